@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import solvers
-from analysis import best_known
+from analysis.best_known import FIRST_REPORT_S, SolvedMessages, improved, left_open
 from analysis.settings_in_draws import SettingsQuestion, repeated_by, settings_in_draws
-from domain.errors import InconsistentInput, InvalidInput
+from domain.errors import InconsistentInput, InvalidInput, SluiceError
 from domain.fragment_setting import FragmentSetting
 from domain.model import CostModel
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
@@ -34,7 +34,7 @@ MAX_BREAKPOINTS = 64
 WORTH_SAYING = 1e-3  # a change that gains less regret than this is not advised
 SETTING, ADVISED = "setting", ("best_size", "best_size_steps")  # in draws
 _PLAIN = FragmentLimits()
-_SHARE_OF_ADVICE = 0.25  # of the time: for messages at which only the advised settings turn
+SHARE_OF_ADVICE = 0.25  # of the time: for messages at which only the advised settings turn
 
 
 class Reference(StrEnum):
@@ -101,10 +101,15 @@ class AuditScope:
             raise InconsistentInput("expected max_regret beside in_draws", field="in_draws")
         if self.in_draws is not None and not 0.0 < self.in_draws <= 1.0:
             raise InvalidInput("expected 0 < in_draws <= 1", field="in_draws")
-        if not 0.0 < self.time_limit_s <= MAX_TIME_LIMIT_S:
-            raise InvalidInput(
-                f"expected 0 < time_limit_s <= {MAX_TIME_LIMIT_S:g}", field="time_limit_s"
-            )
+        check_time_limit(self.time_limit_s)
+
+
+def check_time_limit(time_limit_s: float) -> None:
+    """Raise InvalidInput unless 0 < time_limit_s <= MAX_TIME_LIMIT_S."""
+    if not 0.0 < time_limit_s <= MAX_TIME_LIMIT_S:
+        raise InvalidInput(
+            f"expected 0 < time_limit_s <= {MAX_TIME_LIMIT_S:g}", field="time_limit_s"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +175,9 @@ class Audit:
     `worst_of` is how many message sizes each worst regret was looked for among: those of the
     workload; and of a whole range also its powers of two and where the settings turn.
     `repeats` is the mean regret of the best repeated size of each message, were it looked up; None
-    where some message has none. `schedules_at_most` is what is left open of whole schedules.
-    `in_draws` is the setting and what may be advised over draws of the costs, None where their
-    errors are not known.
+    where some message has none, or none was looked for in time. `schedules_at_most` is what is left
+    open of whole schedules. `in_draws` is the setting and what may be advised over draws of the
+    costs, None where their errors are not known.
     """
 
     question: AuditQuestion
@@ -182,7 +187,7 @@ class Audit:
     at_powers: tuple[Regret, ...]
     single: Priced
     size_steps: Priced | None
-    repeats: float | None
+    repeats: Span | None
     schedules_at_most: float
     verdict: RegretVerdict | None
     changes: tuple[Change, ...]
@@ -207,34 +212,64 @@ class Audit:
         return self.verdict is not RegretVerdict.ABOVE
 
 
-def audit(question: AuditQuestion, progress: Callable[[int, int], None] | None = None) -> Audit:
+def audit(
+    question: AuditQuestion,
+    progress: Callable[[int, int], None] | None = None,
+    on_best: Callable[[Audit], None] | None = None,
+) -> Audit:
     """Price the setting and its alternatives. Raises InvalidInput.
 
-    `progress` is called with messages solved and messages in all.
+    `progress` is called with messages solved and messages in all; where it takes long `on_best` now
+    and then with the audit by what is solved so far, for a caller that has to stop it.
     """
     started_s = time.perf_counter()
-    scope, model = question.scope, question.model
-    workload = scope.workload or Workload.log_uniform(
-        scope.min_message_bytes, scope.max_message_bytes
+    scope = question.scope
+    solved = SolvedMessages(
+        question.model,
+        limits=_PLAIN,
+        fragment_cap=question.fragment_cap,
+        time_limit_s=scope.time_limit_s,
+        progress=progress,
     )
+    if on_best is not None:
+        solved.report = lambda best: on_best(_first_audit(question, best, started_s))
     powers = powers_of_two(scope.min_message_bytes, scope.max_message_bytes)
-    solved = _Solved(question, started_s, progress)
-    solved.add(
-        {*powers, *(size.message_bytes for size in workload.sizes), *solved.turns(scope.setting)},
-        share=1.0 - _SHARE_OF_ADVICE,
-    )
+    turns = _turns(scope, scope.setting)
+    solved.add({*powers, *_sizes_of(_workload_of(scope)), *turns}, share=1.0 - SHARE_OF_ADVICE)
     solved.improve_by(scope.setting)
-    chosen = tuple(_chosen(question, solved.best, workload))
-    solved.add({size for setting in chosen for size in solved.turns(setting)})
+    chosen = tuple(_chosen(question, solved.best))
+    if on_best is not None and time.perf_counter() >= started_s + FIRST_REPORT_S:
+        best = improved(question.model, solved.best, *chosen)
+        on_best(_audit_of(question, best, chosen, started_s))
+    solved.report = None
+    solved.add({size for setting in chosen for size in _turns(scope, setting)})
     solved.improve_by(scope.setting, *chosen)
-    best = solved.best
+    return _audit_of(question, solved.best, chosen, started_s)
+
+
+def _first_audit(question: AuditQuestion, best: tuple[BestKnown, ...], started_s: float) -> Audit:
+    """The audit by this alone: the messages at which only the advised settings turn are left."""
+    best = improved(question.model, best, question.scope.setting)
+    chosen = tuple(_chosen(question, best))
+    return _audit_of(question, improved(question.model, best, *chosen), chosen, started_s)
+
+
+def _audit_of(
+    question: AuditQuestion,
+    best: tuple[BestKnown, ...],
+    chosen: Sequence[FragmentSetting],
+    started_s: float,
+) -> Audit:
+    scope, model, workload = question.scope, question.model, _workload_of(question.scope)
     looked_at = _looked_at(question, best)
     priced, single, *size_steps = (
         price(model, setting, best, workload, also=looked_at)
         for setting in (scope.setting, *chosen)
     )
+    powers = powers_of_two(scope.min_message_bytes, scope.max_message_bytes)
     at_powers = solvers.regrets(model, scope.setting, _of_sizes(best, powers))
     counted = {size.message_bytes for size in workload.sizes if size.share > 0.0}
+    partial = left_open(best, workload)
     outcome = Audit(
         question=question,
         workload=workload,
@@ -245,15 +280,34 @@ def audit(question: AuditQuestion, progress: Callable[[int, int], None] | None =
         size_steps=size_steps[0] if size_steps else None,
         repeats=_repeats(best, workload),
         schedules_at_most=_mean(
-            workload, best, lambda one: Regret(one, 0, one.latency_us).over_bound
+            workload,
+            [Regret(one, 0, one.latency_us) for one in best],
+            lambda one: one.over_bound,
         ),
         verdict=verdict(priced.value(scope.objective), scope.max_regret),
         changes=(),
-        notices=tuple(_notices(question, (priced.worst, *at_powers))),
+        notices=(
+            *((_time_ended(partial, len(best)),) if partial else ()),
+            *_notices(question, (priced.worst, *at_powers)),
+        ),
         in_draws=_in_draws(question, workload, chosen),
         audit_ms=(time.perf_counter() - started_s) * 1e3,
     )
     return replace(outcome, changes=tuple(_changes(outcome)))
+
+
+def _workload_of(scope: AuditScope) -> Workload:
+    return scope.workload or Workload.log_uniform(scope.min_message_bytes, scope.max_message_bytes)
+
+
+def _sizes_of(workload: Workload) -> Iterator[int]:
+    return (size.message_bytes for size in workload.sizes)
+
+
+def ended(best: Audit, why: SluiceError) -> Audit:
+    """Return an audit by what was solved so far with the note that it was ended, and why."""
+    notice = Notice(why.code, f"{why.detail}; this is by what was solved so far")
+    return replace(best, notices=(notice, *best.notices))
 
 
 def span_of(regret: Regret) -> Span:
@@ -328,51 +382,11 @@ def price(
 # --- parts ----------------------------------------------------------------------------------------
 
 
-class _Solved:
-    """The best known for message after message, within the time of the audit."""
-
-    def __init__(
-        self,
-        question: AuditQuestion,
-        started_s: float,
-        progress: Callable[[int, int], None] | None,
-    ) -> None:
-        self.best: tuple[BestKnown, ...] = ()
-        self._question, self._started_s, self._progress = question, started_s, progress
-
-    def turns(self, setting: FragmentSetting) -> tuple[int, ...]:
-        """Where a setting turns; of a given workload, which is all that is sent, nowhere else."""
-        scope = self._question.scope
-        if scope.workload is not None:
-            return ()
-        return breakpoints(setting, scope.min_message_bytes, scope.max_message_bytes)
-
-    def add(self, sizes: set[int], *, share: float = 1.0) -> None:
-        """Solve those that are not known yet, within what is left of this share of the time."""
-        question, before = self._question, len(self.best)
-        wanted = sorted(sizes.difference(one.message_bytes for one in self.best))
-        left_s = share * question.scope.time_limit_s - (time.perf_counter() - self._started_s)
-        found = best_known.best_known(
-            question.model,
-            wanted,
-            table=None,
-            limits=_PLAIN,
-            fragment_cap=question.fragment_cap,
-            time_limit_s=max(0.0, left_s),
-            grace_s=max(0.0, best_known.GRACE_S + min(0.0, left_s)),
-            progress=self._counted_from(before),
-        )
-        self.best = tuple(sorted((*self.best, *found), key=lambda one: one.message_bytes))
-
-    def improve_by(self, *settings: FragmentSetting) -> None:
-        """Count what settings do among the best known."""
-        for setting in settings:
-            found = solvers.regrets(self._question.model, setting, self.best)
-            self.best = tuple(one.improved_best for one in found)
-
-    def _counted_from(self, before: int) -> Callable[[int, int], None] | None:
-        report = self._progress
-        return None if report is None else lambda done, total: report(before + done, before + total)
+def _turns(scope: AuditScope, setting: FragmentSetting) -> tuple[int, ...]:
+    """Where a setting turns; of a given workload, which is all that is sent, nowhere else."""
+    if scope.workload is not None:
+        return ()
+    return breakpoints(setting, scope.min_message_bytes, scope.max_message_bytes)
 
 
 def _looked_at(question: AuditQuestion, best: Sequence[BestKnown]) -> tuple[int, ...]:
@@ -380,11 +394,9 @@ def _looked_at(question: AuditQuestion, best: Sequence[BestKnown]) -> tuple[int,
     return () if question.scope.workload is not None else tuple(one.message_bytes for one in best)
 
 
-def _chosen(
-    question: AuditQuestion, best: Sequence[BestKnown], workload: Workload
-) -> Iterator[FragmentSetting]:
+def _chosen(question: AuditQuestion, best: Sequence[BestKnown]) -> Iterator[FragmentSetting]:
     """The best single size, and the best size steps where the library takes them."""
-    scope = question.scope
+    scope, workload = question.scope, _workload_of(question.scope)
     ways = (solvers.choose_size, *((solvers.choose_size_steps,) if scope.takes_size_steps else ()))
     for choose in ways:
         chosen = choose(question.model, best, workload, rule=scope.rule, objective=scope.objective)
@@ -416,19 +428,30 @@ def _of_sizes(best: Sequence[BestKnown], sizes: Sequence[int]) -> tuple[BestKnow
     return tuple(known[size] for size in sizes)
 
 
-def _repeats(best: Sequence[BestKnown], workload: Workload) -> float | None:
+def _repeats(best: Sequence[BestKnown], workload: Workload) -> Span | None:
     counted = [size.message_bytes for size in workload.sizes if size.share > 0.0]
     if any(one.repeat_us is None for one in _of_sizes(best, counted)):
         return None
-    return _mean(workload, best, lambda one: Regret(one, 0, one.repeat_us or 0.0).over_best)
+    found = [Regret(one, 0, one.repeat_us or 0.0) for one in best]
+    mean, at_most = (
+        _mean(workload, found, value)
+        for value in (lambda one: one.over_best, lambda one: one.at_most)
+    )
+    return Span(mean, max(mean, at_most))
 
 
-def _mean(
-    workload: Workload, best: Sequence[BestKnown], value: Callable[[BestKnown], float]
-) -> float:
-    known = {one.message_bytes: one for one in best}
+def _mean(workload: Workload, regrets: Sequence[Regret], value: Callable[[Regret], float]) -> float:
+    known = {one.message_bytes: one for one in regrets}
     counted = [size for size in workload.sizes if size.share > 0.0]
     return sum(size.share * value(known[size.message_bytes]) for size in counted)
+
+
+def _time_ended(partial: int, messages: int) -> Notice:
+    return Notice(
+        "time_limit",
+        f"time ended the search for {partial} of {messages} messages: regrets lie between their "
+        "limits, and more time may advise other sizes",
+    )
 
 
 def _notices(question: AuditQuestion, regrets: Sequence[Regret]) -> Iterator[Notice]:
@@ -468,7 +491,7 @@ def _changes(outcome: Audit) -> Iterator[Change]:
     if _gains_by_steps(outcome, min(kept, single)):
         yield Change.STEPS
     gained = now.mean.at_least
-    if outcome.repeats is not None and gained - outcome.repeats >= WORTH_SAYING:
+    if outcome.repeats is not None and gained - outcome.repeats.at_least >= WORTH_SAYING:
         yield Change.LOOKUP
     if gained >= WORTH_SAYING:
         yield Change.SCHEDULES

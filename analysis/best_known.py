@@ -8,22 +8,29 @@ admit.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import solvers
 from domain.errors import StrategyDeclined
+from domain.fragment_setting import FragmentSetting
 from domain.model import CostModel
 from domain.pipeline import Stage
 from domain.plan_table import PlanTable
 from domain.problem import AnyProblem, FragmentLimits, Problem, problem_of
 from domain.regret import BestKnown
 from domain.schedule import latency_us
-from domain.solution import Solution, Strategy
+from domain.solution import Solution, Status, Strategy
+from domain.workload import Workload
 
 SOLVED_GAP = 1e-4  # what a solve aims at: a regret is read to a tenth of a per cent
 MIN_SHARE_S = 0.01  # of the time, for each of the two solves of a message
 _SAFETY = 1.0 - 1e-12  # more than rounding takes from a bound
-GRACE_S = 5.0  # after the limit, for solves that end later than they were asked to
+GRACE_S = 5.0  # after the limit, for solves that end later than they were asked to,
+FIRST_REPORT_S = 2.0  # what ends sooner is not worth a report on the way
+_BETWEEN_REPORTS = 8.0  # times what the last one took
+_SHARE_OF_GRACE = 0.2  # and no more than this of the limit
+_MUCH = 0.01  # of the latency in the mean over a workload: left open by time, it is said
 
 
 def best_known(
@@ -39,28 +46,143 @@ def best_known(
 ) -> tuple[BestKnown, ...]:
     """Return the best known for each of these message sizes, in their order.
 
+    As `each_known`; `progress` is called with messages done and messages in all.
+    """
+    found = []
+    for one in each_known(
+        model,
+        sizes,
+        table=table,
+        limits=limits,
+        fragment_cap=fragment_cap,
+        time_limit_s=time_limit_s,
+        grace_s=grace_s,
+    ):
+        found.append(one)
+        if progress is not None:
+            progress(len(found), len(sizes))
+    return tuple(found)
+
+
+def each_known(
+    model: CostModel,
+    sizes: Sequence[int],
+    *,
+    table: PlanTable | None,
+    limits: FragmentLimits,
+    fragment_cap: int,
+    time_limit_s: float,
+    grace_s: float | None = None,
+) -> Iterator[BestKnown]:
+    """Yield the best known for each of these message sizes, in their order.
+
     `table` is used where it is of this model, these limits and this cap, and covers the sizes. Else
     each message is solved in this process, by `auto` and by `repeat`; what one leaves of its equal
     share of the time is there for the next, and a search that time ends leaves a wider bound, not
-    a wrong one. What is not reached within `grace_s` (GRACE_S by default) of its end is left
-    between a simple schedule and a simple bound. `progress` is called with messages done
-    and messages in all. Raises Infeasible where the limits admit no cut of a message.
+    a wrong one. What is not reached within `grace_s` of its end (GRACE_S by default, and a fifth of
+    a shorter limit) is left between a simple schedule and a simple bound. Raises Infeasible where
+    the limits admit no cut of a message.
     """
     if table is not None and _serves(table, model, sizes, limits=limits, fragment_cap=fragment_cap):
-        return tuple(_looked_up(table, size) for size in sizes)
-    found, deadline_s = [], time.monotonic() + time_limit_s
-    grace_s = GRACE_S if grace_s is None else grace_s
+        yield from (_looked_up(table, size) for size in sizes)
+        return
+    deadline_s = time.monotonic() + time_limit_s
+    grace_s = grace_of(time_limit_s) if grace_s is None else grace_s
     for done, size in enumerate(sizes):
         problem = problem_of(model, size, limits, fragment_cap=fragment_cap)
         left_s = deadline_s - time.monotonic()
         if left_s > -grace_s or not isinstance(problem, Problem):
             share_s = left_s / (2 * (len(sizes) - done))
-            found.append(_solved(problem, max(share_s, MIN_SHARE_S)))
+            yield _solved(problem, max(share_s, MIN_SHARE_S))
         else:
-            found.append(_bounded(problem))
-        if progress is not None:
-            progress(len(found), len(sizes))
-    return tuple(found)
+            yield _bounded(problem)
+
+
+def grace_of(time_limit_s: float) -> float:
+    """Return for how many seconds after this limit messages are still solved."""
+    return min(GRACE_S, _SHARE_OF_GRACE * time_limit_s)
+
+
+def left_open(best: Sequence[BestKnown], workload: Workload) -> int:
+    """Return how many searches time ended; 0 where that leaves little open in the mean."""
+    known = {one.message_bytes: one for one in best if one.is_partial}
+    found = [(size.share, known.get(size.message_bytes)) for size in workload.sizes]
+    gaps = (
+        s * (one.latency_us - one.lower_bound_us) / one.latency_us
+        for s, one in found
+        if one and one.latency_us
+    )
+    return len(known) if sum(gaps) >= _MUCH else 0
+
+
+class SolvedMessages:
+    """The best known for message after message, within one limit of time.
+
+    `report` may be set: it is given what is known of all messages now and then, those that were not
+    reached between simple limits, for a caller that has to stop. `progress` is called with messages
+    solved and messages in all.
+    """
+
+    def __init__(
+        self,
+        model: CostModel,
+        *,
+        limits: FragmentLimits,
+        fragment_cap: int,
+        time_limit_s: float,
+        table: PlanTable | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.best: tuple[BestKnown, ...] = ()
+        self.report: Callable[[tuple[BestKnown, ...]], None] | None = None
+        self._each = partial(
+            each_known, model, limits=limits, fragment_cap=fragment_cap, table=table
+        )
+        self._model, self._progress = model, progress
+        self._limit_s, self._started_s = time_limit_s, time.monotonic()
+        self._next_s = self._started_s + FIRST_REPORT_S
+
+    def add(self, sizes: set[int], *, share: float = 1.0) -> None:
+        """Solve those that are not known yet, within what is left of this share of the time."""
+        wanted = sorted(sizes.difference(one.message_bytes for one in self.best))
+        left_s = share * self._limit_s - (time.monotonic() - self._started_s)
+        limit_s, found = max(0.0, left_s), []
+        grace_s = max(0.0, grace_of(self._limit_s) + min(0.0, left_s))
+        before, total = len(self.best), len(self.best) + len(wanted)
+        for one in self._each(wanted, time_limit_s=limit_s, grace_s=grace_s):
+            found.append(one)
+            if self._progress is not None:
+                self._progress(before + len(found), total)
+            if self.report is not None and time.monotonic() >= self._next_s:
+                rest = self._each(wanted[len(found) :], time_limit_s=0.0, grace_s=0.0)
+                self._report_by(self.report, (*self.best, *found, *rest))
+        self.best = _ascending((*self.best, *found))
+
+    def improve_by(self, *settings: FragmentSetting) -> None:
+        """Count what settings do among the best known."""
+        self.best = improved(self._model, self.best, *settings)
+
+    def _report_by(
+        self, report: Callable[[tuple[BestKnown, ...]], None], best: tuple[BestKnown, ...]
+    ) -> None:
+        """Report, and leave most of the time to the search until the next report."""
+        begun_s = time.monotonic()
+        report(_ascending(best))
+        now_s = time.monotonic()
+        self._next_s = now_s + max(FIRST_REPORT_S, _BETWEEN_REPORTS * (now_s - begun_s))
+
+
+def improved(
+    model: CostModel, best: tuple[BestKnown, ...], *settings: FragmentSetting
+) -> tuple[BestKnown, ...]:
+    """Return the best known, now that these settings' own cuts are known too."""
+    for setting in settings:
+        best = tuple(one.improved_best for one in solvers.regrets(model, setting, best))
+    return best
+
+
+def _ascending(best: Sequence[BestKnown]) -> tuple[BestKnown, ...]:
+    return tuple(sorted(best, key=lambda one: one.message_bytes))
 
 
 def _serves(
@@ -94,13 +216,16 @@ def _solved(problem: AnyProblem, time_limit_s: float) -> BestKnown:
     try:
         repeat = _solve(problem, Strategy.REPEAT, time_limit_s)
     except StrategyDeclined:
-        return BestKnown(problem.message_bytes, best.latency_us, best.lower_bound_us, None, None)
+        is_partial = best.status is Status.TIME_LIMIT
+        us = best.latency_us, best.lower_bound_us
+        return BestKnown(problem.message_bytes, *us, None, None, is_partial)
     return BestKnown(
         message_bytes=problem.message_bytes,
         latency_us=min(best.latency_us, repeat.latency_us),
         lower_bound_us=max(best.lower_bound_us, repeat.lower_bound_us),
         repeat_bytes=repeat.schedule.fragment_bytes[0],
         repeat_us=repeat.latency_us,
+        is_partial=Status.TIME_LIMIT in (best.status, repeat.status),
     )
 
 
@@ -111,7 +236,7 @@ def _bounded(problem: Problem) -> BestKnown:
         simple_us = latency_us(problem.pipeline, [size])
     else:
         simple_us = _solve(problem, Strategy.FIXED, MIN_SHARE_S).latency_us
-    return BestKnown(size, simple_us, min(_simple_bound_us(problem), simple_us), None, None)
+    return BestKnown(size, simple_us, min(_simple_bound_us(problem), simple_us), None, None, True)
 
 
 def _simple_bound_us(problem: Problem) -> float:

@@ -10,7 +10,15 @@ from typing import Protocol
 import solvers
 from domain.errors import Infeasible, LimitReached, StrategyDeclined
 from domain.problem import AnyProblem
-from domain.solution import Solution, Strategy
+from domain.solution import Solution, Status, Strategy
+
+_MIN_SHARE_S = 0.01  # of the time, for a cell: enough for simple cuts
+_EFFORT = (
+    *(Strategy.SINGLE, Strategy.STATIC, Strategy.FIXED, Strategy.REPEAT),
+    *(Strategy.RAMP, Strategy.RAMP_UP_DOWN, Strategy.HIERARCHICAL_RAMP, Strategy.HIERARCHICAL),
+    *(Strategy.EXACT, Strategy.AUTO),
+)
+_GRACE_S, _SHARE_OF_GRACE = 0.5, 0.2  # after the limit, and of it: cells still have that share
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +29,47 @@ class Cell:
     strategy: Strategy
     solution: Solution | None
     declined: str | None
+
+    @property
+    def min_us(self) -> float | None:
+        """What the strategy takes at least, in µs: the latency, or the bound where time ended its
+        search, because more of it may find less.
+        """
+        found = self.solution
+        if found is None:
+            return None
+        return found.lower_bound_us if found.status is Status.TIME_LIMIT else found.latency_us
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """How much longer a cell takes than the best of its message, as shares; None without bound.
+
+    The two differ where time ended the search of this cell or of another.
+    """
+
+    at_least: float
+    at_most: float | None
+
+
+def excesses(row: Sequence[Cell]) -> tuple[Excess | None, ...]:
+    """Return the excess of each cell of one message size, None of those without a solution."""
+    known = [one.solution.latency_us for one in row if one.solution is not None]
+    return tuple(_excess(row, place, min(known, default=0.0)) for place in range(len(row)))
+
+
+def _excess(row: Sequence[Cell], place: int, best_us: float) -> Excess | None:
+    cell = row[place]
+    if cell.solution is None or cell.min_us is None:
+        return None
+    latency_us = cell.solution.latency_us
+    others = [one.min_us for at, one in enumerate(row) if at != place and one.min_us is not None]
+    least_us = min(others, default=latency_us)
+    at_least = cell.min_us / best_us - 1.0 if best_us > 0.0 else 0.0
+    if latency_us <= least_us:
+        return Excess(0.0, 0.0)
+    at_most = latency_us / least_us - 1.0 if least_us > 0.0 else None
+    return Excess(max(0.0, at_least), at_most)
 
 
 class Solve(Protocol):
@@ -45,20 +94,49 @@ def cells(
     relative_gap: float,
     time_limit_s: float,
     static_bytes: int | None = None,
-) -> Iterator[Cell]:
-    """Yield the cell of every strategy on each problem, in this order.
+) -> tuple[Cell, ...]:
+    """Return the cell of every strategy on each problem, in this order; as `each_cell`."""
+    found = dict(
+        each_cell(
+            problems,
+            strategies,
+            solve,
+            relative_gap=relative_gap,
+            time_limit_s=time_limit_s,
+            static_bytes=static_bytes,
+        )
+    )
+    return tuple(found[place] for place in range(len(found)))
 
-    `time_limit_s` is for all of them: each has an equal share of what is left, so that what one
-    does not need is there for the next. `static_bytes` is the size that `static` repeats.
+
+def each_cell(
+    problems: Sequence[AnyProblem],
+    strategies: Sequence[Strategy],
+    solve: Solve = solvers.solve,
+    *,
+    relative_gap: float,
+    time_limit_s: float,
+    static_bytes: int | None = None,
+) -> Iterator[tuple[int, Cell]]:
+    """Yield the cell of every strategy on each problem, with its place in their order.
+
+    Strategies that take little come first, so that time ends none of them. `time_limit_s` is for
+    all cells: each has an equal share of what is left, so that what one does not need is there for
+    the next; shortly after the limit they have little each. `static_bytes` is the size that
+    `static` repeats.
     """
     deadline_s = time.monotonic() + time_limit_s
-    left = len(problems) * len(strategies)
-    for problem in problems:
-        for strategy in strategies:
-            share_s = (deadline_s - time.monotonic()) / left
-            left -= 1
-            size = static_bytes if strategy is Strategy.STATIC else None
-            yield _cell(problem, strategy, solve, relative_gap, share_s, size)
+    grace_s = min(_GRACE_S, _SHARE_OF_GRACE * time_limit_s)
+    count = len(strategies)
+    places = sorted(
+        range(len(problems) * count), key=lambda at: _EFFORT.index(strategies[at % count])
+    )
+    for done, place in enumerate(places):
+        left_s = deadline_s - time.monotonic()
+        share_s = max(_MIN_SHARE_S, left_s / (len(places) - done)) if left_s > -grace_s else 0.0
+        problem, strategy = problems[place // count], strategies[place % count]
+        size = static_bytes if strategy is Strategy.STATIC else None
+        yield place, _cell(problem, strategy, solve, relative_gap, share_s, size)
 
 
 def _cell(

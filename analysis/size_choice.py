@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import lcm
 
 import solvers
-from analysis.audit import breakpoints, powers_of_two
-from analysis.best_known import best_known
+from analysis.audit import (
+    DEFAULT_TIME_LIMIT_S,
+    SHARE_OF_ADVICE,
+    breakpoints,
+    powers_of_two,
+    price,
+)
+from analysis.best_known import SolvedMessages, improved, left_open
 from domain.errors import Infeasible, InvalidInput
 from domain.pipeline import Pipeline
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
-from domain.regret import ChosenSetting, Objective, SizeRule
+from domain.regret import BestKnown, ChosenSetting, Objective, SizeRule
 from domain.workload import DEFAULT_MAX_MESSAGE_BYTES, Workload, default_min_message_bytes
-
-TURNS_LIMIT_S = 10.0  # for the messages at which the chosen sizes turn
-SOLVE_LIMIT_S = 60.0  # for the best known of all sizes together; the process is ended at 120 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,36 +61,59 @@ def choose_sizes(
     objective: Objective,
     table: PlanTable | None,
     fragment_cap: int,
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S,
     progress: Callable[[int, int], None] | None = None,
+    on_best: Callable[[ChosenSetting], None] | None = None,
 ) -> ChosenSetting:
     """Return the best single size, or the best steps, that the rule admits, with their regrets.
 
-    `table` answers for the best known where it serves; else every message is solved. `progress` is
-    called with messages solved and messages in all. Raises Infeasible.
+    `table` answers for the best known where it serves; else every message is solved within
+    `time_limit_s`, for all together. `progress` is called with messages solved and messages in all;
+    where it takes long `on_best` now and then with the choice by what is solved so far, for a
+    caller that has to stop it. Raises Infeasible.
     """
-    workload = Workload.log_uniform(messages.min_message_bytes, messages.max_message_bytes)
-    admitted = narrowed(rule, messages.limits, messages.max_message_bytes)
-    powers = powers_of_two(messages.min_message_bytes, messages.max_message_bytes)
-    known = partial(
-        best_known,
+    low, high = messages.min_message_bytes, messages.max_message_bytes
+    workload = Workload.log_uniform(low, high)
+    admitted = narrowed(rule, messages.limits, high)
+    powers = powers_of_two(low, high)
+    solved = SolvedMessages(
         pipeline,
-        table=table,
         limits=messages.limits,
         fragment_cap=fragment_cap,
+        time_limit_s=time_limit_s,
+        table=table,
+        progress=progress,
     )
+
+    def chosen_by(best: tuple[BestKnown, ...]) -> ChosenSetting:
+        choose = solvers.choose_size_steps if takes_size_steps else solvers.choose_size
+        return choose(pipeline, best, workload, rule=admitted, objective=objective)
+
+    def priced(chosen: ChosenSetting, best: tuple[BestKnown, ...]) -> ChosenSetting:
+        best = improved(pipeline, best, chosen.setting)
+        every = [one.message_bytes for one in best]
+        found = price(pipeline, chosen.setting, best, workload, also=every)
+        at_powers = [one for one in best if one.message_bytes in powers]
+        return replace(
+            chosen,
+            mean_regret=found.mean.at_least,
+            mean_at_most=found.mean.at_most,
+            worst_regret=found.worst_span.at_least,
+            worst_at_most=found.worst_span.at_most,
+            at_powers=solvers.regrets(pipeline, chosen.setting, at_powers),
+            is_partial=bool(left_open(best, workload)),
+        )
+
+    if on_best is not None:
+        solved.report = lambda best: on_best(
+            replace(priced(chosen_by(best), best), is_partial=True)
+        )
     sizes = {*powers, *(size.message_bytes for size in workload.sizes)}
-    best = known(sorted(sizes), time_limit_s=SOLVE_LIMIT_S, progress=progress)
-    choose = solvers.choose_size_steps if takes_size_steps else solvers.choose_size
-    chosen = choose(pipeline, best, workload, rule=admitted, objective=objective)
-    turns = breakpoints(chosen.setting, messages.min_message_bytes, messages.max_message_bytes)
-    best += known(sorted({*turns} - sizes), time_limit_s=TURNS_LIMIT_S)
-    found = solvers.regrets(pipeline, chosen.setting, best)
-    return replace(
-        chosen,
-        worst_regret=max(one.over_best for one in found),
-        worst_at_most=max(one.at_most for one in found),
-        at_powers=tuple(one for one in found if one.message_bytes in powers),
-    )
+    solved.add(sizes, share=1.0 - SHARE_OF_ADVICE)
+    chosen = chosen_by(solved.best)
+    solved.report = None
+    solved.add({*breakpoints(chosen.setting, low, high)})
+    return priced(chosen, solved.best)
 
 
 def narrowed(rule: SizeRule, limits: FragmentLimits, max_message_bytes: int) -> SizeRule:

@@ -17,7 +17,7 @@ class BestKnown:
     `latency_us` is the evaluator's on a schedule in whole bytes, `lower_bound_us` is proven over
     every schedule that the limits and the cap on fragments admit. `repeat_bytes` is the best
     repeated size, `repeat_us` its latency; both are None where the limits admit none, or where none
-    was looked for.
+    was looked for. `is_partial`: time ended the search, so that more of it may find less.
     """
 
     message_bytes: int
@@ -25,6 +25,7 @@ class BestKnown:
     lower_bound_us: float
     repeat_bytes: int | None
     repeat_us: float | None
+    is_partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ class ChosenSetting:
     `mean_regret` is over the workload, `worst_regret` over the workload too or, where they were
     looked at, over more messages of its range: both of `Regret.over_best`. Over any schedule that
     the limits and the cap on fragments admit they are at most `mean_at_most` and `worst_at_most`.
+    `is_partial`: time ended searches that leave much open, so that more of it may choose another.
     """
 
     setting: FragmentSetting
@@ -110,6 +112,7 @@ class ChosenSetting:
     worst_regret: float
     worst_at_most: float
     at_powers: tuple[Regret, ...]
+    is_partial: bool = False
 
 
 def _over(latency_us: float, min_us: float) -> float:

@@ -135,6 +135,7 @@ def compile_table(
     time_limit_s: float = 60.0,
     on_progress: Callable[[float], None] | None = None,
     on_loosened: Callable[[float], None] | None = None,
+    on_cut_off: Callable[[], None] | None = None,
 ) -> PlanTable:
     """Return schedules and repeated sizes for every message of a range, each with a proven gap.
 
@@ -142,7 +143,8 @@ def compile_table(
     `relative_gap` is what is aimed at, and missed only where whole bytes, alignment, limits or
     costs with several ranges do not let it be met, or where it takes more cuts than are tried:
     `on_loosened` is then called with the tolerance that all of them are compiled to,
-    `on_progress` with the share that is done. Raises InvalidInput, Infeasible, TimeLimitReached and
+    `on_progress` with the share that is done, `on_cut_off` where time ended the search for cuts
+    and gaps are those reached by then. Raises InvalidInput, Infeasible, TimeLimitReached and
     StrategyDeclined where models of this kind have no tables.
     """
     from solvers.backends import table_compiler
@@ -157,6 +159,7 @@ def compile_table(
         time_limit_s=time_limit_s,
         on_progress=on_progress or _quietly,
         on_loosened=on_loosened or _quietly,
+        on_cut_off=on_cut_off or (lambda: None),
     )
 
 

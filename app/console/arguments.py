@@ -211,6 +211,7 @@ def _add_table(commands: _Commands[Parser]) -> None:
         "--relative-gap", "--gap", type=share, metavar="GAP", help="tolerance, as 0.1%% (default)"
     )
     _add_constraints(parser)
+    _add_time_limit(parser, "default 100")
     parser.add_argument(
         "--output", metavar="FILE", help="write the table file; .json: its JSON twin"
     )
@@ -240,7 +241,14 @@ def _add_export(commands: _Commands[Parser]) -> None:
     )
     parser.add_argument("--table", metavar="TABLE", help="digest or file of a compiled table")
     _add_constraints(parser)
+    _add_time_limit(parser, "default 30")
     parser.add_argument("--output", metavar="FILE", help="write it to this file")
+
+
+def _add_time_limit(parser: Parser, summary: str) -> None:
+    parser.add_argument(
+        "--time-limit", dest="time_limit_s", type=number, metavar="SECONDS", help=summary
+    )
 
 
 def _add_message_range(parser: Parser) -> None:
@@ -289,9 +297,7 @@ def _add_audit(commands: _Commands[Parser]) -> None:
     parser.add_argument(
         "--over", choices=("best", "bound"), metavar="NAME", help="what decides: best (default)"
     )
-    parser.add_argument(
-        "--time-limit", dest="time_limit_s", type=number, metavar="SECONDS", help="default 30"
-    )
+    _add_time_limit(parser, "default 30")
 
 
 def _add_profiles(commands: _Commands[Parser]) -> None:

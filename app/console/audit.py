@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from app.console.commands import finder, fit_finder, store_for, unrequested
+from app.console.commands import INTERRUPTED, finder, fit_finder, store_for, unrequested
 from app.console.files import Source, TraceSource, body_of, merged, read_source
 from app.console.output import Output
 from app.console.reports import warning_parts
@@ -68,7 +68,10 @@ def _facts(audit: AuditOut) -> Iterator[tuple[str, str]]:
     if audit.best_size_steps:
         yield "best size steps", _priced(audit.best_size_steps)
     if audit.best_repeats is not None:
-        yield "size by lookup", f"mean {format_regret(audit.best_repeats)}"
+        yield (
+            "size by lookup",
+            f"mean {_advised_span(audit.repeats_span)}",
+        )
     if known := audit.uncertainty:
         regret = known.settings[0].regret
         figures = f"mean {format_regret(regret.mean)}, at most {format_regret(regret.p95)} in 95 %"
@@ -108,11 +111,12 @@ def _row(row: AuditRowOut) -> tuple[str, ...]:
     )
 
 
+def _advised_span(span: SpanOut) -> str:
+    return format_advised_regret(span.at_least, span.at_most)
+
+
 def _priced(priced: PricedOut) -> str:
-    mean, worst = (
-        format_advised_regret(span.at_least, span.at_most)
-        for span in (priced.mean, priced.worst_span)
-    )
+    mean, worst = map(_advised_span, (priced.mean, priced.worst_span))
     return f"{_format_steps(priced.steps)}: mean {mean}, worst {worst}"
 
 
@@ -162,12 +166,16 @@ def audit(arguments: argparse.Namespace, output: Output) -> int:
     scope, question = _asked(arguments, read_source(arguments.source, settings))
     wanted = _question(scope, question, settings)
     with counting_line(output.err) as show:
-        found = run_operation(AuditSetting(wanted, unrequested), settings, show).result
+        ran = run_operation(AuditSetting(wanted, unrequested), settings, show)
+    found = ran.result
     audited = AuditOut.of(found)
     if output.wants_json:
         output.document(dump_json(audited))
     else:
         output.parts(audit_parts(audited))
+    if ran.is_interrupted:
+        output.note("interrupted; this is by what was solved so far")
+        return INTERRUPTED
     return 0 if found.is_kept else TOO_HIGH
 
 

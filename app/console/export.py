@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.console.commands import finder, fit_finder, store_for
+from app.console.commands import INTERRUPTED, finder, fit_finder, store_for
 from app.console.files import (
     Source,
     TraceSource,
@@ -17,7 +17,7 @@ from app.console.files import (
     write_whole,
 )
 from app.console.output import Output
-from app.console.running import counting_line, run_operation
+from app.console.running import OperationRun, counting_line, run_operation
 from app.console.screen import Column, Grid, Part
 from app.settings import Settings
 from app.text.names import printable, quoted
@@ -41,6 +41,7 @@ _ASKED = (
     "max_fragment_bytes",
     "alignment_bytes",
     "max_fragments",
+    "time_limit_s",
 )
 _DIGEST_DIGITS = 64
 
@@ -56,14 +57,19 @@ def export(arguments: argparse.Namespace, output: Output) -> int:
     question = _question(read_source(arguments.source, settings))
     with store_for(question.source, settings) as store:
         asked = _asked(arguments, scope, question, settings, store)
-    made = _made(asked, settings, output)
+    ran = _made(asked, settings, output)
+    made = ran.result
     if arguments.output is None:
         output.out.stream.write(_shown(made, output))
         output.out.stream.flush()
-        return 0
-    write_whole(arguments.output, made.content, field=_FIELD, noun=_NOUN)
-    output.out.write_line(f"written to {printable(arguments.output)}")  # never wrapped
-    return 0
+    else:
+        write_whole(arguments.output, made.content, field=_FIELD, noun=_NOUN)
+        output.out.write_line(f"written to {printable(arguments.output)}")  # never wrapped
+    if ran.is_interrupted:
+        output.note("interrupted; these sizes are by what was solved so far")
+    elif made.chosen is not None and made.chosen.is_partial:
+        output.note("time ended: more of it (--time-limit) may choose other sizes")
+    return INTERRUPTED if ran.is_interrupted else 0
 
 
 def _scope(arguments: argparse.Namespace) -> ExportScope:
@@ -159,11 +165,11 @@ def _table_file(name: str, settings: Settings) -> TableFile:
     return TableFile(digest_of(content), content)
 
 
-def _made(question: ExportQuestion, settings: Settings, output: Output) -> Exported:
+def _made(question: ExportQuestion, settings: Settings, output: Output) -> OperationRun[Exported]:
     from app.operations.exports import ExportSetting
 
     with counting_line(output.err) as show:
-        return run_operation(ExportSetting(question), settings, show).result
+        return run_operation(ExportSetting(question), settings, show)
 
 
 def _shown(made: Exported, output: Output) -> str:

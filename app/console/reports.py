@@ -13,6 +13,7 @@ from app.text.numbers import (
     format_cost,
     format_count,
     format_excess,
+    format_excess_span,
     format_gap,
     format_percent,
     format_sizes,
@@ -311,9 +312,20 @@ def _comparison_row(row: CompareRowOut, latency_us: float, min_us: float) -> tup
         format_count(row.fragments or 0),
         f"{row.largest_fragment_bytes} B",
         format_time(latency_us),
-        "best" if latency_us <= min_us else format_excess(latency_us, min_us),
-        format_gap(row.relative_gap or 0.0) + (" (cut off)" if row.status == "time_limit" else ""),
+        _more_by(row, latency_us, min_us),
+        format_gap(row.relative_gap or 0.0) + (" (cut off)" if _is_cut_off(row) else ""),
     )
+
+
+def _more_by(row: CompareRowOut, latency_us: float, min_us: float) -> str:
+    """How far it is above the best: between limits where time ended a search."""
+    at_least, at_most = row.excess_at_least, row.excess_at_most
+    is_open = at_least is not None and at_least != at_most
+    if latency_us <= min_us:
+        return "best so far" if is_open else "best"
+    if not is_open or at_least is None:
+        return format_excess(latency_us, min_us)
+    return format_excess_span(at_least, at_most)
 
 
 _NESTED_MARK = " *"
@@ -323,9 +335,18 @@ def comparison_note_parts(rows: Sequence[CompareRowOut]) -> Parts:
     """Yield what the mark means, and which strategies have no answer, and why."""
     if any(map(_is_nested, rows)):
         yield "* stages may cut differently: a class of its own, with a lower bound of its own"
+    if any(map(_is_cut_off, rows)):
+        yield (
+            "cut off: time ended the search; its latency is at most the gap above what more time "
+            "may find"
+        )
     for row in rows:
         if row.latency_us is None:
             yield f"{row.strategy}: {printable(row.declined or 'no answer')}"
+
+
+def _is_cut_off(row: CompareRowOut) -> bool:
+    return row.status == "time_limit"
 
 
 def _is_nested(row: CompareRowOut) -> bool:

@@ -180,6 +180,7 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Q
         "min_message_bytes": arguments.min_message_bytes,
         "max_message_bytes": arguments.max_message_bytes,
         "relative_gap": arguments.relative_gap,
+        "time_limit_s": arguments.time_limit_s,
     }
     scope = parse_json(TableIn, dump_json(merged(constraints, options))).to_domain()
     asked = {**body, "message_bytes": scope.max_message_bytes}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.audit import Audit, AuditQuestion
+from analysis.audit import Audit, AuditQuestion, ended
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.work import AuditWork
 from app.questions.optimize import prepare, stored_fit, stored_revision
@@ -17,6 +17,7 @@ from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
     from app.settings import Settings
+    from domain.errors import SluiceError
     from models.session import UnitOfWork
 
 TIME_LIMIT_S = 120.0
@@ -58,6 +59,10 @@ class AuditSetting(OperationDefaults[Audit]):
     def run(self, report: Report) -> Audit:
         """Audit. Raises SluiceError."""
         return self.work.run(report)
+
+    def cut_off(self, best: Audit, why: SluiceError) -> Audit:
+        """Return the audit by what was solved so far, with the note why it is that."""
+        return ended(best, why)
 
     def keep(self, unit: UnitOfWork, result: Audit) -> Outcome:
         """Store nothing."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from app.settings import Settings
     from models.session import UnitOfWork
 
+COMPARE_GRACE_S = 3.0  # as GRACE_S: on a slow machine the last of many cells ends late
+
 
 @dataclass(frozen=True, slots=True)
 class Compare(OperationDefaults[Cells]):
@@ -45,7 +47,7 @@ class Compare(OperationDefaults[Cells]):
     @property
     def time_s(self) -> float:
         """The limit asked for, and a grace."""
-        return self.resolved.comparison.time_limit_s + GRACE_S
+        return self.resolved.comparison.time_limit_s + COMPARE_GRACE_S
 
     @property
     def request(self) -> bytes:
@@ -72,15 +74,7 @@ class Compare(OperationDefaults[Cells]):
 
     def cut_off(self, best: Cells, why: SluiceError) -> Cells:
         """Return the cells so far; the others say why they were not tried."""
-        declined = f"not tried: {why.detail}"
-        left = [*self.work.solves()][len(best) :]
-        marked = (
-            replace(cell, solution=cut_off(cell.solution, why))
-            if cell.solution is not None and cell.solution.cut_off
-            else cell
-            for cell in best
-        )
-        return (*marked, *(_declined(one, declined) for one in left))
+        return tuple(_ended(cell, why) for cell in best)
 
     def table(self, cells: Cells) -> ComparisonTable:
         """Return the table of all cells."""
@@ -148,6 +142,14 @@ class CompareCell(OperationDefaults[Cell]):
     def keep(self, unit: UnitOfWork, result: Cell) -> Outcome:
         """Store nothing."""
         return Outcome(b"")
+
+
+def _ended(cell: Cell, why: SluiceError) -> Cell:
+    """The cell as it is where its solve had ended, or its best so far, or why it was not tried."""
+    if cell.solution is not None:
+        is_open = cell.solution.cut_off
+        return replace(cell, solution=cut_off(cell.solution, why)) if is_open else cell
+    return cell if cell.declined else replace(cell, declined=f"not tried: {why.detail}")
 
 
 def compare_operation(

@@ -18,6 +18,7 @@ from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
     from app.settings import Settings
+    from domain.errors import SluiceError
     from domain.profile import ProfileReference
     from models.session import UnitOfWork
 
@@ -71,6 +72,10 @@ class ExportSetting(OperationDefaults[Exported]):
         """Choose and render. Raises what `export` does."""
         return self.work.run(report)
 
+    def cut_off(self, best: Exported, why: SluiceError) -> Exported:
+        """Return the export by what was solved so far; its text says that it is that."""
+        return best
+
     def keep(self, unit: UnitOfWork, result: Exported) -> Outcome:
         """Store nothing."""
         return Outcome(render_exported(self.question, result))
@@ -87,8 +92,13 @@ class RecentExports:
         return self._exports.get(operation.digest) if operation.question.takes_long else None
 
     def add(self, operation: ExportSetting, made: Exported) -> None:
-        """Keep it as the youngest, and let the oldest go; a long one is not kept."""
-        if operation.question.takes_long and len(made.content) <= MAX_RECENT_BYTES:
+        """Keep it as the youngest, and let the oldest go.
+
+        A long one is not kept, and none that more time would improve.
+        """
+        is_partial = made.chosen is not None and made.chosen.is_partial
+        is_kept = len(made.content) <= MAX_RECENT_BYTES and not is_partial
+        if operation.question.takes_long and is_kept:
             self._exports[operation.digest] = made
             self._exports.move_to_end(operation.digest)
         while len(self._exports) > MAX_RECENT:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import solvers
-from analysis.comparison import Cell, cells
-from analysis.comparison import Solve as SolveProblem
+from analysis.comparison import Cell, cells, each_cell
 from analysis.uncertainty import UncertaintyQuestion, assess_solution
 from app.operations.operation import Report
 from app.questions.compare import Comparison, Resolved
@@ -125,6 +124,12 @@ _REPORT_S = 0.25  # between reports on the way: each holds all cells so far
 Cells = tuple[Cell, ...]
 
 
+class _How(TypedDict):
+    relative_gap: float
+    time_limit_s: float
+    static_bytes: int | None
+
+
 def warm_up() -> None:
     """Load what solving needs: this module and its own, and the solvers."""
     solvers.warm_up()
@@ -132,7 +137,10 @@ def warm_up() -> None:
 
 @dataclass(frozen=True, slots=True)
 class CompareWork:
-    """The cells of a comparison, by message size, then in the order of the strategies."""
+    """The cells of a comparison, by message size, then in the order of the strategies.
+
+    Of the cells that it reports on the way, those to come have neither a solution nor a reason.
+    """
 
     resolved: Resolved
     fragment_cap: int
@@ -160,20 +168,26 @@ class CompareWork:
     def run(self, report: Report) -> Cells:
         """Solve one cell after the other."""
         progress = _Progress(report, self.resolved.comparison)
-        progress.report(())
-        done: list[Cell] = []
+        asked = [(one.problem, one.strategy) for one in self.solves()]
+        known = {
+            place: Cell(problem.message_bytes, strategy, None, None)
+            for place, (problem, strategy) in enumerate(asked)
+        }
+        progress.report(tuple(known.values()))
 
         def solve(problem: AnyProblem, strategy: Strategy, **how: Any) -> Solution:
             def on_better(better: Solution) -> None:
+                place = asked.index((problem, strategy))
                 open_cell = _solved(problem, strategy, replace(better, cut_off=True))
-                progress.report_sometimes((*done, open_cell))
+                progress.report_sometimes(tuple({**known, place: open_cell}.values()))
 
             return _in_memory(Solve(problem=problem, strategy=strategy, **how), on_better)
 
-        for cell in self._cells(solve):
-            done.append(cell)
-            progress.count(tuple(done))
-        return tuple(done)
+        found = each_cell(tuple(self.problems()), self._strategies, solve, **self._how)
+        for done, (place, cell) in enumerate(found, start=1):
+            known[place] = cell
+            progress.count(done, tuple(known.values()))
+        return tuple(known.values())
 
     def run_quickly(self) -> Cells | None:
         """Return the cells where they are few and each is quick, else None."""
@@ -183,20 +197,22 @@ class CompareWork:
         if not all(_is_quick(solve.problem, solve.strategy) for solve in self.solves()):
             return None
         try:
-            return tuple(self._cells(_solve_quickly))
+            return cells(tuple(self.problems()), self._strategies, _solve_quickly, **self._how)
         except _NotQuick:
             return None
 
-    def _cells(self, solve: SolveProblem) -> Iterator[Cell]:
+    @property
+    def _strategies(self) -> tuple[Strategy, ...]:
+        return self.resolved.comparison.strategies
+
+    @property
+    def _how(self) -> _How:
         asked = self.resolved.comparison
-        return cells(
-            tuple(self.problems()),
-            asked.strategies,
-            solve,
-            relative_gap=asked.relative_gap,
-            time_limit_s=asked.time_limit_s,
-            static_bytes=asked.static_bytes,
-        )
+        return {
+            "relative_gap": asked.relative_gap,
+            "time_limit_s": asked.time_limit_s,
+            "static_bytes": asked.static_bytes,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +234,7 @@ class CellWork:
             time_limit_s=solve.time_limit_s,
             static_bytes=solve.static_bytes,
         )
-        return next(found)
+        return found[0]
 
 
 class _NotQuick(Exception):
@@ -260,12 +276,12 @@ class _Progress:
         self._total = len(comparison.message_bytes) * len(comparison.strategies)
         self._next_s = 0.0
 
-    def count(self, done: Cells) -> None:
-        self._report.steps(len(done), self._total)
-        self.report_sometimes(done)
+    def count(self, done: int, cells: Cells) -> None:
+        self._report.steps(done, self._total)
+        self.report_sometimes(cells)
 
     def report_sometimes(self, cells: Cells) -> None:
-        """Report the cells so far, unless that was done just now."""
+        """Report the cells so far, the rest without a solution, unless that was done just now."""
         if time.monotonic() >= self._next_s:
             self.report(cells)
 

@@ -51,7 +51,9 @@ class CompileTable(OperationDefaults[CompiledTable]):
 
     @property
     def digest(self) -> str:
-        return digest_of(self.kind, self.question.digest(), self.activate)
+        return digest_of(
+            self.kind, self.question.digest(), self.question.scope.time_limit_s, self.activate
+        )
 
     @property
     def work(self) -> TableWork:

@@ -51,7 +51,7 @@ class ExportWork:
 
     def run(self, report: Report) -> Exported:
         """Choose and render. Raises what `export` does."""
-        return export(self.question, report.steps)
+        return export(self.question, report.steps, report.best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class AuditWork:
 
     def run(self, report: Report) -> Audit:
         """Audit. Raises SluiceError."""
-        return audit(self.question, report.steps)
+        return audit(self.question, report.steps, report.best)
 
 
 @dataclass(frozen=True, slots=True)

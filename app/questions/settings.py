@@ -14,7 +14,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from analysis.audit import SETTING, AuditQuestion, AuditScope
+from analysis.audit import (
+    DEFAULT_TIME_LIMIT_S,
+    SETTING,
+    AuditQuestion,
+    AuditScope,
+    check_time_limit,
+)
 from app.questions.optimize import PreparedQuestion, known_errors
 from domain.errors import (
     Conflict,
@@ -53,7 +59,8 @@ class ExportScope:
 
     `min_message_bytes` None is the table's, but at least 1 KiB where the maximum is no less, as
     without a table; `max_message_bytes` None is the table's, or 16 MiB; `limits` None are the
-    table's, or none. `options` are checked by the target.
+    table's, or none. `options` are checked by the target. `time_limit_s` is for the solves by which
+    sizes are chosen.
     """
 
     target: str
@@ -62,8 +69,10 @@ class ExportScope:
     max_message_bytes: int | None = None
     objective: Objective = Objective.MEAN
     limits: FragmentLimits | None = None
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S
 
     def __post_init__(self) -> None:
+        check_time_limit(self.time_limit_s)
         target = target_named(self.target)
         names = [name for name, _ in self.options]
         if len(set(names)) < len(names):
@@ -179,20 +188,38 @@ def stored_table(
 
 
 def export(
-    question: ExportQuestion, progress: Callable[[int, int], None] | None = None
+    question: ExportQuestion,
+    progress: Callable[[int, int], None] | None = None,
+    on_best: Callable[[Exported], None] | None = None,
 ) -> Exported:
     """Choose and render. Raises InconsistentInput, Infeasible, InvalidTable, Conflict for a table
     of another pipeline, and LimitReached. `progress` is called with messages solved and messages in
-    all.
+    all, `on_best` as by `choose_sizes`.
     """
     from exports.table.slt import decode
 
     stored = decode(question.table.file) if question.table else None
     if stored is not None and stored.table.pipeline != question.pipeline:
         raise Conflict("the compiled table is of another pipeline", field="table")
+    if question.target.takes not in _SIZED:
+        return _rendered(question, stored, None)
+
+    def report(chosen: ChosenSetting) -> None:
+        if on_best is not None:
+            on_best(_rendered(question, stored, chosen))
+
+    try:
+        chosen = _chosen(question, stored, progress, report if on_best else None)
+    except InvalidInput as refusal:
+        raise _together(refusal) from None
+    return _rendered(question, stored, chosen)
+
+
+def _rendered(
+    question: ExportQuestion, stored: StoredTable | None, chosen: ChosenSetting | None
+) -> Exported:
     target = question.target
     try:
-        chosen = _chosen(question, stored, progress) if target.takes in _SIZED else None
         in_draws = _in_draws(question, chosen, stored)
         given = _input(question, stored, chosen, in_draws)
         content = target.render(given).encode()
@@ -241,6 +268,7 @@ def _chosen(
     question: ExportQuestion,
     stored: StoredTable | None,
     progress: Callable[[int, int], None] | None,
+    on_best: Callable[[ChosenSetting], None] | None,
 ) -> ChosenSetting:
     from analysis.size_choice import choose_sizes, messages_of
 
@@ -254,7 +282,9 @@ def _chosen(
         objective=scope.objective,
         table=table,
         fragment_cap=question.fragment_cap,
+        time_limit_s=scope.time_limit_s,
         progress=progress,
+        on_best=on_best,
     )
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_MAX_MESSAGE_BYTES = 2**24
-COMPILE_LIMIT_S = 110.0  # the process of its own is ended at 120 s
+COMPILE_LIMIT_S = 100.0  # what is left then is taken as it is; the process is ended at 120 s
 PROGRESS_STEPS = 1_000
 REPEATS, CUTS = "repeats", "cuts"  # the table's two ways of cutting, in draws
 MAX_LISTED = 50
@@ -62,8 +62,13 @@ class TableScope:
     min_message_bytes: int = 1
     max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
     relative_gap: float = DEFAULT_TABLE_GAP
+    time_limit_s: float = COMPILE_LIMIT_S
 
     def __post_init__(self) -> None:
+        if not 0.0 < self.time_limit_s <= COMPILE_LIMIT_S:
+            raise InvalidInput(
+                f"expected 0 < time_limit_s <= {COMPILE_LIMIT_S:g}", field="time_limit_s"
+            )
         check_table_range(self.min_message_bytes, self.max_message_bytes)
         check_table_gap(self.relative_gap)
 
@@ -81,8 +86,11 @@ class TableQuestion:
     fragment_cap: int
     errors: KnownErrors | None = None
 
-    def digest(self) -> str:
-        """SHA-256 in hexadecimal; equal exactly for questions that one stored table answers."""
+    def digest(self, *, cut_off: bool = False) -> str:
+        """SHA-256 in hexadecimal; equal exactly for questions that one stored table answers.
+
+        The time limit is no part of it. A table whose search time has `cut_off` answers none.
+        """
         scope = self.scope
         problem = Problem(self.pipeline, scope.max_message_bytes, scope.limits, self.fragment_cap)
         parts = (
@@ -90,6 +98,7 @@ class TableQuestion:
             repr(scope.min_message_bytes),
             repr(float(scope.relative_gap)),
             repr((self.profile.name, self.profile.revision) if self.profile else None),
+            *(("cut off", repr(scope.time_limit_s)) if cut_off else ()),
         )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -118,6 +127,7 @@ class TableFacts:
 
     `missed_bytes` and `unrepeatable_bytes` count message sizes. `loosened_gap` is the tolerance
     that the cuts were compiled to where the one asked for takes too many of them, else None.
+    `is_cut_off`: time ended the compilation, and gaps are those reached by then.
     """
 
     cut_entries: int
@@ -131,6 +141,7 @@ class TableFacts:
     counts: tuple[CountRun, ...]
     counts_total: int
     loosened_gap: float | None = None
+    is_cut_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +201,11 @@ def compile_table(
     from exports.table.slt import digest_of, encode
 
     started_s = time.perf_counter()
-    table, loosened_gap = _plan_table(question, progress)
+    table, loosened_gap, is_cut_off = _plan_table(question, progress)
     compile_ms = (time.perf_counter() - started_s) * 1e3
     profile = question.profile or ProfileRevision("", 0)
     file = encode(table, profile=profile.name, revision=profile.revision)
-    facts = replace(facts_of(table), loosened_gap=loosened_gap)
+    facts = replace(facts_of(table), loosened_gap=loosened_gap, is_cut_off=is_cut_off)
     return CompiledTable(
         question,
         file,
@@ -231,12 +242,15 @@ def _in_draws(question: TableQuestion, table: PlanTable) -> SettingsInDraws | No
 
 def _plan_table(
     question: TableQuestion, progress: Callable[[int, int], None] | None
-) -> tuple[PlanTable, float | None]:
-    """Return the table, and the tolerance of its cuts where that is looser than the one asked."""
+) -> tuple[PlanTable, float | None, bool]:
+    """Return the table, the tolerance of its cuts where that is looser than the one asked, and
+    whether time ended the compilation.
+    """
     import solvers
 
     scope = question.scope
     loosened: list[float] = []
+    cut_off: list[bool] = []
     try:
         table = solvers.compile_table(
             question.pipeline,
@@ -245,13 +259,14 @@ def _plan_table(
             max_message_bytes=scope.max_message_bytes,
             relative_gap=scope.relative_gap,
             fragment_cap=question.fragment_cap,
-            time_limit_s=COMPILE_LIMIT_S,
+            time_limit_s=scope.time_limit_s,
             on_progress=_in_steps(progress) if progress else None,
             on_loosened=loosened.append,
+            on_cut_off=lambda: cut_off.append(True),
         )
     except InvalidInput as defect:  # the question was checked: these are entries that break a rule
         raise SolverFailed(f"the compiler broke its contract: {defect.detail}") from defect
-    return table, loosened[0] if loosened else None
+    return table, loosened[0] if loosened else None, bool(cut_off)
 
 
 def _in_steps(progress: Callable[[int, int], None]) -> Callable[[float], None]:
@@ -306,7 +321,7 @@ def keep_table(
             fragment_cap=question.fragment_cap,
             worst_gap=compiled.facts.worst.relative_gap,
             file_bytes=len(compiled.file),
-            question_digest=question.digest(),
+            question_digest=question.digest(cut_off=compiled.facts.is_cut_off),
             file=compiled.file,
             document=render(compiled),
         )

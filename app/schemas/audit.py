@@ -367,7 +367,8 @@ class AuditOut(Output):
     """What a setting costs over the optimum of the model. Regrets are shares: 0.05 is 5 %.
 
     `worst_of` is how many message sizes each `worst` was looked for among. `best_repeats` is the
-    mean regret of the best repeated size of each message. `best_size_steps` is null where the
+    mean regret of the best repeated size of each message, over any schedules at most
+    `best_repeats_at_most`. `best_size_steps` is null where the
     configuration's library takes one size only.
     """
 
@@ -393,8 +394,15 @@ class AuditOut(Output):
     audit_ms: float
     fit_warnings: tuple[NoticeOut, ...]
     warnings: tuple[NoticeOut, ...]
+    best_repeats_at_most: float | None = None  # of audits kept before
     in_draws: float | None = None  # of audits kept before, as the next
     uncertainty: SettingsInDrawsOut | None = None
+
+    @property
+    def repeats_span(self) -> SpanOut:
+        """The mean regret of a lookup as far as it is known."""
+        at_most = self.best_repeats_at_most
+        return SpanOut(self.best_repeats, self.best_repeats if at_most is None else at_most)
 
     @classmethod
     def of(cls, audit: Audit) -> AuditOut:
@@ -413,7 +421,7 @@ class AuditOut(Output):
             at_powers=tuple(map(AuditRowOut.of, audit.at_powers)),
             best_size=PricedOut.of(audit.single),
             best_size_steps=PricedOut.of(audit.size_steps) if audit.size_steps else None,
-            best_repeats=finite(audit.repeats),
+            best_repeats=finite(audit.repeats.at_least if audit.repeats else None),
             schedules_at_most=finite(audit.schedules_at_most),
             max_regret=scope.max_regret,
             over=scope.reference,
@@ -425,6 +433,7 @@ class AuditOut(Output):
             warnings=notices_out(audit.notices),
             in_draws=scope.in_draws,
             uncertainty=SettingsInDrawsOut.of(audit.in_draws, question.errors, _words(audit)),
+            best_repeats_at_most=finite(audit.repeats.at_most if audit.repeats else None),
         )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby, starmap
 from typing import Annotated
 
 from pydantic import ConfigDict, FailFast, Field
 
-from analysis.comparison import Cell
+from analysis.comparison import Cell, Excess, excesses
 from analysis.explain import Explained
 from analysis.explanation import Cost, Explanation
 from app.questions.compare import MAX_COMPARED, Comparison, ComparisonTable
@@ -79,7 +81,10 @@ class CompareIn(Input):
 class CompareRowOut(Output):
     """One strategy on one message size. `chosen` is the strategy that `auto` took.
 
-    `declined` says why there is no answer; the other fields are then null.
+    Where time ended its search (`status`), more of it finds a latency of `lower_bound_us` at least.
+    It is `excess_at_least` to `excess_at_most` (shares) above the best of the message's rows; the
+    two differ where time ended a search, and null is without a bound. `declined` says why there is
+    no answer; the other fields are then null.
     """
 
     message_bytes: int
@@ -92,9 +97,11 @@ class CompareRowOut(Output):
     largest_fragment_bytes: int | None
     status: Status | None
     declined: str | None
+    excess_at_least: float | None = None  # of comparisons kept before
+    excess_at_most: float | None = None
 
     @classmethod
-    def of(cls, cell: Cell) -> CompareRowOut:
+    def of(cls, cell: Cell, excess: Excess | None) -> CompareRowOut:
         """Return a cell of the table as it is sent."""
         solution = cell.solution
         return cls(
@@ -108,6 +115,8 @@ class CompareRowOut(Output):
             largest_fragment_bytes=max(solution.schedule.fragment_bytes) if solution else None,
             status=solution.status if solution else None,
             declined=cell.declined,
+            excess_at_least=excess.at_least if excess else None,
+            excess_at_most=excess.at_most if excess else None,
         )
 
 
@@ -130,8 +139,14 @@ class CompareOut(Output):
             PipelineOut.of_model(table.model),
             AggregateOut.of_model(table.model),
             ProfileRevisionOut.of(table.profile),
-            tuple(map(CompareRowOut.of, table.cells)),
+            tuple(starmap(CompareRowOut.of, _with_excesses(table.cells))),
         )
+
+
+def _with_excesses(cells: Iterable[Cell]) -> Iterator[tuple[Cell, Excess | None]]:
+    for _, group in groupby(cells, key=lambda cell: cell.message_bytes):
+        row = tuple(group)
+        yield from zip(row, excesses(row), strict=True)
 
 
 # --- GET /optimizations/{id}/explanation ----------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from analysis.audit import DEFAULT_TIME_LIMIT_S, MAX_TIME_LIMIT_S
 from app.questions.settings import Exported, ExportQuestion, ExportScope
 from app.schemas.audit import SettingStepOut, finite, steps_out
 from app.schemas.base import Output, ProfileRevisionOut, dump_json, same_named
@@ -24,6 +25,7 @@ from exports.targets.target import Takes, Target
 MAX_OPTIONS = 32
 _Whole = Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES), Digits]
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+_TimeLimitS = Annotated[float, Field(gt=0.0, le=MAX_TIME_LIMIT_S, description="of the solves")]
 _Option = Annotated[str, Field(max_length=200, pattern="^[a-z_]{1,32}:.+$")]
 
 
@@ -43,6 +45,7 @@ class _ExportFields(BaseModel):
         tuple[_Option, ...],
         Field(max_length=MAX_OPTIONS, description="name:value, an option of the target"),
     ] = ()
+    time_limit_s: _TimeLimitS = DEFAULT_TIME_LIMIT_S
 
     def to_domain(self, target: str) -> ExportScope:
         """Return what is asked for. Raises InvalidInput."""
@@ -58,6 +61,7 @@ class _ExportFields(BaseModel):
             max_message_bytes=maximum,
             objective=self.objective,
             limits=self._limits(),
+            time_limit_s=self.time_limit_s,
         )
 
     def _limits(self) -> FragmentLimits | None:
@@ -169,7 +173,7 @@ class ChosenOut(Output):
     """The sizes that an export has, and what they cost over the best schedules known, as shares.
 
     Over any schedules within the limits they cost `mean_at_most` and `worst_at_most` at most; null
-    is without a bound.
+    is without a bound. `is_partial`: time ended searches, and more of it may choose other sizes.
     """
 
     steps: tuple[SettingStepOut, ...]
@@ -177,6 +181,7 @@ class ChosenOut(Output):
     mean_at_most: float | None
     worst_regret: float | None
     worst_at_most: float | None
+    is_partial: bool = False  # in exports kept before
 
     @classmethod
     def of(cls, chosen: ChosenSetting | None) -> ChosenOut | None:
@@ -189,6 +194,7 @@ class ChosenOut(Output):
             finite(chosen.mean_at_most),
             finite(chosen.worst_regret),
             finite(chosen.worst_at_most),
+            chosen.is_partial,
         )
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from orjson import Fragment
 from pydantic import Field
 
+from analysis.audit import DEFAULT_TIME_LIMIT_S
 from app.questions.settings import ExportQuestion, ExportScope
 from app.questions.tables import TableQuestion, TableScope
 from app.schemas.audit import AuditOut
@@ -55,6 +56,7 @@ class ExportJobIn(Input):
     max_message_bytes: Bytes | None = None
     objective: Objective = Objective.MEAN
     constraints: ConstraintsIn | None = None
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S
     table: Annotated[str | None, Field(pattern="^[0-9a-f]{64}$")] = None
 
     @property
@@ -71,6 +73,7 @@ class ExportJobIn(Input):
             max_message_bytes=self.max_message_bytes,
             objective=self.objective,
             limits=self.constraints.to_domain() if self.constraints else None,
+            time_limit_s=self.time_limit_s,
         )
 
 
@@ -91,6 +94,7 @@ def export_request(question: ExportQuestion) -> bytes:
             "max_message_bytes": scope.max_message_bytes,
             "objective": scope.objective,
             "constraints": ConstraintsOut.of(scope.limits) if scope.limits else None,
+            "time_limit_s": scope.time_limit_s,
             "table": question.table.digest if question.table else None,
         }
     )
@@ -107,6 +111,7 @@ def _scope(scope: TableScope) -> dict[str, Any]:
         "max_message_bytes": scope.max_message_bytes,
         "relative_gap": scope.relative_gap,
         "constraints": ConstraintsOut.of(scope.limits),
+        "time_limit_s": scope.time_limit_s,
     }
 
 

@@ -9,10 +9,12 @@ from typing import Annotated
 from pydantic import Field
 
 from app.questions.tables import (
+    COMPILE_LIMIT_S,
     CUTS,
     DEFAULT_MAX_MESSAGE_BYTES,
     REPEATS,
     CompiledTable,
+    TableFacts,
     TablePage,
     TableScope,
 )
@@ -36,6 +38,9 @@ from domain.solution import Notice
 from models.records import TableSummary
 
 _WORDS = {REPEATS: "the table's repeated sizes", CUTS: "the table's schedules"}
+TableTimeLimitS = Annotated[
+    float, Field(gt=0.0, le=COMPILE_LIMIT_S, description="from then on gaps are as reached")
+]
 TableGap = Annotated[float, Field(ge=1e-6, le=1.0, description="the tolerance")]
 
 
@@ -46,6 +51,7 @@ class TableIn(Input):
     max_message_bytes: Bytes = DEFAULT_MAX_MESSAGE_BYTES
     relative_gap: TableGap = DEFAULT_TABLE_GAP
     constraints: ConstraintsIn = ConstraintsIn()
+    time_limit_s: TableTimeLimitS = COMPILE_LIMIT_S
     activate: Annotated[
         bool | None,
         Field(description="lookups answer from it; null: if the revision has no active table"),
@@ -62,6 +68,7 @@ class TableIn(Input):
             self.min_message_bytes,
             self.max_message_bytes,
             self.relative_gap,
+            self.time_limit_s,
         )
 
 
@@ -208,12 +215,17 @@ def render_table(compiled: CompiledTable) -> bytes:
 
 def _notices(compiled: CompiledTable) -> Iterator[Notice]:
     facts = compiled.facts
+    if facts.is_cut_off:
+        yield Notice(
+            "time_limit",
+            "time ended the compilation: gaps are those reached by then, and more of it may reach "
+            "the tolerance",
+        )
     if facts.missed_total:
         yield Notice(
             "tolerance_missed",
             f"{facts.missed_bytes} message sizes in {facts.missed_total} ranges are not proven to "
-            f"the tolerance: {_cause(facts.loosened_gap)}; each range states what is proven of "
-            "its model",
+            f"the tolerance: {_cause(facts)}; each range states what is proven of its model",
         )
     if facts.unrepeatable_bytes:
         yield Notice(
@@ -223,7 +235,10 @@ def _notices(compiled: CompiledTable) -> Iterator[Notice]:
         )
 
 
-def _cause(loosened_gap: float | None) -> str:
+def _cause(facts: TableFacts) -> str:
+    loosened_gap = facts.loosened_gap
+    if facts.is_cut_off:
+        return "time ended before"
     if loosened_gap is None:
         return "whole bytes, the alignment or the limits keep them from it, or the bound does"
     return (

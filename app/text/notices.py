@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.audit import WORTH_SAYING, Audit, Change, Priced
 from analysis.uncertainty import LARGEST, UncertaintyQuestion
-from app.text.numbers import format_gap, format_regret, format_regret_span
+from app.text.numbers import format_gap, format_regret_span
 from domain.default_sizes import CURRENT
 from domain.fragment_setting import FragmentSetting
 from domain.pipeline import MAX_MESSAGE_BYTES
@@ -53,7 +53,7 @@ def format_change(outcome: Audit, change: Change) -> str:
     if change is Change.LOOKUP and outcome.repeats is not None:
         return (
             "look the size up for each message in a compiled table: mean regret "
-            f"{format_regret(outcome.repeats)}"
+            f"{format_advised_regret(outcome.repeats.at_least, outcome.repeats.at_most)}"
         )
     left = outcome.schedules_at_most
     words = "less than 0.1 %" if left < WORTH_SAYING else f"at most {format_gap(left)}"

@@ -88,6 +88,17 @@ def format_excess(latency_us: float, reference_us: float) -> str:
     return "equal" if abs(excess) < _ARITHMETIC else format_signed_percent(excess)
 
 
+def format_excess_span(at_least: float, at_most: float | None) -> str:
+    """Return by how much a latency is above another, from at least to at most; one figure where
+    they agree, "at least" where the other may take no time.
+    """
+    minimum = format_signed_percent(at_least)
+    if at_most is None:
+        return f"at least {minimum}"
+    maximum = format_signed_percent(at_most)
+    return minimum if minimum == maximum else f"{minimum} to {maximum}"
+
+
 def format_regret(regret: float | None) -> str:
     """Return what a setting was found to cost over the best; None is without a bound."""
     return "unbounded" if regret is None or not isfinite(regret) else format_percent(regret)

@@ -121,6 +121,8 @@ def _costs(
     yield f"regret over the best schedule known: mean {mean}, worst {worst}"
     mean, worst = _share(chosen.mean_at_most), _share(chosen.worst_at_most)
     yield f"regret over any schedule within the limits, at most: mean {mean}, worst {worst}"
+    if chosen.is_partial:
+        yield "time ended before the best schedules were found: more of it may choose other sizes"
     if in_draws is not None:
         own, *others = (_in_draws(one.regret) for one in in_draws.settings)
         yield f"in {in_draws.draws} draws of the fitted costs, over the best repeated sizes: {own}"

@@ -26,6 +26,7 @@ from solvers.rounding import round_cut
 
 _EQUAL = 1.0 + 1e-9  # two latencies may differ by so much in rounding alone
 _WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
+_FINISHING_CELLS = 100_000  # k*n that are tried beyond a whole-byte cut within the gap asked for
 
 
 def start(problem: Problem) -> CountSearch:
@@ -54,15 +55,17 @@ def whole_bytes(
 
     `best_us` tells the least whole-byte latency known to the caller, asked anew for each count.
     The first candidate always comes, even when time is up; of the others those that are as good as
-    what is known by then.
+    what is known by then. Where the best known is within the gap asked for, only as many are tried
+    as take little time.
     """
-    problem, minimum = search.problem, float("inf")
+    problem, minimum, cells = search.problem, float("inf"), 0
     worthwhile = 1.0 + min(options.relative_gap, _WORTHWHILE)
     pending = [search.best.k]
     tried: set[int] = set()
     while pending:
         k = pending[0]
         tried.add(k)
+        cells += k * len(problem.pipeline)
         result = search.solved.get(k) or search.solve(k, deadline)
         cut = round_cut(problem, result.x)
         late = deadline.passed
@@ -71,6 +74,9 @@ def whole_bytes(
         minimum = min(minimum, latency)
         limit = min(known, latency) / worthwhile
         pending = _worth_trying(search, tried, limit)
+        is_settled = min(known, latency) <= search.bound_us * (1.0 + options.relative_gap)
+        if is_settled and pending and cells + pending[0] * len(problem.pipeline) > _FINISHING_CELLS:
+            pending = []
         if cut is not None and (latency <= known * _EQUAL or len(tried) == 1):
             yield Candidate(cut, tuple(result.x.tolist()), cut_off=late and bool(pending))
         if late:

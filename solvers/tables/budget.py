@@ -85,6 +85,9 @@ class Compiler(Protocol[Entry]):
     def run(self, deadline: Deadline, reached: Reached) -> list[Entry]:
         """Return the entries, ascending. Raises TimeLimitReached."""
 
+    def spend(self) -> None:
+        """Take what is proven from now on, as where more message sizes were asked for."""
+
     @property
     def is_spent(self) -> bool:
         """Whether more message sizes were asked for than are tried."""
@@ -101,19 +104,30 @@ class _Spent(Exception):
 class EvenCompilation(Generic[Entry]):
     """One part of a table: a pass to what was asked for, and looser ones where that is spent.
 
-    The compiler was made for `relative_gap` times MARGIN.
+    The compiler was made for `relative_gap` times MARGIN. `is_cut_off`: time ended the first pass,
+    and the gaps that the rest of the messages have are those reached by then.
     """
 
     def __init__(self, compiler: Compiler[Entry], relative_gap: float) -> None:
         self._compiler, self._asked = compiler, relative_gap
+        self.is_cut_off = False
 
-    def first(self, deadline: Deadline, reached: Reached) -> None:
+    def first(self, deadline: Deadline, reached: Reached, *, last: Deadline | None = None) -> None:
         """Make the pass to what was asked for; nothing is reported once it is spent.
 
-        Raises what a pass raises.
+        Where there is a last deadline, from the first one on it takes what is proven of every
+        further message size. Raises what a pass raises, by the last of them.
         """
         compiler = self._compiler
-        entries = compiler.run(deadline, lambda size: None if compiler.is_spent else reached(size))
+
+        def at(size: int) -> None:
+            if last is not None and deadline.passed and not compiler.is_spent:
+                self.is_cut_off = True
+                compiler.spend()
+            if not compiler.is_spent:
+                reached(size)
+
+        entries = compiler.run(last or deadline, at)
         self._found = entries, self._asked
         self._is_spent = compiler.is_spent
 
@@ -125,7 +139,7 @@ class EvenCompilation(Generic[Entry]):
         `reached` is called with the message a pass is at, and the share of the passes before it.
         Where no rung is better than the first pass, this is it, with the worst that it states.
         """
-        if not self._is_spent:
+        if not self._is_spent or self.is_cut_off:
             return self._found
         search = _Search(self._compiler, self._asked, deadline, reached)
         search.run()

@@ -61,6 +61,8 @@ _MAX_POINTS = 4_000  # message sizes that are solved; then the gaps reached are 
 _FLOOR_SLACK = 1.05  # of the gap that no halving can remove
 _UNIT_SHARE = 0.5  # of the greatest rounding to units, where these are greater than a byte
 _SAFE = 1e-12
+_CUTS_SHARE = 0.7  # of the time, for schedules; what they leave is for repeated sizes
+_FINISH_S = 60.0  # after the limit, for what is taken as it is then
 _SEARCH_SHARE = 0.4  # of the time left, for each part that is compiled again to looser tolerances
 
 
@@ -83,6 +85,10 @@ class CutCompiler:
         self._tolerance, self._entries = tolerance, []
         self._near, self._points = 0, 1
         self._memory.open()
+
+    def spend(self) -> None:
+        """Take what is proven from now on, as where more message sizes were asked for."""
+        self._points = _MAX_POINTS + 1
 
     @property
     def is_spent(self) -> bool:
@@ -315,17 +321,19 @@ def compile_table(
     time_limit_s: float = 60.0,
     on_progress: Callable[[float], None] = lambda share: None,
     on_loosened: Callable[[float], None] = lambda relative_gap: None,
+    on_cut_off: Callable[[], None] = lambda: None,
 ) -> PlanTable:
     """Return the plan table of a pipeline, limits, range of message sizes and tolerance.
 
     `on_progress` is called with the share done, 1 at the end alone, `on_loosened` with the gap
     that the cuts were compiled to, where the one asked for takes too many of them (theory.md,
-    section 15). Raises InvalidInput, Infeasible where no cut of some message size satisfies the
-    limits, and TimeLimitReached.
+    section 15), `on_cut_off` where time ended the search: from some message size on the gaps are
+    those reached by then. Raises InvalidInput, Infeasible where no cut of some message size
+    satisfies the limits, and TimeLimitReached where not even that ends soon after.
     """
     check_table_range(min_message_bytes, max_message_bytes)
     check_table_gap(relative_gap)
-    deadline = Deadline.after(time_limit_s)
+    deadline, last = Deadline.after(time_limit_s), Deadline.after(time_limit_s + _FINISH_S)
     lines = _as_lines(pipeline, limits, min_message_bytes, max_message_bytes)
     problem = Problem(lines or pipeline, max_message_bytes, limits, fragment_cap)
     compiler: Compiler[TableCut] = (CutCompiler if lines else RangeCompiler)(
@@ -345,8 +353,10 @@ def compile_table(
         EvenCompilation(compiler, relative_gap),
         EvenCompilation(repeater, relative_gap),
     )
-    even.first(deadline, progress.cuts_at)
-    even_repeats.first(deadline, progress.repeats_at)
+    even.first(deadline.share(_CUTS_SHARE), progress.cuts_at, last=last)
+    even_repeats.first(deadline, progress.repeats_at, last=last)
+    if even.is_cut_off or even_repeats.is_cut_off:
+        on_cut_off()
     cuts, loosened_gap = even.loosened(
         deadline.share(_SEARCH_SHARE), lambda size, before: progress.again(size, before / 2)
     )

@@ -92,6 +92,10 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         self._tolerance, self._entries, self._floors = tolerance, [], {}
         self._are_many, self._points, self.solves = False, 0, 0
 
+    def spend(self) -> None:
+        """Take what is proven from now on, as where more message sizes were asked for."""
+        self._points = _MAX_POINTS + 1
+
     @property
     def is_spent(self) -> bool:
         """Whether more message sizes were asked for than are tried."""

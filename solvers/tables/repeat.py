@@ -71,6 +71,10 @@ class RepeatCompiler:
         self._tolerance, self._entries, self._points = tolerance, [], 0
         self._memory.open()
 
+    def spend(self) -> None:
+        """Take what is proven from now on, as where more message sizes were asked for."""
+        self._points = _MAX_POINTS + 1
+
     @property
     def is_spent(self) -> bool:
         """Whether more message sizes were asked for than are tried."""

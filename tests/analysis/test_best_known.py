@@ -116,7 +116,7 @@ def test_an_aggregate_has_a_bound_of_its_own() -> None:
 
 def test_the_largest_message_and_no_time() -> None:
     """The cap bounds the work; what time does not allow widens the interval and breaks nothing."""
-    for one in known(PIPELINE, (MAX_MESSAGE_BYTES, 1_000_003), time_limit_s=1e-9):
+    for one in known(PIPELINE, (MAX_MESSAGE_BYTES, 1_000_003), time_limit_s=1e-9, grace_s=5.0):
         assert one.lower_bound_us <= one.latency_us
         assert one.repeat_bytes is not None
         assert -(-one.message_bytes // one.repeat_bytes) <= CAP
@@ -132,7 +132,7 @@ def test_when_solves_have_not_kept_their_time_the_rest_is_between_wide_limits(
     slow = SimpleNamespace(monotonic=lambda: next(clock))
     with monkeypatch.context() as patch:
         patch.setattr("analysis.best_known.time", slow)
-        first, *others = known(PIPELINE, sizes, time_limit_s=2.0, limits=limits)
+        first, *others = known(PIPELINE, sizes, time_limit_s=2.0, grace_s=5.0, limits=limits)
     solved = known(PIPELINE, sizes, limits=limits)
     assert first == solved[0]
     for wide, narrow in zip(others, solved[1:], strict=True):

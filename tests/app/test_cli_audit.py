@@ -243,3 +243,13 @@ def test_draws_need_errors_and_a_limit(printed: Any, options: tuple[str, ...], n
     code, _, said = printed(MYRINET, "--setting", "1KiB", *SMALL, *options)
     assert code == 2
     assert named.replace(".", "/") in said or named in said
+
+
+def test_an_audit_that_time_ends_says_so(printed: Any) -> None:
+    """The figures lie between their limits."""
+    asked = (MYRINET, "--setting", "64KiB", "--time-limit", "0.001")
+    code, text, _ = printed(*asked)
+    assert (code, "(time_limit)" in text) == (0, True)
+    document = json.loads(printed(*asked, "--json")[1])
+    assert document["warnings"][0]["code"] == "time_limit"
+    assert document["best_repeats_at_most"] is None

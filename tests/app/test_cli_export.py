@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from app.cli import main
 from app.console import running
+from app.console.running import run_operation
 from app.questions.settings import ExportQuestion
 from app.questions.tables import TableScope, compile_table, table_question
 from domain.problem import FragmentLimits
@@ -204,3 +206,35 @@ def test_a_terminal_without_unicode_gets_ascii(
     assert code == 0
     assert reported.isascii()
     assert "stage 1 'dr_t _/'" in reported
+
+
+def test_an_export_that_time_ends_is_marked(
+    printed: Any, asked: list[ExportQuestion], tmp_path: Path
+) -> None:
+    """In its text, beside limits that hold what more time finds, and on standard error."""
+    code, text, said = printed("export", MYRINET, "--target", "mpich", "--time-limit", "0.001")
+    assert code == 0
+    assert "time ended" in text
+    assert "--time-limit" in said
+    assert asked[0].scope.time_limit_s == 0.001
+    code, _, said = printed("export", MYRINET, "--target", "mpich", "--time-limit", "0")
+    assert (code, "time_limit_s" in said) == (2, True)
+
+
+def test_an_interrupted_export_is_by_what_was_solved(
+    printed: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is written, with its mark and the code of an interrupt."""
+
+    def interrupted(*arguments: Any, **named: Any) -> Any:
+        ran = run_operation(*arguments, **named)
+        return replace(ran, is_interrupted=True)
+
+    monkeypatch.setattr("app.console.export.run_operation", interrupted)
+    out = tmp_path / "mpich.conf"
+    code, _, said = printed(
+        "export", MYRINET, "--target", "mpich", "--output", str(out), *ONE_MESSAGE
+    )
+    assert code == 130
+    assert "interrupted" in said
+    assert out.exists()

@@ -265,3 +265,17 @@ def test_more_tables_than_one_page_holds(printed: Any, monkeypatch: pytest.Monke
     found = listed(printed)
     assert list(found.values()) == [False] * 4 + [True]
     assert printed("profiles", "activate", "gms", next(reversed(found))[:12])[0] == 0
+
+
+def test_a_table_that_time_ends_is_marked_and_not_given_again(
+    printed: Any, compiled: list[TableQuestion]
+) -> None:
+    """It is stored, but the same question is compiled anew, and then given again."""
+    codes = []
+    for limit in (("--time-limit", "0.5"), (), ()):
+        code, text, _ = printed("table", "gms", "--to", "4KiB", "--json", *limit)
+        assert code == 0
+        codes.append([warning["code"] for warning in json.loads(text)["warnings"]])
+    assert "time_limit" in codes[0]
+    assert codes[1] == codes[2] == [code for code in codes[0] if code != "time_limit"]
+    assert [question.scope.time_limit_s for question in compiled] == [0.5, 100.0]

@@ -133,3 +133,27 @@ def test_without_time_the_first_pass_is_the_answer(monkeypatch: pytest.MonkeyPat
     entries, kept = even.loosened(Deadline.after(0.0), lambda size, before: None)
     assert (entries[0].message_bytes, entries[-1].message_bytes) == (1, 2**13)
     assert kept == max(entry.relative_gap for entry in entries) > 1e-5
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "limits"), [(MYRINET, NO_LIMITS), (a_ranged_pipeline(), NO_LIMITS)]
+)
+def test_where_time_ends_the_gaps_reached_are_the_answer(
+    pipeline: Pipeline, limits: FragmentLimits
+) -> None:
+    """All of the range is there, each certificate holds, and the caller is told."""
+    told: list[bool] = []
+    table = compile_table(
+        pipeline,
+        limits,
+        min_message_bytes=1,
+        max_message_bytes=2**12,
+        relative_gap=1e-4,
+        time_limit_s=1e-9,
+        on_cut_off=lambda: told.append(True),
+    )
+    assert told == [True]
+    check_entries(table)
+    for size in random_sizes(table, 4, seed=2) if pipeline != a_ranged_pipeline() else ():
+        check_cut(table, size)
+        check_repeat(table, size)

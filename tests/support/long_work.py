@@ -53,9 +53,9 @@ def note_questions(monkeypatch: pytest.MonkeyPatch, name: str) -> list[Any]:
     questions: list[Any] = []
     run = getattr(work, name)
 
-    def noted(question: Any, progress: Any) -> Any:
+    def noted(question: Any, *reports: Any) -> Any:
         questions.append(question)
-        return run(question, progress)
+        return run(question, *reports)
 
     monkeypatch.setattr(work, name, noted)
     return questions

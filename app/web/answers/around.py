@@ -16,12 +16,13 @@ from app.text.settings import format_repeated, format_setting_name
 from app.text.units import TimeUnit, format_time
 from app.web.answers.view import Alternative, latency_unit
 from domain.default_sizes import CURRENT, DefaultSize
-from domain.solution import Strategy, relative_excess
+from domain.solution import Status, Strategy, relative_excess
 from domain.units import format_bytes
 from solvers.count_points import CountPoint
 
 Data = TypeVar("Data")
 _NESTED = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP)
+_STAR = "\N{NO-BREAK SPACE}*"
 _SEPARATE_UP_TO = 48  # counts on an axis with even steps
 _KNOWN_SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
@@ -245,7 +246,7 @@ def alternatives_of(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[Alterna
     unit = latency_unit(answer)
     own = Alternative(
         answer.strategy,
-        "this answer",
+        "this answer" + (_STAR if answer.status == Status.TIME_LIMIT else ""),
         unit.text(answer.latency_us),
         format_gap(answer.relative_gap),
         "",
@@ -261,6 +262,7 @@ def alternatives_of(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[Alterna
 def alternatives_remarks(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[str, ...]:
     """Return what a star means, and the column of bounds where not all rows share one."""
     is_partial = any(line.points[0].is_partial for line in lines)
+    is_partial = is_partial or answer.status == Status.TIME_LIMIT
     star = "* Time ended this search, and more of it may find less."
     return tuple(filter(None, (star if is_partial else "", _bounds_remark(answer))))
 
@@ -282,7 +284,7 @@ def _alternative(answer: OptimizeOut, line: Line, unit: TimeUnit) -> Alternative
     bound_us = _bound_us(answer, line, point)
     return Alternative(
         line.strategy,
-        how + ("\N{NO-BREAK SPACE}*" if point.is_partial else ""),
+        how + (_STAR if point.is_partial else ""),
         unit.text(point.latency_us),
         format_gap(relative_excess(point.latency_us, bound_us, bound_us)),
         format_excess(point.latency_us, answer.latency_us),

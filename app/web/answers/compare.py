@@ -15,7 +15,14 @@ from app.questions.optimize import get_answer
 from app.schemas.base import read_output
 from app.schemas.optimize import OptimizeOut
 from app.schemas.stages import AggregateOut, StageOut
-from app.text.numbers import format_cost, format_count, format_excess, format_gap, format_percent
+from app.text.numbers import (
+    format_cost,
+    format_count,
+    format_excess,
+    format_excess_span,
+    format_gap,
+    format_percent,
+)
 from app.text.units import format_given_time
 from app.web.answers.parts import AT_ONCE_CELLS, IN_THREAD_CELLS, arrivals_chart
 from app.web.answers.view import (
@@ -28,6 +35,7 @@ from app.web.answers.view import (
 from app.web.forms import address
 from app.web.pages import is_htmx, page, says_refusals
 from domain.errors import InvalidInput
+from domain.solution import Status
 from domain.units import format_bytes
 from models.session import Store
 
@@ -87,6 +95,7 @@ class CompareView:
     shows_all: bool
     toggle: str
     highest: str
+    is_cut_off: bool
     why_no_timeline: str
     cells: int
     timeline_address: str
@@ -106,6 +115,7 @@ class CompareView:
             shows_all=shows_all,
             toggle=address(PLACE, (*ids, ("all", "" if shows_all else "1"))),
             highest=_highest(answers, part),
+            is_cut_off=any(map(_is_cut_off, answers)),
             why_no_timeline=why_not,
             cells=0 if why_not else sum(answer.cells for answer in answers),
             timeline_address=address(f"{PLACE}/timeline", ids),
@@ -115,7 +125,7 @@ class CompareView:
 def letters_of(answers: Sequence[OptimizeOut]) -> Iterator[str]:
     """Return a letter and the strategy of each, its name in the picture."""
     for letter, answer in zip(LETTERS, answers, strict=False):
-        yield f"{letter} {answer.strategy.replace('_', ' ')}"
+        yield f"{letter} {answer.strategy.replace('_', ' ')}{_ended(answer)}"
 
 
 def _same_cuts(answers: Sequence[OptimizeOut]) -> Iterator[str]:
@@ -146,12 +156,21 @@ def _side(place: int, answers: Sequence[OptimizeOut], *, max_part: float) -> Sid
     return Side(
         id=answer.id,
         letter=LETTERS[place],
-        name=f"{message}, {answer.strategy.replace('_', ' ')}",
+        name=f"{message}, {answer.strategy.replace('_', ' ')}{_ended(answer)}",
         words=f"{latency_and_bound(answer)[0]}, {_counted(len(cut))}",
         bars=tuple(_bars(cut, max_part)),
         is_merged=len(cut) > MAX_BARS,
         without=address(PLACE, others) if len(others) > 1 else "",
     )
+
+
+def _ended(answer: OptimizeOut) -> str:
+    """The mark of an answer whose search time ended."""
+    return " (cut off)" if _is_cut_off(answer) else ""
+
+
+def _is_cut_off(answer: OptimizeOut) -> bool:
+    return answer.status == Status.TIME_LIMIT
 
 
 def _counted(fragments: int) -> str:
@@ -233,7 +252,17 @@ def _latency(answer: OptimizeOut, first: OptimizeOut) -> str:
     if answer is first:
         return words
     excess = format_excess(answer.latency_us, first.latency_us)
+    if excess and (_is_cut_off(answer) or _is_cut_off(first)):
+        excess = format_excess_span(
+            _least_us(answer) / first.latency_us - 1.0,
+            answer.latency_us / _least_us(first) - 1.0 if _least_us(first) > 0.0 else None,
+        )
     return words if excess in ("", "equal") else f"{words} ({excess})"
+
+
+def _least_us(answer: OptimizeOut) -> float:
+    """What more time may find at best: the bound where time ended the search."""
+    return answer.lower_bound_us if _is_cut_off(answer) else answer.latency_us
 
 
 def _best_fixed(answer: OptimizeOut) -> str:

@@ -118,7 +118,7 @@ def _figures(audit: AuditOut) -> Iterator[AuditFigure]:
         steps = f"{len(size_steps.steps)} steps"
         yield AuditFigure("Best size steps", steps, _advised(size_steps))
     if audit.best_repeats is not None:
-        value = f"mean {format_regret(audit.best_repeats)}"
+        value = f"mean {_advised_span(audit.repeats_span)}"
         yield AuditFigure("Size by lookup", value, "in a compiled table")
 
 
@@ -134,11 +134,12 @@ def _priced(name: str, priced: PricedOut) -> AuditFigure:
 
 
 def _advised(priced: PricedOut) -> str:
-    mean, worst = (
-        format_advised_regret(span.at_least, span.at_most)
-        for span in (priced.mean, priced.worst_span)
-    )
+    mean, worst = map(_advised_span, (priced.mean, priced.worst_span))
     return f"mean {mean}, worst {worst}"
+
+
+def _advised_span(span: SpanOut) -> str:
+    return format_advised_regret(span.at_least, span.at_most)
 
 
 def _verdict(audit: AuditOut) -> tuple[str, str, str]:

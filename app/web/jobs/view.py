@@ -30,7 +30,7 @@ from app.web.profiles.tables import format_table_range, work_address
 from app.web.workbench.state import InputState
 from domain.errors import UnreadableRecord
 from domain.regret import Objective
-from domain.solution import relative_excess
+from domain.solution import Status, relative_excess
 from domain.units import format_bytes, format_number, format_share
 from models.records import JobRecord, JobState
 
@@ -280,6 +280,6 @@ def _compared(comparison: CompareOut) -> Iterator[ComparedRow]:
             format_bytes(row.message_bytes),
             row.strategy,
             "–" if row.latency_us is None else format_time(row.latency_us),
-            _gap(row.relative_gap),
+            _gap(row.relative_gap) + (" (cut off)" if row.status is Status.TIME_LIMIT else ""),
             row.declined or "",
         )

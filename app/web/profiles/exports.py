@@ -163,13 +163,15 @@ def format_export_cost(chosen: ChosenOut) -> str:
         )
     )
     steps = chosen.steps
+    ended = " Time ended: more of it may choose other sizes." if chosen.is_partial else ""
     if len(steps) > 1:
-        return f"A size for each range of messages costs {mean} in the mean, {worst} at worst."
+        each = "A size for each range of messages costs"
+        return f"{each} {mean} in the mean, {worst} at worst.{ended}"
     cut = steps[0].size_bytes
     name = (
         "Every message whole" if cut is None else f"One size, {format_bytes(cut)}, for all messages"
     )
-    return f"{name} costs {mean} in the mean, {worst} at worst."
+    return f"{name} costs {mean} in the mean, {worst} at worst.{ended}"
 
 
 def export_form(name: str, given: Mapping[str, str]) -> ExportForm:

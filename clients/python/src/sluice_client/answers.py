@@ -173,7 +173,10 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """One strategy on one message size; `declined` says why there is no answer."""
+    """One strategy on one message size; `declined` says why there is no answer.
+
+    It takes `excess_at_least` to `excess_at_most` longer than the best of the message, as shares.
+    """
 
     message_bytes: int
     strategy: str
@@ -185,6 +188,8 @@ class ComparisonRow:
     largest_fragment_bytes: int | None
     status: str | None
     declined: str | None
+    excess_at_least: float | None = None
+    excess_at_most: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

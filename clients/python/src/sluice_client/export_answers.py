@@ -72,6 +72,7 @@ class ChosenSizes:
     worst_regret: float | None
     mean_at_most: float | None = None
     worst_at_most: float | None = None
+    is_partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,3 +165,4 @@ class Audit:
     warnings: tuple[Notice, ...]
     fit_warnings: tuple[Notice, ...] = ()
     worst_of: int = 0
+    best_repeats_at_most: float | None = None

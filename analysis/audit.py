@@ -25,7 +25,12 @@ from domain.regret import BestKnown, Objective, Regret, SizeRule
 from domain.solution import Notice
 from domain.uncertain_answer import SettingsInDraws
 from domain.uncertainty import UNKNOWN_ERRORS, KnownErrors
-from domain.workload import DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_MIN_MESSAGE_BYTES, Workload
+from domain.workload import (
+    DEFAULT_MAX_MESSAGE_BYTES,
+    DEFAULT_MIN_MESSAGE_BYTES,
+    Workload,
+    powers_of_two,
+)
 
 DEFAULT_TIME_LIMIT_S = 30.0
 MAX_TIME_LIMIT_S = 60.0  # of the solves; the process of its own is ended at 120 s
@@ -324,12 +329,6 @@ def verdict(span: Span, max_regret: float | None) -> RegretVerdict | None:
     return RegretVerdict.ABOVE if span.at_least > max_regret else RegretVerdict.BETWEEN
 
 
-def powers_of_two(min_message_bytes: int, max_message_bytes: int) -> tuple[int, ...]:
-    """Return the powers of two of the range, inclusive."""
-    powers = (1 << bit for bit in range(max_message_bytes.bit_length()))
-    return tuple(power for power in powers if power >= min_message_bytes)
-
-
 def breakpoints(
     setting: FragmentSetting, min_message_bytes: int, max_message_bytes: int
 ) -> tuple[int, ...]:
@@ -411,15 +410,10 @@ def _in_draws(
         return None
     scope = question.scope
     named = zip((SETTING, *ADVISED), (scope.setting, *chosen), strict=False)
+    settings = tuple((name, repeated_by(setting)) for name, setting in named)
+    cap, limit = question.fragment_cap, (scope.max_regret, scope.objective)
     return settings_in_draws(
-        SettingsQuestion(
-            question.errors,
-            workload,
-            tuple((name, repeated_by(setting)) for name, setting in named),
-            fragment_cap=question.fragment_cap,
-            max_regret=scope.max_regret,
-            objective=scope.objective,
-        )
+        SettingsQuestion(question.errors, workload, settings, _PLAIN, cap, *limit)
     )
 
 

@@ -11,7 +11,6 @@ from analysis.audit import (
     DEFAULT_TIME_LIMIT_S,
     SHARE_OF_ADVICE,
     breakpoints,
-    powers_of_two,
     price,
 )
 from analysis.best_known import SolvedMessages, improved, left_open
@@ -20,7 +19,12 @@ from domain.pipeline import Pipeline
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
 from domain.regret import BestKnown, ChosenSetting, Objective, SizeRule
-from domain.workload import DEFAULT_MAX_MESSAGE_BYTES, Workload, default_min_message_bytes
+from domain.workload import (
+    DEFAULT_MAX_MESSAGE_BYTES,
+    Workload,
+    default_min_message_bytes,
+    powers_of_two,
+)
 
 
 @dataclass(frozen=True, slots=True)

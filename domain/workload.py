@@ -27,6 +27,12 @@ def default_min_message_bytes(max_message_bytes: int, *, known_min_bytes: int = 
     return max(known_min_bytes, DEFAULT_MIN_MESSAGE_BYTES)
 
 
+def powers_of_two(min_message_bytes: int, max_message_bytes: int) -> tuple[int, ...]:
+    """Return the powers of two of the range, inclusive."""
+    powers = (1 << bit for bit in range(max_message_bytes.bit_length()))
+    return tuple(power for power in powers if power >= min_message_bytes)
+
+
 @dataclass(frozen=True, slots=True)
 class WorkloadSize:
     """A message size and its share of the workload; shares sum to 1."""

@@ -15,7 +15,7 @@ from math import ceil
 from pathlib import Path
 
 import solvers
-from analysis.audit import breakpoints, powers_of_two, price
+from analysis.audit import breakpoints, price
 from analysis.best_known import best_known
 from app.questions.optimize import prepare
 from app.questions.profiles import paper_profiles
@@ -26,7 +26,12 @@ from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
 from domain.profile import ProfileReference, Revision
 from domain.regret import BestKnown, SizeRule
 from domain.units import format_bytes
-from domain.workload import DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_MIN_MESSAGE_BYTES, Workload
+from domain.workload import (
+    DEFAULT_MAX_MESSAGE_BYTES,
+    DEFAULT_MIN_MESSAGE_BYTES,
+    Workload,
+    powers_of_two,
+)
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 DOCUMENT = CHECKOUT / "docs" / "audit.md"

@@ -106,7 +106,7 @@ def settings_sentence(found: SettingsInDraws, errors: KnownErrors, words: Mappin
         said = f"Set {words[found.advised]}: {gain} than {words[setting.name]}, in the mean"
     elif found.code is DecisionCode.KEEP_YOURS:
         near = _two_digits(found.thresholds.regret_p95)
-        said = f"Keep {words[setting.name]}: in 95 % of the draws it is within {near} % of the best"
+        said = f"Keep {words[setting.name]}: within {near} % of the best in 95 % of the draws"
     elif found.code is DecisionCode.NO_GAIN_PROVABLE:
         names = " or ".join(dict.fromkeys(words[one.name] for one in others))
         said = f"No gain provable: {names} may be {gain}; the measurements cannot tell"

@@ -23,7 +23,6 @@ from analysis.audit import (
     Span,
     audit,
     breakpoints,
-    powers_of_two,
     verdict,
 )
 from app.schemas.audit import AuditOut, PricedOut, SpanOut
@@ -37,7 +36,7 @@ from domain.problem import Problem
 from domain.regret import BestKnown, Objective, Regret, SizeRule
 from domain.schedule import latency_us
 from domain.solution import Solution, Strategy
-from domain.workload import Workload
+from domain.workload import Workload, powers_of_two
 from exports.targets.registry import TARGETS
 from tests.app.serving import MYRINET
 from tests.support.counts import count

@@ -185,7 +185,10 @@ def compile_table(
     compile_ms = (time.perf_counter() - started_s) * 1e3
     profile = question.profile or ProfileRevision("", 0)
     file = encode(table, profile=profile.name, revision=profile.revision)
-    facts = replace(facts_of(table), loosened_gap=loosened_gap, is_cut_off=is_cut_off)
+    facts = facts_of(table)
+    worst = max(_gap(facts.worst), _gap(facts.worst_repeat))
+    is_cut_off = is_cut_off and worst > table.relative_gap
+    facts = replace(facts, loosened_gap=loosened_gap, is_cut_off=is_cut_off)
     return CompiledTable(question, file, digest_of(file), facts, compile_ms, datetime.now(UTC))
 
 

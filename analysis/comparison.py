@@ -64,11 +64,11 @@ def _excess(row: Sequence[Cell], place: int, best_us: float) -> Excess | None:
         return None
     latency_us = cell.solution.latency_us
     others = [one.min_us for at, one in enumerate(row) if at != place and one.min_us is not None]
-    least_us = min(others, default=latency_us)
+    others_us = min(others, default=latency_us)
     at_least = cell.min_us / best_us - 1.0 if best_us > 0.0 else 0.0
-    if latency_us <= least_us:
+    if latency_us <= others_us:
         return Excess(0.0, 0.0)
-    at_most = latency_us / least_us - 1.0 if least_us > 0.0 else None
+    at_most = latency_us / others_us - 1.0 if others_us > 0.0 else None
     return Excess(max(0.0, at_least), at_most)
 
 

@@ -68,7 +68,7 @@ LARGEST = "largest"
 MAX_MEASUREMENTS = 3
 _RESTS_ON_DRAWS = 0.1  # a parameter is named that matters in so many draws
 _RESTS_ON_PRICED = 128  # draws in which that is looked at, once a parameter
-_MAX_CELLS = 20_000  # fragments times stages of an uneven answer that is priced in every draw
+MAX_CELLS = 20_000  # fragments times stages of an uneven answer that is priced in every draw
 _STEP = 1e-6  # of a parameter, relative to it, for its share of a latency
 
 
@@ -134,7 +134,7 @@ def assess_solution(question: UncertaintyQuestion, solution: Solution) -> Uncert
     first, last = levels[0][0], levels[0][-1]
     if len(levels) == 1 and last <= first and all(one == first for one in levels[0][:-1]):
         answer: NamedCut | None = NamedCut(ANSWER, first)
-    elif sum(map(len, levels)) * len(question.model.stages) // len(levels) > _MAX_CELLS:
+    elif sum(map(len, levels)) * len(question.model.stages) // len(levels) > MAX_CELLS:
         answer = None
     else:
         answer = NamedCut(ANSWER, schedule=NestedSchedule(levels))

@@ -205,7 +205,10 @@ def compile_table(
     compile_ms = (time.perf_counter() - started_s) * 1e3
     profile = question.profile or ProfileRevision("", 0)
     file = encode(table, profile=profile.name, revision=profile.revision)
-    facts = replace(facts_of(table), loosened_gap=loosened_gap, is_cut_off=is_cut_off)
+    facts = facts_of(table)
+    worst = max(_gap(facts.worst), _gap(facts.worst_repeat))
+    is_cut_off = is_cut_off and worst > table.relative_gap
+    facts = replace(facts, loosened_gap=loosened_gap, is_cut_off=is_cut_off)
     return CompiledTable(
         question,
         file,
@@ -218,8 +221,12 @@ def compile_table(
 
 
 def _in_draws(question: TableQuestion, table: PlanTable) -> SettingsInDraws | None:
-    """What the table's ways of cutting cost over draws of the costs, in the mean over its range."""
-    from analysis.settings_in_draws import SettingsQuestion, settings_in_draws
+    """What the table's ways of cutting cost over draws of the costs, in the mean over its range.
+
+    Its cuts are left out where they have very many fragments: that would take long.
+    """
+    from analysis.settings_in_draws import CutOf, SettingsQuestion, settings_in_draws
+    from analysis.uncertainty import MAX_CELLS
 
     if question.errors is None:
         return None
@@ -233,7 +240,10 @@ def _in_draws(question: TableQuestion, table: PlanTable) -> SettingsInDraws | No
 
     scope = question.scope
     workload = Workload.log_uniform(scope.min_message_bytes, scope.max_message_bytes)
-    settings = ((REPEATS, repeat), (CUTS, cut))
+    settings: tuple[tuple[str, CutOf], ...] = ((REPEATS, repeat), (CUTS, cut))
+    fragments = max(entry.fragments for entry in table.cuts)
+    if fragments * len(question.pipeline.stages) > MAX_CELLS:
+        settings = settings[:1]
     cap = question.fragment_cap
     return settings_in_draws(
         SettingsQuestion(question.errors, workload, settings, scope.limits, cap)

@@ -129,7 +129,9 @@ class TestFlow:
             found.single.mean,
             found.size_steps.mean if found.size_steps else None,
         ]
-        values = [mean.at_least for mean in means if mean is not None] + [found.repeats or 0.0]
+        values = [mean.at_least for mean in means if mean is not None] + [
+            found.repeats.at_least if found.repeats else 0.0
+        ]
         assert values == sorted(values, reverse=True)
         assert len(found.changes) == 4
         assert format_change(found, found.changes[0]).startswith("repeat ")

@@ -117,6 +117,7 @@ COMPILE: Call[Any] = storing.compile_table(
     max_message_bytes=2,
     relative_gap=0.1,
     constraints=LIMITS,
+    time_limit_s=1.0,
     activate=True,
 )
 EXPORT: Call[Any] = exporting.export(
@@ -127,6 +128,7 @@ EXPORT: Call[Any] = exporting.export(
     objective="mean",
     constraints=LIMITS,
     options={"a": "b"},
+    time_limit_s=1.0,
     table="0" * 64,
 )
 AUDIT: Call[Any] = exporting.audit(

@@ -105,12 +105,13 @@ def whole_messages(
     The upper half of the range says that it misses the tolerance; less than a second ends it early.
     """
     assert time_limit_s > 0.0
+    gap = 0.25 if time_limit_s >= 1.0 else 0.5
     if on_cut_off is not None and time_limit_s < 1.0:
         on_cut_off()
     middle = (min_message_bytes + max_message_bytes) // 2
     sizes = sorted({min_message_bytes, middle, max_message_bytes})
     cuts = tuple(
-        TableCut(size, (size,), latency_us(pipeline, (size,)), 0.25 * (size >= middle))
+        TableCut(size, (size,), latency_us(pipeline, (size,)), gap * (size >= middle))
         for size in sizes
     )
     repeats = tuple(TableRepeat(cut.message_bytes, max_message_bytes, 1.0, 0.0) for cut in cuts)

@@ -254,13 +254,13 @@ def _latency(answer: OptimizeOut, first: OptimizeOut) -> str:
     excess = format_excess(answer.latency_us, first.latency_us)
     if excess and (_is_cut_off(answer) or _is_cut_off(first)):
         excess = format_excess_span(
-            _least_us(answer) / first.latency_us - 1.0,
-            answer.latency_us / _least_us(first) - 1.0 if _least_us(first) > 0.0 else None,
+            _min_us(answer) / first.latency_us - 1.0,
+            answer.latency_us / _min_us(first) - 1.0 if _min_us(first) > 0.0 else None,
         )
     return words if excess in ("", "equal") else f"{words} ({excess})"
 
 
-def _least_us(answer: OptimizeOut) -> float:
+def _min_us(answer: OptimizeOut) -> float:
     """What more time may find at best: the bound where time ended the search."""
     return answer.lower_bound_us if _is_cut_off(answer) else answer.latency_us
 

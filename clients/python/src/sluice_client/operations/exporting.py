@@ -40,12 +40,14 @@ def export(
     objective: str | None = None,
     constraints: Constraints | None = None,
     options: Mapping[str, str] | None = None,
+    time_limit_s: float | None = None,
     table: str | None = None,
 ) -> Call[ExportedFile]:
     """Return a profile as a library's configuration; `name@2` pins a revision.
 
     Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, for the least mean
-    regret or, with `objective` "worst", for the least worst one. `options` are the target's own;
+    regret or, with `objective` "worst", for the least worst one. `time_limit_s` is for the
+    solves by which they are chosen. `options` are the target's own;
     `table` is the digest of a compiled table in place of the active one.
     """
     call = get(
@@ -57,6 +59,7 @@ def export(
         objective=objective,
         **_limits(constraints),
         option=[f"{option}:{value}" for option, value in (options or {}).items()],
+        time_limit_s=time_limit_s,
         table=table,
     )
     return replace(call, takes_s=_EXPORT_LIMIT_S)

@@ -84,10 +84,12 @@ def compile_table(
     max_message_bytes: int | None = None,
     relative_gap: float | None = None,
     constraints: Constraints | None = None,
+    time_limit_s: float | None = None,
     activate: bool | None = None,
 ) -> Call[CompiledTable]:
     """Compile a table for a range of message sizes; the stored one where it was compiled before.
 
+    From `time_limit_s` on the gaps are those reached, and a warning says so.
     Lookups answer from it with `activate` true, and, where that is None, if their revision has
     no active table yet.
     """
@@ -96,6 +98,7 @@ def compile_table(
         "max_message_bytes": max_message_bytes,
         "relative_gap": relative_gap,
         "constraints": constraints and constraints.as_json(),
+        "time_limit_s": time_limit_s,
         "activate": activate,
     }
     return send(

@@ -46,10 +46,10 @@ class ExportInput:
     pipeline: Pipeline
     options: Mapping[str, str]  # every option of the target, checked
     chosen: ChosenSetting | None = None
-    in_draws: SettingsInDraws | None = None  # of the chosen sizes, where errors of costs are known
     table: StoredTable | None = None
     table_digest: str = ""
     table_bytes: bytes = b""
+    in_draws: SettingsInDraws | None = None  # of the chosen sizes, where errors of costs are known
 
 
 OF_A_COLLECTIVE = (

@@ -83,7 +83,9 @@ def each_known(
     a shorter limit) is left between a simple schedule and a simple bound. Raises Infeasible where
     the limits admit no cut of a message.
     """
-    if table is not None and _serves(table, model, sizes, limits=limits, fragment_cap=fragment_cap):
+    if table is not None and _serves(
+        table, sizes, model=model, limits=limits, fragment_cap=fragment_cap
+    ):
         yield from (_looked_up(table, size) for size in sizes)
         return
     deadline_s = time.monotonic() + time_limit_s
@@ -138,7 +140,8 @@ class SolvedMessages:
         self._each = partial(
             each_known, model, limits=limits, fragment_cap=fragment_cap, table=table
         )
-        self._model, self._progress = model, progress
+        self._serves = partial(_serves, model=model, limits=limits, fragment_cap=fragment_cap)
+        self._model, self._table, self._progress = model, table, progress
         self._limit_s, self._started_s = time_limit_s, time.monotonic()
         self._next_s = self._started_s + FIRST_REPORT_S
 
@@ -149,9 +152,10 @@ class SolvedMessages:
         limit_s, found = max(0.0, left_s), []
         grace_s = max(0.0, grace_of(self._limit_s) + min(0.0, left_s))
         before, total = len(self.best), len(self.best) + len(wanted)
+        is_solved = self._table is None or not self._serves(self._table, wanted)
         for one in self._each(wanted, time_limit_s=limit_s, grace_s=grace_s):
             found.append(one)
-            if self._progress is not None:
+            if self._progress is not None and is_solved:
                 self._progress(before + len(found), total)
             if self.report is not None and time.monotonic() >= self._next_s:
                 rest = self._each(wanted[len(found) :], time_limit_s=0.0, grace_s=0.0)
@@ -187,9 +191,9 @@ def _ascending(best: Sequence[BestKnown]) -> tuple[BestKnown, ...]:
 
 def _serves(
     table: PlanTable,
-    model: CostModel,
     sizes: Sequence[int],
     *,
+    model: CostModel,
     limits: FragmentLimits,
     fragment_cap: int,
 ) -> bool:

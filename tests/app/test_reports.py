@@ -136,6 +136,19 @@ class TestTables:
         assert "cut off" in cells[2][5]
         assert next(comparison_note_parts(rows)).startswith("* ")  # type: ignore[union-attr]
 
+    def test_differences_that_time_left_open_have_limits(self) -> None:
+        """Also of the best, which may not stay it; without a bound at least."""
+        ended = {"status": Status.TIME_LIMIT, "lower_bound_us": 10.0}
+        rows = [
+            row(excess_at_least=0.0, excess_at_most=2.0, latency_us=30.0),
+            row(excess_at_least=0.0, excess_at_most=0.0, latency_us=20.0, **ended),
+            row(excess_at_least=0.5, excess_at_most=None, latency_us=40.0, **ended),
+            row(excess_at_least=0.0, excess_at_most=0.5, latency_us=20.0, **ended),
+        ]
+        shown = [line[4] for line in comparison_grid(rows).rows]
+        assert shown == ["0 % to +200 %", "best", "at least +50 %", "best so far"]
+        assert next(comparison_note_parts(rows)).startswith("cut off")  # type: ignore[union-attr]
+
     def test_what_was_declined_is_told_with_its_reason(self) -> None:
         rows = [
             row(strategy=Strategy.RAMP, chosen=None, latency_us=None, declined="needs two stages")

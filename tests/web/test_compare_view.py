@@ -8,7 +8,7 @@ from itertools import accumulate
 import pytest
 
 from app.schemas.optimize import OptimizeOut
-from app.web.answers.compare import HEIGHT, MAX_BARS, WIDTH, CompareView, drawn
+from app.web.answers.compare import HEIGHT, MAX_BARS, WIDTH, CompareView, drawn, letters_of
 from app.web.answers.parts import MAX_POINTS, arrivals_chart
 from tests.web.conftest import Ask
 
@@ -41,6 +41,18 @@ def test_latencies_are_beside_the_first(pair: list[OptimizeOut]) -> None:
     first, second = rows(CompareView.of(pair, shows_all=False))["Latency"]
     assert first == "184.361 µs"
     assert second == "188.9 µs (+2.46 %)"
+
+
+def test_an_answer_that_time_ended_is_marked(pair: list[OptimizeOut]) -> None:
+    """In its name, and differences against it are between limits."""
+    first, second = pair
+    ended = replace(first, status="time_limit", lower_bound_us=0.9 * first.latency_us)
+    view = CompareView.of([ended, second], shows_all=False)
+    assert view.is_cut_off
+    assert [side.name.endswith("(cut off)") for side in view.sides] == [True, False]
+    assert rows(view)["Latency"][1] == "188.9 µs (+2.46 % to +13.8 %)"
+    assert [one.endswith("(cut off)") for one in letters_of([ended, second])] == [True, False]
+    assert not CompareView.of(pair, shows_all=False).is_cut_off
 
 
 def test_equal_cuts_are_said(pair: list[OptimizeOut]) -> None:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sluice_client import (
     Constraints,
     DeadlineExceeded,
     Declined,
+    Draws,
     ExcludedSample,
     FitOptions,
     FitRange,
@@ -31,6 +33,7 @@ from sluice_client import (
     StepGroup,
     Table,
     Unavailable,
+    UncertaintyOptions,
     WorkloadSize,
 )
 from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live, serving, settings_for
@@ -111,6 +114,38 @@ def test_optimize_takes_every_source_and_option(client: Any) -> None:
     fitted = client.optimize(4096, measurements=OUTSIDE, fit_options=FitOptions(shape="line"))
     assert fitted.fit.aggregate is not None
     assert fitted.warnings
+
+
+def test_an_answer_of_fitted_costs_says_how_sure_it_is(client: Any) -> None:
+    """And what to do, about the setting in use; the seed that it names gives it again."""
+    fitted: dict[str, Any] = {"measurements": Measurement(TRACE.read_text()), "strategy": "repeat"}
+    options = UncertaintyOptions(draws=50, current=65536, mtu_bytes=1500)
+    answer = client.optimize(2**20, **fitted, uncertainty=options)
+    found = answer.uncertainty
+    assert (found.source, found.draws, found.compared_with) == ("fit", 50, "current")
+    assert found.decision == "set_it"
+    assert found.sentence.startswith("Set 256 KiB. ")
+    assert found.advised_bytes == 2**18
+    assert found.gain.p05 < found.gain.p50 < found.gain.p95
+    assert "multiple of the MTU" in [one.rule for one in found.round]
+    assert all(low <= high for one in found.good_sizes for low, high in one.intervals)
+    assert found.measure_next
+    assert answer.baselines[0].static_bytes == 65536
+    assert client.optimization(answer.id) == answer
+    again = client.optimize(2**20, **fitted, uncertainty=replace(options, seed=found.seed))
+    assert again.uncertainty == found
+
+
+def test_typed_costs_have_errors_where_they_are_given(client: Any) -> None:
+    """Without them the setting in use is only compared with."""
+    assert client.optimize(4096, pipeline=PIPELINE).uncertainty is None
+    whole = UncertaintyOptions(current="whole")
+    assert client.optimize(4096, pipeline=PIPELINE, uncertainty=whole).uncertainty is None
+    options = UncertaintyOptions(draws=50, seed=7, relative=0.1)
+    found = client.optimize(4096, pipeline=PIPELINE, uncertainty=options).uncertainty
+    assert (found.source, found.draws, found.seed) == ("relative", 50, "7")
+    with pytest.raises(InputRefused):
+        client.optimize(4096, pipeline=PIPELINE, uncertainty=UncertaintyOptions(seed=7))
 
 
 def test_a_stored_answer_is_found_again(client: Any, name: str) -> None:
@@ -320,6 +355,40 @@ def test_an_audit_says_what_a_setting_costs(client: Any) -> None:
     assert not found.is_kept
     assert found.changes
     assert found.pipeline == PIPELINE
+    assert found.in_draws is found.uncertainty is None
+
+
+def test_an_audit_says_how_sure_it_is(client: Any) -> None:
+    """Whether a limit is kept in so many draws of the costs."""
+    found = client.audit(
+        Setting.static(4096),
+        pipeline=PIPELINE,
+        workload=[WorkloadSize(16384), WorkloadSize(65536)],
+        max_regret=0.5,
+        in_draws=0.95,
+        uncertainty=Draws(draws=50, seed=7, relative=0.1),
+    )
+    drawn = found.uncertainty
+    assert found.in_draws == 0.95
+    assert (drawn.source, drawn.draws, drawn.seed, drawn.messages) == ("relative", 50, "7", 2)
+    assert (drawn.decision, drawn.sentence[:4]) == ("set_it", "Set ")
+    names = [one.name for one in drawn.settings]
+    assert names == ["setting", "best_size", "best_size_steps"]
+    assert drawn.advised in names
+    assert found.is_kept == (drawn.settings[0].kept >= 0.95)
+
+
+def test_exports_and_tables_of_fitted_costs_say_how_sure_they_are(client: Any, name: str) -> None:
+    """Of typed costs they say nothing."""
+    sizes = {"min_message_bytes": 2**16, "max_message_bytes": 2**16}
+    assert client.compile_table(name, **sizes).uncertainty is None
+    client.fit(TRACE.read_bytes(), save_as=name, shape="line")
+    compiled = client.compile_table(name, **sizes)
+    assert compiled.uncertainty.sentence
+    assert [one.name for one in compiled.uncertainty.settings] == ["repeats", "cuts"]
+    exported = client.wait_job(client.start_export(name, "ucx", **sizes).id, within_s=60.0).export
+    assert exported.uncertainty.sentence
+    assert client.table(compiled.digest) == compiled
 
 
 # --- jobs -----------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 import pytest
@@ -29,6 +29,7 @@ from app.schemas import (
     simulate,
     stages,
     tables,
+    uncertainty,
 )
 from app.schemas import base as problems
 from app.schemas import compare as explanations
@@ -40,6 +41,7 @@ from sluice_client import (
     Client,
     Constraints,
     Declined,
+    Draws,
     ExcludedSample,
     FitOptions,
     FitRange,
@@ -52,12 +54,14 @@ from sluice_client import (
     Stage,
     StepGroup,
     Stopped,
+    UncertaintyOptions,
     WorkloadSize,
     answers,
     errors,
     export_answers,
     fit_answers,
 )
+from sluice_client import uncertainty as uncertain
 from sluice_client.calls import Call
 from sluice_client.operations import exporting, measuring, solving, storing
 from sluice_client.operations import service as about
@@ -71,6 +75,8 @@ LIMITS = Constraints(1, 2, 1, 4)
 GROUP = StepGroup("a", ("b", "c"), "overlap")
 LEFT_OUT = ExcludedSample("a", 1, 0.1)
 OPTIONS = FitOptions("robust", "line", 3, (GROUP,), (LEFT_OUT,), "copy")
+DRAWN = Draws(100, 7, 0.1)
+IN_USE = UncertaintyOptions(100, 7, 0.1, 65536, 1500)
 SOURCES: dict[str, Any] = {
     "pipeline": PIPELINE,
     "aggregate": AGGREGATE,
@@ -102,6 +108,7 @@ OPTIMIZE: Call[Any] = solving.optimize(
     strategy="auto",
     save_as="a",
     fit_options=OPTIONS,
+    uncertainty=IN_USE,
 )
 COMPARE: Call[Any] = solving.compare([1], strategies=["auto"], **SOURCES, **SOLVING)
 SIMULATE: Call[Any] = solving.simulate(
@@ -143,6 +150,8 @@ AUDIT: Call[Any] = exporting.audit(
     max_regret=0.1,
     over="best",
     time_limit_s=1.0,
+    in_draws=0.95,
+    uncertainty=DRAWN,
 )
 OPTIMIZATIONS: Call[Any] = solving.optimizations(
     profile="a", revision=1, message_bytes=1, strategy="auto", cursor="0" * 32, limit=1
@@ -248,6 +257,12 @@ def test_every_parameter_can_be_given(call: Call[Any], model: type[BaseModel]) -
         (LIMITS, stages.ConstraintsIn),
         (GIVEN, fit_requests.MeasurementIn),
         (OPTIONS, fit_requests.FitOptionsIn),
+        (DRAWN, uncertainty.DrawsIn),
+        (Draws(), uncertainty.DrawsIn),
+        (Draws(seed="18446744073709551615"), uncertainty.DrawsIn),
+        (IN_USE, uncertainty.UncertaintyIn),
+        (UncertaintyOptions(), uncertainty.UncertaintyIn),
+        (UncertaintyOptions(current="whole"), uncertainty.UncertaintyIn),
         (WorkloadSize(1), audit.WorkloadSizeIn),
         (SettingStep(1, None), audit.StepIn),
     ],
@@ -310,6 +325,17 @@ PAIRS: list[tuple[type, type]] = [
     (export_answers.AuditedWorkload, audit.AuditWorkloadOut),
     (export_answers.PricedSetting, audit.PricedOut),
     (export_answers.Regret, audit.SpanOut),
+    (export_answers.ChosenSizes, exports.ChosenOut),
+    (uncertain.Uncertainty, uncertainty.UncertaintyOut),
+    (uncertain.Quantiles, uncertainty.QuantilesOut),
+    (uncertain.Against, uncertainty.AgainstOut),
+    (uncertain.RegretInDraws, uncertainty.RegretOut),
+    (uncertain.GoodSizes, uncertainty.GoodSizesOut),
+    (uncertain.RoundSize, uncertainty.RoundSizeOut),
+    (uncertain.WorthMeasuring, uncertainty.MeasureOut),
+    (uncertain.RestsOn, uncertainty.RestsOnOut),
+    (uncertain.SettingsInDraws, uncertainty.SettingsInDrawsOut),
+    (uncertain.SettingInDraws, uncertainty.SettingInDrawsOut),
     (SettingStep, audit.SettingStepOut),
     (fit_answers.Fit, fits.FitOut),
     (ExcludedSample, fits.ExcludedSampleOut),
@@ -350,6 +376,20 @@ def names(kind: type) -> set[str]:
 def test_an_answer_has_every_field(kind: type, model: type) -> None:
     """That the service publishes, and no other."""
     assert names(kind) == names(model)
+
+
+@pytest.mark.parametrize(
+    ("kind", "later"),
+    [
+        (answers.Optimization, {"uncertainty"}),
+        (answers.CompiledTable, {"uncertainty"}),
+        (export_answers.Exported, {"chosen", "uncertainty"}),
+        (export_answers.Audit, {"fit_warnings", "worst_of", "in_draws", "uncertainty"}),
+    ],
+)
+def test_answers_of_earlier_versions_are_read(kind: type, later: set[str]) -> None:
+    """Which lack these fields."""
+    assert {one.name for one in fields(kind) if one.default is not MISSING} == later
 
 
 def test_a_lookup_has_what_both_kinds_of_answer_have() -> None:

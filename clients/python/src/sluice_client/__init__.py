@@ -43,6 +43,7 @@ from sluice_client.shapes import (
     WorkloadSize,
 )
 from sluice_client.table import Certificate, Table, TableDescription
+from sluice_client.uncertainty import Draws, UncertaintyOptions
 
 if TYPE_CHECKING:
     from sluice_client.async_client import AsyncClient
@@ -59,6 +60,7 @@ __all__ = [
     "Constraints",
     "DeadlineExceeded",
     "Declined",
+    "Draws",
     "ExcludedSample",
     "FieldProblem",
     "FitOptions",
@@ -83,6 +85,7 @@ __all__ = [
     "Table",
     "TableDescription",
     "Unavailable",
+    "UncertaintyOptions",
     "UnexpectedAnswer",
     "Unreachable",
     "WorkloadSize",

@@ -14,6 +14,7 @@ from sluice_client.errors import Problem
 from sluice_client.export_answers import Audit, Exported
 from sluice_client.fit_answers import Fit, Notice, ProfileRevision
 from sluice_client.shapes import Aggregate, Constraints, Pipeline
+from sluice_client.uncertainty import SettingsInDraws, Uncertainty
 
 T = TypeVar("T")
 
@@ -66,7 +67,11 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Optimization:
-    """A schedule with a proof of how good it is. One of `pipeline` and `aggregate` is None."""
+    """A schedule with a proof of how good it is. One of `pipeline` and `aggregate` is None.
+
+    `uncertainty` is None where nothing is known of the costs' errors, and in answers of earlier
+    versions.
+    """
 
     id: str
     created_at: str
@@ -94,6 +99,7 @@ class Optimization:
     profile: ProfileRevision | None
     solve_ms: float
     warnings: tuple[Notice, ...]
+    uncertainty: Uncertainty | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +310,11 @@ class CountRun:
 
 @dataclass(frozen=True, slots=True)
 class CompiledTable:
-    """A description of a compiled table; of long lists the first, and how many there are."""
+    """A description of a compiled table; of long lists the first, and how many there are.
+
+    `uncertainty` is None where nothing is known of the costs' errors, and in tables of earlier
+    versions.
+    """
 
     digest: str
     created_at: str
@@ -328,6 +338,7 @@ class CompiledTable:
     counts_total: int
     compile_ms: float
     warnings: tuple[Notice, ...]
+    uncertainty: SettingsInDraws | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sluice_client.fit_answers import Notice, ProfileRevision
 from sluice_client.shapes import Aggregate, Pipeline, SettingStep
+from sluice_client.uncertainty import SettingsInDraws
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,10 @@ class ChosenSizes:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The same as the result of a job."""
+    """The same as the result of a job.
+
+    `uncertainty` is None where the errors of the costs are not known.
+    """
 
     profile: ProfileRevision | None
     target: str
@@ -85,6 +89,7 @@ class Exported:
     media_type: str
     text: str
     chosen: ChosenSizes | None = None
+    uncertainty: SettingsInDraws | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,8 @@ class Audit:
     """What a setting costs over the optimum, and what to change.
 
     `best_size_steps` is None where the configuration's library takes one size only; `is_kept` says
-    whether the setting keeps `max_regret`.
+    whether the setting keeps `max_regret`, in `in_draws` of the draws too where that was asked for.
+    `uncertainty` is None where the errors of the costs are not known.
     """
 
     pipeline: Pipeline | None
@@ -166,3 +172,5 @@ class Audit:
     fit_warnings: tuple[Notice, ...] = ()
     worst_of: int = 0
     best_repeats_at_most: float | None = None
+    in_draws: float | None = None
+    uncertainty: SettingsInDraws | None = None

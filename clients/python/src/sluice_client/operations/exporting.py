@@ -19,6 +19,7 @@ from sluice_client.shapes import (
     Setting,
     WorkloadSize,
 )
+from sluice_client.uncertainty import Draws
 
 _EXPORT_LIMIT_S = 120.0  # the service's own, where sizes have to be chosen by solving
 _AUDIT_LIMIT_S = 120.0  # the same, whatever of it the solves may take
@@ -80,11 +81,14 @@ def audit(
     max_regret: float | None = None,
     over: str | None = None,
     time_limit_s: float | None = None,
+    in_draws: float | None = None,
+    uncertainty: Draws | None = None,
 ) -> Call[Audit]:
     """Return what an existing setting costs over the optimum, and what to change.
 
-    Exactly one of `pipeline`, `aggregate`, `profile` and `measurements`. Without a `mix` every
-    octave of the range counts the same. `max_regret` is a share, 0.05 for 5 %.
+    Exactly one of `pipeline`, `aggregate`, `profile` and `measurements`. Without a `workload` every
+    octave of the range counts the same. `max_regret` is a share, 0.05 for 5 %; with `in_draws`,
+    another share, it has to be kept in so many draws of the costs too. `uncertainty` says which.
     """
     document = {
         "setting": setting.document,
@@ -100,6 +104,8 @@ def audit(
         "max_regret": max_regret,
         "over": over,
         "time_limit_s": time_limit_s,
+        "in_draws": in_draws,
+        "uncertainty": uncertainty and uncertainty.as_json(),
     }
     return send(
         "POST",

@@ -18,6 +18,7 @@ from sluice_client.answers import (
 from sluice_client.calls import Call, get, reads, reads_page, segment, send
 from sluice_client.operations.as_job import as_job
 from sluice_client.shapes import Aggregate, Constraints, FitOptions, Measurement, Pipeline
+from sluice_client.uncertainty import UncertaintyOptions
 
 _DEFAULT_LIMIT_S = 10.0  # the service's own, where the request names none
 
@@ -37,10 +38,13 @@ def optimize(
     time_limit_s: float | None = None,
     save_as: str | None = None,
     fit_options: FitOptions | None = None,
+    uncertainty: UncertaintyOptions | None = None,
 ) -> Call[Optimization]:
     """Cut a message of this size, with a proof of how good the cut is.
 
     Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2") and `measurements`.
+    Of fitted costs the answer says how sure it is; `uncertainty` says over which draws, and what
+    setting is in use.
     """
     document = {
         "message_bytes": message_bytes,
@@ -50,6 +54,7 @@ def optimize(
         **_options(static_bytes, constraints, allow_refragmentation, relative_gap, time_limit_s),
         "save_as": save_as,
         "fit_options": fit_options and fit_options.as_json(),
+        "uncertainty": uncertainty and uncertainty.as_json(),
     }
     return send(
         "POST",

@@ -1,0 +1,203 @@
+"""How sure an answer is: over which draws of the costs to look, and what the service says of it.
+
+Shares are of 1: 0.05 is 5 %. Names that may grow (decisions, reasons, sources) are strings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+# --- what requests say ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Over how many draws of the costs to look, each cost drawn by its error.
+
+    `relative` is one standard deviation of every cost, in the place of the errors of the fit; the
+    same `seed` gives the same draws. None leaves them to the service.
+    """
+
+    draws: int = 400
+    seed: int | str | None = None
+    relative: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as requests have it."""
+        return _draws_json(self.draws, self.seed, self.relative)
+
+
+@dataclass(frozen=True, slots=True)
+class UncertaintyOptions:
+    """The same, and the setting in use: a size to repeat, or "whole"; None: one piece.
+
+    Multiples of `mtu_bytes` are round sizes too.
+    """
+
+    draws: int = 400
+    seed: int | str | None = None
+    relative: float | None = None
+    current: int | Literal["whole"] | None = None
+    mtu_bytes: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as requests have it."""
+        is_size = self.current is not None and self.current != "whole"
+        return {
+            **_draws_json(self.draws, self.seed, self.relative),
+            "current": {"repeat": self.current} if is_size else self.current,
+            "mtu_bytes": self.mtu_bytes,
+        }
+
+
+def _draws_json(draws: int, seed: int | str | None, relative: float | None) -> dict[str, Any]:
+    # As text, since a seed may be larger than numbers of JSON are exact.
+    return {
+        "draws": draws,
+        "seed": None if seed is None else str(seed),
+        "relative": relative,
+    }
+
+
+# --- what answers say -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """Quantiles over the draws; None where nothing can be divided by."""
+
+    p05: float | None
+    p50: float | None
+    p95: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """The answer against another cut on the same draws; `saves` is 1 - T/T_other."""
+
+    name: str
+    size_bytes: int | None
+    probability_faster: float
+    saves: Quantiles
+
+
+@dataclass(frozen=True, slots=True)
+class RegretInDraws:
+    """What a cut takes over the best repeated size of each draw, as a share of that."""
+
+    mean: float | None
+    p95: float | None
+    worst_drawn: float | None
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
+class GoodSizes:
+    """Sizes, low to high in bytes, within this share of the best in this share of the draws."""
+
+    within: float
+    in_draws: float
+    intervals: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSize:
+    """The best size that keeps a rule, and its regret."""
+
+    size_bytes: int
+    rule: str
+    regret_mean: float | None
+    regret_p95: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorthMeasuring:
+    """What to measure: a stage at a size, or whole messages cut by `cuts_bytes` in turns.
+
+    `saves_us` is by how much that lowers the latency to expect, worth one digit.
+    """
+
+    kind: str
+    repetitions: int
+    saves_us: float
+    stage: str | None
+    fragment_bytes: int | None
+    cuts_bytes: tuple[int | None, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class RestsOn:
+    """A cost that the measurements do not determine, and that matters in this share of draws."""
+
+    stage: str
+    range: int
+    parameter: str
+    verdict: str
+    share_of_draws: float
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertainty:
+    """How sure an answer is, and what to do: `decision`, and `sentence` in words.
+
+    `advised_bytes` is the size to repeat, None for the answer's own fragments; it gains `gain` over
+    `compared_with`, more than `margin` in `probability` of the draws. `one_piece_measured_us` is
+    what this message in one piece was measured to take, None where it was not.
+    """
+
+    source: str
+    draws: int
+    seed: str
+    decision: str
+    reason: str
+    sentence: str
+    advised_bytes: int | None
+    compared_with: str
+    gain: Quantiles
+    probability: float
+    margin: float
+    latency_us: Quantiles
+    one_piece_measured_us: float | None
+    against: tuple[Against, ...]
+    regret: RegretInDraws
+    good_sizes: tuple[GoodSizes, ...]
+    round: tuple[RoundSize, ...]
+    evpi_us: float
+    measure_next: tuple[WorthMeasuring, ...]
+    rests_on: tuple[RestsOn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingInDraws:
+    """What a setting costs over the best repeated sizes, in the mean over the messages of a draw.
+
+    In `good` of the draws that is 2 % at most; `kept` is the share in which `max_regret` is kept.
+    """
+
+    name: str
+    regret: RegretInDraws
+    good: float
+    kept: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsInDraws:
+    """Settings over draws of the costs, and what to do: `decision`, and `sentence` in words.
+
+    `advised` names one of `settings`; the best of the others gains `gain` over the first, in the
+    mean over the messages, more than `margin` in `probability` of the draws. Where there is one
+    setting alone `decision` is None.
+    """
+
+    source: str
+    draws: int
+    seed: str
+    messages: int
+    decision: str | None
+    sentence: str
+    advised: str
+    gain: Quantiles
+    probability: float
+    margin: float
+    settings: tuple[SettingInDraws, ...]

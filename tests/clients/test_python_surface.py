@@ -384,7 +384,10 @@ def test_an_answer_has_every_field(kind: type, model: type) -> None:
         (answers.Optimization, {"uncertainty"}),
         (answers.CompiledTable, {"uncertainty"}),
         (export_answers.Exported, {"chosen", "uncertainty"}),
-        (export_answers.Audit, {"fit_warnings", "worst_of", "in_draws", "uncertainty"}),
+        (
+            export_answers.Audit,
+            {"fit_warnings", "worst_of", "best_repeats_at_most", "in_draws", "uncertainty"},
+        ),
     ],
 )
 def test_answers_of_earlier_versions_are_read(kind: type, later: set[str]) -> None:

@@ -44,11 +44,16 @@ from domain.default_sizes import CURRENT
 from domain.errors import FieldProblem, InvalidFields
 from domain.pipeline import unique_names
 from domain.profile import PROFILE_NAME_RULE, ProfileReference, ProfileRevision
-from domain.solution import Solution, Status, Strategy
+from domain.solution import Notice, Solution, Status, Strategy
 from domain.uncertainty import Source as ErrorSource
 from models.records import AnswerSummary
 
 SOURCES = ("pipeline", "aggregate", "profile", "measurements")
+_ERRORS_NOT_KNOWN = Notice(
+    "errors_not_known",
+    "how sure this answer is cannot be told: the errors of its fitted costs are not known. Measure "
+    "more sizes of each stage, and fit them again, or give the deviation of the costs (relative)",
+)
 
 ProfileAt = Annotated[
     str,
@@ -273,6 +278,7 @@ class OptimizeOut(Output):
         """Return an answer as it is sent and stored."""
         solution, fitted = answer.solution, answer.prepared.fitted
         problem, best = solution.problem, answer.baselines.best_repeat
+        of_fit = fitted.fit.notices if fitted else ()
         return cls(
             id=answer.id,
             created_at=timestamp(answer.created_at),
@@ -299,7 +305,7 @@ class OptimizeOut(Output):
             fit=FitOut.of(fitted, None) if fitted else None,
             profile=ProfileRevisionOut.of(answer.profile),
             solve_ms=round(answer.solve_ms, 3),
-            warnings=notices_out(solution.notices + (fitted.fit.notices if fitted else ())),
+            warnings=notices_out((*_unsure(answer), *solution.notices, *of_fit)),
             uncertainty=UncertaintyOut.of(answer.uncertainty, answer.prepared.uncertain),
         )
 
@@ -308,6 +314,12 @@ def current_of(answer: OptimizeOut) -> int | None:
     """Return the size that is repeated today, bytes; None where the answer does not have it."""
     found = next((one for one in answer.baselines if one.name == CURRENT), None)
     return None if found is None else found.static_bytes or answer.message_bytes
+
+
+def _unsure(answer: Answer) -> tuple[Notice, ...]:
+    """What is said where costs were fitted and nothing is known of their errors."""
+    is_unknown = answer.prepared.fit is not None and answer.prepared.uncertain is None
+    return (_ERRORS_NOT_KNOWN,) if is_unknown else ()
 
 
 def render_answer(answer: Answer) -> bytes:

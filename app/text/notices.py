@@ -137,7 +137,7 @@ def format_gain(gain: tuple[float | None, float | None]) -> str:
     low, high = (0.0 if one is None else one for one in gain)
     slow, fast = _two_digits(-low), _two_digits(high)
     if low >= 0.0:
-        return f"{_two_digits(low)} to {fast} % faster"
+        return f"{_span_of(low, high)} % faster"
     return f"{fast} % faster or {slow} % slower" if high > 0.0 else f"up to {slow} % slower"
 
 
@@ -146,6 +146,11 @@ def _known_to(model: UncertainModel) -> Iterator[str]:
     stage = model.stages[0]
     if isinstance(stage, StatedStage):
         yield f"For costs that are known to ±{_two_digits(stage.relative)} %."
+
+
+def _span_of(low: float, high: float) -> str:
+    shown = (_two_digits(low), _two_digits(high))
+    return shown[0] if shown[0] == shown[1] else " to ".join(shown)
 
 
 def _decided(found: Uncertainty, question: UncertaintyQuestion) -> str:
@@ -177,8 +182,9 @@ def _set_it(found: Uncertainty, question: UncertaintyQuestion) -> str:
         flat = f" Where one size has to be repeated: {_size_in(question, one)}."
     else:
         flat = _flat(found, size)
-    between = f"between {_two_digits(gain.p05)} and {_two_digits(gain.p95)} %"
-    return f"{first} {_two_digits(gain.p50)} % faster than {other} ({between}).{flat}"
+    low, high = _two_digits(gain.p05), _two_digits(gain.p95)
+    between = f" (between {low} and {high} %)" if low != high else ""
+    return f"{first} {_two_digits(gain.p50)} % faster than {other}{between}.{flat}"
 
 
 def _flat(found: Uncertainty, size: int | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -211,3 +212,18 @@ class TestBaselines:
         against = [one["name"] for one in answer["uncertainty"]["against"]]
         baselines = [one["name"] for one in answer["baselines"]]
         assert set(against) == set(baselines) - {"equal fragments"}
+
+
+def test_a_fit_whose_errors_are_not_known_says_so(client: httpx.Client) -> None:
+    """A signature of two sizes: nothing tells how far they are off. With a deviation it is told."""
+    trace = Path(__file__).parents[1] / "data" / "traces" / "netgauge-loggp.out"
+    measured = {"measurements": {"content": trace.read_text(encoding="utf-8")}}
+    answer = _ask(client, **measured, save_as="signature")
+    for one in (answer, _ask(client, profile="signature")):
+        assert one["uncertainty"] is None
+        assert "errors_not_known" in [said["code"] for said in one["warnings"]]
+    known = _ask(client, profile="signature", uncertainty={"relative": 0.1})
+    assert known["uncertainty"]["source"] == "relative"
+    assert "errors_not_known" not in [said["code"] for said in known["warnings"]]
+    typed = _ask(client, pipeline=MYRINET)
+    assert "errors_not_known" not in [said["code"] for said in typed["warnings"]]

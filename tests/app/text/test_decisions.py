@@ -97,7 +97,7 @@ def test_probabilities_have_two_digits(share: float, said: str) -> None:
         ((-0.019, 0.079), "7.9 % faster or 1.9 % slower"),
         ((0.21, 0.27), "21 to 27 % faster"),
         ((-0.2, -0.1), "up to 20 % slower"),
-        ((0.0, 0.0), "0 to 0 % faster"),
+        ((0.0, 0.0), "0 % faster"),
         ((None, 0.1), "0 to 10 % faster"),
     ],
 )

@@ -106,17 +106,18 @@ def decide(
     90 % of the draws. `keep_yours`: the user's setting has a regret of 2 % at most, over the best
     of each draw, `best_us`, in 95 %. `no_gain_provable`: no cut is certain enough to be faster than
     one piece. `measure_first`: the best measurement saves 0.5 % of the latency. Else the choice
-    does not matter. `evpi_us` is what knowing the costs exactly would save.
+    does not matter: the baseline stays, as the user's setting does that is kept. `evpi_us` is what
+    knowing the costs exactly would save.
     """
     advised, baseline = advice.advised, choices.baseline
     gains = gains_over(advised.latency_us, baseline.latency_us)
     probability = float((gains > thresholds.margin).mean())
     worth_us = thresholds.worth_measuring * float(advised.latency_us.mean())
-    is_worth = measurement is not None and measurement.saves_us >= worth_us
+    is_worth = measurement is not None and 0.0 < measurement.saves_us >= worth_us
     has_current = choices.current is not None
     if probability >= thresholds.probability:
         code, reason = DecisionCode.SET_IT, Reason.FASTER
-        is_worth = measurement is not None and evpi_us >= worth_us
+        is_worth = measurement is not None and 0.0 < evpi_us >= worth_us
     elif has_current and _regret_p95(baseline.latency_us, best_us) <= thresholds.regret_p95:
         code, reason = DecisionCode.KEEP_YOURS, Reason.NEAR_BEST
     elif advice.against_cutting is not None:
@@ -127,6 +128,10 @@ def decide(
         code, reason = DecisionCode.KEEP_YOURS, Reason.DOES_NOT_MATTER
     else:
         code, reason = DecisionCode.NO_GAIN_PROVABLE, Reason.DOES_NOT_MATTER
+    if code is DecisionCode.KEEP_YOURS or reason is Reason.DOES_NOT_MATTER:
+        advised = baseline  # what is in use stays
+        gains = np.zeros_like(gains)
+        probability = 0.0
     cut, whole = choices.cut, choices.whole
     return Decision(
         code=code,

@@ -112,14 +112,15 @@ def price_sizes(
     """Return the sizes that are tried, priced in all draws.
 
     Tried are ceil(B/k) for k to 96, the size before it to 32, 16 sizes an octave, powers of two and
-    three times these, ends of ranges and the size behind them, all rounded up to the alignment;
-    then multiples of pages and of the MTU, and sizes around the best. Most are priced in a few
-    draws alone: those that are far from good in each of them are left out. Those of `also` that the
-    limits admit are always among them. Raises StrategyDeclined where the limits admit no repeated
-    size, and Infeasible.
+    three times these, ends of ranges and the size behind them, all rounded up to the alignment, and
+    the least and the greatest size that the limits admit; then multiples of pages and of the MTU,
+    and sizes around the best. Most are priced in a few draws alone: those that are far from good in
+    each of them are left out. Those of `also` that the limits admit are always among them. Raises
+    StrategyDeclined where the limits admit no repeated size, and Infeasible.
     """
     problem.count_range()
-    asked = _admitted(problem, np.array([*also, problem.message_bytes], dtype=np.int64))
+    always = [*also, problem.message_bytes, _largest(problem)]
+    asked = _admitted(problem, np.array(always, dtype=np.int64))
     tried = _admitted(problem, np.union1d(_candidates(problem, draws), asked))
     if not len(tried):
         raise StrategyDeclined(
@@ -225,8 +226,17 @@ def _candidates(problem: MessageProblem, draws: Draws) -> Ints:
     found = [np.rint(grid).astype(np.int64), powers, powers * 3, divided, ends, ends + 1]
     aligned = -(-np.concatenate(found) // unit) * unit
     before = -(-divided[:_MAX_JUMP] // unit) * unit - unit
-    aligned = np.concatenate([aligned, before])
+    fewest = -(-total // problem.count_range().maximum)
+    edges = np.array([_largest(problem), -(-fewest // unit) * unit], dtype=np.int64)
+    aligned = np.concatenate([aligned, before, edges])
     return np.unique(aligned[(aligned >= smallest) & (aligned <= total)])
+
+
+def _largest(problem: MessageProblem) -> int:
+    """The greatest aligned size that is no larger than fragments may be; one piece if that is."""
+    total, unit = problem.message_bytes, problem.limits.alignment_bytes
+    largest = problem.largest_fragment_bytes
+    return total if largest >= total else max(1, largest // unit * unit)
 
 
 def _admitted(problem: MessageProblem, sizes: Ints) -> Ints:
@@ -260,7 +270,8 @@ def _with(problem: MessageProblem, draws: Draws, priced: PricedSizes, more: Ints
 
 def _units(problem: MessageProblem, mtu_bytes: int | None) -> list[int]:
     alignment = problem.limits.alignment_bytes
-    return [lcm(alignment, unit) for unit in (1, PAGE_BYTES, *([mtu_bytes] if mtu_bytes else []))]
+    units = (lcm(alignment, unit) for unit in (1, PAGE_BYTES, *([mtu_bytes] if mtu_bytes else [])))
+    return [unit for unit in units if unit <= problem.message_bytes]
 
 
 def _rounded(sizes: Ints, unit: int) -> Ints:

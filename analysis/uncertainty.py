@@ -32,6 +32,7 @@ from analysis.measure_next import measurements, perfect_information_us
 from analysis.repeated_sizes import (
     PricedSizes,
     good_sizes,
+    is_admitted,
     price_sizes,
     quantile,
     regrets_over,
@@ -125,6 +126,21 @@ def assess(question: UncertaintyQuestion) -> Uncertainty:
     return _concluded(question, problem, draws, priced, found, seed)
 
 
+def forbids_current(question: UncertaintyQuestion) -> bool:
+    """Return whether the limits forbid the user's setting."""
+    current = question.current
+    if current is None or current.size_bytes is None:
+        return False
+    problem = problem_of(
+        question.model.model,
+        question.message_bytes,
+        question.limits,
+        fragment_cap=question.fragment_cap,
+    )
+    size = min(current.size_bytes, question.message_bytes)
+    return not is_admitted(problem, np.array([size]))[0]
+
+
 def assess_solution(question: UncertaintyQuestion, solution: Solution) -> Uncertainty | None:
     """Return the same with a solution as the answer; None where the limits admit no repeated size.
 
@@ -153,10 +169,11 @@ def _concluded(
 ) -> Uncertainty:
     thresholds = thresholds_of(question.misfit)
     answer, current = (
-        None if one is None else _priced_cut(problem, draws, priced, one)
+        None if one is None else _priced_cut(question, draws, priced, one)
         for one in (question.answer, question.current)
     )
-    choices = _choices(problem, priced, rounded, answer, current, thresholds)
+    usable = None if forbids_current(question) else current
+    choices = _choices(problem, priced, rounded, answer, usable, thresholds)
     advice = advise(choices, thresholds)
     latencies = _to_choose_among(priced, answer)
     evpi_us = perfect_information_us(latencies)[1]
@@ -179,14 +196,17 @@ def _concluded(
     subject = answer or advice.advised
     regret = regrets_over(subject.latency_us, priced.best_us)
     others = [one for one in (choices.whole, current) if one is not None]
-    others += (_priced_cut(problem, draws, priced, one) for one in question.defaults)
+    others += (_priced_cut(question, draws, priced, one) for one in question.defaults)
+    modelled_us = subject.latency_us
+    if question.measured_us and _is_one_piece(subject.cut, problem.message_bytes):
+        modelled_us = cut_us(draws, problem.message_bytes, subject.cut)
     return Uncertainty(
         source=source_of(question.model),
         draws=question.draws,
         seed=seed,
         decision=decision,
         subject=subject.cut,
-        latency_us=quantiles(subject.latency_us),
+        latency_us=quantiles(modelled_us),
         against=tuple(_against(subject, other) for other in others),
         regret=RegretFigures(float(regret.mean()), quantile(regret, 0.95), float(regret.max())),
         best_size_bytes=_size(choices.best),
@@ -194,7 +214,13 @@ def _concluded(
         round_sizes=rounded,
         evpi_us=evpi_us,
         measure_next=to_measure[:MAX_MEASUREMENTS],
-        rests_on=_rests_on(question.model, draws, problem.message_bytes, subject, thresholds),
+        rests_on=_rests_on(
+            question.model,
+            draws,
+            problem.message_bytes,
+            PricedCut(subject.cut, modelled_us),
+            thresholds,
+        ),
     )
 
 
@@ -206,13 +232,18 @@ def _choices(
     current: PricedCut | None,
     thresholds: Thresholds,
 ) -> Choices:
-    """The cut is the recommended round size, where there is one, or the uneven answer where that
-    gains 1 % over the best repeated size in 95 % of the draws.
+    """The cut is the recommended round size, where its regret is at most 2 % in 95 % of the draws,
+    else the best repeated size below the message; or the uneven answer where that gains 1 % over
+    the best repeated size in 95 % of the draws.
     """
     total = problem.message_bytes
     order = np.argsort(priced.latency_us.mean(axis=1), kind="stable")
     best = _repeated(priced, int(priced.sizes[order[0]]))
-    sizes = [one.size_bytes for one in rounded if one.size_bytes < total]
+    sizes = [
+        one.size_bytes
+        for one in rounded
+        if one.size_bytes < total and one.regret_p95 <= thresholds.regret_p95
+    ]
     sizes += [int(priced.sizes[at]) for at in order if priced.sizes[at] < total][:1]
     cut = _repeated(priced, sizes[0]) if sizes else None
     if _is_uneven(answer):
@@ -240,13 +271,21 @@ def _repeated(priced: PricedSizes, size: int, name: str = ADVISED) -> PricedCut:
 
 
 def _priced_cut(
-    problem: MessageProblem, draws: Draws, priced: PricedSizes, cut: NamedCut
+    question: UncertaintyQuestion, draws: Draws, priced: PricedSizes, cut: NamedCut
 ) -> PricedCut:
-    """The cut with its latencies, which most repeated sizes have already."""
-    size = min(cut.size_bytes or 0, problem.message_bytes)
-    known = priced.row(size)
-    latency_us = cut_us(draws, problem.message_bytes, cut) if known is None else known
+    """The cut with its latencies, which most repeated sizes have already; one piece takes no more
+    than it was measured to take.
+    """
+    total = question.message_bytes
+    known = priced.row(min(cut.size_bytes or 0, total))
+    latency_us = cut_us(draws, total, cut) if known is None else known
+    if question.measured_us and _is_one_piece(cut, total):
+        latency_us = np.minimum(latency_us, question.measured_us)
     return PricedCut(cut, latency_us)
+
+
+def _is_one_piece(cut: NamedCut, message_bytes: int) -> bool:
+    return cut.size_bytes is not None and cut.size_bytes >= message_bytes
 
 
 def _to_choose_among(priced: PricedSizes, answer: PricedCut | None) -> Floats:

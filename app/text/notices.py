@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.audit import WORTH_SAYING, Audit, Change, Priced
-from analysis.uncertainty import LARGEST, UncertaintyQuestion
+from analysis.uncertainty import LARGEST, UncertaintyQuestion, forbids_current
 from app.text.numbers import format_gap, format_regret_span
 from domain.default_sizes import CURRENT
 from domain.fragment_setting import FragmentSetting
@@ -92,6 +92,8 @@ def _for_all(outcome: Audit) -> str:
 def decision_sentence(found: Uncertainty, question: UncertaintyQuestion) -> str:
     """Return what to do and why, what it rests on, and what to measure where that is worth it."""
     said = [_decided(found, question), *_rest_on(found)]
+    if forbids_current(question):
+        said.insert(0, f"Your {_setting(question)} is not within the limits.")
     said += _known_to(question.model)
     if found.decision.measure is not None:
         said.append(_to_measure(found.decision.measure, found.decision.code))
@@ -109,10 +111,19 @@ def settings_sentence(found: SettingsInDraws, errors: KnownErrors, words: Mappin
         said = f"Keep {words[setting.name]}: within {near} % of the best in 95 % of the draws"
     elif found.code is DecisionCode.NO_GAIN_PROVABLE:
         names = " or ".join(dict.fromkeys(words[one.name] for one in others))
-        said = f"No gain provable: {names} may be {gain}; the measurements cannot tell"
+        margin = _two_digits(found.thresholds.margin)
+        if found.gain.p95 <= found.thresholds.margin:
+            said = f"Nothing to gain: {names} would gain {margin} % at most"
+        else:
+            said = f"No gain provable: {names} may be {gain}; {_cannot_tell(errors.model)}"
     else:
         said = f"Within 2 % of the best repeated sizes {format_probability(setting.good)}"
     return " ".join([f"{said}.", *_known_to(errors.model)])
+
+
+def _cannot_tell(model: UncertainModel) -> str:
+    is_typed = isinstance(model.stages[0], StatedStage)
+    return "such costs cannot tell" if is_typed else "the measurements cannot tell"
 
 
 def setting_words(setting: FragmentSetting) -> str:
@@ -196,7 +207,7 @@ def _flat(found: Uncertainty, size: int | None) -> str:
     if not around or around[0][0] == around[0][1]:
         return ""
     low, high = map(format_bytes, around[0])
-    return f" Any size from {low} to {high} is within 2 %."
+    return f" Sizes from {low} to {high} are within about 2 %."
 
 
 def _kept_because(decision: Decision) -> str:
@@ -208,14 +219,17 @@ def _kept_because(decision: Decision) -> str:
 def _not_cut(decision: Decision, question: UncertaintyQuestion) -> str:
     cut, gain = decision.cut, decision.cut_gain
     is_cut = (decision.advised.size_bytes or 0) < question.message_bytes
-    if cut is None or gain is None:
+    if cut is None:
         return "Do not cut: the limits admit nothing else."
+    if gain is None:
+        size = _size_in(question, decision.advised.size_bytes or question.message_bytes)
+        return f"Repeat {size}: no other size within the limits is certain to be faster."
     may = format_gain((gain.p05, gain.p95))
     if decision.reason is Reason.WITHIN_MISFIT:
         off = _two_digits(decision.thresholds.margin)
         why = f"{_a_cut(cut)} may be {may}, and whole messages were measured {off} % off the model"
     elif decision.reason is Reason.CUT_NOT_FASTER:
-        why = f"{_a_cut(cut)} may be {may}; the measurements cannot tell"
+        why = f"{_a_cut(cut)} may be {may}; {_cannot_tell(question.model)}"
     elif decision.reason is Reason.ONE_PIECE_IS_BEST:
         why = f"one piece is expected to take the least time; {_a_cut(cut)} may be {may}"
     else:

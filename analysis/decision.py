@@ -162,6 +162,12 @@ def gains_over(latency_us: Floats, other_us: Floats) -> Floats:
     return gains
 
 
+def is_set(cut: PricedCut, baseline: PricedCut, thresholds: Thresholds) -> bool:
+    """Return whether a cut gains more than the margin over the baseline in 90 % of the draws."""
+    gains = gains_over(cut.latency_us, baseline.latency_us)
+    return float((gains > thresholds.margin).mean()) >= thresholds.probability
+
+
 def gain_of(latency_us: Floats, other_us: Floats) -> Quantiles:
     """Return the quantiles of 1 - T/T_other."""
     return quantiles(gains_over(latency_us, other_us))

@@ -22,6 +22,7 @@ from analysis.decision import (
     advise,
     decide,
     gain_of,
+    is_set,
     probability_faster,
     quantiles,
     thresholds_of,
@@ -232,9 +233,9 @@ def _choices(
     current: PricedCut | None,
     thresholds: Thresholds,
 ) -> Choices:
-    """The cut is the recommended round size, where its regret is at most 2 % in 95 % of the draws,
-    else the best repeated size below the message; or the uneven answer where that gains 1 % over
-    the best repeated size in 95 % of the draws.
+    """The cut is the recommended round size, where its mean regret is at most 2 %, unless only the
+    best repeated size below the message gains enough to be set; or the uneven answer, where that
+    gains 1 % over the best repeated size in 95 % of the draws.
     """
     total = problem.message_bytes
     order = np.argsort(priced.latency_us.mean(axis=1), kind="stable")
@@ -242,10 +243,14 @@ def _choices(
     sizes = [
         one.size_bytes
         for one in rounded
-        if one.size_bytes < total and one.regret_p95 <= thresholds.regret_p95
-    ]
+        if one.size_bytes < total and one.regret_mean <= thresholds.regret_p95
+    ][:1]
     sizes += [int(priced.sizes[at]) for at in order if priced.sizes[at] < total][:1]
-    cut = _repeated(priced, sizes[0]) if sizes else None
+    whole = _repeated(priced, total, ONE_PIECE) if priced.sizes[-1] == total else None
+    largest = _repeated(priced, int(priced.sizes[-1]), LARGEST)
+    cuts = [_repeated(priced, size) for size in sizes]
+    compared = current or whole or largest
+    cut = next((one for one in cuts if is_set(one, compared, thresholds)), next(iter(cuts), None))
     if _is_uneven(answer):
         gain = gain_of(answer.latency_us, best.latency_us)
         if gain.p05 >= thresholds.uneven_gain:
@@ -253,9 +258,9 @@ def _choices(
     return Choices(
         best=best,
         cut=cut,
-        whole=_repeated(priced, total, ONE_PIECE) if priced.sizes[-1] == total else None,
+        whole=whole,
         current=current,
-        largest=_repeated(priced, int(priced.sizes[-1]), LARGEST),
+        largest=largest,
     )
 
 

@@ -33,37 +33,6 @@ _SHARE_OF_GRACE = 0.2  # and no more than this of the limit
 _MUCH = 0.01  # of the latency in the mean over a workload: left open by time, it is said
 
 
-def best_known(
-    model: CostModel,
-    sizes: Sequence[int],
-    *,
-    table: PlanTable | None,
-    limits: FragmentLimits,
-    fragment_cap: int,
-    time_limit_s: float,
-    grace_s: float | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> tuple[BestKnown, ...]:
-    """Return the best known for each of these message sizes, in their order.
-
-    As `each_known`; `progress` is called with messages done and messages in all.
-    """
-    found = []
-    for one in each_known(
-        model,
-        sizes,
-        table=table,
-        limits=limits,
-        fragment_cap=fragment_cap,
-        time_limit_s=time_limit_s,
-        grace_s=grace_s,
-    ):
-        found.append(one)
-        if progress is not None:
-            progress(len(found), len(sizes))
-    return tuple(found)
-
-
 def each_known(
     model: CostModel,
     sizes: Sequence[int],

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import solvers
 from analysis.audit import breakpoints, price
-from analysis.best_known import best_known
+from analysis.best_known import each_known
 from app.questions.optimize import prepare
 from app.questions.profiles import paper_profiles
 from app.questions.question import Measurement, Question
@@ -95,7 +95,7 @@ def _turns(setting: FragmentSetting) -> tuple[int, ...]:
 
 
 def _best(model: CostModel, sizes: set[int]) -> tuple[BestKnown, ...]:
-    return best_known(
+    found = each_known(
         model,
         sorted(sizes),
         table=None,
@@ -103,6 +103,7 @@ def _best(model: CostModel, sizes: set[int]) -> tuple[BestKnown, ...]:
         fragment_cap=DEFAULT_FRAGMENT_CAP,
         time_limit_s=_TIME_LIMIT_S,
     )
+    return tuple(found)
 
 
 def _table(of: Studied) -> Iterator[str]:

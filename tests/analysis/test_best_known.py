@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import solvers
-from analysis.best_known import SOLVED_GAP, best_known
+from analysis.best_known import SOLVED_GAP, each_known
 from domain.aggregate import Aggregate
 from domain.errors import Infeasible
 from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline, Stage, pipeline_of_lines
@@ -32,7 +32,7 @@ def known(model: Pipeline | Aggregate, sizes: tuple[int, ...], **more: Any) -> l
         "time_limit_s": 60.0,
         **more,
     }
-    return list(best_known(model, sizes, **asked))
+    return list(each_known(model, sizes, **asked))
 
 
 def repeated_us(best: BestKnown) -> float:

@@ -45,7 +45,9 @@ from domain.nested import NestedSchedule
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, MessageProblem, problem_of
 from domain.solution import Solution
 from domain.uncertain_answer import (
+    WORTH_LISTING,
     Against,
+    Measurement,
     RegretFigures,
     RestsOn,
     RoundSize,
@@ -53,6 +55,7 @@ from domain.uncertain_answer import (
     Uncertainty,
 )
 from domain.uncertainty import (
+    ANSWER,
     DEFAULT_DRAWS,
     NamedCut,
     Parameter,
@@ -64,7 +67,6 @@ from domain.uncertainty import (
 
 Floats = NDArray[np.float64]
 
-ANSWER = "answer"
 ADVISED = "advised"
 LARGEST = "largest"
 MAX_MEASUREMENTS = 3
@@ -178,20 +180,22 @@ def _concluded(
     advice = advise(choices, thresholds)
     latencies = _to_choose_among(priced, answer)
     evpi_us = perfect_information_us(latencies)[1]
-    to_measure = measurements(
-        question.model.stages,
-        draws,
-        latencies,
-        _pairs(choices, priced),
-        largest_bytes=problem.largest_fragment_bytes,
-        seed=seed,
-    )
+    to_measure: tuple[Measurement, ...] = ()
+    if evpi_us > WORTH_LISTING * float(priced.best_us.mean()):
+        to_measure = measurements(
+            question.model.stages,
+            draws,
+            latencies,
+            _pairs(choices, priced),
+            largest_bytes=problem.largest_fragment_bytes,
+            seed=seed,
+        )
     decision = decide(
         choices,
         advice,
         best_us=np.minimum(priced.best_us, advice.advised.latency_us),
         evpi_us=evpi_us,
-        measurement=to_measure[0],
+        measurement=next(iter(to_measure), None),
         thresholds=thresholds,
     )
     subject = answer or advice.advised

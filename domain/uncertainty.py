@@ -24,6 +24,7 @@ UNKNOWN_ERRORS = (
     "the errors of these costs are not known: give relative, their deviation, as 0.1, or fit "
     "measurements (again, where an earlier version did)"
 )
+ANSWER = "answer"  # the name of a cut that a solver found
 MAX_RELATIVE = 1.0  # typed deviations: beyond that a cost is not known at all
 _ROUNDING = 1e-6  # by which a stored covariance may exceed what its variances allow
 

@@ -45,6 +45,7 @@ from domain.errors import FieldProblem, InvalidFields
 from domain.pipeline import unique_names
 from domain.profile import PROFILE_NAME_RULE, ProfileReference, ProfileRevision
 from domain.solution import Notice, Solution, Status, Strategy
+from domain.uncertainty import ANSWER
 from domain.uncertainty import Source as ErrorSource
 from models.records import AnswerSummary
 
@@ -53,6 +54,16 @@ _ERRORS_NOT_KNOWN = Notice(
     "errors_not_known",
     "how sure this answer is cannot be told: the errors of its fitted costs are not known. Measure "
     "more sizes of each stage, and fit them again, or give the deviation of the costs (relative)",
+)
+_ANSWER_NOT_IN_DRAWS = Notice(
+    "answer_not_in_draws",
+    "how sure this cut is was not computed: it has too many fragments of different sizes to be "
+    "priced in every draw of the costs. What is said is of the cut that is advised instead",
+)
+_NOTHING_IN_DRAWS = Notice(
+    "no_repeated_size",
+    "how sure this answer is was not computed: no size can be repeated within the limits, so that "
+    "there is nothing to compare it with",
 )
 
 ProfileAt = Annotated[
@@ -317,9 +328,12 @@ def current_of(answer: OptimizeOut) -> int | None:
 
 
 def _unsure(answer: Answer) -> tuple[Notice, ...]:
-    """What is said where costs were fitted and nothing is known of their errors."""
-    is_unknown = answer.prepared.fit is not None and answer.prepared.uncertain is None
-    return (_ERRORS_NOT_KNOWN,) if is_unknown else ()
+    """What is said where costs may be wrong and the answer cannot say how much that matters."""
+    if answer.prepared.uncertain is None:
+        return (_ERRORS_NOT_KNOWN,) if answer.prepared.fit is not None else ()
+    if answer.uncertainty is None:
+        return (_NOTHING_IN_DRAWS,)
+    return () if answer.uncertainty.subject.name == ANSWER else (_ANSWER_NOT_IN_DRAWS,)
 
 
 def render_answer(answer: Answer) -> bytes:

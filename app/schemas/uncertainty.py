@@ -18,6 +18,7 @@ from app.text.numbers import format_percent
 from app.text.settings import format_setting_name
 from app.text.units import format_time
 from domain.uncertain_answer import (
+    WORTH_LISTING,
     Measurement,
     Quantiles,
     RegretFigures,
@@ -26,8 +27,6 @@ from domain.uncertain_answer import (
 )
 from domain.uncertainty import DEFAULT_DRAWS, MAX_RELATIVE, KnownErrors
 from domain.units import format_bytes
-
-_WORTH_MEASURING = 1e-3  # of the latency
 
 
 class RepeatIn(Input):
@@ -270,7 +269,7 @@ class UncertaintyOut(Output):
             mean = size.regret_mean
             costs = "" if mean is None else f"; costs {format_percent(mean)}"
             yield "round size", f"{format_bytes(size.size_bytes)}, {size.rule}{costs}"
-        worth_us = _WORTH_MEASURING * (latency.p50 or 0.0)
+        worth_us = WORTH_LISTING * (latency.p50 or 0.0)
         for one in [one for one in self.measure_next if one.saves_us > worth_us][:1]:
             what = "whole messages both ways"
             if one.stage is not None:

@@ -227,3 +227,29 @@ def test_a_fit_whose_errors_are_not_known_says_so(client: httpx.Client) -> None:
     assert "errors_not_known" not in [said["code"] for said in known["warnings"]]
     typed = _ask(client, pipeline=MYRINET)
     assert "errors_not_known" not in [said["code"] for said in typed["warnings"]]
+
+
+def test_a_cut_of_very_many_sizes_says_that_it_is_not_in_the_draws(client: httpx.Client) -> None:
+    """What is said is of the cut that is advised instead."""
+    stages = [
+        {"name": "copy", "overhead_us": 0.001, "ns_per_byte": 1.0},
+        {"name": "send", "overhead_us": 0.001, "ns_per_byte": 1.0},
+    ]
+    asked = {"message_bytes": 2**28, "pipeline": {"stages": stages}, "strategy": "ramp"}
+    answer = _ask(client, **asked, uncertainty={"relative": 0.1})
+    assert answer["fragments"] * len(stages) > 20_000
+    assert _codes(answer) == ["answer_not_in_draws"]
+    few = _ask(client, **{**asked, "message_bytes": 2**16}, uncertainty={"relative": 0.1})
+    assert _codes(few) == []
+
+
+def test_limits_that_no_repeated_size_keeps_leave_nothing_to_compare(client: httpx.Client) -> None:
+    limits = {"min_fragment_bytes": 3333, "max_fragment_bytes": 3334}
+    asked = {"message_bytes": 10_000, "pipeline": MYRINET, "constraints": limits}
+    answer = _ask(client, **asked, uncertainty={"relative": 0.1})
+    assert answer["uncertainty"] is None
+    assert "no_repeated_size" in _codes(answer)
+
+
+def _codes(answer: dict[str, Any]) -> list[str]:
+    return [warning["code"] for warning in answer["warnings"]]

@@ -166,6 +166,27 @@ def test_a_fit_is_made_in_another_way(live: Live, local: str) -> None:
     assert "stages of their own for copy_in and crc32" in page.lower()
 
 
+def test_times_may_be_those_of_one_stage(live: Live) -> None:
+    """A sweep of latencies becomes a fit of one stage, and goes back; stages have no such field."""
+    address = fitted(live, (FOLDER / "osu-latency.txt").read_bytes())
+    assert 'name="as_stage"' in live.client.get(address).text
+    place = post(live, f"{address}/again", ("as_stage", " memcpy ")).headers["location"]
+    page = unescape(live.client.get(place).text)
+    assert "Times of the stage memcpy" in page
+    assert re.search(r'name="as_stage"[^>]*value="memcpy"', page)
+    back = post(live, f"{place.partition('?')[0]}/again", ("as_stage", "")).headers["location"]
+    assert "Times of messages" in unescape(live.client.get(back).text)
+    tall = post(live, f"{address}/again", ("as_stage", "x" * 101))
+    assert tall.status_code == 422
+    assert 'id="mistake-as_stage"' in tall.text
+
+
+def test_stages_are_not_called_one_stage(live: Live, local: str) -> None:
+    """Their form does not offer it, and a form that says it is refused."""
+    assert 'name="as_stage"' not in live.client.get(local).text
+    assert post(live, f"{local}/again", ("as_stage", "copy")).status_code == 422
+
+
 def test_changes_are_of_the_same_measurements(live: Live, local: str) -> None:
     """Another trace's fit, and one that is not there, are refused."""
     other = fitted(live, (FOLDER / "osu-latency.txt").read_bytes()).rsplit("/", 1)[1]

@@ -175,6 +175,8 @@ def _asked(before: FitOptions, after: FitOptions) -> Iterator[str]:
         one, other = getattr(before, name), getattr(after, name)
         if one != other:
             yield f"{words} {other} instead of {one}" + (" ranges" if name == "max_ranges" else "")
+    if before.as_stage != after.as_stage:
+        yield f"times of the stage {after.as_stage}" if after.as_stage else "times of messages"
     for group in after.groups:
         if group not in before.groups:
             yield f"one stage made of {named(group.steps)}"
@@ -316,7 +318,9 @@ class StepChoice:
 
 @dataclass(frozen=True, slots=True)
 class AgainForm:
-    """How a fit was made, to be changed. `steps` are there where a trace has several."""
+    """How a fit was made, to be changed. `steps` are there where a trace has several, `as_stage`
+    where the times may be those of one stage ("": they are not).
+    """
 
     method: str
     methods: tuple[tuple[str, str], ...]
@@ -324,14 +328,16 @@ class AgainForm:
     shapes: tuple[tuple[str, str], ...]
     max_ranges: str
     steps: tuple[StepChoice, ...]
+    as_stage: str | None = None
     joins: tuple[tuple[str, str], ...] = JOINS
 
     @property
     def is_unusual(self) -> bool:
         """Whether anything was chosen, so that the choices are shown open."""
         default = FitOptions()
-        chosen = (self.method, self.shape, self.max_ranges)
-        return chosen != (default.method, default.shape, str(default.max_ranges)) or self.has_groups
+        chosen = (self.method, self.shape, self.max_ranges, self.as_stage or "")
+        usual = (default.method, default.shape, str(default.max_ranges), "")
+        return chosen != usual or self.has_groups
 
     @property
     def has_groups(self) -> bool:
@@ -351,7 +357,14 @@ def again_form(record: FitRecord) -> AgainForm:
         shapes=(*SHAPES, *narrowed),
         max_ranges=str(options.max_ranges),
         steps=tuple(_steps(record)) if record.fit.kind is TraceKind.DIRECT else (),
+        as_stage=(options.as_stage or "") if _may_be_a_stage(record, options) else None,
     )
+
+
+def _may_be_a_stage(record: FitRecord, options: FitOptions) -> bool:
+    """Whether times of messages were fitted, or times that were called a stage before."""
+    times_alone = record.fit.kind in (TraceKind.END_TO_END, TraceKind.INDIRECT)
+    return times_alone or options.as_stage is not None
 
 
 def _steps(record: FitRecord) -> Iterable[StepChoice]:
@@ -383,6 +396,7 @@ def asked_again(record: FitRecord, pairs: Sequence[tuple[str, str]]) -> FitReque
         shape=shape,
         max_ranges=_maximum(given.get("max_ranges", [""])[-1], options.max_ranges),
         groups=groups,
+        as_stage=_stage_name(given, options.as_stage),
         excluded=tuple(dict.fromkeys(map(sample_of, given.get("excluded", ())))),
     )
     message_bytes = before.message_bytes if shape is FitShape.NARROWED else None
@@ -394,6 +408,10 @@ def asked_again(record: FitRecord, pairs: Sequence[tuple[str, str]]) -> FitReque
 def _choice(kind: type[Kind], given: dict[str, list[str]], name: str, default: Kind) -> Kind:
     sent = given.get(name, [str(default)])[-1]
     return kind(sent) if sent in tuple(kind) else default
+
+
+def _stage_name(given: dict[str, list[str]], default: str | None) -> str | None:
+    return given["as_stage"][-1].strip() or None if "as_stage" in given else default
 
 
 def _maximum(text: str, default: int) -> int:

@@ -126,7 +126,7 @@ async def again(request: Request, fit_id: str) -> Response:
     try:
         address = await fit_again(request, record, asked_again(record, pairs))
     except SluiceError as refusal:
-        place = refusal.field if refusal.field in ("join", "max_ranges") else "again"
+        place = refusal.field if refusal.field in ("join", "max_ranges", "as_stage") else "again"
         return await _mistaken(request, fit_id, refusal, {place: ""}, message=message)
     return moved(request, address + with_message(message, before=fit_id))
 

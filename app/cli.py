@@ -59,6 +59,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.fit import fit
 
         return fit(arguments, output)
+    if arguments.command == "compose":
+        from app.console.fit import compose
+
+        return compose(arguments, output)
     if arguments.command == "table":
         from app.console.table import table
 

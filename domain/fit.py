@@ -11,7 +11,7 @@ from domain.errors import InvalidInput, MeasurementMissing
 from domain.loggp import LogGPFit
 from domain.measurement import TraceKind
 from domain.model import CostModel
-from domain.pipeline import MAX_NAME_LENGTH, FitRange, Pipeline, Stage
+from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES, FitRange, Pipeline, Stage
 from domain.solution import Notice
 
 CONFIDENCE = 0.95
@@ -81,9 +81,33 @@ class ExcludedSample:
 
 
 @dataclass(frozen=True, slots=True)
+class ComposedStage:
+    """A stage that was measured by itself, in so many files.
+
+    `step` is the column to take of files with several steps. Neighbours of one `processor` work one
+    after the other there and count as one stage. Raises InvalidInput.
+    """
+
+    name: str
+    files: int = 1
+    step: str | None = None
+    processor: str | None = None
+
+    def __post_init__(self) -> None:
+        for text in (self.name, self.step, self.processor):
+            if text is not None and not 1 <= len(text) <= MAX_NAME_LENGTH:
+                raise InvalidInput(
+                    f"expected names of 1 to {MAX_NAME_LENGTH} characters", field="stages"
+                )
+        if self.files < 1:
+            raise InvalidInput(f"expected a file or more of {self.name}", field="stages")
+
+
+@dataclass(frozen=True, slots=True)
 class FitOptions:
     """How to fit. `groups` are for direct traces. `as_stage` says that times of whole messages are
-    those of one stage, and names it. Raises InvalidInput.
+    those of one stage, and names it. `composed` are the stages of a pipeline, each of files of its
+    own, in their order. Raises InvalidInput.
     """
 
     method: FitMethod = FitMethod.ROBUST
@@ -92,8 +116,11 @@ class FitOptions:
     groups: tuple[StepGroup, ...] = ()
     excluded: tuple[ExcludedSample, ...] = ()
     as_stage: str | None = None
+    composed: tuple[ComposedStage, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.composed:
+            self._check_composed()
         if not 1 <= self.max_ranges <= 16:
             raise InvalidInput("expected 1 <= max_ranges <= 16", field="max_ranges")
         if len(self.excluded) > MAX_EXCLUDED:
@@ -104,6 +131,18 @@ class FitOptions:
             raise InvalidInput(
                 f"expected a name of 1 to {MAX_NAME_LENGTH} characters", field="as_stage"
             )
+
+    def _check_composed(self) -> None:
+        names = [stage.name for stage in self.composed]
+        if len(set(names)) < len(names):
+            raise InvalidInput("expected different names of stages", field="stages")
+        if len(names) > MAX_STAGES:
+            raise InvalidInput(f"expected at most {MAX_STAGES} stages", field="stages")
+        if self.groups or self.as_stage is not None:
+            field = "groups" if self.groups else "as_stage"
+            raise InvalidInput("stages of files of their own are not joined again", field=field)
+        if self.shape is FitShape.NARROWED:
+            raise InvalidInput("this shape is for measurements of one pipeline", field="shape")
 
 
 class Verdict(StrEnum):

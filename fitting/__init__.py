@@ -43,14 +43,19 @@ def formats() -> tuple[TraceFormat, ...]:
 
 
 def fit(readings: Sequence[Reading], options: FitOptions | None = None) -> TraceFit:
-    """Fit the measurements of one pipeline: one direct trace, or messages seen from outside.
+    """Fit the measurements of one pipeline: one direct trace, messages seen from outside, or the
+    stages that the options compose, each of files of its own.
 
     Raises PoorFit where the data support nothing at all, and UnreadableTrace for traces that do
     not go together.
     """
+    options = options or FitOptions()
+    if options.composed:
+        from fitting.compose import fit_composed
+
+        return fit_composed(readings, options)
     from fitting.combine import fit_readings
 
-    options = options or FitOptions()
     return fit_readings(prepared(readings, options), options)
 
 
@@ -96,7 +101,11 @@ def plot(
 
     `readings` and `options` are those that it was fitted with.
     """
+    options = options or FitOptions()
+    if options.composed:
+        from fitting.compose import plot_composed
+
+        return plot_composed(found, readings, options)
     from fitting.plotting import plot_fit
 
-    options = options or FitOptions()
     return plot_fit(found, prepared(readings, options), options)

@@ -13,6 +13,7 @@ from domain.errors import Conflict
 from domain.fit import (
     AggregateFit,
     Combine,
+    ComposedStage,
     ExcludedSample,
     FitMethod,
     FitOptions,
@@ -32,10 +33,10 @@ from models.records import FitRequest
 
 VERSION = 2
 _FIRST = 1
-# A reader of version 1 knows no samples left out by hand, and one of version 2 no measurement that
-# is called a stage: they would make another fit of it.
-REQUEST_VERSION = 3
-_EXCLUDES, _FIRST_REQUEST = 2, 1
+# A reader of version 1 knows no samples left out by hand, one of version 2 no measurement that is
+# called a stage, and one of version 3 no stages of files of their own: they would make another fit.
+REQUEST_VERSION = 4
+_AS_STAGE, _EXCLUDES, _FIRST_REQUEST = 3, 2, 1
 
 T = TypeVar("T")
 
@@ -71,6 +72,8 @@ def dump_request(request: FitRequest) -> str:
     """The document of how a fit was asked for."""
     version = _EXCLUDES if request.options.excluded else _FIRST_REQUEST
     if request.options.as_stage is not None:
+        version = _AS_STAGE
+    if request.options.composed:
         version = REQUEST_VERSION
     document = {"version": version, **asdict(request)}
     return json.dumps(document, separators=(",", ":"), ensure_ascii=True)
@@ -79,7 +82,7 @@ def dump_request(request: FitRequest) -> str:
 def load_request(text: str | None) -> FitRequest | None:
     """The request of a document; None for one that was not kept, or that newer software wrote."""
     document: dict[str, Any] = {"version": None} if text is None else json.loads(text)
-    if document["version"] not in (_FIRST_REQUEST, _EXCLUDES, REQUEST_VERSION):
+    if document["version"] not in range(_FIRST_REQUEST, REQUEST_VERSION + 1):
         return None
     options = document["options"]
     return FitRequest(
@@ -93,6 +96,7 @@ def load_request(text: str | None) -> FitRequest | None:
             ),
             excluded=tuple(ExcludedSample(**one) for one in options.get("excluded", ())),
             as_stage=options.get("as_stage"),
+            composed=tuple(ComposedStage(**one) for one in options.get("composed", ())),
         ),
         message_bytes=document["message_bytes"],
         kinds=tuple(None if kind is None else TraceKind(kind) for kind in document["kinds"]),

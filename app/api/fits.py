@@ -1,4 +1,4 @@
-"""POST /fit, the stored fits with their traces and plots, and POST /measurement-plans."""
+"""POST /fit, /compose and /measurement-plans, and the stored fits with their traces and plots."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from app.api.respond import json_bytes, json_document
 from app.http.bodies import arriving_trace, asked_traces, read_json
 from app.http.dependencies import body_rules, client_of, service_of, trace_rules
 from app.operations.fits import FitTraces
-from app.questions.fits import get_fit, get_trace, plan
+from app.questions.fits import get_fit, get_trace, loaded_measurements, options_named, plan
 from app.schemas.base import dump_json
-from app.schemas.fit_requests import FitIn, MeasurementPlanIn, MeasurementPlanOut
+from app.schemas.fit_requests import ComposeIn, FitIn, MeasurementPlanIn, MeasurementPlanOut
 from app.schemas.fits import FitOut, FitPlotOut
 from app.schemas.queries import FitQuery, NoQuery
+from app.settings import Settings
+from models.records import FitRequest
 
 router = APIRouter(tags=["fit"])
 
@@ -41,6 +43,29 @@ async def fit(request: Request, query: Annotated[FitQuery, Query()]) -> Response
         )
         found = await service.fit(operation, client_of(request))
         return json_bytes((await service.keep(operation, found)).document)
+
+
+@router.post("/compose", **reads(ComposeIn, sends=FitOut))
+async def compose(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
+    """Fit a pipeline of stages that were measured each by itself, in files of their own."""
+    service = service_of(request)
+    asked = await read_json(request, ComposeIn, **body_rules(request))
+    operation = await service.call(partial(_composition, asked, service.context.settings))
+    with options_named(dict.fromkeys(("measurements", "kind"), "stages")):
+        found = await service.fit(operation, client_of(request))
+    return json_bytes((await service.keep(operation, found)).document)
+
+
+def _composition(asked: ComposeIn, settings: Settings) -> FitTraces:
+    """Return the operation. Raises InvalidInput and UnreadableTrace."""
+    traces, kinds = loaded_measurements(asked.given())
+    return FitTraces(
+        traces,
+        FitRequest(asked.options(), kinds=kinds),
+        settings.max_fragments,
+        wants_plot=asked.plot,
+        save_as=asked.save_as,
+    )
 
 
 @router.get("/fits/{id}", **refuses(404, 422, 503, sends=FitOut))

@@ -15,7 +15,7 @@ from app.schemas.audit import AuditIn, AuditOut
 from app.schemas.base import Output, ProblemOut
 from app.schemas.compare import CompareIn, CompareOut, ExplanationOut
 from app.schemas.exports import ExportTargetsOut
-from app.schemas.fit_requests import FitIn, MeasurementPlanIn, MeasurementPlanOut
+from app.schemas.fit_requests import ComposeIn, FitIn, MeasurementPlanIn, MeasurementPlanOut
 from app.schemas.fits import FitOut, FitPlotOut
 from app.schemas.jobs import JobOut
 from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
@@ -37,6 +37,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     SimulateIn,
     CompareIn,
     AuditIn,
+    ComposeIn,
     FitIn,
     MeasurementPlanIn,
     ProfileIn,

@@ -53,6 +53,7 @@ def _parser() -> Parser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_optimize(commands)
     _add_fit(commands)
+    _add_compose(commands)
     _add_compare(commands)
     _add_table(commands)
     _add_export(commands)
@@ -145,19 +146,7 @@ def _add_fit(commands: _Commands[Parser]) -> None:
     parser.add_argument(
         "--separately", action="store_true", help="fit each file for itself, not all together"
     )
-    parser.add_argument(
-        "--kind", choices=[*TraceKind], metavar="KIND", help="what was measured: " + _KINDS
-    )
-    parser.add_argument(
-        "--method",
-        choices=[*FitMethod],
-        metavar="NAME",
-        help="robust (default), weighted or ordinary",
-    )
-    parser.add_argument(
-        "--shape", choices=[*FitShape], metavar="NAME", help="ranges (default), line or narrowed"
-    )
-    parser.add_argument("--max-ranges", type=int, metavar="COUNT", help="most ranges a stage (12)")
+    _add_fitting(parser, [*FitShape])
     parser.add_argument(
         "--as-stage", metavar="NAME", help="times of whole messages are those of this one stage"
     )
@@ -168,13 +157,61 @@ def _add_fit(commands: _Commands[Parser]) -> None:
         help="name:overlap:step,step or name:sequence:step,step; may be repeated",
     )
     parser.add_argument(
+        "--message-bytes", type=size, metavar="SIZE", help="with shape narrowed: the message"
+    )
+
+
+def _add_compose(commands: _Commands[Parser]) -> None:
+    parser = _add(
+        commands, "compose", "make a pipeline of stages that were measured each by itself"
+    )
+    parser.add_argument(
+        "--stage",
+        dest="stages",
+        action="append",
+        required=True,
+        metavar="NAME=FILE[,FILE]",
+        help="a stage and the files that time it; repeated, in the order of the pipeline",
+    )
+    parser.add_argument(
+        "--step",
+        dest="steps",
+        action="append",
+        metavar="NAME=COLUMN",
+        help="of a stage whose file has several steps: which one; may be repeated",
+    )
+    parser.add_argument(
+        "--processor",
+        dest="processors",
+        action="append",
+        metavar="NAME=STAGE,STAGE",
+        help="stages that share a processor or an engine; may be repeated",
+    )
+    _add_fitting(parser, [FitShape.RANGES, FitShape.LINE])
+
+
+def _add_fitting(parser: Parser, shapes: list[FitShape]) -> None:
+    parser.add_argument(
+        "--kind", choices=[*TraceKind], metavar="KIND", help="what was measured: " + _KINDS
+    )
+    parser.add_argument(
+        "--method",
+        choices=[*FitMethod],
+        metavar="NAME",
+        help="robust (default), weighted or ordinary",
+    )
+    parser.add_argument(
+        "--shape",
+        choices=shapes,
+        metavar="NAME",
+        help=f"one of {', '.join(shapes)} (default ranges)",
+    )
+    parser.add_argument("--max-ranges", type=int, metavar="COUNT", help="most ranges a stage (12)")
+    parser.add_argument(
         "--exclude",
         action="append",
         metavar="SAMPLE",
         help="bytes:µs:stage, a sample to leave out; may be repeated",
-    )
-    parser.add_argument(
-        "--message-bytes", type=size, metavar="SIZE", help="with shape narrowed: the message"
     )
     parser.add_argument("--save-as", metavar="PROFILE", help="store traces, fit and stages")
     parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")

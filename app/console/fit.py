@@ -1,13 +1,15 @@
-"""sluice fit: one file, several, folders or standard input, together or each for itself."""
+"""sluice fit, of one file, several, folders or standard input, together or each for itself, and
+sluice compose, of stages with files of their own.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.console.commands import opened_store
 from app.console.files import STANDARD_INPUT, check_plot_file, read_trace, write_plot
@@ -23,6 +25,7 @@ from domain.measurement import TraceKind
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace, SavedFit
     from app.questions.question import LoadedTrace
+    from domain.fit import ComposedStage
     from models.records import FitRequest
 
 
@@ -36,13 +39,24 @@ class _File:
 
 def fit(arguments: argparse.Namespace, output: Output) -> int:
     """Fit, store and draw where asked to, and print the fit or the fits."""
-    request = _request(arguments)
-    _check_targets(arguments)
+    request = _fit_request(arguments)
+    _check_targets(arguments, arguments.sources)
     settings = Settings.from_environment()
     files = tuple(_files(arguments.sources))
     if arguments.separately:
         return _fit_each(files, request, settings, output)
     return _fit_together(files, arguments, request, settings, output)
+
+
+def compose(arguments: argparse.Namespace, output: Output) -> int:
+    """Fit every stage to its own files, and store, draw and print the pipeline of all."""
+    from app.schemas.fit_requests import parse_composed
+
+    stages = [parse_composed(text, "stage") for text in arguments.stages]
+    files = tuple(_File(file, is_named=True) for _, names in stages for file in names)
+    request = _request(arguments, composed=_composed(stages, arguments))
+    _check_targets(arguments, [file.name for file in files])
+    return _fit_together(files, arguments, request, Settings.from_environment(), output)
 
 
 def _fit_together(
@@ -88,31 +102,66 @@ def _fit_each(
 # --- the request ----------------------------------------------------------------------------------
 
 
-def _request(arguments: argparse.Namespace) -> FitRequest:
+def _fit_request(arguments: argparse.Namespace) -> FitRequest:
     """Return how to fit, by the same rules as in the service. Raises InvalidInput."""
     from app.questions.fits import check_request
-    from app.schemas.fit_requests import parse_excluded, parse_group
-    from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
-    from models.records import FitRequest
+    from app.schemas.fit_requests import parse_group
 
-    options = FitOptions(
-        FitMethod(arguments.method or FitMethod.ROBUST),
-        FitShape(arguments.shape or FitShape.RANGES),
-        DEFAULT_MAX_RANGES if arguments.max_ranges is None else arguments.max_ranges,
-        tuple(map(parse_group, arguments.group or ())),
-        tuple(map(parse_excluded, arguments.exclude or ())),
-        arguments.as_stage,
-    )
-    kind = None if arguments.kind is None else TraceKind(arguments.kind)
-    request = FitRequest(options, arguments.message_bytes, (kind,))
+    groups = tuple(map(parse_group, arguments.group or ()))
+    request = _request(arguments, groups=groups, as_stage=arguments.as_stage)
+    request = replace(request, message_bytes=arguments.message_bytes)
     check_request(request)
     return request
 
 
-def _check_targets(arguments: argparse.Namespace) -> None:
+def _request(arguments: argparse.Namespace, **more: Any) -> FitRequest:
+    from app.schemas.fit_requests import parse_excluded
+    from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
+    from models.records import FitRequest
+
+    options = FitOptions(
+        method=FitMethod(arguments.method or FitMethod.ROBUST),
+        shape=FitShape(arguments.shape or FitShape.RANGES),
+        max_ranges=DEFAULT_MAX_RANGES if arguments.max_ranges is None else arguments.max_ranges,
+        excluded=tuple(map(parse_excluded, arguments.exclude or ())),
+        **more,
+    )
+    kind = None if arguments.kind is None else TraceKind(arguments.kind)
+    return FitRequest(options, kinds=(kind,))
+
+
+def _composed(
+    stages: Sequence[tuple[str, tuple[str, ...]]], arguments: argparse.Namespace
+) -> tuple[ComposedStage, ...]:
+    """Return the stages with their steps and processors. Raises InvalidInput."""
+    from app.schemas.fit_requests import parse_composed
+    from domain.fit import ComposedStage
+
+    steps = dict(parse_composed(text, "step") for text in arguments.steps or ())
+    processors = [parse_composed(text, "processor") for text in arguments.processors or ()]
+    shared = {stage: processor for processor, on_it in processors for stage in on_it}
+    names = [name for name, _ in stages]
+    for field, given in (("step", steps), ("processor", shared)):
+        unknown = next((name for name in given if name not in names), None)
+        if unknown is not None:
+            raise InvalidInput(
+                f"there is no stage {unknown}; expected one of {', '.join(names)}", field=field
+            )
+    return tuple(
+        ComposedStage(
+            name,
+            len(files),
+            ",".join(steps[name]) if name in steps else None,
+            shared.get(name),
+        )
+        for name, files in stages
+    )
+
+
+def _check_targets(arguments: argparse.Namespace, sources: Sequence[str]) -> None:
     from app.questions.question import check_save_as
 
-    if arguments.separately and (arguments.save_as or arguments.plot):
+    if getattr(arguments, "separately", False) and (arguments.save_as or arguments.plot):
         raise InconsistentInput(
             "--separately makes several fits, and --save-as and --plot are for one",
             field="save_as" if arguments.save_as else "plot",
@@ -121,7 +170,7 @@ def _check_targets(arguments: argparse.Namespace) -> None:
         check_save_as(arguments.save_as)
     if arguments.plot is not None:
         check_plot_file(arguments.plot)
-    if arguments.sources.count(STANDARD_INPUT) > 1:
+    if sources.count(STANDARD_INPUT) > 1:
         raise InvalidInput("expected - only once", field="source")
 
 

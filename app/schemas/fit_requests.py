@@ -1,21 +1,31 @@
-"""What to fit and how, and what to measure next: POST /fit and POST /measurement-plans."""
+"""What to fit and how, and what to measure next: POST /fit, /compose and /measurement-plans."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, FailFast, Field, Tag
 from typing_extensions import TypeAliasType
 
 from app.questions.question import Measurement
-from app.schemas.base import MANY, ONE, Bytes, Input, Output, same_named, whole
+from app.schemas.base import (
+    MANY,
+    ONE,
+    Bytes,
+    Input,
+    Output,
+    ProfileName,
+    same_named,
+    whole,
+)
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fit import (
     DEFAULT_MAX_RANGES,
     MAX_EXCLUDED,
     Combine,
+    ComposedStage,
     ExcludedSample,
     FitMethod,
     FitOptions,
@@ -54,6 +64,15 @@ def parse_group(text: str) -> StepGroup:
             f"expected a name of at most {MAX_NAME_LENGTH} characters", field="group"
         )
     return StepGroup(name, words, Combine(combine))
+
+
+def parse_composed(text: str, field: str) -> tuple[str, tuple[str, ...]]:
+    """Return a name and what is of it, of `name=one,other`. Raises InvalidInput naming `field`."""
+    name, _, rest = text.partition("=")
+    words = tuple(rest.split(","))
+    if not name or not all(words):
+        raise InvalidInput("expected name=one or name=one,other", field=field)
+    return name, words
 
 
 def parse_excluded(text: str) -> ExcludedSample:
@@ -155,6 +174,57 @@ class FitIn(Input):
     def left_out(self) -> tuple[ExcludedSample, ...]:
         """Return the samples to leave out."""
         return tuple(sample.to_domain() for sample in self.excluded)
+
+
+# --- POST /compose --------------------------------------------------------------------------------
+
+
+class ComposedStageIn(Input):
+    """A stage that was measured by itself.
+
+    `step` is the column to take of a file with several steps. Stages of one `processor`, neighbours
+    in the pipeline, work one after the other and count as one.
+    """
+
+    name: Name
+    measurements: MeasurementsIn
+    step: Name | None = None
+    processor: Name | None = None
+
+    def files(self) -> tuple[MeasurementIn, ...]:
+        """Return its files, in their order."""
+        given = self.measurements
+        return tuple(given) if isinstance(given, list) else (given,)
+
+
+class ComposeIn(Input):
+    """Stages of a pipeline in their order, each of files of its own, and how to fit them."""
+
+    stages: Annotated[list[ComposedStageIn], Field(min_length=1, max_length=MAX_STAGES)]
+    method: FitMethod = FitMethod.ROBUST
+    shape: Literal[FitShape.RANGES, FitShape.LINE] = FitShape.RANGES
+    max_ranges: Annotated[MaxRanges, BeforeValidator(whole)] = DEFAULT_MAX_RANGES
+    excluded: Excluded = ()
+    save_as: ProfileName | None = None
+    plot: bool = False
+
+    def given(self) -> tuple[Measurement, ...]:
+        """Return all measurements, those of the first stage first."""
+        files = (file for stage in self.stages for file in stage.files())
+        return tuple(Measurement(file.content, file.kind) for file in files)
+
+    def options(self) -> FitOptions:
+        """Return how to fit them. Raises InvalidInput."""
+        return FitOptions(
+            self.method,
+            FitShape(self.shape),
+            self.max_ranges,
+            excluded=tuple(sample.to_domain() for sample in self.excluded),
+            composed=tuple(
+                ComposedStage(stage.name, len(stage.files()), stage.step, stage.processor)
+                for stage in self.stages
+            ),
+        )
 
 
 # --- POST /measurement-plans ----------------------------------------------------------------------

@@ -317,6 +317,13 @@ MEANINGS: Mapping[str, Meaning] = {
         "the slowest stage takes longer than all together",
         "See that both tests took the same path, and that the latency is one way.",
     ),
+    "stages_measured_apart": Meaning(
+        "the stages were measured apart", "Time whole messages through all of them, cut and uncut."
+    ),
+    "processor_shared": Meaning(
+        "stages share a processor and are no neighbours",
+        "Expect cuts to gain less than is said; measure the stages together.",
+    ),
     "steps_overlap": Meaning(
         "steps overlap", "Make the steps named one stage, below or with group in the request."
     ),

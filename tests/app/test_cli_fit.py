@@ -271,3 +271,51 @@ def test_a_reader_that_leaves() -> None:
     errors = process.stderr.read()
     process.stderr.close()
     assert (process.wait(120), errors) == (141, b"")
+
+
+class TestCompose:
+    """sluice compose: stages of files of their own."""
+
+    def test_what_is_composed_is_printed_and_stored(self, printed: Any, tmp_path: Path) -> None:
+        direct, net = tmp_path / "steps.csv", tmp_path / "net.csv"
+        direct.write_text(DIRECT)
+        net.write_text(LATENCY)
+        asked = ["--stage", f"d2h={direct}", "--step", "d2h=copy", "--stage", f"net={net},{net}"]
+        plot = tmp_path / "plot.svg"
+        code, out, err = printed("compose", *asked, "--save-as", "joined", "--plot", plot)
+        assert (code, err) == (0, "")
+        assert "saved as joined@1" in out
+        assert "stages_measured_apart" in out
+        assert "<svg" in plot.read_text()
+        code, out, _ = printed("compose", *asked, "--processor", "cpu=net,d2h", "--json")
+        (stage,) = read_output(FitOut, out.encode()).pipeline.stages
+        assert (code, stage.name) == (0, "d2h + net")
+        code, out, _ = printed("optimize", "joined", "--bytes", "64KiB", "--json")
+        names = [one["name"] for one in json.loads(out)["pipeline"]["stages"]]
+        assert (code, names) == (0, ["d2h", "net"])
+
+    @pytest.mark.parametrize(
+        ("asked", "words"),
+        [
+            (("--stage", "a"), "stage: expected name=one or name=one,other"),
+            (("--stage", "a=,b"), "stage: expected"),
+            (("--stage", "a=FILE", "--step", "b=copy"), "step: there is no stage b"),
+            (("--stage", "a=FILE", "--processor", "cpu=a,c"), "processor: there is no stage c"),
+            (("--stage", "a=FILE"), "stages: stage a: the file has several steps"),
+            (("--stage", "a=FILE", "--stage", "a=FILE"), "expected different names"),
+            (("--stage", "a=-,-"), "source: expected - only once"),
+            (("--stage", "a=nowhere.csv"), "nowhere.csv"),
+        ],
+    )
+    def test_what_cannot_be_composed(
+        self, printed: Any, tmp_path: Path, asked: tuple[str, ...], words: str
+    ) -> None:
+        """One line that names the option and the rule; nothing is stored."""
+        direct = tmp_path / "steps.csv"
+        direct.write_text(DIRECT)
+        named = [word.replace("FILE", str(direct)) for word in asked]
+        code, out, err = printed("compose", *named, "--save-as", "half")
+        missing = "nowhere" in words
+        assert (code, out, len(err.splitlines())) == (4 if missing else 2, "", 1)
+        assert words in err
+        assert printed("profiles", "show", "half")[0] != 0

@@ -180,6 +180,58 @@ class TestAsStage:
         assert response.json()["errors"][0]["pointer"] == "/as_stage"
 
 
+class TestCompose:
+    """Stages of files of their own."""
+
+    def test_a_pipeline_of_two_files(self, client: httpx.Client) -> None:
+        """Fitted, stored, shown again, drawn, and answered from."""
+        other = LATENCY + "4096,99,30.5\n"
+        asked: dict[str, Any] = {
+            "stages": [
+                {"name": "d2h", "measurements": {"content": DIRECT}, "step": "copy"},
+                {"name": "pack", "measurements": [{"content": DIRECT}], "step": "crc"},
+                {"name": "net", "measurements": [{"content": other}, {"content": other}]},
+            ],
+            "save_as": "composed",
+            "plot": True,
+        }
+        for stage in asked["stages"][:2]:
+            stage["processor"] = "cpu"
+        document = client.post("/compose", json=asked).raise_for_status().json()
+        names = ["d2h + pack", "net"]
+        assert [stage["name"] for stage in document["pipeline"]["stages"]] == names
+        assert "stages_measured_apart" in codes(document)
+        assert [one["name"] for one in document["plot"]["stages"]] == names
+        stored = client.get(f"/fits/{document['fit_id']}").json()
+        assert stored["pipeline"] == document["pipeline"]
+        plot = client.get(f"/fits/{document['fit_id']}/plot").json()
+        assert plot == document["plot"]
+        answer = client.post("/optimize", json={"profile": "composed", "message_bytes": 65536})
+        assert answer.json()["uncertainty"]["source"] == "fit"
+        page = client.get(f"/ui/fits/{document['fit_id']}")
+        assert page.status_code == 200
+        assert "The stages were measured apart" in page.text
+        assert 'name="join"' not in page.text
+
+    @pytest.mark.parametrize(
+        ("wrong", "pointer"),
+        [
+            ({"stages": []}, "/stages"),
+            ({"stages": [{"name": "a", "measurements": {"content": DIRECT}}]}, "/stages"),
+            ({"stages": [{"name": "a", "measurements": {"content": "x"}}]}, "/stages"),
+            ({"shape": "narrowed"}, "/shape"),
+            ({"max_ranges": 17}, "/max_ranges"),
+        ],
+    )
+    def test_what_cannot_be_composed(
+        self, client: httpx.Client, wrong: dict[str, object], pointer: str
+    ) -> None:
+        asked = {"stages": [{"name": "a", "measurements": {"content": LATENCY}}], **wrong}
+        response = client.post("/compose", json=asked)
+        assert response.status_code == 422, response.text
+        assert response.json()["errors"][0]["pointer"].startswith(pointer)
+
+
 class TestNarrowed:
     def test_one_line_over_the_sizes_in_use(
         self, client: httpx.Client, monkeypatch: pytest.MonkeyPatch

@@ -18,6 +18,7 @@ OPERATIONS = {
     ("POST", "/compare"),
     ("POST", "/audit"),
     ("POST", "/audit"),
+    ("POST", "/compose"),
     ("POST", "/measurement-plans"),
     ("POST", "/simulate"),
     ("POST", "/fit"),

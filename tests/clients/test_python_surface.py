@@ -39,6 +39,7 @@ from sluice_client import (
     Aggregate,
     AsyncClient,
     Client,
+    ComposedStage,
     Constraints,
     Declined,
     Draws,
@@ -116,6 +117,15 @@ SIMULATE: Call[Any] = solving.simulate(
 )
 FIT: Call[Any] = measuring.fit("x", kind="direct", **FITTING)
 PLAN: Call[Any] = measuring.plan_measurements(1, 2, measurements=[GIVEN], tolerance=0.1)
+COMPOSE: Call[Any] = measuring.compose(
+    [ComposedStage("a", GIVEN, "b", "c")],
+    method="robust",
+    shape="line",
+    max_ranges=3,
+    excluded=[LEFT_OUT],
+    save_as="a",
+    plot=True,
+)
 CREATE: Call[Any] = storing.create_profile("a", pipeline=PIPELINE, aggregate=AGGREGATE, detail="x")
 REVISE: Call[Any] = storing.revise_profile("a", pipeline=PIPELINE, aggregate=AGGREGATE, detail="x")
 COMPILE: Call[Any] = storing.compile_table(
@@ -163,6 +173,7 @@ CALLS: list[Call[Any]] = [
     SIMULATE,
     FIT,
     PLAN,
+    COMPOSE,
     CREATE,
     REVISE,
     COMPILE,
@@ -216,6 +227,7 @@ def test_every_operation_of_the_service_has_a_call() -> None:
         (COMPARE, compare.CompareIn),
         (SIMULATE, simulate.SimulateIn),
         (PLAN, measurement_plans.MeasurementPlanIn),
+        (COMPOSE, fit_requests.ComposeIn),
         (CREATE, profiles.ProfileIn),
         (REVISE, profiles.RevisionIn),
         (COMPILE, tables.TableIn),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from domain.aggregate import Aggregate
 from domain.errors import Conflict
-from domain.fit import FitOptions
+from domain.fit import ComposedStage, FitOptions
 from domain.pipeline import FitRange, Pipeline, Stage
 from models.documents import dump_model, load_model
 from models.fit_documents import dump_fit, dump_request, load_fit, load_request
@@ -132,8 +132,17 @@ def test_a_request_keeps_what_the_measurement_was_called() -> None:
     assert json.loads(text)["version"] == 3
     assert json.loads(dump_request(FitRequest()))["version"] == 1
     earlier = json.loads(dump_request(FitRequest()))
-    del earlier["options"]["as_stage"]
+    del earlier["options"]["as_stage"], earlier["options"]["composed"]
     assert load_request(json.dumps(earlier)) == FitRequest()
+
+
+def test_a_request_keeps_stages_of_files_of_their_own() -> None:
+    """In a version of its own too: earlier software would fit all files as one."""
+    stages = (ComposedStage("a", 2, processor="cpu"), ComposedStage("b", step="c"))
+    request = FitRequest(FitOptions(composed=stages))
+    text = dump_request(request)
+    assert load_request(text) == request
+    assert json.loads(text)["version"] == 4
 
 
 def test_documents_of_newer_software_are_refused() -> None:

@@ -356,9 +356,14 @@ def again_form(record: FitRecord) -> AgainForm:
         shape=options.shape,
         shapes=(*SHAPES, *narrowed),
         max_ranges=str(options.max_ranges),
-        steps=tuple(_steps(record)) if record.fit.kind is TraceKind.DIRECT else (),
+        steps=tuple(_steps(record)) if _has_steps(record, options) else (),
         as_stage=(options.as_stage or "") if _may_be_a_stage(record, options) else None,
     )
+
+
+def _has_steps(record: FitRecord, options: FitOptions) -> bool:
+    """Whether the stages are steps of one trace, and not of files of their own."""
+    return record.fit.kind is TraceKind.DIRECT and not options.composed
 
 
 def _may_be_a_stage(record: FitRecord, options: FitOptions) -> bool:

@@ -30,6 +30,7 @@ from sluice_client.errors import (
 )
 from sluice_client.shapes import (
     Aggregate,
+    ComposedStage,
     Constraints,
     ExcludedSample,
     FitOptions,
@@ -56,6 +57,7 @@ __all__ = [
     "AsyncClient",
     "Certificate",
     "Client",
+    "ComposedStage",
     "Conflict",
     "Constraints",
     "DeadlineExceeded",

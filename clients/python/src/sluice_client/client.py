@@ -104,6 +104,7 @@ class Client:
 
     fit = _method(measuring.fit)
     fit_together = _method(measuring.fit_together)
+    compose = _method(measuring.compose)
     stored_fit = _method(measuring.stored_fit)
     fit_plot = _method(measuring.fit_plot)
     trace = _method(measuring.trace)

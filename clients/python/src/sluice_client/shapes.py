@@ -6,7 +6,7 @@ only carried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,6 +134,16 @@ class StepGroup:
     def as_word(self) -> str:
         """Return it as the query of a fit has it."""
         return f"{self.name}:{self.combine}:{','.join(self.steps)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedStage:
+    """A stage that was measured by itself: its files, which step of them, and its processor."""
+
+    name: str
+    measurements: Measurement | Sequence[Measurement]
+    step: str | None = None
+    processor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from sluice_client.calls import Answer, Call, get, reads, send
 from sluice_client.calls import segment as one_segment
 from sluice_client.fit_answers import Fit, FitPlot, MeasurementPlan
 from sluice_client.operations.solving import measurements_json
-from sluice_client.shapes import ExcludedSample, Measurement, StepGroup
+from sluice_client.shapes import ComposedStage, ExcludedSample, Measurement, StepGroup
 
 _FIT_LIMIT_S = 120.0  # the service's own, for a long file
 
@@ -75,6 +75,40 @@ def fit_together(
     )
     query = _fit_query(method, shape, max_ranges, groups, as_stage, message_bytes, save_as, plot)
     return replace(call, query=query)
+
+
+def compose(
+    stages: Sequence[ComposedStage],
+    *,
+    method: str | None = None,
+    shape: str | None = None,
+    max_ranges: int | None = None,
+    excluded: Sequence[ExcludedSample] = (),
+    save_as: str | None = None,
+    plot: bool | None = None,
+) -> Call[Fit]:
+    """Fit a pipeline of stages that were measured each by itself, in files of their own."""
+    document = {
+        "stages": [
+            {
+                "name": stage.name,
+                "measurements": measurements_json(stage.measurements),
+                "step": stage.step,
+                "processor": stage.processor,
+            }
+            for stage in stages
+        ],
+        "method": method,
+        "shape": shape,
+        "max_ranges": max_ranges,
+        "excluded": [sample.as_json() for sample in excluded],
+        "save_as": save_as,
+        "plot": plot,
+    }
+    may_repeat = save_as is None
+    return send(
+        "POST", "/compose", reads(Fit), document, may_repeat=may_repeat, takes_s=_FIT_LIMIT_S
+    )
 
 
 def stored_fit(id: str) -> Call[Fit]:

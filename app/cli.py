@@ -63,6 +63,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.fit import compose
 
         return compose(arguments, output)
+    if arguments.command == "measure":
+        from app.console.measure import measure
+
+        return measure(arguments, output)
     if arguments.command == "table":
         from app.console.table import table
 

@@ -125,6 +125,12 @@ class MeasurementMissing(SluiceError):
     code = "measurement_missing"
 
 
+class NotMeasurable(SluiceError):
+    """What was to be measured is not here, fails, or does not answer."""
+
+    code = "not_measurable"
+
+
 class SolverFailed(SluiceError):
     """A solver broke its contract: a defect of the software, never of the input."""
 

@@ -1,4 +1,4 @@
-"""Which messages to measure next, from those measured so far.
+"""Measurements: which to make, by which plan, and the running probe that makes them.
 
 from measuring import plan
 """

@@ -37,8 +37,9 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("solvers/kernels/native", "native kernels", "the solver runs on NumPy"),
-    Part("exports/native", "the C reader of tables", "tables are read in Python"),
+    Part("solvers/kernels/native", "native kernels", "the solver runs on NumPy, which is slower"),
+    Part("measuring/probe", "the probe", "sluice measure has nothing to measure with"),
+    Part("exports/native", "the C reader of tables", "tables are read in Python, which is slower"),
 )
 
 
@@ -99,7 +100,7 @@ def built(command: list[str], part: Part) -> bool:
     try:
         build(command, native, target)
     except (NotBuiltError, OSError) as reason:
-        say(f"{part.name} not built ({reason}): {part.instead}, which is slower")
+        say(f"{part.name} not built ({reason}): {part.instead}")
         return False
     remove_others(target)
     return True
@@ -111,11 +112,17 @@ def build(command: list[str], native: ModuleType, target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         made = Path(folder) / target.name
         names = [str(path) for path in native.sources()]
-        line = [*command, *native.FLAGS, "-o", str(made), *names, "-lm"]
+        libraries = getattr(native, "LIBRARIES", ("-lm",))
+        line = [*command, *native.FLAGS, "-o", str(made), *names, *libraries]
         done = subprocess.run(line, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode:
             raise NotBuiltError(reason_in(done.stderr))
-        ctypes.CDLL(str(made))  # a compiler for another machine makes what this one cannot load
+        # A compiler for another machine makes what this one cannot load or run.
+        if getattr(native, "IS_PROGRAM", False):
+            if subprocess.run([made, "list"], stdout=subprocess.DEVNULL, check=False).returncode:
+                raise NotBuiltError("what was compiled does not run")
+        else:
+            ctypes.CDLL(str(made))
         os.replace(made, target)
 
 

@@ -54,6 +54,7 @@ def _parser() -> Parser:
     _add_optimize(commands)
     _add_fit(commands)
     _add_compose(commands)
+    _add_measure(commands)
     _add_compare(commands)
     _add_table(commands)
     _add_export(commands)
@@ -188,6 +189,43 @@ def _add_compose(commands: _Commands[Parser]) -> None:
         help="stages that share a processor or an engine; may be repeated",
     )
     _add_fitting(parser, [FitShape.RANGES, FitShape.LINE])
+
+
+def _add_measure(commands: _Commands[Parser]) -> None:
+    parser = _add(commands, "measure", "measure a stage, or the signature of a transport, here")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="as --list has them")
+    parser.add_argument("--list", action="store_true", help="what can be measured")
+    parser.add_argument(
+        "--what", choices=["stage", "signature"], help="of a name that is both (default stage)"
+    )
+    parser.add_argument(
+        "--bytes",
+        type=sizes,
+        metavar="SIZES",
+        help="as 64..4MiB (powers of two between) or 4KiB,1MiB (default 64..4MiB; signatures 64)",
+    )
+    parser.add_argument("--cpus", type=cpus, metavar="A,B", help="the processors of both ends")
+    parser.add_argument("--path", default=".", metavar="FOLDER", help="of files (default here)")
+    parser.add_argument(
+        "--cold", action="store_true", help="copies and checksums of what caches do not hold"
+    )
+    parser.add_argument(
+        "--window", type=int, default=256, metavar="COUNT", help="messages without a reply (256)"
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=share,
+        default=0.02,
+        metavar="SHARE",
+        help="how narrow the 95 %% interval of each median is to be (2%%; signatures 5%%)",
+    )
+    parser.add_argument(
+        "--time-limit", type=number, default=20.0, metavar="SECONDS", help="default 20"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="NUMBER", help="of the random order")
+    parser.add_argument("--output", metavar="FILE", help="for the measurements (NAME-stage.csv)")
+    parser.add_argument("--save-as", metavar="PROFILE", help="store measurements, fit and stages")
+    parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")
 
 
 def _add_fitting(parser: Parser, shapes: list[FitShape]) -> None:
@@ -382,6 +420,28 @@ def size(text: str) -> int:
 def size_or_whole(text: str) -> dict[str, int] | str:
     """Return the setting in use, as a request has it."""
     return text if text == "whole" else {"repeat": size(text)}
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """Return sizes in bytes, as 4KiB,1MiB, or 64..4MiB: both and the powers of two between."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dots, last = part.partition("..")
+        low = size(first)
+        high = size(last) if dots else low
+        if not 1 <= low <= high:
+            raise argparse.ArgumentTypeError(f"expected sizes as 64..4MiB, got {text!r}")
+        between = (2**power for power in range(low.bit_length(), high.bit_length()))
+        found += [low, *(one for one in between if low < one < high), high]
+    return tuple(sorted(set(found)))
+
+
+def cpus(text: str) -> tuple[int, ...]:
+    """Return the numbers of one processor or two, as 0,1."""
+    parts = text.split(",")
+    if len(parts) > 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise argparse.ArgumentTypeError(f"expected one number or two, as 0,1, got {text!r}")
+    return tuple(map(int, parts))
 
 
 def number(text: str) -> float:

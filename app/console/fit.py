@@ -48,6 +48,16 @@ def fit(arguments: argparse.Namespace, output: Output) -> int:
     return _fit_together(files, arguments, request, settings, output)
 
 
+def fit_named(name: str, arguments: argparse.Namespace, output: Output) -> int:
+    """Fit one file as it is, and store and draw where the arguments say so."""
+    from models.records import FitRequest
+
+    request = FitRequest(kinds=(None,))
+    return _fit_together(
+        (_File(name, is_named=True),), arguments, request, Settings.from_environment(), output
+    )
+
+
 def compose(arguments: argparse.Namespace, output: Output) -> int:
     """Fit every stage to its own files, and store, draw and print the pipeline of all."""
     from app.schemas.fit_requests import parse_composed

@@ -135,7 +135,7 @@ _CLEAR = "\r\x1b[K"
 @contextmanager
 def solving_line(screen: Screen) -> Iterator[Show]:
     """Show a line with the best so far and the seconds since the start; it is erased after."""
-    with _line(screen) as show:
+    with erased_line(screen) as show:
         best: Solution | None = None
 
         def show_event(event: Event | None, elapsed_s: float) -> None:
@@ -151,7 +151,7 @@ def solving_line(screen: Screen) -> Iterator[Show]:
 @contextmanager
 def counting_line(screen: Screen, done_text: str = "solved") -> Iterator[Show]:
     """Show a line with how many steps of how many are done; it is erased after."""
-    with _line(screen) as show:
+    with erased_line(screen) as show:
 
         def show_event(event: Event | None, elapsed_s: float) -> None:
             if isinstance(event, Steps) and elapsed_s >= _QUIET_S:
@@ -163,7 +163,7 @@ def counting_line(screen: Screen, done_text: str = "solved") -> Iterator[Show]:
 @contextmanager
 def share_line(screen: Screen, doing: str) -> Iterator[Show]:
     """Show a line with the share that is done; it is erased after."""
-    with _line(screen) as show:
+    with erased_line(screen) as show:
 
         def show_event(event: Event | None, elapsed_s: float) -> None:
             if isinstance(event, Steps) and elapsed_s >= _QUIET_S:
@@ -181,7 +181,7 @@ def format_solving(best: Solution | None) -> str:
 
 
 @contextmanager
-def _line(screen: Screen) -> Iterator[Callable[[str], None]]:
+def erased_line(screen: Screen) -> Iterator[Callable[[str], None]]:
     stream = screen.stream
     if not screen.is_terminal:
         yield lambda text: None

@@ -1,13 +1,16 @@
-"""The project's own format of LogP signatures, with or without round-trip times.
+"""The project's own format of LogP signatures, with or without round trips and receives.
 
     message_bytes,burst,computation_us,cost_us
     16,1,0,2.9
     message_bytes,repetition,round_trip_us
     16,0,25.1
+    message_bytes,repetition,receive_us
+    16,0,2.2
 
 A row: `burst` messages were issued one after the other with `computation_us` of computation between
 them, and one of them cost `cost_us` on average, computation and the handling of replies included
-(Culler96 sec. 3). Blocks may come in any order and more than once.
+(Culler96 sec. 3). A receive is of a message that was there
+already. Blocks may come in any order and more than once.
 """
 
 from __future__ import annotations
@@ -27,12 +30,16 @@ from fitting.readers.columns import (
 from fitting.readers.text import check_kind, format_sizes, refuse
 
 FORMAT = "signature CSV"
-_COMPUTATION, _COST, _ROUND_TRIP = "computation_us", "cost_us", "round_trip_us"
+_COMPUTATION, _COST = "computation_us", "cost_us"
+_ROUND_TRIP, _RECEIVE = "round_trip_us", "receive_us"
 _BURSTS = (SIZE, BURST, Column(_COMPUTATION), Column(_COST))
 _ROUND_TRIPS = (SIZE, REPETITION, Column(_ROUND_TRIP))
-_LAYOUTS = {tuple(column.name for column in layout): layout for layout in (_BURSTS, _ROUND_TRIPS)}
-_BURSTS_HEADER, _ROUND_TRIPS_HEADER = (",".join(names) for names in _LAYOUTS)
-_HEADERS = f"{_BURSTS_HEADER} and {_ROUND_TRIPS_HEADER}"
+_RECEIVES = (SIZE, REPETITION, Column(_RECEIVE))
+_LAYOUTS = {
+    tuple(column.name for column in layout): layout for layout in (_BURSTS, _ROUND_TRIPS, _RECEIVES)
+}
+_BURSTS_HEADER, _ROUND_TRIPS_HEADER, _RECEIVES_HEADER = (",".join(names) for names in _LAYOUTS)
+_HEADERS = f"{_BURSTS_HEADER}, {_ROUND_TRIPS_HEADER} and {_RECEIVES_HEADER}"
 
 
 def _detects(head: str) -> bool:
@@ -40,20 +47,23 @@ def _detects(head: str) -> bool:
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
-    bursts, round_trips = Block(_BURSTS), Block(_ROUND_TRIPS)
+    blocks = {layout: Block(layout) for layout in _LAYOUTS.values()}
+    bursts = blocks[_BURSTS]
 
     def block_of(names: tuple[str, ...], number: int) -> Block:
         if names not in _LAYOUTS:
             refuse(f"line {number}: expected one of the header lines {_HEADERS}")
-        return bursts if _LAYOUTS[names] is _BURSTS else round_trips
+        return blocks[_LAYOUTS[names]]
 
     read_blocks(content, block_of)
     if not len(bursts):
         refuse(f"no signature: expected at least one row below {_BURSTS_HEADER}")
     sizes, counts = bursts.whole(SIZE.name), bursts.whole(BURST.name)
     cost = bursts.times(_COST)
-    round_trip = samples_of([round_trips], _ROUND_TRIP)
-    trace = SignatureTrace(sizes, counts, bursts.times(_COMPUTATION), cost, round_trip=round_trip)
+    round_trip = samples_of([blocks[_ROUND_TRIPS]], _ROUND_TRIP)
+    receive = samples_of([blocks[_RECEIVES]], _RECEIVE)
+    computation = bursts.times(_COMPUTATION)
+    trace = SignatureTrace(sizes, counts, computation, cost, round_trip=round_trip, receive=receive)
     check_kind(trace, kind, FORMAT)
     stated = [
         ("format", FORMAT),
@@ -64,13 +74,15 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     ]
     if round_trip is not None:
         stated.append(("round_trips", f"{len(round_trip)}, full round trips"))
+    if receive is not None:
+        stated.append(("receives", f"{len(receive)}, of messages that were there"))
     return Reading(FORMAT, trace, (*stated, *format_sizes(Samples(sizes, cost))))
 
 
 SPEC = ReaderSpec(
     format=FORMAT,
     about="LogP signatures of an end point, with round trips or without",
-    layout=f"the header lines {_HEADERS}",
+    layout=f"the header lines {_BURSTS_HEADER} and {_ROUND_TRIPS_HEADER}",
     marks=(
         mark("message_bytes as the first column", FIRST_SIZE),
         mark("burst as the second", r'^[^,]+,\s*"?burst\b'),

@@ -1,0 +1,186 @@
+"""sluice measure: the stages and the signatures of this machine, measured, kept, and fitted.
+
+No service measures: who asks a server to burn its processors has found a hole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.console.files import check_plot_file, check_target, write_whole
+from app.console.fit import fit_named
+from app.console.output import Output
+from app.console.running import erased_line
+from app.console.screen import Column, Grid
+from app.text.names import printable
+from domain.errors import InconsistentInput, InvalidInput, NotMeasurable
+from domain.units import format_bytes
+
+if TYPE_CHECKING:
+    from measuring.sweep import Sweep
+
+INTERRUPTED = 130
+_STAGE_SIZES = tuple(64 << power for power in range(17))  # to 4 MiB
+_PAGE = 4096
+_DIRECT = ("write-direct", "read-direct")
+_SIGNATURE_SIZES = (64,)
+_PROCESSOR = "model name"
+
+
+def measure(arguments: argparse.Namespace, output: Output) -> int:
+    """Measure one stage or signature, write what was measured, and print its fit."""
+    from measuring.probe import program
+
+    probe = program()
+    if arguments.list or arguments.name is None:
+        return _list(probe, output)
+    known = _known(probe)
+    kind = _kind_of(arguments, known)
+    target = arguments.output or f"{arguments.name}-{kind}.csv"
+    check_target(target, field="output", noun="measurements", example="pipe.csv")
+    if arguments.plot is not None:
+        check_plot_file(arguments.plot)
+    is_complete, text = (_stage if kind == "stage" else _signatures)(probe, arguments, output)
+    write_whole(target, text.encode(), field="output", noun="measurements")
+    if not is_complete:
+        output.note(f"interrupted; what was measured is in {printable(target)}")
+        return INTERRUPTED
+    output.note(f"measured into {printable(target)}")
+    return fit_named(target, arguments, output)
+
+
+def _list(probe: Path, output: Output) -> int:
+    """Print what can be measured here, and why the rest cannot."""
+    rows = [(kind, name, about) for (kind, name), about in _known(probe).items()]
+    columns = tuple(Column(name, is_number=False) for name in ("what", "name", "is"))
+    output.parts([Grid(columns, tuple(rows))])
+    return 0
+
+
+def _known(probe: Path) -> dict[tuple[str, str], str]:
+    """What the probe has, by kind and name."""
+    import subprocess
+
+    done = subprocess.run([probe, "list"], capture_output=True, text=True, check=True)
+    lines = (line.split("\t") for line in done.stdout.splitlines())
+    return {
+        ("signature" if kind == "transport" else kind, name): about for kind, name, about in lines
+    }
+
+
+def _kind_of(arguments: argparse.Namespace, known: dict[tuple[str, str], str]) -> str:
+    """What to measure of this name: the stage where there is one. Raises InvalidInput."""
+    kinds = [arguments.what] if arguments.what else ["stage", "signature"]
+    found = next((kind for kind in kinds if (kind, arguments.name) in known), None)
+    if found is None:
+        names = dict.fromkeys(name for kind, name in known if kind in kinds)
+        raise InvalidInput(f"expected one of {', '.join(names)}", field="name")
+    if found == "signature" and arguments.cold:
+        raise InconsistentInput("only copies and checksums can be cold", field="cold")
+    return found
+
+
+def _facts(arguments: argparse.Namespace) -> dict[str, str]:
+    """Where this was measured, for the first lines of the file."""
+    system = platform.uname()
+    found = {"machine": f"{system.machine}, {_processor()}", "kernel": system.release}
+    if arguments.cpus is not None:
+        found["cpus"] = ",".join(map(str, arguments.cpus))
+    return found
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith(_PROCESSOR))
+    return next(named, "unknown processor")
+
+
+def _options(arguments: argparse.Namespace, max_bytes: int) -> list[str]:
+    options = ["--max-bytes", str(max_bytes)]
+    if arguments.cpus is not None:
+        options += ["--cpus", ",".join(map(str, arguments.cpus))]
+    return options
+
+
+def _stage(probe: Path, arguments: argparse.Namespace, output: Output) -> tuple[bool, str]:
+    """Return whether all was measured, and the samples as a file."""
+    from measuring.running import Probe
+    from measuring.sweep import Sweep, SweepPlan
+
+    is_direct = arguments.name in _DIRECT
+    default = tuple(size for size in _STAGE_SIZES if not is_direct or size >= _PAGE)
+    sizes = tuple(sorted(set(arguments.bytes or default)))
+    wrong = next((size for size in sizes if is_direct and size % _PAGE), None)
+    if wrong is not None:
+        raise InvalidInput(
+            f"direct transfers are of multiples of {_PAGE} bytes, got {wrong}", field="bytes"
+        )
+    plan = SweepPlan(sizes, arguments.tolerance, arguments.time_limit, arguments.seed)
+    options = [*_options(arguments, sizes[-1]), "--path", arguments.path]
+    found = Sweep(plan)
+    facts = {"stage": arguments.name, **_facts(arguments)}
+    if arguments.cold:
+        facts["memory"] = "cold: beyond the caches"
+    is_complete = True
+    with Probe(probe, ["stage", arguments.name, *options, *["--cold"] * arguments.cold]) as one:
+        facts["timer_ns"] = one.facts["timer_ns"]
+        try:
+            with _shown(output, "sizes") as show:
+                found.run(one.ask, show)
+        except KeyboardInterrupt:
+            is_complete = False
+    _check_samples(found)
+    for size in found.left_out:
+        output.note(
+            f"{format_bytes(size)} is left out: {found.preempted[size]} samples were preempted"
+        )
+    return is_complete, found.to_csv(arguments.name.replace("-", "_"), facts)
+
+
+def _check_samples(found: Sweep) -> None:
+    if len(found.left_out) == len(found.times_us):
+        raise NotMeasurable(
+            f"no size has samples that were not preempted ({sum(found.preempted.values())} were): "
+            "the machine is busy, or both ends share one processor (--cpus 0,1)"
+        )
+
+
+def _signatures(probe: Path, arguments: argparse.Namespace, output: Output) -> tuple[bool, str]:
+    """Return whether all was measured, and the signatures as a file."""
+    from measuring.running import Probe
+    from measuring.signature import Signature, SignaturePlan, signatures_csv
+
+    sizes = tuple(sorted(set(arguments.bytes or _SIGNATURE_SIZES)))
+    facts = {"transport": arguments.name, **_facts(arguments), "window": str(arguments.window)}
+    limit_s = arguments.time_limit / len(sizes)
+    measured, is_complete = list[Signature](), True
+    for size in sizes:
+        plan = SignaturePlan(size, max(0.05, arguments.tolerance), limit_s, arguments.seed)
+        options = [*_options(arguments, size), "--window", str(arguments.window)]
+        with Probe(probe, ["signature", arguments.name, *options]) as one:
+            facts["timer_ns"] = one.facts["timer_ns"]
+            measured.append(Signature(plan))
+            try:
+                with _shown(output, "points") as show:
+                    measured[-1].run(one.ask, show)
+            except KeyboardInterrupt:
+                is_complete = False
+                break
+    if not any(times for one in measured for times in one.cost_us.values()):
+        raise NotMeasurable("every burst was preempted: the machine is busy (--cpus 0,1)")
+    return is_complete, signatures_csv(measured, facts)
+
+
+@contextmanager
+def _shown(output: Output, what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how far it is, in a line that is erased after."""
+    with erased_line(output.err) as show:
+        yield lambda wanted, taken: show(f"{taken} samples; {wanted} {what} not known yet")

@@ -1,0 +1,81 @@
+/* Time the stages of a mover and the signatures of a transport, one sample for each line read.
+
+       sluice-probe stage NAME --max-bytes N [--cpus A,B] [--path FOLDER] [--cold]
+       sluice-probe signature TRANSPORT --max-bytes N [--cpus A,B] [--window W]
+       sluice-probe list
+
+   Standard input asks, standard output answers; "# name: value" comes first. Exit status: 2 for a
+   wrong question, 3 for what is not here, 4 for what failed. */
+#include "probe.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t count_of(const char *name, const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long long found = strtoull(text, &end, 10);
+    if (errno || end == text || *end || *text == '-' || found < 1 || found > (1ull << 40))
+        refuse(PROBE_USAGE, "%s: expected a whole number from 1 to 2^40", name);
+    return (size_t)found;
+}
+
+static void read_cpus(struct options *asked, const char *text)
+{
+    char rest;
+    int found = sscanf(text, "%d,%d%c", &asked->cpus[0], &asked->cpus[1], &rest);
+    if (found == 1)
+        asked->cpus[1] = asked->cpus[0];
+    if (found < 1 || found > 2 || asked->cpus[0] < 0 || asked->cpus[1] < 0)
+        refuse(PROBE_USAGE, "--cpus: expected one number or two, as 0,1");
+}
+
+static struct options read_options(int count, char **words)
+{
+    struct options asked = {.name = words[0], .path = ".", .window = 256, .cpus = {-1, -1}};
+    for (int i = 1; i < count; i++) {
+        if (!strcmp(words[i], "--cold")) {
+            asked.cold = true;
+            continue;
+        }
+        if (i + 1 == count)
+            refuse(PROBE_USAGE, "%s: expected a value", words[i]);
+        const char *value = words[++i];
+        if (!strcmp(words[i - 1], "--max-bytes"))
+            asked.max_bytes = count_of("--max-bytes", value);
+        else if (!strcmp(words[i - 1], "--window"))
+            asked.window = count_of("--window", value);
+        else if (!strcmp(words[i - 1], "--path"))
+            asked.path = value;
+        else if (!strcmp(words[i - 1], "--cpus"))
+            read_cpus(&asked, value);
+        else
+            refuse(PROBE_USAGE, "%s: unknown option", words[i - 1]);
+    }
+    if (!asked.max_bytes)
+        refuse(PROBE_USAGE, "--max-bytes is missing");
+    pin_to(asked.cpus[0]);
+    return asked;
+}
+
+int main(int count, char **words)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    signal(SIGPIPE, SIG_IGN);
+    if (count == 2 && !strcmp(words[1], "list")) {
+        list_stages();
+        list_transports();
+        return 0;
+    }
+    if (count < 3)
+        refuse(PROBE_USAGE, "expected: stage NAME, signature TRANSPORT, or list");
+    bool is_stage = !strcmp(words[1], "stage");
+    if (!is_stage && strcmp(words[1], "signature"))
+        refuse(PROBE_USAGE, "%s: expected stage, signature or list", words[1]);
+    struct options asked = read_options(count - 2, words + 2);
+    return is_stage ? run_stage(&asked) : run_signature(&asked);
+}

@@ -1,0 +1,59 @@
+/* What all parts of the probe share: one clock, pinning, preemption, refusals, exact transfers. */
+#ifndef SLUICE_PROBE_H
+#define SLUICE_PROBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PROBE_USAGE = 2, PROBE_NOT_HERE = 3, PROBE_FAILED = 4 };
+
+/* What was asked for on the command line. */
+struct options {
+    const char *name;      /* of the stage or the transport */
+    const char *path;      /* a folder, for files */
+    size_t max_bytes;      /* of a message */
+    size_t window;         /* messages without a reply, at most */
+    int cpus[2];           /* of the two ends; -1: not pinned */
+    bool cold;             /* copies come from memory and not from a cache */
+};
+
+/* Nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share. */
+int64_t now_ns(void);
+
+/* Involuntary context switches of this thread, and of another process: it was preempted so often. */
+int64_t own_preemptions(void);
+int64_t preemptions_of(int process);
+
+/* Run on this CPU alone; -1 leaves the process where it is. */
+void pin_to(int cpu);
+
+/* End with one line on standard error and this status. */
+_Noreturn void refuse(int status, const char *format, ...);
+
+/* All bytes, through signals and partial transfers; false at the end of the stream. */
+bool write_all(int file, const void *from, size_t bytes);
+bool read_all(int file, void *to, size_t bytes);
+
+/* A child that ends when its parent does, pinned to the second CPU; 0 in the child. */
+int fork_end(const struct options *asked);
+
+/* The pattern of message `number` at its beginning and its end, and whether it is there. */
+void mark(unsigned char *message, size_t bytes, uint64_t number);
+bool is_marked(const unsigned char *message, size_t bytes, uint64_t number);
+
+/* The least time in ns that a timed section with nothing in it takes. */
+int64_t timer_ns(void);
+
+/* Both ends of a stream: 0 is the first process's, 1 the second's; the other one's is closed. */
+struct stream {
+    int file[2];
+};
+void open_tcp(struct stream *stream);
+
+int run_stage(const struct options *asked);
+int run_signature(const struct options *asked);
+void list_stages(void);
+void list_transports(void);
+
+#endif

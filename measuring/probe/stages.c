@@ -1,0 +1,525 @@
+/* Stages: each line of input is a size in bytes, each line of output "bytes ns preempted".
+
+   A stage has the fragment when it begins and the next stage may have it when it ends. Of two
+   processes the time is from the first byte's sending to the last byte's being in the receiver's
+   memory, by the one clock of the machine. What is checked or prepared is outside of it. */
+#include "probe.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, BATCH_NS = 4000, MAX_BATCH = 4096 };
+static const size_t COLD_BYTES = (size_t)256 << 20; /* more than caches hold */
+static const size_t FILE_BYTES = (size_t)64 << 20;
+
+struct sample {
+    double ns;
+    bool preempted;
+};
+
+/* What a stage keeps between samples. */
+struct state {
+    unsigned char *from, *to;
+    size_t span, at;    /* of the memory or the file that is walked through */
+    int file;
+    uint64_t number;    /* of the message */
+    int child, orders, reports;
+    struct stream stream;
+    struct ring *ring;
+    int64_t timer;
+    volatile uint32_t kept;
+    int (*copy)(uint64_t, void *, size_t); /* of the GPU's driver */
+    int (*copy_back)(void *, uint64_t, size_t);
+    uint64_t device;
+};
+
+struct stage {
+    const char *name, *about;
+    void (*open)(struct state *, const struct options *);
+    struct sample (*run)(struct state *, size_t bytes);
+};
+
+/* --- memory --------------------------------------------------------------------------------- */
+
+static unsigned char *memory(size_t bytes)
+{
+    void *found = NULL;
+    if (posix_memalign(&found, PAGE, bytes + PAGE))
+        refuse(PROBE_FAILED, "there is no memory for %zu bytes", bytes);
+    memset(found, 1, bytes + PAGE); /* every page is there before it is timed */
+    return found;
+}
+
+static size_t next_place(struct state *state, size_t bytes)
+{
+    if (state->at + bytes > state->span)
+        state->at = 0;
+    size_t at = state->at;
+    state->at += (bytes + PAGE - 1) / PAGE * PAGE;
+    return at;
+}
+
+static void open_memory(struct state *state, const struct options *asked)
+{
+    state->span = asked->cold ? COLD_BYTES : asked->max_bytes;
+    if (state->span < asked->max_bytes)
+        state->span = asked->max_bytes;
+    state->from = memory(state->span);
+    state->to = memory(state->span);
+    if (!asked->cold)
+        state->span = 0; /* always the same place */
+}
+
+typedef void work(struct state *, size_t at, size_t bytes);
+
+static void copy(struct state *state, size_t at, size_t bytes)
+{
+    memcpy(state->to + at, state->from + at, bytes);
+    __asm__ volatile("" : : "r"(state->to) : "memory");
+}
+
+static uint32_t crc_table[8][256];
+
+static void fill_crc_table(void)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t value = i;
+        for (int bit = 0; bit < 8; bit++)
+            value = value >> 1 ^ (value & 1 ? 0xedb88320u : 0);
+        crc_table[0][i] = value;
+    }
+    for (int row = 1; row < 8; row++)
+        for (int i = 0; i < 256; i++)
+            crc_table[row][i] =
+                crc_table[row - 1][i] >> 8 ^ crc_table[0][crc_table[row - 1][i] & 255];
+}
+
+static void check(struct state *state, size_t at, size_t bytes)
+{
+    const unsigned char *p = state->from + at;
+    uint32_t crc = 0xffffffffu;
+    for (; bytes >= 8; bytes -= 8, p += 8) {
+        uint32_t low, high;
+        memcpy(&low, p, 4);
+        memcpy(&high, p + 4, 4);
+        low ^= crc;
+        crc = crc_table[7][low & 255] ^ crc_table[6][low >> 8 & 255] ^
+              crc_table[5][low >> 16 & 255] ^ crc_table[4][low >> 24] ^ crc_table[3][high & 255] ^
+              crc_table[2][high >> 8 & 255] ^ crc_table[1][high >> 16 & 255] ^
+              crc_table[0][high >> 24];
+    }
+    for (; bytes; bytes--, p++)
+        crc = crc >> 8 ^ crc_table[0][(crc ^ *p) & 255];
+    state->kept = ~crc;
+}
+
+/* Short work is done several times in one timed section, as the clock has steps of its own. */
+static struct sample timed(struct state *state, size_t bytes, work *done)
+{
+    struct sample found;
+    int times = 1;
+    bool may_repeat = !state->span;
+    if (may_repeat) {
+        int64_t start = now_ns();
+        done(state, 0, bytes);
+        int64_t once = now_ns() - start;
+        times = once > 0 ? (int)(BATCH_NS / once) : MAX_BATCH;
+        times = times < 1 ? 1 : times > MAX_BATCH ? MAX_BATCH : times;
+    }
+    size_t at = state->span ? next_place(state, bytes) : 0;
+    int64_t before = own_preemptions(), start = now_ns();
+    for (int i = 0; i < times; i++)
+        done(state, at, bytes);
+    int64_t took = now_ns() - start - state->timer;
+    found.ns = (double)(took > 0 ? took : 0) / times;
+    found.preempted = own_preemptions() > before;
+    return found;
+}
+
+static struct sample run_copy(struct state *state, size_t bytes)
+{
+    return timed(state, bytes, copy);
+}
+
+static void open_check(struct state *state, const struct options *asked)
+{
+    fill_crc_table();
+    open_memory(state, asked);
+}
+
+static struct sample run_check(struct state *state, size_t bytes)
+{
+    return timed(state, bytes, check);
+}
+
+/* --- two processes -------------------------------------------------------------------------- */
+
+enum { RING_BYTES = 1 << 18, SPINS = 2000 };
+
+struct ring {
+    _Alignas(64) _Atomic uint64_t written;
+    _Alignas(64) _Atomic uint64_t read;
+    _Alignas(64) unsigned char bytes[RING_BYTES];
+};
+
+struct order {
+    uint64_t bytes, number;
+};
+
+struct report {
+    int64_t end_ns, preemptions;
+    uint64_t is_right;
+};
+
+static void wait_a_little(int *spins)
+{
+    if (++*spins > SPINS)
+        sched_yield(); /* the other end may need this processor */
+}
+
+static bool ring_write(struct ring *ring, const unsigned char *from, size_t bytes)
+{
+    int spins = 0;
+    while (bytes) {
+        uint64_t at = atomic_load_explicit(&ring->written, memory_order_relaxed);
+        uint64_t room = RING_BYTES - (at - atomic_load_explicit(&ring->read, memory_order_acquire));
+        size_t place = at % RING_BYTES, part = bytes;
+        part = part > room ? room : part;
+        part = part > RING_BYTES - place ? RING_BYTES - place : part;
+        part = part > RING_BYTES / 8 ? RING_BYTES / 8 : part; /* the reader begins early */
+        if (!part) {
+            wait_a_little(&spins);
+            continue;
+        }
+        memcpy(ring->bytes + place, from, part);
+        atomic_store_explicit(&ring->written, at + part, memory_order_release);
+        from += part;
+        bytes -= part;
+        spins = 0;
+    }
+    return true;
+}
+
+static bool ring_read(struct ring *ring, unsigned char *to, size_t bytes)
+{
+    int spins = 0;
+    while (bytes) {
+        uint64_t at = atomic_load_explicit(&ring->read, memory_order_relaxed);
+        uint64_t have = atomic_load_explicit(&ring->written, memory_order_acquire) - at;
+        size_t place = at % RING_BYTES, part = bytes;
+        part = part > have ? have : part;
+        part = part > RING_BYTES - place ? RING_BYTES - place : part;
+        if (!part) {
+            wait_a_little(&spins);
+            continue;
+        }
+        memcpy(to, ring->bytes + place, part);
+        atomic_store_explicit(&ring->read, at + part, memory_order_release);
+        to += part;
+        bytes -= part;
+        spins = 0;
+    }
+    return true;
+}
+
+static bool send_bytes(struct state *state, size_t bytes)
+{
+    return state->ring ? ring_write(state->ring, state->from, bytes)
+                       : write_all(state->stream.file[0], state->from, bytes);
+}
+
+static bool receive_bytes(struct state *state, size_t bytes)
+{
+    return state->ring ? ring_read(state->ring, state->to, bytes)
+                       : read_all(state->stream.file[1], state->to, bytes);
+}
+
+static _Noreturn void be_receiver(struct state *state, int orders, int reports)
+{
+    struct order order;
+    while (read_all(orders, &order, sizeof order)) {
+        struct report report = {0, own_preemptions(), 1};
+        if (!write_all(reports, &report, sizeof report)) /* it is about to receive */
+            _exit(0);
+        bool is_whole = receive_bytes(state, order.bytes);
+        report.end_ns = now_ns();
+        report.preemptions = own_preemptions() - report.preemptions;
+        report.is_right = is_whole && is_marked(state->to, order.bytes, order.number);
+        if (!write_all(reports, &report, sizeof report))
+            _exit(0);
+    }
+    _exit(0);
+}
+
+static void open_two(struct state *state, const struct options *asked)
+{
+    int orders[2], reports[2];
+    state->from = memory(asked->max_bytes);
+    state->to = memory(asked->max_bytes);
+    if (pipe2(orders, O_CLOEXEC) || pipe2(reports, O_CLOEXEC))
+        refuse(PROBE_FAILED, "pipe: %s", strerror(errno));
+    state->child = fork_end(asked);
+    if (!state->child) {
+        close(orders[1]);
+        close(reports[0]);
+        if (!state->ring)
+            close(state->stream.file[0]);
+        be_receiver(state, orders[0], reports[1]);
+    }
+    close(orders[0]);
+    close(reports[1]);
+    if (!state->ring)
+        close(state->stream.file[1]);
+    state->orders = orders[1];
+    state->reports = reports[0];
+}
+
+static void open_pipe(struct state *state, const struct options *asked)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC))
+        refuse(PROBE_FAILED, "pipe: %s", strerror(errno));
+    state->stream = (struct stream){{ends[1], ends[0]}};
+    open_two(state, asked);
+}
+
+static void open_unix(struct state *state, const struct options *asked)
+{
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, state->stream.file))
+        refuse(PROBE_FAILED, "unix: %s", strerror(errno));
+    open_two(state, asked);
+}
+
+static void open_tcp_stage(struct state *state, const struct options *asked)
+{
+    open_tcp(&state->stream);
+    open_two(state, asked);
+}
+
+static void open_shared(struct state *state, const struct options *asked)
+{
+    state->ring = mmap(NULL, sizeof *state->ring, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (state->ring == MAP_FAILED)
+        refuse(PROBE_FAILED, "shared memory: %s", strerror(errno));
+    memset(state->ring, 0, sizeof *state->ring);
+    open_two(state, asked);
+}
+
+static struct sample run_two(struct state *state, size_t bytes)
+{
+    struct order order = {bytes, ++state->number};
+    struct report ready, done;
+    mark(state->from, bytes, order.number);
+    if (!write_all(state->orders, &order, sizeof order) ||
+        !read_all(state->reports, &ready, sizeof ready))
+        refuse(PROBE_FAILED, "the receiver has ended");
+    int64_t before = own_preemptions(), start = now_ns();
+    bool is_sent = send_bytes(state, bytes);
+    if (!is_sent || !read_all(state->reports, &done, sizeof done))
+        refuse(PROBE_FAILED, "the receiver has ended");
+    if (!done.is_right)
+        refuse(PROBE_FAILED, "a message of %zu bytes did not arrive as it was sent", bytes);
+    struct sample found = {(double)(done.end_ns - start - state->timer),
+                           own_preemptions() > before || done.preemptions > 0};
+    return found;
+}
+
+/* --- files ---------------------------------------------------------------------------------- */
+
+static void open_file(struct state *state, const struct options *asked, int flags)
+{
+    state->from = memory(asked->max_bytes);
+    memset(state->from, 7, asked->max_bytes);
+    state->span = asked->max_bytes * 4 > FILE_BYTES ? asked->max_bytes * 4 : FILE_BYTES;
+    /* Without a name: nothing stays behind, however this ends. */
+    state->file = open(asked->path, O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0600);
+    if (state->file < 0) {
+        int reason = errno;
+        int status = reason == EINVAL || reason == EOPNOTSUPP || reason == EISDIR
+                         ? PROBE_NOT_HERE
+                         : PROBE_FAILED;
+        refuse(status, "%s: %s", asked->path, strerror(reason));
+    }
+    for (size_t at = 0; at < state->span;) {
+        size_t part = state->span - at < asked->max_bytes ? state->span - at : asked->max_bytes;
+        part = part > PAGE ? part / PAGE * PAGE : PAGE;
+        ssize_t done = pwrite(state->file, state->from, part, (off_t)at);
+        if (done <= 0)
+            refuse(PROBE_FAILED, "%s: %s", asked->path, strerror(errno));
+        at += (size_t)done;
+    }
+    if (fsync(state->file))
+        refuse(PROBE_FAILED, "%s: %s", asked->path, strerror(errno));
+}
+
+static void open_buffered(struct state *state, const struct options *asked)
+{
+    open_file(state, asked, 0);
+}
+
+static void open_direct(struct state *state, const struct options *asked)
+{
+    open_file(state, asked, O_DIRECT);
+}
+
+typedef ssize_t transfer(struct state *, size_t bytes, size_t at);
+
+static ssize_t put(struct state *state, size_t bytes, size_t at)
+{
+    return pwrite(state->file, state->from, bytes, (off_t)at);
+}
+
+static ssize_t put_synced(struct state *state, size_t bytes, size_t at)
+{
+    ssize_t done = put(state, bytes, at);
+    return fdatasync(state->file) ? -1 : done;
+}
+
+static ssize_t get(struct state *state, size_t bytes, size_t at)
+{
+    return pread(state->file, state->from, bytes, (off_t)at);
+}
+
+static struct sample timed_file(struct state *state, size_t bytes, transfer *done)
+{
+    size_t at = next_place(state, bytes);
+    int64_t before = own_preemptions(), start = now_ns();
+    ssize_t moved = done(state, bytes, at);
+    int64_t took = now_ns() - start - state->timer;
+    if (moved < 0 && errno == EINVAL)
+        refuse(PROBE_USAGE, "%zu bytes: direct transfers are of multiples of %d bytes", bytes, PAGE);
+    if (moved < 0 || (size_t)moved != bytes)
+        refuse(PROBE_FAILED, "%zu bytes: %s", bytes, moved < 0 ? strerror(errno) : "cut short");
+    struct sample found = {(double)took, own_preemptions() > before};
+    return found;
+}
+
+static struct sample run_write(struct state *state, size_t bytes)
+{
+    return timed_file(state, bytes, put);
+}
+
+static struct sample run_write_synced(struct state *state, size_t bytes)
+{
+    return timed_file(state, bytes, put_synced);
+}
+
+static struct sample run_read(struct state *state, size_t bytes)
+{
+    return timed_file(state, bytes, get);
+}
+
+/* --- GPU ------------------------------------------------------------------------------------ */
+
+static void *symbol(void *library, const char *name)
+{
+    void *found = dlsym(library, name);
+    if (!found)
+        refuse(PROBE_NOT_HERE, "libcuda.so.1 has no %s", name);
+    return found;
+}
+
+static void open_gpu(struct state *state, const struct options *asked)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        refuse(PROBE_NOT_HERE, "libcuda.so.1 is not here: no GPU's driver is installed");
+    int (*init)(unsigned), (*device_get)(int *, int), (*context)(void **, unsigned, int);
+    int (*alloc)(uint64_t *, size_t), (*alloc_host)(void **, size_t), device;
+    void *found = NULL, *pinned = NULL;
+    *(void **)&init = symbol(library, "cuInit");
+    *(void **)&device_get = symbol(library, "cuDeviceGet");
+    *(void **)&context = symbol(library, "cuCtxCreate_v2");
+    *(void **)&alloc = symbol(library, "cuMemAlloc_v2");
+    *(void **)&alloc_host = symbol(library, "cuMemAllocHost_v2");
+    *(void **)&state->copy = symbol(library, "cuMemcpyHtoD_v2");
+    *(void **)&state->copy_back = symbol(library, "cuMemcpyDtoH_v2");
+    if (init(0) || device_get(&device, 0) || context(&found, 0, device))
+        refuse(PROBE_NOT_HERE, "the driver is here, and no GPU that can be used");
+    if (alloc(&state->device, asked->max_bytes) || alloc_host(&pinned, asked->max_bytes))
+        refuse(PROBE_FAILED, "no memory for %zu bytes on the GPU", asked->max_bytes);
+    state->from = pinned;
+    memset(state->from, 7, asked->max_bytes);
+}
+
+static struct sample run_to_gpu(struct state *state, size_t bytes)
+{
+    int64_t before = own_preemptions(), start = now_ns();
+    int wrong = state->copy(state->device, state->from, bytes);
+    int64_t took = now_ns() - start - state->timer;
+    if (wrong)
+        refuse(PROBE_FAILED, "cuMemcpyHtoD: error %d", wrong);
+    struct sample found = {(double)took, own_preemptions() > before};
+    return found;
+}
+
+static struct sample run_from_gpu(struct state *state, size_t bytes)
+{
+    int64_t before = own_preemptions(), start = now_ns();
+    int wrong = state->copy_back(state->from, state->device, bytes);
+    int64_t took = now_ns() - start - state->timer;
+    if (wrong)
+        refuse(PROBE_FAILED, "cuMemcpyDtoH: error %d", wrong);
+    struct sample found = {(double)took, own_preemptions() > before};
+    return found;
+}
+
+/* --- the loop ------------------------------------------------------------------------------- */
+
+static const struct stage STAGES[] = {
+    {"memcpy", "a copy in memory", open_memory, run_copy},
+    {"crc32", "a checksum over memory", open_check, run_check},
+    {"pipe", "a pipe to another process", open_pipe, run_two},
+    {"unix", "a Unix stream socket to another process", open_unix, run_two},
+    {"tcp", "a TCP connection over loopback", open_tcp_stage, run_two},
+    {"shm", "a ring in shared memory to another process", open_shared, run_two},
+    {"write", "a write into a file, which the page cache takes", open_buffered, run_write},
+    {"write-sync", "a write into a file, and fdatasync", open_buffered, run_write_synced},
+    {"write-direct", "a write past the page cache", open_direct, run_write},
+    {"read", "a read of a file that the page cache has", open_buffered, run_read},
+    {"read-direct", "a read past the page cache", open_direct, run_read},
+    {"h2d", "a copy from pinned memory to the GPU", open_gpu, run_to_gpu},
+    {"d2h", "a copy from the GPU to pinned memory", open_gpu, run_from_gpu},
+};
+enum { STAGES_COUNT = sizeof STAGES / sizeof *STAGES };
+
+void list_stages(void)
+{
+    for (int i = 0; i < STAGES_COUNT; i++)
+        printf("stage\t%s\t%s\n", STAGES[i].name, STAGES[i].about);
+}
+
+int run_stage(const struct options *asked)
+{
+    static struct state state;
+    const struct stage *stage = NULL;
+    unsigned long long bytes;
+    for (int i = 0; i < STAGES_COUNT; i++)
+        if (!strcmp(STAGES[i].name, asked->name))
+            stage = &STAGES[i];
+    if (!stage)
+        refuse(PROBE_USAGE, "%s: there is no such stage", asked->name);
+    state.timer = timer_ns();
+    stage->open(&state, asked);
+    printf("# timer_ns: %lld\n# ready: %s\n", (long long)state.timer, stage->name);
+    int read;
+    while ((read = scanf("%llu", &bytes)) == 1) {
+        if (bytes < 1 || bytes > asked->max_bytes)
+            refuse(PROBE_USAGE, "expected 1 to %zu bytes", asked->max_bytes);
+        struct sample found = stage->run(&state, (size_t)bytes);
+        printf("%llu %.3f %d\n", bytes, found.ns > 0.0 ? found.ns : 0.0, found.preempted);
+    }
+    if (read != EOF)
+        refuse(PROBE_USAGE, "expected a size in bytes a line");
+    return 0;
+}

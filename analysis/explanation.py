@@ -132,7 +132,11 @@ def cheaper(pipeline: Pipeline, stage: int, cost: Cost, *, by: float = DEFAULT_S
         else replace(part, ns_per_byte=part.ns_per_byte * kept)
         for part in old.ranges
     )
-    stages = (*pipeline.stages[:stage], Stage(old.name, parts), *pipeline.stages[stage + 1 :])
+    stages = (
+        *pipeline.stages[:stage],
+        Stage(old.name, parts, old.handoff_bytes),
+        *pipeline.stages[stage + 1 :],
+    )
     return replace(pipeline, stages=stages)
 
 

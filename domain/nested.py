@@ -1,8 +1,9 @@
 """Cuts that differ from stage to stage: reassembly before a slow stage, refragmentation after it.
 
 Rule (theory: refragmentation): a block starts in a stage when its predecessor there has ended and
-when the block of the stage before that holds its last byte has ended. With the same cut in every
-stage this is the recurrence of `domain.schedule`, and a test says so.
+when the block of the stage before that holds its last byte has ended, or, where that stage hands
+bytes on as they move, when it has handed on that byte. With the same cut in every stage this is the
+recurrence of `domain.schedule`, and a test says so.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate, repeat
 
 from domain.errors import InvalidInput
-from domain.pipeline import Pipeline
+from domain.pipeline import Pipeline, Stage
 from domain.schedule import check_sizes
 
 
@@ -66,12 +67,13 @@ def simulate_nested(pipeline: Pipeline, schedule: NestedSchedule) -> NestedTimel
     exits: list[tuple[float, ...]] = []
     for j, stage in enumerate(pipeline.stages):
         cut = schedule.stage_bytes[j]
-        ready = (
-            _ready_us(schedule.stage_bytes[j - 1], exits[j - 1], cut) if j else (0.0,) * len(cut)
-        )
+        ready: Iterable[float] = repeat(0.0, len(cut))
+        if j:
+            before = pipeline.stages[j - 1], schedule.stage_bytes[j - 1], starts[-1], exits[-1]
+            ready = ready_us(*before, cut)
         free_us, begun, ended = 0.0, [], []
-        for size, ready_us in zip(cut, ready, strict=True):
-            begun.append(max(free_us, ready_us))
+        for size, at_us in zip(cut, ready, strict=True):
+            begun.append(max(free_us, at_us))
             free_us = begun[-1] + stage.time_us(size)
             ended.append(free_us)
         starts.append(tuple(begun))
@@ -87,22 +89,34 @@ def nested_latency_us(pipeline: Pipeline, schedule: NestedSchedule) -> float:
     """
     _check_count(pipeline, schedule)
     exit_us: list[float] = []
+    start_us: list[float] = []
     before: tuple[int, ...] = ()
+    stage_before = pipeline.stages[0]
     for stage, cut in zip(pipeline.stages, schedule.stage_bytes, strict=True):
-        ready_us: Iterable[float] = repeat(0.0, len(cut))
+        ready: Iterable[float] = repeat(0.0, len(cut))
         if exit_us:
-            ready_us = exit_us if cut == before else _ready_us(before, exit_us, cut)
+            ready = ready_us(stage_before, before, start_us, exit_us, cut)
         time_us = {size: stage.time_us(size) for size in set(cut)}
-        exit_us, before = _exits_us(ready_us, map(time_us.__getitem__, cut)), cut
+        times = map(time_us.__getitem__, cut)
+        hands_on = stage.handoff_bytes is not None
+        start_us, exit_us = _times_us(ready, times, with_starts=hands_on)
+        before, stage_before = cut, stage
     return exit_us[-1] + pipeline.delay_us
 
 
-def _exits_us(ready_us: Iterable[float], times_us: Iterable[float]) -> list[float]:
-    free_us, found = 0.0, []
+def _times_us(
+    ready_us: Iterable[float], times_us: Iterable[float], *, with_starts: bool
+) -> tuple[list[float], list[float]]:
+    """Starts, where they are wanted, and exits."""
+    free_us, begun, ended = 0.0, list[float](), list[float]()
     for ready, time in zip(ready_us, times_us, strict=True):
-        free_us = (ready if ready > free_us else free_us) + time
-        found.append(free_us)
-    return found
+        if ready > free_us:
+            free_us = ready
+        if with_starts:
+            begun.append(free_us)
+        free_us += time
+        ended.append(free_us)
+    return begun, ended
 
 
 def _check_count(pipeline: Pipeline, schedule: NestedSchedule) -> None:
@@ -113,15 +127,31 @@ def _check_count(pipeline: Pipeline, schedule: NestedSchedule) -> None:
         )
 
 
-def _ready_us(
-    before_bytes: Sequence[int], before_exit_us: Sequence[float], cut: Sequence[int]
-) -> tuple[float, ...]:
-    """When each block of `cut` is complete: the exit of the earlier block with its last byte."""
-    ends = list(accumulate(before_bytes))
+def ready_us(
+    stage: Stage,
+    stage_bytes: Sequence[int],
+    start_us: Sequence[float],
+    exit_us: Sequence[float],
+    cut: Sequence[int],
+) -> Sequence[float]:
+    """Return when each block of `cut`, of the next stage, may begin: when its last byte is there.
+
+    `stage_bytes` is this stage's cut, `start_us` and `exit_us` its times; without `handoff_bytes`
+    the starts are not read.
+    """
+    if stage_bytes is cut or tuple(stage_bytes) == tuple(cut):
+        return exit_us
+    ends = list(accumulate(stage_bytes))
+    hands_on = stage.handoff_bytes is not None
     ready: list[float] = []
     holder = 0
     for end in accumulate(cut):
         while ends[holder] < end:
             holder += 1
-        ready.append(before_exit_us[holder])
-    return tuple(ready)
+        at_us = exit_us[holder]
+        if hands_on and end < ends[holder]:
+            size = stage_bytes[holder]
+            seen_us = stage.visible_us(size, size - (ends[holder] - end))
+            at_us = min(at_us, start_us[holder] + seen_us)
+        ready.append(at_us)
+    return ready

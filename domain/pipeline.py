@@ -68,13 +68,16 @@ class FitRange:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One store-and-forward step: a name and its fit ranges, ascending, the last without end.
+    """One step: a name and its fit ranges, ascending, the last without end.
 
-    `Stage.of_line` makes a stage of one line. Raises InvalidStage.
+    Its fragments are handed on when they are complete, or, with `handoff_bytes`, as their bytes
+    move, so many at a time; of the last stage that means nothing. `Stage.of_line` makes a stage of
+    one line. Raises InvalidStage.
     """
 
     name: str
     ranges: tuple[FitRange, ...]
+    handoff_bytes: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.name) <= MAX_NAME_LENGTH:
@@ -90,11 +93,15 @@ class Stage:
             raise InvalidStage("only the last range may be open", field="ranges")
         if any(not left < right for left, right in pairwise(_known(ends))):
             raise InvalidStage("up_to_bytes must increase from range to range", field="ranges")
+        if self.handoff_bytes is not None:
+            _check_handoff(self.handoff_bytes)
 
     @classmethod
-    def of_line(cls, name: str, *, overhead_us: float, ns_per_byte: float) -> Stage:
+    def of_line(
+        cls, name: str, *, overhead_us: float, ns_per_byte: float, handoff_bytes: int | None = None
+    ) -> Stage:
         """Return a stage whose cost is one line at every fragment size."""
-        return cls(name, (FitRange(overhead_us, ns_per_byte),))
+        return cls(name, (FitRange(overhead_us, ns_per_byte),), handoff_bytes)
 
     @property
     def is_line(self) -> bool:
@@ -114,6 +121,19 @@ class Stage:
         """
         part = self.ranges[0] if len(self.ranges) == 1 else self.range_at(fragment_bytes)
         return part.overhead_us + part.ns_per_byte * fragment_bytes / 1000.0
+
+    def visible_us(self, fragment_bytes: int, offset_bytes: int) -> float:
+        """Return when the next stage may have the first bytes of a fragment, in µs after its start.
+
+        The overhead comes first, then byte after byte at the stage's cost; they are seen in grains
+        of `handoff_bytes` counted from the first one, and all of them at the end.
+        """
+        grain = self.handoff_bytes
+        if grain is None:
+            return self.time_us(fragment_bytes)
+        seen = min(fragment_bytes, -(-offset_bytes // grain) * grain)
+        part = self.range_at(fragment_bytes)
+        return part.overhead_us + part.ns_per_byte * seen / 1000.0
 
     def line_over(self, min_bytes: float, max_bytes: float) -> Line | None:
         """Return the one line that covers these fragment sizes, or None where more than one range
@@ -267,6 +287,16 @@ def ends_of(stages: Iterable[Stage]) -> tuple[int, ...]:
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check_handoff(handoff_bytes: int) -> None:
+    if not _is_whole(handoff_bytes):
+        raise InvalidStage("expected handoff_bytes to be a whole number", field="handoff_bytes")
+    if not 1 <= handoff_bytes <= MAX_MESSAGE_BYTES:
+        raise InvalidStage(
+            f"expected 1 <= handoff_bytes <= {MAX_MESSAGE_BYTES}, got {handoff_bytes}",
+            field="handoff_bytes",
+        )
 
 
 def check_cost(field: str, value: float, maximum: float) -> None:

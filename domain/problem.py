@@ -266,4 +266,8 @@ def problem_of(
 def _key(cost: Cost) -> list[object]:
     if isinstance(cost, tuple):
         return [_key(stage) for stage in cost]
-    return [cost.name, [[r.up_to_bytes, r.overhead_us, r.ns_per_byte] for r in cost.ranges]]
+    key: list[object] = [
+        cost.name,
+        [[part.up_to_bytes, part.overhead_us, part.ns_per_byte] for part in cost.ranges],
+    ]
+    return key if cost.handoff_bytes is None else [*key, cost.handoff_bytes]

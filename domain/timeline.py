@@ -15,7 +15,7 @@ from itertools import accumulate, repeat
 from operator import sub
 
 from domain.errors import InvalidInput
-from domain.nested import NestedSchedule
+from domain.nested import NestedSchedule, ready_us
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.schedule import Schedule
 
@@ -55,7 +55,11 @@ class StageTimeline:
 
 @dataclass(frozen=True, slots=True)
 class CriticalPathPart:
-    """A stretch of the critical path in one stage: fragments `first` to `last` without a pause."""
+    """A stretch of the critical path in one stage: fragments `first` to `last` without a pause.
+
+    It ends at `exit_us`, when what the next stage waits for is there: the last byte of `last`, or
+    of a stage that hands bytes on as they move one inside of it.
+    """
 
     stage: int
     first: int
@@ -119,13 +123,14 @@ class Timeline:
 
     def _path_backwards(self) -> Iterator[CriticalPathPart]:
         last = len(self.stages[-1].exit_us) - 1
+        until_us = self.exit_us
         for j in range(len(self.stages) - 1, -1, -1):
             here = self.stages[j]
             first = last
             while first and not (j and here.start_us[first] > here.exit_us[first - 1]):
                 first -= 1
-            yield CriticalPathPart(j, first, last, here.start_us[first], here.exit_us[last])
-            last = here.awaits[first]
+            yield CriticalPathPart(j, first, last, here.start_us[first], until_us)
+            last, until_us = here.awaits[first], here.start_us[first]
 
 
 def timeline_of(pipeline: Pipeline, fragment_bytes: tuple[int, ...]) -> Timeline:
@@ -165,10 +170,13 @@ def _stage_timeline(
         starts = array("d", [0.0])
         starts.extend(exits[:-1])
     else:
-        ready_us: Iterable[float] = before.exit_us
-        if not isinstance(awaits, range):
-            ready_us = map(before.exit_us.__getitem__, awaits)
-        starts, exits, idle_us = _queued(ready_us, times_us)
+        ready: Iterable[float] = before.exit_us
+        if before.stage.handoff_bytes is not None:
+            sizes_before = before.fragment_bytes
+            ready = ready_us(before.stage, sizes_before, before.start_us, before.exit_us, cut)
+        elif not isinstance(awaits, range):
+            ready = map(before.exit_us.__getitem__, awaits)
+        starts, exits, idle_us = _queued(ready, times_us)
     busy_us, priced_us = sum(map(sub, exits, starts)), sum(times_us)
     return StageTimeline(
         stage,

@@ -55,11 +55,18 @@ def _of_cost(cost: Cost) -> Any:
 
 
 def _of_stage(stage: Stage) -> dict[str, Any]:
-    return {"name": stage.name, "ranges": [asdict(part) for part in stage.ranges]}
+    document: dict[str, Any] = {
+        "name": stage.name,
+        "ranges": [asdict(part) for part in stage.ranges],
+    }
+    if stage.handoff_bytes is not None:
+        document["handoff_bytes"] = stage.handoff_bytes
+    return document
 
 
 def _stage(stored: dict[str, Any]) -> Stage:
-    return Stage(stored["name"], tuple(FitRange(**part) for part in stored["ranges"]))
+    ranges = tuple(FitRange(**part) for part in stored["ranges"])
+    return Stage(stored["name"], ranges, stored.get("handoff_bytes"))
 
 
 def _dump(document: dict[str, Any]) -> str:

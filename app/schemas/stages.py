@@ -27,6 +27,9 @@ from domain.problem import FragmentLimits
 OverheadUs = Annotated[float, Field(ge=0.0, le=MAX_OVERHEAD_US, description="µs per fragment")]
 NsPerByte = Annotated[float, Field(ge=0.0, le=MAX_NS_PER_BYTE, description="ns per byte")]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
+Handoff = Annotated[
+    Bytes | None, Field(description="bytes are handed on as they move, so many at a time")
+]
 
 
 class LineStageIn(Input):
@@ -35,11 +38,12 @@ class LineStageIn(Input):
     name: Name | None = None
     overhead_us: OverheadUs
     ns_per_byte: NsPerByte
+    handoff_bytes: Handoff = None
 
     def to_domain(self, number: int) -> Stage:
         """Return the domain's stage; `number` names it where nobody did."""
-        name = self.name or stage_name(number)
-        return Stage.of_line(name, overhead_us=self.overhead_us, ns_per_byte=self.ns_per_byte)
+        line = FitRange(self.overhead_us, self.ns_per_byte)
+        return Stage(self.name or stage_name(number), (line,), self.handoff_bytes)
 
 
 class RangeIn(Input):
@@ -55,13 +59,14 @@ class RangesStageIn(Input):
 
     name: Name | None = None
     ranges: Annotated[list[RangeIn], FailFast(), Field(min_length=1, max_length=MAX_RANGES)]
+    handoff_bytes: Handoff = None
 
     def to_domain(self, number: int) -> Stage:
         """Return the domain's stage. Raises InvalidStage for ranges that are not in order."""
         ranges = (
             FitRange(part.overhead_us, part.ns_per_byte, part.up_to_bytes) for part in self.ranges
         )
-        return Stage(self.name or stage_name(number), tuple(ranges))
+        return Stage(self.name or stage_name(number), tuple(ranges), self.handoff_bytes)
 
 
 def _branch(value: Any) -> str:
@@ -175,15 +180,36 @@ class RangesStageOut(Output):
         return self.ranges
 
 
-StageOut: TypeAlias = LineStageOut | RangesStageOut
+@dataclass(frozen=True)
+class LineHandoffStageOut(LineStageOut):
+    """A stage of one line that hands its bytes on as they move."""
+
+    handoff_bytes: int
+
+
+@dataclass(frozen=True)
+class RangesHandoffStageOut(RangesStageOut):
+    """A stage with several lines that hands its bytes on as they move."""
+
+    handoff_bytes: int
+
+
+# A field that is only there where it is set: bodies of other stages stay as they were.
+HandoffStageOut: TypeAlias = LineHandoffStageOut | RangesHandoffStageOut
+StageOut: TypeAlias = HandoffStageOut | LineStageOut | RangesStageOut
 
 
 def stage_out(stage: Stage) -> StageOut:
     """Return a stage in the form that requests have."""
+    grain = stage.handoff_bytes
     if stage.is_line:
         line = stage.ranges[0]
-        return LineStageOut(stage.name, line.overhead_us, line.ns_per_byte)
-    return RangesStageOut(stage.name, tuple(same_named(RangeOut, part) for part in stage.ranges))
+        costs = stage.name, line.overhead_us, line.ns_per_byte
+        return LineStageOut(*costs) if grain is None else LineHandoffStageOut(*costs, grain)
+    ranges = tuple(same_named(RangeOut, part) for part in stage.ranges)
+    if grain is None:
+        return RangesStageOut(stage.name, ranges)
+    return RangesHandoffStageOut(stage.name, ranges, grain)
 
 
 def stage_model(stage: StageOut) -> Stage:
@@ -191,14 +217,15 @@ def stage_model(stage: StageOut) -> Stage:
     ranges = (
         FitRange(part.overhead_us, part.ns_per_byte, part.up_to_bytes) for part in stage.parts
     )
-    return Stage(stage.name, tuple(ranges))
+    grain = stage.handoff_bytes if isinstance(stage, HandoffStageOut) else None
+    return Stage(stage.name, tuple(ranges), grain)
 
 
 @dataclass(frozen=True)
 class PipelineOut(Output):
     """A pipeline in the form that requests have."""
 
-    stages: tuple[LineStageOut | RangesStageOut, ...]
+    stages: tuple[StageOut, ...]
     delay_us: float
 
     @classmethod

@@ -32,6 +32,18 @@ through the pipeline (0, G_s), (g_b, G_b), (0, G_e) cut into x, and every lattic
 where T*_k is the optimum over one shared cut into k real sizes within [m, M]: `CountSearch` bounds
 its minimum over k. It is never below the weak bound k_b g_b + B G_b + Σ_{j≠b}(g_j + m G_j).
 
+Stages that hand bytes on as they move. Such a stage is never slower than one that pays its least
+overhead g_j once and then hands on single bytes, each G_j after the one before: byte p of a block
+that starts at S is handed on no earlier than S + g_j + G_j p, and a block starts after its last
+byte is there, so that by induction over the blocks byte p of the message is handed on no earlier
+than g_j + (the exit of byte p from the stage (0, G_j) in blocks of one byte). So for any stage b,
+the stages before it that hand bytes on being replaced like that and their overheads added, the
+bound above on the pipeline 0..b, with blocks of one byte and more, holds for the exit of b's last
+block; b itself hands on to nobody there. Behind b the last block of each stage holds the last byte
+and starts when that has left the stage before: at least g_j + 1 byte G_j more. The greatest over b
+counts. (In a stage with ranges g_j and G_j are the least of all of them: inside a block its own
+line counts, and none below the cost of whole blocks.)
+
 Stages with ranges: any line with g, G ≥ 0 below the stage's convex minorant may stand for the stage
 (each step above sums costs of blocks, and only lowers them); g_j + m G_j becomes the least cost of
 an admitted block.
@@ -39,7 +51,7 @@ an admitted block.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -65,6 +77,45 @@ def nested_lower_bound_us(problem: Problem) -> float:
 
     Raises Infeasible where no cut satisfies the limits.
     """
+    problem.count_range()
+    if any(stage.handoff_bytes is not None for stage in problem.pipeline.stages[:-1]):
+        return _handoff_us(problem) + problem.pipeline.delay_us
+    return _complete_us(problem) + problem.pipeline.delay_us
+
+
+def _handoff_us(problem: Problem) -> float:
+    """The greatest of the bounds on the exit from a stage and what the stages behind it add."""
+    whole = problem.pipeline.stages
+    floors = [_floor_of(stage) for stage in whole]
+    limits = replace(problem.limits, min_fragment_bytes=1, alignment_bytes=1)
+    best_us = 0.0
+    for b in range(len(whole)):
+        before = [
+            stage
+            if stage.handoff_bytes is None
+            else Stage.of_line(stage.name, overhead_us=0.0, ns_per_byte=floor.ns_per_byte)
+            for stage, floor in zip(whole[:b], floors, strict=False)
+        ]
+        around_us = sum(
+            floor.overhead_us
+            for stage, floor in zip(whole[:b], floors, strict=False)
+            if stage.handoff_bytes is not None
+        ) + sum(floor.time_us(1) for floor in floors[b + 1 :])
+        part = replace(problem, pipeline=Pipeline((*before, whole[b])), limits=limits)
+        best_us = max(best_us, _complete_us(part) + around_us * _SAFETY)
+    return best_us
+
+
+def _floor_of(stage: Stage) -> Line:
+    """The least overhead and the least per-byte cost of all ranges."""
+    return Line(
+        min(part.overhead_us for part in stage.ranges),
+        min(part.ns_per_byte for part in stage.ranges),
+    )
+
+
+def _complete_us(problem: Problem) -> float:
+    """The bound, without the delay, where stages hand on whole blocks."""
     stages = [_StageLines.of(problem, stage) for stage in problem.pipeline.stages]
     best_us = max(_weak_us(problem, stages, b) for b in range(len(stages)))
     if len(stages) > 1:
@@ -72,7 +123,7 @@ def nested_lower_bound_us(problem: Problem) -> float:
         triples.sort(key=lambda triple: triple.likely_us(problem), reverse=True)
         for triple in triples[:_SEARCHED_STAGES]:
             best_us = max(best_us, triple.bound_us(problem))
-    return best_us * _SAFETY + problem.pipeline.delay_us
+    return best_us * _SAFETY
 
 
 @dataclass(frozen=True, slots=True)

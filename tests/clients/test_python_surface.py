@@ -68,7 +68,7 @@ from sluice_client.operations import exporting, measuring, solving, storing
 from sluice_client.operations import service as about
 from tests.app.serving import settings_for
 
-STAGE = Stage("a", (FitRange(1.0, 2.0, 64), FitRange(2.0, 1.0)))
+STAGE = Stage("a", (FitRange(1.0, 2.0, 64), FitRange(2.0, 1.0)), 16)
 PIPELINE = Pipeline((STAGE,), 1.0)
 AGGREGATE = Aggregate(STAGE, STAGE, 1.0)
 GIVEN = Measurement("x", "direct")

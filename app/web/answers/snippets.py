@@ -227,14 +227,15 @@ def _source(question: Question) -> Iterator[str]:
 
 
 def _stage(stage: Question) -> str:
+    grain = f", handoff_bytes={stage['handoff_bytes']}" if "handoff_bytes" in stage else ""
     if "ranges" not in stage:
         costs = f"overhead_us={stage['overhead_us']!r}, ns_per_byte={stage['ns_per_byte']!r}"
-        return f"Stage.of_line({stage['name']!r}, {costs})"
+        return f"Stage.of_line({stage['name']!r}, {costs}{grain})"
     ranges = ", ".join(
         f"FitRange({one['overhead_us']!r}, {one['ns_per_byte']!r}, {one['up_to_bytes']!r})"
         for one in stage["ranges"]
     )
-    return f"Stage({stage['name']!r}, ({ranges},))"
+    return f"Stage({stage['name']!r}, ({ranges},){grain})"
 
 
 def _given(question: Question) -> Iterator[str]:

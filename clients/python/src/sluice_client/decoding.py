@@ -101,13 +101,13 @@ def _record(kind: Any) -> _Read:
 def _stage(value: Any, place: str) -> Stage:
     """A stage in either of its two forms: one line of its own, or ranges."""
     _check(value, dict, place)
+    name = _reader(str)(value.get("name"), f"{place}/name")
+    handoff_bytes = _reader(int | None)(value.get("handoff_bytes"), f"{place}/handoff_bytes")
     if "ranges" in value:
-        return Stage(
-            _reader(str)(value.get("name"), f"{place}/name"),
-            _reader(tuple[FitRange, ...])(value["ranges"], f"{place}/ranges"),
-        )
-    line = _reader(FitRange)({**value, "up_to_bytes": None}, place)
-    return Stage(_reader(str)(value.get("name"), f"{place}/name"), (line,))
+        ranges = _reader(tuple[FitRange, ...])(value["ranges"], f"{place}/ranges")
+    else:
+        ranges = (_reader(FitRange)({**value, "up_to_bytes": None}, place),)
+    return Stage(name, ranges, handoff_bytes)
 
 
 def _plain(kind: Any) -> _Read:

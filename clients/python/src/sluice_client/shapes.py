@@ -24,16 +24,25 @@ class FitRange:
 class Stage:
     """A name, and a cost line for each range of fragment sizes, ascending, the last one open.
 
-    With the name "" the service names it by its place: "stage 1", "stage 2", ...
+    With the name "" the service names it by its place: "stage 1", "stage 2", ... With
+    `handoff_bytes` its bytes are handed on as they move, so many at a time.
     """
 
     name: str
     ranges: tuple[FitRange, ...]
+    handoff_bytes: int | None = None
 
     @classmethod
-    def of_line(cls, name: str = "", *, overhead_us: float, ns_per_byte: float) -> Stage:
+    def of_line(
+        cls,
+        name: str = "",
+        *,
+        overhead_us: float,
+        ns_per_byte: float,
+        handoff_bytes: int | None = None,
+    ) -> Stage:
         """Return a stage whose cost is one line at every fragment size."""
-        return cls(name, (FitRange(overhead_us, ns_per_byte),))
+        return cls(name, (FitRange(overhead_us, ns_per_byte),), handoff_bytes)
 
     @property
     def is_line(self) -> bool:
@@ -50,7 +59,12 @@ class Stage:
             }
             for one in self.ranges
         ]
-        return {"name": self.name, "ranges": ranges} if self.name else {"ranges": ranges}
+        document: dict[str, Any] = {"ranges": ranges}
+        if self.name:
+            document["name"] = self.name
+        if self.handoff_bytes is not None:
+            document["handoff_bytes"] = self.handoff_bytes
+        return document
 
 
 @dataclass(frozen=True, slots=True)

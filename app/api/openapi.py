@@ -28,7 +28,7 @@ from app.schemas.profiles import (
     RevisionsOut,
 )
 from app.schemas.service import AliveOut, LimitsOut, ReadyOut
-from app.schemas.simulate import SimulateIn, SimulateOut, TableScheduleOut
+from app.schemas.simulate import DeliveredOut, SimulateIn, SimulateOut, TableScheduleOut
 from app.schemas.tables import ActivateIn, TableIn, TableOut, TablesOut
 
 _REF = "#/components/schemas/{model}"
@@ -53,6 +53,7 @@ _OUTPUTS: tuple[type[Output], ...] = (
     OptimizationsOut,
     ExplanationOut,
     CompareOut,
+    DeliveredOut,
     SimulateOut,
     AuditOut,
     FitOut,

@@ -23,7 +23,13 @@ from app.schemas.base import dump_json, read_output
 from app.schemas.compare import CompareIn, CompareOut, ExplanationOut, explained_of
 from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
 from app.schemas.queries import ExplanationQuery, NoQuery, OptimizationsQuery
-from app.schemas.simulate import SimulateIn, SimulateOut, SimulateQuery, SimulationFormat
+from app.schemas.simulate import (
+    DeliveredOut,
+    SimulateIn,
+    SimulateOut,
+    SimulateQuery,
+    SimulationFormat,
+)
 
 router = APIRouter(tags=["optimise"])
 
@@ -118,7 +124,7 @@ _PICTURE: dict[int, dict[str, Any]] = {200: {"content": {SVG: {"schema": {"type"
 _POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 
 
-@router.post("/simulate", **reads(SimulateIn, 404, also=_PICTURE, sends=SimulateOut))
+@router.post("/simulate", **reads(SimulateIn, 404, also=_PICTURE, sends=SimulateOut | DeliveredOut))
 async def simulate(request: Request, query: Annotated[SimulateQuery, Query()]) -> Response:
     """When each fragment is in each stage, for a cut that is given: as data, or drawn."""
     service = service_of(request)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from analysis.comparison import Cell
 from app.questions.optimize import FindRevision, stored_revision
 from app.questions.question import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
+from domain.delivery import Delivery, deliver
 from domain.errors import InconsistentInput, StrategyDeclined
 from domain.model import CostModel
-from domain.nested import NestedSchedule, simulate_nested
+from domain.nested import NestedSchedule, nested_latency_us, simulate_nested
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
-from domain.problem import FragmentLimits
+from domain.problem import FragmentLimits, Problem
 from domain.profile import ProfileReference, ProfileRevision
 from domain.schedule import simulate as simulate_shared
-from domain.solution import Strategy
+from domain.solution import Notice, Strategy
 from domain.timeline import nested_timeline_of, timeline_of
 
 if TYPE_CHECKING:
@@ -95,15 +97,35 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One cut for all stages, or where `is_nested` one a stage."""
+    """One cut for all stages, or where `is_nested` one a stage; or, with `rules`, what the stages
+    choose while a message of so many bytes arrives.
+    """
 
     levels: tuple[tuple[int, ...], ...]
     is_nested: bool
+    rules: tuple[Delivery, ...] = ()
+    message_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What a cut that was chosen on line is compared with, and what is to be said about it.
+
+    `lower_bound_us` is proven for every cut of every stage, of this model; store and forward is the
+    whole message in every stage.
+    """
+
+    levels: tuple[tuple[int, ...], ...]
+    store_and_forward_us: float
+    lower_bound_us: float
+    notices: tuple[Notice, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """The run of one cut. `critical_path` are (fragment, stage) pairs, and None for nested cuts."""
+    """The run of one cut. `critical_path` are (fragment, stage) pairs, and None for cuts that are
+    given by stage; `delivered` is there for cuts that the stages chose.
+    """
 
     pipeline: Pipeline
     message_bytes: int
@@ -112,6 +134,7 @@ class Simulation:
     critical_path: tuple[tuple[int, int], ...] | None
     busy_us: tuple[float, ...]
     profile: ProfileRevision | None = None
+    delivered: Delivered | None = None
 
     @property
     def bottleneck_stage(self) -> int:
@@ -143,14 +166,17 @@ def draw(simulation: Simulation, cut: Cut) -> bytes:
     from app.plots.timeline_svg import render_timeline_svg
 
     pipeline = simulation.pipeline
+    levels = simulation.delivered.levels if simulation.delivered else cut.levels
     if cut.is_nested:
-        timeline = nested_timeline_of(pipeline, NestedSchedule(cut.levels))
+        timeline = nested_timeline_of(pipeline, NestedSchedule(levels))
     else:
         timeline = timeline_of(pipeline, cut.levels[0])
     return render_timeline_svg([DrawnSchedule("given cut", timeline)]).encode()
 
 
 def _run(pipeline: Pipeline, cut: Cut) -> Simulation:
+    if cut.rules:
+        return simulate_delivery(pipeline, cut.message_bytes, cut.rules)
     if cut.is_nested:
         return simulate_levels(pipeline, cut.levels)
     return simulate(pipeline, cut.levels[0])
@@ -197,6 +223,46 @@ def simulate_levels(pipeline: Pipeline, levels: tuple[tuple[int, ...], ...]) -> 
         critical_path=None,
         busy_us=busy,
     )
+
+
+def simulate_delivery(
+    pipeline: Pipeline, message_bytes: int, rules: tuple[Delivery, ...]
+) -> Simulation:
+    """Run what the stages choose. Raises InvalidInput, and Infeasible for too many pulses."""
+    from solvers.nested.bound import nested_lower_bound_us
+
+    cap = max(1, MAX_INTERVALS // len(pipeline))
+    schedule = deliver(pipeline, message_bytes, rules, max_pulses=cap)
+    found = simulate_levels(pipeline, schedule.stage_bytes)
+    whole = NestedSchedule(((message_bytes,),) * len(pipeline))
+    delivered = Delivered(
+        levels=schedule.stage_bytes,
+        store_and_forward_us=nested_latency_us(pipeline, whole),
+        lower_bound_us=nested_lower_bound_us(Problem(pipeline, message_bytes, FragmentLimits())),
+        notices=tuple(_delivery_notices(pipeline, schedule, rules)),
+    )
+    path = nested_timeline_of(pipeline, schedule).critical_path()
+    return replace(found, critical_path=path, delivered=delivered)
+
+
+def _delivery_notices(
+    pipeline: Pipeline, schedule: NestedSchedule, rules: tuple[Delivery, ...]
+) -> Iterator[Notice]:
+    total = schedule.message_bytes
+    for stage, rule in zip(pipeline.stages, rules, strict=True):
+        if rule.threshold > total:
+            yield Notice.of_stage(
+                stage.name,
+                "threshold_above_message",
+                f"its threshold of {rule.threshold} bytes is above the message: store and forward",
+            )
+    hands_on = any(stage.handoff_bytes is not None for stage in pipeline.stages[:-1])
+    if not hands_on and len(schedule.stage_bytes[0]) == 1 and len(pipeline) > 1:
+        yield Notice(
+            "nothing_to_overlap",
+            "the first stage takes the message whole and no stage hands bytes on as they move, so "
+            "that nothing overlaps: give a stage handoff_bytes, or cut the first one",
+        )
 
 
 def _nested(pipeline: Pipeline, levels: tuple[tuple[int, ...], ...]) -> NestedSchedule:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -13,6 +13,7 @@ from typing_extensions import TypeAliasType
 
 from app.questions.compare import MAX_INTERVALS, Cut, Interval, Simulation
 from app.schemas.base import (
+    Bytes,
     Input,
     NoticeOut,
     Output,
@@ -25,6 +26,8 @@ from app.schemas.base import (
 from app.schemas.optimize import BestFixedOut, ProfileAt, check_exactly_one, exactly_one
 from app.schemas.queries import Query
 from app.schemas.stages import ConstraintsOut, PipelineIn, PipelineOut
+from domain.delivery import Delivery, DeliveryRule
+from domain.errors import InconsistentInput, InvalidInput
 from domain.pipeline import MAX_STAGES, Pipeline
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference
@@ -151,6 +154,35 @@ Levels = TypeAliasType(
 )
 
 
+class DeliveryIn(Input):
+    """How one stage cuts what arrives.
+
+    `pulse_bytes` goes with `static`, `threshold_bytes` (1) and `max_pulse_bytes` with `eager`, and
+    `planned_bytes`, which sum to the message, with `planned`.
+    """
+
+    rule: DeliveryRule
+    pulse_bytes: Bytes | None = None
+    threshold_bytes: Bytes | None = None
+    max_pulse_bytes: Bytes | None = None
+    planned_bytes: Sizes | None = None
+
+    def to_domain(self, place: int) -> Delivery:
+        """Return the rule. Raises InvalidInput and InvalidLimits naming the field of this place."""
+        planned = None if self.planned_bytes is None else tuple(self.planned_bytes)
+        sizes = self.pulse_bytes, self.threshold_bytes, self.max_pulse_bytes, planned
+        try:
+            return Delivery(self.rule, *sizes)
+        except InvalidInput as refusal:
+            refusal.field = f"delivery.{place}.{refusal.field}"
+            raise
+
+
+Rules = TypeAliasType(
+    "Rules", Annotated[list[DeliveryIn], FailFast(), Field(min_length=1, max_length=MAX_STAGES)]
+)
+
+
 class SimulationFormat(StrEnum):
     """Every interval as data, or all of them as a picture."""
 
@@ -165,13 +197,15 @@ class SimulateQuery(Query):
 
 
 class SimulateIn(Input):
-    """A pipeline or a profile, and one cut for all stages or one cut a stage."""
+    """A pipeline or a profile, and one cut for all stages, one cut a stage, or a rule a stage by
+    which it cuts what arrives of a message.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
             "allOf": [
                 {"oneOf": exactly_one("pipeline", "profile")},
-                {"oneOf": exactly_one("fragment_bytes", "levels")},
+                {"oneOf": exactly_one("fragment_bytes", "levels", "delivery")},
             ]
         }
     )
@@ -180,6 +214,8 @@ class SimulateIn(Input):
     profile: ProfileAt | None = None
     fragment_bytes: Sizes | None = None
     levels: Levels | None = None
+    delivery: Rules | None = None
+    message_bytes: Bytes | None = None
 
     def source(self) -> Pipeline | ProfileReference:
         """Return the pipeline or the profile that holds it. Raises InvalidInput for both, none."""
@@ -189,8 +225,24 @@ class SimulateIn(Input):
         return ProfileReference.parse(self.profile or "")
 
     def cut(self) -> Cut:
-        """Return the shared cut, or the cuts by stage. Raises InvalidInput for both or none."""
-        check_exactly_one({"fragment_bytes": self.fragment_bytes, "levels": self.levels})
+        """Return the shared cut, the cuts by stage, or the rules. Raises InvalidInput for more than
+        one of them, or none, and for rules that contradict themselves.
+        """
+        check_exactly_one(
+            {
+                "fragment_bytes": self.fragment_bytes,
+                "levels": self.levels,
+                "delivery": self.delivery,
+            }
+        )
+        if (self.delivery is None) != (self.message_bytes is None):
+            raise InconsistentInput(
+                "delivery needs message_bytes, and other cuts say it themselves",
+                field="message_bytes",
+            )
+        if self.delivery is not None:
+            rules = tuple(rule.to_domain(place) for place, rule in enumerate(self.delivery))
+            return Cut((), is_nested=True, rules=rules, message_bytes=self.message_bytes or 0)
         levels = self.levels or [self.fragment_bytes or []]
         return Cut(tuple(tuple(sizes) for sizes in levels), is_nested=self.levels is not None)
 
@@ -220,7 +272,7 @@ class SimulateOut(Output):
     def of(cls, simulation: Simulation) -> SimulateOut:
         """Return a run as it is sent."""
         path = simulation.critical_path
-        return cls(
+        common = cls(
             message_bytes=simulation.message_bytes,
             latency_us=simulation.latency_us,
             intervals=simulation.intervals,
@@ -230,3 +282,27 @@ class SimulateOut(Output):
             pipeline=PipelineOut.of(simulation.pipeline),
             profile=ProfileRevisionOut.of(simulation.profile),
         )
+        delivered = simulation.delivered
+        if delivered is None:
+            return common
+        return DeliveredOut(
+            **{one.name: getattr(common, one.name) for one in fields(common)},
+            levels=delivered.levels,
+            store_and_forward_us=delivered.store_and_forward_us,
+            lower_bound_us=delivered.lower_bound_us,
+            warnings=notices_out(delivered.notices),
+        )
+
+
+@dataclass(frozen=True)
+class DeliveredOut(SimulateOut):
+    """A run of what the stages chose: their pulses, and what to compare the latency with.
+
+    `lower_bound_us` is proven of this model, for every cut of every stage. A step of the critical
+    path may end inside its pulse, at the byte that the next stage waits for.
+    """
+
+    levels: tuple[tuple[int, ...], ...]
+    store_and_forward_us: float
+    lower_bound_us: float
+    warnings: tuple[NoticeOut, ...]

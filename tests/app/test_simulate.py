@@ -10,7 +10,7 @@ import pytest
 
 from app.questions.compare import MAX_INTERVALS
 from app.schemas.base import read_output
-from app.schemas.simulate import SimulateOut
+from app.schemas.simulate import DeliveredOut, SimulateOut
 from tests.app.serving import MYRINET, Live
 
 TWO: dict[str, Any] = {
@@ -82,6 +82,126 @@ class TestNestedCuts:
         shared = client.post("/simulate", json={"pipeline": TWO, "fragment_bytes": [50, 70]}).json()
         nested = client.post("/simulate", json={"pipeline": TWO, "levels": [[50, 70]] * 2}).json()
         assert nested["latency_us"] == shared["latency_us"]
+
+
+TRAPEZE: dict[str, Any] = {
+    "stages": [
+        {"name": "read", "overhead_us": 4.4, "ns_per_byte": 7.8125, "handoff_bytes": 1},
+        {"name": "link", "overhead_us": 1.0, "ns_per_byte": 9.7, "handoff_bytes": 1},
+        {"name": "write", "overhead_us": 2.35, "ns_per_byte": 15.625},
+    ],
+    "delay_us": 27.0,
+}
+WHOLE = {"rule": "store_and_forward"}
+EAGER = {"rule": "eager", "threshold_bytes": 512}
+
+
+class TestDelivery:
+    """Pulses that stages choose while a message arrives."""
+
+    def test_pulses_and_what_they_are_compared_with(self, client: httpx.Client) -> None:
+        asked = {"pipeline": TRAPEZE, "message_bytes": 8192, "delivery": [WHOLE, EAGER, EAGER]}
+        answer = client.post("/simulate", json=asked)
+        found = read_output(DeliveredOut, answer.content)
+        assert found.levels[1:] == (
+            (512, 763, 1076, 1464, 1945, 2432),
+            (512, 860, 1525, 2595, 2700),
+        )
+        assert found.latency_us == pytest.approx(181.116, abs=1e-3)
+        assert found.store_and_forward_us == pytest.approx(306.2124, abs=1e-4)
+        assert 174.0 < found.lower_bound_us < found.latency_us
+        assert found.warnings == ()
+        path = [(one.fragment, one.stage) for one in found.critical_path or ()]
+        assert path[-1] == (4, 2)
+        assert path[0][0] == 0
+        assert found.pipeline.to_domain().stages[0].handoff_bytes == 1
+        levels = {"pipeline": TRAPEZE, "levels": [list(cut) for cut in found.levels]}
+        assert client.post("/simulate", json=levels).json()["latency_us"] == found.latency_us
+        drawn = client.post("/simulate?format=svg", json=asked)
+        assert drawn.headers["content-type"].startswith("image/svg")
+
+    def test_what_does_nothing_says_so(self, client: httpx.Client) -> None:
+        late = {"rule": "eager", "threshold_bytes": 9000}
+        asked = {"pipeline": TWO, "message_bytes": 8192, "delivery": [WHOLE, late]}
+        found = client.post("/simulate", json=asked).json()
+        codes = [one["code"] for one in found["warnings"]]
+        assert codes == ["threshold_above_message", "nothing_to_overlap"]
+        assert found["latency_us"] == found["store_and_forward_us"]
+
+    def test_a_handoff_is_kept_with_a_profile(self, client: httpx.Client) -> None:
+        client.post("/profiles", json={"name": "trapeze-like", "pipeline": TRAPEZE})
+        asked = {
+            "profile": "trapeze-like",
+            "message_bytes": 8192,
+            "delivery": [WHOLE, EAGER, EAGER],
+        }
+        found = client.post("/simulate", json=asked).json()
+        assert found["latency_us"] == pytest.approx(181.116, abs=1e-3)
+        stages = found["pipeline"]["stages"]
+        assert [stage.get("handoff_bytes") for stage in stages] == [1, 1, None]
+
+    @pytest.mark.parametrize(
+        ("changes", "code", "pointer"),
+        [
+            ({"delivery": [WHOLE]}, "invalid_input", "/delivery"),
+            ({"message_bytes": None}, "inconsistent_input", "/message_bytes"),
+            ({"levels": [[1], [1], [1]]}, "invalid_input", "/levels"),
+            ({"delivery": [WHOLE, EAGER, {"rule": "static"}]}, "invalid_input", "/delivery/2"),
+            (
+                {"delivery": [WHOLE, EAGER, {**EAGER, "pulse_bytes": 5}]},
+                "invalid_input",
+                "/delivery/2/pulse_bytes",
+            ),
+            ({"delivery": [WHOLE, EAGER, {"rule": "lazy"}]}, "invalid_input", "/delivery/2/rule"),
+            (
+                {"delivery": [WHOLE, EAGER, {"rule": "eager", "threshold_bytes": 0}]},
+                "invalid_input",
+                "/delivery/2/threshold_bytes",
+            ),
+            (
+                {"delivery": [WHOLE, EAGER, {**EAGER, "max_pulse_bytes": 511}]},
+                "invalid_limits",
+                "/delivery/2/threshold_bytes",
+            ),
+            (
+                {"delivery": [WHOLE, EAGER, {"rule": "planned", "planned_bytes": [1]}]},
+                "invalid_input",
+                "/delivery",
+            ),
+            (
+                {
+                    "message_bytes": 2**30,
+                    "delivery": [WHOLE, {"rule": "static", "pulse_bytes": 1}] * 2,
+                },
+                "invalid_input",
+                "/delivery",
+            ),
+            (
+                {
+                    "message_bytes": 2**30,
+                    "delivery": [WHOLE, {"rule": "static", "pulse_bytes": 1}, EAGER],
+                },
+                "infeasible",
+                "/delivery",
+            ),
+        ],
+    )
+    def test_what_cannot_be_delivered(
+        self, client: httpx.Client, changes: dict[str, Any], code: str, pointer: str
+    ) -> None:
+        asked = {"pipeline": TRAPEZE, "message_bytes": 8192, "delivery": [WHOLE, EAGER, EAGER]}
+        given = {name: value for name, value in {**asked, **changes}.items() if value is not None}
+        refused = client.post("/simulate", json=given)
+        assert (refused.status_code, refused.json()["code"]) == (422, code), refused.text
+        assert refused.json()["errors"][0]["pointer"].startswith(pointer)
+
+    @pytest.mark.parametrize("grain", [0, -1, 1.5, True, "64", 2**48 + 1])
+    def test_grains_that_cannot_be(self, client: httpx.Client, grain: object) -> None:
+        stages = [{**TRAPEZE["stages"][0], "handoff_bytes": grain}]
+        asked = {"pipeline": {"stages": stages}, "fragment_bytes": [1]}
+        refused = client.post("/simulate", json=asked)
+        assert refused.status_code == 422
+        assert "handoff_bytes" in refused.json()["errors"][0]["pointer"]
 
 
 class TestRefusals:

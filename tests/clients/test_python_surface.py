@@ -42,6 +42,7 @@ from sluice_client import (
     ComposedStage,
     Constraints,
     Declined,
+    Delivery,
     Draws,
     ExcludedSample,
     FitOptions,
@@ -76,6 +77,7 @@ LIMITS = Constraints(1, 2, 1, 4)
 GROUP = StepGroup("a", ("b", "c"), "overlap")
 LEFT_OUT = ExcludedSample("a", 1, 0.1)
 OPTIONS = FitOptions("robust", "line", 3, (GROUP,), (LEFT_OUT,), "copy")
+RULE = Delivery("eager", 1, 2, 3, (4,))
 DRAWN = Draws(100, 7, 0.1)
 IN_USE = UncertaintyOptions(100, 7, 0.1, 65536, 1500)
 SOURCES: dict[str, Any] = {
@@ -113,7 +115,12 @@ OPTIMIZE: Call[Any] = solving.optimize(
 )
 COMPARE: Call[Any] = solving.compare([1], strategies=["auto"], **SOURCES, **SOLVING)
 SIMULATE: Call[Any] = solving.simulate(
-    pipeline=PIPELINE, profile="a", fragment_bytes=[1], levels=[[1]]
+    pipeline=PIPELINE,
+    profile="a",
+    fragment_bytes=[1],
+    levels=[[1]],
+    delivery=[RULE],
+    message_bytes=1,
 )
 FIT: Call[Any] = measuring.fit("x", kind="direct", **FITTING)
 PLAN: Call[Any] = measuring.plan_measurements(1, 2, measurements=[GIVEN], tolerance=0.1)
@@ -269,6 +276,7 @@ def test_every_parameter_can_be_given(call: Call[Any], model: type[BaseModel]) -
         (LIMITS, stages.ConstraintsIn),
         (GIVEN, fit_requests.MeasurementIn),
         (OPTIONS, fit_requests.FitOptionsIn),
+        (RULE, simulate.DeliveryIn),
         (DRAWN, uncertainty.DrawsIn),
         (Draws(), uncertainty.DrawsIn),
         (Draws(seed="18446744073709551615"), uncertainty.DrawsIn),
@@ -310,7 +318,7 @@ PAIRS: list[tuple[type, type]] = [
     (answers.OptimizationSummary, optimize.SummaryOut),
     (answers.Comparison, compare.CompareOut),
     (answers.ComparisonRow, compare.CompareRowOut),
-    (answers.Simulation, simulate.SimulateOut),
+    (answers.Simulation, simulate.DeliveredOut),
     (answers.Interval, Interval),
     (answers.PathStep, simulate.PathStepOut),
     (answers.Profile, profiles.ProfileOut),

@@ -229,7 +229,10 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A run of a cut. `critical_path` is None where stages cut differently."""
+    """A run of a cut. `critical_path` is None where stages cut differently.
+
+    The last four are there where the stages chose their pulses by `delivery`.
+    """
 
     message_bytes: int
     latency_us: float
@@ -239,6 +242,10 @@ class Simulation:
     busy_us: tuple[float, ...]
     pipeline: Pipeline
     profile: ProfileRevision | None
+    levels: tuple[tuple[int, ...], ...] | None = None
+    store_and_forward_us: float | None = None
+    lower_bound_us: float | None = None
+    warnings: tuple[Notice, ...] = ()
 
 
 # --- profiles -------------------------------------------------------------------------------------

@@ -151,6 +151,32 @@ class StepGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class Delivery:
+    """How a stage cuts what arrives: `store_and_forward`, `static`, `eager`, `planned` or `same`.
+
+    `pulse_bytes` goes with static, `threshold_bytes` and `max_pulse_bytes` with eager, and
+    `planned_bytes` with planned.
+    """
+
+    rule: str
+    pulse_bytes: int | None = None
+    threshold_bytes: int | None = None
+    max_pulse_bytes: int | None = None
+    planned_bytes: tuple[int, ...] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as bodies have it."""
+        planned = None if self.planned_bytes is None else list(self.planned_bytes)
+        return {
+            "rule": self.rule,
+            "pulse_bytes": self.pulse_bytes,
+            "threshold_bytes": self.threshold_bytes,
+            "max_pulse_bytes": self.max_pulse_bytes,
+            "planned_bytes": planned,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class ComposedStage:
     """A stage that was measured by itself: its files, which step of them, and its processor."""
 

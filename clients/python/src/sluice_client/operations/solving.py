@@ -17,7 +17,14 @@ from sluice_client.answers import (
 )
 from sluice_client.calls import Call, get, reads, reads_page, segment, send
 from sluice_client.operations.as_job import as_job
-from sluice_client.shapes import Aggregate, Constraints, FitOptions, Measurement, Pipeline
+from sluice_client.shapes import (
+    Aggregate,
+    Constraints,
+    Delivery,
+    FitOptions,
+    Measurement,
+    Pipeline,
+)
 from sluice_client.uncertainty import UncertaintyOptions
 
 _DEFAULT_LIMIT_S = 10.0  # the service's own, where the request names none
@@ -104,14 +111,18 @@ def simulate(
     profile: str | None = None,
     fragment_bytes: Sequence[int] | None = None,
     levels: Sequence[Sequence[int]] | None = None,
+    delivery: Sequence[Delivery] | None = None,
+    message_bytes: int | None = None,
 ) -> Call[Simulation]:
-    """Return when each fragment is in each stage: one cut for all stages, or `levels`, one a
-    stage.
+    """Return when each fragment is in each stage: one cut for all stages, `levels`, one a stage, or
+    what the stages choose by `delivery`, one rule a stage, of a message of `message_bytes`.
     """
     document = {
         **_source(pipeline, None, profile),
         "fragment_bytes": None if fragment_bytes is None else list(fragment_bytes),
         "levels": None if levels is None else [list(sizes) for sizes in levels],
+        "delivery": None if delivery is None else [rule.as_json() for rule in delivery],
+        "message_bytes": message_bytes,
     }
     return send("POST", "/simulate", reads(Simulation), document, may_repeat=True)
 

@@ -21,9 +21,9 @@ from typing import Any, TypeAlias
 
 from domain.errors import InvalidInput, NotPublished
 from domain.messaging_layer import (
-    Component,
     CycleModel,
     End,
+    Exact,
     InstructionCounts,
     MessageUnits,
     MessagingLayer,
@@ -78,57 +78,72 @@ class Work:
         return sum_of(cell.counts for cell in self.cells if cell.service in removed)
 
 
+@dataclass(frozen=True, slots=True)
+class LayerSums:
+    """A layer's counts for one of each unit, by service and end: what work is reckoned from."""
+
+    layer: MessagingLayer
+    sums: tuple[tuple[Service, End, tuple[tuple[Per, InstructionCounts], ...]], ...]
+
+    @classmethod
+    def of(cls, layer: MessagingLayer) -> LayerSums:
+        """Return the sums of a layer's components."""
+        parts: dict[tuple[Service, End], dict[Per, list[InstructionCounts]]] = {
+            place: {} for place in product(layer.services, End)
+        }
+        for one in layer.components:
+            parts[one.service, one.end].setdefault(one.per, []).append(one.counts)
+        return cls(
+            layer,
+            tuple(
+                (service, end, tuple((per, sum_of(counts)) for per, counts in units.items()))
+                for (service, end), units in parts.items()
+            ),
+        )
+
+    def work(self, units: MessageUnits) -> Work:
+        """Return the instructions of a message of these units.
+
+        Counts(service, end) = Σ over components of counts · (1 | p | W | acknowledgements), where W
+        are the message's words (Karamcheti94 Fig. 8 has W = n·p: `MessageUnits.filled`).
+        """
+        return Work(
+            units,
+            tuple(
+                WorkCell(
+                    service,
+                    end,
+                    sum_of(counts.times(units.number_of(per)) for per, counts in parts),
+                )
+                for service, end, parts in self.sums
+            ),
+        )
+
+
 def work_of(layer: MessagingLayer, message_bytes: int, *, packet_words: int | None = None) -> Work:
     """Return the instructions of a message, in packets of the layer's size or of this one.
 
-    Counts(service, end) = Σ over components of counts · (1 | p | W | acknowledgements), where W are
-    the message's words (Karamcheti94 Fig. 8 has W = n·p). Raises InvalidInput.
+    Raises InvalidInput.
     """
-    return work_in_units(
-        layer, MessageUnits.of(layer, message_bytes, packet_words or layer.packet_words)
-    )
+    units = MessageUnits.of(layer, message_bytes, packet_words or layer.packet_words)
+    return LayerSums.of(layer).work(units)
 
 
-def work_in_units(layer: MessagingLayer, units: MessageUnits) -> Work:
-    """Return the instructions of a message of these units."""
-    return Work(
-        units,
-        tuple(
-            WorkCell(service, end, counted(layer.components, units, service=service, end=end))
-            for service, end in product(layer.services, End)
-        ),
-    )
-
-
-def counted(
-    components: Sequence[Component],
-    units: MessageUnits,
-    *,
-    service: Service | None = None,
-    end: End | None = None,
-) -> InstructionCounts:
-    """Return the instructions of those components that are of this service and end."""
-    return sum_of(
-        one.counts.times(units.number_of(one.per))
-        for one in components
-        if service in (None, one.service) and end in (None, one.end)
-    )
-
-
-def share_of(part: Fraction, whole: Fraction) -> Fraction:
+def share_of(part: Exact, whole: Exact) -> Fraction:
     """Return a share of a total, 0 of nothing."""
-    return part / whole if whole else Fraction()
+    return Fraction(part) / whole if whole else Fraction()
 
 
 def overhead_share(work: Work, costs: CycleModel | None = None) -> Fraction:
     """Return the share of all services but the base: of instructions, or of cycles at these costs.
 
-    The two differ: an instruction on a device takes several cycles.
+    The two differ: an instruction on a device takes several cycles. 0 of no instructions.
     """
     every, base = work.counts, work.of(Service.BASE)
     if costs is None:
-        return 1 - share_of(base.total, every.total)
-    return 1 - share_of(costs.cycles_of(base), costs.cycles_of(every))
+        return share_of(every.total - base.total, every.total)
+    all_cycles = costs.cycles_of(every)
+    return share_of(all_cycles - costs.cycles_of(base), all_cycles)
 
 
 def feature_sets(features: Sequence[NetworkFeature]) -> tuple[FeatureSet, ...]:
@@ -148,14 +163,14 @@ class PacketPoint:
     """
 
     units: MessageUnits
-    instructions: Fraction
+    instructions: Exact
     overhead_of_instructions: Fraction
-    cycles: Fraction | None
+    cycles: Exact | None
     overhead_of_cycles: Fraction | None
 
 
 def packet_curve(
-    layer: MessagingLayer,
+    sums: LayerSums,
     message_bytes: int,
     packet_words: Sequence[int],
     costs: CycleModel | None = None,
@@ -168,34 +183,19 @@ def packet_curve(
         raise InvalidInput(
             f"expected at most {MAX_PACKET_SIZES} packet sizes", field="packet_words"
         )
-    every = _sums_by_unit(layer.components)
-    base = _sums_by_unit([one for one in layer.components if one.service is Service.BASE])
     points = []
     for words in packet_words:
-        units = MessageUnits.of(layer, message_bytes, words)
-        total, own = _evaluated(every, units), _evaluated(base, units)
-        cycles = costs.cycles_of(total) if costs else None
+        work = sums.work(MessageUnits.of(sums.layer, message_bytes, words))
         points.append(
             PacketPoint(
-                units,
-                total.total,
-                1 - share_of(own.total, total.total),
-                cycles,
-                1 - share_of(costs.cycles_of(own), cycles)
-                if costs and cycles is not None
-                else None,
+                work.units,
+                work.counts.total,
+                overhead_share(work),
+                costs.cycles_of(work.counts) if costs else None,
+                overhead_share(work, costs) if costs else None,
             )
         )
     return tuple(points)
-
-
-def _sums_by_unit(components: Iterable[Component]) -> dict[Per, InstructionCounts]:
-    components = tuple(components)
-    return {per: sum_of(one.counts for one in components if one.per is per) for per in Per}
-
-
-def _evaluated(sums: Mapping[Per, InstructionCounts], units: MessageUnits) -> InstructionCounts:
-    return sum_of(counts.times(units.number_of(per)) for per, counts in sums.items())
 
 
 def check_out_of_order(layer: MessagingLayer, out_of_order: float | None) -> None:

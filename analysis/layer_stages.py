@@ -31,12 +31,18 @@ from domain.messaging_layer import (
     sum_of,
 )
 from domain.nested import NestedSchedule, nested_latency_us
-from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline, Stage, unique_names
+from domain.pipeline import (
+    MAX_MESSAGE_BYTES,
+    MAX_OVERHEAD_US,
+    Pipeline,
+    Stage,
+    check_cost,
+    unique_names,
+)
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, Problem
 from domain.solution import Solution, Strategy
 
 SENDER, RECEIVER = "sender software", "receiver software"
-MAX_MESSAGES = 64
 
 
 class StageMapping(StrEnum):
@@ -58,21 +64,20 @@ class StageQuestion:
     """How a layer becomes stages.
 
     `between` are the stages between both ends, in order; `wire_us` is a one-way trip in µs.
-    `packet_words` is n of a transfer, the layer's own where None; `max_packet_words` bounds the
-    packets that are chosen. Raises InvalidInput.
+    `max_packet_words` bounds the packets that are chosen; those of a transfer are the layer's.
+    Raises InvalidInput.
     """
 
     mapping: StageMapping = StageMapping.PACKET
     handshake: Handshake = Handshake.OVERLAPPED
     between: tuple[Stage, ...] = ()
     wire_us: float = 0.0
-    packet_words: int | None = None
     max_packet_words: int | None = None
 
     def __post_init__(self) -> None:
-        for words in (self.packet_words, self.max_packet_words):
-            if words is not None:
-                check_packet_words(words)
+        check_cost("wire_us", self.wire_us, MAX_OVERHEAD_US)
+        if self.max_packet_words is not None:
+            check_packet_words(self.max_packet_words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +117,10 @@ def layer_stages(
         return None
     ends = {end: _EndCosts.of(layer, costs, end) for end in End}
     is_packet = asked.mapping is StageMapping.PACKET
-    words = asked.packet_words or layer.packet_words
     stages = [
-        ends[End.SOURCE].stage(layer, SENDER, asked.mapping, words),
+        ends[End.SOURCE].stage(layer, SENDER, asked.mapping),
         *asked.between,
-        ends[End.DESTINATION].stage(layer, RECEIVER, asked.mapping, words),
+        ends[End.DESTINATION].stage(layer, RECEIVER, asked.mapping),
     ]
     names = unique_names([stage.name for stage in stages])
     delay = layer.crossings_before * Fraction(asked.wire_us)
@@ -129,7 +133,7 @@ def layer_stages(
     with_names = tuple(Stage(name, stage.ranges) for name, stage in zip(names, stages, strict=True))
     return LayerStages(
         Pipeline(with_names, _within_limits(delay, "the delay")),
-        _limits(layer, asked, words),
+        _limits(layer, asked),
         float(short),
         tuple(_assumptions(layer, asked)),
     )
@@ -162,14 +166,15 @@ class _EndCosts:
             us(Per.ACKNOWLEDGEMENT),
         )
 
-    def stage(
-        self, layer: MessagingLayer, name: str, mapping: StageMapping, packet_words: int
-    ) -> Stage:
+    def stage(self, layer: MessagingLayer, name: str, mapping: StageMapping) -> Stage:
         a_packet = self.packet + self.acknowledgement / layer.acknowledge_every
         a_byte = self.word / layer.word_bytes
         overhead = a_packet
         if mapping is StageMapping.TRANSFER:
-            overhead, a_byte = self.once, a_byte + a_packet / (packet_words * layer.word_bytes)
+            overhead, a_byte = (
+                self.once,
+                a_byte + a_packet / (layer.packet_words * layer.word_bytes),
+            )
         try:
             return Stage.of_line(
                 name,
@@ -189,12 +194,12 @@ def _within_limits(value: Fraction, what: str) -> float:
 _MAX_COST = 10**12
 
 
-def _limits(layer: MessagingLayer, asked: StageQuestion, packet_words: int) -> FragmentLimits:
+def _limits(layer: MessagingLayer, asked: StageQuestion) -> FragmentLimits:
     word = layer.word_bytes
     if asked.mapping is StageMapping.TRANSFER:
         counts = any(one.per is Per.ACKNOWLEDGEMENT for one in layer.components)
         packets = layer.acknowledge_every if counts else 1
-        aligned = min(word * packet_words * packets, MAX_MESSAGE_BYTES)
+        aligned = min(word * layer.packet_words * packets, MAX_MESSAGE_BYTES)
         return FragmentLimits(alignment_bytes=aligned)
     most = asked.max_packet_words
     if most is None:
@@ -215,8 +220,7 @@ def _assumptions(layer: MessagingLayer, asked: StageQuestion) -> Iterator[str]:
         if _any_after(layer.components):
             yield "what follows the data is left out: it ends after the last packet is delivered"
     else:
-        words = asked.packet_words or layer.packet_words
-        yield f"a fragment is one transfer, in packets of {words} words"
+        yield f"a fragment is one transfer, in packets of {layer.packet_words} words"
         if layer.crossings_before:
             yield "later transfers are prepared while earlier ones are under way; the first waits"
         if _any_after(layer.components):

@@ -18,6 +18,7 @@ from app.schemas.exports import ExportTargetsOut
 from app.schemas.fit_requests import FitIn, MeasurementPlanIn, MeasurementPlanOut
 from app.schemas.fits import FitOut, FitPlotOut
 from app.schemas.jobs import JobOut
+from app.schemas.layers import LayerCostsIn, LayerCostsOut, LayersOut, PublishedLayerOut
 from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
 from app.schemas.profiles import (
     CurrentIn,
@@ -44,6 +45,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     CurrentIn,
     TableIn,
     ActivateIn,
+    LayerCostsIn,
 )
 # FastAPI would make a validator of each for every route; no route validates what it sends.
 _OUTPUTS: tuple[type[Output], ...] = (
@@ -64,6 +66,9 @@ _OUTPUTS: tuple[type[Output], ...] = (
     TablesOut,
     TableScheduleOut,
     ExportTargetsOut,
+    LayersOut,
+    PublishedLayerOut,
+    LayerCostsOut,
     JobOut,
     LimitsOut,
     AliveOut,

@@ -26,6 +26,7 @@ from app.schemas.base import (
 )
 from app.schemas.compare import CompareOut
 from app.schemas.exports import ExportedOut
+from app.schemas.layers import LayerCostsOut
 from app.schemas.optimize import BestSoFarOut, ProfileAt
 from app.schemas.stages import ConstraintsIn, ConstraintsOut
 from app.schemas.tables import TableIn, TableOut
@@ -119,13 +120,16 @@ def _scope(scope: TableScope) -> dict[str, Any]:
 
 
 class JobKind(StrEnum):
-    """What a job does: an optimisation or many; a plan table, a configuration, an audit."""
+    """What a job does: an optimisation or many; a plan table, a configuration, an audit, the costs
+    of a messaging layer.
+    """
 
     OPTIMIZE = "optimize"
     COMPARE = "compare"
     TABLE = "table"
     EXPORT = "export"
     AUDIT = "audit"
+    LAYER = "layer"
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,7 @@ class JobProgressOut(Output):
 
     `history` is how an optimisation came there: each improvement, thinned out where there are many.
     Steps are counted of a comparison (cells), a compilation (thousandths of it), an audit and an
-    export (messages).
+    export (messages), and of a messaging layer (solves).
     """
 
     elapsed_s: float
@@ -183,8 +187,8 @@ def elapsed_s(job: JobRecord) -> float:
 class JobOut(Output):
     """A job. `answer_id` names the stored answer once it has one, also after a cancel.
 
-    `best` is the best so far of an optimisation; `comparison`, `table`, `audit` and
-    `export` are the results of these, at their end.
+    `best` is the best so far of an optimisation; `comparison`, `table`, `audit`, `export` and
+    `layer_costs` are the results of these, at their end.
     """
 
     id: str
@@ -202,6 +206,7 @@ class JobOut(Output):
     table: Annotated[Fragment | None, SchemaOf(TableOut | None)]
     audit: Annotated[Fragment | None, SchemaOf(AuditOut | None)]
     export: Annotated[Fragment | None, SchemaOf(ExportedOut | None)]
+    layer_costs: Annotated[Fragment | None, SchemaOf(LayerCostsOut | None)]
     error: Annotated[Fragment | None, SchemaOf(ProblemOut | None)]
 
     @classmethod
@@ -224,6 +229,7 @@ class JobOut(Output):
             table=result if kind is JobKind.TABLE else None,
             audit=result if kind is JobKind.AUDIT else None,
             export=result if kind is JobKind.EXPORT else None,
+            layer_costs=result if kind is JobKind.LAYER else None,
             error=_fragment(job.error),
         )
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.layer_cost import (
+    LayerSums,
     check_out_of_order,
     feature_sets,
     overhead_share,
@@ -109,7 +110,7 @@ def test_the_curve_is_the_work_at_each_packet_size(
     layer: MessagingLayer, message_bytes: int, sizes: list[int]
 ) -> None:
     """In instructions and in cycles."""
-    points = packet_curve(layer, message_bytes, sizes, COSTS)
+    points = packet_curve(LayerSums.of(layer), message_bytes, sizes, COSTS)
     for point, words in zip(points, sizes, strict=True):
         work = work_of(layer, message_bytes, packet_words=words)
         assert point.instructions == work.counts.total
@@ -120,9 +121,9 @@ def test_the_curve_is_the_work_at_each_packet_size(
 
 def test_few_packet_sizes() -> None:
     """200 at most."""
-    assert len(packet_curve(FINITE, 64, range(1, 201))) == 200
+    assert len(packet_curve(LayerSums.of(FINITE), 64, range(1, 201))) == 200
     with pytest.raises(InvalidInput, match="200"):
-        packet_curve(FINITE, 64, range(1, 202))
+        packet_curve(LayerSums.of(FINITE), 64, range(1, 202))
 
 
 def test_each_feature_alone_then_all() -> None:

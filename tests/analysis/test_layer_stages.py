@@ -152,7 +152,7 @@ def test_costs_beyond_every_limit_are_refused() -> None:
         layer_stages(FINITE, replace(COSTS, clock_mhz=None), TRANSFER)
     assert unclocked.value.field == "clock_mhz"
     with pytest.raises(InvalidInput):
-        StageQuestion(packet_words=0)
+        StageQuestion(max_packet_words=0)
 
 
 # --- tuning ---------------------------------------------------------------------------------------

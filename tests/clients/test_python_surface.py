@@ -22,6 +22,7 @@ from app.schemas import (
     fit_requests,
     fits,
     jobs,
+    layers,
     optimize,
     profiles,
     queries,
@@ -60,10 +61,11 @@ from sluice_client import (
     errors,
     export_answers,
     fit_answers,
+    layer_answers,
 )
 from sluice_client import uncertainty as uncertain
 from sluice_client.calls import Call
-from sluice_client.operations import exporting, measuring, solving, storing
+from sluice_client.operations import exporting, measuring, messaging, solving, storing
 from sluice_client.operations import service as about
 from tests.app.serving import settings_for
 
@@ -153,6 +155,23 @@ AUDIT: Call[Any] = exporting.audit(
     in_draws=0.95,
     uncertainty=DRAWN,
 )
+LAYER: Call[Any] = messaging.layer_costs(
+    "cmam-finite",
+    [1],
+    cycles={"reg": 1.0},
+    clock_mhz=1.0,
+    features=["in_order"],
+    packet_words=[4],
+    mapping="packet",
+    handshake="blocking",
+    between=[STAGE],
+    wire_us=1.0,
+    out_of_order=0.5,
+    tune=True,
+    relative_gap=0.1,
+    time_limit_s=1.0,
+    save_as="a",
+)
 OPTIMIZATIONS: Call[Any] = solving.optimizations(
     profile="a", revision=1, message_bytes=1, strategy="auto", cursor="0" * 32, limit=1
 )
@@ -168,6 +187,9 @@ CALLS: list[Call[Any]] = [
     COMPILE,
     EXPORT,
     AUDIT,
+    LAYER,
+    messaging.layers(),
+    messaging.layer("cmam-finite"),
     solving.optimization("0" * 32),
     solving.explanation("0" * 32),
     solving.schedule("a", 1),
@@ -220,6 +242,7 @@ def test_every_operation_of_the_service_has_a_call() -> None:
         (REVISE, profiles.RevisionIn),
         (COMPILE, tables.TableIn),
         (AUDIT, audit.AuditIn),
+        (LAYER, layers.LayerCostsIn),
         (storing.set_current("a", 1), profiles.CurrentIn),
         (storing.activate_table("a", "0"), tables.ActivateIn),
     ],
@@ -337,6 +360,20 @@ PAIRS: list[tuple[type, type]] = [
     (uncertain.SettingsInDraws, uncertainty.SettingsInDrawsOut),
     (uncertain.SettingInDraws, uncertainty.SettingInDrawsOut),
     (SettingStep, audit.SettingStepOut),
+    (layer_answers.LayerComponent, layers.ComponentOut),
+    (layer_answers.Layer, layers.LayerOut),
+    (layer_answers.Disagreement, layers.DisagreementOut),
+    (layer_answers.PublishedLayer, layers.PublishedLayerOut),
+    (layer_answers.LayerSummary, layers.LayerSummaryOut),
+    (layer_answers.LayerStages, layers.LayerStagesOut),
+    (layer_answers.FeatureStages, layers.FeatureStagesOut),
+    (layer_answers.ServiceCost, layers.ServiceCostOut),
+    (layer_answers.FullPackets, layers.FullPacketsOut),
+    (layer_answers.PacketSize, layers.PacketSizeOut),
+    (layer_answers.BestCut, layers.BestCutOut),
+    (layer_answers.FeatureSaving, layers.FeatureSavingOut),
+    (layer_answers.MessageCosts, layers.MessageCostsOut),
+    (layer_answers.LayerCosts, layers.LayerCostsOut),
     (fit_answers.Fit, fits.FitOut),
     (ExcludedSample, fits.ExcludedSampleOut),
     (fit_answers.FittedPipeline, fits.FittedPipelineOut),

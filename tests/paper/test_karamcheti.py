@@ -10,12 +10,12 @@ import pytest
 
 from analysis.layer_cost import (
     Disagreement,
+    LayerSums,
     Work,
     disagreements,
     overhead_share,
     packet_curve,
     shipped_layers,
-    work_in_units,
     work_of,
 )
 from analysis.layer_stages import (
@@ -116,7 +116,7 @@ def test_figure_8(layer: str, service: str, column: str, terms: list[float]) -> 
         for p in (1, 2, 3, 4, 8, 16, 32, 256, 1000):
             units = MessageUnits.of(LAYERS[layer], 4 * n * p, n)
             assert units.packets == p
-            found = work_in_units(LAYERS[layer], units).of(own, end).total
+            found = LayerSums.of(LAYERS[layer]).work(units).of(own, end).total
             assert found == once + packet * p + word * n * p
 
 
@@ -140,13 +140,13 @@ CURVES = {
 @pytest.mark.parametrize("name", CURVES)
 def test_figure_8_right(name: str) -> None:
     """Overhead of 1024 words by packet size, and the limits without end of p at 4 words."""
-    points = packet_curve(LAYERS[name], 4096, (4, 8, 16, 32, 64, 128))
+    points = packet_curve(LayerSums.of(LAYERS[name]), 4096, (4, 8, 16, 32, 64, 128))
     instructions, shares = CURVES[name]
     assert tuple(point.instructions for point in points) == instructions
     found = tuple(round(float(100 * point.overhead_of_instructions), 3) for point in points)
     assert found == shares
     limit = {"cmam-finite": Fraction(5, 45), "cmam-indefinite": Fraction(83, 117)}[name]
-    (endless,) = packet_curve(LAYERS[name], 2**40, (4,))
+    (endless,) = packet_curve(LayerSums.of(LAYERS[name]), 2**40, (4,))
     assert abs(endless.overhead_of_instructions - limit) < Fraction(1, 10**6)
 
 
@@ -248,7 +248,7 @@ def computed(one: Disagreement) -> tuple[float, ...]:
             assert other.counts.total - other.of(Service.RELIABILITY).total == 285
             return (float(small.counts.total),)
         case says if "9 to 11" in says:
-            curve = packet_curve(FINITE, 4096, (4, 8, 16, 32, 64, 128))
+            curve = packet_curve(LayerSums.of(FINITE), 4096, (4, 8, 16, 32, 64, 128))
             shares = [per_cent(point.overhead_of_instructions) for point in curve]
             assert shares == [12.58, 11.94, 11.14, 10.32, 9.66, 9.22]
             return min(shares), max(shares)

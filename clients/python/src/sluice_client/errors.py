@@ -124,6 +124,7 @@ _BY_CODE: Mapping[str, type[ProblemError]] = {
     "strategy_declined": Declined,
     "poor_fit": Declined,
     "measurement_missing": Declined,
+    "not_countable": Declined,
     "limit_reached": Stopped,
     "time_limit": Stopped,
     "memory_limit": Stopped,

@@ -186,8 +186,8 @@ def _notices(answer: LayerAnswer) -> Iterator[Notice]:
             "rounded up, are counted, and full packets beside",
             values=(("messages", float(partial)),),
         )
-    counts = (count for one in messages for _, count in one.work.counts.by_class)
-    if any(count.denominator != 1 for count in counts):
+    cells = (cell for one in messages for cell in one.work.cells)
+    if any(count.denominator != 1 for cell in cells for _, count in cell.counts.by_class):
         yield Notice(
             "half_instructions",
             "some counts are no whole numbers: they are means, of what is done once for two words "

@@ -409,7 +409,8 @@ def layer_of_document(document: Mapping[str, Any]) -> MessagingLayer:
     given = dict(document)
     parts: Sequence[Mapping[str, Any]] = given.pop("components")
     components = tuple(_component(part, place) for place, part in enumerate(parts))
-    cycles = tuple((given.pop("cycles", None) or {}).items())
+    prices: Mapping[str, float] = given.pop("cycles", None) or {}
+    cycles = tuple((name, float(price)) for name, price in prices.items())
     return MessagingLayer(components=components, cycles=cycles, **given)
 
 

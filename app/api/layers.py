@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -46,8 +45,10 @@ async def layer_costs(request: Request, _: Annotated[NoQuery, Query()]) -> Respo
     """What a messaging layer's software costs, and what features of a network would save."""
     service = service_of(request)
     asked = await read_json(request, LayerCostsIn, **body_rules(request))
-    make = partial(layer_operation, asked, settings=service.context.settings)
+    settings = service.context.settings
     if prefers_async(request):
-        return accepted(await service.start_job(make))
-    performed = await service.perform(make, client_of(request))
+        return accepted(await service.start_job(lambda _: layer_operation(asked, settings)))
+    performed = await service.perform(
+        lambda _: layer_operation(asked, settings), client_of(request)
+    )
     return json_bytes(performed.outcome.document)

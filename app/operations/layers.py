@@ -88,7 +88,7 @@ class CostLayer(OperationDefaults[LayerAnswer]):
         return ProfileRevision(profile.name, profile.current.number)
 
 
-def layer_operation(asked: LayerCostsIn, unit: UnitOfWork, settings: Settings) -> CostLayer:
+def layer_operation(asked: LayerCostsIn, settings: Settings) -> CostLayer:
     """Check what is asked. Raises NotFound, InvalidInput, MissingClassCost and NotPublished."""
     question = asked.to_domain(fragment_cap=settings.max_fragments)
     if asked.save_as is not None and not question.pipelines():
@@ -102,4 +102,4 @@ def layer_operation(asked: LayerCostsIn, unit: UnitOfWork, settings: Settings) -
 
 def requested_layer(request: bytes, unit: UnitOfWork, settings: Settings) -> CostLayer:
     """Read a job's request again."""
-    return layer_operation(parse_json(LayerCostsIn, request), unit, settings)
+    return layer_operation(parse_json(LayerCostsIn, request), settings)

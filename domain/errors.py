@@ -15,6 +15,7 @@
     |- StrategyDeclined        this strategy cannot run on this problem
     |- PoorFit                 the data do not support an estimate
     |- MeasurementMissing      what was measured is not enough for what was asked
+    |- NotCountable         instructions cannot be counted here
     |- SolverFailed            a solver broke its contract (a defect, never bad input)
     |- NotFound, Conflict      about stored things
     |- StoreUnavailable        the database cannot be reached
@@ -125,6 +126,12 @@ class MeasurementMissing(SluiceError):
     """What was measured is not enough for what was asked; the detail names what is missing."""
 
     code = "measurement_missing"
+
+
+class NotCountable(SluiceError):
+    """Instructions cannot be counted here; the detail says what is missing."""
+
+    code = "not_countable"
 
 
 class SolverFailed(SluiceError):

@@ -67,10 +67,14 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.audit import audit
 
         return audit(arguments, output)
-    if arguments.command == "layer":
-        from app.console.layer import layer
+    if arguments.command.startswith("layer"):
+        from app.console import layer
 
-        return layer(arguments, output)
+        return {
+            "layer": layer.layer,
+            "layer count": layer.layer_count,
+            "layer check": layer.layer_check,
+        }[arguments.command](arguments, output)
     if arguments.command == "export":
         from app.console.export import export
 

@@ -21,7 +21,7 @@ from measuring.count import CountedCall, CountedLibrary
 
 STRING_SLOPE = Fraction(1, 2)  # instructions a byte from which copies are by string instructions
 _MAX_MISFIT = 0.01  # of a count between the ends of the line, before it is told
-_PACKET_BYTES = 2**20  # one packet: where the library cuts messages cannot be seen from outside
+_PACKET_WORDS = 1  # where the library cuts messages is not seen: nothing is counted for a packet
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def layer_of(counted: CountedLibrary) -> CountedLayer:
         name=" ".join(counted.version.replace("Version:", "").split(",")[0].split())[:100],
         source=_source(counted),
         word_bytes=1,
-        packet_words=_PACKET_BYTES,
+        packet_words=_PACKET_WORDS,
         components=tuple(components),
     )
     return CountedLayer(layer, tuple(notices))
@@ -134,8 +134,9 @@ def _checked(calls: Sequence[CountedCall], lines: _Lines) -> Iterator[Notice]:
     if slope >= STRING_SLOPE:
         yield Notice(
             "string_instruction",
-            f"{end}: {float(slope):.3g} instructions a byte: bytes are copied by an instruction "
-            "that is counted once a byte, and takes less than one each",
+            f"{end}: {float(slope):.3g} instructions a byte, as where bytes are copied by an "
+            "instruction that is counted once a byte, or where the sizes lie on both sides of a "
+            "change of protocol",
             values=(("instructions_per_byte", float(slope)),),
         )
     worst = max(calls, key=lambda call: _misfit(call, lines))

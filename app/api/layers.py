@@ -12,13 +12,8 @@ from app.api.respond import accepted, json_bytes, json_document
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
 from app.operations.layers import layer_operation
-from app.schemas.layers import (
-    LayerCostsIn,
-    LayerCostsOut,
-    LayersOut,
-    PublishedLayerOut,
-    layer_named,
-)
+from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
+from app.schemas.layers import LayersOut, PublishedLayerOut, layer_named
 from app.schemas.queries import NoQuery
 
 router = APIRouter(tags=["layers"])

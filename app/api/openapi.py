@@ -18,7 +18,8 @@ from app.schemas.exports import ExportTargetsOut
 from app.schemas.fit_requests import FitIn, MeasurementPlanIn, MeasurementPlanOut
 from app.schemas.fits import FitOut, FitPlotOut
 from app.schemas.jobs import JobOut
-from app.schemas.layers import LayerCostsIn, LayerCostsOut, LayersOut, PublishedLayerOut
+from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
+from app.schemas.layers import LayersOut, PublishedLayerOut
 from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
 from app.schemas.profiles import (
     CurrentIn,

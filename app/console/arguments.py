@@ -33,8 +33,8 @@ profiles, and --save-as, use SLUICE_DATABASE_URL. In a SOURCE in JSON, costs and
 with units: "overhead_us": "250 ns", "ns_per_byte": "12 GB/s", "message_bytes": "64 KiB".
 
 Exit codes: 0 done, 2 bad input, 3 refused (no cut, strategy or fit is possible), 4 not found,
-5 conflict, 6 stopped at a limit, 7 a setting costs more than --max-regret, 69 not available,
-70 a defect, 130 interrupted.
+5 conflict, 6 stopped at a limit, 7 a setting costs more than --max-regret, or a call more than
+--max-more, 69 not available, 70 a defect, 130 interrupted.
 """
 
 
@@ -343,6 +343,27 @@ def _add_layer(commands: _Commands[Parser]) -> None:
     _add_time_limit(parser, "default 10")
     parser.add_argument("--plot", metavar="OUT", help="draw bars by service into this SVG file")
     parser.add_argument("--save-as", metavar="PROFILE", help="store the stages under this name")
+
+    count = _add(commands, "layer count", "count an installed MPI's instructions under callgrind")
+    _add_counting(count)
+    count.add_argument("--bytes", type=size, nargs="+", metavar="SIZE", help="sizes (8 64 256)")
+    count.add_argument("--output", metavar="FILE", help="write the layer as JSON")
+    check = _add(commands, "layer check", "count again, and say what takes more instructions now")
+    check.add_argument("baseline", metavar="BASELINE", help="a file of sluice layer count")
+    _add_counting(check)
+    check.add_argument(
+        "--max-more", type=share, default=0.01, metavar="SHARE", help="exit with 7 above it (1%%)"
+    )
+
+
+def _add_counting(parser: Parser) -> None:
+    parser.add_argument("--mpicc", metavar="NAME", help="compiler wrapper, as mpicc.mpich (mpicc)")
+    parser.add_argument("--launcher", metavar="NAME", help="default: named like the wrapper")
+    parser.add_argument("--repetitions", type=int, metavar="COUNT", help="of each call (8)")
+    parser.add_argument(
+        "--allow-run-as-root", action="store_true", help="have Open MPI start programs as root"
+    )
+    _add_time_limit(parser, "default 120")
 
 
 def _add_profiles(commands: _Commands[Parser]) -> None:

@@ -9,7 +9,8 @@ from analysis.layer_answer import LayerAnswer, LayerQuestion
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.work import LayerWork
 from app.schemas.base import dump_json, parse_json
-from app.schemas.layers import LayerCostsIn, LayerCostsOut, LayerOut
+from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
+from app.schemas.layers import LayerOut
 from domain.errors import InconsistentInput
 from domain.profile import Origin, ProfileRevision, Provenance
 

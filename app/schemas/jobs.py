@@ -26,7 +26,7 @@ from app.schemas.base import (
 )
 from app.schemas.compare import CompareOut
 from app.schemas.exports import ExportedOut
-from app.schemas.layers import LayerCostsOut
+from app.schemas.layer_costs import LayerCostsOut
 from app.schemas.optimize import BestSoFarOut, ProfileAt
 from app.schemas.stages import ConstraintsIn, ConstraintsOut
 from app.schemas.tables import TableIn, TableOut

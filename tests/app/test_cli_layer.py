@@ -15,7 +15,8 @@ from app.cli import main
 from app.console import running
 from app.plots.layer_svg import MAX_MESSAGES, STYLE, render_layer_svg
 from app.schemas.base import dump_json, read_output
-from app.schemas.layers import LayerCostsOut, LayerOut
+from app.schemas.layer_costs import LayerCostsOut
+from app.schemas.layers import LayerOut
 from domain.messaging_layer import NetworkFeature
 from tests.support.in_process_engine import InProcessEngine
 from tests.support.plot_style import assert_light_and_dark

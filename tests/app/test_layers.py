@@ -11,7 +11,8 @@ import pytest
 from analysis.layer_cost import disagreements, shipped_layers
 from analysis.layer_stages import StageQuestion, layer_stages
 from app.schemas.base import read_output
-from app.schemas.layers import LayerCostsOut, LayersOut, PublishedLayerOut
+from app.schemas.layer_costs import LayerCostsOut
+from app.schemas.layers import LayersOut, PublishedLayerOut
 from domain.messaging_layer import CycleModel, NetworkFeature, layer_of_document
 from domain.pipeline import Pipeline
 from domain.problem import Problem

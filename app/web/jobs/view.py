@@ -19,7 +19,7 @@ from app.schemas.jobs import (
     history_of,
     problem_of,
 )
-from app.schemas.layers import LayerCostsIn
+from app.schemas.layer_costs import LayerCostsIn
 from app.schemas.optimize import BestSoFarOut, OptimizeIn
 from app.schemas.uncertainty import RepeatIn
 from app.text.numbers import format_count, format_gap

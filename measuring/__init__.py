@@ -1,6 +1,7 @@
-"""Which messages to measure next, from those measured so far.
+"""What to measure next, and counts of instructions of the libraries that are installed here.
 
 from measuring import plan
+from measuring.count import CountPlan, count
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ MAX_MESSAGE_BYTES = 2**26
 DEFAULT_TIME_LIMIT_S = 120.0
 MAX_SPREAD = 0.01  # of the middle of the repetitions over their least: beyond it a call waited
 _SOURCE = Path(__file__).with_name("count_mpi.c")
+_PROGRAM = "a.out"  # what a compiler calls it where nobody says otherwise
 _FUNCTIONS = Path(__file__).with_name("functions.toml")
 _CALLGRIND = (
     *("valgrind", "--tool=callgrind", "--collect-atstart=no", "--cache-sim=yes"),
@@ -40,8 +41,10 @@ _CALLGRIND = (
     # The PMPI names: MPI_Send is an alias, at which nothing would be collected.
     *("--toggle-collect=PMPI_Send", "--toggle-collect=PMPI_Recv"),
 )
-_LABEL = re.compile(r"^desc: Trigger: Client Request: (source|destination) (\d+) (\d+)$", re.M)
-_SUMMARY = re.compile(r"^summary:((?: \d+)+)", re.M)
+_LABEL = re.compile(
+    r"^desc: Trigger: Client Request: (source|destination) (\d+) (\d+)$", re.MULTILINE
+)
+_SUMMARY = re.compile(r"^summary:((?: \d+)+)", re.MULTILINE)
 _END_GRACE_S = 2.0
 
 
@@ -178,17 +181,17 @@ def calls_of(dumps: Iterable[Dump]) -> tuple[CountedCall, ...]:
 
 def _call(repeated: Sequence[Dump]) -> CountedCall:
     # Functions of the first one may hold work from before its call: they do not sum to it.
-    least = min(repeated, key=lambda one: (one.instructions, one.unexplained))
-    same = sum(one.instructions == least.instructions for one in repeated)
+    smallest = min(repeated, key=lambda one: (one.instructions, one.unexplained))
+    same = sum(one.instructions == smallest.instructions for one in repeated)
     return CountedCall(
-        least.end,
-        least.message_bytes,
-        least.instructions,
-        least.data,
+        smallest.end,
+        smallest.message_bytes,
+        smallest.instructions,
+        smallest.data,
         same,
         len(repeated),
         median(one.instructions for one in repeated),
-        least.functions,
+        smallest.functions,
     )
 
 
@@ -255,7 +258,7 @@ def _cost(events: Sequence[str]) -> tuple[int, int]:
 
 
 def _compile(compiler: str, folder: Path, deadline_s: float) -> None:
-    line = [compiler, "-std=gnu11", "-O2", "-o", str(folder / "count_mpi"), str(_SOURCE)]
+    line = [compiler, "-std=gnu11", "-O2", str(_SOURCE)]
     status, text = _ended(line, folder, deadline_s)
     if status == 0:
         return
@@ -273,12 +276,12 @@ class _Run:
 
 
 def _run(plan: CountPlan, launcher: str, folder: Path, deadline_s: float) -> _Run:
-    line = [launcher, *_root_options(plan, launcher), "-n", "2", *_CALLGRIND]
-    line += [f"--callgrind-out-file={folder}/dump.%p", str(folder / "count_mpi")]
+    line = [launcher, *_root_options(plan, launcher), "-np", "2", *_CALLGRIND]
+    line += [f"--callgrind-out-file={folder}/dump.%p", str(folder / _PROGRAM)]
     line += [str(WARM_UP), str(plan.repetitions), *map(str, sorted(set(plan.message_bytes)))]
     status, text = _ended(line, folder, deadline_s)
-    version = re.search(r"^version (.+)$", text, re.M)
-    ranks = re.search(r"^ranks (\d+)$", text, re.M)
+    version = re.search(r"^version (.+)$", text, re.MULTILINE)
+    ranks = re.search(r"^ranks (\d+)$", text, re.MULTILINE)
     if ranks is not None and ranks[1] != "2":
         raise InvalidInput(
             f"{plan.mpicc} builds for {version[1][:100] if version else 'an MPI'}, and "
@@ -292,7 +295,7 @@ def _run(plan: CountPlan, launcher: str, folder: Path, deadline_s: float) -> _Ru
             "processors can be counted"
         )
     dumps = tuple(_dumps(folder))
-    rendezvous = tuple(map(int, re.findall(r"^rendezvous (\d+)$", text, re.M)))
+    rendezvous = tuple(map(int, re.findall(r"^rendezvous (\d+)$", text, re.MULTILINE)))
     eager = set(plan.message_bytes).difference(rendezvous)
     if status != 0 or version is None:
         reason = next((one for one in text.splitlines() if one.strip()), "no reason given")

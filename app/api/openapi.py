@@ -17,7 +17,7 @@ from app.schemas.compare import CompareIn, CompareOut, ExplanationOut
 from app.schemas.exports import ExportTargetsOut
 from app.schemas.fit_requests import FitIn, MeasurementPlanIn, MeasurementPlanOut
 from app.schemas.fits import FitOut, FitPlotOut
-from app.schemas.jobs import JobOut
+from app.schemas.jobs import JobOut, LayerJobOut
 from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 from app.schemas.layers import LayersOut, PublishedLayerOut
 from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
@@ -71,6 +71,7 @@ _OUTPUTS: tuple[type[Output], ...] = (
     PublishedLayerOut,
     LayerCostsOut,
     JobOut,
+    LayerJobOut,
     LimitsOut,
     AliveOut,
     ReadyOut,
@@ -99,7 +100,13 @@ _JOB = {
     "headers": {
         "Location": {"description": "The job", "required": True, "schema": {"type": "string"}}
     },
-    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/JobOut"}}},
+    "content": {
+        "application/json": {
+            "schema": {
+                "anyOf": [{"$ref": _REF.format(model=one)} for one in ("JobOut", "LayerJobOut")]
+            }
+        }
+    },
 }
 
 

@@ -187,8 +187,8 @@ def elapsed_s(job: JobRecord) -> float:
 class JobOut(Output):
     """A job. `answer_id` names the stored answer once it has one, also after a cancel.
 
-    `best` is the best so far of an optimisation; `comparison`, `table`, `audit`, `export` and
-    `layer_costs` are the results of these, at their end.
+    `best` is the best so far of an optimisation; `comparison`, `table`, `audit` and
+    `export` are the results of these, at their end.
     """
 
     id: str
@@ -206,14 +206,13 @@ class JobOut(Output):
     table: Annotated[Fragment | None, SchemaOf(TableOut | None)]
     audit: Annotated[Fragment | None, SchemaOf(AuditOut | None)]
     export: Annotated[Fragment | None, SchemaOf(ExportedOut | None)]
-    layer_costs: Annotated[Fragment | None, SchemaOf(LayerCostsOut | None)]
     error: Annotated[Fragment | None, SchemaOf(ProblemOut | None)]
 
     @classmethod
     def of(cls, job: JobRecord) -> JobOut:
         """Return a job as it is sent; what is stored as JSON goes in as it is."""
         kind, result = JobKind(job.kind), _fragment(job.best)
-        return cls(
+        found = JobOut(
             id=job.id,
             kind=kind,
             state=job.state,
@@ -229,9 +228,20 @@ class JobOut(Output):
             table=result if kind is JobKind.TABLE else None,
             audit=result if kind is JobKind.AUDIT else None,
             export=result if kind is JobKind.EXPORT else None,
-            layer_costs=result if kind is JobKind.LAYER else None,
             error=_fragment(job.error),
         )
+        return (
+            found if kind is not JobKind.LAYER else LayerJobOut(**vars(found), layer_costs=result)
+        )
+
+
+@dataclass(frozen=True)
+class LayerJobOut(JobOut):
+    """A job about a messaging layer, whose result is `layer_costs`. No other kind has this field:
+    the documents of the others stay as they were before there was this one.
+    """
+
+    layer_costs: Annotated[Fragment | None, SchemaOf(LayerCostsOut | None)]
 
 
 def _fragment(stored: bytes | None) -> Fragment | None:

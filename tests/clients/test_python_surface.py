@@ -338,7 +338,7 @@ PAIRS: list[tuple[type, type]] = [
     (export_answers.Exported, exports.ExportedOut),
     (export_answers.ExportSizes, exports.ExportSizesOut),
     (export_answers.ExportOption, exports.ExportOptionOut),
-    (answers.Job, jobs.JobOut),
+    (answers.Job, jobs.LayerJobOut),
     (answers.JobProgress, jobs.JobProgressOut),
     (answers.JobPoint, jobs.JobPointOut),
     (answers.BestSoFar, optimize.BestSoFarOut),

@@ -182,8 +182,7 @@ def test_lines_are_found(reg: tuple[int, int], mem: tuple[int, int], sizes: list
         data = mem[0] + mem[1] * size
         instructions = 1 + reg[0] + reg[1] * size + data
         own = (("libmpi:PMPI_Send", instructions, data),)
-        for end in End:
-            calls.append(call(end, size, instructions, data=data, functions=own))
+        calls += [call(end, size, instructions, data=data, functions=own) for end in End]
     made = layer_of(library(*calls))
     for one in calls:
         work = work_of(made.layer, one.message_bytes).of(end=one.end)

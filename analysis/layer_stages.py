@@ -18,7 +18,7 @@ from fractions import Fraction
 import solvers
 from analysis.comparison import Cell, Solve, each_cell
 from analysis.layer_cost import FeatureSet, feature_sets
-from domain.errors import InvalidInput, InvalidStage
+from domain.errors import InconsistentInput, InvalidStage
 from domain.messaging_layer import (
     Component,
     CycleModel,
@@ -182,12 +182,14 @@ class _EndCosts:
                 ns_per_byte=_within_limits(1000 * a_byte, "a byte"),
             )
         except InvalidStage as refusal:
-            raise InvalidInput(f"{name}: {refusal.detail}", field="cycles") from None
+            raise InconsistentInput(f"{name}: {refusal.detail}", field="cycles") from None
 
 
 def _within_limits(value: Fraction, what: str) -> float:
     if value > _MAX_COST:
-        raise InvalidInput(f"the cycles of {what} come to more than {_MAX_COST:g}", field="cycles")
+        raise InconsistentInput(
+            f"the cycles of {what} come to more than {_MAX_COST:g}", field="cycles"
+        )
     return float(value)
 
 

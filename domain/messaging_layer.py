@@ -18,7 +18,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any, TypeAlias
 
-from domain.errors import InvalidInput, MissingClassCost
+from domain.errors import InconsistentInput, InvalidInput, MissingClassCost
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH
 
 PUBLISHED_CLASSES = ("reg", "mem", "dev")  # registers, memory, memory-mapped devices
@@ -179,7 +179,7 @@ class CycleModel:
 
     def __post_init__(self) -> None:
         if len(self.cycles) > MAX_CLASSES:
-            raise InvalidInput(f"expected at most {MAX_CLASSES} classes", field="cycles")
+            raise InconsistentInput(f"expected at most {MAX_CLASSES} classes", field="cycles")
         for name, cycles in self.cycles:
             check_class(name, field="cycles")
             _check_number(f"cycles.{name}", cycles, MAX_CYCLES)
@@ -268,7 +268,7 @@ class MessagingLayer:
         removed = {feature.removes for feature in wanted}
         left = tuple(one for one in self.components if one.service not in removed)
         if not left:
-            raise InvalidInput("expected a layer of which something is left", field="features")
+            raise InconsistentInput("expected a layer of which something is left", field="features")
         crossings = 0 if NetworkFeature.FLOW_CONTROL in wanted else self.crossings_before
         return MessagingLayer(
             name=self.name,
@@ -306,7 +306,7 @@ class MessageUnits:
         words = -(-message_bytes // layer.word_bytes)
         packets = -(-words // packet_words)
         if packets > MAX_PACKETS:
-            raise InvalidInput(
+            raise InconsistentInput(
                 f"expected a message of at most {MAX_PACKETS} packets, got {packets}",
                 field="message_bytes",
             )

@@ -44,7 +44,10 @@ MAX_EXPLAINED = 1_000  # a body with more faults than this is refused without li
 LINE, RANGES, ONE, MANY = "~line", "~ranges", "~one", "~many"
 STATIC, WHOLE, STEPS, CONFIGURATION = "~static", "~whole", "~steps", "~configuration"
 NAMED, GIVEN = "~named", "~given"
-_BRANCHES = frozenset((LINE, RANGES, ONE, MANY, STATIC, WHOLE, STEPS, CONFIGURATION, NAMED, GIVEN))
+_KEY = "[key]"  # of an object whose members clients name: then the member itself is at fault
+_BRANCHES = frozenset(
+    (LINE, RANGES, ONE, MANY, STATIC, WHOLE, STEPS, CONFIGURATION, NAMED, GIVEN, _KEY)
+)
 
 
 class Input(BaseModel):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, FailFast, Field, Tag
+from pydantic.config import JsonValue
 
 from analysis.layer_cost import Disagreement, shipped_layers
 from app.schemas.base import (
@@ -23,6 +24,7 @@ from app.schemas.base import (
 from app.schemas.stages import Name
 from domain.errors import InvalidInput, NotFound
 from domain.messaging_layer import (
+    CLASS_RULE,
     MAX_CLASSES,
     MAX_CLOCK_MHZ,
     MAX_COMPONENTS,
@@ -51,9 +53,15 @@ if TYPE_CHECKING:
 MAX_DOCUMENT_BYTES = 2**20
 
 Count = Annotated[float, Field(ge=0.0, le=MAX_COUNT, description="instructions")]
+_NO_OTHER: dict[str, JsonValue] = {"additionalProperties": False}  # names of another form
+ClassName = Annotated[str, Field(pattern=f"^{CLASS_RULE}$")]
 Cycles = Annotated[
-    dict[str, Annotated[float, Field(ge=0.0, le=MAX_CYCLES)]],
-    Field(max_length=MAX_CLASSES, description="cycles of an instruction, by class"),
+    dict[ClassName, Annotated[float, Field(ge=0.0, le=MAX_CYCLES)]],
+    Field(
+        max_length=MAX_CLASSES,
+        description="cycles of an instruction, by class",
+        json_schema_extra=_NO_OTHER,
+    ),
 ]
 ClockMhz = Annotated[float, Field(gt=0.0, le=MAX_CLOCK_MHZ, description="MHz")]
 PacketWords = Annotated[
@@ -70,7 +78,9 @@ class ComponentIn(Input):
     end: End
     per: Per
     when: When = When.DURING
-    counts: Annotated[dict[str, Count], Field(max_length=MAX_CLASSES)]
+    counts: Annotated[
+        dict[ClassName, Count], Field(max_length=MAX_CLASSES, json_schema_extra=_NO_OTHER)
+    ]
 
 
 class LayerIn(Input):

@@ -216,7 +216,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"layer": counted(-1)}, "/layer/components/0/counts/reg", ">= 0"),
     ({"layer": counted(1.1e9)}, "/layer/components/0/counts/reg", "<= 1000000000"),
     ({"layer": counted("1")}, "/layer/components/0/counts/reg", "a number"),
-    ({"layer": counted(1, "Reg")}, "/layer/components/0/counts", "small letters"),
+    ({"layer": counted(1, "Reg")}, "/layer/components/0/counts/Reg", "[a-z]"),
     ({"layer": changed(packet_words=0)}, "/layer/packet_words", ">= 1"),
     ({"layer": changed(packet_words=2**20 + 1)}, "/layer/packet_words", "<= 1048576"),
     ({"layer": changed(acknowledge_every=0)}, "/layer/acknowledge_every", ">= 1"),

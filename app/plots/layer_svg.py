@@ -93,7 +93,9 @@ def render_layer_svg(answer: LayerAnswer) -> str:
 def _about(answer: LayerAnswer) -> str:
     more = len(answer.messages) - MAX_MESSAGES
     rest = f"; {more} more messages are not drawn" if more > 0 else ""
-    return f"instructions in packets of {answer.question.layer.packet_words} words{rest}"
+    words = answer.question.layer.packet_words
+    packets = f" in packets of {words} words" if words > 1 else ""
+    return f"instructions{packets}{rest}"
 
 
 def _description(messages: Sequence[MessageCosts]) -> str:
@@ -139,7 +141,7 @@ def _bars(answer: LayerAnswer, messages: Sequence[MessageCosts]) -> tuple[list[s
     parts, y = [], 96.0
     features = answer.question.features
     removed = {feature.removes for feature in features}
-    with_words = f"with {', '.join(features)}" if len(features) < 3 else "with all features"
+    with_words = f"with {features[0]}" if len(features) == 1 else "with these features"
     for message in messages:
         work = message.work
         longest = max(float(work.of(end=end).total) for end in End) or 1.0

@@ -12,6 +12,7 @@ from analysis.comparison import Cell
 from analysis.layer_answer import MAX_MESSAGES, LayerAnswer, LayerQuestion, MessageCosts
 from analysis.layer_cost import (
     MAX_PACKET_SIZES,
+    FeatureSet,
     PacketPoint,
     Work,
     feature_sets,
@@ -319,6 +320,7 @@ def _message(
 ) -> MessageCostsOut:
     question, work = answer.question, message.work
     units, costs, every = work.units, question.costs, work.counts
+    all_cycles = costs.cycles_of(every) if costs else None
     full = message.full_packets
     return MessageCostsOut(
         message_bytes=units.message_bytes,
@@ -328,11 +330,11 @@ def _message(
         partial_packet=units.is_partial,
         counts=counts_out(every),
         instructions=float(every.total),
-        cycles=_cycles(costs, every),
+        cycles=_number(all_cycles),
         us=_us(costs, every),
         overhead_of_instructions=float(overhead_share(work)),
         overhead_of_cycles=float(overhead_share(work, costs)) if costs else None,
-        services=tuple(_services(work, costs)),
+        services=tuple(_services(work, costs, every.total, all_cycles)),
         full_packets=FullPacketsOut(
             full.units.words, float(full.counts.total), _cycles(costs, full.counts)
         )
@@ -340,22 +342,24 @@ def _message(
         else None,
         packet_sizes=tuple(map(_packet_size, message.packet_sizes)),
         best=BestCutOut.of(found.cells[0]) if found else None,
-        savings=tuple(_savings(answer, work, found)),
+        savings=tuple(_savings(answer, work, found, every.total, all_cycles)),
     )
 
 
-def _services(work: Work, costs: CycleModel | None) -> Iterator[ServiceCostOut]:
-    every = work.counts
+def _services(
+    work: Work, costs: CycleModel | None, instructions: Exact, all_cycles: Exact | None
+) -> Iterator[ServiceCostOut]:
     for cell in work.cells:
+        total, cycles = cell.counts.total, costs.cycles_of(cell.counts) if costs else None
         yield ServiceCostOut(
             service=cell.service,
             end=cell.end,
             counts=counts_out(cell.counts),
-            instructions=float(cell.counts.total),
-            cycles=_cycles(costs, cell.counts),
+            instructions=float(total),
+            cycles=_number(cycles),
             us=_us(costs, cell.counts),
-            share_of_instructions=float(share_of(cell.counts.total, every.total)),
-            share_of_cycles=_share_of_cycles(costs, cell.counts, every),
+            share_of_instructions=float(share_of(total, instructions)),
+            share_of_cycles=_share(cycles, all_cycles),
         )
 
 
@@ -371,41 +375,43 @@ def _packet_size(point: PacketPoint) -> PacketSizeOut:
 
 
 def _savings(
-    answer: LayerAnswer, work: Work, found: TunedMessage | None
+    answer: LayerAnswer,
+    work: Work,
+    found: TunedMessage | None,
+    instructions: Exact,
+    all_cycles: Exact | None,
 ) -> Iterator[FeatureSavingOut]:
-    costs, every = answer.question.costs, work.counts
-    cells = (
-        {
-            one.features: (cell, old_us)
-            for one, cell, old_us in zip(
-                answer.pipelines,
-                found.cells,
-                found.at_old_cut_us([one.stages.pipeline for one in answer.pipelines]),
-                strict=True,
-            )
-        }
-        if found
-        else {}
-    )
-    before = found.before if found else None
+    costs, before = answer.question.costs, found.before if found else None
+    tuned = _tuned(answer, found)
     for features in feature_sets(answer.question.features):
         saved = work.removed_by(features)
-        cell, old_us = cells.get(features, (None, None))
+        total, cycles = saved.total, costs.cycles_of(saved) if costs else None
+        cell, old_us = tuned.get(features, (None, None))
         best = cell.solution if cell else None
+        kept_us = before.latency_us - old_us if before and old_us is not None else None
         yield FeatureSavingOut(
             features=features,
-            instructions=float(saved.total),
-            cycles=_cycles(costs, saved),
+            instructions=float(total),
+            cycles=_number(cycles),
             us=_us(costs, saved),
-            share_of_instructions=float(share_of(saved.total, every.total)),
-            share_of_cycles=_share_of_cycles(costs, saved, every),
+            share_of_instructions=float(share_of(total, instructions)),
+            share_of_cycles=_share(cycles, all_cycles),
             old_cut_us=old_us,
             best=BestCutOut.of(cell),
-            saved_at_old_cut_us=before.latency_us - old_us
-            if before and old_us is not None
-            else None,
+            saved_at_old_cut_us=kept_us,
             saved_us=before.latency_us - best.latency_us if before and best else None,
         )
+
+
+def _tuned(
+    answer: LayerAnswer, found: TunedMessage | None
+) -> dict[FeatureSet, tuple[Cell | None, float | None]]:
+    """Return the best cut with each set of features, and the latency of the old cut there."""
+    if found is None:
+        return {}
+    old = found.at_old_cut_us([one.stages.pipeline for one in answer.pipelines])
+    sets = (one.features for one in answer.pipelines)
+    return dict(zip(sets, zip(found.cells, old, strict=True), strict=True))
 
 
 def _cycles(costs: CycleModel | None, counts: InstructionCounts) -> float | None:
@@ -416,12 +422,8 @@ def _us(costs: CycleModel | None, counts: InstructionCounts) -> float | None:
     return float(costs.us_of(counts)) if costs and costs.clock_mhz is not None else None
 
 
-def _share_of_cycles(
-    costs: CycleModel | None, part: InstructionCounts, every: InstructionCounts
-) -> float | None:
-    if costs is None:
-        return None
-    return float(share_of(costs.cycles_of(part), costs.cycles_of(every)))
+def _share(part: Exact | None, whole: Exact | None) -> float | None:
+    return None if part is None or whole is None else float(share_of(part, whole))
 
 
 def _number(value: Exact | None) -> float | None:

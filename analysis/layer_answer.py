@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import solvers
-from analysis.comparison import Solve
+from analysis.comparison import Cell, Solve
 from analysis.layer_cost import (
     MAX_PACKET_SIZES,
     LayerSums,
@@ -36,7 +36,7 @@ from domain.messaging_layer import (
     sum_of,
 )
 from domain.problem import DEFAULT_FRAGMENT_CAP
-from domain.solution import Notice
+from domain.solution import Notice, Strategy
 
 MAX_MESSAGES = 64
 
@@ -159,6 +159,24 @@ def _message(question: LayerQuestion, sums: LayerSums, message_bytes: int) -> Me
         sums.work(units),
         sums.work(units.filled) if units.is_partial else None,
         packet_curve(sums, message_bytes, question.packet_words, question.costs),
+    )
+
+
+def ended(answer: LayerAnswer, why: str) -> LayerAnswer:
+    """Return the answer of a question whose solves were ended: those to come say why they have no
+    cut.
+    """
+    sets = len(answer.pipelines)
+    known = answer.tuned or tuple(
+        TunedMessage(size, (None,) * sets) for size in answer.question.message_bytes
+    )
+
+    def explained(message: TunedMessage) -> TunedMessage:
+        open_cell = Cell(message.message_bytes, Strategy.AUTO, None, f"not tried: {why}")
+        return TunedMessage(message.message_bytes, tuple(one or open_cell for one in message.cells))
+
+    return LayerAnswer(
+        answer.question, answer.pipelines, answer.messages, tuple(map(explained, known))
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.layer_answer import LayerAnswer, LayerQuestion
+from analysis.layer_answer import LayerAnswer, LayerQuestion, ended
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.work import LayerWork
 from app.schemas.base import dump_json, parse_json
@@ -73,8 +73,8 @@ class CostLayer(OperationDefaults[LayerAnswer]):
         return self.work.run(report)
 
     def cut_off(self, best: LayerAnswer, why: SluiceError) -> LayerAnswer:
-        """Return the answer by what was solved so far; the rest has no cut."""
-        return best
+        """Return the answer by what was solved so far; the rest says why it has no cut."""
+        return ended(best, why.detail)
 
     def keep(self, unit: UnitOfWork, result: LayerAnswer) -> Outcome:
         """Store the stages where a name is given for them."""

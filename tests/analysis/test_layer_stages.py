@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.layer_answer import LayerAnswer, LayerQuestion, ended, layer_costs
 from analysis.layer_cost import shipped_layers, work_of
 from analysis.layer_stages import (
     RECEIVER,
@@ -212,3 +213,23 @@ def test_solves_without_an_answer_say_why() -> None:
     assert message.cells[0] is not None
     assert message.cells[0].declined == "too long"
     assert message.at_old_cut_us([sets[0].stages.pipeline]) == (None,)
+
+
+def test_an_answer_that_is_cut_off_says_so() -> None:
+    """Cell by cell: what was solved stays, the rest has a reason; also where nothing was."""
+    so_far: list[LayerAnswer] = []
+    question = LayerQuestion(
+        layer=FINITE,
+        costs=COSTS,
+        message_bytes=(64, 128),
+        features=(NetworkFeature.IN_ORDER,),
+        tune=True,
+    )
+    whole = layer_costs(question, on_progress=lambda done, total, best: so_far.append(best))
+    assert len(so_far) == 5
+    for place, best in enumerate(so_far):
+        found = [cell for message in ended(best, "too long").tuned for cell in message.cells]
+        declined = [cell.declined for cell in found if cell is not None]
+        assert declined.count(None) == place
+        assert declined.count("not tried: too long") == 4 - place
+    assert ended(whole, "too long") == whole

@@ -75,6 +75,14 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.audit import audit
 
         return audit(arguments, output)
+    if arguments.command.startswith("layer"):
+        from app.console import layer
+
+        return {
+            "layer": layer.layer,
+            "layer count": layer.layer_count,
+            "layer check": layer.layer_check,
+        }[arguments.command](arguments, output)
     if arguments.command == "export":
         from app.console.export import export
 

@@ -32,6 +32,8 @@ KINDS: dict[str, ErrorKind] = {
     "unreadable_trace": ErrorKind(422, _INPUT, "Unreadable trace"),
     "invalid_table": ErrorKind(422, _INPUT, "Invalid table file"),
     "unit_mismatch": ErrorKind(422, _INPUT, "Unit mismatch"),
+    "missing_class_cost": ErrorKind(422, _INPUT, "A class of instructions without its cycles"),
+    "not_published": ErrorKind(422, _INPUT, "A cost that was not published"),
     "infeasible": ErrorKind(422, _REFUSED, "No cut satisfies the limits"),
     "strategy_declined": ErrorKind(422, _REFUSED, "The strategy cannot run on this problem"),
     "poor_fit": ErrorKind(422, _REFUSED, "The data do not support an estimate"),

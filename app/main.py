@@ -11,7 +11,7 @@ from typing import TypeAlias
 from fastapi import Depends, FastAPI
 
 import solvers
-from app.api import exports, fits, jobs, optimize, profiles, service, tables
+from app.api import exports, fits, jobs, layers, optimize, profiles, service, tables
 from app.api.openapi import publish
 from app.execution.engine import Engine
 from app.execution.limits import BODIES_HELD, TRACES_HELD, service_pools
@@ -46,6 +46,7 @@ _ROUTERS = (
     profiles,
     tables,
     exports,
+    layers,
     jobs,
     service,
 )

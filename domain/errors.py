@@ -8,11 +8,14 @@
     |  |- InvalidTable         a table file that is damaged, or none at all
     |  |- UnitMismatch         a quantity without a unit, or with the wrong one
     |  |- InconsistentInput    fields that exclude each other
+    |  |- MissingClassCost     a class of instructions without its cycles
+    |  |- NotPublished         a cost that a published layer does not tell
     |  `- InvalidFields        several fields at once
     |- Infeasible              no cut of the message satisfies the limits
     |- StrategyDeclined        this strategy cannot run on this problem
     |- PoorFit                 the data do not support an estimate
     |- MeasurementMissing      what was measured is not enough for what was asked
+    |- NotMeasurable           what was to be measured is not here, or fails
     |- SolverFailed            a solver broke its contract (a defect, never bad input)
     |- NotFound, Conflict      about stored things
     |- StoreUnavailable        the database cannot be reached
@@ -272,3 +275,15 @@ class InconsistentInput(InvalidInput):
     """Fields that are valid one by one, and not together."""
 
     code = "inconsistent_input"
+
+
+class MissingClassCost(InvalidInput):
+    """A class of instructions is counted, and nothing says what one of them takes."""
+
+    code = "missing_class_cost"
+
+
+class NotPublished(InvalidInput):
+    """A cost of a published layer is asked for that its publication does not tell."""
+
+    code = "not_published"

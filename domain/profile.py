@@ -23,6 +23,7 @@ class Origin(StrEnum):
     GIVEN = "given"  # typed in by a user
     FIT = "fit"  # fitted from a stored trace
     PAPER = "paper"  # published numbers
+    LAYER = "layer"  # counted instructions of a messaging layer
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,6 +250,20 @@ def parse_time_us(text: str) -> float:
     return unit.to_us(value)
 
 
+def parse_clock_mhz(text: str) -> float:
+    """Return a clock in MHz from text such as "33 MHz". Raises UnitMismatch, also without a
+    unit.
+    """
+    found = _CLOCK.fullmatch(text.strip().lower()) if len(text) <= MAX_CHARACTERS else None
+    if found is None:
+        raise UnitMismatch("expected a clock with its unit, such as 33 MHz or 2.6 GHz")
+    return parse_number(found[1]) * _MHZ[found[2]]
+
+
+_CLOCK = re.compile(r"([0-9.]+)\s*([kmg]?hz)", re.ASCII)
+_MHZ = {"hz": 1e-6, "khz": 1e-3, "mhz": 1.0, "ghz": 1e3}
+
+
 def parse_ns_per_byte(text: str) -> float:
     """Return a cost in ns a byte from text such as "12 GB/s". Raises UnitMismatch, as above."""
     value, unit = parse_quantity(text, CostUnit.UNSPECIFIED)

@@ -1,6 +1,7 @@
-"""Measurements: which to make, by which plan, and the running probe that makes them.
+"""Measurements: which to make, the probe that makes them, and counts of instructions.
 
 from measuring import plan
+from measuring.count import CountPlan, count
 """
 
 from __future__ import annotations

@@ -17,7 +17,9 @@ from app.schemas.compare import CompareIn, CompareOut, ExplanationOut
 from app.schemas.exports import ExportTargetsOut
 from app.schemas.fit_requests import ComposeIn, FitIn, MeasurementPlanIn, MeasurementPlanOut
 from app.schemas.fits import FitOut, FitPlotOut
-from app.schemas.jobs import JobOut
+from app.schemas.jobs import JobOut, LayerJobOut
+from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
+from app.schemas.layers import LayersOut, PublishedLayerOut
 from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
 from app.schemas.profiles import (
     CurrentIn,
@@ -45,6 +47,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     CurrentIn,
     TableIn,
     ActivateIn,
+    LayerCostsIn,
 )
 # FastAPI would make a validator of each for every route; no route validates what it sends.
 _OUTPUTS: tuple[type[Output], ...] = (
@@ -66,7 +69,11 @@ _OUTPUTS: tuple[type[Output], ...] = (
     TablesOut,
     TableScheduleOut,
     ExportTargetsOut,
+    LayersOut,
+    PublishedLayerOut,
+    LayerCostsOut,
     JobOut,
+    LayerJobOut,
     LimitsOut,
     AliveOut,
     ReadyOut,
@@ -95,7 +102,13 @@ _JOB = {
     "headers": {
         "Location": {"description": "The job", "required": True, "schema": {"type": "string"}}
     },
-    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/JobOut"}}},
+    "content": {
+        "application/json": {
+            "schema": {
+                "anyOf": [{"$ref": _REF.format(model=one)} for one in ("JobOut", "LayerJobOut")]
+            }
+        }
+    },
 }
 
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import re
+import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeVar
 
 from domain.errors import InvalidInput
 from domain.fit import FitMethod, FitShape
 from domain.measurement import TraceKind
+from domain.messaging_layer import NetworkFeature
 from domain.regret import Objective
 from domain.solution import Strategy
-from domain.units import parse_bytes, parse_number, parse_share
+from domain.units import (
+    parse_bytes,
+    parse_clock_mhz,
+    parse_number,
+    parse_share,
+    parse_time_us,
+)
 
 T = TypeVar("T")
 
@@ -24,8 +33,8 @@ profiles, and --save-as, use SLUICE_DATABASE_URL. In a SOURCE in JSON, costs and
 with units: "overhead_us": "250 ns", "ns_per_byte": "12 GB/s", "message_bytes": "64 KiB".
 
 Exit codes: 0 done, 2 bad input, 3 refused (no cut, strategy or fit is possible), 4 not found,
-5 conflict, 6 stopped at a limit, 7 a setting costs more than --max-regret, 69 not available,
-70 a defect, 130 interrupted.
+5 conflict, 6 stopped at a limit, 7 a setting costs more than --max-regret, or a call more than
+--max-more, 69 not available, 70 a defect, 130 interrupted.
 """
 
 
@@ -39,7 +48,10 @@ class Parser(argparse.ArgumentParser):
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Return the arguments; `command` names it. Raises InvalidInput; SystemExit for help."""
-    return _parser().parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["layer"] and words[1:2] and words[1] in _LAYER_VERBS:
+        words[:2] = [" ".join(words[:2])]
+    return _parser().parse_args(words)
 
 
 def _parser() -> Parser:
@@ -59,6 +71,7 @@ def _parser() -> Parser:
     _add_table(commands)
     _add_export(commands)
     _add_audit(commands)
+    _add_layer(commands)
     _add_profiles(commands)
     _add_serve(commands)
     _add_work(commands)
@@ -375,6 +388,59 @@ def _add_audit(commands: _Commands[Parser]) -> None:
     _add_time_limit(parser, "default 30")
 
 
+_LAYER_VERBS = ("count", "check")
+
+
+def _add_layer(commands: _Commands[Parser]) -> None:
+    parser = _add(commands, "layer", "say what a messaging layer's software costs, by service")
+    parser.add_argument(
+        "layer", metavar="LAYER", help="a published one, as cmam-finite, or a document's file"
+    )
+    parser.add_argument("--bytes", type=size, nargs="+", metavar="SIZE", help="message sizes")
+    parser.add_argument(
+        "--packet-words", type=counts, metavar="COUNTS", help="other packets, as 4,16 or 4..128"
+    )
+    parser.add_argument(
+        "--features", type=names, metavar="NAMES", help=", ".join(NetworkFeature) + " (all)"
+    )
+    parser.add_argument(
+        "--cycles", type=prices, metavar="CYCLES", help="of an instruction, as reg=1,mem=1,dev=5"
+    )
+    parser.add_argument("--clock", dest="clock_mhz", type=clock, metavar="CLOCK", help="as 33MHz")
+    parser.add_argument("--mapping", metavar="NAME", help="a fragment is a packet or a transfer")
+    parser.add_argument("--handshake", metavar="NAME", help="overlapped (default) or blocking")
+    parser.add_argument("--between", metavar="FILE", help="stages between both ends")
+    parser.add_argument("--wire", dest="wire_us", type=time_us, metavar="TIME", help="one-way trip")
+    parser.add_argument(
+        "--out-of-order", type=share, metavar="SHARE", help="packets out of order, as counted"
+    )
+    parser.add_argument("--tune", action="store_true", help="cut anew with each set of features")
+    _add_time_limit(parser, "default 10")
+    parser.add_argument("--plot", metavar="OUT", help="draw bars by service into this SVG file")
+    parser.add_argument("--save-as", metavar="PROFILE", help="store the stages under this name")
+
+    count = _add(commands, "layer count", "count an installed MPI's instructions under callgrind")
+    _add_counting(count)
+    count.add_argument("--bytes", type=size, nargs="+", metavar="SIZE", help="sizes (8 64 256)")
+    count.add_argument("--output", metavar="FILE", help="write the layer as JSON")
+    check = _add(commands, "layer check", "count again, and say what takes more instructions now")
+    check.add_argument("baseline", metavar="BASELINE", help="a file of sluice layer count")
+    _add_counting(check)
+    check.add_argument(
+        "--max-more", type=share, default=0.01, metavar="SHARE", help="exit with 7 above it (1%%)"
+    )
+
+
+def _add_counting(parser: Parser) -> None:
+    parser.add_argument("--mpicc", metavar="NAME", help="compiler wrapper, as mpicc.mpich (mpicc)")
+    parser.add_argument("--launcher", metavar="NAME", help="default: named like the wrapper")
+    parser.add_argument("--repetitions", type=int, metavar="COUNT", help="of each call (8)")
+    parser.add_argument(
+        "--allow-run-as-root", action="store_true", help="have Open MPI start programs as root"
+    )
+    _add_time_limit(parser, "default 120")
+
+
 def _add_profiles(commands: _Commands[Parser]) -> None:
     profiles = commands.add_parser(
         "profiles", help="hardware profiles in the database", allow_abbrev=False
@@ -460,6 +526,43 @@ def _read(parser: Callable[[str], T], text: str) -> T:
         return parser(text)
     except InvalidInput as refusal:
         raise argparse.ArgumentTypeError(refusal.detail) from None
+
+
+def time_us(text: str) -> float:
+    """Return a time in µs, as 250ns."""
+    return _read(parse_time_us, text)
+
+
+def clock(text: str) -> float:
+    """Return a clock in MHz, as 33MHz."""
+    return _read(parse_clock_mhz, text)
+
+
+def names(text: str) -> list[str]:
+    """Return names that are separated by commas."""
+    return [name.strip() for name in text.split(",")]
+
+
+def prices(text: str) -> dict[str, float]:
+    """Return numbers by name, as reg=1,mem=1,dev=5."""
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    if not all(name.strip() and equals for name, equals, _ in pairs):
+        raise argparse.ArgumentTypeError("expected cycles by class, as reg=1,mem=1,dev=5")
+    return {name.strip(): number(value.strip()) for name, _, value in pairs}
+
+
+def counts(text: str) -> list[int]:
+    """Return whole numbers, as 4,16,64, or as 4..128, each twice the one before."""
+    first, dots, last = text.partition("..")
+    numbers = [first, last] if dots else text.split(",")
+    if not all(re.fullmatch(r"[0-9]{1,9}", one.strip(), re.ASCII) for one in numbers):
+        raise argparse.ArgumentTypeError("expected whole numbers, as 4,16,64 or 4..128")
+    if not dots:
+        return [int(one) for one in numbers]
+    found, end = [max(1, int(first))], int(last)
+    while 2 * found[-1] <= end:
+        found.append(2 * found[-1])
+    return found
 
 
 def strategies(text: str) -> list[str]:

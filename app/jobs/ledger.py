@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_RUNNING_SHOWN = 64
 # Their results are kept in their jobs and nowhere else; they never change.
-_KEPT_IN_JOBS = (OperationKind.EXPORT, OperationKind.AUDIT)
+_KEPT_IN_JOBS = (OperationKind.EXPORT, OperationKind.AUDIT, OperationKind.LAYER)
 
 
 def accept_job(store: Store, operation: Operation[Any], *, owner: str = OWNER) -> JobRecord:

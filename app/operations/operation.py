@@ -41,6 +41,7 @@ class OperationKind(StrEnum):
     FIT = "fit"
     PLOT = "plot"
     DRAW = "draw"
+    LAYER = "layer"
 
 
 class Report(Protocol):

@@ -21,6 +21,7 @@ from app.execution.engine import (
 from app.operations.audits import requested_audit
 from app.operations.compare import requested_compare
 from app.operations.exports import requested_export
+from app.operations.layers import requested_layer
 from app.operations.operation import Operation, OperationKind
 from app.operations.optimize import requested_optimize
 from app.operations.tables import requested_table
@@ -119,6 +120,7 @@ _PREPARE: dict[OperationKind, Prepare] = {
     OperationKind.TABLE: requested_table,
     OperationKind.EXPORT: requested_export,
     OperationKind.AUDIT: requested_audit,
+    OperationKind.LAYER: requested_layer,
 }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.audit import Audit, AuditQuestion, audit
+from analysis.layer_answer import LayerAnswer, LayerQuestion, layer_costs
 from app.operations.operation import Report
 from app.questions.fits import (
     StoredFit,
@@ -63,6 +64,26 @@ class AuditWork:
     def run(self, report: Report) -> Audit:
         """Audit. Raises SluiceError."""
         return audit(self.question, report.steps, report.best)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWork:
+    """What is asked about a messaging layer."""
+
+    question: LayerQuestion
+
+    def run(self, report: Report) -> LayerAnswer:
+        """Compute; its steps are solves. Raises SluiceError."""
+
+        def on_progress(done: int, total: int, answer: LayerAnswer) -> None:
+            report.steps(done, total)
+            report.best(answer)
+
+        return layer_costs(self.question, on_progress=on_progress)
+
+    def compute(self) -> LayerAnswer:
+        """Compute without a report."""
+        return layer_costs(self.question)
 
 
 @dataclass(frozen=True, slots=True)

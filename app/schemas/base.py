@@ -43,7 +43,11 @@ MAX_EXPLAINED = 1_000  # a body with more faults than this is refused without li
 # Names of the branches of a union that pydantic puts into an error's location.
 LINE, RANGES, ONE, MANY = "~line", "~ranges", "~one", "~many"
 STATIC, WHOLE, STEPS, CONFIGURATION = "~static", "~whole", "~steps", "~configuration"
-_BRANCHES = frozenset((LINE, RANGES, ONE, MANY, STATIC, WHOLE, STEPS, CONFIGURATION))
+NAMED, GIVEN = "~named", "~given"
+_KEY = "[key]"  # of an object whose members clients name: then the member itself is at fault
+_BRANCHES = frozenset(
+    (LINE, RANGES, ONE, MANY, STATIC, WHOLE, STEPS, CONFIGURATION, NAMED, GIVEN, _KEY)
+)
 
 
 class Input(BaseModel):

@@ -26,6 +26,7 @@ from app.schemas.base import (
 )
 from app.schemas.compare import CompareOut
 from app.schemas.exports import ExportedOut
+from app.schemas.layer_costs import LayerCostsOut
 from app.schemas.optimize import BestSoFarOut, ProfileAt
 from app.schemas.stages import ConstraintsIn, ConstraintsOut
 from app.schemas.tables import TableIn, TableOut
@@ -119,13 +120,16 @@ def _scope(scope: TableScope) -> dict[str, Any]:
 
 
 class JobKind(StrEnum):
-    """What a job does: an optimisation or many; a plan table, a configuration, an audit."""
+    """What a job does: an optimisation or many; a plan table, a configuration, an audit, the costs
+    of a messaging layer.
+    """
 
     OPTIMIZE = "optimize"
     COMPARE = "compare"
     TABLE = "table"
     EXPORT = "export"
     AUDIT = "audit"
+    LAYER = "layer"
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,7 @@ class JobProgressOut(Output):
 
     `history` is how an optimisation came there: each improvement, thinned out where there are many.
     Steps are counted of a comparison (cells), a compilation (thousandths of it), an audit and an
-    export (messages).
+    export (messages), and of a messaging layer (solves).
     """
 
     elapsed_s: float
@@ -208,7 +212,7 @@ class JobOut(Output):
     def of(cls, job: JobRecord) -> JobOut:
         """Return a job as it is sent; what is stored as JSON goes in as it is."""
         kind, result = JobKind(job.kind), _fragment(job.best)
-        return cls(
+        found = JobOut(
             id=job.id,
             kind=kind,
             state=job.state,
@@ -226,6 +230,18 @@ class JobOut(Output):
             export=result if kind is JobKind.EXPORT else None,
             error=_fragment(job.error),
         )
+        return (
+            found if kind is not JobKind.LAYER else LayerJobOut(**vars(found), layer_costs=result)
+        )
+
+
+@dataclass(frozen=True)
+class LayerJobOut(JobOut):
+    """A job about a messaging layer, whose result is `layer_costs`. No other kind has this field:
+    the documents of the others stay as they were before there was this one.
+    """
+
+    layer_costs: Annotated[Fragment | None, SchemaOf(LayerCostsOut | None)]
 
 
 def _fragment(stored: bytes | None) -> Fragment | None:

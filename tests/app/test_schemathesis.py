@@ -39,6 +39,8 @@ MAX_ATTEMPTS = 20
 MAX_QUERY = 60_000  # uvicorn refuses a longer line itself, before the service sees it
 TOGETHER = (
     "inconsistent_input",
+    "missing_class_cost",
+    "not_published",
     "invalid_stage",  # the order of ranges
     "infeasible",
     "strategy_declined",

@@ -22,6 +22,8 @@ from app.schemas import (
     fit_requests,
     fits,
     jobs,
+    layer_costs,
+    layers,
     optimize,
     profiles,
     queries,
@@ -62,10 +64,11 @@ from sluice_client import (
     errors,
     export_answers,
     fit_answers,
+    layer_answers,
 )
 from sluice_client import uncertainty as uncertain
 from sluice_client.calls import Call
-from sluice_client.operations import exporting, measuring, solving, storing
+from sluice_client.operations import exporting, measuring, messaging, solving, storing
 from sluice_client.operations import service as about
 from tests.app.serving import settings_for
 
@@ -170,6 +173,23 @@ AUDIT: Call[Any] = exporting.audit(
     in_draws=0.95,
     uncertainty=DRAWN,
 )
+LAYER: Call[Any] = messaging.layer_costs(
+    "cmam-finite",
+    [1],
+    cycles={"reg": 1.0},
+    clock_mhz=1.0,
+    features=["in_order"],
+    packet_words=[4],
+    mapping="packet",
+    handshake="blocking",
+    between=[STAGE],
+    wire_us=1.0,
+    out_of_order=0.5,
+    tune=True,
+    relative_gap=0.1,
+    time_limit_s=1.0,
+    save_as="a",
+)
 OPTIMIZATIONS: Call[Any] = solving.optimizations(
     profile="a", revision=1, message_bytes=1, strategy="auto", cursor="0" * 32, limit=1
 )
@@ -186,6 +206,9 @@ CALLS: list[Call[Any]] = [
     COMPILE,
     EXPORT,
     AUDIT,
+    LAYER,
+    messaging.layers(),
+    messaging.layer("cmam-finite"),
     solving.optimization("0" * 32),
     solving.explanation("0" * 32),
     solving.schedule("a", 1),
@@ -239,6 +262,7 @@ def test_every_operation_of_the_service_has_a_call() -> None:
         (REVISE, profiles.RevisionIn),
         (COMPILE, tables.TableIn),
         (AUDIT, audit.AuditIn),
+        (LAYER, layer_costs.LayerCostsIn),
         (storing.set_current("a", 1), profiles.CurrentIn),
         (storing.activate_table("a", "0"), tables.ActivateIn),
     ],
@@ -334,7 +358,7 @@ PAIRS: list[tuple[type, type]] = [
     (export_answers.Exported, exports.ExportedOut),
     (export_answers.ExportSizes, exports.ExportSizesOut),
     (export_answers.ExportOption, exports.ExportOptionOut),
-    (answers.Job, jobs.JobOut),
+    (answers.Job, jobs.LayerJobOut),
     (answers.JobProgress, jobs.JobProgressOut),
     (answers.JobPoint, jobs.JobPointOut),
     (answers.BestSoFar, optimize.BestSoFarOut),
@@ -357,6 +381,20 @@ PAIRS: list[tuple[type, type]] = [
     (uncertain.SettingsInDraws, uncertainty.SettingsInDrawsOut),
     (uncertain.SettingInDraws, uncertainty.SettingInDrawsOut),
     (SettingStep, audit.SettingStepOut),
+    (layer_answers.LayerComponent, layers.ComponentOut),
+    (layer_answers.Layer, layers.LayerOut),
+    (layer_answers.Disagreement, layers.DisagreementOut),
+    (layer_answers.PublishedLayer, layers.PublishedLayerOut),
+    (layer_answers.LayerSummary, layers.LayerSummaryOut),
+    (layer_answers.LayerStages, layer_costs.LayerStagesOut),
+    (layer_answers.FeatureStages, layer_costs.FeatureStagesOut),
+    (layer_answers.ServiceCost, layer_costs.ServiceCostOut),
+    (layer_answers.FullPackets, layer_costs.FullPacketsOut),
+    (layer_answers.PacketSize, layer_costs.PacketSizeOut),
+    (layer_answers.BestCut, layer_costs.BestCutOut),
+    (layer_answers.FeatureSaving, layer_costs.FeatureSavingOut),
+    (layer_answers.MessageCosts, layer_costs.MessageCostsOut),
+    (layer_answers.LayerCosts, layer_costs.LayerCostsOut),
     (fit_answers.Fit, fits.FitOut),
     (ExcludedSample, fits.ExcludedSampleOut),
     (fit_answers.FittedPipeline, fits.FittedPipelineOut),

@@ -10,6 +10,7 @@ from domain.units import (
     ns_per_byte_from_mb_per_s,
     ns_per_byte_from_us_per_kb,
     parse_bytes,
+    parse_clock_mhz,
     parse_ns_per_byte,
     parse_number,
     parse_share,
@@ -128,3 +129,18 @@ def test_what_is_no_share_is_refused(text: str) -> None:
 @pytest.mark.parametrize("share", [0.0, 1e-6, 0.05, 1 / 3, 1.0, 5.0])
 def test_what_is_shown_of_a_share_is_read_as_it(share: float) -> None:
     assert parse_share(format_share(share)) == share
+
+
+@pytest.mark.parametrize(
+    ("text", "mhz"), [("33MHz", 33.0), ("2.6 GHz", 2600.0), ("500 khz", 0.5), (" 1 Hz ", 1e-6)]
+)
+def test_clocks_are_read_with_their_units(text: str, mhz: float) -> None:
+    """In MHz."""
+    assert parse_clock_mhz(text) == pytest.approx(mhz)
+
+
+@pytest.mark.parametrize("text", ["33", "MHz", "-1 MHz", "1.2.3 MHz", "1e3 MHz", "9" * 50 + "MHz"])
+def test_clocks_that_are_none(text: str) -> None:
+    """Without a unit, or no number."""
+    with pytest.raises(InvalidInput):
+        parse_clock_mhz(text)

@@ -19,6 +19,7 @@ from app.schemas.jobs import (
     history_of,
     problem_of,
 )
+from app.schemas.layer_costs import LayerCostsIn
 from app.schemas.optimize import BestSoFarOut, OptimizeIn
 from app.schemas.uncertainty import RepeatIn
 from app.text.numbers import format_count, format_gap
@@ -38,6 +39,7 @@ SECTIONS = {
     OperationKind.AUDIT: "Audit",
     OperationKind.TABLE: "Profiles",
     OperationKind.EXPORT: "Profiles",
+    OperationKind.LAYER: "Profiles",
 }
 WORKS = frozenset(SECTIONS)
 _LIMITS = {
@@ -49,7 +51,7 @@ _LIMITS = {
 
 
 def place_of(job: JobRecord) -> WorkPlace:
-    """Return the page of a table, an export or an audit."""
+    """Return the page of a table, an export, an audit or a messaging layer."""
     title, result, words = _MAKERS[OperationKind(job.kind)](job)
     if job.state is not JobState.DONE:
         words = "See what was asked"
@@ -96,7 +98,20 @@ def _choices(asked: ExportJobIn) -> Iterator[tuple[str, str]]:
             yield name, str(limits[key])
 
 
-_MAKERS = {OperationKind.AUDIT: _audit, OperationKind.TABLE: _table, OperationKind.EXPORT: _export}
+def _layer(job: JobRecord) -> tuple[str, str, str]:
+    asked = read_request(LayerCostsIn, job.request)
+    name = asked.layer if isinstance(asked.layer, str) else asked.layer.name
+    messages = len(asked.message_bytes)
+    sizes = f"{messages} messages" if messages > 1 else format_bytes(asked.message_bytes[0])
+    return f"Costs of {name} on {sizes}", f"/jobs/{job.id}", "See the result as JSON"
+
+
+_MAKERS = {
+    OperationKind.AUDIT: _audit,
+    OperationKind.TABLE: _table,
+    OperationKind.EXPORT: _export,
+    OperationKind.LAYER: _layer,
+}
 
 
 # --- the page of a job ----------------------------------------------------------------------------

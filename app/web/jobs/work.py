@@ -22,6 +22,7 @@ UNITS = {
     OperationKind.AUDIT: "messages",
     OperationKind.EXPORT: "messages",
     OperationKind.COMPARE: "cells",
+    OperationKind.LAYER: "solves",
 }
 _DOING = {
     OperationKind.AUDIT: "Auditing",
@@ -29,6 +30,7 @@ _DOING = {
     OperationKind.TABLE: "Compiling",
     OperationKind.COMPARE: "Comparing",
     OperationKind.OPTIMIZE: "Solving",
+    OperationKind.LAYER: "Tuning",
 }
 
 

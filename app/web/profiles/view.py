@@ -112,11 +112,23 @@ def format_delay(model: CostModel) -> str:
     return format_given_time(model.delay_us) if model.delay_us else ""
 
 
+MAX_DETAIL = 500  # characters that are shown: of a layer, the detail is its whole document
+
+
+def _shortened(detail: str) -> str:
+    return detail if len(detail) <= MAX_DETAIL else f"{detail[:MAX_DETAIL]}…"
+
+
 # --- the page of a profile ------------------------------------------------------------------------
 
 
 REVISIONS_SHOWN = 20
-ORIGINS = {Origin.GIVEN: "given", Origin.FIT: "fitted", Origin.PAPER: "published"}
+ORIGINS = {
+    Origin.GIVEN: "given",
+    Origin.FIT: "fitted",
+    Origin.PAPER: "published",
+    Origin.LAYER: "counted",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +234,7 @@ class ProfileView:
             latest=profile.latest,
             created=format_timestamp(shown.created_at),
             origin=ORIGINS[provenance.origin],
-            detail=provenance.detail,
+            detail=_shortened(provenance.detail),
             fit_id=provenance.fit_id or "",
             is_pipeline=isinstance(shown.model, Pipeline),
             stages=lines,
@@ -254,7 +266,7 @@ class ProfileRow:
             latest=profile.latest,
             revised=format_timestamp(current.created_at),
             origin=ORIGINS[current.provenance.origin],
-            detail=current.provenance.detail,
+            detail=_shortened(current.provenance.detail),
             shape=format_shape(current.model),
         )
 
@@ -299,7 +311,7 @@ def _row(
         is_shown=revision.number == shown.number,
         created=format_timestamp(revision.created_at),
         origin=ORIGINS[provenance.origin],
-        detail=provenance.detail,
+        detail=_shortened(provenance.detail),
         fit_id=provenance.fit_id or "",
         changes=changes,
     )

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 from sluice_client.errors import Problem
 from sluice_client.export_answers import Audit, Exported
 from sluice_client.fit_answers import Fit, Notice, ProfileRevision
+from sluice_client.layer_answers import LayerCosts
 from sluice_client.shapes import Aggregate, Constraints, Pipeline
 from sluice_client.uncertainty import SettingsInDraws, Uncertainty
 
@@ -414,8 +415,8 @@ class JobProgress:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A durable job: `answer_id` names the stored answer; `comparison`, `table`, `audit` and
-    `export` are what jobs of these kinds came to.
+    """A durable job: `answer_id` names the stored answer; `comparison`, `table`, `audit`,
+    `export` and `layer_costs` are what jobs of these kinds came to.
     """
 
     id: str
@@ -434,6 +435,7 @@ class Job:
     table: CompiledTable | None = None
     audit: Audit | None = None
     export: Exported | None = None
+    layer_costs: LayerCosts | None = None
 
     @property
     def has_ended(self) -> bool:

@@ -30,7 +30,7 @@ from sluice_client.http import (
 )
 from sluice_client.memory import Memory
 from sluice_client.method import dress
-from sluice_client.operations import exporting, measuring, service, solving, storing
+from sluice_client.operations import exporting, measuring, messaging, service, solving, storing
 from sluice_client.retries import STREAM_ENDED, Pauses, Retry, RetryState
 from sluice_client.table_files import TableFile
 
@@ -135,6 +135,10 @@ class Client:
     start_export = _method(exporting.start_export)
     audit = _method(exporting.audit)
     start_audit = _method(exporting.start_audit)
+    layers = _method(messaging.layers)
+    layer = _method(messaging.layer)
+    layer_costs = _method(messaging.layer_costs)
+    start_layer_costs = _method(messaging.start_layer_costs)
 
     job = _method(storing.job)
     cancel_job = _method(storing.cancel_job)

@@ -1,0 +1,213 @@
+"""What a messaging layer costs on messages of several sizes: work, stages, and what features save.
+
+One question and its whole answer, for the service, the command line and reports alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import solvers
+from analysis.comparison import Cell, Solve
+from analysis.layer_cost import (
+    MAX_PACKET_SIZES,
+    LayerSums,
+    PacketPoint,
+    Work,
+    check_out_of_order,
+    packet_curve,
+)
+from analysis.layer_stages import (
+    FeatureStages,
+    StageQuestion,
+    TunedMessage,
+    TuningQuestion,
+    is_pipeline,
+    stages_with_features,
+    tuned,
+)
+from domain.errors import InconsistentInput, InvalidInput
+from domain.messaging_layer import (
+    CycleModel,
+    MessageUnits,
+    MessagingLayer,
+    NetworkFeature,
+    sum_of,
+)
+from domain.problem import DEFAULT_FRAGMENT_CAP
+from domain.solution import Notice, Strategy
+
+MAX_MESSAGES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerQuestion:
+    """What is asked about a layer. Raises InvalidInput, MissingClassCost and NotPublished.
+
+    `costs` None: instructions alone are told. `features` are those whose savings are wanted, each
+    alone and all together. `packet_words` are packet sizes whose work is wanted beside the layer's
+    own; with the mapping `packet` the largest of them bounds the packets that are chosen. `tune`
+    cuts each message anew for each set of features, `time_limit_s` for all of them.
+    """
+
+    layer: MessagingLayer
+    costs: CycleModel | None
+    message_bytes: tuple[int, ...]
+    features: tuple[NetworkFeature, ...] = ()
+    packet_words: tuple[int, ...] = ()
+    stages: StageQuestion = field(default_factory=StageQuestion)
+    tune: bool = False
+    out_of_order: float | None = None
+    relative_gap: float = solvers.DEFAULT_RELATIVE_GAP
+    time_limit_s: float = solvers.DEFAULT_TIME_LIMIT_S
+    fragment_cap: int = DEFAULT_FRAGMENT_CAP
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.message_bytes) <= MAX_MESSAGES:
+            raise InvalidInput(f"expected 1 to {MAX_MESSAGES} message sizes", field="message_bytes")
+        if len(self.packet_words) > MAX_PACKET_SIZES:
+            raise InvalidInput(
+                f"expected at most {MAX_PACKET_SIZES} packet sizes", field="packet_words"
+            )
+        for size in self.message_bytes:
+            for words in (self.layer.packet_words, *self.packet_words):
+                MessageUnits.of(self.layer, size, words)
+        check_out_of_order(self.layer, self.out_of_order)
+        if self.costs is not None:
+            self.costs.cycles_of(sum_of(one.counts for one in self.layer.components))
+        if self.tune and not self.has_clock:
+            raise InconsistentInput(
+                "expected clock_mhz, and the cycles of every class: a cut is tuned by time",
+                field="clock_mhz",
+            )
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether work has a time."""
+        return self.costs is not None and self.costs.clock_mhz is not None
+
+    def pipelines(self) -> tuple[FeatureStages, ...]:
+        """Return the stages as it is, with each feature, with all; none without a clock, and none
+        where transfers wait for each other. Raises InvalidInput.
+        """
+        if self.costs is None or not self.has_clock:
+            return ()
+        return stages_with_features(self.layer, self.costs, self.stages, self.features)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCosts:
+    """One message's work, that of full packets where its last one is not, and at other packets."""
+
+    work: Work
+    full_packets: Work | None
+    packet_sizes: tuple[PacketPoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerAnswer:
+    """The answer: a row a message. `tuned` is empty where that was not asked for, or cannot be."""
+
+    question: LayerQuestion
+    pipelines: tuple[FeatureStages, ...]
+    messages: tuple[MessageCosts, ...]
+    tuned: tuple[TunedMessage, ...] = ()
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """What the answer does not say, or says of other messages than asked for."""
+        return tuple(_notices(self))
+
+
+def layer_costs(
+    question: LayerQuestion,
+    solve: Solve = solvers.solve,
+    on_progress: Callable[[int, int, LayerAnswer], None] | None = None,
+) -> LayerAnswer:
+    """Return what a layer costs. Raises InvalidInput.
+
+    `on_progress` is called before the first and after each solve with how many are done, of how
+    many, and the answer so far.
+    """
+    sums, pipelines = LayerSums.of(question.layer), question.pipelines()
+    messages = tuple(_message(question, sums, size) for size in question.message_bytes)
+    answer = LayerAnswer(question, pipelines, messages)
+    if not question.tune or not pipelines:
+        return answer
+    tuning = TuningQuestion(
+        pipelines=pipelines,
+        message_bytes=question.message_bytes,
+        relative_gap=question.relative_gap,
+        time_limit_s=question.time_limit_s,
+        fragment_cap=question.fragment_cap,
+    )
+    total = len(question.message_bytes) * len(pipelines)
+
+    def on_cell(done: int, found: tuple[TunedMessage, ...]) -> None:
+        if on_progress is not None:
+            on_progress(done, total, LayerAnswer(question, pipelines, messages, found))
+
+    if on_progress is not None:
+        on_progress(0, total, answer)
+    return LayerAnswer(question, pipelines, messages, tuned(tuning, solve, on_cell))
+
+
+def _message(question: LayerQuestion, sums: LayerSums, message_bytes: int) -> MessageCosts:
+    units = MessageUnits.of(question.layer, message_bytes, question.layer.packet_words)
+    return MessageCosts(
+        sums.work(units),
+        sums.work(units.filled) if units.is_partial else None,
+        packet_curve(sums, message_bytes, question.packet_words, question.costs),
+    )
+
+
+def ended(answer: LayerAnswer, why: str) -> LayerAnswer:
+    """Return the answer of a question whose solves were ended: those to come say why they have no
+    cut.
+    """
+    sets = len(answer.pipelines)
+    known = answer.tuned or tuple(
+        TunedMessage(size, (None,) * sets) for size in answer.question.message_bytes
+    )
+
+    def explained(message: TunedMessage) -> TunedMessage:
+        open_cell = Cell(message.message_bytes, Strategy.AUTO, None, f"not tried: {why}")
+        return TunedMessage(message.message_bytes, tuple(one or open_cell for one in message.cells))
+
+    return LayerAnswer(
+        answer.question, answer.pipelines, answer.messages, tuple(map(explained, known))
+    )
+
+
+def _notices(answer: LayerAnswer) -> Iterator[Notice]:
+    question, messages = answer.question, answer.messages
+    if question.costs is None:
+        yield Notice(
+            "no_cycle_model",
+            "nothing says how many cycles an instruction takes: instructions are told alone, and "
+            "no stages",
+        )
+    elif not question.has_clock:
+        yield Notice("no_clock", "no clock is given: cycles are told, and no stages")
+    if not is_pipeline(question.layer, question.stages):
+        yield Notice(
+            "not_a_pipeline",
+            "every transfer waits for trips before its own data, so that none overlaps with "
+            "another: that is no pipeline, and work is told alone",
+        )
+    partial = sum(one.full_packets is not None for one in messages)
+    if partial:
+        yield Notice(
+            "partial_packet",
+            f"{partial} of {len(messages)} messages do not fill their last packet: their words, "
+            "rounded up, are counted, and full packets beside",
+            values=(("messages", float(partial)),),
+        )
+    cells = (cell for one in messages for cell in one.work.cells)
+    if any(count.denominator != 1 for cell in cells for _, count in cell.counts.by_class):
+        yield Notice(
+            "half_instructions",
+            "some counts are no whole numbers: they are means, of what is done once for two words "
+            "or for some packets only",
+        )

@@ -1,0 +1,106 @@
+"""What a messaging layer costs. Its stages are stored where they are to be kept as a profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.layer_answer import LayerAnswer, LayerQuestion, ended
+from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
+from app.operations.work import LayerWork
+from app.schemas.base import dump_json, parse_json
+from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
+from app.schemas.layers import LayerOut
+from domain.errors import InconsistentInput
+from domain.profile import Origin, ProfileRevision, Provenance
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+    from domain.errors import SluiceError
+    from models.session import UnitOfWork
+
+GRACE_S = 3.0  # the last of many solves ends late on a slow machine
+MAX_QUICK_ROWS = 500  # work at so many packet sizes takes no longer than 50 ms
+
+
+@dataclass(frozen=True, slots=True)
+class CostLayer(OperationDefaults[LayerAnswer]):
+    """One question about a layer, as it was asked."""
+
+    question: LayerQuestion
+    asked: bytes
+    save_as: str | None = None
+
+    @property
+    def kind(self) -> OperationKind:
+        return OperationKind.LAYER
+
+    @property
+    def noun(self) -> str:
+        return "layer's costs"
+
+    @property
+    def time_s(self) -> float:
+        """The limit asked for, and a grace."""
+        return self.question.time_limit_s + GRACE_S
+
+    @property
+    def request(self) -> bytes:
+        """A LayerCostsIn as JSON."""
+        return self.asked
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.kind, self.question, self.save_as)
+
+    @property
+    def stores(self) -> bool:
+        return self.save_as is not None
+
+    @property
+    def work(self) -> LayerWork:
+        return LayerWork(self.question)
+
+    def run_here(self) -> LayerAnswer | None:
+        """Compute where nothing is solved and few packet sizes are asked for."""
+        question = self.question
+        rows = len(question.message_bytes) * (1 + len(question.packet_words))
+        few = rows * (1 + len(question.layer.components) // 20) <= MAX_QUICK_ROWS
+        return self.work.compute() if few and not question.tune else None
+
+    def run(self, report: Report) -> LayerAnswer:
+        """Compute. Raises SluiceError."""
+        return self.work.run(report)
+
+    def cut_off(self, best: LayerAnswer, why: SluiceError) -> LayerAnswer:
+        """Return the answer by what was solved so far; the rest says why it has no cut."""
+        return ended(best, why.detail)
+
+    def keep(self, unit: UnitOfWork, result: LayerAnswer) -> Outcome:
+        """Store the stages where a name is given for them."""
+        profile = self._saved(unit, result) if self.save_as is not None else None
+        return Outcome(dump_json(LayerCostsOut.of(result, profile)))
+
+    def _saved(self, unit: UnitOfWork, result: LayerAnswer) -> ProfileRevision:
+        assert self.save_as is not None
+        document = dump_json(LayerOut.of(self.question.layer)).decode()
+        provenance = Provenance(Origin.LAYER, document)
+        profile = unit.profiles.save(self.save_as, result.pipelines[0].stages.pipeline, provenance)
+        return ProfileRevision(profile.name, profile.current.number)
+
+
+def layer_operation(asked: LayerCostsIn, settings: Settings) -> CostLayer:
+    """Check what is asked. Raises NotFound, InvalidInput, MissingClassCost and NotPublished."""
+    question = asked.to_domain(fragment_cap=settings.max_fragments)
+    if asked.save_as is not None and not question.pipelines():
+        raise InconsistentInput(
+            "expected clock_mhz, and transfers that do not wait for each other: there are no "
+            "stages to store",
+            field="save_as",
+        )
+    return CostLayer(question, asked.model_dump_json().encode(), asked.save_as)
+
+
+def requested_layer(request: bytes, unit: UnitOfWork, settings: Settings) -> CostLayer:
+    """Read a job's request again."""
+    return layer_operation(parse_json(LayerCostsIn, request), settings)

@@ -1,0 +1,388 @@
+"""Instructions of one send and one receive of an installed MPI, counted by callgrind.
+
+Counts are deterministic where no call waits, so that they serve as a regression test of a library:
+callgrind counts instructions of the user, and needs no counters of the hardware. Of a count, mem
+are data reads and writes and reg all others; an instruction of x86 may do both, and then counts as
+mem. What devices do is not seen from here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from statistics import median
+
+from domain.errors import InvalidInput, NotMeasurable, TimeLimitReached
+from domain.messaging_layer import End, Service
+
+REPETITIONS, WARM_UP = 8, 4
+MAX_SIZES = 64
+MAX_MESSAGE_BYTES = 2**26
+DEFAULT_TIME_LIMIT_S = 120.0
+MAX_SPREAD = 0.01  # of the middle of the repetitions over their least: beyond it a call waited
+_SOURCE = Path(__file__).with_name("count_mpi.c")
+_PROGRAM = "a.out"  # what a compiler calls it where nobody says otherwise
+_FUNCTIONS = Path(__file__).with_name("functions.toml")
+_CALLGRIND = (
+    *("valgrind", "--tool=callgrind", "--collect-atstart=no", "--cache-sim=yes"),
+    *("--compress-strings=no", "--compress-pos=no"),
+    # The PMPI names: MPI_Send is an alias, at which nothing would be collected.
+    *("--toggle-collect=PMPI_Send", "--toggle-collect=PMPI_Recv"),
+)
+_LABEL = re.compile(
+    r"^desc: Trigger: Client Request: (source|destination) (\d+) (\d+)$", re.MULTILINE
+)
+_SUMMARY = re.compile(r"^summary:((?: \d+)+)", re.MULTILINE)
+_END_GRACE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountPlan:
+    """What to count: the compiler wrapper and the launcher of one MPI, and message sizes in bytes.
+
+    `launcher` None is the one that is named like the wrapper. `allow_run_as_root` is passed on to
+    Open MPI, which else refuses that user. Raises InvalidInput.
+    """
+
+    mpicc: str = "mpicc"
+    launcher: str | None = None
+    message_bytes: tuple[int, ...] = (8, 64, 256)
+    repetitions: int = REPETITIONS
+    allow_run_as_root: bool = False
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.message_bytes) <= MAX_SIZES:
+            raise InvalidInput(f"expected 1 to {MAX_SIZES} sizes", field="bytes")
+        if not all(1 <= size <= MAX_MESSAGE_BYTES for size in self.message_bytes):
+            raise InvalidInput(f"expected sizes of 1 to {MAX_MESSAGE_BYTES} bytes", field="bytes")
+        if not 1 <= self.repetitions <= 1000:
+            raise InvalidInput("expected 1 to 1000 repetitions", field="repetitions")
+        if not self.time_limit_s > 0.0:
+            raise InvalidInput("expected time_limit_s > 0", field="time_limit_s")
+
+    @property
+    def starts_with(self) -> str:
+        """The launcher."""
+        folder, name = os.path.split(self.mpicc)
+        return self.launcher or os.path.join(folder, name.replace("mpicc", "mpirun", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """One call as callgrind wrote it: instructions, data reads and writes, and by function."""
+
+    end: End
+    message_bytes: int
+    repetition: int
+    instructions: int
+    data: int
+    functions: tuple[tuple[str, int, int], ...]  # library:function, instructions, data
+
+    @property
+    def unexplained(self) -> int:
+        """By how much the instructions of the functions differ from those of the call."""
+        return abs(self.instructions - sum(cost for _, cost, _ in self.functions))
+
+
+@dataclass(frozen=True, slots=True)
+class CountedCall:
+    """A send or a receive of one size: the least of its repetitions, and how many are the same.
+
+    `middle` is the median; more than 1 % above the least, the call waited, and `is_countable` is
+    false. `functions` are those of the least repetition: name, instructions, data.
+    """
+
+    end: End
+    message_bytes: int
+    instructions: int
+    data: int
+    identical: int
+    repetitions: int
+    middle: float
+    functions: tuple[tuple[str, int, int], ...]
+
+    @property
+    def is_countable(self) -> bool:
+        """Whether the call never waited, as far as its repetitions tell."""
+        return self.middle <= (1.0 + MAX_SPREAD) * self.instructions
+
+    def by_service(self) -> dict[Service, tuple[int, int]]:
+        """Return instructions and data of each service, by the names of functions alone."""
+        found: dict[Service, tuple[int, int]] = {}
+        for name, instructions, data in self.functions:
+            service = service_of(name)
+            known = found.get(service, (0, 0))
+            found[service] = known[0] + instructions, known[1] + data
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class CountedLibrary:
+    """Counts of one MPI, and what they are of.
+
+    `rendezvous` are the sizes whose send waits for its receive: no count of them is free of
+    waiting.
+    """
+
+    version: str
+    compiler: str
+    valgrind: str
+    tunables: str
+    calls: tuple[CountedCall, ...]
+    rendezvous: tuple[int, ...] = ()
+
+
+def count(plan: CountPlan) -> CountedLibrary:
+    """Compile the probe, run it under callgrind, and return what it counted.
+
+    Raises InvalidInput for a compiler or launcher that is not there, or that belong to different
+    MPIs, NotMeasurable where callgrind counts nothing here, and TimeLimitReached.
+    """
+    compiler = _found(plan.mpicc, field="mpicc")
+    launcher = _found(plan.starts_with, field="launcher")
+    if shutil.which("valgrind") is None:
+        raise NotMeasurable("there is no valgrind here: install the package valgrind")
+    deadline_s = time.monotonic() + plan.time_limit_s
+    with tempfile.TemporaryDirectory(prefix="sluice-count-") as name:
+        folder = Path(name)
+        _compile(compiler, folder, deadline_s)
+        run = _run(plan, launcher, folder, deadline_s)
+    return CountedLibrary(
+        version=run.version,
+        compiler=_first_line([compiler, "--version"]),
+        valgrind=_first_line(["valgrind", "--version"]),
+        tunables=os.environ.get("GLIBC_TUNABLES", ""),
+        calls=calls_of(run.dumps),
+        rendezvous=run.rendezvous,
+    )
+
+
+def calls_of(dumps: Iterable[Dump]) -> tuple[CountedCall, ...]:
+    """Return the calls by size, then end, of all their repetitions."""
+    groups: dict[tuple[int, End], list[Dump]] = {}
+    for dump in dumps:
+        groups.setdefault((dump.message_bytes, dump.end), []).append(dump)
+    order = sorted(groups, key=lambda key: (key[0], [*End].index(key[1])))
+    return tuple(_call(sorted(groups[key], key=lambda one: one.repetition)) for key in order)
+
+
+def _call(repeated: Sequence[Dump]) -> CountedCall:
+    # Functions of the first one may hold work from before its call: they do not sum to it.
+    smallest = min(repeated, key=lambda one: (one.instructions, one.unexplained))
+    same = sum(one.instructions == smallest.instructions for one in repeated)
+    return CountedCall(
+        smallest.end,
+        smallest.message_bytes,
+        smallest.instructions,
+        smallest.data,
+        same,
+        len(repeated),
+        median(one.instructions for one in repeated),
+        smallest.functions,
+    )
+
+
+def service_of(function: str) -> Service:
+    """Return the service of a library's function ("library:function"), by its name alone."""
+    return next((service for pattern, service in _table() if pattern.search(function)), _OTHER)
+
+
+_OTHER = Service.OTHER
+
+
+@cache
+def _table() -> tuple[tuple[re.Pattern[str], Service], ...]:
+    rows = tomllib.loads(_FUNCTIONS.read_text(encoding="utf-8"))["function"]
+    return tuple((re.compile(row["pattern"]), Service(row["service"])) for row in rows)
+
+
+# --- what callgrind writes ------------------------------------------------------------------------
+
+
+def read_dump(text: str) -> Dump | None:
+    """Return what a dump's file says, None for one that is not of a counted call.
+
+    Format: events in the order of `events:`, zeros at the end left out; `summary:` is the whole;
+    after `calls=` comes a line of inclusive cost, which belongs to the function that is called.
+    """
+    label, whole = _LABEL.search(text), _SUMMARY.search(text)
+    if label is None or whole is None:
+        return None
+    totals: Counter[str] = Counter()
+    data: Counter[str] = Counter()
+    library, function, is_call = "", "", False
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        if equals and key == "ob":
+            library = Path(value).name.partition(".so")[0]
+        elif equals and key == "fn":
+            function = f"{library}:{value}"
+        elif equals and key == "calls":
+            is_call = True
+        elif line[:1].isdigit() and function:
+            if not is_call:
+                instructions, both = _cost(line.split()[1:])
+                totals[function] += instructions
+                data[function] += both
+            is_call = False
+    functions = tuple((name, cost, data[name]) for name, cost in totals.most_common() if cost)
+    return Dump(
+        End(label[1]),
+        int(label[2]),
+        int(label[3]),
+        *_cost(whole[1].split()),
+        functions,
+    )
+
+
+def _cost(events: Sequence[str]) -> tuple[int, int]:
+    """Return instructions, and data reads and writes together."""
+    numbers = [int(event) for event in events[:3]]
+    return (numbers[0] if numbers else 0), sum(numbers[1:])
+
+
+# --- processes ------------------------------------------------------------------------------------
+
+
+def _compile(compiler: str, folder: Path, deadline_s: float) -> None:
+    line = [compiler, "-std=gnu11", "-O2", str(_SOURCE)]
+    status, text = _ended(line, folder, deadline_s)
+    if status == 0:
+        return
+    if "callgrind.h" in text:
+        raise NotMeasurable("valgrind's headers are missing: install the package valgrind")
+    reason = next((one for one in text.splitlines() if "error" in one), "no reason given")
+    raise InvalidInput(f"the compiler refuses the probe: {reason[:200]}", field="mpicc")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    version: str
+    dumps: tuple[Dump, ...]
+    rendezvous: tuple[int, ...]
+
+
+def _run(plan: CountPlan, launcher: str, folder: Path, deadline_s: float) -> _Run:
+    line = [launcher, *_root_options(plan, launcher), "-np", "2", *_CALLGRIND]
+    line += [f"--callgrind-out-file={folder}/dump.%p", str(folder / _PROGRAM)]
+    line += [str(WARM_UP), str(plan.repetitions), *map(str, sorted(set(plan.message_bytes)))]
+    status, text = _ended(line, folder, deadline_s)
+    version = re.search(r"^version (.+)$", text, re.MULTILINE)
+    ranks = re.search(r"^ranks (\d+)$", text, re.MULTILINE)
+    if ranks is not None and ranks[1] != "2":
+        raise InvalidInput(
+            f"{plan.mpicc} builds for {version[1][:100] if version else 'an MPI'}, and "
+            f"{plan.starts_with} starts {_first_line([launcher, '--version'])[:100]}: each rank is "
+            "alone",
+            field="launcher",
+        )
+    if re.search(r"SIGILL|unrecogni[sz]ed instruction|[Ii]llegal instruction", text):
+        raise NotMeasurable(
+            "valgrind does not know an instruction of this library: one that was built for older "
+            "processors can be counted"
+        )
+    dumps = tuple(_dumps(folder))
+    rendezvous = tuple(map(int, re.findall(r"^rendezvous (\d+)$", text, re.MULTILINE)))
+    eager = set(plan.message_bytes).difference(rendezvous)
+    if status != 0 or version is None:
+        reason = next((one for one in text.splitlines() if one.strip()), "no reason given")
+        raise NotMeasurable(f"{plan.starts_with} ended with status {status}: {reason[:200]}")
+    if len(dumps) != 2 * plan.repetitions * len(eager) or not all(
+        dump.instructions for dump in dumps
+    ):
+        raise NotMeasurable("callgrind saw no instruction of PMPI_Send or PMPI_Recv")
+    return _Run(" ".join(version[1].split()), dumps, rendezvous)
+
+
+def _dumps(folder: Path) -> Iterator[Dump]:
+    for path in sorted(folder.glob("dump.*")):
+        found = read_dump(path.read_text(encoding="utf-8", errors="replace"))
+        if found is not None:
+            yield found
+
+
+def _root_options(plan: CountPlan, launcher: str) -> list[str]:
+    is_open_mpi = "open" in _first_line([launcher, "--version"]).lower()
+    if os.geteuid() != 0 or not is_open_mpi:
+        return []
+    if not plan.allow_run_as_root:
+        raise InvalidInput(
+            "Open MPI does not start programs as root: take another user, or --allow-run-as-root",
+            field="allow_run_as_root",
+        )
+    return ["--allow-run-as-root"]
+
+
+def _found(name: str, *, field: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise InvalidInput(
+            f"there is no {name[:100]} here: name the one of an installed MPI, as mpicc.mpich and "
+            "mpirun.mpich",
+            field=field,
+        )
+    return path
+
+
+def _first_line(command: Sequence[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    lines = (done.stdout or done.stderr).splitlines()
+    return next((line.strip() for line in lines if line.strip()), "")
+
+
+def _ended(line: Sequence[str], folder: Path, deadline_s: float) -> tuple[int, str]:
+    """Run a command in a session of its own; its status and all that it printed.
+
+    At the time limit, and where this process is interrupted, the whole session is ended: a launcher
+    may leave ranks behind. Raises TimeLimitReached.
+    """
+    with open(folder / "printed", "w+", encoding="utf-8", errors="replace") as printed:
+        child = subprocess.Popen(
+            line,
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            start_new_session=True,
+        )
+        try:
+            status = child.wait(timeout=max(0.0, deadline_s - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise TimeLimitReached("counting took longer than its time limit") from None
+        finally:
+            _end_session(child)
+        printed.seek(0)
+        return status, printed.read()
+
+
+def _end_session(child: subprocess.Popen[bytes]) -> None:
+    if child.poll() is None:
+        child.terminate()  # first the launcher: it takes its ranks with it
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(timeout=_END_GRACE_S)
+    for process in _in_session(child.pid):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(process, signal.SIGKILL)
+    child.wait()
+
+
+def _in_session(session: int) -> Iterator[int]:
+    for entry in os.scandir("/proc") if os.path.isdir("/proc") else ():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            if os.getsid(int(entry.name)) == session and int(entry.name) != os.getpid():
+                yield int(entry.name)

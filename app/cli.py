@@ -67,6 +67,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.audit import audit
 
         return audit(arguments, output)
+    if arguments.command == "reproduce":
+        from app.console.reproduce import reproduce
+
+        return reproduce(arguments, output)
     if arguments.command == "export":
         from app.console.export import export
 

@@ -57,6 +57,7 @@ def _parser() -> Parser:
     _add_table(commands)
     _add_export(commands)
     _add_audit(commands)
+    _add_reproduce(commands)
     _add_profiles(commands)
     _add_serve(commands)
     _add_work(commands)
@@ -298,6 +299,13 @@ def _add_audit(commands: _Commands[Parser]) -> None:
         "--over", choices=("best", "bound"), metavar="NAME", help="what decides: best (default)"
     )
     _add_time_limit(parser, "default 30")
+
+
+def _add_reproduce(commands: _Commands[Parser]) -> None:
+    parser = _add(commands, "reproduce", "the numbers of a paper, published beside computed")
+    parser.add_argument("paper", metavar="PAPER", help="a paper's name, or all")
+    parser.add_argument("--only", metavar="ITEM", help="one table or figure")
+    parser.add_argument("--output", metavar="DIR", help="folder for CSV, SVG, HTML and JSON")
 
 
 def _add_profiles(commands: _Commands[Parser]) -> None:

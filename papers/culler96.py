@@ -28,7 +28,11 @@ def _wire() -> Item:
         printed = _PARAGON_TEXT.wire_us if name == "Paragon" else machine.wire_us
         of_shortest, of_longest = shortest / 2.0 - ends, longest / 2.0 - ends
         if name == "Paragon":
-            rows.append(Figure(f"{name}, shortest", "µs", of_shortest, printed, tolerance=_DIGIT))
+            rows.append(
+                Figure(
+                    f"{name}, shortest; L of the text", "µs", of_shortest, printed, tolerance=_DIGIT
+                )
+            )
             rows.append(Figure(f"{name}, longest", "µs", of_longest))
         else:
             rows.append(Figure(f"{name}, shortest", "µs", of_shortest))

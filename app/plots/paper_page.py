@@ -13,6 +13,7 @@ margin:2rem auto;padding:0 1rem}table{border-collapse:collapse}th,td{padding:.2r
 text-align:right;border-bottom:1px solid #e3e7ec}th:first-child,td:first-child{text-align:left}
 .outside{color:#a11}"""
 OWN = "model's own"
+_PLACES = 9  # of a difference: what is smaller is the rounding of floats
 
 
 def figure_cells(figure: Figure) -> tuple[str, ...]:
@@ -27,7 +28,7 @@ def figure_cells(figure: Figure) -> tuple[str, ...]:
         figure.unit,
         published,
         f"{figure.computed:.6g}",
-        f"{figure.difference:+.3g}",
+        f"{round(figure.difference, _PLACES):+.3g}",
         f"{figure.tolerance:g}",
         "agrees" if figure.ok else "outside",
     )
@@ -58,6 +59,8 @@ def _paper(paper: Paper, items: Iterable[Item]) -> list[str]:
     parts = [tag("h1", safe(paper.citation))]
     for item in items:
         parts += [tag("h2", safe(item.title)), tag("p", safe(item.source)), _table(item)]
+        if item.curves:
+            parts += [tag("p", f"The curve is the {OWN}: the paper prints no numbers of it.")]
         parts += [item_svg(item), *(tag("p", safe(remark)) for remark in item.remarks)]
     if paper.disagreements:
         rows = (f"{said.where}: {said.statement}" for said in paper.disagreements)

@@ -18,12 +18,16 @@ _MAX_COUNT = 16
 
 def _pipeline(costs: tuple[tuple[float, float], ...]) -> Pipeline:
     lines = enumerate(costs)
-    return pipeline_of_lines([(f"stage {j}", g, per_kb * _KIB) for j, (g, per_kb) in lines])
+    return pipeline_of_lines(
+        [(f"stage {j}", overhead_us, per_kb * _KIB) for j, (overhead_us, per_kb) in lines]
+    )
 
 
 def _equal(pipeline: Pipeline, message_bytes: int) -> Curve:
     counts = range(1, _MAX_COUNT + 1)
-    points = tuple((float(k), pipeline.equal_us(message_bytes / k, k)) for k in counts)
+    points = tuple(
+        (float(count), pipeline.equal_us(message_bytes / count, count)) for count in counts
+    )
     return Curve("equal fragments", points)
 
 
@@ -80,7 +84,10 @@ def _gms() -> Item:
 
 def _disk() -> Item:
     # Table 1 five times slower, and a disk of 4 ms and 5e6 bytes a second (KB of 1000 bytes).
-    network = [(f"net {j}", 5.0 * g, 5.0 * per_kb) for j, (g, per_kb) in enumerate(_TABLE_1)]
+    network = [
+        (f"net {j}", 5.0 * overhead_us, 5.0 * per_kb)
+        for j, (overhead_us, per_kb) in enumerate(_TABLE_1)
+    ]
     disk = ("disk", 4000.0, 200.0)
     one = disk_study(pipeline_of_lines([*network, disk]), len(network), 65_536)
     two = disk_study(pipeline_of_lines([*network, disk, *network]), len(network), 65_536)

@@ -105,7 +105,7 @@ def test_every_error_code_is_documented_with_its_status_and_exit_code() -> None:
 
 
 def test_every_exit_code_is_documented() -> None:
-    """Those of errors, success, the verdicts of audits and papers, Ctrl-C and a reader that left."""
+    """Those of errors, success, verdicts on audits and papers, Ctrl-C and a reader that left."""
     from app.console.audit import TOO_HIGH
     from app.console.commands import INTERRUPTED
     from app.console.output import READER_LEFT

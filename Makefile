@@ -20,7 +20,7 @@ BIN   := .venv/bin
 # Tests that share a fixture stay together: each process would make it anew.
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 # A package is checked from the day it exists.
-PACKAGES := $(wildcard domain fitting measuring solvers analysis exports models app)
+PACKAGES := $(wildcard domain fitting measuring solvers analysis papers exports models app)
 TYPED := $(PACKAGES) $(wildcard migrations bench tools clients/python/src)
 
 # A Python named by the caller is taken or refused; python3 may be exchanged for a better one.

@@ -83,6 +83,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
             "layer count": layer.layer_count,
             "layer check": layer.layer_check,
         }[arguments.command](arguments, output)
+    if arguments.command == "reproduce":
+        from app.console.reproduce import reproduce
+
+        return reproduce(arguments, output)
     if arguments.command == "export":
         from app.console.export import export
 

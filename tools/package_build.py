@@ -31,6 +31,7 @@ PACKAGES = (
     "measuring",
     "migrations",
     "models",
+    "papers",
     "solvers",
 )
 DATA = ("clients/c/include", "clients/c/src", "examples")

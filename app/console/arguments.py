@@ -72,6 +72,7 @@ def _parser() -> Parser:
     _add_export(commands)
     _add_audit(commands)
     _add_layer(commands)
+    _add_reproduce(commands)
     _add_profiles(commands)
     _add_serve(commands)
     _add_work(commands)
@@ -439,6 +440,13 @@ def _add_counting(parser: Parser) -> None:
         "--allow-run-as-root", action="store_true", help="have Open MPI start programs as root"
     )
     _add_time_limit(parser, "default 120")
+
+
+def _add_reproduce(commands: _Commands[Parser]) -> None:
+    parser = _add(commands, "reproduce", "the numbers of a paper, published beside computed")
+    parser.add_argument("paper", metavar="PAPER", help="a paper's name, or all")
+    parser.add_argument("--only", metavar="ITEM", help="one table or figure")
+    parser.add_argument("--output", metavar="DIR", help="folder for CSV, SVG, HTML and JSON")
 
 
 def _add_profiles(commands: _Commands[Parser]) -> None:

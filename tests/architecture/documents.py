@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("domain", "fitting", "measuring", "solvers", "analysis", "exports", "models", "app")
+PACKAGES = (
+    "domain",
+    "fitting",
+    "measuring",
+    "solvers",
+    "analysis",
+    "papers",
+    "exports",
+    "models",
+    "app",
+)
 _NOT_OURS = {".git", ".venv", "var", "node_modules", "__pycache__"}
 _INDENT = "    "
 # A block that begins with one of these is for a shell, also where its fence does not say so.

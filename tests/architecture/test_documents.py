@@ -105,12 +105,14 @@ def test_every_error_code_is_documented_with_its_status_and_exit_code() -> None:
 
 
 def test_every_exit_code_is_documented() -> None:
-    """Those of errors, success, an audit's verdict, Ctrl-C and a reader that left."""
+    """Those of errors, success, verdicts on audits and papers, Ctrl-C and a reader that left."""
     from app.console.audit import TOO_HIGH
     from app.console.commands import INTERRUPTED
     from app.console.output import READER_LEFT
+    from app.console.reproduce import OUTSIDE
 
-    codes = {kind.exit_code for kind in KINDS.values()} | {0, TOO_HIGH, INTERRUPTED, READER_LEFT}
+    verdicts = {0, OUTSIDE, TOO_HIGH}
+    codes = {kind.exit_code for kind in KINDS.values()} | verdicts | {INTERRUPTED, READER_LEFT}
     assert set(table(CLI, "Exit codes")) == {str(code) for code in codes}
 
 

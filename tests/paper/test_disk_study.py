@@ -3,7 +3,7 @@
 import pytest
 
 from domain.pipeline import Pipeline, pipeline_of_lines
-from tests.paper.disk_study import Study, disk_study
+from papers.disk_study import Study, disk_study
 
 # Table 1 (µs, µs per KB of 1000 bytes), five times slower; a disk of 4 ms and 5e6 bytes a second.
 TABLE_1 = ((7.2, 7.2), (5.2, 24.9), (7.5, 24.9), (7.4, 7.9))

@@ -1,60 +1,18 @@
-"""A pair of end points that obey LogP, simulated event by event: what its signatures would be.
-
-The sender issues requests, computes, and handles whatever replies have come before the next one.
-Its network interface holds a few messages and takes one every gap; the receiver handles a request
-and sends a reply, through an interface of the same kind.
-"""
+"""Signatures of a simulated pair of end points that obey LogP, with noise."""
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
 
+from domain.logp_machine import LogPMachine
 from domain.measurement import Samples, SignatureTrace
-
-QUEUE = 4  # messages that an interface holds before the processor has to wait
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """LogP's parameters in µs."""
-
-    send_us: float
-    receive_us: float
-    gap_us: float
-    wire_us: float
-
-    @property
-    def round_trip_us(self) -> float:
-        """Of one request and its reply."""
-        return 2.0 * (self.send_us + self.wire_us + self.receive_us)
-
-    def burst_us(self, messages: int, computation_us: float) -> float:
-        """Time until the last of a burst of requests is issued and computed after."""
-        now, free_at = 0.0, 0.0  # the sender's clock; when its interface takes the next message
-        held: deque[float] = deque()  # when each message in the interface leaves it
-        receiver, reply_at = 0.0, 0.0
-        replies: deque[float] = deque()
-        for _ in range(messages):
-            while replies and replies[0] <= now:
-                replies.popleft()
-                now += self.receive_us
-            while held and held[0] <= now:
-                held.popleft()
-            if len(held) >= QUEUE:
-                now = held.popleft()
-            now += self.send_us
-            leaves = max(now, free_at)
-            free_at = leaves + self.gap_us
-            held.append(free_at)
-            receiver = max(receiver, leaves + self.wire_us) + self.receive_us + self.send_us
-            reply_at = max(receiver, reply_at)
-            replies.append(reply_at + self.wire_us)
-            reply_at += self.gap_us
-            now += computation_us
-        return now
+class Machine(LogPMachine):
+    """LogP's parameters in µs, and traces of what would be measured of them."""
 
     def signature(
         self,

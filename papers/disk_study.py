@@ -76,13 +76,13 @@ def disk_study(pipeline: Pipeline, slow: int, message_bytes: int) -> Study:
 def _fixed(pipeline: Pipeline, size: float) -> StudyResult:
     x = np.array([size])
     best = plan_pieces(pipeline, Grouping(0, len(pipeline) - 1), x, x)
-    k = int(best.counts[0, 0])
-    return StudyResult(float(best.time_us[0]), (size / k,) * k)
+    count = int(best.counts[0, 0])
+    return StudyResult(float(best.time_us[0]), (size / count,) * count)
 
 
 def _equal_blocks(pipeline: Pipeline, grouping: Grouping, size: float) -> StudyResult:
-    k = np.arange(1.0, MAX_BLOCKS + 1.0)
-    time_us, _ = split_plan(pipeline, grouping, size / k, k, size / k)
+    count = np.arange(1.0, MAX_BLOCKS + 1.0)
+    time_us, _ = split_plan(pipeline, grouping, size / count, count, size / count)
     best = int(np.argmin(time_us))
     return StudyResult(float(time_us[best]), (size / (best + 1),) * (best + 1))
 

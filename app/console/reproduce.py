@@ -1,0 +1,108 @@
+"""sluice reproduce: the tables and figures of papers, published beside computed, as files."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+
+from app.console.files import write_whole
+from app.console.output import Output
+from app.plots.paper_page import HEADINGS, figure_cells, item_svg, paper_page
+from app.schemas.reproduce import ReproducedOut
+from app.text.names import quoted
+from domain.errors import InvalidInput
+from papers.items import Item, ItemSpec, Paper
+from papers.registry import PAPERS
+
+OUTSIDE = 1
+_ALL = "all"
+_FIELD, _NOUN = "output", "the report"
+
+
+def reproduce(arguments: argparse.Namespace, output: Output) -> int:
+    """Compute everything, then write it; exit with 1 where a number is outside its tolerance."""
+    chosen = _chosen(arguments.paper, arguments.only)
+    folder = _folder(arguments.output)
+    computed = [(paper, [spec.compute() for spec in specs]) for paper, specs in chosen]
+    results = [
+        row
+        for paper, items in computed
+        for item in items
+        for row in ReproducedOut.of(paper.name, item)
+    ]
+    body = orjson.dumps(results, option=orjson.OPT_INDENT_2) + b"\n"
+    if folder is not None:
+        for name, content in _files(computed, body):
+            write_whole(str(folder / name), content, field=_FIELD, noun=_NOUN)
+    if output.wants_json:
+        output.document(body)
+    else:
+        output.parts(_lines(computed))
+    return 0 if all(item.ok for _, items in computed for item in items) else OUTSIDE
+
+
+def _chosen(name: str, only: str | None) -> list[tuple[Paper, list[ItemSpec]]]:
+    if name != _ALL and name not in PAPERS:
+        known = ", ".join((*PAPERS, _ALL))
+        raise InvalidInput(f"no paper is named {quoted(name)}; there are {known}", field="paper")
+    papers = list(PAPERS.values()) if name == _ALL else [PAPERS[name]]
+    chosen = [
+        (paper, [spec for spec in paper.items if only in (None, spec.name)]) for paper in papers
+    ]
+    if not any(specs for _, specs in chosen):
+        known = ", ".join(spec.name for paper in papers for spec in paper.items)
+        raise InvalidInput(
+            f"no item is named {quoted(only or '')}; there are {known}", field="only"
+        )
+    return [(paper, specs) for paper, specs in chosen if specs]
+
+
+def _folder(name: str | None) -> Path | None:
+    if name is None:
+        return None
+    folder = Path(name)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as refusal:
+        reason = refusal.strerror or "it cannot be made"
+        raise InvalidInput(f"the report's folder: {reason}", field=_FIELD) from None
+    return folder
+
+
+def _files(computed: Sequence[tuple[Paper, list[Item]]], body: bytes) -> list[tuple[str, bytes]]:
+    files = []
+    for paper, items in computed:
+        for item in items:
+            stem = f"{paper.name}-{item.name}"
+            files.append((f"{stem}.csv", _csv(item)))
+            drawing = item_svg(item)
+            if drawing:
+                files.append((f"{stem}.svg", drawing.encode()))
+    files.append(("index.html", paper_page(computed).encode()))
+    files.append(("results.json", body))
+    return files
+
+
+def _csv(item: Item) -> bytes:
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(HEADINGS)
+    rows.writerows(figure_cells(figure) for figure in item.figures)
+    return text.getvalue().encode()
+
+
+def _lines(computed: Sequence[tuple[Paper, list[Item]]]) -> list[str]:
+    lines = []
+    for paper, items in computed:
+        for item in items:
+            lines.append(f"{paper.name} {item.name}: {item.title}")
+            for figure in item.figures:
+                name, unit, published, value, _, _, verdict = figure_cells(figure)
+                beside = f", published {published}" if published else ""
+                lines.append(f"  {name}: {f'{value} {unit}'.strip()}{beside}: {verdict}")
+    return lines

@@ -1,0 +1,78 @@
+"""What is computed of papers as one HTML page that stands alone, and its curves as drawings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from app.plots.curves_svg import Curve, CurvesPlot, HorizontalAxis, VerticalAxis, curves_element
+from app.plots.svg import safe, tag
+from papers.items import Figure, Item, Paper
+
+_STYLE = """body{font:15px/1.45 system-ui,sans-serif;color:#1c2128;background:#fff;max-width:52rem;
+margin:2rem auto;padding:0 1rem}table{border-collapse:collapse}th,td{padding:.2rem .7rem;
+text-align:right;border-bottom:1px solid #e3e7ec}th:first-child,td:first-child{text-align:left}
+.outside{color:#a11}"""
+OWN = "model's own"
+_PLACES = 9  # of a difference: what is smaller is the rounding of floats
+
+
+def figure_cells(figure: Figure) -> tuple[str, ...]:
+    """Return name, unit, published, computed, difference, tolerance and verdict of one number."""
+    if figure.published is None or figure.difference is None:
+        return (figure.name, figure.unit, "", f"{figure.computed:.6g}", "", "", OWN)
+    published = f"{figure.published:g}"
+    if figure.published_max is not None:
+        published += f" to {figure.published_max:g}"
+    return (
+        figure.name,
+        figure.unit,
+        published,
+        f"{figure.computed:.6g}",
+        f"{round(figure.difference, _PLACES):+.3g}",
+        f"{figure.tolerance:g}",
+        "agrees" if figure.ok else "outside",
+    )
+
+
+HEADINGS = ("figure", "unit", "published", "computed", "difference", "tolerance", "verdict")
+
+
+def item_svg(item: Item) -> str:
+    """Return the item's curves (µs by number of fragments) as an <svg>; "" where it has none."""
+    curves = tuple(Curve(curve.name, curve.points) for curve in item.curves)
+    title = f"{item.title}: {OWN}"
+    return curves_element(CurvesPlot(title, HorizontalAxis.FRAGMENTS, VerticalAxis.LATENCY, curves))
+
+
+def paper_page(papers: Sequence[tuple[Paper, Sequence[Item]]]) -> str:
+    """Return the page of all of them: tables, drawings, and where the papers err."""
+    parts = [part for paper, items in papers for part in _paper(paper, items)]
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
+        f"<title>Papers, reproduced</title><style>{_STYLE}</style></head><body>\n"
+        + "\n".join(parts)
+        + "\n</body></html>\n"
+    )
+
+
+def _paper(paper: Paper, items: Iterable[Item]) -> list[str]:
+    parts = [tag("h1", safe(paper.citation))]
+    for item in items:
+        parts += [tag("h2", safe(item.title)), tag("p", safe(item.source)), _table(item)]
+        if item.curves:
+            parts += [tag("p", f"The curve is the {OWN}: the paper prints no numbers of it.")]
+        parts += [item_svg(item), *(tag("p", safe(remark)) for remark in item.remarks)]
+    if paper.disagreements:
+        rows = (f"{said.where}: {said.statement}" for said in paper.disagreements)
+        parts += [tag("h2", "Where the paper contradicts itself")]
+        parts += [tag("ul", *(tag("li", safe(row)) for row in rows))]
+    return [part for part in parts if part]
+
+
+def _table(item: Item) -> str:
+    rows = [tag("tr", *(tag("th", heading) for heading in HEADINGS))]
+    for figure in item.figures:
+        named = {"class_": "outside"} if figure.ok is False else {}
+        cells = (tag("td", safe(cell)) for cell in figure_cells(figure))
+        rows.append(tag("tr", *cells, **named))
+    return tag("table", *rows)

@@ -1,0 +1,95 @@
+"""Items of papers: published numbers beside computed ones, curves, and where a paper errs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number: `published` is None where the paper prints none, and it is the model's own.
+
+    Where the paper prints a range, it is from `published` to `published_max`. `tolerance` is the
+    greatest difference that agrees, in the number's own unit.
+    """
+
+    name: str
+    unit: str
+    computed: float
+    published: float | None = None
+    published_max: float | None = None
+    tolerance: float = 0.0
+
+    @property
+    def difference(self) -> float | None:
+        """Return computed less published, or less the nearer end of a range that it is outside of.
+
+        None for the model's own.
+        """
+        if self.published is None:
+            return None
+        nearest = self.published
+        if self.published_max is not None:
+            nearest = min(max(self.computed, self.published), self.published_max)
+        return self.computed - nearest
+
+    @property
+    def ok(self) -> bool | None:
+        """Return whether the difference is within the tolerance; None for the model's own."""
+        difference = self.difference
+        if difference is None:
+            return None
+        return isfinite(difference) and abs(difference) <= self.tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Latency (µs) by number of fragments. No paper prints its curves' numbers: model's own."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A table or figure of a paper."""
+
+    name: str
+    title: str
+    source: str
+    figures: tuple[Figure, ...]
+    curves: tuple[Curve, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Return whether no number is outside its tolerance."""
+        return all(figure.ok is not False for figure in self.figures)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSpec:
+    """An item by name, computed when it is asked for."""
+
+    name: str
+    compute: Callable[[], Item]
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Two statements of one paper that contradict each other, and what follows from its data."""
+
+    where: str
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper, what of it is computed, and where it contradicts itself."""
+
+    name: str
+    citation: str
+    items: tuple[ItemSpec, ...]
+    disagreements: tuple[Disagreement, ...] = ()

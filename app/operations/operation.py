@@ -41,6 +41,7 @@ class OperationKind(StrEnum):
     FIT = "fit"
     PLOT = "plot"
     DRAW = "draw"
+    HIDE = "hide"
 
 
 class Report(Protocol):

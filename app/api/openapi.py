@@ -17,6 +17,7 @@ from app.schemas.compare import CompareIn, CompareOut, ExplanationOut
 from app.schemas.exports import ExportTargetsOut
 from app.schemas.fit_requests import FitIn, MeasurementPlanIn, MeasurementPlanOut
 from app.schemas.fits import FitOut, FitPlotOut
+from app.schemas.hide import HideIn, HideOut
 from app.schemas.jobs import JobOut
 from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
 from app.schemas.profiles import (
@@ -37,6 +38,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     SimulateIn,
     CompareIn,
     AuditIn,
+    HideIn,
     FitIn,
     MeasurementPlanIn,
     ProfileIn,
@@ -54,6 +56,7 @@ _OUTPUTS: tuple[type[Output], ...] = (
     CompareOut,
     SimulateOut,
     AuditOut,
+    HideOut,
     FitOut,
     FitPlotOut,
     MeasurementPlanOut,

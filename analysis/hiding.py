@@ -131,6 +131,14 @@ class HideQuestion:
         return fraction * self.calculation_us + self.overhead_us
 
     @property
+    def overlap(self) -> Overlap | None:
+        """The paper's terms of this; None where it is streamed, and without a calculation."""
+        if self.calculation_us <= 0.0 or self.streamed:
+            return None
+        overhead = self.overhead_us / self.calculation_us
+        return Overlap(self.hideable_fraction, overhead) if overhead <= MAX_OVERHEAD else None
+
+    @property
     def is_bound(self) -> bool:
         """Whether stages that share a processor make the run time a lower bound."""
         processors = self.hosts.processors(self.exchange)
@@ -210,8 +218,12 @@ class Hidden:
     @property
     def greatest_gain(self) -> float | None:
         """The model's greatest gain over all communication; None without a calculation."""
-        overlap = _overlap(self.question)
-        return None if overlap is None or self.question.streamed else overlap.peak_gain
+        return None if self.overlap is None else self.overlap.peak_gain
+
+    @property
+    def overlap(self) -> Overlap | None:
+        """The paper's terms of the question."""
+        return self.question.overlap
 
     @property
     def gain_at_most(self) -> float | None:
@@ -354,17 +366,9 @@ def _enough_us(question: HideQuestion, best: HiddenCut) -> float | None:
     return enough if enough <= MAX_CALCULATION_US else None
 
 
-def _overlap(question: HideQuestion) -> Overlap | None:
-    """The paper's terms of this question; None without a calculation they are relative to."""
-    if question.calculation_us <= 0.0:
-        return None
-    overhead = question.overhead_us / question.calculation_us
-    return Overlap(question.hideable_fraction, overhead) if overhead <= MAX_OVERHEAD else None
-
-
 def _window(question: HideQuestion) -> GammaWindow | None:
-    overlap = _overlap(question)
-    if overlap is None or question.least_gain is None or question.streamed:
+    overlap = question.overlap
+    if overlap is None or question.least_gain is None:
         return None
     return gamma_window(overlap, question.least_gain)
 
@@ -373,7 +377,7 @@ def _curve_of(
     question: HideQuestion, sent_us: float
 ) -> tuple[tuple[ProcessPoint, ...], BestProcesses | None]:
     """The communication is that of the least latency; what hiding adds is a time for each."""
-    overlap = _overlap(question)
+    overlap = question.overlap
     if overlap is None:
         return (), None
     sent = sent_us / question.calculation_us

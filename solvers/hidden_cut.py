@@ -32,7 +32,6 @@ from solvers.rounding import round_cut
 
 Floats = NDArray[np.float64]
 
-_SAFETY = 1.0 - 1e-12  # of bounds: sums of at most 130 terms, and the evaluator's own rounding
 _WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
 _FINISHING_CELLS = 100_000  # k*n that are tried once real or whole sizes are within the gap
 _FIRST_COUNT, _GROWTH = 256, 4  # the first solve's largest count; a later one's over those before
@@ -141,7 +140,7 @@ class _Search:
     def bounds(self) -> Floats:
         """Proven bounds on the run time of every admitted count."""
         sent = np.maximum(self.counts.lower + self.problem.pipeline.delay_us, self.floor_us)
-        least: Floats = np.maximum(self.floor, self.host.messages * sent) * _SAFETY
+        least: Floats = np.maximum(self.floor, self.host.messages * sent)
         return least
 
     def take(self, cut: tuple[int, ...]) -> None:

@@ -323,8 +323,9 @@ class HideOut(Output):
     """Run times without and with hiding, and the best fragments behind the calculation.
 
     Times in µs, sizes in whole bytes. `gain` is without_us / with_us, `gain_at_most` that over the
-    proven bound; `gamma` is the calculation over the communication (least latency), and `window`
-    where it gains `least_gain`. Of a `granularity` all that needs a pipeline is null.
+    proven bound; `overhead` is what hiding adds relative to the calculation; `gamma` is the
+    calculation over the communication (least latency), and `window` where it gains `least_gain`.
+    Of a `granularity` all that needs a pipeline is null.
     """
 
     gain: float
@@ -335,6 +336,7 @@ class HideOut(Output):
     window: GammaWindowOut | None
     least_gain: float | None
     hideable_fraction: float
+    overhead: float | None
     best_processes: BestProcessesOut | None
     curve: tuple[ProcessPointOut, ...]
     warnings: tuple[NoticeOut, ...]
@@ -376,6 +378,7 @@ class HideOut(Output):
             window=None if window is None else same_named(GammaWindowOut, window),
             least_gain=asked.least_gain,
             hideable_fraction=asked.hideable_fraction,
+            overhead=None if found.overlap is None else found.overlap.overhead,
             best_processes=None if best is None else same_named(BestProcessesOut, best),
             curve=tuple(same_named(ProcessPointOut, point) for point in found.curve),
             warnings=notices_out((*found.warnings, *of_fit)),
@@ -415,6 +418,7 @@ class HideOut(Output):
             window=None if window is None else same_named(GammaWindowOut, window),
             least_gain=asked.least_gain,
             hideable_fraction=asked.overlap.hideable_fraction,
+            overhead=asked.overlap.overhead,
             best_processes=None if best is None else same_named(BestProcessesOut, best),
             curve=tuple(same_named(ProcessPointOut, point) for point in found.curve),
             warnings=notices_out(found.warnings),

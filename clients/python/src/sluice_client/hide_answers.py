@@ -72,6 +72,7 @@ class Hidden:
     window: GammaWindow | None
     least_gain: float | None
     hideable_fraction: float
+    overhead: float | None
     best_processes: BestProcesses | None
     curve: tuple[ProcessPoint, ...]
     warnings: tuple[Notice, ...]

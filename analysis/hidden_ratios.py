@@ -61,7 +61,7 @@ class ModelQuestion:
 
     granularity: Granularity
     overlap: Overlap
-    least_gain: float | None = None
+    min_gain: float | None = None
     processes: ProcessQuestion | None = None
 
 
@@ -88,22 +88,22 @@ class ModelHidden:
 def hide_model(question: ModelQuestion) -> ModelHidden:
     """Return gain, window and counts of processes of the paper's terms."""
     overlap, sent = question.overlap, question.granularity.ratio
-    least_gain = question.least_gain
+    min_gain = question.min_gain
     curve, best = of_processes(question.processes, sent, overlap, overhead_grows=False)
     return ModelHidden(
         question=question,
         gain=overlap.gain(sent),
         regime=overlap.regime(sent),
         gamma=question.granularity.software / question.granularity.hardware,
-        window=None if least_gain is None else gamma_window(overlap, least_gain),
+        window=None if min_gain is None else gamma_window(overlap, min_gain),
         best_processes=best,
         curve=curve,
     )
 
 
-def gamma_window(overlap: Overlap, least_gain: float) -> GammaWindow | None:
+def gamma_window(overlap: Overlap, min_gain: float) -> GammaWindow | None:
     """Return the ratios c / T whose gain is this at least; None where there are none."""
-    window = overlap.window(least_gain)
+    window = overlap.window(min_gain)
     if window is None:
         return None
     return GammaWindow(1.0 / window.high, 1.0 / window.low if window.low > 0.0 else None)

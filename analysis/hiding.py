@@ -81,7 +81,7 @@ class HideQuestion:
     messages: int = 1
     hosts: HostStages = HostStages()
     exchange: Exchange = Exchange.ONE_WAY
-    least_gain: float | None = None
+    min_gain: float | None = None
     processes: ProcessQuestion | None = None
     relative_gap: float = solvers.DEFAULT_RELATIVE_GAP
     time_limit_s: float = solvers.DEFAULT_TIME_LIMIT_S
@@ -216,7 +216,7 @@ class Hidden:
         return relative_excess(self.with_us, self.lower_bound_us, self.lower_bound_us)
 
     @property
-    def greatest_gain(self) -> float | None:
+    def max_gain(self) -> float | None:
         """The model's greatest gain over all communication; None without a calculation."""
         return None if self.overlap is None else self.overlap.peak_gain
 
@@ -368,9 +368,9 @@ def _enough_us(question: HideQuestion, best: HiddenCut) -> float | None:
 
 def _window(question: HideQuestion) -> GammaWindow | None:
     overlap = question.overlap
-    if overlap is None or question.least_gain is None:
+    if overlap is None or question.min_gain is None:
         return None
-    return gamma_window(overlap, question.least_gain)
+    return gamma_window(overlap, question.min_gain)
 
 
 def _curve_of(
@@ -387,37 +387,30 @@ def _curve_of(
 def _warnings(found: Hidden) -> Iterator[Notice]:
     question, best = found.question, found.cut
     if found.regime is Regime.LOSS:
-        lost_us = found.with_us - found.without_us
-        yield replace(HIDING_LOSES, values=(("us", lost_us),))
+        yield replace(HIDING_LOSES, values=(("us", found.with_us - found.without_us),))
     if found.latency_optimal.more_by > _WORTH_SAYING:
-        yield _notice(
+        yield Notice(
             "latency_cut_is_not_best",
             "the fragments of least latency take longer behind this calculation: each costs the "
             "processor its overhead",
-            share=found.latency_optimal.more_by,
+            values=(("share", found.latency_optimal.more_by),),
         )
     if best.latency_us > best.host_us:
-        yield _notice(
+        yield Notice(
             "not_hidden_by",
             "the message ends after the calculation",
-            us=best.latency_us - best.host_us,
+            values=(("us", best.latency_us - best.host_us),),
         )
     if question.is_bound:
-        yield _notice(
+        yield Notice(
             "exchange_is_bound",
             "stages that share a processor also delay each other: the run times are lower bounds",
         )
     if question.hosts.sender or question.hosts.receiver:
-        yield _notice(
+        yield Notice(
             "assumes_preemption", "what communicates is taken to interrupt the calculation at once"
         )
     if question.messages > 1:
-        yield _notice("serial_messages", "the messages are sent one after the other")
+        yield Notice("serial_messages", "the messages are sent one after the other")
     if len(question.problem.pipeline) == 1 and not question.streamed:
-        yield _notice(
-            "fragments_overlap_nothing", "one stage alone: fragments of it do not overlap"
-        )
-
-
-def _notice(code: str, detail: str, **values: float) -> Notice:
-    return Notice(code, detail, values=tuple(values.items()))
+        yield Notice("fragments_overlap_nothing", "one stage alone: fragments of it do not overlap")

@@ -116,15 +116,15 @@ class Overlap:
             return Regime.LOSS
         return Regime.FULLY_HIDDEN if ratio <= self.full_at else Regime.COMMUNICATION_BOUND
 
-    def window(self, least_gain: float) -> Interval | None:
+    def window(self, min_gain: float) -> Interval | None:
         """Return the r = T / c whose gain is this at least; None where there are none or all.
 
         Defined for 1 < g <= 1 + f / (1 + Omega); any other g has no window.
         """
-        if not 1.0 < least_gain <= self.peak_gain:
+        if not 1.0 < min_gain <= self.peak_gain:
             return None
-        low = least_gain * (1.0 + self.overhead) - 1.0
-        high = (1.0 - least_gain * self.rest) / (least_gain - 1.0)
+        low = min_gain * (1.0 + self.overhead) - 1.0
+        high = (1.0 - min_gain * self.rest) / (min_gain - 1.0)
         # At the peak both ends are r = f + Omega, which rounding may put in the wrong order.
         return Interval(min(low, self.full_at), max(high, self.full_at))
 

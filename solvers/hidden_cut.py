@@ -68,9 +68,9 @@ class HostWork:
         sent = self.messages * problem.pipeline.latency_us(sizes)
         return max(self.calculation_us + self.work_us(problem, sizes), sent)
 
-    def least_work_us(self, problem: Problem, counts: NDArray[np.int64]) -> Floats:
+    def min_work_us(self, problem: Problem, counts: NDArray[np.int64]) -> Floats:
         """Return a proven lower bound on w over all cuts of each of these counts, µs (Jensen)."""
-        least = np.zeros(len(counts))
+        low = np.zeros(len(counts))
         minimum, maximum = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
         for on in self.processors:
             sums = np.zeros(len(counts))
@@ -78,8 +78,8 @@ class HostWork:
                 points = problem.pipeline.stages[j].minorant_points(minimum, maximum)
                 at, cost = np.array(points, dtype=float).T
                 sums += counts * np.interp(problem.message_bytes / counts, at, cost)
-            least = np.maximum(least, sums)
-        return self.messages * least
+            low = np.maximum(low, sums)
+        return self.messages * low
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +140,8 @@ class _Search:
     def bounds(self) -> Floats:
         """Proven bounds on the run time of every admitted count."""
         sent = np.maximum(self.counts.lower + self.problem.pipeline.delay_us, self.floor_us)
-        least: Floats = np.maximum(self.floor, self.host.messages * sent)
-        return least
+        low: Floats = np.maximum(self.floor, self.host.messages * sent)
+        return low
 
     def take(self, cut: tuple[int, ...]) -> None:
         """Keep a whole-byte cut where it is the best of its count."""
@@ -187,7 +187,7 @@ def hidden_cut(
         raise InvalidInput("expected indices of stages", field="host_stages")
     counts = CountSearch.start(problem, relaxation_of(problem))
     admitted = counts.lines.k_min + np.arange(len(counts.lower), dtype=np.int64)
-    floor = host.calculation_us + host.least_work_us(problem, admitted)
+    floor = host.calculation_us + host.min_work_us(problem, admitted)
     search = _Search(problem, host, counts, floor, known.lower_bound_us)
     search.take(known.schedule.fragment_bytes)
     cut_off = _search(search, relative_gap, deadline)

@@ -331,9 +331,7 @@ def _add_hide(commands: _Commands[Parser]) -> None:
     parser.add_argument(
         "--both-ways", action="store_true", default=None, help="both ends are one processor"
     )
-    parser.add_argument(
-        "--least-gain", type=number, metavar="GAIN", help="show where it is reached"
-    )
+    parser.add_argument("--min-gain", type=number, metavar="GAIN", help="show where it is reached")
     parser.add_argument("--processes", type=int, metavar="COUNT", help="curves from 1 to so many")
     parser.add_argument(
         "--communication",

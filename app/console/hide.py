@@ -81,14 +81,14 @@ def _facts(found: HideOut) -> Iterator[tuple[str, str]]:
     yield "gain", f"{format_figure(found.gain)}{limit}: {_REGIMES[found.regime]}"
     if found.gamma is not None:
         yield "c / T", f"{format_figure(found.gamma)}, calculation over communication"
-    if found.least_gain is not None:
-        yield f"gain {format_figure(found.least_gain)}", _window(found)
+    if found.min_gain is not None:
+        yield f"gain {format_figure(found.min_gain)}", _window(found)
     if found.fragment_bytes is not None:
         yield "fragments", f"{len(found.fragment_bytes)}: {format_sizes(found.fragment_bytes)}"
-    if optimal := found.latency_optimal:
-        more = format_percent(optimal.more_by)
-        took = format_time(optimal.with_us)
-        yield "least latency", f"{format_count(optimal.fragments)} fragments: {took}, {more} more"
+    if other := found.latency_optimal:
+        more = format_percent(other.more_by)
+        took = format_time(other.with_us)
+        yield "least latency", f"{format_count(other.fragments)} fragments: {took}, {more} more"
     if found.calculation_for_full_hiding_us is not None:
         yield "hidden wholly", f"from {format_time(found.calculation_for_full_hiding_us)} on"
     if best := found.best_processes:
@@ -193,7 +193,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
         "hiding_overhead_us": arguments.hiding_overhead,
         "host_stages": _given({side: _stages(names) for side, names in hosts.items()}),
         "exchange": "both_ways" if arguments.both_ways else None,
-        "least_gain": arguments.least_gain,
+        "min_gain": arguments.min_gain,
         "processes": _given(processes),
         "granularity": _given(terms),
         "time_limit_s": arguments.time_limit_s,

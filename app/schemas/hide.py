@@ -152,7 +152,7 @@ class HideIn(Input):
     hiding_overhead_us: CalculationUs = 0.0
     host_stages: HostStagesIn = HostStagesIn()
     exchange: Exchange = Exchange.ONE_WAY
-    least_gain: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    min_gain: Annotated[float, Field(allow_inf_nan=False)] | None = None
     processes: ProcessesIn | None = None
     relative_gap: RelativeGap = DEFAULT_RELATIVE_GAP
     time_limit_s: TimeLimitS = DEFAULT_TIME_LIMIT_S
@@ -174,7 +174,7 @@ class HideIn(Input):
         return ModelQuestion(
             Granularity(given.software, given.hardware),
             Overlap(self.hideable_fraction, given.overhead),
-            self.least_gain,
+            self.min_gain,
             None if self.processes is None else self.processes.to_domain(),
         )
 
@@ -217,7 +217,7 @@ class HideIn(Input):
             messages=self.messages,
             hosts=hosts,
             exchange=self.exchange,
-            least_gain=self.least_gain,
+            min_gain=self.min_gain,
             processes=None if self.processes is None else self.processes.to_domain(),
             relative_gap=self.relative_gap,
             time_limit_s=self.time_limit_s,
@@ -281,7 +281,7 @@ class LatencyOptimalOut(Output):
 @dataclass(frozen=True)
 class HiddenCountOut(Output):
     """One number of fragments that was tried: latency of all messages, the processor's part, and
-    the run time with hiding; µs. `bound_us` is proven below the run time of every such cut.
+    the run time with hiding; µs. `bound_us` is below the run time of every such cut, of this model.
     """
 
     fragments: int
@@ -323,18 +323,18 @@ class HideOut(Output):
     """Run times without and with hiding, and the best fragments behind the calculation.
 
     Times in µs, sizes in whole bytes. `gain` is without_us / with_us, `gain_at_most` that over the
-    proven bound; `overhead` is what hiding adds relative to the calculation; `gamma` is the
-    calculation over the communication (least latency), and `window` where it gains `least_gain`.
+    proven bound of this model; `overhead` is what hiding adds relative to the calculation; `gamma`
+    is the calculation over the communication (least latency), `window` where it gains `min_gain`.
     Of a `granularity` all that needs a pipeline is null.
     """
 
     gain: float
     gain_at_most: float | None
-    greatest_gain: float | None
+    max_gain: float | None
     regime: Regime
     gamma: float | None
     window: GammaWindowOut | None
-    least_gain: float | None
+    min_gain: float | None
     hideable_fraction: float
     overhead: float | None
     best_processes: BestProcessesOut | None
@@ -372,11 +372,11 @@ class HideOut(Output):
         return cls(
             gain=found.gain,
             gain_at_most=found.gain_at_most,
-            greatest_gain=found.greatest_gain,
+            max_gain=found.max_gain,
             regime=found.regime,
             gamma=found.gamma,
             window=None if window is None else same_named(GammaWindowOut, window),
-            least_gain=asked.least_gain,
+            min_gain=asked.min_gain,
             hideable_fraction=asked.hideable_fraction,
             overhead=None if found.overlap is None else found.overlap.overhead,
             best_processes=None if best is None else same_named(BestProcessesOut, best),
@@ -412,11 +412,11 @@ class HideOut(Output):
         return cls(
             gain=found.gain,
             gain_at_most=found.gain,
-            greatest_gain=asked.overlap.peak_gain,
+            max_gain=asked.overlap.peak_gain,
             regime=found.regime,
             gamma=found.gamma,
             window=None if window is None else same_named(GammaWindowOut, window),
-            least_gain=asked.least_gain,
+            min_gain=asked.min_gain,
             hideable_fraction=asked.overlap.hideable_fraction,
             overhead=asked.overlap.overhead,
             best_processes=None if best is None else same_named(BestProcessesOut, best),

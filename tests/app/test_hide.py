@@ -121,16 +121,16 @@ class TestHidden:
 
     def test_nothing_that_takes_time_gains_nothing(self, client: httpx.Client) -> None:
         free = {"stages": [{"overhead_us": 0.0, "ns_per_byte": 0.0}]}
-        found = answer(client, ask(pipeline=free, calculation_us=0.0, least_gain=1.5))
+        found = answer(client, ask(pipeline=free, calculation_us=0.0, min_gain=1.5))
         assert (found["gain"], found["gamma"], found["window"]) == (1.0, None, None)
         assert found["gain_at_most"] == 1.0
         assert "fragments_overlap_nothing" in codes(found)
 
     def test_windows_hold_the_gain_asked_for(self, client: httpx.Client) -> None:
-        found = answer(client, ask(least_gain=1.5))
+        found = answer(client, ask(min_gain=1.5))
         assert found["window"] == pytest.approx({"low": 0.5, "high": 2.0})
-        assert answer(client, ask(least_gain=2.5))["window"] is None
-        assert answer(client, ask(least_gain=0.5))["window"] is None
+        assert answer(client, ask(min_gain=2.5))["window"] is None
+        assert answer(client, ask(min_gain=0.5))["window"] is None
 
     def test_processes_have_a_curve_with_its_optima(self, client: httpx.Client) -> None:
         processes = {"max_processes": 5000, "communication": "sqrt"}
@@ -154,9 +154,9 @@ class TestHidden:
 
 class TestTerms:
     def test_the_papers_terms_need_no_pipeline(self, client: httpx.Client) -> None:
-        found = answer(client, {**TERMS, "least_gain": 1.5, "processes": {"max_processes": 64}})
+        found = answer(client, {**TERMS, "min_gain": 1.5, "processes": {"max_processes": 64}})
         assert found["gain"] == pytest.approx(5 / 3, abs=1e-12)
-        assert found["greatest_gain"] == pytest.approx(11 / 6, abs=1e-12)
+        assert found["max_gain"] == pytest.approx(11 / 6, abs=1e-12)
         assert found["gamma"] == 1.0
         assert found["fragments"] is None
         assert len(found["curve"]) == 64

@@ -80,9 +80,9 @@ def test_window_holds_exactly_the_ratios_of_that_gain(
         assert overlap.gain(window.high * 1.01 + 1e-9) < wanted
 
 
-@pytest.mark.parametrize("least_gain", [1.0, 0.5, 0.0, -1.0, 2.0 + 1e-9, inf, nan])
-def test_window_of_a_gain_that_is_not_reached_is_empty(least_gain: float) -> None:
-    assert Overlap().window(least_gain) is None
+@pytest.mark.parametrize("min_gain", [1.0, 0.5, 0.0, -1.0, 2.0 + 1e-9, inf, nan])
+def test_window_of_a_gain_that_is_not_reached_is_empty(min_gain: float) -> None:
+    assert Overlap().window(min_gain) is None
 
 
 def test_limits_of_the_gain() -> None:

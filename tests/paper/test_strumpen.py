@@ -55,7 +55,7 @@ def test_gains_of_one_and_a_half() -> None:
 @pytest.mark.parametrize(
     ("fraction", "overhead", "peak"), [(0.5, 0.0, 1.5), (1.0, 0.2, 11 / 6), (1.0, 1.0, 1.5)]
 )
-def test_the_greatest_gain(fraction: float, overhead: float, peak: float) -> None:
+def test_the_max_gain(fraction: float, overhead: float, peak: float) -> None:
     """1 + f / (1 + Ω), where r = f + Ω."""
     overlap = Overlap(fraction, overhead)
     assert overlap.peak_gain == pytest.approx(peak, abs=1e-12)

@@ -66,11 +66,11 @@ class Hidden:
 
     gain: float
     gain_at_most: float | None
-    greatest_gain: float | None
+    max_gain: float | None
     regime: str
     gamma: float | None
     window: GammaWindow | None
-    least_gain: float | None
+    min_gain: float | None
     hideable_fraction: float
     overhead: float | None
     best_processes: BestProcesses | None

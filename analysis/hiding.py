@@ -246,13 +246,16 @@ def hide(question: HideQuestion) -> Hidden:
     deadline = Deadline.after(question.time_limit_s)
     processors = question.hosts.processors(question.exchange)
     plain = _solved(question, question.problem, deadline.share(0.3))
-    unhidden = hidden_cut(
-        question.problem,
-        HostWork(0.0, processors, question.messages),
-        plain,
-        relative_gap=question.relative_gap,
-        deadline=deadline.share(0.3),
-    )
+    unhidden_us = question.messages * plain.latency_us
+    if processors:
+        work = HostWork(0.0, processors, question.messages)
+        unhidden_us = hidden_cut(
+            question.problem,
+            work,
+            plain,
+            relative_gap=question.relative_gap,
+            deadline=deadline.share(0.3),
+        ).run_us
     problem, known, shift = question.problem, plain, 0
     if question.streamed and question.first_us > 0.0:
         problem, shift = streamed_problem(question), 1
@@ -268,7 +271,7 @@ def hide(question: HideQuestion) -> Hidden:
         shown=_shown_counts(known),
     )
     optimal = _latency_optimal(question, problem, host, known, best)
-    return _concluded(question, plain, unhidden, best, optimal)
+    return _concluded(question, plain, unhidden_us, best, optimal)
 
 
 def streamed_problem(question: HideQuestion) -> Problem:
@@ -313,12 +316,12 @@ def _latency_optimal(
 def _concluded(
     question: HideQuestion,
     plain: Solution,
-    unhidden: HiddenCut,
+    unhidden_us: float,
     best: HiddenCut,
     latency_optimal: LatencyOptimal,
 ) -> Hidden:
     before_us = question.before_us
-    without_us, with_us = question.calculation_us + unhidden.run_us, before_us + best.run_us
+    without_us, with_us = question.calculation_us + unhidden_us, before_us + best.run_us
     sent_us = question.messages * plain.latency_us
     curve, best_processes = _curve_of(question, sent_us)
     found = Hidden(

@@ -134,7 +134,7 @@ class _Search:
     counts: CountSearch
     floor: Floats  # A + least w(k), all counts
     floor_us: float  # proven of T over all cuts from elsewhere
-    found: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    found: dict[int, tuple[float, tuple[int, ...]]] = field(default_factory=dict)  # by count
     unrounded_us: float = np.inf
 
     def bounds(self) -> Floats:
@@ -146,16 +146,16 @@ class _Search:
     def take(self, cut: tuple[int, ...]) -> None:
         """Keep a whole-byte cut where it is the best of its count."""
         check_limits(self.problem, (cut,))
-        known = self.found.get(len(cut))
-        if known is None or self.run_us(cut) < self.run_us(known):
-            self.found[len(cut)] = cut
+        known, run_us = self.found.get(len(cut)), self.run_us(cut)
+        if known is None or run_us < known[0]:
+            self.found[len(cut)] = (run_us, cut)
 
     def run_us(self, cut: Sequence[float]) -> float:
         return self.host.run_us(self.problem, cut)
 
-    def best(self) -> tuple[int, ...]:
-        """The best whole-byte cut: the least run time, then the fewest fragments."""
-        return min(self.found.values(), key=lambda cut: (self.run_us(cut), len(cut)))
+    def best(self) -> tuple[float, tuple[int, ...]]:
+        """The best whole-byte cut and its run time; the fewest fragments of equals."""
+        return min(self.found.values(), key=lambda found: (found[0], len(found[1])))
 
     def solve(self, k: int, deadline: Deadline) -> None:
         """Solve one count, which raises the bounds of others, and round its sizes."""
@@ -202,7 +202,7 @@ def _search(search: _Search, relative_gap: float, deadline: Deadline) -> bool:
     """Solve counts that could still win, the least bound first; return whether time ended it."""
     first, cells = search.counts.lines.k_min, 0
     while True:
-        bounds, best_us = search.bounds(), search.run_us(search.best())
+        bounds, best_us = search.bounds(), search.best()[0]
         reached_us = min(best_us, search.unrounded_us)
         is_settled = reached_us <= float(bounds.min()) * (1.0 + relative_gap)
         below = np.flatnonzero(bounds < best_us / (1.0 + min(relative_gap, _WORTHWHILE)))
@@ -222,8 +222,8 @@ def _search(search: _Search, relative_gap: float, deadline: Deadline) -> bool:
 
 
 def _concluded(search: _Search, relative_gap: float, *, cut_off: bool) -> HiddenCut:
-    problem, host, best = search.problem, search.host, search.best()
-    run_us, bounds = search.run_us(best), search.bounds()
+    problem, host, bounds = search.problem, search.host, search.bounds()
+    run_us, best = search.best()
     bound_us = min(float(bounds.min()), run_us)
     unrounded_us = search.unrounded_us if search.unrounded_us <= run_us else None
     first = search.counts.lines.k_min
@@ -233,9 +233,9 @@ def _concluded(search: _Search, relative_gap: float, *, cut_off: bool) -> Hidden
             cut,
             host.messages * problem.pipeline.latency_us(cut),
             host.calculation_us + host.work_us(problem, cut),
-            min(float(bounds[k - first]), search.run_us(cut)),
+            min(float(bounds[k - first]), known_us),
         )
-        for k, cut in sorted(search.found.items())
+        for k, (known_us, cut) in sorted(search.found.items())
     )
     return HiddenCut(
         fragment_bytes=best,

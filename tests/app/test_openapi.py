@@ -19,6 +19,7 @@ OPERATIONS = {
     ("POST", "/audit"),
     ("POST", "/audit"),
     ("POST", "/measurement-plans"),
+    ("POST", "/hide"),
     ("POST", "/simulate"),
     ("POST", "/fit"),
     ("GET", "/fits/{id}"),

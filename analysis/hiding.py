@@ -100,7 +100,7 @@ class HideQuestion:
         if len({*self.hosts.sender, *self.hosts.receiver}) < len(
             (*self.hosts.sender, *self.hosts.receiver)
         ):
-            raise InvalidInput("expected each stage at most once", field="host_stages")
+            raise InconsistentInput("expected each stage at most once", field="host_stages")
         if self.processes is not None and self.calculation_us == 0.0:
             raise InconsistentInput(
                 "without a calculation there is nothing that more processes could share",

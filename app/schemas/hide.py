@@ -31,7 +31,7 @@ from app.schemas.optimize import (
     exactly_one,
 )
 from app.schemas.stages import ConstraintsIn, ConstraintsOut, Name, PipelineIn, PipelineOut
-from domain.errors import InconsistentInput, InvalidInput, StrategyDeclined
+from domain.errors import InconsistentInput, StrategyDeclined
 from domain.hiding import (
     MAX_CALCULATION_US,
     MAX_EXPONENT,
@@ -181,7 +181,7 @@ class HideIn(Input):
     def to_question(self) -> Question:
         """Return the question that finds or fits the pipeline. Raises InvalidInput."""
         if self.message_bytes is None:
-            raise InvalidInput("expected message_bytes", field="message_bytes")
+            raise InconsistentInput("expected message_bytes", field="message_bytes")
         self._calculation_us()
         asked = OptimizeIn.model_construct(
             message_bytes=self.message_bytes,
@@ -224,9 +224,10 @@ class HideIn(Input):
         )
 
     def _calculation_us(self) -> float:
-        check_exactly_one(
-            {"calculation_us": self.calculation_us, "instructions": self.instructions}
-        )
+        if (self.calculation_us is None) == (self.instructions is None):
+            raise InconsistentInput(
+                "expected exactly one of calculation_us, instructions", field="calculation_us"
+            )
         if self.calculation_us is not None:
             if self.instructions_per_us is not None:
                 raise InconsistentInput(
@@ -235,12 +236,12 @@ class HideIn(Input):
                 )
             return self.calculation_us
         if self.instructions_per_us is None:
-            raise InvalidInput(
+            raise InconsistentInput(
                 "expected instructions_per_us beside instructions", field="instructions_per_us"
             )
         time_us = (self.instructions or 0.0) / self.instructions_per_us
         if time_us > MAX_CALCULATION_US:
-            raise InvalidInput(
+            raise InconsistentInput(
                 f"expected instructions / instructions_per_us <= {MAX_CALCULATION_US:g} µs",
                 field="instructions",
             )
@@ -254,14 +255,14 @@ def _indices(given: Sequence[int | str], names: Sequence[str], *, field: str) ->
         at = f"{field}.{place}"
         if isinstance(one, int):
             if one >= len(names):
-                raise InvalidInput(f"expected a stage from 0 to {len(names) - 1}", field=at)
+                raise InconsistentInput(f"expected a stage from 0 to {len(names) - 1}", field=at)
             found.append(one)
         elif names.count(one) != 1:
-            raise InvalidInput("expected the name of one stage of the pipeline", field=at)
+            raise InconsistentInput("expected the name of one stage of the pipeline", field=at)
         else:
             found.append(names.index(one))
     if len(set(found)) < len(found):
-        raise InvalidInput("expected each stage at most once", field=field)
+        raise InconsistentInput("expected each stage at most once", field=field)
     return tuple(found)
 
 

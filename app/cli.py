@@ -87,6 +87,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.reproduce import reproduce
 
         return reproduce(arguments, output)
+    if arguments.command == "hide":
+        from app.console.hide import hide
+
+        return hide(arguments, output)
     if arguments.command == "export":
         from app.console.export import export
 

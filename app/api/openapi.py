@@ -17,6 +17,7 @@ from app.schemas.compare import CompareIn, CompareOut, ExplanationOut
 from app.schemas.exports import ExportTargetsOut
 from app.schemas.fit_requests import ComposeIn, FitIn, MeasurementPlanIn, MeasurementPlanOut
 from app.schemas.fits import FitOut, FitPlotOut
+from app.schemas.hide import HideIn, HideOut
 from app.schemas.jobs import JobOut, LayerJobOut
 from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 from app.schemas.layers import LayersOut, PublishedLayerOut
@@ -40,6 +41,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     CompareIn,
     AuditIn,
     ComposeIn,
+    HideIn,
     FitIn,
     MeasurementPlanIn,
     ProfileIn,
@@ -59,6 +61,7 @@ _OUTPUTS: tuple[type[Output], ...] = (
     DeliveredOut,
     SimulateOut,
     AuditOut,
+    HideOut,
     FitOut,
     FitPlotOut,
     MeasurementPlanOut,

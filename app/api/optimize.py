@@ -1,4 +1,4 @@
-"""POST /optimize, the stored answers, POST /compare, POST /simulate and POST /audit."""
+"""POST /optimize, the stored answers, POST /compare, /simulate, /audit and /hide."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
 from app.operations.audits import audit_operation
 from app.operations.compare import compare_operation
+from app.operations.hide import hide_operation
 from app.operations.optimize import optimize_operation
 from app.questions.compare import draw, run
 from app.questions.optimize import AnswerFilter, get_answer, list_answers
 from app.schemas.audit import AuditIn, AuditOut
 from app.schemas.base import dump_json, read_output
 from app.schemas.compare import CompareIn, CompareOut, ExplanationOut, explained_of
+from app.schemas.hide import HideIn, HideOut
 from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
 from app.schemas.queries import ExplanationQuery, NoQuery, OptimizationsQuery
 from app.schemas.simulate import (
@@ -160,5 +162,18 @@ async def audit(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     make = partial(audit_operation, asked, settings=service.context.settings)
     if prefers_async(request):
         return accepted(await service.start_job(make))
+    performed = await service.perform(make, client_of(request))
+    return json_bytes(performed.outcome.document)
+
+
+# --- POST /hide -----------------------------------------------------------------------------------
+
+
+@router.post("/hide", **reads(HideIn, 404, sends=HideOut))
+async def hide(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
+    """What hiding a message behind a calculation gains, and the fragments for it."""
+    service = service_of(request)
+    asked = await read_json(request, HideIn, **body_rules(request))
+    make = partial(hide_operation, asked, settings=service.context.settings)
     performed = await service.perform(make, client_of(request))
     return json_bytes(performed.outcome.document)

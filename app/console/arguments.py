@@ -73,6 +73,7 @@ def _parser() -> Parser:
     _add_audit(commands)
     _add_layer(commands)
     _add_reproduce(commands)
+    _add_hide(commands)
     _add_profiles(commands)
     _add_serve(commands)
     _add_work(commands)
@@ -447,6 +448,60 @@ def _add_reproduce(commands: _Commands[Parser]) -> None:
     parser.add_argument("paper", metavar="PAPER", help="a paper's name, or all")
     parser.add_argument("--only", metavar="ITEM", help="one table or figure")
     parser.add_argument("--output", metavar="DIR", help="folder for CSV, SVG, HTML and JSON")
+
+
+def _add_hide(commands: _Commands[Parser]) -> None:
+    parser = _add(commands, "hide", "say what hiding a message behind a calculation gains")
+    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
+    parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
+    parser.add_argument("--messages", type=int, metavar="COUNT", help="one after the other (1)")
+    parser.add_argument("--calculation", type=number, metavar="US", help="of an iteration, in µs")
+    parser.add_argument("--instructions", type=number, metavar="COUNT", help="instead of that")
+    parser.add_argument("--instructions-per-us", type=number, metavar="RATE", help="of these")
+    parser.add_argument(
+        "--hideable-fraction", type=share, metavar="SHARE", help="of the calculation (100%%)"
+    )
+    parser.add_argument(
+        "--streamed",
+        action="store_true",
+        default=None,
+        help="fragments leave while the rest is calculated",
+    )
+    parser.add_argument(
+        "--hiding-overhead", type=number, metavar="US", help="what hiding adds, in µs"
+    )
+    for side in ("sender", "receiver"):
+        parser.add_argument(
+            f"--{side}-stage",
+            action="append",
+            metavar="STAGE",
+            help=f"runs on the {side}'s calculating processor; may be repeated",
+        )
+    parser.add_argument(
+        "--both-ways", action="store_true", default=None, help="both ends are one processor"
+    )
+    parser.add_argument("--min-gain", type=number, metavar="GAIN", help="show where it is reached")
+    parser.add_argument("--processes", type=int, metavar="COUNT", help="curves from 1 to so many")
+    parser.add_argument(
+        "--communication",
+        choices=("constant", "sqrt", "linear"),
+        metavar="NAME",
+        help="how messages grow with processes: constant (default), sqrt, linear",
+    )
+    for name in ("software", "hardware"):
+        parser.add_argument(
+            f"--{name}", type=number, metavar="RATIO", help=f"granularity of the {name}, no SOURCE"
+        )
+    parser.add_argument("--overhead", type=number, metavar="RATIO", help="with these: of hiding")
+    parser.add_argument("--plot", metavar="FILE", help="draw into this SVG file")
+    parser.add_argument(
+        "--picture",
+        choices=("run_time", "gain", "speedup"),
+        metavar="NAME",
+        help="run_time (default), gain or speedup",
+    )
+    _add_constraints(parser)
+    _add_time_limit(parser, "default 10")
 
 
 def _add_profiles(commands: _Commands[Parser]) -> None:

@@ -42,6 +42,7 @@ class OperationKind(StrEnum):
     PLOT = "plot"
     DRAW = "draw"
     LAYER = "layer"
+    HIDE = "hide"
 
 
 class Report(Protocol):

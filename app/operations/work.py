@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.audit import Audit, AuditQuestion, audit
+from analysis.hidden_ratios import ModelHidden, ModelQuestion, hide_model
+from analysis.hiding import Hidden, HideQuestion, hide
 from analysis.layer_answer import LayerAnswer, LayerQuestion, layer_costs
 from app.operations.operation import Report
 from app.questions.fits import (
@@ -84,6 +86,23 @@ class LayerWork:
     def compute(self) -> LayerAnswer:
         """Compute without a report."""
         return layer_costs(self.question)
+
+
+@dataclass(frozen=True, slots=True)
+class HideWork:
+    """What is hidden behind what."""
+
+    question: HideQuestion | ModelQuestion
+
+    def run_quickly(self) -> ModelHidden | None:
+        """Return the answer where ratios alone are asked about: no search is needed."""
+        return hide_model(self.question) if isinstance(self.question, ModelQuestion) else None
+
+    def run(self, report: Report) -> Hidden | ModelHidden:
+        """Search. Raises SluiceError."""
+        if isinstance(self.question, HideQuestion):
+            return hide(self.question)
+        return hide_model(self.question)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,13 +79,18 @@ class HorizontalAxis(StrEnum):
 
     FRAGMENTS = "fragments"
     MESSAGE = "message"
+    PROCESSES = "processes"
+    RATIO = "ratio"
 
 
 class VerticalAxis(StrEnum):
-    """What the vertical axis is about: µs, or a share above something."""
+    """What the vertical axis is about: µs (the first two), a share above something, a factor."""
 
     LATENCY = "latency"
+    TIME = "time"
     EXCESS = "excess"
+    SPEEDUP = "speedup"
+    GAIN = "gain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +148,20 @@ def curves_element(plot: CurvesPlot) -> str:
     return "\n".join([opening, *parts, "</svg>"])
 
 
-_X_WORDS = {HorizontalAxis.FRAGMENTS: "fragments", HorizontalAxis.MESSAGE: "message"}
-_Y_WORDS = {VerticalAxis.LATENCY: "latency", VerticalAxis.EXCESS: "latency above the best known"}
+_X_WORDS = {
+    HorizontalAxis.FRAGMENTS: "fragments",
+    HorizontalAxis.MESSAGE: "message",
+    HorizontalAxis.PROCESSES: "processes",
+    HorizontalAxis.RATIO: "calculation over communication",
+}
+_Y_WORDS = {
+    VerticalAxis.LATENCY: "latency",
+    VerticalAxis.TIME: "time",
+    VerticalAxis.EXCESS: "latency above the best known",
+    VerticalAxis.SPEEDUP: "speed-up",
+    VerticalAxis.GAIN: "gain",
+}
+_FACTORS = (VerticalAxis.SPEEDUP, VerticalAxis.GAIN)
 
 
 def _drawable(curve: Curve, floor: float | None) -> Curve:
@@ -172,7 +189,8 @@ def _frame(plot: CurvesPlot, curves: Sequence[Curve]) -> Frame:
     if plot.across is HorizontalAxis.FRAGMENTS and max(across) <= 64:
         x = Axis(0.0, max(across) + 1.0, _LEFT, right, is_log=False)
     y = log_axis(upwards, start=bottom, end=_TOP)
-    if plot.upwards is VerticalAxis.LATENCY and max(upwards) < 8.0 * min(upwards):
+    is_narrow = max(upwards) < 8.0 * min(upwards)
+    if plot.upwards is not VerticalAxis.EXCESS and is_narrow:
         room = 0.06 * (max(upwards) - min(upwards)) or 0.05 * max(upwards)
         y = Axis(max(min(upwards) - room, 1e-9), max(upwards) + room, bottom, _TOP, is_log=False)
     return Frame(x, y)
@@ -182,6 +200,8 @@ def _x_ticks(plot: CurvesPlot, axis: Axis) -> list[Tick]:
     maximum = max_labels(axis)
     if plot.across is HorizontalAxis.MESSAGE:
         return size_ticks(axis, maximum)
+    if plot.across is HorizontalAxis.RATIO:
+        return _decades(axis)
     if axis.is_log:
         return burst_ticks(axis, maximum)
     step = max(1, round(nice_above(axis.maximum / maximum)))
@@ -189,12 +209,22 @@ def _x_ticks(plot: CurvesPlot, axis: Axis) -> list[Tick]:
 
 
 def _y_ticks(plot: CurvesPlot, axis: Axis) -> list[Tick]:
-    if plot.upwards is VerticalAxis.LATENCY:
+    if plot.upwards in (VerticalAxis.LATENCY, VerticalAxis.TIME):
         return time_ticks(axis, 6) if axis.is_log else _even_ticks(axis, format_given_time)
+    if plot.upwards in _FACTORS:
+        return _decades(axis) if axis.is_log else _even_ticks(axis, lambda one: f"{one:g}")
     powers = [10.0**power for power in range(-6, 7)]
     minimum = plot.floor or 0.0
     labels = ((one, f"{'≤ ' * (one <= minimum)}{100 * one:g} %") for one in powers)
     return [Tick(one, label) for one, label in labels if axis.holds(one)]
+
+
+def _decades(axis: Axis) -> list[Tick]:
+    """Powers of ten; those between them too where there are few."""
+    every = [step * 10.0**power for power in range(-15, 16) for step in (1.0, 2.0, 5.0)]
+    held = [one for one in every if axis.holds(one)]
+    step = -(-len(held) // 8)
+    return [Tick(one, f"{one:g}") for one in held[:: step if step < 3 else 3 * -(-step // 3)]]
 
 
 def _even_ticks(axis: Axis, label: Callable[[float], str]) -> list[Tick]:

@@ -23,6 +23,7 @@ OPERATIONS = {
     ("GET", "/layers"),
     ("GET", "/layers/{name}"),
     ("POST", "/layer-costs"),
+    ("POST", "/hide"),
     ("POST", "/simulate"),
     ("POST", "/fit"),
     ("GET", "/fits/{id}"),

@@ -21,6 +21,7 @@ from app.schemas import (
     exports,
     fit_requests,
     fits,
+    hide,
     jobs,
     layer_costs,
     layers,
@@ -49,10 +50,13 @@ from sluice_client import (
     ExcludedSample,
     FitOptions,
     FitRange,
+    Granularity,
+    HostStages,
     InputRefused,
     Measurement,
     Pipeline,
     Problem,
+    Processes,
     Setting,
     SettingStep,
     Stage,
@@ -64,11 +68,12 @@ from sluice_client import (
     errors,
     export_answers,
     fit_answers,
+    hide_answers,
     layer_answers,
 )
 from sluice_client import uncertainty as uncertain
 from sluice_client.calls import Call
-from sluice_client.operations import exporting, measuring, messaging, solving, storing
+from sluice_client.operations import exporting, hiding, measuring, messaging, solving, storing
 from sluice_client.operations import service as about
 from tests.app.serving import settings_for
 
@@ -190,6 +195,28 @@ LAYER: Call[Any] = messaging.layer_costs(
     time_limit_s=1.0,
     save_as="a",
 )
+HIDE: Call[Any] = hiding.hide(
+    1,
+    calculation_us=1.0,
+    pipeline=PIPELINE,
+    profile="a",
+    measurements=GIVEN,
+    granularity=Granularity(1.0, 1.0),
+    fit_options=OPTIONS,
+    constraints=LIMITS,
+    messages=1,
+    instructions=1.0,
+    instructions_per_us=1.0,
+    hideable_fraction=1.0,
+    streamed=False,
+    hiding_overhead_us=0.0,
+    host_stages=HostStages((0,), ("b",)),
+    exchange="one_way",
+    min_gain=1.5,
+    processes=Processes(8),
+    relative_gap=0.1,
+    time_limit_s=1.0,
+)
 OPTIMIZATIONS: Call[Any] = solving.optimizations(
     profile="a", revision=1, message_bytes=1, strategy="auto", cursor="0" * 32, limit=1
 )
@@ -209,6 +236,7 @@ CALLS: list[Call[Any]] = [
     LAYER,
     messaging.layers(),
     messaging.layer("cmam-finite"),
+    HIDE,
     solving.optimization("0" * 32),
     solving.explanation("0" * 32),
     solving.schedule("a", 1),
@@ -263,6 +291,7 @@ def test_every_operation_of_the_service_has_a_call() -> None:
         (COMPILE, tables.TableIn),
         (AUDIT, audit.AuditIn),
         (LAYER, layer_costs.LayerCostsIn),
+        (HIDE, hide.HideIn),
         (storing.set_current("a", 1), profiles.CurrentIn),
         (storing.activate_table("a", "0"), tables.ActivateIn),
     ],
@@ -309,6 +338,9 @@ def test_every_parameter_can_be_given(call: Call[Any], model: type[BaseModel]) -
         (UncertaintyOptions(current="whole"), uncertainty.UncertaintyIn),
         (WorkloadSize(1), audit.WorkloadSizeIn),
         (SettingStep(1, None), audit.StepIn),
+        (Granularity(1.0, 2.0), hide.GranularityIn),
+        (HostStages((0,), ("b",)), hide.HostStagesIn),
+        (Processes(8), hide.ProcessesIn),
     ],
 )
 def test_every_part_of_a_body_is_whole(value: Any, model: type[BaseModel]) -> None:
@@ -364,6 +396,12 @@ PAIRS: list[tuple[type, type]] = [
     (answers.BestSoFar, optimize.BestSoFarOut),
     (answers.Limits, service.LimitsOut),
     (answers.Readiness, service.ReadyOut),
+    (hide_answers.Hidden, hide.HideOut),
+    (hide_answers.HiddenCount, hide.HiddenCountOut),
+    (hide_answers.LatencyOptimal, hide.LatencyOptimalOut),
+    (hide_answers.GammaWindow, hide.GammaWindowOut),
+    (hide_answers.BestProcesses, hide.BestProcessesOut),
+    (hide_answers.ProcessPoint, hide.ProcessPointOut),
     (export_answers.Audit, audit.AuditOut),
     (export_answers.AuditRow, audit.AuditRowOut),
     (export_answers.AuditedWorkload, audit.AuditWorkloadOut),

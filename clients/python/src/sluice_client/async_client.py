@@ -30,7 +30,15 @@ from sluice_client.http import (
 )
 from sluice_client.memory import Memory
 from sluice_client.method import dress
-from sluice_client.operations import exporting, measuring, messaging, service, solving, storing
+from sluice_client.operations import (
+    exporting,
+    hiding,
+    measuring,
+    messaging,
+    service,
+    solving,
+    storing,
+)
 from sluice_client.retries import STREAM_ENDED, Pauses, Retry, RetryState
 from sluice_client.table_files import TableFile
 
@@ -103,6 +111,7 @@ class AsyncClient:
     compare = _method(solving.compare)
     start_compare = _method(solving.start_compare)
     simulate = _method(solving.simulate)
+    hide = _method(hiding.hide)
     schedule = _method(solving.schedule)
 
     fit = _method(measuring.fit)

@@ -279,3 +279,49 @@ class WorkloadSize:
     def as_json(self) -> dict[str, Any]:
         """Return it as requests have it."""
         return {"message_bytes": self.message_bytes, "weight": self.weight}
+
+
+@dataclass(frozen=True, slots=True)
+class Granularity:
+    """Instructions per byte, of the software and that a byte takes to be sent; `overhead` is what
+    hiding adds, relative to the calculation.
+    """
+
+    software: float
+    hardware: float
+    overhead: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as requests have it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class HostStages:
+    """Stages, by name or place from 0, that run on the processor which calculates."""
+
+    sender: tuple[int | str, ...] = ()
+    receiver: tuple[int | str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as requests have it."""
+        return {"sender": list(self.sender), "receiver": list(self.receiver)}
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """Numbers of processes asked about; the calculation asked about is that of each of `at`.
+
+    `communication` is `constant`, `sqrt`, `linear` or, with an `exponent`, `exponent`.
+    """
+
+    max_processes: int
+    min_processes: int = 1
+    at: int = 1
+    communication: str = "constant"
+    exponent: float | None = None
+    speedup_reference: str = "calculation"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as requests have it."""
+        return {name: getattr(self, name) for name in self.__slots__}

@@ -1,0 +1,419 @@
+"""A message hidden behind a calculation: run times with and without, the fragments to use, limits.
+
+Source    Strumpen94 for the model, docs/theory.md sec. 19 for the fragments.
+Traps     on a processor that several stages share, these also delay each other: the run time is
+          then a lower bound of the machine's, which a warning says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import solvers
+from analysis.hidden_ratios import (
+    HIDING_LOSES,
+    GammaWindow,
+    ProcessQuestion,
+    gamma_window,
+    of_processes,
+)
+from domain.errors import InconsistentInput, InvalidInput
+from domain.hiding import (
+    MAX_CALCULATION_US,
+    MAX_OVERHEAD,
+    BestProcesses,
+    Overlap,
+    ProcessPoint,
+    Regime,
+    check_number,
+)
+from domain.pipeline import MAX_STAGES, Pipeline, Stage, unique_names
+from domain.problem import Problem
+from domain.solution import Notice, Solution, Status, Strategy, relative_excess
+from solvers.assemble import status_of
+from solvers.contract import Deadline
+from solvers.hidden_cut import HiddenCut, HiddenPoint, HostWork, hidden_cut
+
+MAX_MESSAGES = 10**6
+CALCULATION = "calculation"  # the name of the stage that a streamed calculation becomes
+_SHOWN_COUNTS = 24  # counts of fragments that are solved for the table and the picture
+_MAX_SHOWN = 512  # a last count beyond which none is solved for them
+_WORTH_SAYING = 0.01  # by how much a cut is worse before it is a warning
+
+
+class Exchange(StrEnum):
+    """Whether processes only send or receive at a time, or do both on the same processor."""
+
+    ONE_WAY = "one_way"
+    BOTH_WAYS = "both_ways"
+
+
+@dataclass(frozen=True, slots=True)
+class HostStages:
+    """Indices of the stages that run on the processor which calculates, at either end."""
+
+    sender: tuple[int, ...] = ()
+    receiver: tuple[int, ...] = ()
+
+    def processors(self, exchange: Exchange) -> tuple[tuple[int, ...], ...]:
+        """Return the stages of each processor: both ends are one where all do both."""
+        if exchange is Exchange.BOTH_WAYS:
+            both = (*self.sender, *self.receiver)
+            return (both,) if both else ()
+        return tuple(side for side in (self.sender, self.receiver) if side)
+
+
+@dataclass(frozen=True, slots=True)
+class HideQuestion:
+    """What is hidden behind what: times in µs, `hideable_fraction` a share of the calculation.
+
+    `streamed`: the part of the calculation that hides nothing produces the message, and fragments
+    leave while it goes on. Raises InvalidInput.
+    """
+
+    problem: Problem
+    calculation_us: float
+    hideable_fraction: float = 1.0
+    streamed: bool = False
+    overhead_us: float = 0.0
+    messages: int = 1
+    hosts: HostStages = HostStages()
+    exchange: Exchange = Exchange.ONE_WAY
+    min_gain: float | None = None
+    processes: ProcessQuestion | None = None
+    relative_gap: float = solvers.DEFAULT_RELATIVE_GAP
+    time_limit_s: float = solvers.DEFAULT_TIME_LIMIT_S
+
+    def __post_init__(self) -> None:
+        check_number("calculation_us", self.calculation_us, MAX_CALCULATION_US)
+        check_number("hiding_overhead_us", self.overhead_us, MAX_CALCULATION_US)
+        check_number("hideable_fraction", self.hideable_fraction, 1.0)
+        if not 1 <= self.messages <= MAX_MESSAGES:
+            raise InvalidInput(
+                f"expected 1 <= messages <= {MAX_MESSAGES}, got {self.messages}", field="messages"
+            )
+        for side in (self.hosts.sender, self.hosts.receiver):
+            if any(not 0 <= index < len(self.problem.pipeline) for index in side):
+                raise InvalidInput("expected indices of stages", field="host_stages")
+        if len({*self.hosts.sender, *self.hosts.receiver}) < len(
+            (*self.hosts.sender, *self.hosts.receiver)
+        ):
+            raise InconsistentInput("expected each stage at most once", field="host_stages")
+        if self.processes is not None and self.calculation_us == 0.0:
+            raise InconsistentInput(
+                "without a calculation there is nothing that more processes could share",
+                field="calculation_us",
+            )
+        if self.streamed and self.messages > 1:
+            raise InconsistentInput("one message is streamed, not several", field="messages")
+        if self.streamed and len(self.problem.pipeline) == MAX_STAGES:
+            raise InconsistentInput(
+                f"the calculation is a stage of its own, and {MAX_STAGES} are allowed",
+                field="streamed",
+            )
+
+    @property
+    def first_us(self) -> float:
+        """The part of the calculation that hides nothing, (1 - f) c."""
+        return (1.0 - self.hideable_fraction) * self.calculation_us
+
+    @property
+    def before_us(self) -> float:
+        """What is over before the message begins to leave: nothing where it is streamed."""
+        return 0.0 if self.streamed else self.first_us
+
+    @property
+    def behind_us(self) -> float:
+        """What the processor has to do while the message is under way, its work aside."""
+        fraction = 1.0 if self.streamed else self.hideable_fraction
+        return fraction * self.calculation_us + self.overhead_us
+
+    @property
+    def overlap(self) -> Overlap | None:
+        """The paper's terms of this; None where it is streamed, and without a calculation."""
+        if self.calculation_us <= 0.0 or self.streamed:
+            return None
+        overhead = self.overhead_us / self.calculation_us
+        return Overlap(self.hideable_fraction, overhead) if overhead <= MAX_OVERHEAD else None
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether stages that share a processor make the run time a lower bound."""
+        processors = self.hosts.processors(self.exchange)
+        return any(len(on) > 1 for on in processors) or (self.streamed and bool(processors))
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyOptimal:
+    """The cut of least latency, its run time behind this calculation, and by what share more."""
+
+    fragments: int
+    latency_us: float
+    with_us: float
+    more_by: float
+
+
+@dataclass(frozen=True, slots=True)
+class CountRow:
+    """One number of fragments: latency T, the processor's part, and the run time; µs.
+
+    `bound_us` is below the run time of every cut of that count.
+    """
+
+    fragments: int
+    latency_us: float
+    host_us: float
+    with_us: float
+    bound_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """The answer. Times in µs; `with_us` is the evaluator's on whole bytes.
+
+    `gain` is without_us / with_us, `gain_at_most` that over the proven bound.
+    `calculation_for_full_hiding_us` is the calculation from which on this cut is hidden wholly,
+    None where none is enough.
+    """
+
+    question: HideQuestion
+    without_us: float
+    with_us: float
+    lower_bound_us: float
+    cut: HiddenCut
+    regime: Regime
+    latency_optimal: LatencyOptimal
+    calculation_for_full_hiding_us: float | None
+    gamma: float | None
+    window: GammaWindow | None
+    rows: tuple[CountRow, ...]
+    best_processes: BestProcesses | None
+    curve: tuple[ProcessPoint, ...]
+    warnings: tuple[Notice, ...]
+
+    @property
+    def gain(self) -> float:
+        """1 where nothing takes any time."""
+        return ratio(self.without_us, self.with_us)
+
+    @property
+    def status(self) -> Status:
+        """What was proven of `with_us`: the gap is that of the whole run time."""
+        before_us, unrounded = self.question.before_us, self.cut.unrounded_us
+        return status_of(
+            self.with_us,
+            None if unrounded is None else before_us + unrounded,
+            self.lower_bound_us,
+            relative_gap=self.question.relative_gap,
+            cut_off=self.cut.cut_off,
+        )
+
+    @property
+    def relative_gap(self) -> float:
+        """(with_us - bound) / bound."""
+        return relative_excess(self.with_us, self.lower_bound_us, self.lower_bound_us)
+
+    @property
+    def max_gain(self) -> float | None:
+        """The model's greatest gain over all communication; None without a calculation."""
+        return None if self.overlap is None else self.overlap.peak_gain
+
+    @property
+    def overlap(self) -> Overlap | None:
+        """The paper's terms of the question."""
+        return self.question.overlap
+
+    @property
+    def gain_at_most(self) -> float | None:
+        """Of the cut without hiding that was found; None where the bound is 0."""
+        if self.lower_bound_us <= 0.0:
+            return None if self.without_us > 0.0 else 1.0
+        return self.without_us / self.lower_bound_us
+
+
+def ratio(above: float, below: float) -> float:
+    """Return the quotient; 1 of two zeros. The divisor of a gain is 0 only where both are."""
+    return above / below if below > 0.0 else 1.0
+
+
+def hide(question: HideQuestion) -> Hidden:
+    """Return run times, the best fragments and the limits of hiding.
+
+    Raises Infeasible where no cut satisfies the limits, and what `solvers.solve` does.
+    """
+    deadline = Deadline.after(question.time_limit_s)
+    processors = question.hosts.processors(question.exchange)
+    plain = _solved(question, question.problem, deadline.share(0.3))
+    unhidden_us = question.messages * plain.latency_us
+    if processors:
+        work = HostWork(0.0, processors, question.messages)
+        unhidden_us = hidden_cut(
+            question.problem,
+            work,
+            plain,
+            relative_gap=question.relative_gap,
+            deadline=deadline.share(0.3),
+        ).run_us
+    problem, known, shift = question.problem, plain, 0
+    if question.streamed and question.first_us > 0.0:
+        problem, shift = streamed_problem(question), 1
+        known = _solved(question, problem, deadline.share(0.5))
+    moved = tuple(tuple(index + shift for index in on) for on in processors)
+    host = HostWork(question.behind_us, moved, question.messages)
+    best = hidden_cut(
+        problem,
+        host,
+        known,
+        relative_gap=question.relative_gap,
+        deadline=deadline,
+        shown=_shown_counts(known),
+    )
+    optimal = _latency_optimal(question, problem, host, known, best)
+    return _concluded(question, plain, unhidden_us, best, optimal)
+
+
+def streamed_problem(question: HideQuestion) -> Problem:
+    """Return the message behind the calculation that produces it: a stage of its own, the first."""
+    problem, pipeline = question.problem, question.problem.pipeline
+    names = unique_names([CALCULATION, *(stage.name for stage in pipeline.stages)])
+    cost = 1e3 * question.first_us / problem.message_bytes
+    stages = (Stage.of_line(CALCULATION, overhead_us=0.0, ns_per_byte=cost), *pipeline.stages)
+    named = tuple(replace(stage, name=name) for stage, name in zip(stages, names, strict=True))
+    return replace(problem, pipeline=Pipeline(named, pipeline.delay_us))
+
+
+def _solved(question: HideQuestion, problem: Problem, deadline: Deadline) -> Solution:
+    return solvers.solve(
+        problem,
+        Strategy.AUTO,
+        relative_gap=question.relative_gap,
+        time_limit_s=max(1e-3, deadline.remaining_s),
+    )
+
+
+def _shown_counts(known: Solution) -> tuple[int, ...]:
+    """Counts from 1 to beyond that of the least latency, all of them where these are few."""
+    last = min(2 * known.schedule.fragments, known.schedule.fragments + 4)
+    step = max(1, last // _SHOWN_COUNTS)
+    if last > _MAX_SHOWN:
+        return ()
+    return tuple(range(1, last + 1, step))
+
+
+def _latency_optimal(
+    question: HideQuestion, problem: Problem, host: HostWork, known: Solution, best: HiddenCut
+) -> LatencyOptimal:
+    cut = known.schedule.fragment_bytes
+    with_us = question.before_us + host.run_us(problem, cut)
+    more_by = ratio(with_us, question.before_us + best.run_us) - 1.0
+    return LatencyOptimal(
+        len(cut), question.messages * known.latency_us, with_us, max(0.0, more_by)
+    )
+
+
+def _concluded(
+    question: HideQuestion,
+    plain: Solution,
+    unhidden_us: float,
+    best: HiddenCut,
+    latency_optimal: LatencyOptimal,
+) -> Hidden:
+    before_us = question.before_us
+    without_us, with_us = question.calculation_us + unhidden_us, before_us + best.run_us
+    sent_us = question.messages * plain.latency_us
+    curve, best_processes = _curve_of(question, sent_us)
+    found = Hidden(
+        question=question,
+        without_us=without_us,
+        with_us=with_us,
+        lower_bound_us=min(with_us, before_us + best.lower_bound_us),
+        cut=best,
+        regime=_regime(without_us, with_us, best),
+        latency_optimal=latency_optimal,
+        calculation_for_full_hiding_us=_enough_us(question, best),
+        gamma=question.calculation_us / sent_us if sent_us > 0.0 else None,
+        window=_window(question),
+        rows=tuple(_row(point, before_us) for point in best.points),
+        best_processes=best_processes,
+        curve=curve,
+        warnings=(),
+    )
+    return replace(found, warnings=tuple(_warnings(found)))
+
+
+def _row(point: HiddenPoint, before_us: float) -> CountRow:
+    return CountRow(
+        point.fragments,
+        point.latency_us,
+        point.host_us,
+        before_us + point.run_us,
+        before_us + point.bound_us,
+    )
+
+
+def _regime(without_us: float, with_us: float, best: HiddenCut) -> Regime:
+    if with_us > without_us:
+        return Regime.LOSS
+    is_hidden = best.latency_us <= best.host_us
+    return Regime.FULLY_HIDDEN if is_hidden else Regime.COMMUNICATION_BOUND
+
+
+def _enough_us(question: HideQuestion, best: HiddenCut) -> float | None:
+    """The calculation that hides this cut wholly: f c + o + w >= T; streamed, T grows with c."""
+    if question.streamed or question.hideable_fraction == 0.0:
+        return None
+    missing_us = best.latency_us - (best.host_us - question.behind_us) - question.overhead_us
+    enough = max(0.0, missing_us) / question.hideable_fraction
+    return enough if enough <= MAX_CALCULATION_US else None
+
+
+def _window(question: HideQuestion) -> GammaWindow | None:
+    overlap = question.overlap
+    if overlap is None or question.min_gain is None:
+        return None
+    return gamma_window(overlap, question.min_gain)
+
+
+def _curve_of(
+    question: HideQuestion, sent_us: float
+) -> tuple[tuple[ProcessPoint, ...], BestProcesses | None]:
+    """The communication is that of the least latency; what hiding adds is a time for each."""
+    overlap = question.overlap
+    if overlap is None:
+        return (), None
+    sent = sent_us / question.calculation_us
+    return of_processes(question.processes, sent, overlap, overhead_grows=True)
+
+
+def _warnings(found: Hidden) -> Iterator[Notice]:
+    question, best = found.question, found.cut
+    if found.regime is Regime.LOSS:
+        yield replace(HIDING_LOSES, values=(("us", found.with_us - found.without_us),))
+    if found.latency_optimal.more_by > _WORTH_SAYING:
+        yield Notice(
+            "latency_cut_is_not_best",
+            "the fragments of least latency take longer behind this calculation: each costs the "
+            "processor its overhead",
+            values=(("share", found.latency_optimal.more_by),),
+        )
+    if best.latency_us > best.host_us:
+        yield Notice(
+            "not_hidden_by",
+            "the message ends after the calculation",
+            values=(("us", best.latency_us - best.host_us),),
+        )
+    if question.is_bound:
+        yield Notice(
+            "exchange_is_bound",
+            "stages that share a processor also delay each other: the run times are lower bounds",
+        )
+    if question.hosts.sender or question.hosts.receiver:
+        yield Notice(
+            "assumes_preemption", "what communicates is taken to interrupt the calculation at once"
+        )
+    if question.messages > 1:
+        yield Notice("serial_messages", "the messages are sent one after the other")
+    if len(question.problem.pipeline) == 1 and not question.streamed:
+        yield Notice("fragments_overlap_nothing", "one stage alone: fragments of it do not overlap")

@@ -1,0 +1,255 @@
+"""sluice hide: what hiding a message behind a calculation gains, as a person reads it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from app.console.commands import INTERRUPTED, finder, fit_finder, store_for
+from app.console.files import (
+    TraceSource,
+    body_of,
+    check_plot_file,
+    merged,
+    read_source,
+    write_whole,
+)
+from app.console.output import Output
+from app.console.reports import warning_parts
+from app.console.running import counting_line, run_operation
+from app.console.screen import Column, Facts, GanttRow, Grid, Ink, Part, paint
+from app.plots.gain_svg import CountTimes, Picture, gain_svg, run_time_svg, speedup_svg
+from app.settings import Settings
+from app.text.names import PROVEN_BOUND, printable
+from app.text.numbers import format_count, format_figure, format_percent, format_sizes
+from app.text.units import format_proven, format_time
+from domain.errors import InconsistentInput
+from domain.hiding import BestProcesses, Overlap, ProcessPoint
+
+if TYPE_CHECKING:
+    from app.operations.hide import Hide
+    from app.schemas.hide import HideIn, HideOut
+
+_OURS = ("pipeline", "profile", "measurements", "fit_options", "message_bytes", "constraints")
+_REGIMES = {
+    "fully_hidden": "the message is hidden wholly",
+    "communication_bound": "the message ends after the calculation",
+    "loss": "hiding loses",
+}
+
+
+def hide_parts(found: HideOut, *, width: int, ink: Ink) -> Iterator[Part]:
+    """Yield two bars, the figures, the table of the counts, and the warnings."""
+    if found.with_us is not None:
+        yield from _bars(found, width=width, ink=ink)
+        yield ""
+    yield Facts(tuple(_facts(found)))
+    yield ""
+    if found.counts:
+        yield "By number of fragments:"
+        yield _counts(found)
+        yield ""
+    yield from warning_parts(found.warnings)
+
+
+def _bars(found: HideOut, *, width: int, ink: Ink) -> Iterator[str]:
+    """The calculation above the communication, with hiding, on one scale."""
+    assert found.calculation_us is not None
+    assert found.latency_us is not None
+    assert found.with_us is not None
+    end_us = found.with_us
+    begins_us = 0.0 if found.streamed else (1.0 - found.hideable_fraction) * found.calculation_us
+    sent_us = (begins_us, min(end_us, begins_us + found.latency_us))
+    rows = (
+        GanttRow("calculation", ((0.0, min(end_us, found.calculation_us)),)),
+        GanttRow("communication", (sent_us,)),
+    )
+    columns = max(20, width - 15)
+    for row in rows:
+        yield f"{row.name:<13} {paint(row, end_us, columns, ink)}" if end_us > 0.0 else row.name
+
+
+def _facts(found: HideOut) -> Iterator[tuple[str, str]]:
+    if found.with_us is not None and found.without_us is not None:
+        assert found.lower_bound_us is not None
+        took, bound = format_proven(found.with_us, found.lower_bound_us)
+        yield "with hiding", f"{took}, {PROVEN_BOUND} {bound}"
+        yield "without", format_time(found.without_us)
+    at_most = found.gain_at_most
+    limit = "" if at_most is None else f", at most {format_figure(at_most)}"
+    yield "gain", f"{format_figure(found.gain)}{limit}: {_REGIMES[found.regime]}"
+    if found.gamma is not None:
+        yield "c / T", f"{format_figure(found.gamma)}, calculation over communication"
+    if found.min_gain is not None:
+        yield f"gain {format_figure(found.min_gain)}", _window(found)
+    if found.fragment_bytes is not None:
+        yield "fragments", f"{len(found.fragment_bytes)}: {format_sizes(found.fragment_bytes)}"
+    if other := found.latency_optimal:
+        more = format_percent(other.more_by)
+        took = format_time(other.with_us)
+        yield "least latency", f"{format_count(other.fragments)} fragments: {took}, {more} more"
+    if found.calculation_for_full_hiding_us is not None:
+        yield "hidden wholly", f"from {format_time(found.calculation_for_full_hiding_us)} on"
+    if best := found.best_processes:
+        counts = (best.without, best.hidden, best.gain)
+        without, hidden, gain = map(format_count, counts)
+        yield "best processes", f"{without} without, {hidden} with hiding; greatest gain {gain}"
+
+
+def _window(found: HideOut) -> str:
+    if found.window is None:
+        return "at no ratio of calculation to communication"
+    high = found.window.high
+    end = "" if high is None else f" to {format_figure(high)}"
+    return f"where c / T is from {format_figure(found.window.low)}{end}"
+
+
+def _counts(found: HideOut) -> Grid:
+    headings = ("fragments", "latency", "processor", "run time", "at least")
+    rows = tuple(
+        (
+            format_count(row.fragments),
+            format_time(row.latency_us),
+            format_time(row.host_us),
+            format_time(row.with_us),
+            format_proven(row.with_us, row.bound_us)[1],
+        )
+        for row in found.counts
+    )
+    return Grid(tuple(map(Column, headings)), rows)
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def hide(arguments: argparse.Namespace, output: Output) -> int:
+    """Search, print, draw where that is asked for, and return the exit code."""
+    from app.schemas.base import dump_json
+
+    if arguments.plot is not None:
+        check_plot_file(arguments.plot)
+    settings = Settings.from_environment()
+    operation = _operation(arguments, settings)
+    with counting_line(output.err) as show:
+        ran = run_operation(operation, settings, show)
+    found = operation.document(ran.result)
+    if output.wants_json:
+        output.document(dump_json(found))
+    else:
+        output.parts(hide_parts(found, width=output.out.width, ink=output.out.ink))
+    if arguments.plot is not None:
+        drawn = drawing(found, arguments.picture)
+        write_whole(arguments.plot, drawn.encode(), field="plot", noun="the plot")
+        if not output.wants_json:
+            output.parts([f"plot written to {printable(arguments.plot)}"])
+    return INTERRUPTED if ran.is_interrupted else 0
+
+
+def _operation(arguments: argparse.Namespace, settings: Settings) -> Hide:
+    """Return the operation of these arguments. Raises InvalidInput, NotFound, what a fit does."""
+    from dataclasses import replace
+
+    from app.operations.hide import Hide, prepared_hide
+    from app.questions.optimize import prepare
+    from app.questions.question import Measurement
+    from app.schemas.base import dump_json, parse_json
+    from app.schemas.hide import HideIn
+
+    source = None if arguments.source is None else read_source(arguments.source, settings)
+    given = {} if source is None else body_of(source)
+    base = {name: value for name, value in given.items() if name in (*_OURS, *HideIn.model_fields)}
+    asked: HideIn = parse_json(HideIn, dump_json(merged(base, _options(arguments))))
+    cap = settings.max_fragments
+    if asked.granularity is not None:
+        with store_for(None, settings) as store:
+            return prepared_hide(asked, finder(store), None, fragment_cap=cap)
+    asked.to_model()
+    question = asked.to_question()
+    if isinstance(source, TraceSource):
+        # The trace goes round the JSON parser: it may be a hundred times longer than any request.
+        question = replace(question, source=(Measurement(source.content),))
+    with store_for(question.source, settings) as store:
+        find_fit = None if store is None else fit_finder(store)
+        prepared = prepare(question, finder(store), fragment_cap=cap, find_fit=find_fit)
+    return Hide(asked.to_domain(prepared.problem), prepared)
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    hosts = {side: getattr(arguments, f"{side}_stage") for side in ("sender", "receiver")}
+    terms = {name: getattr(arguments, name) for name in ("software", "hardware", "overhead")}
+    processes = {
+        "max_processes": arguments.processes,
+        "communication": arguments.communication,
+    }
+    return {
+        "message_bytes": arguments.bytes,
+        "messages": arguments.messages,
+        "calculation_us": arguments.calculation,
+        "instructions": arguments.instructions,
+        "instructions_per_us": arguments.instructions_per_us,
+        "hideable_fraction": arguments.hideable_fraction,
+        "streamed": arguments.streamed,
+        "hiding_overhead_us": arguments.hiding_overhead,
+        "host_stages": _given({side: _stages(names) for side, names in hosts.items()}),
+        "exchange": "both_ways" if arguments.both_ways else None,
+        "min_gain": arguments.min_gain,
+        "processes": _given(processes),
+        "granularity": _given(terms),
+        "time_limit_s": arguments.time_limit_s,
+        "constraints": {
+            "min_fragment_bytes": arguments.min_fragment_bytes,
+            "max_fragment_bytes": arguments.max_fragment_bytes,
+            "alignment_bytes": arguments.alignment_bytes,
+            "max_fragments": arguments.max_fragments,
+        },
+    }
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any] | None:
+    found = {name: value for name, value in options.items() if value is not None}
+    return found or None
+
+
+def _stages(names: list[str] | None) -> list[int | str] | None:
+    """Return stages as requests have them: digits are a place from 0."""
+    if names is None:
+        return None
+    return [int(one) if one.isascii() and one.isdigit() else one for one in names]
+
+
+def drawing(found: HideOut, picture: str | None) -> str:
+    """Return the picture asked for as SVG; by itself that of the run times, or of the gain.
+
+    Raises InconsistentInput where the answer has nothing of it.
+    """
+    wanted = Picture(picture or (Picture.RUN_TIME if found.counts else Picture.GAIN))
+    if wanted is Picture.RUN_TIME:
+        if not found.counts or found.fragments is None or found.latency_optimal is None:
+            raise InconsistentInput("run times need a pipeline", field="picture")
+        counts = [
+            CountTimes(one.fragments, one.latency_us, one.host_us, one.with_us)
+            for one in found.counts
+        ]
+        optimal = found.latency_optimal.fragments
+        return run_time_svg(counts, hidden=found.fragments, latency_optimal=optimal)
+    if wanted is Picture.SPEEDUP:
+        best = found.best_processes
+        if best is None:
+            raise InconsistentInput("speed-ups need --processes", field="picture")
+        points = [
+            ProcessPoint(one.processes, one.speedup, one.hidden_speedup, one.gain)
+            for one in found.curve
+        ]
+        return speedup_svg(points, BestProcesses(best.without, best.hidden, best.gain))
+    window = found.window
+    ends = None if window is None or window.high is None else (window.low, window.high)
+    point = None if not found.gamma else (found.gamma, found.gain)
+    return gain_svg(_overlap(found), point=point, window=ends)
+
+
+def _overlap(found: HideOut) -> Overlap:
+    """The model's terms of an answer. Raises InconsistentInput where there are none."""
+    if found.overhead is None:
+        raise InconsistentInput("the gain is drawn of a calculation, not streamed", field="picture")
+    return Overlap(found.hideable_fraction, found.overhead)

@@ -1,0 +1,80 @@
+"""Messages that are hidden behind a calculation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sluice_client.calls import Call, reads, send
+from sluice_client.hide_answers import Hidden
+from sluice_client.operations.solving import measurements_json
+from sluice_client.shapes import (
+    Constraints,
+    FitOptions,
+    Granularity,
+    HostStages,
+    Measurement,
+    Pipeline,
+    Processes,
+)
+
+_HIDE_LIMIT_S = 10.0  # the service's own, where none is given
+
+
+def hide(
+    message_bytes: int | None = None,
+    *,
+    calculation_us: float | None = None,
+    pipeline: Pipeline | None = None,
+    profile: str | None = None,
+    measurements: Measurement | Sequence[Measurement] | None = None,
+    granularity: Granularity | None = None,
+    fit_options: FitOptions | None = None,
+    constraints: Constraints | None = None,
+    messages: int | None = None,
+    instructions: float | None = None,
+    instructions_per_us: float | None = None,
+    hideable_fraction: float | None = None,
+    streamed: bool | None = None,
+    hiding_overhead_us: float | None = None,
+    host_stages: HostStages | None = None,
+    exchange: str | None = None,
+    min_gain: float | None = None,
+    processes: Processes | None = None,
+    relative_gap: float | None = None,
+    time_limit_s: float | None = None,
+) -> Call[Hidden]:
+    """Return what hiding a message behind a calculation gains, and the fragments for it.
+
+    Exactly one of `pipeline`, `profile`, `measurements` and `granularity`; with one of the first
+    three a message, and `calculation_us` or `instructions` with `instructions_per_us`.
+    """
+    document = {
+        "message_bytes": message_bytes,
+        "calculation_us": calculation_us,
+        "pipeline": pipeline and pipeline.as_json(),
+        "profile": profile,
+        "measurements": measurements_json(measurements),
+        "granularity": granularity and granularity.as_json(),
+        "fit_options": fit_options and fit_options.as_json(),
+        "constraints": constraints and constraints.as_json(),
+        "messages": messages,
+        "instructions": instructions,
+        "instructions_per_us": instructions_per_us,
+        "hideable_fraction": hideable_fraction,
+        "streamed": streamed,
+        "hiding_overhead_us": hiding_overhead_us,
+        "host_stages": host_stages and host_stages.as_json(),
+        "exchange": exchange,
+        "min_gain": min_gain,
+        "processes": processes and processes.as_json(),
+        "relative_gap": relative_gap,
+        "time_limit_s": time_limit_s,
+    }
+    return send(
+        "POST",
+        "/hide",
+        reads(Hidden),
+        document,
+        may_repeat=True,
+        takes_s=time_limit_s or _HIDE_LIMIT_S,
+    )

@@ -1,0 +1,252 @@
+"""The best fragments of a message that is sent while its host calculates, with a proof.
+
+Source    docs/theory.md sec. 19.
+Notation  x: a cut, k its fragments; T(x): its latency; w(x): the work of the stages on the host's
+          own processor; A: what that processor has to calculate meanwhile. The run time is
+          max(A + w(x), T(x)), all in µs. L(k): proven bound on T over the cuts of k fragments.
+Cost      a few solves of one count each, as the search for the latency: where A + w rises and T
+          falls with k, the least bound lies where the two cross, and halves what is left.
+Exact     in real sizes, where every stage is a line: w depends on k alone. The bound is
+          min over k of max(A + w(k), L(k)), for every admitted k, and w is bounded by the convex
+          minorants where stages have ranges; then, and in whole bytes, the gap is stated.
+Traps     the cut of least latency is not the best one: each fragment costs its host overhead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.errors import InvalidInput
+from domain.hiding import MAX_CALCULATION_US, check_number
+from domain.problem import Problem
+from domain.solution import Solution, Status, relative_excess
+from solvers.assemble import check_limits, status_of
+from solvers.contract import Deadline
+from solvers.exact.count_search import CountSearch
+from solvers.exact.relaxation import is_convex_in_count, relaxation_of
+from solvers.rounding import round_cut
+
+Floats = NDArray[np.float64]
+
+_WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
+_FINISHING_CELLS = 100_000  # k*n that are tried once real or whole sizes are within the gap
+_FIRST_COUNT, _GROWTH = 256, 4  # the first solve's largest count; a later one's over those before
+
+
+@dataclass(frozen=True, slots=True)
+class HostWork:
+    """What the host's processors do beside the message's latency. Raises InvalidInput.
+
+    `calculation_us` is A. `processors` has, for each processor that counts, the indices of the
+    stages that run on it; the greatest work of them decides. `messages` are sent one after the
+    other, each with the same cut.
+    """
+
+    calculation_us: float
+    processors: tuple[tuple[int, ...], ...] = ()
+    messages: int = 1
+
+    def __post_init__(self) -> None:
+        check_number("calculation_us", self.calculation_us, 1e3 * MAX_CALCULATION_US)
+        if self.messages < 1:
+            raise InvalidInput("expected messages >= 1", field="messages")
+
+    def work_us(self, problem: Problem, sizes: Sequence[float]) -> float:
+        """Return w(x) of all messages: the stage times of the busiest processor, µs."""
+        stages = problem.pipeline.stages
+        sums = (
+            sum(stages[j].time_us(size) for j in on for size in sizes) for on in self.processors
+        )
+        return self.messages * max(sums, default=0.0)
+
+    def run_us(self, problem: Problem, sizes: Sequence[float]) -> float:
+        """Return max(A + w(x), T(x)) of this cut by the evaluator, µs."""
+        sent = self.messages * problem.pipeline.latency_us(sizes)
+        return max(self.calculation_us + self.work_us(problem, sizes), sent)
+
+    def min_work_us(self, problem: Problem, counts: NDArray[np.int64]) -> Floats:
+        """Return a proven lower bound on w over all cuts of each of these counts, µs (Jensen)."""
+        low = np.zeros(len(counts))
+        minimum, maximum = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
+        for on in self.processors:
+            sums = np.zeros(len(counts))
+            for j in on:
+                points = problem.pipeline.stages[j].minorant_points(minimum, maximum)
+                at, cost = np.array(points, dtype=float).T
+                sums += counts * np.interp(problem.message_bytes / counts, at, cost)
+            low = np.maximum(low, sums)
+        return self.messages * low
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenPoint:
+    """One number of fragments: the cut found for it, its latency T and the host's A + w, µs.
+
+    `bound_us` is below max(A + w, T) of every cut of that count.
+    """
+
+    fragments: int
+    fragment_bytes: tuple[int, ...]
+    latency_us: float
+    host_us: float
+    bound_us: float
+
+    @property
+    def run_us(self) -> float:
+        """What takes longer."""
+        return max(self.latency_us, self.host_us)
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenCut:
+    """The best cut found, the proven bound over all cuts, and every count that was tried.
+
+    `latency_us` is of all messages. `run_us` is the evaluator's on whole bytes; `unrounded_us` that
+    of the best real sizes, None where these are not better.
+    """
+
+    fragment_bytes: tuple[int, ...]
+    latency_us: float
+    host_us: float
+    run_us: float
+    lower_bound_us: float
+    unrounded_us: float | None
+    status: Status
+    points: tuple[HiddenPoint, ...]
+    cut_off: bool = False
+
+    @property
+    def relative_gap(self) -> float:
+        """(run time - bound) / bound."""
+        return relative_excess(self.run_us, self.lower_bound_us, self.lower_bound_us)
+
+
+@dataclass(slots=True)
+class _Search:
+    """The state of one search: bounds by count, and the whole-byte cut of each count tried."""
+
+    problem: Problem
+    host: HostWork
+    counts: CountSearch
+    floor: Floats  # A + least w(k), all counts
+    floor_us: float  # proven of T over all cuts from elsewhere
+    found: dict[int, tuple[float, tuple[int, ...]]] = field(default_factory=dict)  # by count
+    unrounded_us: float = np.inf
+
+    def bounds(self) -> Floats:
+        """Proven bounds on the run time of every admitted count."""
+        sent = np.maximum(self.counts.lower + self.problem.pipeline.delay_us, self.floor_us)
+        low: Floats = np.maximum(self.floor, self.host.messages * sent)
+        return low
+
+    def take(self, cut: tuple[int, ...]) -> None:
+        """Keep a whole-byte cut where it is the best of its count."""
+        check_limits(self.problem, (cut,))
+        known, run_us = self.found.get(len(cut)), self.run_us(cut)
+        if known is None or run_us < known[0]:
+            self.found[len(cut)] = (run_us, cut)
+
+    def run_us(self, cut: Sequence[float]) -> float:
+        return self.host.run_us(self.problem, cut)
+
+    def best(self) -> tuple[float, tuple[int, ...]]:
+        """The best whole-byte cut and its run time; the fewest fragments of equals."""
+        return min(self.found.values(), key=lambda found: (found[0], len(found[1])))
+
+    def solve(self, k: int, deadline: Deadline) -> None:
+        """Solve one count, which raises the bounds of others, and round its sizes."""
+        result = self.counts.solved.get(k) or self.counts.solve(k, deadline)
+        sizes = result.x.tolist()
+        if is_convex_in_count(self.counts.lines):
+            self.unrounded_us = min(self.unrounded_us, self.run_us(sizes))
+        cut = round_cut(self.problem, result.x)
+        if cut is not None:
+            self.take(cut)
+
+
+def hidden_cut(
+    problem: Problem,
+    host: HostWork,
+    known: Solution,
+    *,
+    relative_gap: float,
+    deadline: Deadline,
+    shown: Sequence[int] = (),
+) -> HiddenCut:
+    """Return the best fragments found for a message that is hidden behind a calculation.
+
+    `known` is an answer to the same problem: its cut is a candidate, and its bound holds. The
+    counts `shown` are solved besides, as far as the time goes. Raises InvalidInput for stages that
+    there are not, Infeasible where no cut satisfies the limits.
+    """
+    if any(not 0 <= j < len(problem.pipeline) for on in host.processors for j in on):
+        raise InvalidInput("expected indices of stages", field="host_stages")
+    counts = CountSearch.start(problem, relaxation_of(problem))
+    admitted = counts.lines.k_min + np.arange(len(counts.lower), dtype=np.int64)
+    floor = host.calculation_us + host.min_work_us(problem, admitted)
+    search = _Search(problem, host, counts, floor, known.lower_bound_us)
+    search.take(known.schedule.fragment_bytes)
+    cut_off = _search(search, relative_gap, deadline)
+    for k in shown:
+        if deadline.passed or not counts.lines.k_min <= k < counts.lines.k_min + len(admitted):
+            continue
+        search.solve(k, deadline)
+    return _concluded(search, relative_gap, cut_off=cut_off)
+
+
+def _search(search: _Search, relative_gap: float, deadline: Deadline) -> bool:
+    """Solve counts that could still win, the least bound first; return whether time ended it."""
+    first, cells = search.counts.lines.k_min, 0
+    while True:
+        bounds, best_us = search.bounds(), search.best()[0]
+        reached_us = min(best_us, search.unrounded_us)
+        is_settled = reached_us <= float(bounds.min()) * (1.0 + relative_gap)
+        below = np.flatnonzero(bounds < best_us / (1.0 + min(relative_gap, _WORTHWHILE)))
+        waiting = below[~np.isin(below + first, list(search.counts.solved))]
+        if not len(waiting):
+            return False
+        if deadline.passed:
+            return not is_settled
+        largest = max(_FIRST_COUNT, _GROWTH * max(search.counts.solved, default=0))
+        near = waiting[waiting + first <= largest]
+        pool = near if len(near) else waiting[:1]
+        k = int(pool[int(np.argmin(bounds[pool]))]) + first
+        cells += k * len(search.problem.pipeline)
+        if is_settled and cells > _FINISHING_CELLS:
+            return False
+        search.solve(k, deadline)
+
+
+def _concluded(search: _Search, relative_gap: float, *, cut_off: bool) -> HiddenCut:
+    problem, host, bounds = search.problem, search.host, search.bounds()
+    run_us, best = search.best()
+    bound_us = min(float(bounds.min()), run_us)
+    unrounded_us = search.unrounded_us if search.unrounded_us <= run_us else None
+    first = search.counts.lines.k_min
+    points = tuple(
+        HiddenPoint(
+            k,
+            cut,
+            host.messages * problem.pipeline.latency_us(cut),
+            host.calculation_us + host.work_us(problem, cut),
+            min(float(bounds[k - first]), known_us),
+        )
+        for k, (known_us, cut) in sorted(search.found.items())
+    )
+    return HiddenCut(
+        fragment_bytes=best,
+        latency_us=host.messages * problem.pipeline.latency_us(best),
+        host_us=host.calculation_us + host.work_us(problem, best),
+        run_us=run_us,
+        lower_bound_us=bound_us,
+        unrounded_us=unrounded_us,
+        status=status_of(
+            run_us, unrounded_us, bound_us, relative_gap=relative_gap, cut_off=cut_off
+        ),
+        points=points,
+        cut_off=cut_off,
+    )

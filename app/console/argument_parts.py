@@ -1,0 +1,159 @@
+"""Parts of the command line's grammar: the parser, what several commands share, and the types."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+from domain.errors import InvalidInput
+from domain.solution import Strategy
+from domain.units import (
+    parse_bytes,
+    parse_clock_mhz,
+    parse_number,
+    parse_share,
+    parse_time_us,
+)
+
+T = TypeVar("T")
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports misuse as any other bad input, in one line, instead of usage and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise InvalidInput."""
+        raise InvalidInput(f"{message} (see {self.prog} --help)")
+
+
+Commands = argparse._SubParsersAction  # the name that argparse gives to what add_subparsers returns
+
+
+def add(commands: Commands[Parser], name: str, summary: str) -> Parser:
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--json", action="store_true", help="print the HTTP service's document")
+    return parser
+
+
+def add_constraints(parser: Parser) -> None:
+    parser.add_argument(
+        "--min-fragment-bytes", type=size, metavar="SIZE", help="least size of a fragment"
+    )
+    parser.add_argument(
+        "--max-fragment-bytes", type=size, metavar="SIZE", help="greatest size of a fragment"
+    )
+    parser.add_argument(
+        "--alignment-bytes",
+        type=size,
+        metavar="SIZE",
+        help="all fragments but the last are multiples",
+    )
+    parser.add_argument("--max-fragments", type=int, metavar="COUNT", help="most fragments")
+
+
+def add_time_limit(parser: Parser, summary: str) -> None:
+    parser.add_argument(
+        "--time-limit", dest="time_limit_s", type=number, metavar="SECONDS", help=summary
+    )
+
+
+def size(text: str) -> int:
+    """Return a size in bytes, as 4096 or 64 KiB."""
+    return _read(parse_bytes, text)
+
+
+def size_or_whole(text: str) -> dict[str, int] | str:
+    """Return the setting in use, as a request has it."""
+    return text if text == "whole" else {"repeat": size(text)}
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """Return sizes in bytes, as 4KiB,1MiB, or 64..4MiB: both and the powers of two between."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dots, last = part.partition("..")
+        low = size(first)
+        high = size(last) if dots else low
+        if not 1 <= low <= high:
+            raise argparse.ArgumentTypeError(f"expected sizes as 64..4MiB, got {text!r}")
+        between = (2**power for power in range(low.bit_length(), high.bit_length()))
+        found += [low, *(one for one in between if low < one < high), high]
+    return tuple(sorted(set(found)))
+
+
+def cpus(text: str) -> tuple[int, ...]:
+    """Return the numbers of one processor or two, as 0,1."""
+    parts = text.split(",")
+    if len(parts) > 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise argparse.ArgumentTypeError(f"expected one number or two, as 0,1, got {text!r}")
+    return tuple(map(int, parts))
+
+
+def number(text: str) -> float:
+    """Return a finite number."""
+    return _read(parse_number, text)
+
+
+def share(text: str) -> float:
+    """Return a share, as 0.05 or 5%."""
+    return _read(parse_share, text)
+
+
+def _read(parser: Callable[[str], T], text: str) -> T:
+    """Return a value, refused as argparse wants it."""
+    try:
+        return parser(text)
+    except InvalidInput as refusal:
+        raise argparse.ArgumentTypeError(refusal.detail) from None
+
+
+def time_us(text: str) -> float:
+    """Return a time in µs, as 250ns."""
+    return _read(parse_time_us, text)
+
+
+def clock(text: str) -> float:
+    """Return a clock in MHz, as 33MHz."""
+    return _read(parse_clock_mhz, text)
+
+
+def names(text: str) -> list[str]:
+    """Return names that are separated by commas."""
+    return [name.strip() for name in text.split(",")]
+
+
+def prices(text: str) -> dict[str, float]:
+    """Return numbers by name, as reg=1,mem=1,dev=5."""
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    if not all(name.strip() and equals for name, equals, _ in pairs):
+        raise argparse.ArgumentTypeError("expected cycles by class, as reg=1,mem=1,dev=5")
+    return {name.strip(): number(value.strip()) for name, _, value in pairs}
+
+
+def counts(text: str) -> list[int]:
+    """Return whole numbers, as 4,16,64, or as 4..128, each twice the one before."""
+    first, dots, last = text.partition("..")
+    numbers = [first, last] if dots else text.split(",")
+    if not all(re.fullmatch(r"[0-9]{1,9}", one.strip(), re.ASCII) for one in numbers):
+        raise argparse.ArgumentTypeError("expected whole numbers, as 4,16,64 or 4..128")
+    if not dots:
+        return [int(one) for one in numbers]
+    found, end = [max(1, int(first))], int(last)
+    while 2 * found[-1] <= end:
+        found.append(2 * found[-1])
+    return found
+
+
+def strategies(text: str) -> list[str]:
+    """Return the names of strategies, separated by commas."""
+    names = [name.strip() for name in text.split(",")]
+    if not set(names) <= set(Strategy):
+        raise argparse.ArgumentTypeError(f"expected names out of {', '.join(Strategy)}")
+    return names

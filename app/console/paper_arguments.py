@@ -1,0 +1,133 @@
+"""The grammar of commands that stand on papers: layer, hide and reproduce."""
+
+from __future__ import annotations
+
+from app.console.argument_parts import (
+    Commands,
+    Parser,
+    add,
+    add_constraints,
+    add_time_limit,
+    clock,
+    counts,
+    names,
+    number,
+    prices,
+    share,
+    size,
+    time_us,
+)
+from domain.messaging_layer import NetworkFeature
+
+LAYER_VERBS = ("count", "check")
+
+
+def add_layer(commands: Commands[Parser]) -> None:
+    parser = add(commands, "layer", "say what a messaging layer's software costs, by service")
+    parser.add_argument(
+        "layer", metavar="LAYER", help="a published one, as cmam-finite, or a document's file"
+    )
+    parser.add_argument("--bytes", type=size, nargs="+", metavar="SIZE", help="message sizes")
+    parser.add_argument(
+        "--packet-words", type=counts, metavar="COUNTS", help="other packets, as 4,16 or 4..128"
+    )
+    parser.add_argument(
+        "--features", type=names, metavar="NAMES", help=", ".join(NetworkFeature) + " (all)"
+    )
+    parser.add_argument(
+        "--cycles", type=prices, metavar="CYCLES", help="of an instruction, as reg=1,mem=1,dev=5"
+    )
+    parser.add_argument("--clock", dest="clock_mhz", type=clock, metavar="CLOCK", help="as 33MHz")
+    parser.add_argument("--mapping", metavar="NAME", help="a fragment is a packet or a transfer")
+    parser.add_argument("--handshake", metavar="NAME", help="overlapped (default) or blocking")
+    parser.add_argument("--between", metavar="FILE", help="stages between both ends")
+    parser.add_argument("--wire", dest="wire_us", type=time_us, metavar="TIME", help="one-way trip")
+    parser.add_argument(
+        "--out-of-order", type=share, metavar="SHARE", help="packets out of order, as counted"
+    )
+    parser.add_argument("--tune", action="store_true", help="cut anew with each set of features")
+    add_time_limit(parser, "default 10")
+    parser.add_argument("--plot", metavar="OUT", help="draw bars by service into this SVG file")
+    parser.add_argument("--save-as", metavar="PROFILE", help="store the stages under this name")
+
+    count = add(commands, "layer count", "count an installed MPI's instructions under callgrind")
+    _add_counting(count)
+    count.add_argument("--bytes", type=size, nargs="+", metavar="SIZE", help="sizes (8 64 256)")
+    count.add_argument("--output", metavar="FILE", help="write the layer as JSON")
+    check = add(commands, "layer check", "count again, and say what takes more instructions now")
+    check.add_argument("baseline", metavar="BASELINE", help="a file of sluice layer count")
+    _add_counting(check)
+    check.add_argument(
+        "--max-more", type=share, default=0.01, metavar="SHARE", help="exit with 7 above it (1%%)"
+    )
+
+
+def _add_counting(parser: Parser) -> None:
+    parser.add_argument("--mpicc", metavar="NAME", help="compiler wrapper, as mpicc.mpich (mpicc)")
+    parser.add_argument("--launcher", metavar="NAME", help="default: named like the wrapper")
+    parser.add_argument("--repetitions", type=int, metavar="COUNT", help="of each call (8)")
+    parser.add_argument(
+        "--allow-run-as-root", action="store_true", help="have Open MPI start programs as root"
+    )
+    add_time_limit(parser, "default 120")
+
+
+def add_reproduce(commands: Commands[Parser]) -> None:
+    parser = add(commands, "reproduce", "the numbers of a paper, published beside computed")
+    parser.add_argument("paper", metavar="PAPER", help="a paper's name, or all")
+    parser.add_argument("--only", metavar="ITEM", help="one table or figure")
+    parser.add_argument("--output", metavar="DIR", help="folder for CSV, SVG, HTML and JSON")
+
+
+def add_hide(commands: Commands[Parser]) -> None:
+    parser = add(commands, "hide", "say what hiding a message behind a calculation gains")
+    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
+    parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
+    parser.add_argument("--messages", type=int, metavar="COUNT", help="one after the other (1)")
+    parser.add_argument("--calculation", type=number, metavar="US", help="of an iteration, in µs")
+    parser.add_argument("--instructions", type=number, metavar="COUNT", help="instead of that")
+    parser.add_argument("--instructions-per-us", type=number, metavar="RATE", help="of these")
+    parser.add_argument(
+        "--hideable-fraction", type=share, metavar="SHARE", help="of the calculation (100%%)"
+    )
+    parser.add_argument(
+        "--streamed",
+        action="store_true",
+        default=None,
+        help="fragments leave while the rest is calculated",
+    )
+    parser.add_argument(
+        "--hiding-overhead", type=number, metavar="US", help="what hiding adds, in µs"
+    )
+    for side in ("sender", "receiver"):
+        parser.add_argument(
+            f"--{side}-stage",
+            action="append",
+            metavar="STAGE",
+            help=f"runs on the {side}'s calculating processor; may be repeated",
+        )
+    parser.add_argument(
+        "--both-ways", action="store_true", default=None, help="both ends are one processor"
+    )
+    parser.add_argument("--min-gain", type=number, metavar="GAIN", help="show where it is reached")
+    parser.add_argument("--processes", type=int, metavar="COUNT", help="curves from 1 to so many")
+    parser.add_argument(
+        "--communication",
+        choices=("constant", "sqrt", "linear"),
+        metavar="NAME",
+        help="how messages grow with processes: constant (default), sqrt, linear",
+    )
+    for name in ("software", "hardware"):
+        parser.add_argument(
+            f"--{name}", type=number, metavar="RATIO", help=f"granularity of the {name}, no SOURCE"
+        )
+    parser.add_argument("--overhead", type=number, metavar="RATIO", help="with these: of hiding")
+    parser.add_argument("--plot", metavar="FILE", help="draw into this SVG file")
+    parser.add_argument(
+        "--picture",
+        choices=("run_time", "gain", "speedup"),
+        metavar="NAME",
+        help="run_time (default), gain or speedup",
+    )
+    add_constraints(parser)
+    add_time_limit(parser, "default 10")

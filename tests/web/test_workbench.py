@@ -229,3 +229,16 @@ def test_the_address_under_mistakes_leads_back(live: Live) -> None:
     """What a browser shows there after a refusal can be opened again, if without what was typed."""
     opened = live.client.get("/ui/optimize", headers={"Accept": "text/html"})
     assert (opened.status_code, opened.headers["location"]) == (303, "/")
+
+
+def test_the_table_says_that_it_has_no_handoffs(live: Live) -> None:
+    """An answer of stages that hand bytes on as they move; a change of it is another question."""
+    stages = [{**stage, "handoff_bytes": 1} for stage in MYRINET["stages"]]
+    asked = {"message_bytes": 4096, "pipeline": {**MYRINET, "stages": stages}}
+    answer = live.client.post("/optimize", json=asked).raise_for_status().json()
+    page = live.client.get(f"/ui/answers/{answer['id']}")
+    assert page.status_code == 200
+    assert "no column for handoff_bytes" in page.text
+    plain = live.client.post("/optimize", json={**asked, "pipeline": MYRINET}).json()
+    assert "handoff_bytes" not in live.client.get(f"/ui/answers/{plain['id']}").text
+    assert plain["fragment_bytes"] == answer["fragment_bytes"]

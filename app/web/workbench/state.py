@@ -265,8 +265,10 @@ class InputState:
     def with_pipeline(self, pipeline: Pipeline) -> InputState:
         """Return the same with this pipeline in the table, in µs and ns a byte."""
         rows = [row for stage in pipeline.stages for row in _rows_of(stage)]
+        hands_on = any(stage.handoff_bytes is not None for stage in pipeline.stages)
         return replace(
             self,
+            mistakes={**self.mistakes, "": _NO_HANDOFF} if hands_on else self.mistakes,
             rows=tuple(rows),
             overhead_unit=OverheadUnit.US,
             cost_unit=CostUnit.NS_PER_BYTE,
@@ -274,6 +276,10 @@ class InputState:
         )
 
 
+_NO_HANDOFF = (
+    "the table has no column for handoff_bytes: these stages hand on whole fragments here. Ask the "
+    "service (POST /optimize, /simulate) for stages that hand bytes on as they move"
+)
 _COLUMNS = ("name", "overhead", "cost", "up_to")
 _UNUSUAL = (
     "min_fragment",

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from domain.aggregate import Aggregate, lower_of
-from domain.errors import InvalidInput, MeasurementMissing
+from domain.errors import InconsistentInput, InvalidInput, MeasurementMissing
 from domain.loggp import LogGPFit
 from domain.measurement import TraceKind
 from domain.model import CostModel
@@ -135,12 +135,14 @@ class FitOptions:
     def _check_composed(self) -> None:
         names = [stage.name for stage in self.composed]
         if len(set(names)) < len(names):
-            raise InvalidInput("expected different names of stages", field="stages")
+            raise InconsistentInput("expected different names of stages", field="stages")
         if len(names) > MAX_STAGES:
             raise InvalidInput(f"expected at most {MAX_STAGES} stages", field="stages")
         if self.groups or self.as_stage is not None:
             field = "groups" if self.groups else "as_stage"
-            raise InvalidInput("stages of files of their own are not joined again", field=field)
+            raise InconsistentInput(
+                "stages of files of their own are not joined again", field=field
+            )
         if self.shape is FitShape.NARROWED:
             raise InvalidInput("this shape is for measurements of one pipeline", field="shape")
 

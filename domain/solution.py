@@ -26,6 +26,8 @@ class Strategy(StrEnum):
     HIERARCHICAL_RAMP = "hierarchical_ramp"
     STATIC = "static"
     SINGLE = "single"
+    EAGER = "eager"
+    PULSES = "pulses"
 
 
 class Status(StrEnum):

@@ -47,6 +47,8 @@ def is_quick(problem: Problem, strategy: Strategy) -> bool:
     refragments = problem.allow_refragmentation or strategy in (
         Strategy.HIERARCHICAL,
         Strategy.HIERARCHICAL_RAMP,
+        Strategy.EAGER,
+        Strategy.PULSES,
     )
     if refragments or (counts.maximum - counts.minimum) * stages > quick.count_cells:
         return False

@@ -2,7 +2,8 @@
 
 auto    every strategy that can run on the problem proposes a cut; the exact search starts near the
         best of them and its whole-byte cuts compete too. Refragmenting strategies take part only
-        where the question allows them.
+        where the question allows them, pulses that are chosen on line only where a stage hands
+        bytes on as they move.
 ties    least latency, then fewer fragments, then the smaller first fragment, then the registry's
         order. Latencies are the evaluator's.
 bounds  one cut shared by all stages: the proven optimum over real sizes, as far as the search got.
@@ -32,7 +33,7 @@ from solvers.exact.relaxation import relaxation_of
 from solvers.heuristics import constant, fixed, ramp, ramp_up_down, repeat
 from solvers.kernels import cut_latency_us
 from solvers.line_problem import LineProblem
-from solvers.nested import hierarchical, hierarchical_ramp
+from solvers.nested import hierarchical, hierarchical_ramp, on_line
 from solvers.nested.bound import nested_lower_bound_us
 from solvers.ranges.improve import ranged_cuts
 
@@ -46,6 +47,8 @@ REGISTRY: tuple[StrategySpec, ...] = (
     exact.SPEC,
     hierarchical.SPEC,
     hierarchical_ramp.SPEC,
+    on_line.EAGER,
+    on_line.PULSES_OF_A_SIZE,
 )
 _NARROWER = 0.95  # of the greatest size: what it must fall to for another search
 _BOUND_SHARE = 0.4  # of the time for the bound, where ranges leave schedules to be improved
@@ -59,6 +62,7 @@ _HEURISTICS = (
 )
 _EXACT_STARTS = (Strategy.SINGLE, Strategy.REPEAT, Strategy.FIXED)
 _REFRAGMENTING = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP)
+_WITH_HANDOFF = (Strategy.EAGER, Strategy.PULSES)  # where a stage hands bytes on as they move
 _NOT_CONVEX = Notice(
     "ranges_not_convex",
     "the cost of a stage jumps at the end of a range, or falls by the byte from one range to the "
@@ -182,7 +186,11 @@ def _exact(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solut
 
 def _auto(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solution:
     contest = _Contest(problem, options, deadline)
-    for name in _HEURISTICS + (_REFRAGMENTING if problem.allow_refragmentation else ()):
+    names = _HEURISTICS + (_REFRAGMENTING if problem.allow_refragmentation else ())
+    hands_on = any(stage.handoff_bytes is not None for stage in problem.pipeline.stages[:-1])
+    if problem.allow_refragmentation and hands_on:
+        names += _WITH_HANDOFF
+    for name in names:
         contest.propose(spec_of(name))
     return contest.finish()
 
@@ -208,7 +216,7 @@ class _Contest:
         except (StrategyDeclined, Infeasible):
             return
         # Whether a heuristic is proven is said by the answer's own bound, not by its notice.
-        if candidate.notices:
+        if candidate.notices and spec.name not in _WITH_HANDOFF:
             candidate = replace(candidate, notices=())
         proposal = _Proposal(
             credited or spec.name, candidate, _evaluated_us(self._problem, candidate)

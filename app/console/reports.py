@@ -350,7 +350,7 @@ def _is_cut_off(row: CompareRowOut) -> bool:
 
 
 def _is_nested(row: CompareRowOut) -> bool:
-    return str(row.chosen or "").startswith("hierarchical")
+    return str(row.chosen or "").startswith(("hierarchical", "eager", "pulses"))
 
 
 def profiles_table(profiles: ProfilesOut) -> Grid:

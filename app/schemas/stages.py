@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import Discriminator, FailFast, Field, Tag
@@ -32,18 +32,27 @@ Handoff = Annotated[
 ]
 
 
-class LineStageIn(Input):
-    """A stage whose cost is one line at every fragment size."""
+class LineCostIn(Input):
+    """A cost that is one line at every fragment size."""
 
     name: Name | None = None
     overhead_us: OverheadUs
     ns_per_byte: NsPerByte
-    handoff_bytes: Handoff = None
 
     def to_domain(self, number: int) -> Stage:
         """Return the domain's stage; `number` names it where nobody did."""
         line = FitRange(self.overhead_us, self.ns_per_byte)
-        return Stage(self.name or stage_name(number), (line,), self.handoff_bytes)
+        return Stage(self.name or stage_name(number), (line,))
+
+
+class LineStageIn(LineCostIn):
+    """A stage whose cost is one line at every fragment size."""
+
+    handoff_bytes: Handoff = None
+
+    def to_domain(self, number: int) -> Stage:
+        """Return the domain's stage; `number` names it where nobody did."""
+        return replace(super().to_domain(number), handoff_bytes=self.handoff_bytes)
 
 
 class RangeIn(Input):
@@ -54,19 +63,28 @@ class RangeIn(Input):
     ns_per_byte: NsPerByte
 
 
-class RangesStageIn(Input):
-    """A stage with a line for each range of fragment sizes, ascending, the last one open."""
+class RangesCostIn(Input):
+    """A cost with a line for each range of fragment sizes, ascending, the last one open."""
 
     name: Name | None = None
     ranges: Annotated[list[RangeIn], FailFast(), Field(min_length=1, max_length=MAX_RANGES)]
-    handoff_bytes: Handoff = None
 
     def to_domain(self, number: int) -> Stage:
         """Return the domain's stage. Raises InvalidStage for ranges that are not in order."""
         ranges = (
             FitRange(part.overhead_us, part.ns_per_byte, part.up_to_bytes) for part in self.ranges
         )
-        return Stage(self.name or stage_name(number), tuple(ranges), self.handoff_bytes)
+        return Stage(self.name or stage_name(number), tuple(ranges))
+
+
+class RangesStageIn(RangesCostIn):
+    """A stage with a line for each range of fragment sizes, ascending, the last one open."""
+
+    handoff_bytes: Handoff = None
+
+    def to_domain(self, number: int) -> Stage:
+        """Return the domain's stage. Raises InvalidStage for ranges that are not in order."""
+        return replace(super().to_domain(number), handoff_bytes=self.handoff_bytes)
 
 
 def _branch(value: Any) -> str:
@@ -76,6 +94,11 @@ def _branch(value: Any) -> str:
 
 StageIn = Annotated[
     Annotated[LineStageIn, Tag(LINE)] | Annotated[RangesStageIn, Tag(RANGES)],
+    Discriminator(_branch),
+]
+# Of an aggregate, which hands nothing on.
+CostIn = Annotated[
+    Annotated[LineCostIn, Tag(LINE)] | Annotated[RangesCostIn, Tag(RANGES)],
     Discriminator(_branch),
 ]
 
@@ -96,7 +119,7 @@ class PipelineIn(Input):
 
 
 def stage_of(
-    stage: LineStageIn | RangesStageIn, number: int, *, field: str, called: str = ""
+    stage: LineCostIn | RangesCostIn, number: int, *, field: str, called: str = ""
 ) -> Stage:
     """Return the domain's stage. Raises InvalidStage naming the field at fault inside this one.
 
@@ -113,8 +136,8 @@ def stage_of(
 class AggregateIn(Input):
     """All stages together, the slowest of them, and a known delay that is not in the total."""
 
-    total: StageIn
-    bottleneck: StageIn
+    total: CostIn
+    bottleneck: CostIn
     delay_us: OverheadUs = 0.0
 
     def to_domain(self) -> Aggregate:

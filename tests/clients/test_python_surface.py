@@ -63,7 +63,8 @@ from tests.app.serving import settings_for
 
 STAGE = Stage("a", (FitRange(1.0, 2.0, 64), FitRange(2.0, 1.0)), 16)
 PIPELINE = Pipeline((STAGE,), 1.0)
-AGGREGATE = Aggregate(STAGE, STAGE, 1.0)
+PART = Stage("a", (FitRange(1.0, 2.0, 64), FitRange(2.0, 1.0)))
+AGGREGATE = Aggregate(PART, PART, 1.0)
 GIVEN = Measurement("x", "direct")
 LIMITS = Constraints(1, 2, 1, 4)
 GROUP = StepGroup("a", ("b", "c"), "overlap")

@@ -25,7 +25,7 @@ from domain.units import format_bytes
 if TYPE_CHECKING:
     from app.schemas.base import NoticeOut, ProfileRevisionOut
     from app.schemas.compare import CompareOut, CompareRowOut
-    from app.schemas.fits import FitOut, StageFitOut
+    from app.schemas.fits import EstimateOut, FitOut, LogGPFitOut, StageFitOut
     from app.schemas.optimize import BaselineOut, OptimizeOut
     from app.schemas.profiles import ProfileOut, ProfilesOut, RevisionOut, RevisionsOut
     from app.schemas.stages import AggregateOut, PipelineOut, StageOut
@@ -220,7 +220,13 @@ def fit_parts(fit: FitOut, *, width: int) -> Parts:
     stated = fit.understood.items()
     yield Facts(tuple((name.replace("_", " "), _value(value)) for name, value in stated))
     yield ""
-    yield fit_table(_fitted_stages(fit), width=width)
+    if fit.loggp is not None:
+        yield logp_table(fit.loggp)
+    stages = _fitted_stages(fit)
+    if fit.loggp is not None and stages:
+        yield ""
+    if stages:
+        yield fit_table(stages, width=width)
     for line in notice_lines(notice.to_domain() for notice in fit.warnings):
         yield f"note: {printable(line)}"
 
@@ -232,6 +238,32 @@ def fit_summary_parts(fit: FitOut, *, width: int) -> Parts:
     if codes:
         names = ", ".join(dict.fromkeys(codes))
         yield f"note: the fit has {_count(len(codes), 'warning')} ({names}); sluice fit tells them"
+
+
+def logp_table(loggp: LogGPFitOut) -> Grid:
+    """Return LogP's parameters of each message size in µs, with their 95 % intervals."""
+    rows = [
+        (format_bytes(one.message_bytes) if not place else "", name, *_estimate(found))
+        for one in loggp.sizes
+        for place, (name, found) in enumerate(
+            (
+                ("o_s, to send", one.send_overhead_us),
+                ("o_r, to receive", one.receive_overhead_us),
+                ("g, between messages", one.message_gap_us),
+                ("L, on the wire", one.wire_latency_us),
+            )
+        )
+    ]
+    columns = (Column("size"), Column("", is_number=False), Column("µs"), Column("95 %"))
+    return Grid(columns, tuple(rows))
+
+
+def _estimate(found: EstimateOut | None) -> tuple[str, str]:
+    """A value and its interval; nothing where the measurements do not give it."""
+    if found is None:
+        return "not measured", ""
+    low, high = found.interval
+    return f"{found.value:.4g}", f"{low:.4g} to {high:.4g}"
 
 
 def _fitted_stages(fit: FitOut) -> list[StageFitOut]:

@@ -319,3 +319,15 @@ class TestCompose:
         assert (code, out, len(err.splitlines())) == (4 if missing else 2, "", 1)
         assert words in err
         assert printed("profiles", "show", "half")[0] != 0
+
+
+def test_a_signature_shows_its_parameters(printed: Any) -> None:
+    """With intervals, for each size; what the measurements do not give is said."""
+    traces = ROOT / "tests" / "data" / "traces"
+    code, out, _ = printed("fit", traces / "signature.csv")
+    assert code == 0
+    rows = {line.split(",")[0].split()[-1]: line for line in out.splitlines() if ", " in line}
+    assert "2.9  2.9 to 2.9" in rows["o_s"]
+    assert "16 B" in rows["o_s"]
+    assert "not measured" in rows["g"]
+    assert "stage  overhead" not in out

@@ -15,7 +15,7 @@ import solvers
 from domain.errors import StrategyDeclined
 from domain.fragment_setting import FragmentSetting
 from domain.model import CostModel
-from domain.pipeline import Stage
+from domain.pipeline import Pipeline, Stage
 from domain.plan_table import PlanTable
 from domain.problem import AnyProblem, FragmentLimits, Problem, problem_of
 from domain.regret import BestKnown
@@ -169,7 +169,8 @@ def _serves(
     """Whether the table is of this very question, for all of these sizes."""
     is_same = table.limits == limits and table.fragment_cap == fragment_cap
     covers = all(table.min_message_bytes <= size <= table.max_message_bytes for size in sizes)
-    return is_same and covers and table.pipeline == model
+    is_of = isinstance(model, Pipeline) and table.pipeline == model.without_handoffs
+    return is_same and covers and is_of
 
 
 def _looked_up(table: PlanTable, message_bytes: int) -> BestKnown:

@@ -197,6 +197,16 @@ class Pipeline(Derived):
         """Sizes in bytes at which some stage passes to its next range, ascending."""
         return ends_of(self.stages)
 
+    @property
+    def without_handoffs(self) -> Pipeline:
+        """The same with whole fragments handed on: what counts for cuts that all stages share, and
+        what a table file holds.
+        """
+        if all(stage.handoff_bytes is None for stage in self.stages):
+            return self
+        stages = tuple(Stage(stage.name, stage.ranges) for stage in self.stages)
+        return Pipeline(stages, self.delay_us)
+
     def costs(self) -> dict[str, tuple[Stage, ...]]:
         """Return the stages."""
         return {"stages": self.stages}

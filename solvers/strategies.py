@@ -2,8 +2,7 @@
 
 auto    every strategy that can run on the problem proposes a cut; the exact search starts near the
         best of them and its whole-byte cuts compete too. Refragmenting strategies take part only
-        where the question allows them, pulses that are chosen on line only where a stage hands
-        bytes on as they move.
+        where the question allows them.
 ties    least latency, then fewer fragments, then the smaller first fragment, then the registry's
         order. Latencies are the evaluator's.
 bounds  one cut shared by all stages: the proven optimum over real sizes, as far as the search got.
@@ -61,8 +60,8 @@ _HEURISTICS = (
     Strategy.RAMP_UP_DOWN,
 )
 _EXACT_STARTS = (Strategy.SINGLE, Strategy.REPEAT, Strategy.FIXED)
-_REFRAGMENTING = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP)
-_WITH_HANDOFF = (Strategy.EAGER, Strategy.PULSES)  # where a stage hands bytes on as they move
+_ON_LINE = (Strategy.EAGER, Strategy.PULSES)
+_REFRAGMENTING = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP, *_ON_LINE)
 _NOT_CONVEX = Notice(
     "ranges_not_convex",
     "the cost of a stage jumps at the end of a range, or falls by the byte from one range to the "
@@ -186,11 +185,7 @@ def _exact(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solut
 
 def _auto(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solution:
     contest = _Contest(problem, options, deadline)
-    names = _HEURISTICS + (_REFRAGMENTING if problem.allow_refragmentation else ())
-    hands_on = any(stage.handoff_bytes is not None for stage in problem.pipeline.stages[:-1])
-    if problem.allow_refragmentation and hands_on:
-        names += _WITH_HANDOFF
-    for name in names:
+    for name in _HEURISTICS + (_REFRAGMENTING if problem.allow_refragmentation else ()):
         contest.propose(spec_of(name))
     return contest.finish()
 
@@ -216,7 +211,7 @@ class _Contest:
         except (StrategyDeclined, Infeasible):
             return
         # Whether a heuristic is proven is said by the answer's own bound, not by its notice.
-        if candidate.notices and spec.name not in _WITH_HANDOFF:
+        if candidate.notices and spec.name not in _ON_LINE:
             candidate = replace(candidate, notices=())
         proposal = _Proposal(
             credited or spec.name, candidate, _evaluated_us(self._problem, candidate)

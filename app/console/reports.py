@@ -411,11 +411,20 @@ def profile_parts(name: str, shown: ProfileOut | RevisionOut) -> Parts:
     yield ""
     if shown.pipeline:
         yield stages_table(shown.pipeline)
+        yield from _handoffs(shown.pipeline)
     if shown.aggregate:
         yield aggregate_table(shown.aggregate)
     model = shown.pipeline or shown.aggregate
     if model and model.delay_us > 0.0:
         yield f"and a constant delay of {format_given_time(model.delay_us)}"
+
+
+def _handoffs(pipeline: PipelineOut) -> Parts:
+    """Yield which stages hand their bytes on as they move."""
+    for stage in pipeline.to_domain().stages:
+        if stage.handoff_bytes is not None:
+            grain = format_bytes(stage.handoff_bytes)
+            yield f"{printable(stage.name)} hands bytes on as they move, {grain} at a time"
 
 
 def revisions_table(profile: RevisionsOut) -> Grid:

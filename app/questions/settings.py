@@ -33,6 +33,7 @@ from domain.fit import TraceFit
 from domain.fragment_setting import FragmentSetting
 from domain.model import CostModel
 from domain.pipeline import Pipeline
+from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
 from domain.profile import ProfileRevision
 from domain.regret import ChosenSetting, Objective, SizeRule
@@ -187,6 +188,11 @@ def stored_table(
     return TableFile(found.digest, found.file)
 
 
+def _is_of(table: PlanTable, model: CostModel) -> bool:
+    """Whether a table of this file is one of the model; tables know of no handoffs."""
+    return isinstance(model, Pipeline) and table.pipeline == model.without_handoffs
+
+
 def export(
     question: ExportQuestion,
     progress: Callable[[int, int], None] | None = None,
@@ -199,7 +205,7 @@ def export(
     from exports.table.slt import decode
 
     stored = decode(question.table.file) if question.table else None
-    if stored is not None and stored.table.pipeline != question.pipeline:
+    if stored is not None and not _is_of(stored.table, question.pipeline):
         raise Conflict("the compiled table is of another pipeline", field="table")
     if question.target.takes not in _SIZED:
         return _rendered(question, stored, None)

@@ -27,7 +27,7 @@ from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 
 ROUNDS = 6
 _MORE, _FEW = 4, 64  # times the pulses of the best delivery so far, and so many, are tried at most
-_WORK = 100_000  # pulses that are delivered in all, so that the search does not hang on the clock
+_WORK = 40_000  # pulses that are delivered in all, so that the search does not hang on the clock
 _PER_OCTAVE = 4
 _RAMPS = 24  # numbers of fragments whose first one is tried as a threshold
 _FLAT = 1e-12

@@ -236,3 +236,17 @@ class TestRefusals:
     def test_unknown_profile(self, client: httpx.Client) -> None:
         body = {"profile": "nothing-here", "fragment_bytes": [1]}
         assert client.post("/simulate", json=body).status_code == 404
+
+
+def test_tables_and_exports_of_stages_that_hand_bytes_on(client: httpx.Client) -> None:
+    """They are of cuts that all stages share, for which a handoff changes nothing."""
+    client.post("/profiles", json={"name": "handing", "pipeline": TRAPEZE}).raise_for_status()
+    asked = {"max_message_bytes": 8192, "activate": True}
+    client.post("/profiles/handing/tables", json=asked).raise_for_status()
+    looked_up = client.get("/profiles/handing/schedule?bytes=4096").raise_for_status().json()
+    assert looked_up["strategy"] == "table"
+    sizes = "min_message_bytes=1024&max_message_bytes=8192"
+    exported = client.get(f"/profiles/handing/exports/ucx?{sizes}")
+    assert exported.status_code == 200, exported.text
+    audit = {"profile": "handing", "setting": {"static_bytes": 1024}, "max_message_bytes": 8192}
+    assert client.post("/audit", json=audit).status_code == 200

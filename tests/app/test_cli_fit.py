@@ -331,3 +331,17 @@ def test_a_signature_shows_its_parameters(printed: Any) -> None:
     assert "16 B" in rows["o_s"]
     assert "not measured" in rows["g"]
     assert "stage  overhead" not in out
+
+
+def test_a_profile_shows_which_stages_hand_bytes_on(printed: Any, tmp_path: Path) -> None:
+    stages = [
+        {"name": "read", "overhead_us": 1, "ns_per_byte": 1, "handoff_bytes": 64},
+        {"name": "write", "overhead_us": 1, "ns_per_byte": 1},
+    ]
+    file = tmp_path / "pipeline.json"
+    file.write_text(json.dumps({"stages": stages}))
+    assert printed("profiles", "save", "handing", str(file))[0] == 0
+    code, out, _ = printed("profiles", "show", "handing")
+    assert code == 0
+    assert "read hands bytes on as they move, 64 B at a time" in out
+    assert "write hands" not in out

@@ -18,9 +18,10 @@ RUN command -v cc || command -v gcc || command -v clang \
 COPY domain domain
 COPY solvers/kernels/native solvers/kernels/native
 COPY exports/native exports/native
+COPY measuring/probe measuring/probe
 COPY clients/c clients/c
 COPY tools/build_kernels.py tools/
-RUN mkdir -p solvers/kernels/native/build exports/native/build && python3 tools/build_kernels.py
+RUN mkdir -p solvers/kernels/native/build exports/native/build measuring/probe/build && python3 tools/build_kernels.py
 
 # --- the packages --------------------------------------------------------------------------------------
 FROM ${BASE}
@@ -31,6 +32,7 @@ COPY --from=environment /opt/sluice/.venv .venv
 COPY . .
 COPY --from=kernels /opt/sluice/solvers/kernels/native/build solvers/kernels/native/build
 COPY --from=kernels /opt/sluice/exports/native/build exports/native/build
+COPY --from=kernels /opt/sluice/measuring/probe/build measuring/probe/build
 # Compiled here, because the service may not write into its own folders.
 RUN .venv/bin/python -m compileall -q -x '[.]venv' .
 

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Sequence
 
 from app.console.arguments import parse
-from app.console.output import Output, leave_reader
+from app.console.screen import Output, leave_reader
 from app.errors import INTERNAL, exit_code
 from domain.errors import SluiceError
 
@@ -92,7 +92,7 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 
         return hide(arguments, output)
     if arguments.command == "export":
-        from app.console.export import export
+        from app.console.table import export
 
         return export(arguments, output)
     from app.console import commands

@@ -20,7 +20,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.console.output import Output, leave_reader
 from app.console.reports import (
     comparison_grid,
     comparison_note_parts,
@@ -29,7 +28,7 @@ from app.console.reports import (
     stages_table,
     warning_parts,
 )
-from app.console.screen import Part
+from app.console.screen import Output, Part, leave_reader
 from app.errors import exit_code
 from app.schemas.base import dump_json, parse_json, read_output
 from app.schemas.compare import CompareOut

@@ -14,13 +14,11 @@ import solvers
 from app.api import exports, fits, jobs, layers, optimize, profiles, service, tables
 from app.api.openapi import publish
 from app.execution.engine import Engine
-from app.execution.limits import BODIES_HELD, TRACES_HELD, service_pools
-from app.execution.local import LocalEngine
+from app.execution.local import BODIES_HELD, TRACES_HELD, LocalEngine, service_pools
 from app.http.app import FastPathApp, Outermost
 from app.http.bodies import BodyBudget
 from app.http.dependencies import own_origin
-from app.http.fastpath.fast_path import FastPath
-from app.http.fastpath.table_cache import TableCache
+from app.http.fastpath.fast_path import FastPath, TableCache
 from app.http.metrics import Metrics
 from app.http.service import Context, Service
 from app.jobs.runner import open_runner

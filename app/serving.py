@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from app.console.output import Output
+from app.console.screen import Output
 from app.settings import Settings
 from domain.errors import Conflict, InvalidInput, NotReady
 
@@ -209,8 +209,7 @@ def _with_arguments(settings: Settings, arguments: argparse.Namespace) -> Settin
 
 def work(arguments: argparse.Namespace, output: Output) -> int:
     """Run jobs until Ctrl-C or SIGTERM; a second one does not wait for those that run."""
-    from app.execution.limits import service_pools
-    from app.execution.local import LocalEngine
+    from app.execution.local import LocalEngine, service_pools
     from app.jobs.runner import open_runner
     from app.operations.tasks import SOLVE_WARM_UP
     from models.session import create_store

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from app.api.openapi import refuses
 from app.api.respond import accepted, tagged
 from app.http.dependencies import client_of, prefers_async, service_of
-from app.operations.exports import export_operation
+from app.operations.tables import export_operation
 from app.questions.profiles import known_reference
 from app.schemas.base import dump_json
 from app.schemas.exports import ExportQuery, ExportTargetsOut

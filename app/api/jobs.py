@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 
 from app.api.openapi import refuses
 from app.api.respond import json_document
-from app.execution.limits import MAX_EVENT_STREAMS
+from app.execution.local import MAX_EVENT_STREAMS
 from app.http.dependencies import service_of
 from app.http.service import Service
 from app.jobs.ledger import shown_job

@@ -30,7 +30,7 @@ from app.schemas.profiles import (
     RevisionIn,
     RevisionsOut,
 )
-from app.schemas.service import AliveOut, LimitsOut, ReadyOut
+from app.schemas.queries import AliveOut, LimitsOut, ReadyOut
 from app.schemas.simulate import DeliveredOut, SimulateIn, SimulateOut, TableScheduleOut
 from app.schemas.tables import ActivateIn, TableIn, TableOut, TablesOut
 

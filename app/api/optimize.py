@@ -13,8 +13,7 @@ from app.api.respond import accepted, json_bytes, json_document
 from app.execution.render_queue import Requester
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
-from app.operations.audits import audit_operation
-from app.operations.compare import compare_operation
+from app.operations.compare import audit_operation, compare_operation
 from app.operations.hide import hide_operation
 from app.operations.optimize import optimize_operation
 from app.questions.compare import draw, run

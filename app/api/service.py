@@ -17,8 +17,7 @@ from app.http.app import with_head
 from app.http.dependencies import service_of
 from app.http.metrics import CONTENT_TYPE
 from app.schemas.base import invalid_fields
-from app.schemas.queries import MAX_PAGE_SIZE, NoQuery
-from app.schemas.service import AliveOut, LimitsOut, ReadyOut
+from app.schemas.queries import MAX_PAGE_SIZE, AliveOut, LimitsOut, NoQuery, ReadyOut
 from domain.errors import MethodNotAllowed, NotFound, NotJson, NotReady, RouteNotFound, SluiceError
 
 router = APIRouter(tags=["service"])

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from app.console.commands import INTERRUPTED, finder, fit_finder, store_for, unrequested
 from app.console.files import Source, TraceSource, body_of, merged, read_source
-from app.console.output import Output
 from app.console.reports import warning_parts
 from app.console.running import counting_line, run_operation
-from app.console.screen import Column, Facts, Grid, Part
+from app.console.screen import Column, Facts, Grid, Output, Part
 from app.settings import Settings
-from app.text.names import PROVEN_BOUND, printable, quoted
 from app.text.notices import format_advised_regret, format_probability
 from app.text.numbers import (
     format_count,
@@ -24,7 +22,7 @@ from app.text.numbers import (
     format_step_size,
 )
 from app.text.settings import parse_setting, parse_workload
-from app.text.units import format_time
+from app.text.units import PROVEN_BOUND, format_time, printable, quoted
 from domain.errors import InvalidInput, NotFound
 from domain.units import format_bytes
 
@@ -158,7 +156,7 @@ _ASKED = (
 
 def audit(arguments: argparse.Namespace, output: Output) -> int:
     """Audit, print, and return the exit code, which shows whether the limit is kept."""
-    from app.operations.audits import AuditSetting
+    from app.operations.compare import AuditSetting
     from app.schemas.audit import AuditOut
     from app.schemas.base import dump_json
 

@@ -17,15 +17,15 @@ from app.console.files import (
     read_source,
     write_timeline,
 )
-from app.console.output import Output
 from app.console.reports import (
     answer_parts,
     comparison_parts,
     fit_summary_parts,
 )
 from app.console.running import counting_line, run_operation, solving_line
+from app.console.screen import Output
 from app.settings import Settings
-from app.text.names import printable
+from app.text.units import printable
 from domain.errors import InvalidInput
 from domain.profile import ProfileReference
 from domain.solution import Strategy

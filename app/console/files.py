@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from app.operations.draw import TIMELINE_FIELD, answer_schedules
+from app.operations.fits import TIMELINE_FIELD, answer_schedules
 from app.settings import Settings
-from app.text.names import quoted
+from app.text.units import quoted
 from domain.errors import (
     BodyTooLarge,
     InvalidInput,

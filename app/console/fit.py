@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from app.console.commands import opened_store
 from app.console.files import STANDARD_INPUT, check_plot_file, read_trace, write_plot
-from app.console.output import Output
 from app.console.reports import fit_parts
 from app.console.running import run_operation
+from app.console.screen import Output
 from app.errors import exit_code
 from app.settings import Settings
-from app.text.names import printable, quoted
+from app.text.units import printable, quoted
 from domain.errors import InconsistentInput, InvalidInput, SluiceError, UnreadableTrace
 from domain.measurement import TraceKind
 

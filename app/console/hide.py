@@ -15,15 +15,13 @@ from app.console.files import (
     read_source,
     write_whole,
 )
-from app.console.output import Output
 from app.console.reports import warning_parts
 from app.console.running import counting_line, run_operation
-from app.console.screen import Column, Facts, GanttRow, Grid, Ink, Part, paint
+from app.console.screen import Column, Facts, GanttRow, Grid, Ink, Output, Part, paint
 from app.plots.gain_svg import CountTimes, Picture, gain_svg, run_time_svg, speedup_svg
 from app.settings import Settings
-from app.text.names import PROVEN_BOUND, printable
 from app.text.numbers import format_count, format_figure, format_percent, format_sizes
-from app.text.units import format_proven, format_time
+from app.text.units import PROVEN_BOUND, format_proven, format_time, printable
 from domain.errors import InconsistentInput
 from domain.hiding import BestProcesses, Overlap, ProcessPoint
 

@@ -15,19 +15,17 @@ from app.console.files import (
     read_source,
     write_whole,
 )
-from app.console.output import Output
 from app.console.reports import stages_table, warning_parts
 from app.console.running import counting_line, run_operation
-from app.console.screen import Column, Grid, Part
+from app.console.screen import Column, Grid, Output, Part
 from app.settings import Settings
-from app.text.names import printable
 from app.text.numbers import (
     format_count,
     format_figure,
     format_percent,
     format_signed_percent,
 )
-from app.text.units import format_time
+from app.text.units import format_time, printable
 from domain.errors import InvalidInput, UnreadableRecord
 from domain.messaging_layer import Service
 from domain.units import format_bytes

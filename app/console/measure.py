@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 from app.console.files import check_plot_file, check_target, write_whole
 from app.console.fit import fit_named
-from app.console.output import Output
 from app.console.running import erased_line
-from app.console.screen import Column, Grid
-from app.text.names import printable
+from app.console.screen import Column, Grid, Output
+from app.text.units import printable
 from domain.errors import InconsistentInput, InvalidInput, NotMeasurable
 from domain.units import format_bytes
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from app.console.commands import fit_source, opened_store
 from app.console.files import ProfileSource, Source, TraceSource, read_source
-from app.console.output import Output
 from app.console.reports import profile_parts, profiles_table, revisions_table
-from app.console.screen import Part
+from app.console.screen import Output, Part
 from app.console.table import tables_table
 from app.settings import Settings
 from domain.errors import Conflict, InvalidInput, NotFound

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.console.screen import MAX_BLOCKS, Column, Facts, Grid, Ink, Part, chart_of, draw
-from app.text.names import NOT_OF_MACHINE, OF_MODEL, printable
 from app.text.notices import notice_lines
 from app.text.numbers import (
     format_cost,
@@ -19,7 +18,14 @@ from app.text.numbers import (
     format_sizes,
 )
 from app.text.settings import format_repeated, format_setting_name
-from app.text.units import format_given_time, format_proven, format_time
+from app.text.units import (
+    NOT_OF_MACHINE,
+    OF_MODEL,
+    format_given_time,
+    format_proven,
+    format_time,
+    printable,
+)
 from domain.units import format_bytes
 
 if TYPE_CHECKING:

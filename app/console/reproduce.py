@@ -11,10 +11,10 @@ from pathlib import Path
 import orjson
 
 from app.console.files import write_whole
-from app.console.output import Output
+from app.console.screen import Output
 from app.plots.paper_page import HEADINGS, figure_cells, item_svg, paper_page
 from app.schemas.reproduce import ReproducedOut
-from app.text.names import quoted
+from app.text.units import quoted
 from domain.errors import InvalidInput
 from papers.items import Item, ItemSpec, Paper
 from papers.registry import PAPERS

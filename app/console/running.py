@@ -110,8 +110,7 @@ class _Inbox:
 
 
 def open_local_engine() -> Engine:
-    from app.execution.limits import console_pools
-    from app.execution.local import LocalEngine
+    from app.execution.local import LocalEngine, console_pools
 
     return LocalEngine(console_pools())
 

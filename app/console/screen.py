@@ -1,4 +1,4 @@
-"""Text output: a Gantt of one message, and the stream, its width and what its encoding can show.
+"""Text output: what commands print to, its width and encoding, and a Gantt of one message.
 
     > wire         ####----####----
       copy             ####----####
@@ -12,15 +12,18 @@ column they can no longer be distinguished, and the column is painted dense.
 from __future__ import annotations
 
 import codecs
+import json
+import os
 import shutil
+import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
-from app.text.names import fit_to, width_of
-from app.text.units import format_given_time, format_time
+from app.text.units import fit_to, format_given_time, format_time, printable, quoted, width_of
+from domain.errors import InvalidFields, SluiceError
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import Pipeline
 from domain.schedule import simulate
@@ -28,7 +31,6 @@ from domain.schedule import simulate
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
-
 
 MAX_BLOCKS = 200_000
 MIN_WIDTH = 40
@@ -323,3 +325,64 @@ def _facts(facts: Facts, words: Callable[[str], str]) -> Table:
     for label, value in facts.pairs:
         table.add_row(Text(words(label)), Text(words(value), overflow="fold"))
     return table
+
+
+READER_LEFT = 141  # what a shell reports for a program that a closed pipe ended
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Standard output and standard error, and whether documents are wanted."""
+
+    out: Screen
+    err: Screen
+    wants_json: bool
+
+    @classmethod
+    def standard(cls, *, wants_json: bool) -> Output:
+        """Return the process's own streams."""
+        return cls(Screen(sys.stdout), Screen(sys.stderr), wants_json)
+
+    def document(self, body: bytes) -> None:
+        """Print a document as it is, or in ASCII where the stream has no more."""
+        text = body.decode()
+        if not self.out.is_unicode:
+            text = json.dumps(json.loads(text), separators=(",", ":"))
+        self.out.stream.write(text + "\n")
+        self.out.stream.flush()
+
+    def parts(self, parts: Iterable[Part]) -> None:
+        """Print for a person."""
+        self.out.show(parts)
+
+    def note(self, text: str) -> None:
+        """Something beside the result, in one line on standard error."""
+        self.err.write_line(f"sluice: {text}")
+
+    def error(self, error: SluiceError) -> None:
+        """Print one line that names field and rule, or the problem document."""
+        if self.wants_json:
+            from app.schemas.base import ProblemOut
+
+            self.err.write_line(json.dumps(asdict(ProblemOut.of(error))))
+        else:
+            self.err.write_line(f"sluice: error: {format_error(error)}")
+
+
+def leave_reader() -> int:
+    """Write nowhere from now on: the reader of standard output has left. Return the exit code.
+
+    Python would otherwise complain once more when it flushes at exit.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return READER_LEFT
+
+
+def format_error(error: SluiceError) -> str:
+    """Return the error in one line; the field comes first where the sentence does not name it."""
+    detail = printable(" ".join(error.detail.split()))
+    if error.subject is not None:
+        detail = f"{detail} {quoted(error.subject)}"
+    if isinstance(error, InvalidFields) or error.field is None or error.field in detail:
+        return detail
+    return f"{error.field}: {detail}"

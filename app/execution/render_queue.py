@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from app.execution.fair_queue import FairQueue
-from app.execution.limits import MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
+from app.execution.local import MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
 from domain.errors import Cancelled, Overloaded
 
 T = TypeVar("T")

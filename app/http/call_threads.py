@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from app.execution.limits import MAX_PENDING_CALLS
+from app.execution.local import MAX_PENDING_CALLS
 from domain.errors import Overloaded, StoreUnavailable
 
 READ_THREADS = 8

@@ -19,19 +19,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.execution.engine import Best, End, Engine, Event, Pool, Started, Steps
-from app.execution.limits import SOLVES_HERE_PER_TASK
+from app.execution.local import SOLVES_HERE_PER_TASK
 from app.execution.render_queue import RenderQueue
 from app.http.call_threads import CallThreads
-from app.http.fastpath.fast_path import FastPath
+from app.http.fastpath.fast_path import FastPath, LoadedTable
 from app.http.fastpath.lookups import Lookups
 from app.http.fastpath.responses import CachedResponse
-from app.http.fastpath.table_cache import LoadedTable
 from app.http.metrics import Metrics
 from app.jobs.ledger import accept_job, cancel_job, get_job
-from app.operations.exports import ExportSetting, RecentExports
 from app.operations.fits import FitTraces, PlotFit
 from app.operations.operation import Operation, Outcome
 from app.operations.optimize import Optimize, schedule_operation
+from app.operations.tables import ExportSetting, RecentExports
 from app.operations.tasks import result_of, task_of
 from app.operations.work import Fitted
 from app.questions.fits import find_fit

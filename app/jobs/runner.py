@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from app.execution.engine import Crashed, End, Engine, Lost, Pool, Stopped
-from app.execution.limits import job_slots
-from app.jobs.heartbeat import LOST_TOO_OFTEN, Heartbeat, RunnerOptions
+from app.execution.local import job_slots
+from app.jobs.ledger import LOST_TOO_OFTEN, Heartbeat, RunnerOptions
 from app.jobs.running_job import Part, RunningJob
 from app.operations.operation import Operation
 from app.operations.tasks import prepare_request

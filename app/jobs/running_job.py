@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from app.execution.engine import Best, Done, End, Event, Sink, Started, Steps, Task
-from app.execution.limits import JOBS
+from app.execution.local import JOBS
 from app.operations.operation import Divisible, Operation
 from app.operations.tasks import result_of, task_of
 from app.schemas.base import dump_json

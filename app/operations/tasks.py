@@ -18,13 +18,11 @@ from app.execution.engine import (
     Stopped,
     Task,
 )
-from app.operations.audits import requested_audit
-from app.operations.compare import requested_compare
-from app.operations.exports import requested_export
+from app.operations.compare import requested_audit, requested_compare
 from app.operations.layers import requested_layer
 from app.operations.operation import Operation, OperationKind
 from app.operations.optimize import requested_optimize
-from app.operations.tables import requested_table
+from app.operations.tables import requested_export, requested_table
 from domain.errors import (
     Cancelled,
     LimitReached,

@@ -11,8 +11,7 @@ from math import ceil, floor, isfinite, log2, log10
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
-from app.text.names import printable, width_of
-from app.text.units import format_given_time
+from app.text.units import format_given_time, printable, width_of
 from domain.units import format_bytes
 
 _MEAN_WIDTH = 0.57  # of a character, in font sizes: on the safe side for what browsers put in

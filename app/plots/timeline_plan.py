@@ -10,9 +10,8 @@ from math import ceil, floor, inf
 from operator import sub
 
 from app.plots.svg import Tick, nice_above
-from app.text.names import PROVEN_BOUND
 from app.text.numbers import format_cost, format_gap, format_sizes
-from app.text.units import TimeUnit, format_given_time, format_proven, format_time
+from app.text.units import PROVEN_BOUND, TimeUnit, format_given_time, format_proven, format_time
 from domain.solution import relative_excess
 from domain.timeline import CriticalPathPart, StageTimeline, Timeline
 from domain.units import format_bytes

@@ -40,9 +40,8 @@ from app.plots.timeline_plan import (
     row_details,
     row_title,
 )
-from app.text.names import PROVEN_BOUND
 from app.text.numbers import format_excess
-from app.text.units import format_given_time
+from app.text.units import PROVEN_BOUND, format_given_time
 from domain.timeline import StageTimeline
 from domain.units import format_bytes
 

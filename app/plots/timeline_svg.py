@@ -29,7 +29,7 @@ from app.plots.timeline_plan import (
     span_of,
 )
 from app.plots.timeline_rows import SCOPE, STYLE, draw_schedule
-from app.text.names import PROVEN_BOUND
+from app.text.units import PROVEN_BOUND
 from domain.errors import InvalidInput
 
 _TITLE_PX = 32.0

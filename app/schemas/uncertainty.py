@@ -12,11 +12,10 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import UncertaintyOptions
 from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, same_named, whole
-from app.text.names import printable
 from app.text.notices import decision_sentence, format_gain, format_probability, settings_sentence
 from app.text.numbers import format_percent
 from app.text.settings import format_setting_name
-from app.text.units import format_time
+from app.text.units import format_time, printable
 from domain.uncertain_answer import (
     WORTH_LISTING,
     Measurement,

@@ -1,4 +1,4 @@
-"""Times as a reader meets them: one rule for the terminal, the pages, the plots and the scripts.
+"""Times and names as a reader meets them: one rule for terminal, pages, plots and scripts.
 
 Four significant digits in the unit that suits, zeros included: 184.4 µs, 1.000 ms. A latency beside
 its proven bound has as many more as show the gap between the two, in one unit; the bound is rounded
@@ -8,9 +8,11 @@ down, so that it never claims more than is proven. Scripts follow the same rules
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from math import floor, inf, log10
+from typing import Any
 
 from app.text.numbers import DIGITS, MIN_SHARE, without_zeros
 from domain.solution import relative_excess
@@ -119,3 +121,38 @@ def agreeing_digits(latency_us: float, bound_us: float, *, minimum: int = DIGITS
         if abs(shown - gap) <= _READ_OFF * gap or max(shown, gap) < MIN_SHARE:
             return digits
     return MAX_DIGITS
+
+
+Document = Mapping[str, Any]
+OF_MODEL = "of this model"  # what every proof is of: never of the machine that was measured
+PROVEN_BOUND = f"proven bound {OF_MODEL}"
+NOT_OF_MACHINE = "of the model, not of the machine: its costs are fitted"
+MAX_QUOTED = 200
+
+
+def printable(text: str) -> str:
+    """Return the text without characters that could steer a terminal."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def quoted(name: str) -> str:
+    """Return a name in quotes, in ASCII and not too long, as messages show it."""
+    text = ascii(name)
+    return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 3] + "..."
+
+
+def width_of(text: str) -> int:
+    """Return the columns that a text takes: East Asian wide characters two, combining ones none."""
+    from rich.cells import cell_len  # not before it is needed: the command line starts at once
+
+    return cell_len(printable(text))
+
+
+def fit_to(text: str, columns: int, *, cut_off: str = "…") -> str:
+    """Return the text in exactly so many columns: padded, or cut with a mark."""
+    text = printable(text)
+    if width_of(text) > columns:
+        while text and width_of(text) > columns - 1:
+            text = text[:-1]
+        text += cut_off
+    return text + " " * (columns - width_of(text))

@@ -1,28 +1,86 @@
-"""Templates to responses: filters, what a page may load, and refusals as pages."""
+"""Templates to responses: filters, what a page may load and from where, refusals as pages."""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 
 from app.schemas.base import ProblemOut, read_output
-from app.schemas.queries import MAX_PAGE_SIZE
-from app.schemas.service import LimitsOut
+from app.schemas.queries import MAX_PAGE_SIZE, LimitsOut
 from app.text.notices import capitalised, sentence
 from app.text.numbers import format_count, format_figure, format_percent, format_signed_percent
 from app.text.units import format_time
-from app.web.assets import Asset, read_assets
-from domain.errors import Overloaded, SluiceError
+from domain.errors import NotFound, Overloaded, SluiceError
 from domain.units import format_bytes
+
+FOLDER = Path(__file__).resolve().parent / "assets"
+_KINDS = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+}
+_FOR_EVER = "public, max-age=31536000, immutable"
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One file: its bytes, the same compressed, and the address that names its content."""
+
+    name: str
+    media_type: str
+    body: bytes
+    compressed: bytes
+    digest: str
+
+    @property
+    def address(self) -> str:
+        """Where it is served; another content has another address."""
+        return f"/ui/assets/{self.digest[:16]}/{self.name}"
+
+
+def read_assets() -> Mapping[str, Asset]:
+    """Return every file of the folder that a page can load, by name. Read once, at the start."""
+    found = (path for path in sorted(FOLDER.iterdir()) if path.suffix in _KINDS)
+    return {path.name: _asset(path) for path in found}
+
+
+def _asset(path: Path) -> Asset:
+    body = path.read_bytes()
+    return Asset(
+        path.name,
+        _KINDS[path.suffix],
+        body,
+        gzip.compress(body, 6, mtime=0),
+        hashlib.sha256(body).hexdigest(),
+    )
+
+
+@router.get("/ui/assets/{digest}/{name}")
+async def asset(request: Request, digest: str, name: str) -> Response:
+    """Show a file that was read at the start; a name is never made a path."""
+    found = request.app.state.pages.assets.get(name)
+    if found is None or digest != found.digest[:16]:
+        raise NotFound("there is no such file")
+    headers = {"Cache-Control": _FOR_EVER, "Vary": "Accept-Encoding"}
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        headers["Content-Encoding"] = "gzip"
+        return Response(found.compressed, headers=headers, media_type=found.media_type)
+    return Response(found.body, headers=headers, media_type=found.media_type)
+
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "time_us": format_time,

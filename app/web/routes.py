@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.routing import APIRoute
 
 from app.http.dependencies import own_origin
-from app.web import assets
-from app.web.answers import answers, compare, downloads, stored
+from app.web import pages
+from app.web.answers import answers, compare, stored
 from app.web.audits import audits
 from app.web.fits import fits
 from app.web.jobs import jobs
@@ -19,11 +19,10 @@ from app.web.workbench import workbench
 
 _DOCS = APIRouter(include_in_schema=False)
 _ROUTERS = (
-    assets.router,
+    pages.router,
     _DOCS,
     workbench.router,
     answers.router,
-    downloads.router,
     jobs.router,
     fits.router,
     stored.router,

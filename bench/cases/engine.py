@@ -18,8 +18,7 @@ from functools import partial
 import psutil
 
 from app.execution.engine import Best, Done, End, Event, Limits, Pool, Started, Task
-from app.execution.limits import console_pools, service_pools
-from app.execution.local import LocalEngine
+from app.execution.local import LocalEngine, console_pools, service_pools
 from bench.engine_work import Burn, Carry, Nothing, Spin, Tell
 from bench.spec import BenchSpec, CaseResult, Check, Effort, Table
 from bench.timing import Timing, interleaved

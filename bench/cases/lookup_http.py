@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 import psutil
 
-from app.http.fastpath.table_cache import LoadedTable
+from app.http.fastpath.fast_path import LoadedTable
 from bench.client import Connection, get, post
 from bench.inline import application
 from bench.machine import CHECKOUT

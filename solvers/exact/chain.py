@@ -1,4 +1,4 @@
-"""What the interior-point methods are asked, and what they return.
+"""What the interior-point methods are asked and return; and the one that runs in C.
 
 Notation  k fragments, n stages; step t leads from fragment t to fragment t+1 (t = 0..k-2); p_t: a
           distribution over the stages; y_t: bytes above the least size; B' = B - km; M' = M - m.
@@ -19,9 +19,10 @@ Exact     the upper bound is a latency, the lower one a feasible dual's value; r
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,3 +134,103 @@ def bound_distance(chain: Chain, y: Floats, repeated_y: float, p: Floats) -> flo
     upper = lines.latency_us(sizes)
     lower = value_us(lines, np.repeat(repaired(p), times, axis=0))
     return (upper - lower) / upper
+
+
+MAX_STAGES = 64
+_REFUSED = -1  # what the kernel returns where it got no memory
+
+_Doubles = ctypes.POINTER(ctypes.c_double)
+_Longs = ctypes.POINTER(ctypes.c_int64)
+
+
+class _Problem(ctypes.Structure):
+    _fields_ = [
+        ("k", ctypes.c_int64),
+        ("n", ctypes.c_int64),
+        ("overhead_us", _Doubles),
+        ("us_per_byte", _Doubles),
+        ("free_bytes", ctypes.c_double),
+        ("spread_bytes", ctypes.c_double),
+        ("repeat_step", ctypes.c_int64),
+        ("repeats", ctypes.c_int64),
+        ("boundaries", _Longs),
+        ("q", ctypes.c_int64),
+        ("close", ctypes.c_double),
+        ("max_iterations", ctypes.c_int64),
+        ("time_limit_s", ctypes.c_double),
+        ("check_order_at", ctypes.c_double),
+    ]
+
+
+class _Outcome(ctypes.Structure):
+    _fields_ = [
+        ("complementarity", ctypes.c_double),
+        ("apart", ctypes.c_double),
+        ("iterations", ctypes.c_int64),
+    ]
+
+
+class NativeMethod:
+    """Calls into one loaded library."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._solve = library.sluice_ip_solve
+        self._solve.restype = ctypes.c_int
+        self._solve.argtypes = [
+            ctypes.POINTER(_Problem),
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.POINTER(_Outcome),
+        ]
+        self._repair = library.sluice_ip_repair
+        self._repair.restype = None
+        self._repair.argtypes = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
+
+    def __call__(self, chain: Chain, options: ChainOptions) -> Iterate | None:
+        """The last iterate, or None where there was no memory for one."""
+        n, k = len(chain.G), chain.k
+        overhead, G = _doubles(chain.overhead), _doubles(chain.G)
+        boundaries = np.array(chain.boundaries, dtype=np.int64)
+        asked = _Problem(
+            k,
+            n,
+            overhead.ctypes.data_as(_Doubles),
+            G.ctypes.data_as(_Doubles),
+            chain.free_bytes,
+            chain.spread_bytes,
+            chain.repeat_step,
+            chain.repeats,
+            boundaries.ctypes.data_as(_Longs),
+            len(boundaries),
+            options.close,
+            options.max_iterations,
+            options.time_limit_s,
+            options.check_order_at,
+        )
+        y, p, violation = np.empty(k + 1), np.empty((k - 1, n)), np.zeros(n)
+        outcome = _Outcome()
+        status = self._solve(
+            asked, y.ctypes.data, p.ctypes.data, violation.ctypes.data, ctypes.byref(outcome)
+        )
+        if status == _REFUSED:
+            return None
+        return Iterate(
+            y=y[:k],
+            repeated_y=float(y[k]),
+            p=p,
+            violation=violation[:-1],
+            complementarity=outcome.complementarity,
+            apart=outcome.apart,
+            iterations=outcome.iterations,
+        )
+
+    def repaired(self, p: Floats) -> Floats:
+        """Return the same as dual.repaired, row by row in one pass."""
+        out = np.array(p, dtype=np.float64, order="C")
+        self._repair(out.shape[0], out.shape[1], out.ctypes.data)
+        return out
+
+
+def _doubles(values: Floats) -> Any:
+    return np.ascontiguousarray(values, dtype=np.float64)

@@ -54,7 +54,7 @@ _GENERAL_CELLS = 10_000  # k n up to which a general solver is tried
 def default_method() -> ChainMethod:
     """Return the native method where its library was built, else the one in NumPy."""
     if active.NATIVE is not None:
-        from solvers.exact.interior_native import NativeMethod
+        from solvers.exact.chain import NativeMethod
 
         return NativeMethod(active.NATIVE.library)
     from solvers.exact.interior_point import iterate

@@ -26,9 +26,8 @@ from app.plots.svg import (
     time_ticks,
     wrapped,
 )
-from app.text.names import printable
 from app.text.numbers import format_estimate, format_figure, format_signed_percent
-from app.text.units import format_given_time
+from app.text.units import format_given_time, printable
 from domain.fit import AggregateFit, FitMethod, TraceFit, Verdict
 from domain.measurement import MessageTrace, Reading, Samples, TraceKind
 from domain.solution import Notice

@@ -10,9 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.console.screen import ASCII, UNICODE, Chart, GanttRow, Ink, chart_of, draw, paint
-from app.text.names import fit_to, printable, width_of
 from app.text.numbers import format_excess, format_gap, format_percent, format_sizes
-from app.text.units import format_time
+from app.text.units import fit_to, format_time, printable, width_of
 from domain.pipeline import pipeline_of_lines
 from domain.schedule import latency_us
 

@@ -13,8 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.jobs.heartbeat import Heartbeat, RunnerOptions, this_process
-from app.jobs.ledger import accept_job
+from app.jobs.ledger import Heartbeat, RunnerOptions, accept_job, this_process
 from app.operations.tasks import prepare_request
 from app.schemas.base import dump_json, read_output
 from app.schemas.jobs import JobOut

@@ -15,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.http.fastpath import responses
-from app.http.fastpath.fast_path import ActiveTables, FastPath
+from app.http.fastpath.fast_path import ActiveTables, FastPath, LoadedTable, TableCache
 from app.http.fastpath.lookups import Lookups
 from app.http.fastpath.responses import CachedResponse, RenderedBodies
-from app.http.fastpath.table_cache import LoadedTable, TableCache
 from app.schemas.base import read_output
 from app.schemas.simulate import TableScheduleOut, bound_below
 from domain.errors import StoreUnavailable

@@ -11,7 +11,7 @@ from app.http.app import Outermost
 from app.http.metrics import Metrics
 from app.main import create_app
 from app.schemas.base import ProblemOut, read_output
-from app.schemas.service import LimitsOut, ReadyOut
+from app.schemas.queries import LimitsOut, ReadyOut
 from domain.errors import StoreUnavailable
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_STAGES
 from tests.app.serving import GUARD_S, Live, settings_for

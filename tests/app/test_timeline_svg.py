@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from app.plots.timeline_plan import DrawnSchedule, TimeScale, format_moment, marks_of
 from app.plots.timeline_rows import SCOPE, STYLE
 from app.plots.timeline_svg import render_timeline_svg, timeline_element
-from app.text.names import printable
 from app.text.numbers import format_gap
-from app.text.units import format_proven
+from app.text.units import format_proven, printable
 from domain.errors import InvalidInput
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines

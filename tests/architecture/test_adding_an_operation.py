@@ -14,8 +14,7 @@ import pytest
 from jinja2 import ChoiceLoader, DictLoader
 
 from app.console import running
-from app.console.output import Output
-from app.console.screen import Screen
+from app.console.screen import Output, Screen
 from app.execution.engine import Done, Engine, Pool, Steps
 from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.execution import limits
+from app.execution import local
 from app.execution.engine import MIB, Limits, Pool
-from app.execution.limits import service_pools
+from app.execution.local import service_pools
 from app.http import call_threads
 from tests.architecture.documents import document
 
@@ -21,28 +21,28 @@ def test_every_place_that_waits_has_its_numbers() -> None:
     """In all, of one client, and how many run at a time."""
     solve, long = (service_pools(solve_workers=3)[pool] for pool in (Pool.SOLVE, Pool.LONG))
     expected = [
-        [f"{limits.BODIES_HELD} × `SLUICE_MAX_BODY_BYTES`", "", ""],
-        [f"{limits.TRACES_HELD} × `SLUICE_MAX_TRACE_BYTES`", "", ""],
-        [number(limits.MAX_PENDING_CALLS), "", number(call_threads.READ_THREADS)],
-        [number(limits.MAX_PENDING_CALLS), "", f"{call_threads.WRITE_THREADS}, on SQLite 1"],
-        [number(limits.MAX_PENDING_CALLS), "", "1"],
-        [number(limits.MAX_PENDING_PICTURES), number(limits.MAX_PICTURES_OF_CLIENT), "1"],
+        [f"{local.BODIES_HELD} × `SLUICE_MAX_BODY_BYTES`", "", ""],
+        [f"{local.TRACES_HELD} × `SLUICE_MAX_TRACE_BYTES`", "", ""],
+        [number(local.MAX_PENDING_CALLS), "", number(call_threads.READ_THREADS)],
+        [number(local.MAX_PENDING_CALLS), "", f"{call_threads.WRITE_THREADS}, on SQLite 1"],
+        [number(local.MAX_PENDING_CALLS), "", "1"],
+        [number(local.MAX_PENDING_PICTURES), number(local.MAX_PICTURES_OF_CLIENT), "1"],
         [number(solve.max_waiting), number(solve.max_of_requester), "`SLUICE_WORKERS`"],
         [number(long.max_waiting), number(long.max_of_requester), number(long.slots)],
-        [number(limits.MAX_WAITING_JOBS), "", "as workers are free"],
-        [number(limits.MAX_EVENT_STREAMS), "", ""],
+        [number(local.MAX_WAITING_JOBS), "", "as workers are free"],
+        [number(local.MAX_EVENT_STREAMS), "", ""],
     ]
     assert [row[1:] for row in OPERATIONS.rows(HEADING)] == expected
 
 
 def test_the_sentences_beside_them_have_their_numbers() -> None:
     waiting = " ".join(OPERATIONS.section(HEADING).split())
-    here = limits.SOLVES_HERE_PER_TASK
+    here = local.SOLVES_HERE_PER_TASK
     assert f"More than {here} of them" in waiting
     assert f"{here} more for each request there" in waiting
-    assert limits.job_slots(limits.LONG_WORKERS) == limits.LONG_WORKERS - 1
+    assert local.job_slots(local.LONG_WORKERS) == local.LONG_WORKERS - 1
     workers = " ".join(OPERATIONS.section("Workers").split())
-    assert f"end after {limits.LONG_IDLE_S:g} s without" in workers
+    assert f"end after {local.LONG_IDLE_S:g} s without" in workers
     assert f"more than {Limits(1.0, 1).result_bytes // MIB} MiB are refused" in workers
     assert (
         f"at niceness {service_pools(solve_workers=1)[Pool.SOLVE].slot.worker.niceness}" in workers

@@ -108,8 +108,8 @@ def test_every_exit_code_is_documented() -> None:
     """Those of errors, success, verdicts on audits and papers, Ctrl-C and a reader that left."""
     from app.console.audit import TOO_HIGH
     from app.console.commands import INTERRUPTED
-    from app.console.output import READER_LEFT
     from app.console.reproduce import OUTSIDE
+    from app.console.screen import READER_LEFT
 
     verdicts = {0, OUTSIDE, TOO_HIGH}
     codes = {kind.exit_code for kind in KINDS.values()} | verdicts | {INTERRUPTED, READER_LEFT}

@@ -43,7 +43,7 @@ PLANTED = """
     models.base fastapi
     models.records models.session
     models.session migrations.env
-    app.settings app.console.output
+    app.settings app.console.screen
     app.errors app.schemas.base
     app.text.numbers app.plots.svg
     app.plots.svg fastapi
@@ -54,7 +54,7 @@ PLANTED = """
     app.questions.optimize pydantic
     app.questions.optimize app.console.screen
     app.questions.compare app.operations.work
-    app.schemas.base app.console.output
+    app.schemas.base app.console.screen
     app.schemas.jobs app.jobs.runner
     app.schemas.base app.operations.operation
     app.operations.work app.jobs.ledger

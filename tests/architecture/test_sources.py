@@ -98,6 +98,12 @@ def test_no_file_is_too_long(folder: str) -> None:
     assert {name: lines for name, lines in lengths.items() if lines > MAX_LINES} == {}
 
 
+@pytest.mark.parametrize(("folder", "most"), [("app", 150), ("solvers", 70)])
+def test_a_package_has_few_files(folder: str, most: int) -> None:
+    """What a reader would open together is one file."""
+    assert 0 < len(list(python_files(folder))) <= most
+
+
 def test_domain_imports_the_standard_library_alone() -> None:
     """Its types need nothing, so that every package can use them."""
     allowed = {*sys.stdlib_module_names, "domain"}

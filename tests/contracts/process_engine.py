@@ -9,13 +9,7 @@ import time
 
 import pytest
 
-from app.execution.engine import (
-    Crashed,
-    Engine,
-    Limit,
-    LimitExceeded,
-    Stopped,
-)
+from app.execution.engine import Crashed, Engine, Limit, LimitExceeded, Stopped
 from tests.contracts.engine import EngineContract, NewEngine
 from tests.execution.support import (
     GUARD_S,

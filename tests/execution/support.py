@@ -15,18 +15,7 @@ from typing import Any
 
 import psutil
 
-from app.execution.engine import (
-    Best,
-    Done,
-    End,
-    Engine,
-    Event,
-    Limits,
-    Pool,
-    Started,
-    Steps,
-    Task,
-)
+from app.execution.engine import Best, Done, End, Engine, Event, Limits, Pool, Started, Steps, Task
 from app.execution.local import PoolOptions
 from app.execution.slot import SlotOptions
 from app.execution.worker import WorkerOptions

@@ -19,8 +19,14 @@ import app.errors  # noqa: F401  (its errors are in the tree too)
 import models.errors  # noqa: F401  (and these)
 from app.execution import slot
 from app.execution.engine import Crashed, Pool
-from app.execution.limits import JOBS, console_pools, job_slots, service_pools
-from app.execution.local import LocalEngine, PoolOptions
+from app.execution.local import (
+    JOBS,
+    LocalEngine,
+    PoolOptions,
+    console_pools,
+    job_slots,
+    service_pools,
+)
 from app.execution.slot import SlotOptions
 from app.execution.worker import ForkServer, WorkerOptions
 from domain.errors import SluiceError

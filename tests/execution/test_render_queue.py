@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.execution.limits import MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
+from app.execution.local import MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
 from app.execution.render_queue import RenderQueue, Requester
 from domain.errors import Cancelled, InvalidInput, Overloaded
 

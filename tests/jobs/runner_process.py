@@ -14,7 +14,7 @@ from app.execution.engine import Pool
 from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
 from app.execution.worker import WorkerOptions
-from app.jobs.heartbeat import RunnerOptions
+from app.jobs.ledger import RunnerOptions
 from app.jobs.runner import Runner
 from models.session import create_store
 from tests.support.job_operations import prepare

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from app.jobs.heartbeat import RunnerOptions
-from app.jobs.ledger import accept_job
+from app.jobs.ledger import RunnerOptions, accept_job
 from app.jobs.runner import Runner
 from models.records import JobRecord
 from models.session import Store

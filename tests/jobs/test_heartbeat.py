@@ -1,4 +1,4 @@
-"""app/jobs/heartbeat.py: who is held for dead, and when; on each database."""
+"""app/jobs/ledger.py: who is held for dead, and when; on each database."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from functools import partial
 import psutil
 import pytest
 
-from app.jobs import heartbeat
-from app.jobs.heartbeat import Heartbeat, RunnerOptions, is_gone, this_process
+from app.jobs import ledger
+from app.jobs.ledger import Heartbeat, RunnerOptions, is_gone, this_process
 from domain.errors import StoreUnavailable
 from models.records import JobState
 from models.session import Store
@@ -35,7 +35,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(heartbeat, "time", made)
+    monkeypatch.setattr(ledger, "time", made)
     return made
 
 

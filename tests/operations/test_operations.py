@@ -12,13 +12,11 @@ from typing import Any
 import pytest
 
 from app.execution.engine import Crashed, Done, Limit, LimitExceeded, Lost, Refused, Stopped
-from app.operations.audits import audit_operation
-from app.operations.compare import compare_operation
-from app.operations.exports import export_operation
+from app.operations.compare import audit_operation, compare_operation
 from app.operations.fits import FitTraces
 from app.operations.operation import Operation, OperationKind
 from app.operations.optimize import Optimize, optimize_operation, schedule_operation
-from app.operations.tables import table_operation
+from app.operations.tables import export_operation, table_operation
 from app.operations.tasks import prepare_request, result_of, task_of
 from app.questions.profiles import seed_paper_profiles
 from app.questions.question import LoadedTrace

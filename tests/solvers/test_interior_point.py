@@ -5,9 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate, bound_distance
+from solvers.exact.chain import (
+    Chain,
+    ChainMethod,
+    ChainOptions,
+    Iterate,
+    NativeMethod,
+    bound_distance,
+)
 from solvers.exact.dual import repaired, value_us, weights
-from solvers.exact.interior_native import NativeMethod
 from solvers.exact.interior_point import iterate
 from solvers.kernels.native import Choice
 from solvers.line_problem import LineProblem

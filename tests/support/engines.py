@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from app.execution.engine import Engine
-from app.execution.limits import service_pools
-from app.execution.local import LocalEngine
+from app.execution.local import LocalEngine, service_pools
 from app.execution.worker import ForkServer
 from app.operations.tasks import SOLVE_WARM_UP
 from app.settings import Settings

@@ -17,8 +17,7 @@ from app.text.units import TimeUnit
 from app.web.answers.around import about_size, counts_chart, sizes_chart, surroundings_of
 from app.web.answers.view import AnswerView, cut_of, proof_of
 from app.web.answers.why import WhyView
-from app.web.assets import FOLDER
-from app.web.pages import POLICY
+from app.web.pages import FOLDER, POLICY
 from domain.solution import Status
 from solvers.count_points import CountPoint
 from tests.app.serving import MYRINET, Live

@@ -11,7 +11,7 @@ import pytest
 
 from analysis import explain as explain_answer
 from analysis import explore
-from app.execution.limits import MAX_PICTURES_OF_CLIENT
+from app.execution.local import MAX_PICTURES_OF_CLIENT
 from app.execution.render_queue import RenderQueue
 from app.http.dependencies import READER_COOKIE
 from app.web.answers import answers

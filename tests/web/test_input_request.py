@@ -8,8 +8,8 @@ import pytest
 
 from app.schemas.base import ProfileRevisionOut
 from app.schemas.stages import ConstraintsOut
+from app.web.forms import InvalidForm, asked_of, changed, form_fields
 from app.web.workbench.choices import EXAMPLES
-from app.web.workbench.form import InvalidForm, asked_of, changed, form_fields
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputSource, InputState, StageRow
 from domain.errors import FieldProblem, Infeasible, InvalidFields, InvalidInput, NotFound

@@ -16,8 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
 
-from app.http.fastpath.fast_path import ActiveTables, FastPath
-from app.http.fastpath.table_cache import BOOK_BYTES, LoadedTable
+from app.http.fastpath.fast_path import BOOK_BYTES, ActiveTables, FastPath, LoadedTable
 from domain.errors import SluiceError
 from models.session import Store
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from analysis import explore
 from analysis.explain import MAX_CELLS, explain
 from app.http.dependencies import client_of, service_of
-from app.operations.draw import Draw
+from app.operations.fits import Draw
 from app.questions.optimize import get_answer
 from app.schemas.base import ProblemOut, read_output
 from app.schemas.compare import explained_of

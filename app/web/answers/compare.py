@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from app.http.dependencies import client_of, service_of
-from app.operations.draw import Draw
+from app.operations.fits import Draw
 from app.questions.optimize import get_answer
 from app.schemas.base import read_output
 from app.schemas.optimize import OptimizeOut
@@ -305,7 +305,7 @@ def _costs(stage: StageOut) -> str:
 
 def drawn(answers: Sequence[OptimizeOut]) -> str:
     """Return the timelines one above the other, on one time scale. Raises LimitReached."""
-    from app.operations.draw import answer_schedules
+    from app.operations.fits import answer_schedules
     from app.plots.timeline_svg import timeline_element
 
     named = [

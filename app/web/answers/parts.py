@@ -78,7 +78,7 @@ def _lines(answer: OptimizeOut) -> Iterator[str]:
 
 def timeline_of_answer(answer: OptimizeOut) -> Timeline:
     """Return the timeline of an answer about a pipeline."""
-    from app.operations.draw import answer_schedules
+    from app.operations.fits import answer_schedules
 
     return next(answer_schedules(answer)).timeline
 
@@ -278,7 +278,7 @@ def window_of(from_us: str, to_us: str) -> Window | None:
 
 def timeline_of(answer: OptimizeOut, drawing: Drawing) -> TimelineView:
     """Draw an answer. Raises StrategyDeclined for an aggregate, and LimitReached."""
-    from app.operations.draw import answer_schedules
+    from app.operations.fits import answer_schedules
     from app.plots.timeline_svg import timeline_picture
 
     every = answer_schedules(answer)

@@ -12,9 +12,8 @@ from app.plots.curves_svg import Curve, CurvesPlot, HorizontalAxis, VerticalAxis
 from app.schemas.base import read_output
 from app.schemas.optimize import OptimizeOut, with_unique_names
 from app.schemas.stages import StageOut
-from app.text.names import PROVEN_BOUND
 from app.text.numbers import format_cost, format_count, format_percent
-from app.text.units import format_given_time, format_time
+from app.text.units import PROVEN_BOUND, format_given_time, format_time
 from app.web.answers.around import (
     CountsData,
     SizesData,
@@ -25,8 +24,7 @@ from app.web.answers.around import (
     surroundings_of,
 )
 from app.web.answers.view import Alternative, AnswerView, latency_unit
-from app.web.assets import FOLDER
-from app.web.pages import Pages
+from app.web.pages import FOLDER, Pages
 from app.web.workbench.request import json_lines, whole_question_of
 from domain.units import format_byte_range, format_bytes
 
@@ -225,7 +223,7 @@ def _drawn(answer: OptimizeOut) -> tuple[list[DrawnSchedule], str]:
             "The pipeline is known from outside, by its total and its slowest stage: which "
             "fragment is in which stage at what time is not known."
         )
-    from app.operations.draw import answer_schedules
+    from app.operations.fits import answer_schedules
 
     cells = answer.cells
     if cells > MAX_DRAWN_CELLS:

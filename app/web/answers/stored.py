@@ -1,4 +1,4 @@
-"""Stored answers: a page of them, newest first, to open or to put side by side."""
+"""Stored answers: a page of them, newest first, and each as files: CSV, JSON, SVG, a report."""
 
 from __future__ import annotations
 
@@ -6,27 +6,33 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request, Response
 
-from app.http.dependencies import service_of
-from app.questions.optimize import AnswerFilter, AnswerPage, get_answers, list_answers
+from app.http.dependencies import client_of, service_of
+from app.operations.fits import Draw
+from app.questions.optimize import AnswerFilter, AnswerPage, get_answer, get_answers, list_answers
 from app.schemas.base import read_output
 from app.schemas.optimize import OptimizeOut
 from app.text.numbers import format_count, format_gap
 from app.text.units import format_proven, format_time
 from app.web.answers.compare import PLACE as COMPARE
+from app.web.answers.parts import explored
+from app.web.answers.report import report_html
+from app.web.answers.snippets import base_url_of, file_stem
 from app.web.answers.view import STATUS_WORDS, bottleneck_name
 from app.web.forms import address, format_timestamp, size_in
-from app.web.pages import moved, page, says_refusals
-from domain.errors import InvalidInput, UnreadableRecord
+from app.web.pages import HTML, moved, page, says_refusals
+from domain.errors import InvalidInput, StrategyDeclined, UnreadableRecord
 from domain.profile import ProfileReference
 from domain.solution import Strategy
 from domain.units import format_bytes
-from models.records import AnswerSummary
+from models.records import AnswerRecord, AnswerSummary
 
 if TYPE_CHECKING:
+    from app.web.answers.report import Report
     from models.session import Store
 
 
@@ -209,3 +215,149 @@ def _mistakes(typed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield name, refusal.detail
     if typed["strategy"] and typed["strategy"] not in set(Strategy):
         yield "strategy", f"expected one of {', '.join(Strategy)}"
+
+
+IN_THREAD_CELLS = 60_000  # fragments times stages: some 100 ms
+EXPLORED_CELLS = 1_000_000  # beyond, a worker makes them
+
+
+class FileKind(StrEnum):
+    """How a file's name ends."""
+
+    CSV = "csv"
+    SVG = "svg"
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """The CSV or the picture of the answer whose JSON is `body`."""
+
+    body: bytes
+    kind: FileKind
+
+    @property
+    def noun(self) -> str:
+        return f"{self.kind} file"
+
+    def draw(self) -> bytes:
+        """Return the file. Raises StrategyDeclined for a picture of an aggregate; LimitReached."""
+        answer = read_output(OptimizeOut, self.body)
+        if self.kind is FileKind.SVG:
+            return _picture(answer)
+        from app.web.answers.parts import schedule_csv
+
+        return schedule_csv(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTask:
+    """What a report shows of the answer whose JSON is `body`."""
+
+    body: bytes
+    fragment_cap: int
+
+    @property
+    def noun(self) -> str:
+        return "report"
+
+    def draw(self) -> Report:
+        """Return all of it. Raises LimitReached."""
+        from app.web.answers.report import report_of
+
+        return report_of(self.body, fragment_cap=self.fragment_cap)
+
+
+def _picture(answer: OptimizeOut) -> bytes:
+    from app.operations.fits import answer_schedules
+    from app.plots.timeline_svg import render_timeline_svg
+
+    if answer.pipeline is None:
+        raise StrategyDeclined(
+            "a timeline shows every stage, and an aggregate does not know their times"
+        )
+    return render_timeline_svg(list(answer_schedules(answer))).encode()
+
+
+# --- routes ---------------------------------------------------------------------------------------
+
+
+_MEDIA = {
+    FileKind.CSV: "text/csv; charset=utf-8; header=present",
+    FileKind.SVG: "image/svg+xml",
+}
+# Opened by themselves these are pages of this service. They load nothing and run nothing, but
+# bring their own style, since they have to stand alone.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+
+
+@router.get("/ui/answers/{id}/schedule.json")
+@says_refusals
+async def stored(request: Request, id: str) -> Response:
+    """Show the answer, byte for byte as it was first sent."""
+    record = await _record(request, id)
+    return _file(
+        record.body, "application/json", f"{file_stem(record.message_bytes, record.id)}.json"
+    )
+
+
+@router.get("/ui/answers/{id}/schedule.csv")
+@says_refusals
+async def table(request: Request, id: str) -> Response:
+    """Show a row for each fragment: offset, size, and its times in every stage."""
+    return await _made(request, id, FileKind.CSV)
+
+
+@router.get("/ui/answers/{id}/schedule.svg")
+@says_refusals
+async def picture(request: Request, id: str) -> Response:
+    """Show the timeline, with the best fixed size below the answer."""
+    return await _made(request, id, FileKind.SVG)
+
+
+@router.get("/ui/answers/{id}/report.html")
+@says_refusals
+async def report(request: Request, id: str) -> Response:
+    """Show all that is known of the answer, in one file."""
+    service, pages = service_of(request), request.app.state.pages
+    record = await _record(request, id)
+    answer = await service.call(lambda: read_output(OptimizeOut, record.body))
+    task = ReportTask(record.body, service.context.settings.max_fragments)
+    if answer.cells <= EXPLORED_CELLS:
+        found = await explored(request, id, "report", task.draw)
+    else:
+        found = await service.run(Draw(task), client_of(request))
+    made = await service.call(
+        lambda: report_html(
+            pages, found, base_url=base_url_of(request), version=request.app.version
+        )
+    )
+    return _file(made, HTML, f"{file_stem(record.message_bytes, record.id)}.html")
+
+
+async def _made(request: Request, id: str, kind: FileKind) -> Response:
+    """Draw in a thread for calls, queued by reader, or in a worker, by how much there is."""
+    service = service_of(request)
+    record = await _record(request, id)
+    answer = await service.call(lambda: read_output(OptimizeOut, record.body))
+    task, cells = FileTask(record.body, kind), answer.cells
+    if cells <= IN_THREAD_CELLS:
+        made = await service.call(task.draw)
+    elif cells <= EXPLORED_CELLS:
+        made = await explored(request, id, kind, task.draw)
+    else:
+        made = await service.run(Draw(task), client_of(request))
+    return _file(made, _MEDIA[kind], f"{file_stem(record.message_bytes, record.id)}.{kind}")
+
+
+async def _record(request: Request, id: str) -> AnswerRecord:
+    service = service_of(request)
+    return await service.call(lambda: get_answer(service.context.store, id))
+
+
+def _file(body: bytes, media_type: str, name: str) -> Response:
+    headers: Mapping[str, str] = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Content-Security-Policy": _POLICY,
+        "Cache-Control": "no-cache",
+    }
+    return Response(body, headers=headers, media_type=media_type)

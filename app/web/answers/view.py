@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from app.schemas.optimize import BaselineOut, BestFixedOut, OptimizeOut
-from app.text.names import NOT_OF_MACHINE, OF_MODEL, PROVEN_BOUND
 from app.text.notices import capitalised
 from app.text.numbers import (
     format_count,
@@ -17,7 +16,14 @@ from app.text.numbers import (
     format_signed_percent,
 )
 from app.text.settings import format_repeated, format_setting_name
-from app.text.units import TimeUnit, format_proven, format_time
+from app.text.units import (
+    NOT_OF_MACHINE,
+    OF_MODEL,
+    PROVEN_BOUND,
+    TimeUnit,
+    format_proven,
+    format_time,
+)
 from domain.default_sizes import CURRENT
 from domain.solution import Status, relative_excess
 from domain.units import format_bytes

@@ -15,8 +15,8 @@ from app.operations.fits import FitTraces
 from app.questions.fits import FittedTrace, get_trace, keep_fit, known_kind, utf8
 from app.questions.question import LoadedTrace
 from app.text.notices import MEANINGS, named, notice_items
+from app.web.forms import InvalidForm
 from app.web.workbench.choices import METHODS, SHAPES
-from app.web.workbench.form import InvalidForm
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputState
 from domain.errors import InvalidInput, Overloaded, SluiceError

@@ -20,9 +20,9 @@ from app.schemas.queries import FitQuery
 from app.schemas.stages import given_model
 from app.web.fits.again import FitChanges, asked_again, fit_again, fit_and_store, fit_changes
 from app.web.fits.view import chart_views, fit_beside, fit_view, parameters_data, signature_views
+from app.web.forms import FORM, asked_document, read_form
 from app.web.jobs.jobs import answer_address
 from app.web.pages import is_htmx, moved, page, says_refusals
-from app.web.workbench.form import FORM, asked_document, read_form
 from domain.errors import InvalidInput, SluiceError
 from domain.profile import check_profile_name
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace

@@ -1,28 +1,321 @@
-"""Pages of durable jobs: a job while it runs and afterwards, and where its answer is."""
+"""Pages of durable jobs: progress, question, result, and where they lead."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
+import orjson
 from fastapi import APIRouter, Query, Request, Response
 
 from app.http.dependencies import client_of, service_of
 from app.jobs.ledger import get_job
 from app.operations.operation import OperationKind
 from app.operations.optimize import optimize_operation
-from app.schemas.base import read_output
-from app.schemas.optimize import OptimizeOut
-from app.web.audits.form import panel_page
-from app.web.forms import sent_fields
-from app.web.jobs.view import SECTIONS, WORKS, JobView, entry_of, place_of
-from app.web.jobs.work import WorkView
+from app.schemas.audit import AuditIn
+from app.schemas.base import ProblemOut, dump_json, read_output, read_request
+from app.schemas.compare import CompareIn, CompareOut
+from app.schemas.jobs import (
+    ExportJobIn,
+    JobPointOut,
+    JobProgressOut,
+    TableJobIn,
+    history_of,
+    problem_of,
+)
+from app.schemas.layer_costs import LayerCostsIn
+from app.schemas.optimize import BestSoFarOut, OptimizeIn, OptimizeOut
+from app.schemas.uncertainty import RepeatIn
+from app.text.numbers import format_count, format_gap
+from app.text.units import TimeUnit, format_proven, format_time
+from app.web.audits.form import AuditForm, panel_page
+from app.web.forms import ValidRequest, address, in_path, sent_fields
+from app.web.jobs.work import (
+    WORDS,
+    WorkPlace,
+    WorkView,
+    format_attempt,
+    format_seconds,
+    format_steps,
+)
 from app.web.pages import has_own_place, is_htmx, moved, page, says_refusals
+from app.web.profiles.tables import format_table_range, work_address
 from app.web.workbench.choices import ShownUnits
-from app.web.workbench.form import ValidRequest
+from app.web.workbench.state import InputState
+from domain.errors import UnreadableRecord
+from domain.regret import Objective
+from domain.solution import Status, relative_excess
+from domain.units import format_bytes, format_number, format_share
 from models.records import JobRecord, JobState
+
+SECTIONS = {
+    OperationKind.AUDIT: "Audit",
+    OperationKind.TABLE: "Profiles",
+    OperationKind.EXPORT: "Profiles",
+    OperationKind.LAYER: "Profiles",
+}
+WORKS = frozenset(SECTIONS)
+_LIMITS = {
+    "min_fragment_bytes": "min",
+    "max_fragment_bytes": "max",
+    "alignment_bytes": "align",
+    "max_fragments": "max_fragments",
+}
+
+
+def place_of(job: JobRecord) -> WorkPlace:
+    """Return the page of a table, an export, an audit or a messaging layer."""
+    title, result, words = _MAKERS[OperationKind(job.kind)](job)
+    if job.state is not JobState.DONE:
+        words = "See what was asked"
+    here = f"/ui/jobs/{job.id}"
+    return WorkPlace(
+        title=title, here=here, part=here, into="#main", result=result, result_words=words
+    )
+
+
+def _audit(job: JobRecord) -> tuple[str, str, str]:
+    asked = read_request(AuditIn, job.request)
+    return AuditForm.of_request(asked).title, f"/ui/audits/{job.id}", "See the audit"
+
+
+def _table(job: JobRecord) -> tuple[str, str, str]:
+    asked = read_request(TableJobIn, job.request)
+    title = f"Compiling {format_table_range(asked)} for {asked.profile}"
+    return title, work_address(asked.profile, job.id), "See the table"
+
+
+def _export(job: JobRecord) -> tuple[str, str, str]:
+    asked = read_request(ExportJobIn, job.request)
+    reference, target = asked.profile, asked.target
+    pairs = [*_choices(asked), ("work", job.id)]
+    result = address(f"/ui/profiles/{in_path(reference)}/exports/{target}", pairs)
+    return f"Exporting {reference} to {target}", result, "See the text"
+
+
+def _choices(asked: ExportJobIn) -> Iterator[tuple[str, str]]:
+    """Yield the request as the page of an export has it in its address."""
+    for name, value in asked.options.items():
+        yield f"option.{name}", value
+    for name, bound in (
+        ("min_message", asked.min_message_bytes),
+        ("max_message", asked.max_message_bytes),
+    ):
+        if bound is not None:
+            yield name, format_bytes(bound)
+    if asked.objective is not Objective.MEAN:
+        yield "objective", asked.objective
+    limits = dict(asked.constraints) if asked.constraints else {}
+    for key, name in _LIMITS.items():
+        if limits.get(key) is not None:
+            yield name, str(limits[key])
+
+
+def _layer(job: JobRecord) -> tuple[str, str, str]:
+    asked = read_request(LayerCostsIn, job.request)
+    name = asked.layer if isinstance(asked.layer, str) else asked.layer.name
+    messages = len(asked.message_bytes)
+    sizes = f"{messages} messages" if messages > 1 else format_bytes(asked.message_bytes[0])
+    return f"Costs of {name} on {sizes}", f"/jobs/{job.id}", "See the result as JSON"
+
+
+_MAKERS = {
+    OperationKind.AUDIT: _audit,
+    OperationKind.TABLE: _table,
+    OperationKind.EXPORT: _export,
+    OperationKind.LAYER: _layer,
+}
+
+
+# --- the page of a job ----------------------------------------------------------------------------
+
+
+MAX_ROWS = 40  # of the table of improvements, the newest ones
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """A row of the table: what was known from a time on."""
+
+    elapsed: str
+    best: str
+    bound: str
+    gap: str
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRow:
+    """A row of a comparison's table."""
+
+    message: str
+    strategy: str
+    latency: str
+    gap: str
+    declined: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """What templates/job.html is given. `data` is what the script draws and goes on from."""
+
+    id: str
+    title: str
+    kind: str
+    word: str
+    is_open: bool
+    is_stopping: bool
+    elapsed: str
+    limit: str
+    limit_s: float
+    elapsed_s: float
+    best: str
+    bound: str
+    gap: str
+    fragments: str
+    steps: str
+    again: str
+    history: tuple[Improvement, ...]
+    compared: tuple[ComparedRow, ...]
+    is_comparison: bool
+    answer_id: str
+    error_title: str
+    error_detail: str
+    error_code: str
+    was_cancelled: bool
+    data: Mapping[str, object]
+
+    @classmethod
+    def of(cls, job: JobRecord) -> JobView:
+        asked, progress = _asked(job), JobProgressOut.of(job)
+        kind, word = WORDS[job.state]
+        is_stopping = job.cancel_requested and not job.state.is_terminal
+        best_us, bound_us = progress.best_latency_us, progress.lower_bound_us
+        best_text, bound_text = known_texts(best_us, bound_us)
+        found, error = _found(job)
+        return cls(
+            id=job.id,
+            title=_title(asked),
+            kind="warn" if is_stopping else kind,
+            word="stopping…" if is_stopping else word,
+            is_open=not job.state.is_terminal,
+            is_stopping=is_stopping,
+            elapsed=format_seconds(progress.elapsed_s),
+            limit=format_number(asked.time_limit_s),
+            limit_s=asked.time_limit_s,
+            elapsed_s=progress.elapsed_s,
+            best=best_text,
+            bound=bound_text,
+            gap=_gap(progress.relative_gap),
+            fragments=format_count(found.fragments) if isinstance(found, BestSoFarOut) else "–",
+            steps=format_steps(job),
+            again=format_attempt(job),
+            history=tuple(_improvements(history_of(job))),
+            compared=tuple(_compared(found) if isinstance(found, CompareOut) else ()),
+            is_comparison=job.kind == OperationKind.COMPARE,
+            answer_id=job.answer_id or "",
+            error_title=error.title if error else "",
+            error_detail=error.detail if error else "",
+            error_code=error.code if error else "",
+            was_cancelled=job.state is JobState.CANCELLED,
+            data={"state": job.state, "progress": orjson.loads(dump_json(progress))},
+        )
+
+
+def entry_of(job: JobRecord) -> InputState:
+    """Return the input panel with the question of the job."""
+    asked = _asked(job)
+    entry = InputState.of_question(
+        asked.message_bytes if isinstance(asked, OptimizeIn) else asked.message_bytes[0],
+        asked.constraints.to_domain(),
+        may_refragment=asked.allow_refragmentation,
+        profile=asked.profile,
+        pipeline=asked.pipeline.to_domain() if asked.pipeline else None,
+    )
+    if not isinstance(asked, OptimizeIn):
+        return entry
+    return replace(
+        entry,
+        strategy=str(asked.strategy),
+        static_size=format_bytes(asked.static_bytes) if asked.static_bytes else "",
+        relative_gap=format_share(asked.relative_gap),
+        time_limit=format_number(asked.time_limit_s),
+        current=_current(asked),
+    )
+
+
+def _current(asked: OptimizeIn) -> str:
+    current = asked.uncertainty.current if asked.uncertainty else None
+    return format_bytes(current.repeat) if isinstance(current, RepeatIn) else current or ""
+
+
+def _asked(job: JobRecord) -> OptimizeIn | CompareIn:
+    if job.kind == OperationKind.COMPARE:
+        return read_request(CompareIn, job.request)
+    return read_request(OptimizeIn, job.request)
+
+
+def _found(job: JobRecord) -> tuple[BestSoFarOut | CompareOut | None, ProblemOut | None]:
+    """Return what the job has found, and why it failed, or why what it found cannot be shown."""
+    try:
+        if job.best is None:
+            return None, problem_of(job)
+        if job.kind == OperationKind.COMPARE:
+            return read_output(CompareOut, job.best), problem_of(job)
+        return read_output(BestSoFarOut, job.best), problem_of(job)
+    except UnreadableRecord as refusal:
+        return None, ProblemOut.of(refusal)
+
+
+def _title(asked: OptimizeIn | CompareIn) -> str:
+    if isinstance(asked, CompareIn):
+        return f"Comparing strategies on {len(asked.message_bytes)} messages"
+    through = "a pipeline seen from outside"
+    if asked.pipeline is not None:
+        stages = len(asked.pipeline.stages)
+        through = f"{stages} stages" if stages > 1 else "1 stage"
+    elif asked.profile is not None:
+        through = asked.profile
+    elif asked.measurements is not None:
+        through = "a measured pipeline"
+    return f"{format_bytes(asked.message_bytes)} through {through}"
+
+
+def known_texts(best_us: float | None, bound_us: float | None) -> tuple[str, str]:
+    """Return the best latency and the bound on it as texts that agree; "–" for one not known."""
+    if best_us is not None and bound_us is not None:
+        return format_proven(best_us, bound_us)
+    if best_us is not None:
+        return format_time(best_us), "–"
+    return "–", "–" if bound_us is None else TimeUnit.of(bound_us).bound(bound_us, None)
+
+
+def _gap(gap: float | None) -> str:
+    return "–" if gap is None else format_gap(gap)
+
+
+def _improvements(history: Sequence[JobPointOut]) -> Iterator[Improvement]:
+    for point in history[-MAX_ROWS:]:
+        best_us, bound_us = point.best_latency_us, point.lower_bound_us
+        gap = relative_excess(best_us, bound_us, bound_us)
+        elapsed = f"{point.elapsed_s:.1f} s"
+        best, bound = known_texts(best_us, bound_us)
+        yield Improvement(elapsed, best, bound, format_gap(gap))
+
+
+def _compared(comparison: CompareOut) -> Iterator[ComparedRow]:
+    for row in comparison.rows:
+        yield ComparedRow(
+            format_bytes(row.message_bytes),
+            row.strategy,
+            "–" if row.latency_us is None else format_time(row.latency_us),
+            _gap(row.relative_gap) + (" (cut off)" if row.status is Status.TIME_LIMIT else ""),
+            row.declined or "",
+        )
+
 
 WAIT_S = 2.0  # for an answer, before it becomes a job that the browser watches
 

@@ -12,9 +12,8 @@ from fastapi import APIRouter, Request, Response
 from app.errors import kind_of
 from app.http.dependencies import service_of
 from app.jobs.ledger import get_job
-from app.operations.exports import export_operation
 from app.operations.operation import OperationKind
-from app.operations.tables import table_operation
+from app.operations.tables import export_operation, table_operation
 from app.questions.profiles import (
     delete_profile,
     get_revision,

@@ -12,8 +12,8 @@ from app.questions.tables import DEFAULT_MAX_MESSAGE_BYTES, TableScope, list_tab
 from app.schemas.base import ProblemOut, read_output, read_request
 from app.schemas.jobs import TableJobIn, elapsed_s, problem_of
 from app.schemas.tables import GapRangeOut, TableIn, TableOut
-from app.text.names import OF_MODEL
 from app.text.numbers import format_count, format_gap, format_percent
+from app.text.units import OF_MODEL
 from app.web.forms import FieldReader, in_path
 from app.web.jobs.work import WorkPlace, WorkView, format_seconds
 from domain.errors import NotFound, SluiceError, UnreadableRecord

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from app.questions.profiles import paper_profiles
-from app.text.names import OF_MODEL
+from app.text.units import OF_MODEL
 from domain.errors import NotFound
 from domain.pipeline import Pipeline
 from domain.trace_formats import TraceFormat

@@ -13,9 +13,9 @@ from app.questions.profiles import get_revision, list_profiles
 from app.web.audits.form import panel_page
 from app.web.fits.again import fit_of_entry
 from app.web.fits.fits import with_message
+from app.web.forms import InvalidForm, asked_of, change_of, changed, read_form
 from app.web.jobs.jobs import answer_address
 from app.web.pages import moved, page, says_refusals
-from app.web.workbench.form import InvalidForm, asked_of, change_of, changed, read_form
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputSource, InputState
 from domain.errors import Overloaded, SluiceError, UnitMismatch

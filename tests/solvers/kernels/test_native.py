@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from domain.errors import InvalidInput
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.schedule import latency_us
-from solvers.exact.chain import Chain, ChainOptions, Iterate
-from solvers.exact.interior_native import NativeMethod
+from solvers.exact.chain import Chain, ChainOptions, Iterate, NativeMethod
 from solvers.kernels import latencies_us
 from solvers.kernels.native import (
     FLAGS,

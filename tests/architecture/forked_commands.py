@@ -32,7 +32,7 @@ def serve(place: str) -> None:
     import gc
     import importlib
 
-    for name in ("commands", "profiles", "fit", "table", "audit", "export"):
+    for name in ("commands", "profiles", "fit", "table", "audit"):
         importlib.import_module(f"app.console.{name}")
     for name in ("app.cli", "app.operations.work", "app.execution.local", "models.session"):
         importlib.import_module(name)

@@ -91,6 +91,11 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.hide import hide
 
         return hide(arguments, output)
+    if arguments.command in ("deliver", "thresholds"):
+        from app.console import delivery
+
+        verbs = {"deliver": delivery.deliver, "thresholds": delivery.thresholds}
+        return verbs[arguments.command](arguments, output)
     if arguments.command == "export":
         from app.console.table import export
 

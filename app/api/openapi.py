@@ -31,13 +31,21 @@ from app.schemas.profiles import (
     RevisionsOut,
 )
 from app.schemas.queries import AliveOut, LimitsOut, ReadyOut
-from app.schemas.simulate import DeliveredOut, SimulateIn, SimulateOut, TableScheduleOut
+from app.schemas.simulate import (
+    DeliveredOut,
+    SimulateIn,
+    SimulateOut,
+    TableScheduleOut,
+    ThresholdsIn,
+    ThresholdsOut,
+)
 from app.schemas.tables import ActivateIn, TableIn, TableOut, TablesOut
 
 _REF = "#/components/schemas/{model}"
 _BODIES: tuple[type[BaseModel], ...] = (
     OptimizeIn,
     SimulateIn,
+    ThresholdsIn,
     CompareIn,
     AuditIn,
     ComposeIn,
@@ -60,6 +68,7 @@ _OUTPUTS: tuple[type[Output], ...] = (
     CompareOut,
     DeliveredOut,
     SimulateOut,
+    ThresholdsOut,
     AuditOut,
     HideOut,
     FitOut,

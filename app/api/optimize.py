@@ -1,4 +1,4 @@
-"""POST /optimize, the stored answers, POST /compare, /simulate, /audit and /hide."""
+"""POST /optimize, the stored answers, /compare, /simulate, /thresholds, /audit and /hide."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.api.respond import accepted, json_bytes, json_document
 from app.execution.render_queue import Requester
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
-from app.operations.compare import audit_operation, compare_operation
+from app.operations.compare import audit_operation, compare_operation, threshold_operation
 from app.operations.hide import hide_operation
 from app.operations.optimize import optimize_operation
 from app.questions.compare import draw, run
@@ -30,6 +30,8 @@ from app.schemas.simulate import (
     SimulateOut,
     SimulateQuery,
     SimulationFormat,
+    ThresholdsIn,
+    ThresholdsOut,
 )
 
 router = APIRouter(tags=["optimise"])
@@ -148,6 +150,19 @@ def _accepted(request: Request) -> SimulationFormat:
             if named == media:
                 return wanted
     return SimulationFormat.JSON
+
+
+# --- POST /thresholds -----------------------------------------------------------------------------
+
+
+@router.post("/thresholds", **reads(ThresholdsIn, 404, sends=ThresholdsOut))
+async def thresholds(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
+    """Latencies by threshold or pulse size, the best of each message, and the best one for all."""
+    service = service_of(request)
+    asked = await read_json(request, ThresholdsIn, **body_rules(request))
+    make = partial(threshold_operation, asked, settings=service.context.settings)
+    performed = await service.perform(make, client_of(request))
+    return json_bytes(performed.outcome.document)
 
 
 # --- POST /audit ----------------------------------------------------------------------------------

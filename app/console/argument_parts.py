@@ -151,6 +151,29 @@ def counts(text: str) -> list[int]:
     return found
 
 
+def rules(text: str) -> list[dict[str, Any]]:
+    """Return a rule a stage as requests have them, as eager,eager=512..64KiB,static=1280."""
+    found: list[dict[str, Any]] = []
+    for part in text.split(","):
+        name, equals, value = (one.strip() for one in part.partition("="))
+        if name == "eager" and equals:
+            threshold, dots, most = value.partition("..")
+            sized = {"threshold_bytes": size(threshold)}
+            found.append({"rule": name, **sized, **({"max_pulse_bytes": size(most)} if dots else {})})
+        elif name == "static" and equals:
+            found.append({"rule": name, "pulse_bytes": size(value)})
+        elif name == "planned" and equals:
+            found.append({"rule": name, "planned_bytes": [size(one) for one in value.split("+")]})
+        elif name in ("eager", "store_and_forward", "same") and not equals:
+            found.append({"rule": name})
+        else:
+            raise argparse.ArgumentTypeError(
+                "expected eager, eager=512, eager=512..64KiB, static=1280, planned=512+512, "
+                f"store_and_forward or same for each stage, got {part.strip()!r}"
+            )
+    return found
+
+
 def strategies(text: str) -> list[str]:
     """Return the names of strategies, separated by commas."""
     names = [name.strip() for name in text.split(",")]

@@ -20,7 +20,14 @@ from app.console.argument_parts import (
     sizes,
     strategies,
 )
-from app.console.paper_arguments import LAYER_VERBS, add_hide, add_layer, add_reproduce
+from app.console.paper_arguments import (
+    LAYER_VERBS,
+    add_deliver,
+    add_hide,
+    add_layer,
+    add_reproduce,
+    add_thresholds,
+)
 from domain.fit import FitMethod, FitShape
 from domain.measurement import TraceKind
 from domain.regret import Objective
@@ -68,6 +75,8 @@ def _parser() -> Parser:
     add_layer(commands)
     add_reproduce(commands)
     add_hide(commands)
+    add_deliver(commands)
+    add_thresholds(commands)
     _add_profiles(commands)
     _add_serve(commands)
     _add_work(commands)

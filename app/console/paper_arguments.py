@@ -1,4 +1,4 @@
-"""The grammar of commands that stand on papers: layer, hide and reproduce."""
+"""The grammar of commands that stand on papers: layer, hide, deliver, thresholds, reproduce."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from app.console.argument_parts import (
     names,
     number,
     prices,
+    rules,
     share,
     size,
+    sizes,
     time_us,
 )
 from domain.messaging_layer import NetworkFeature
@@ -130,4 +132,39 @@ def add_hide(commands: Commands[Parser]) -> None:
         help="run_time (default), gain or speedup",
     )
     add_constraints(parser)
+    add_time_limit(parser, "default 10")
+
+
+def add_deliver(commands: Commands[Parser]) -> None:
+    parser = add(commands, "deliver", "say when what arrives, by a rule for each stage")
+    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
+    parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
+    parser.add_argument(
+        "--rules",
+        type=rules,
+        required=True,
+        metavar="RULES",
+        help="one a stage, as eager,eager=512,static=1280: eager[=THRESHOLD[..MOST]], static=SIZE, "
+        "planned=SIZE+SIZE.., store_and_forward, same",
+    )
+    parser.add_argument("--timeline", metavar="FILE", help="draw the intervals into this SVG file")
+
+
+def add_thresholds(commands: Commands[Parser]) -> None:
+    parser = add(commands, "thresholds", "price thresholds or pulse sizes over a grid")
+    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
+    parser.add_argument(
+        "--bytes", type=sizes, metavar="SIZES", help="messages, as 8KiB or 1KiB..256KiB"
+    )
+    parser.add_argument("--rule", choices=("eager", "static"), metavar="NAME", help="or static")
+    parser.add_argument(
+        "--stages",
+        type=counts,
+        metavar="STAGES",
+        help="those that vary by themselves, from 0, as 1,2 (all have the same size)",
+    )
+    parser.add_argument(
+        "--sizes", type=sizes, metavar="SIZES", help="to try, as 128..8KiB (powers of two)"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="draw the first message into this SVG file")
     add_time_limit(parser, "default 10")

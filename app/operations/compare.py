@@ -1,4 +1,4 @@
-"""Compare strategies over message sizes, and audit a setting against the best. Nothing stored."""
+"""Compare strategies over messages, audit a setting, price thresholds. Nothing is stored."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 
 from analysis.audit import Audit, AuditQuestion, ended
 from analysis.comparison import Cell
+from analysis.thresholds import ThresholdQuestion, Thresholds
 from app.execution.engine import Pool
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.solves import GRACE_S, Cells, CellWork, CompareWork, Solve, cut_off
-from app.operations.work import AuditWork
-from app.questions.compare import Comparison, ComparisonTable, Resolved, resolve
+from app.operations.work import AuditWork, ThresholdWork
+from app.questions.compare import Comparison, ComparisonTable, Resolved, pipeline_of, resolve
 from app.questions.optimize import prepare, stored_fit, stored_revision
 from app.questions.settings import audit_question
 from app.schemas.audit import AuditIn, render_audit
 from app.schemas.base import dump_json, parse_json
 from app.schemas.compare import CompareIn, CompareOut
+from app.schemas.simulate import ThresholdsIn, ThresholdsOut
 from domain.errors import SluiceError
 from domain.profile import ProfileRevision
 
@@ -240,3 +242,57 @@ def audit_operation(asked: AuditIn, unit: UnitOfWork, settings: Settings) -> Aud
 def requested_audit(request: bytes, unit: UnitOfWork, settings: Settings) -> AuditSetting:
     """Read a job's request again. Raises NotFound where the profile is gone."""
     return audit_operation(parse_json(AuditIn, request), unit, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class PriceThresholds(OperationDefaults[Thresholds]):
+    """One grid of thresholds or pulse sizes."""
+
+    question: ThresholdQuestion
+
+    @property
+    def kind(self) -> OperationKind:
+        return OperationKind.THRESHOLDS
+
+    @property
+    def noun(self) -> str:
+        return "table of thresholds"
+
+    @property
+    def pool(self) -> Pool:
+        """Clients wait for it briefly."""
+        return Pool.SOLVE
+
+    @property
+    def time_s(self) -> float:
+        """The limit asked for, and a grace."""
+        return self.question.time_limit_s + GRACE_S
+
+    @property
+    def request(self) -> bytes:
+        """None: there are no jobs of it."""
+        return b""
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.kind, self.question)
+
+    @property
+    def work(self) -> ThresholdWork:
+        return ThresholdWork(self.question)
+
+    def run(self, report: Report) -> Thresholds:
+        """Price every choice."""
+        return self.work.run(report)
+
+    def keep(self, unit: UnitOfWork, result: Thresholds) -> Outcome:
+        """Store nothing."""
+        return Outcome(dump_json(ThresholdsOut.of(result)))
+
+
+def threshold_operation(
+    asked: ThresholdsIn, unit: UnitOfWork, settings: Settings
+) -> PriceThresholds:
+    """Find the pipeline. Raises NotFound, InvalidInput, and StrategyDeclined for an aggregate."""
+    pipeline, profile = pipeline_of(asked.source(), stored_revision(unit))
+    return PriceThresholds(asked.to_domain(pipeline, profile, max_pulses=settings.max_fragments))

@@ -43,6 +43,7 @@ class OperationKind(StrEnum):
     DRAW = "draw"
     LAYER = "layer"
     HIDE = "hide"
+    THRESHOLDS = "thresholds"
 
 
 class Report(Protocol):

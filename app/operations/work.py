@@ -13,6 +13,7 @@ from analysis.audit import Audit, AuditQuestion, audit
 from analysis.hidden_ratios import ModelHidden, ModelQuestion, hide_model
 from analysis.hiding import Hidden, HideQuestion, hide
 from analysis.layer_answer import LayerAnswer, LayerQuestion, layer_costs
+from analysis.thresholds import ThresholdQuestion, Thresholds, price_thresholds
 from app.operations.operation import Report
 from app.questions.fits import (
     StoredFit,
@@ -103,6 +104,17 @@ class HideWork:
         if isinstance(self.question, HideQuestion):
             return hide(self.question)
         return hide_model(self.question)
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdWork:
+    """What is priced."""
+
+    question: ThresholdQuestion
+
+    def run(self, report: Report) -> Thresholds:
+        """Price every choice; its steps are evaluations."""
+        return price_thresholds(self.question, report.steps)
 
 
 @dataclass(frozen=True, slots=True)

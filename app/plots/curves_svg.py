@@ -81,6 +81,8 @@ class HorizontalAxis(StrEnum):
     MESSAGE = "message"
     PROCESSES = "processes"
     RATIO = "ratio"
+    THRESHOLD = "threshold"
+    PULSE = "pulse"
 
 
 class VerticalAxis(StrEnum):
@@ -153,6 +155,8 @@ _X_WORDS = {
     HorizontalAxis.MESSAGE: "message",
     HorizontalAxis.PROCESSES: "processes",
     HorizontalAxis.RATIO: "calculation over communication",
+    HorizontalAxis.THRESHOLD: "threshold",
+    HorizontalAxis.PULSE: "pulse size",
 }
 _Y_WORDS = {
     VerticalAxis.LATENCY: "latency",
@@ -198,7 +202,7 @@ def _frame(plot: CurvesPlot, curves: Sequence[Curve]) -> Frame:
 
 def _x_ticks(plot: CurvesPlot, axis: Axis) -> list[Tick]:
     maximum = max_labels(axis)
-    if plot.across is HorizontalAxis.MESSAGE:
+    if plot.across in (HorizontalAxis.MESSAGE, HorizontalAxis.THRESHOLD, HorizontalAxis.PULSE):
         return size_ticks(axis, maximum)
     if plot.across is HorizontalAxis.RATIO:
         return _decades(axis)

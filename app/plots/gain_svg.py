@@ -1,8 +1,9 @@
-"""Pictures of hiding: run time by fragments, gain by c / T, and speed-up by processes.
+"""Pictures of hiding: run time, gain by c / T, speed-up; of thresholds: latency by size.
 
     render_hiding_svg(answer, Picture.RUN_TIME)
 
-The figures of Strumpen94 are curves of these kinds. Domain values in, a stand-alone SVG out.
+The figures of Strumpen94 and of Yocum97 sec. 4 are curves of these kinds. Domain values in, a
+stand-alone SVG out.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from app.plots.curves_svg import (
     VerticalAxis,
     curves_element,
 )
+from domain.delivery import DeliveryRule
 from domain.errors import InconsistentInput
 from domain.hiding import BestProcesses, Overlap, ProcessPoint
 
@@ -94,6 +96,43 @@ def speedup_svg(points: Sequence[ProcessPoint], best: BestProcesses) -> str:
     )
     title = "Speed-up by number of processes"
     return _drawn(CurvesPlot(title, HorizontalAxis.PROCESSES, VerticalAxis.SPEEDUP, curves))
+
+
+@dataclass(frozen=True, slots=True)
+class SizeCurve:
+    """Latencies, µs, by the size in bytes of one stage; the other stages' choice names it."""
+
+    name: str
+    points: tuple[tuple[int, float], ...]
+
+
+def thresholds_svg(
+    curves: Sequence[SizeCurve],
+    *,
+    rule: DeliveryRule,
+    store_and_forward_us: float,
+    ideal_us: float,
+    lower_bound_us: float,
+    best: tuple[int, float],
+) -> str:
+    """Draw latencies by threshold or pulse size between store and forward and what is ideal.
+
+    Raises InconsistentInput.
+    """
+    sizes = [size for curve in curves for size, _ in curve.points]
+    ends = (float(min(sizes)), float(max(sizes)))
+    drawn = [Curve(one.name, tuple((float(x), y) for x, y in one.points)) for one in curves]
+    levels = {
+        "store and forward": store_and_forward_us,
+        "ideal cut-through": ideal_us,
+        "lower bound, of this model": lower_bound_us,
+    }
+    drawn += [Curve(name, tuple((end, us) for end in ends)) for name, us in levels.items()]
+    drawn.append(_mark("best", (float(best[0]), best[1])))
+    is_eager = rule is DeliveryRule.EAGER
+    across = HorizontalAxis.THRESHOLD if is_eager else HorizontalAxis.PULSE
+    title = f"Latency by {'threshold' if is_eager else 'pulse size'}"
+    return _drawn(CurvesPlot(title, across, VerticalAxis.LATENCY, tuple(drawn)))
 
 
 def _mark(name: str, point: tuple[float, float]) -> Curve:

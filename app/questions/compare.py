@@ -149,15 +149,27 @@ def run(store: Store, source: Pipeline | ProfileReference, cut: Cut) -> Simulati
     if isinstance(source, Pipeline):
         return _run(source, cut)
     with store.reading() as unit:
-        revision = stored_revision(unit)(source)
-    profile = ProfileRevision(revision.profile, revision.number)
+        pipeline, profile = pipeline_of(source, stored_revision(unit))
+    return replace(_run(pipeline, cut), profile=profile)
+
+
+def pipeline_of(
+    source: Pipeline | ProfileReference, find_revision: FindRevision
+) -> tuple[Pipeline, ProfileRevision | None]:
+    """Return the pipeline, and the profile that it is of.
+
+    Raises NotFound, and StrategyDeclined for an aggregate.
+    """
+    if isinstance(source, Pipeline):
+        return source, None
+    revision = find_revision(source)
     if not isinstance(revision.model, Pipeline):
         raise StrategyDeclined(
             "a simulation shows every stage, and this profile is an aggregate: the time of every "
             "stage (a direct measurement) is missing",
             field="profile",
         )
-    return replace(_run(revision.model, cut), profile=profile)
+    return revision.model, ProfileRevision(revision.profile, revision.number)
 
 
 def draw(simulation: Simulation, cut: Cut) -> bytes:

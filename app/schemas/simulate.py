@@ -1,4 +1,4 @@
-"""Answers of compiled tables to lookups, and POST /simulate: a cut in, every interval out."""
+"""Answers of compiled tables to lookups; POST /simulate and POST /thresholds: a cut or many in."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ import orjson
 from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 from typing_extensions import TypeAliasType
 
+from analysis.thresholds import (
+    MAX_EVALUATIONS,
+    MAX_MESSAGES,
+    ThresholdQuestion,
+    Thresholds,
+)
 from app.questions.compare import MAX_INTERVALS, Cut, Interval, Simulation
 from app.schemas.base import (
     Bytes,
@@ -23,14 +29,20 @@ from app.schemas.base import (
     dump_json,
     notices_out,
 )
-from app.schemas.optimize import BestFixedOut, ProfileAt, check_exactly_one, exactly_one
+from app.schemas.optimize import (
+    BestFixedOut,
+    ProfileAt,
+    TimeLimitS,
+    check_exactly_one,
+    exactly_one,
+)
 from app.schemas.queries import Query
 from app.schemas.stages import ConstraintsOut, PipelineIn, PipelineOut
 from domain.delivery import Delivery, DeliveryRule
 from domain.errors import InconsistentInput, InvalidInput
 from domain.pipeline import MAX_STAGES, Pipeline
 from domain.problem import FragmentLimits
-from domain.profile import ProfileReference
+from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Notice, Status
 from exports.table.lookup import Answer
 
@@ -306,3 +318,137 @@ class DeliveredOut(SimulateOut):
     store_and_forward_us: float
     lower_bound_us: float
     warnings: tuple[NoticeOut, ...]
+
+
+# --- POST /thresholds -----------------------------------------------------------------------------
+
+
+DEFAULT_THRESHOLDS_LIMIT_S = 10.0
+
+
+class ThresholdsIn(Input):
+    """A pipeline or a profile, messages, and the sizes to try as thresholds or as static pulses.
+
+    All stages have the same size, or those named in `stages` vary independently of each other and
+    the others take whatever has arrived. Without `sizes`, powers of two up to the largest message.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one("pipeline", "profile")})
+
+    pipeline: PipelineIn | None = None
+    profile: ProfileAt | None = None
+    message_bytes: Annotated[list[Bytes], FailFast(), Field(min_length=1, max_length=MAX_MESSAGES)]
+    rule: Literal[DeliveryRule.STATIC, DeliveryRule.EAGER] = DeliveryRule.EAGER
+    stages: (
+        Annotated[
+            list[Annotated[int, Field(ge=0, lt=MAX_STAGES)]],
+            FailFast(),
+            Field(min_length=1, max_length=MAX_STAGES),
+        ]
+        | None
+    ) = None
+    sizes: (
+        Annotated[list[Bytes], FailFast(), Field(min_length=1, max_length=MAX_EVALUATIONS)] | None
+    ) = None
+    time_limit_s: TimeLimitS = DEFAULT_THRESHOLDS_LIMIT_S
+
+    def source(self) -> Pipeline | ProfileReference:
+        """Return the pipeline or the profile that holds it. Raises InvalidInput for both, none."""
+        check_exactly_one({"pipeline": self.pipeline, "profile": self.profile})
+        if self.pipeline is not None:
+            return self.pipeline.to_domain()
+        return ProfileReference.parse(self.profile or "")
+
+    def to_domain(
+        self, pipeline: Pipeline, profile: ProfileRevision | None, *, max_pulses: int
+    ) -> ThresholdQuestion:
+        """Return the question. Raises what ThresholdQuestion does."""
+        return ThresholdQuestion(
+            pipeline=pipeline,
+            message_bytes=tuple(self.message_bytes),
+            rule=self.rule,
+            stages=None if self.stages is None else tuple(self.stages),
+            sizes=None if self.sizes is None else tuple(self.sizes),
+            max_pulses=max_pulses,
+            time_limit_s=self.time_limit_s,
+            profile=profile,
+        )
+
+
+@dataclass(frozen=True)
+class MessageThresholdsOut(Output):
+    """One message. `latencies_us` are those of `choices`, in their order, null where not priced.
+
+    `best_bytes` is the best of the choices, null where none was priced; `ideal_us` the limit of
+    cut-through, each byte passed on as it comes; `lower_bound_us` is proven of this model, for
+    every cut of every stage.
+    """
+
+    message_bytes: int
+    latencies_us: tuple[float | None, ...]
+    best_bytes: tuple[int, ...] | None
+    best_us: float | None
+    store_and_forward_us: float
+    ideal_us: float
+    lower_bound_us: float
+
+
+@dataclass(frozen=True)
+class OneChoiceOut(Output):
+    """The choice of least mean regret over the messages; regrets are above the best of choices."""
+
+    sizes_bytes: tuple[int, ...]
+    mean_regret: float
+    max_regret: float
+    worst_message_bytes: int
+
+
+@dataclass(frozen=True)
+class ThresholdsOut(Output):
+    """Latencies by threshold or pulse size. A choice has one size for each of `stages`, or where
+    that is null one for all.
+
+    `one` is null where no choice was priced for every message. `cut_off` says that time ended
+    before all were priced.
+    """
+
+    rule: DeliveryRule
+    stages: tuple[int, ...] | None
+    choices: tuple[tuple[int, ...], ...]
+    messages: tuple[MessageThresholdsOut, ...]
+    one: OneChoiceOut | None
+    cut_off: bool
+    pipeline: PipelineOut
+    profile: ProfileRevisionOut | None
+    warnings: tuple[NoticeOut, ...]
+
+    @classmethod
+    def of(cls, found: Thresholds) -> ThresholdsOut:
+        """Return the prices as they are sent."""
+        question, choices, one = found.question, found.question.choices, found.one
+        messages = [
+            MessageThresholdsOut(
+                message_bytes=message.message_bytes,
+                latencies_us=message.latencies_us,
+                best_bytes=None if message.best is None else choices[message.best],
+                best_us=None if message.best is None else message.latencies_us[message.best],
+                store_and_forward_us=message.store_and_forward_us,
+                ideal_us=message.ideal_us,
+                lower_bound_us=message.lower_bound_us,
+            )
+            for message in found.messages
+        ]
+        return cls(
+            rule=question.rule,
+            stages=question.stages,
+            choices=choices,
+            messages=tuple(messages),
+            one=one
+            and OneChoiceOut(
+                choices[one.place], one.mean_regret, one.max_regret, one.worst_message_bytes
+            ),
+            cut_off=found.cut_off,
+            pipeline=PipelineOut.of(question.pipeline),
+            profile=ProfileRevisionOut.of(question.profile),
+            warnings=notices_out(found.notices),
+        )

@@ -13,7 +13,7 @@ Traps     thresholds near 1 may make a pulse of every byte: deliveries of many m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import ceil
 
@@ -160,24 +160,33 @@ class _Search:
         return latency_us < best_us
 
     def _rules(self, sizes: tuple[int, ...]) -> Rules:
-        """The first stage moves all at once where it hands bytes on and may, else in pulses."""
-        largest = self._problem.limits.max_fragment_bytes
-        first, *others = sizes
-        streams = self._problem.pipeline.stages[0].handoff_bytes is not None
-        at_once = streams and largest is None
-        found = [_static(self._problem.message_bytes if at_once else first)]
-        for size in others:
-            if self._rule is DeliveryRule.STATIC:
-                found.append(_static(size))
-            else:
-                found.append(
-                    Delivery(
-                        DeliveryRule.EAGER,
-                        threshold_bytes=size,
-                        max_pulse_bytes=None if largest is None else max(size, largest),
-                    )
-                )
-        return tuple(found)
+        problem = self._problem
+        largest = problem.limits.max_fragment_bytes
+        return rules_of(problem.pipeline, problem.message_bytes, self._rule, sizes, largest)
+
+
+def rules_of(
+    pipeline: Pipeline,
+    message_bytes: int,
+    rule: DeliveryRule,
+    sizes: Sequence[int],
+    largest_bytes: int | None = None,
+) -> Rules:
+    """Return a rule a stage with these pulse sizes (static) or thresholds (eager), bytes.
+
+    The first stage moves all at once where it hands bytes on and no fragment is limited, else in
+    static pulses.
+    """
+    first, *others = sizes
+    streams = pipeline.stages[0].handoff_bytes is not None
+    found = [_static(message_bytes if streams and largest_bytes is None else first)]
+    for size in others:
+        if rule is DeliveryRule.STATIC:
+            found.append(_static(size))
+        else:
+            most = None if largest_bytes is None else max(size, largest_bytes)
+            found.append(Delivery(DeliveryRule.EAGER, threshold_bytes=size, max_pulse_bytes=most))
+    return tuple(found)
 
 
 def _static(size: int) -> Delivery:

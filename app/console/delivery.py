@@ -1,0 +1,232 @@
+"""sluice deliver and sluice thresholds: cuts that stages choose while a message arrives."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from app.console.commands import INTERRUPTED, finder, fit_source, store_for
+from app.console.files import (
+    TraceSource,
+    body_of,
+    check_plot_file,
+    check_timeline_file,
+    merged,
+    read_source,
+    write_whole,
+)
+from app.console.reports import warning_parts
+from app.console.running import counting_line, run_operation
+from app.console.screen import Column, Facts, Grid, Output, Part
+from app.settings import Settings
+from app.text.numbers import format_count, format_percent, format_size, format_sizes
+from app.text.units import PROVEN_BOUND, format_proven, format_time, printable
+from domain.errors import InconsistentInput, InvalidInput
+
+if TYPE_CHECKING:
+    from app.schemas.base import Input
+    from app.schemas.simulate import DeliveredOut, MessageThresholdsOut, ThresholdsOut
+
+_SHOWN = 16  # choices of one message in the table: the best, and as many as there is room for
+
+T = TypeVar("T", bound="Input")
+
+
+def deliver(arguments: argparse.Namespace, output: Output) -> int:
+    """Run the rules, print what each stage did, and draw it where that is asked for."""
+    from app.questions.compare import draw, pipeline_of, run_cut
+    from app.schemas.base import dump_json
+    from app.schemas.simulate import DeliveredOut, SimulateIn, SimulateOut
+
+    if arguments.timeline is not None:
+        check_timeline_file(arguments.timeline)
+    settings = Settings.from_environment()
+    options = {"message_bytes": arguments.bytes, "delivery": arguments.rules}
+    asked = _asked(SimulateIn, arguments, options, settings)
+    source, cut = asked.source(), asked.cut()
+    with store_for(source, settings) as store:
+        pipeline, profile = pipeline_of(source, finder(store))
+    simulation = run_cut(pipeline, cut, profile)
+    found = SimulateOut.of(simulation)
+    assert isinstance(found, DeliveredOut), "rules were given"
+    if output.wants_json:
+        output.document(dump_json(found))
+    else:
+        output.parts(_delivered(found))
+    if arguments.timeline is not None:
+        write_whole(
+            arguments.timeline, draw(simulation, cut), field="timeline", noun="the timeline"
+        )
+        if not output.wants_json:
+            output.parts([f"timeline written to {printable(arguments.timeline)}"])
+    return 0
+
+
+def _delivered(found: DeliveredOut) -> Iterator[Part]:
+    took, bound = format_proven(found.latency_us, found.lower_bound_us)
+    saved = 1.0 - found.latency_us / found.store_and_forward_us if found.latency_us else 0.0
+    versus = f"{format_percent(abs(saved))} {'less' if saved >= 0.0 else 'more'} here"
+    yield Facts(
+        (
+            ("latency", f"{took}, {PROVEN_BOUND} {bound}"),
+            ("store and forward", f"{format_time(found.store_and_forward_us)}; {versus}"),
+        )
+    )
+    yield ""
+    headings = ("stage", "pulses", "sizes", "busy")
+    rows = tuple(
+        (stage.name, format_count(len(sizes)), format_sizes(sizes), format_time(busy_us))
+        for stage, sizes, busy_us in zip(
+            found.pipeline.stages, found.levels, found.busy_us, strict=True
+        )
+    )
+    yield Grid(tuple(map(Column, headings)), rows)
+    yield from warning_parts(found.warnings)
+
+
+def thresholds(arguments: argparse.Namespace, output: Output) -> int:
+    """Price the grid, print the best of each message and of all, and draw the first message."""
+    from app.operations.compare import PriceThresholds
+    from app.questions.compare import pipeline_of
+    from app.schemas.base import dump_json
+    from app.schemas.simulate import ThresholdsIn, ThresholdsOut
+
+    if arguments.plot is not None:
+        check_plot_file(arguments.plot)
+    settings = Settings.from_environment()
+    options = {
+        "message_bytes": None if arguments.bytes is None else list(arguments.bytes),
+        "rule": arguments.rule,
+        "stages": arguments.stages,
+        "sizes": None if arguments.sizes is None else list(arguments.sizes),
+        "time_limit_s": arguments.time_limit_s,
+    }
+    asked = _asked(ThresholdsIn, arguments, options, settings)
+    source = asked.source()
+    with store_for(source, settings) as store:
+        pipeline, profile = pipeline_of(source, finder(store))
+    question = asked.to_domain(pipeline, profile, max_pulses=settings.max_fragments)
+    with counting_line(output.err) as show:
+        ran = run_operation(PriceThresholds(question), settings, show)
+    found = ThresholdsOut.of(ran.result)
+    if output.wants_json:
+        output.document(dump_json(found))
+    else:
+        output.parts(_priced(found))
+    if arguments.plot is not None:
+        write_whole(arguments.plot, drawing(found).encode(), field="plot", noun="the plot")
+        if not output.wants_json:
+            output.parts([f"plot written to {printable(arguments.plot)}"])
+    return INTERRUPTED if ran.is_interrupted else 0
+
+
+def _priced(found: ThresholdsOut) -> Iterator[Part]:
+    if found.one is not None:
+        one = found.one
+        worst = f"{format_percent(one.max_regret)} at worst ({format_size(one.worst_message_bytes)})"
+        mean = f"{format_percent(one.mean_regret)} above the best of each message on average"
+        yield Facts(((f"one {_noun(found)}", f"{_choice(one.sizes_bytes)}: {mean}, {worst}"),))
+        yield ""
+    headings = ("message", f"best {_noun(found)}", "latency", "at least", "store and forward")
+    rows = tuple(
+        (
+            format_size(message.message_bytes),
+            "–" if message.best_bytes is None else _choice(message.best_bytes),
+            *_times(message),
+            format_time(message.store_and_forward_us),
+        )
+        for message in found.messages
+    )
+    yield Grid(tuple(map(Column, headings)), rows)
+    if len(found.messages) == 1:
+        yield ""
+        yield _grid(found, found.messages[0])
+    yield from warning_parts(found.warnings)
+
+
+def _times(message: MessageThresholdsOut) -> tuple[str, str]:
+    if message.best_us is None:
+        return "–", format_time(message.lower_bound_us)
+    took, bound = format_proven(message.best_us, message.lower_bound_us)
+    return took, bound
+
+
+def _grid(found: ThresholdsOut, message: MessageThresholdsOut) -> Grid:
+    """The choices of one message: all of them where they are few, else those of least latency."""
+    priced = [
+        (us, choice)
+        for us, choice in zip(message.latencies_us, found.choices, strict=True)
+        if us is not None
+    ]
+    shown = sorted(sorted(priced)[:_SHOWN], key=lambda pair: pair[1])
+    least = min((us for us, _ in priced), default=0.0)
+    rows = tuple(
+        (_choice(choice), format_time(us), format_percent(us / least - 1.0) if least else "–")
+        for us, choice in shown
+    )
+    return Grid((Column(_noun(found)), Column("latency"), Column("above the best")), rows)
+
+
+def _noun(found: ThresholdsOut) -> str:
+    return "threshold" if found.rule == "eager" else "pulse size"
+
+
+def _choice(sizes: tuple[int, ...]) -> str:
+    return " / ".join(map(format_size, sizes))
+
+
+def drawing(found: ThresholdsOut) -> str:
+    """Return latencies of the first message by size as SVG: a curve, or one for each size of the
+    stages before the last that varies. Raises InconsistentInput where nothing was priced.
+    """
+    from app.plots.gain_svg import SizeCurve, thresholds_svg
+
+    message = found.messages[0]
+    if message.best_us is None or message.best_bytes is None:
+        raise InconsistentInput("nothing was priced in time", field="plot")
+    curves: dict[tuple[int, ...], list[tuple[int, float]]] = {}
+    for choice, us in zip(found.choices, message.latencies_us, strict=True):
+        if us is not None:
+            curves.setdefault(choice[:-1], []).append((choice[-1], us))
+    best = message.best_bytes
+    # A curve for every size of another stage would be a tangle: the best one, least and greatest.
+    others = [others for others in (min(curves), best[:-1], max(curves)) if others in curves]
+    shown = [
+        SizeCurve(f"{_choice(one)} before" if one else "latency", tuple(curves[one]))
+        for one in dict.fromkeys(others)
+    ]
+    return thresholds_svg(
+        shown,
+        rule=found.rule,
+        store_and_forward_us=message.store_and_forward_us,
+        ideal_us=message.ideal_us,
+        lower_bound_us=message.lower_bound_us,
+        best=(best[-1], message.best_us),
+    )
+
+
+def _asked(
+    model: type[T], arguments: argparse.Namespace, options: dict[str, Any], settings: Settings
+) -> T:
+    """Return the request of a source and options. Raises InvalidInput, and what a fit does."""
+    from app.schemas.base import dump_json, parse_json
+    from app.schemas.stages import given_model
+
+    source = read_source(arguments.source, settings)
+    if isinstance(source, TraceSource):
+        given: dict[str, Any] = given_model(fit_source(source, settings).fit.to_model())
+    else:
+        given = body_of(source)
+    base = {name: value for name, value in given.items() if name in model.model_fields}
+    if "aggregate" in given:
+        base["aggregate"] = given["aggregate"]
+    sizes = model.model_fields["message_bytes"]
+    if isinstance(base.get("message_bytes"), int) and "list" in str(sizes.annotation):
+        base["message_bytes"] = [base["message_bytes"]]
+    body = merged(base, options)
+    if body.get("message_bytes") is None:
+        raise InvalidInput(
+            "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
+        )
+    return parse_json(model, dump_json(body))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from domain.errors import InvalidInput
 from domain.solution import Strategy
@@ -159,7 +159,9 @@ def rules(text: str) -> list[dict[str, Any]]:
         if name == "eager" and equals:
             threshold, dots, most = value.partition("..")
             sized = {"threshold_bytes": size(threshold)}
-            found.append({"rule": name, **sized, **({"max_pulse_bytes": size(most)} if dots else {})})
+            found.append(
+                {"rule": name, **sized, **({"max_pulse_bytes": size(most)} if dots else {})}
+            )
         elif name == "static" and equals:
             found.append({"rule": name, "pulse_bytes": size(value)})
         elif name == "planned" and equals:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.console.commands import INTERRUPTED, finder, fit_source, store_for
@@ -20,9 +21,10 @@ from app.console.reports import warning_parts
 from app.console.running import counting_line, run_operation
 from app.console.screen import Column, Facts, Grid, Output, Part
 from app.settings import Settings
-from app.text.numbers import format_count, format_percent, format_size, format_sizes
+from app.text.numbers import format_count, format_percent, format_sizes
 from app.text.units import PROVEN_BOUND, format_proven, format_time, printable
 from domain.errors import InconsistentInput, InvalidInput
+from domain.units import format_bytes
 
 if TYPE_CHECKING:
     from app.schemas.base import Input
@@ -35,7 +37,7 @@ T = TypeVar("T", bound="Input")
 
 def deliver(arguments: argparse.Namespace, output: Output) -> int:
     """Run the rules, print what each stage did, and draw it where that is asked for."""
-    from app.questions.compare import draw, pipeline_of, run_cut
+    from app.questions.compare import draw, pipeline_of, simulate_delivery
     from app.schemas.base import dump_json
     from app.schemas.simulate import DeliveredOut, SimulateIn, SimulateOut
 
@@ -47,7 +49,7 @@ def deliver(arguments: argparse.Namespace, output: Output) -> int:
     source, cut = asked.source(), asked.cut()
     with store_for(source, settings) as store:
         pipeline, profile = pipeline_of(source, finder(store))
-    simulation = run_cut(pipeline, cut, profile)
+    simulation = replace(simulate_delivery(pipeline, cut.message_bytes, cut.rules), profile=profile)
     found = SimulateOut.of(simulation)
     assert isinstance(found, DeliveredOut), "rules were given"
     if output.wants_json:
@@ -122,16 +124,18 @@ def thresholds(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _priced(found: ThresholdsOut) -> Iterator[Part]:
-    if found.one is not None:
+    if found.one is not None and len(found.messages) > 1:
         one = found.one
-        worst = f"{format_percent(one.max_regret)} at worst ({format_size(one.worst_message_bytes)})"
+        worst = (
+            f"{format_percent(one.max_regret)} at worst ({format_bytes(one.worst_message_bytes)})"
+        )
         mean = f"{format_percent(one.mean_regret)} above the best of each message on average"
         yield Facts(((f"one {_noun(found)}", f"{_choice(one.sizes_bytes)}: {mean}, {worst}"),))
         yield ""
     headings = ("message", f"best {_noun(found)}", "latency", "at least", "store and forward")
     rows = tuple(
         (
-            format_size(message.message_bytes),
+            format_bytes(message.message_bytes),
             "–" if message.best_bytes is None else _choice(message.best_bytes),
             *_times(message),
             format_time(message.store_and_forward_us),
@@ -173,7 +177,7 @@ def _noun(found: ThresholdsOut) -> str:
 
 
 def _choice(sizes: tuple[int, ...]) -> str:
-    return " / ".join(map(format_size, sizes))
+    return " / ".join(map(format_bytes, sizes))
 
 
 def drawing(found: ThresholdsOut) -> str:

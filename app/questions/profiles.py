@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from domain.errors import Conflict, InvalidInput, NotFound
@@ -122,6 +122,18 @@ TABLE_3 = (
     ("requester DMA", 2.1, 25.6),
     ("requester CPU", 92.8, 26.2),
 )
+# Name, overhead (µs), cost (ns per byte) of Trapeze's stages: the two that hand bytes on, the last.
+TRAPEZE = (
+    ("bus read", 4.4, 7.8125),
+    ("link", 1.0, 9.7),
+    ("bus write", 2.35, 15.625),
+)
+TRAPEZE_RATES = (
+    ("bus read", 0.0, 7.8125),
+    ("link", 0.0, 7.8125),
+    ("bus write", 0.0, 15.625),
+)
+TRAPEZE_DELAY_US = 27.0
 DISK_OVERHEAD_US = 4000.0
 DISK_MB_PER_S = 5.0
 SLOWER_NETWORK = 5.0
@@ -164,6 +176,17 @@ def paper_profiles() -> tuple[PaperProfile, ...]:
             pipeline_of_lines([*network, disk, *back]),
             f"{study}; the disk between two networks; 1 KB = 1000 bytes, 1 MB = 10^6 bytes",
         ),
+        PaperProfile(
+            "trapeze",
+            _handing_on(TRAPEZE, delay_us=TRAPEZE_DELAY_US),
+            "Yocum et al. 1997, sections 4.1 and 4.2: bus rates and delay as published; set-ups and "
+            "the link's rate fitted to the latencies there, not measured",
+        ),
+        PaperProfile(
+            "trapeze-rates",
+            _handing_on(TRAPEZE_RATES, delay_us=0.0),
+            "Yocum et al. 1997, section 4.4: the published rates alone, without set-ups",
+        ),
     )
 
 
@@ -193,6 +216,12 @@ def _added(store: Store, profile: PaperProfile) -> bool:
     except Conflict:  # another process that starts at the same time was first
         return False
     return True
+
+
+def _handing_on(rows: tuple[tuple[str, float, float], ...], *, delay_us: float) -> Pipeline:
+    """Stages of which all but the last hand on each byte as it moves."""
+    *before, last = pipeline_of_lines(rows).stages
+    return Pipeline((*(replace(stage, handoff_bytes=1) for stage in before), last), delay_us)
 
 
 def _lines(

@@ -14,6 +14,7 @@ from typing_extensions import TypeAliasType
 from analysis.thresholds import (
     MAX_EVALUATIONS,
     MAX_MESSAGES,
+    OneChoice,
     ThresholdQuestion,
     Thresholds,
 )
@@ -324,6 +325,18 @@ class DeliveredOut(SimulateOut):
 
 
 DEFAULT_THRESHOLDS_LIMIT_S = 10.0
+StagePlaces = TypeAliasType(
+    "StagePlaces",
+    Annotated[
+        list[Annotated[int, Field(ge=0, lt=MAX_STAGES)]],
+        FailFast(),
+        Field(min_length=1, max_length=MAX_STAGES),
+    ],
+)
+TriedSizes = TypeAliasType(
+    "TriedSizes",
+    Annotated[list[Bytes], FailFast(), Field(min_length=1, max_length=MAX_EVALUATIONS)],
+)
 
 
 class ThresholdsIn(Input):
@@ -339,17 +352,8 @@ class ThresholdsIn(Input):
     profile: ProfileAt | None = None
     message_bytes: Annotated[list[Bytes], FailFast(), Field(min_length=1, max_length=MAX_MESSAGES)]
     rule: Literal[DeliveryRule.STATIC, DeliveryRule.EAGER] = DeliveryRule.EAGER
-    stages: (
-        Annotated[
-            list[Annotated[int, Field(ge=0, lt=MAX_STAGES)]],
-            FailFast(),
-            Field(min_length=1, max_length=MAX_STAGES),
-        ]
-        | None
-    ) = None
-    sizes: (
-        Annotated[list[Bytes], FailFast(), Field(min_length=1, max_length=MAX_EVALUATIONS)] | None
-    ) = None
+    stages: StagePlaces | None = None
+    sizes: TriedSizes | None = None
     time_limit_s: TimeLimitS = DEFAULT_THRESHOLDS_LIMIT_S
 
     def source(self) -> Pipeline | ProfileReference:
@@ -402,6 +406,11 @@ class OneChoiceOut(Output):
     max_regret: float
     worst_message_bytes: int
 
+    @classmethod
+    def of(cls, one: OneChoice, choices: tuple[tuple[int, ...], ...]) -> OneChoiceOut:
+        """Return the choice as it is sent."""
+        return cls(choices[one.place], one.mean_regret, one.max_regret, one.worst_message_bytes)
+
 
 @dataclass(frozen=True)
 class ThresholdsOut(Output):
@@ -443,10 +452,7 @@ class ThresholdsOut(Output):
             stages=question.stages,
             choices=choices,
             messages=tuple(messages),
-            one=one
-            and OneChoiceOut(
-                choices[one.place], one.mean_regret, one.max_regret, one.worst_message_bytes
-            ),
+            one=None if one is None else OneChoiceOut.of(one, choices),
             cut_off=found.cut_off,
             pipeline=PipelineOut.of(question.pipeline),
             profile=ProfileRevisionOut.of(question.profile),

@@ -144,6 +144,8 @@ _WORDS = {
     "gms": ("GMS", "8 KiB"),
     "disk-study": ("disk", "1 MiB"),
     "disk-study-two-networks": ("disk, two networks", "1 MiB"),
+    "trapeze": ("Trapeze", "8 KiB"),
+    "trapeze-rates": ("Trapeze, rates alone", "8 KiB"),
 }
 _MEASURED = InputExample(
     "local-path-direct",

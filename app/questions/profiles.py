@@ -179,8 +179,8 @@ def paper_profiles() -> tuple[PaperProfile, ...]:
         PaperProfile(
             "trapeze",
             _handing_on(TRAPEZE, delay_us=TRAPEZE_DELAY_US),
-            "Yocum et al. 1997, sections 4.1 and 4.2: bus rates and delay as published; set-ups and "
-            "the link's rate fitted to the latencies there, not measured",
+            "Yocum et al. 1997, sections 4.1 and 4.2: bus rates and delay as published; set-ups "
+            "and the link's rate fitted to the latencies there, not measured",
         ),
         PaperProfile(
             "trapeze-rates",

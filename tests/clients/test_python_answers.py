@@ -41,6 +41,7 @@ from sluice_client import (
     fit_answers,
     hide_answers,
     layer_answers,
+    threshold_answers,
 )
 from sluice_client import uncertainty as uncertain
 
@@ -57,6 +58,9 @@ PAIRS: list[tuple[type, type]] = [
     (answers.Simulation, simulate.DeliveredOut),
     (answers.Interval, Interval),
     (answers.PathStep, simulate.PathStepOut),
+    (threshold_answers.Thresholds, simulate.ThresholdsOut),
+    (threshold_answers.MessageThresholds, simulate.MessageThresholdsOut),
+    (threshold_answers.OneChoice, simulate.OneChoiceOut),
     (answers.Profile, profiles.ProfileOut),
     (answers.Revision, profiles.RevisionOut),
     (answers.Revisions, profiles.RevisionsOut),

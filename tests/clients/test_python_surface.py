@@ -115,6 +115,9 @@ SIMULATE: Call[Any] = solving.simulate(
     delivery=[RULE],
     message_bytes=1,
 )
+THRESHOLDS: Call[Any] = solving.thresholds(
+    [1], pipeline=PIPELINE, profile="a", rule="eager", stages=[1], sizes=[1], time_limit_s=1.0
+)
 FIT: Call[Any] = measuring.fit("x", kind="direct", **FITTING)
 PLAN: Call[Any] = measuring.plan_measurements(1, 2, measurements=[GIVEN], tolerance=0.1)
 COMPOSE: Call[Any] = measuring.compose(
@@ -210,6 +213,7 @@ CALLS: list[Call[Any]] = [
     OPTIMIZATIONS,
     COMPARE,
     SIMULATE,
+    THRESHOLDS,
     FIT,
     PLAN,
     COMPOSE,
@@ -269,6 +273,7 @@ def test_every_operation_of_the_service_has_a_call() -> None:
         (OPTIMIZE, optimize.OptimizeIn),
         (COMPARE, compare.CompareIn),
         (SIMULATE, simulate.SimulateIn),
+        (THRESHOLDS, simulate.ThresholdsIn),
         (PLAN, measurement_plans.MeasurementPlanIn),
         (COMPOSE, fit_requests.ComposeIn),
         (CREATE, profiles.ProfileIn),

@@ -111,6 +111,7 @@ class AsyncClient:
     compare = _method(solving.compare)
     start_compare = _method(solving.start_compare)
     simulate = _method(solving.simulate)
+    thresholds = _method(solving.thresholds)
     hide = _method(hiding.hide)
     schedule = _method(solving.schedule)
 

@@ -108,6 +108,7 @@ class Client:
     compare = _method(solving.compare)
     start_compare = _method(solving.start_compare)
     simulate = _method(solving.simulate)
+    thresholds = _method(solving.thresholds)
     hide = _method(hiding.hide)
     schedule = _method(solving.schedule)
 

@@ -1,4 +1,4 @@
-"""Schedules: optimize, compare, simulate, the stored answers and the run-time lookup."""
+"""Schedules: optimize, compare, simulate, thresholds, stored answers and the run-time lookup."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from sluice_client.shapes import (
     Measurement,
     Pipeline,
 )
+from sluice_client.threshold_answers import Thresholds
 from sluice_client.uncertainty import UncertaintyOptions
 
 _DEFAULT_LIMIT_S = 10.0  # the service's own, where the request names none
@@ -125,6 +126,34 @@ def simulate(
         "message_bytes": message_bytes,
     }
     return send("POST", "/simulate", reads(Simulation), document, may_repeat=True)
+
+
+def thresholds(
+    message_bytes: Sequence[int],
+    *,
+    pipeline: Pipeline | None = None,
+    profile: str | None = None,
+    rule: str | None = None,
+    stages: Sequence[int] | None = None,
+    sizes: Sequence[int] | None = None,
+    time_limit_s: float | None = None,
+) -> Call[Thresholds]:
+    """Return latencies by threshold (`rule` "eager") or by pulse size ("static"), the best of each
+    message, and the best one for all of them.
+
+    All stages have the same size, or those of `stages`, from 0, vary independently.
+    """
+    document = {
+        **_source(pipeline, None, profile),
+        "message_bytes": list(message_bytes),
+        "rule": rule,
+        "stages": None if stages is None else list(stages),
+        "sizes": None if sizes is None else list(sizes),
+        "time_limit_s": time_limit_s,
+    }
+    takes_s = time_limit_s or _DEFAULT_LIMIT_S
+    reading = reads(Thresholds)
+    return send("POST", "/thresholds", reading, document, may_repeat=True, takes_s=takes_s)
 
 
 def optimization(id: str) -> Call[Optimization]:

@@ -1,0 +1,202 @@
+"""POST /thresholds, sluice thresholds and sluice deliver: one answer, and every refusal."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.cli import main
+from app.console import running
+from app.schemas.base import read_output
+from app.schemas.simulate import ThresholdsOut
+from domain.pipeline import MAX_MESSAGE_BYTES
+from tests.app.serving import MYRINET
+from tests.support.in_process_engine import InProcessEngine
+
+ASKED = {"profile": "trapeze", "message_bytes": [8192], "stages": [1, 2], "sizes": [32, 64, 512]}
+
+
+def answer(client: httpx.Client, **more: Any) -> dict[str, Any]:
+    response = client.post("/thresholds", json={**ASKED, **more})
+    assert response.status_code == 200, response.text
+    read_output(ThresholdsOut, response.content)
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def test_the_best_of_the_choices(client: httpx.Client) -> None:
+    found = answer(client)
+    (message,) = found["messages"]
+    assert message["best_bytes"] == [64, 32]
+    assert message["best_us"] == pytest.approx(177.6604, abs=1e-4)
+    assert message["latencies_us"][found["choices"].index([512, 512])] == pytest.approx(181.1164)
+    assert found["profile"] == {"name": "trapeze", "revision": 1}
+    assert found["one"]["sizes_bytes"] == [64, 32]
+    assert found["one"]["mean_regret"] == 0.0
+    assert (found["cut_off"], found["warnings"]) == (False, [])
+
+
+def test_a_pipeline_and_all_stages_alike(client: httpx.Client) -> None:
+    body = {"pipeline": MYRINET, "message_bytes": [4096, 64], "rule": "static"}
+    response = client.post("/thresholds", json=body)
+    found = response.json()
+    assert found["choices"] == [[2**power] for power in range(13)]
+    assert found["stages"] is None
+    assert found["messages"][0]["best_bytes"] == [1024]
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "pointer", "words"),
+    [
+        ({"pipeline": MYRINET}, 422, "/pipeline", "exactly one"),
+        ({"profile": None}, 422, "/pipeline", "exactly one"),
+        ({"profile": "none-such"}, 404, "", "none-such"),
+        ({"message_bytes": []}, 422, "/message_bytes", "at least 1"),
+        ({"message_bytes": [0]}, 422, "/message_bytes/0", ">= 1"),
+        ({"message_bytes": [MAX_MESSAGE_BYTES + 1]}, 422, "/message_bytes/0", "<="),
+        ({"message_bytes": [1.5]}, 422, "/message_bytes/0", "whole"),
+        ({"rule": "planned"}, 422, "/rule", "static"),
+        ({"stages": []}, 422, "/stages", "at least 1"),
+        ({"stages": [3]}, 422, "/stages/0", "0 to 2"),
+        ({"stages": [-1]}, 422, "/stages/0", ">= 0"),
+        ({"stages": [1, 1]}, 422, "/stages", "different"),
+        ({"sizes": [0]}, 422, "/sizes/0", ">= 1"),
+        ({"sizes": [*range(1, 143)]}, 422, "/sizes", "20164"),
+        ({"time_limit_s": 0}, 422, "/time_limit_s", "> 0"),
+        ({"unknown": 1}, 422, "/unknown", "unknown"),
+    ],
+)
+def test_what_is_wrong_names_field_and_rule(
+    client: httpx.Client, more: dict[str, Any], status: int, pointer: str, words: str
+) -> None:
+    body = {name: value for name, value in {**ASKED, **more}.items() if value is not None}
+    response = client.post("/thresholds", json=body)
+    assert response.status_code == status
+    found = response.json()
+    error = next(iter(found["errors"]), {"pointer": "", "detail": found["detail"]})
+    assert error["pointer"] == pointer
+    assert words in error["detail"]
+
+
+def test_an_aggregate_has_no_stages_to_cut(client: httpx.Client) -> None:
+    aggregate = {
+        "total": {"overhead_us": 10.0, "ns_per_byte": 5.0},
+        "bottleneck": {"overhead_us": 4.0, "ns_per_byte": 2.0},
+    }
+    made = client.post("/profiles", json={"name": "sum", "aggregate": aggregate})
+    assert made.status_code == 201, made.text
+    response = client.post("/thresholds", json={**ASKED, "profile": "sum"})
+    assert response.status_code == 422
+    assert response.json()["code"] == "strategy_declined"
+
+
+# --- the command line -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def printed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Any:
+    """main(argv): (exit code, standard output, standard error)."""
+    monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'cli.db'}")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(running, "open_local_engine", InProcessEngine)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_the_command_answers_as_the_service_does(client: httpx.Client, printed: Any) -> None:
+    code, out, _ = printed(
+        *("thresholds", "trapeze", "--bytes", "8KiB", "--stages", "1,2", "--sizes", "32,64,512"),
+        "--json",
+    )
+    assert code == 0
+    assert json.loads(out) == answer(client)
+
+
+def test_the_report_has_the_best_and_the_grid(printed: Any, tmp_path: Path) -> None:
+    plot = tmp_path / "t.svg"
+    code, out, _ = printed("thresholds", "trapeze", "--bytes", "8KiB", "--plot", str(plot))
+    assert code == 0
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "8 KiB 64 B 178.0 µs 174.4 µs 306.2 µs" in lines
+    assert "512 B 181.1 µs 1.77 %" in lines
+    texts = [one.text for one in ElementTree.parse(plot).iter() if one.text]
+    assert {"threshold", "store and forward", "ideal cut-through"} <= set(texts)
+
+
+def test_one_threshold_for_all_messages_comes_first(printed: Any) -> None:
+    code, out, _ = printed("thresholds", "trapeze", "--bytes", "1KiB..64KiB", "--rule", "static")
+    assert code == 0
+    assert out.startswith("one pulse size")
+    assert "above the best" not in out.splitlines()[-1]
+
+
+def test_a_plot_of_two_stages_has_a_curve_for_others(printed: Any, tmp_path: Path) -> None:
+    plot = tmp_path / "t.svg"
+    arguments = ("--bytes", "8KiB", "--stages", "1,2", "--rule", "static", "--plot", str(plot))
+    code, _, _ = printed("thresholds", "trapeze", *arguments)
+    assert code == 0
+    texts = [one.text for one in ElementTree.parse(plot).iter() if one.text]
+    assert {"1 B before", "512 B before", "8 KiB before", "pulse size"} <= set(texts)
+
+
+def test_deliver_shows_the_pulses_and_draws_them(printed: Any, tmp_path: Path) -> None:
+    figure = tmp_path / "d.svg"
+    rules = "eager,eager=512,eager=512..8KiB"
+    code, out, _ = printed(
+        *("deliver", "trapeze", "--bytes", "8KiB", "--rules", rules, "--timeline", str(figure))
+    )
+    assert code == 0
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert lines[0].startswith("latency 181.1 µs, proven bound of this model 174.4 µs")
+    assert "bus write 5 512, 860, 1525, 2595, 2700 139.8 µs" in lines
+    assert ElementTree.parse(figure).getroot().tag.endswith("svg")
+
+
+@pytest.mark.parametrize(
+    ("rules", "pulses"),
+    [
+        ("store_and_forward,same,static=4096", [[8192], [8192], [4096, 4096]]),
+        ("planned=4096+4096,same,same", [[4096, 4096]] * 3),
+    ],
+)
+def test_deliver_takes_every_rule(printed: Any, rules: str, pulses: list[list[int]]) -> None:
+    code, out, _ = printed("deliver", "trapeze", "--bytes", "8KiB", "--rules", rules, "--json")
+    assert code == 0
+    assert json.loads(out)["levels"] == pulses
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("thresholds", "trapeze"), 2, "expected --bytes"),
+        (("deliver", "trapeze", "--rules", "eager,eager,eager"), 2, "expected --bytes"),
+        (("deliver", "trapeze", "--bytes", "8KiB", "--rules", "eager"), 2, "expected 3 rules"),
+        (("thresholds", "none-such", "--bytes", "1"), 4, "none-such"),
+        (("thresholds", "trapeze", "--bytes", "1", "--stages", "7"), 2, "0 to 2"),
+    ],
+)
+def test_what_is_wrong_on_the_command_line(
+    printed: Any, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    found, _, err = printed(*arguments)
+    assert found == code
+    assert words in err
+
+
+@pytest.mark.parametrize("rules", ["fast", "static", "eager=", "planned", "same=3", "eager=1..x"])
+def test_rules_that_are_none(printed: Any, rules: str) -> None:
+    code, _, err = printed("deliver", "trapeze", "--bytes", "8KiB", "--rules", rules)
+    assert code == 2
+    assert "--rules" in err

@@ -11,7 +11,7 @@ from app.api.openapi import reads, refuses
 from app.api.respond import accepted, json_bytes, json_document
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
-from app.operations.layers import layer_operation
+from app.operations.models import layer_operation
 from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 from app.schemas.layers import LayersOut, PublishedLayerOut, layer_named
 from app.schemas.queries import NoQuery

@@ -14,7 +14,7 @@ from app.execution.render_queue import Requester
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
 from app.operations.compare import audit_operation, compare_operation, threshold_operation
-from app.operations.hide import hide_operation
+from app.operations.models import hide_operation
 from app.operations.optimize import optimize_operation
 from app.questions.compare import draw, run
 from app.questions.optimize import AnswerFilter, get_answer, list_answers

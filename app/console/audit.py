@@ -21,8 +21,14 @@ from app.text.numbers import (
     format_regret_span,
     format_step_size,
 )
-from app.text.settings import parse_setting, parse_workload
-from app.text.units import PROVEN_BOUND, format_time, printable, quoted
+from app.text.units import (
+    PROVEN_BOUND,
+    format_time,
+    parse_setting,
+    parse_workload,
+    printable,
+    quoted,
+)
 from domain.errors import InvalidInput, NotFound
 from domain.units import format_bytes
 

@@ -26,7 +26,7 @@ from domain.errors import InconsistentInput
 from domain.hiding import BestProcesses, Overlap, ProcessPoint
 
 if TYPE_CHECKING:
-    from app.operations.hide import Hide
+    from app.operations.models import Hide
     from app.schemas.hide import HideIn, HideOut
 
 _OURS = ("pipeline", "profile", "measurements", "fit_options", "message_bytes", "constraints")
@@ -148,7 +148,7 @@ def _operation(arguments: argparse.Namespace, settings: Settings) -> Hide:
     """Return the operation of these arguments. Raises InvalidInput, NotFound, what a fit does."""
     from dataclasses import replace
 
-    from app.operations.hide import Hide, prepared_hide
+    from app.operations.models import Hide, prepared_hide
     from app.questions.optimize import prepare
     from app.questions.question import Measurement
     from app.schemas.base import dump_json, parse_json

@@ -45,7 +45,7 @@ _PLOT = "the plot"
 
 def layer(arguments: argparse.Namespace, output: Output) -> int:
     """Count, tune where that is asked for, print, draw, and store the stages."""
-    from app.operations.layers import layer_operation
+    from app.operations.models import layer_operation
     from app.schemas.base import dump_json, parse_json, read_output
     from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 

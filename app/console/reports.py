@@ -17,12 +17,13 @@ from app.text.numbers import (
     format_percent,
     format_sizes,
 )
-from app.text.settings import format_repeated, format_setting_name
 from app.text.units import (
     NOT_OF_MACHINE,
     OF_MODEL,
     format_given_time,
     format_proven,
+    format_repeated,
+    format_setting_name,
     format_time,
     printable,
 )

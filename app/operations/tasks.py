@@ -19,7 +19,7 @@ from app.execution.engine import (
     Task,
 )
 from app.operations.compare import requested_audit, requested_compare
-from app.operations.layers import requested_layer
+from app.operations.models import requested_layer
 from app.operations.operation import Operation, OperationKind
 from app.operations.optimize import requested_optimize
 from app.operations.tables import requested_export, requested_table

@@ -14,8 +14,7 @@ from app.questions.question import UncertaintyOptions
 from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, same_named, whole
 from app.text.notices import decision_sentence, format_gain, format_probability, settings_sentence
 from app.text.numbers import format_percent
-from app.text.settings import format_setting_name
-from app.text.units import format_time, printable
+from app.text.units import format_setting_name, format_time, printable
 from domain.uncertain_answer import (
     WORTH_LISTING,
     Measurement,

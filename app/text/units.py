@@ -1,4 +1,4 @@
-"""Times and names as a reader meets them: one rule for terminal, pages, plots and scripts.
+"""Times and names as a reader meets them, and settings as they are typed; one rule for all.
 
 Four significant digits in the unit that suits, zeros included: 184.4 µs, 1.000 ms. A latency beside
 its proven bound has as many more as show the gap between the two, in one unit; the bound is rounded
@@ -8,14 +8,18 @@ down, so that it never claims more than is proven. Scripts follow the same rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from math import floor, inf, log10
 from typing import Any
 
 from app.text.numbers import DIGITS, MIN_SHARE, without_zeros
+from domain.default_sizes import CURRENT
+from domain.errors import InvalidInput
 from domain.solution import relative_excess
+from domain.units import format_bytes, parse_bytes
 
 MAX_DIGITS = 12
 GIVEN_DIGITS = 9  # of times that somebody typed, and of axes
@@ -156,3 +160,96 @@ def fit_to(text: str, columns: int, *, cut_off: str = "…") -> str:
             text = text[:-1]
         text += cut_off
     return text + " " * (columns - width_of(text))
+
+
+_WHOLE = "whole"
+_UNCUT = frozenset({_WHOLE, "never cut", "not cut", "uncut"})
+_RULE = "expected a size as 512 KiB, or whole, or steps as whole, from 64 KiB: 16 KiB"
+_FILLER = re.compile(r"\b(always|(for )?(every|all) messages?)\b")
+
+
+def parse_setting(text: str) -> dict[str, Any]:
+    """Return the setting of 512KiB, whole, or 1:whole,64KiB:512KiB. Raises InvalidInput.
+
+    So are "always 512K", with the powers of 1024 that libraries' own settings mean by bare letters;
+    "never cut"; and "whole, from 64 KiB: 16 KiB" or "16 KiB from 64 KiB". Below a first step that
+    says "from", messages are whole.
+    """
+    plain = " ".join(_FILLER.sub(" ", text.lower()).split())
+    words = [word.strip() for word in re.split(r"[,;]", plain)]
+    if len(words) == 1 and not _is_step(words[0]):
+        size = _step_size(words[0])
+        return {_WHOLE: True} if size is None else {"static_bytes": size}
+    return {"steps": list(_steps(words))}
+
+
+def format_setting_name(name: str) -> str:
+    """Return what another setting is called: the system that comes with it, or whose it is."""
+    return "your setting" if name == CURRENT else name
+
+
+def format_repeated(fragment_bytes: int, default_bytes: int | None = None) -> str:
+    """Return a size that is repeated, and which default was rounded up to it."""
+    each = f"{format_bytes(fragment_bytes)} each"
+    if default_bytes in (None, fragment_bytes):
+        return each
+    return f"{each} ({format_bytes(default_bytes or 0)} rounded up)"
+
+
+def _steps(words: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for number, word in enumerate(words):
+        begin, size = _parted(word) if number or _is_step(word) else ("1", word)
+        from_bytes = _size(begin)
+        if number == 0 and from_bytes > 1 and "from" in word:
+            yield {"from_bytes": 1, "size_bytes": None}
+        yield {"from_bytes": from_bytes, "size_bytes": _step_size(size)}
+
+
+def _is_step(word: str) -> bool:
+    return ":" in word or "from " in word
+
+
+def _parted(word: str) -> tuple[str, str]:
+    """Return where a step begins and its size, of "64KiB:16KiB" or "16 KiB from 64 KiB"."""
+    if ":" in word:
+        begin, _, size = word.removeprefix("from ").partition(":")
+        return begin, size
+    size, _, begin = word.partition("from ")
+    return begin, size
+
+
+def _step_size(text: str) -> int | None:
+    return None if text.strip() in _UNCUT else _size(text)
+
+
+def _size(text: str) -> int:
+    try:
+        size = parse_bytes(text)
+    except InvalidInput:
+        raise InvalidInput(_RULE, field="setting") from None
+    if size == 0:
+        raise InvalidInput("expected a size of at least 1 byte", field="setting")
+    return size
+
+
+def parse_workload(text: str) -> list[dict[str, Any]]:
+    """Return lines SIZE or SIZE WEIGHT; # begins a comment. Raises InvalidInput with the line."""
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = re.split(r"[\s,;]+", line.partition("#")[0].strip(" \t,;"))
+        if words == [""]:
+            continue
+        try:
+            found.append(_workload_size(words))
+        except (InvalidInput, ValueError):
+            raise InvalidInput(
+                f"line {number}: expected a size and a weight, as 64KiB 3", field="workload"
+            ) from None
+    return found
+
+
+def _workload_size(words: list[str]) -> dict[str, Any]:
+    size, *weights = words
+    if len(weights) > 1:
+        raise ValueError
+    return {"message_bytes": parse_bytes(size), "weight": float(weights[0]) if weights else 1.0}

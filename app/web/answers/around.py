@@ -11,8 +11,7 @@ from analysis.explore import Line, Point, Surroundings
 from app.schemas.optimize import OptimizeOut, current_of
 from app.text.notices import capitalised
 from app.text.numbers import format_count, format_excess, format_gap
-from app.text.settings import format_repeated, format_setting_name
-from app.text.units import PROVEN_BOUND, TimeUnit, format_time
+from app.text.units import PROVEN_BOUND, TimeUnit, format_repeated, format_setting_name, format_time
 from app.web.answers.view import Alternative, latency_unit
 from domain.default_sizes import CURRENT, DefaultSize
 from domain.solution import Status, Strategy, relative_excess

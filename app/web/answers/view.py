@@ -15,13 +15,14 @@ from app.text.numbers import (
     format_percent,
     format_signed_percent,
 )
-from app.text.settings import format_repeated, format_setting_name
 from app.text.units import (
     NOT_OF_MACHINE,
     OF_MODEL,
     PROVEN_BOUND,
     TimeUnit,
     format_proven,
+    format_repeated,
+    format_setting_name,
     format_time,
 )
 from domain.default_sizes import CURRENT

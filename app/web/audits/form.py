@@ -21,7 +21,7 @@ from app.schemas.audit import (
 )
 from app.schemas.base import FieldProblemOut, ProblemOut, dump_json, parse_json
 from app.text.numbers import format_step_size
-from app.text.settings import parse_setting, parse_workload
+from app.text.units import parse_setting, parse_workload
 from app.web.forms import FieldReader
 from app.web.pages import page
 from app.web.workbench.request import request_of

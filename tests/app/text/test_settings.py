@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.text.settings import parse_setting
+from app.text.units import parse_setting
 from domain.errors import InvalidInput
 
 WHOLE: dict[str, Any] = {"whole": True}

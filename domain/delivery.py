@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from domain.errors import Infeasible, InvalidInput, InvalidLimits
-from domain.nested import NestedSchedule
+from domain.nested import NestedSchedule, Passed, Pulses
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline, Stage
 
 _SAME = 1e-9  # of a time: bytes that arrive so little later count as there
@@ -37,6 +37,7 @@ class DeliveryRule(StrEnum):
     eager              whatever is there, a threshold at least
     planned            a list of sizes
     same               the cut of the stage before
+    flow               not at all: each byte is passed on as it comes, the overhead is paid once
     """
 
     STORE_AND_FORWARD = "store_and_forward"
@@ -44,6 +45,7 @@ class DeliveryRule(StrEnum):
     EAGER = "eager"
     PLANNED = "planned"
     SAME = "same"
+    FLOW = "flow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +105,18 @@ def deliver(
     before: _Handed | None = None
     for stage, rule in zip(pipeline.stages, rules, strict=True):
         handed = _Handed(stage, message_bytes, before)
-        _cut(handed, rule, max_pulses)
+        if rule.rule is DeliveryRule.FLOW:
+            handed.flow()
+        else:
+            _cut(handed, rule, max_pulses)
         before = handed
     assert before is not None
-    return NestedSchedule(tuple(before.cuts()))
+    return NestedSchedule(tuple(before.cuts()), flows_of(rules))
+
+
+def flows_of(rules: Sequence[Delivery]) -> frozenset[int]:
+    """Return the stages that pass bytes on as they come."""
+    return frozenset(j for j, rule in enumerate(rules) if rule.rule is DeliveryRule.FLOW)
 
 
 @dataclass(slots=True)
@@ -120,6 +130,7 @@ class _Handed:
     ends: list[int] = field(default_factory=list)  # bytes after each pulse
     starts_us: list[float] = field(default_factory=list)
     exits_us: list[float] = field(default_factory=list)
+    passed: Passed | None = None  # where it passes bytes on as they come
     _counted: int = 0  # pulses that had ended when arrivals were last counted: times only grow
 
     @property
@@ -147,8 +158,21 @@ class _Handed:
         self.starts_us.append(start_us)
         self.exits_us.append(start_us + self.stage.time_us(pulse_bytes))
 
+    def flow(self) -> None:
+        """Pass on what the stage before hands on."""
+        source: Pulses | Passed | None = None
+        if self.before is not None:
+            cut = self.before
+            source = cut.passed or Pulses(cut.stage, cut.sizes, cut.starts_us, cut.exits_us)
+        self.passed = Passed.of(self.stage, self.message_bytes, source)
+        self.sizes, self.ends = [self.message_bytes], [self.message_bytes]
+        self.starts_us = [self.passed.start_us]
+        self.exits_us = [self.passed.visible_us(self.message_bytes)]
+
     def visible_us(self, byte: int) -> float:
         """When the next stage may have this byte of the message, counted from 1."""
+        if self.passed is not None:
+            return self.passed.visible_us(byte)
         at = bisect_left(self.ends, byte)
         size = self.sizes[at]
         if byte == self.ends[at]:
@@ -159,6 +183,8 @@ class _Handed:
     def arrived(self, at_us: float) -> int:
         """How many bytes the next stage may have then; it is asked of times that do not fall."""
         until_us = at_us * (1.0 + _SAME)
+        if self.passed is not None:
+            return self.passed.arrived(until_us)
         while self._counted < len(self.sizes) and self.exits_us[self._counted] <= until_us:
             self._counted += 1
         at = self._counted

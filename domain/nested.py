@@ -8,9 +8,11 @@ recurrence of `domain.schedule`, and a test says so.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, repeat
+from math import inf
 
 from domain.errors import InvalidInput
 from domain.pipeline import Pipeline, Stage
@@ -21,10 +23,12 @@ from domain.schedule import check_sizes
 class NestedSchedule:
     """One cut of the same message per stage: `stage_bytes[j]` are the sizes that stage j sees.
 
-    Raises InvalidInput where the cuts do not all sum to the same message.
+    Stages in `flows` have the whole message as their only size, and pass each byte on as it comes.
+    Raises InvalidInput where the cuts do not all sum to the same message, or a flow is cut.
     """
 
     stage_bytes: tuple[tuple[int, ...], ...]
+    flows: frozenset[int] = field(default=frozenset(), repr=False)
 
     def __post_init__(self) -> None:
         if not self.stage_bytes:
@@ -34,6 +38,9 @@ class NestedSchedule:
             check_sizes(cut)
         if len(set(map(sum, distinct))) != 1:
             raise InvalidInput("expected cuts that sum to the same message", field="levels")
+        for stage in self.flows:
+            if not 0 <= stage < len(self.stage_bytes) or len(self.stage_bytes[stage]) != 1:
+                raise InvalidInput("expected flows to be stages of one size", field="levels")
 
     @property
     def message_bytes(self) -> int:
@@ -65,12 +72,25 @@ def simulate_nested(pipeline: Pipeline, schedule: NestedSchedule) -> NestedTimel
     _check_count(pipeline, schedule)
     starts: list[tuple[float, ...]] = []
     exits: list[tuple[float, ...]] = []
+    passed: Passed | None = None
     for j, stage in enumerate(pipeline.stages):
         cut = schedule.stage_bytes[j]
+        if j in schedule.flows:
+            before = None
+            if j:
+                before = passed or Pulses(
+                    pipeline.stages[j - 1], schedule.stage_bytes[j - 1], starts[-1], exits[-1]
+                )
+            passed = Passed.of(stage, cut[0], before)
+            starts.append((passed.start_us,))
+            exits.append((passed.visible_us(cut[0]),))
+            continue
         ready: Iterable[float] = repeat(0.0, len(cut))
-        if j:
-            before = pipeline.stages[j - 1], schedule.stage_bytes[j - 1], starts[-1], exits[-1]
-            ready = ready_us(*before, cut)
+        if passed is not None:
+            ready = map(passed.visible_us, accumulate(cut))
+        elif j:
+            of_before = pipeline.stages[j - 1], schedule.stage_bytes[j - 1], starts[-1], exits[-1]
+            ready = ready_us(*of_before, cut)
         free_us, begun, ended = 0.0, [], []
         for size, at_us in zip(cut, ready, strict=True):
             begun.append(max(free_us, at_us))
@@ -78,6 +98,7 @@ def simulate_nested(pipeline: Pipeline, schedule: NestedSchedule) -> NestedTimel
             ended.append(free_us)
         starts.append(tuple(begun))
         exits.append(tuple(ended))
+        passed = None
     return NestedTimeline(tuple(starts), tuple(exits), pipeline.delay_us)
 
 
@@ -87,6 +108,8 @@ def nested_latency_us(pipeline: Pipeline, schedule: NestedSchedule) -> float:
     As `simulate_nested` has it, to the last bit, without keeping every start. Raises InvalidInput
     for a wrong count.
     """
+    if schedule.flows:
+        return simulate_nested(pipeline, schedule).latency_us
     _check_count(pipeline, schedule)
     exit_us: list[float] = []
     start_us: list[float] = []
@@ -155,3 +178,95 @@ def ready_us(
             at_us = min(at_us, start_us[holder] + seen_us)
         ready.append(at_us)
     return ready
+
+
+# --- stages that pass bytes on as they come -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Pulses:
+    """The blocks of a stage with their times, µs, and the bytes after each of them."""
+
+    stage: Stage
+    stage_bytes: Sequence[int]
+    start_us: Sequence[float]
+    exit_us: Sequence[float]
+
+    def peaks_us(self, us_per_byte: float) -> tuple[list[int], list[float]]:
+        """Return the ends of the blocks, and for each the largest vis(q + 1) - G q before it."""
+        ends, peaks, peak, at = list[int](), list[float](), -inf, 0
+        for place, size in enumerate(self.stage_bytes):
+            peaks.append(peak)
+            peak = max(peak, self.peak_us(place, at, size, us_per_byte))
+            at += size
+            ends.append(at)
+        return ends, peaks
+
+    def peak_us(self, place: int, at: int, count: int, us_per_byte: float) -> float:
+        """Return the largest vis(q + 1) - G q of the first `count` bytes of a block at byte `at`.
+
+        Within a grain it falls with q, and from one whole grain to the next it is linear: the first
+        grain, the last and the one before that have it.
+        """
+        grain = self.stage.handoff_bytes
+        if grain is None:
+            return self.exit_us[place] - us_per_byte * at
+        last = -(-count // grain) - 1
+        size, found = self.stage_bytes[place], -inf
+        for one in {0, max(0, last - 1), last}:
+            seen_us = self.start_us[place] + self.stage.visible_us(size, one * grain + 1)
+            found = max(found, seen_us - us_per_byte * (at + one * grain))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What a stage hands on that passes each byte on as it comes: hardware cut-through.
+
+    Source: theory sec. 20; byte p of the message is out at g + max over q < p of
+    vis(q + 1) + G (p - q), where vis is when the stage before has handed a byte on. Two in a row
+    are one of g + g' + min(G, G') and max(G, G'). Times in µs.
+    """
+
+    overhead_us: float
+    us_per_byte: float
+    start_us: float
+    pulses: Pulses | None
+    ends: Sequence[int]
+    peaks_us: Sequence[float]
+
+    @classmethod
+    def of(cls, stage: Stage, message_bytes: int, before: Pulses | Passed | None) -> Passed:
+        """Return what this stage hands on of what the one before it does, None for the first."""
+        part = stage.range_at(message_bytes)
+        overhead_us, us_per_byte = part.overhead_us, part.ns_per_byte / 1000.0
+        start_us, pulses = 0.0, before if isinstance(before, Pulses) else None
+        if isinstance(before, Passed):
+            start_us, pulses = before.visible_us(1), before.pulses
+            overhead_us += before.overhead_us + min(us_per_byte, before.us_per_byte)
+            us_per_byte = max(us_per_byte, before.us_per_byte)
+        elif pulses is not None:
+            start_us = pulses.peak_us(0, 0, 1, 0.0)
+        ends, peaks = pulses.peaks_us(us_per_byte) if pulses else ([message_bytes], [0.0])
+        return cls(overhead_us, us_per_byte, start_us, pulses, ends, peaks)
+
+    def visible_us(self, byte: int) -> float:
+        """Return when the next stage may have this byte of the message, counted from 1."""
+        place = bisect_left(self.ends, byte)
+        peak_us = self.peaks_us[place]
+        if self.pulses is not None:
+            at = self.ends[place - 1] if place else 0
+            here_us = self.pulses.peak_us(place, at, byte - at, self.us_per_byte)
+            peak_us = max(peak_us, here_us)
+        return self.overhead_us + self.us_per_byte * byte + peak_us
+
+    def arrived(self, at_us: float) -> int:
+        """Return how many bytes the next stage may have then. O(log message)."""
+        low, high = 0, self.ends[-1]
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.visible_us(middle) <= at_us:
+                low = middle
+            else:
+                high = middle - 1
+        return low

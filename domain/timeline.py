@@ -15,7 +15,7 @@ from itertools import accumulate, repeat
 from operator import sub
 
 from domain.errors import InvalidInput
-from domain.nested import NestedSchedule, ready_us
+from domain.nested import NestedSchedule, ready_us, simulate_nested
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.schedule import Schedule
 
@@ -146,7 +146,35 @@ def nested_timeline_of(pipeline: Pipeline, schedule: NestedSchedule) -> Timeline
             f"expected {len(pipeline)} cuts, one per stage, got {len(schedule.stage_bytes)}",
             field="levels",
         )
+    if schedule.flows:
+        return _timeline_of_flows(pipeline, schedule)
     return _timeline(pipeline, schedule.stage_bytes)
+
+
+def _timeline_of_flows(pipeline: Pipeline, schedule: NestedSchedule) -> Timeline:
+    """As `_timeline`, from the evaluator's times; a flow awaits what holds the first byte."""
+    times = simulate_nested(pipeline, schedule)
+    stages: list[StageTimeline] = []
+    for j, (stage, cut) in enumerate(zip(pipeline.stages, schedule.stage_bytes, strict=True)):
+        starts, exits = times.start_us[j], times.exit_us[j]
+        awaits: Sequence[int] = range(len(cut))
+        if stages and j not in schedule.flows:
+            awaits = _awaited(stages[-1].fragment_bytes, cut)
+        busy_us = sum(map(sub, exits, starts))
+        stages.append(
+            StageTimeline(
+                stage,
+                cut,
+                array("d", starts),
+                array("d", exits),
+                awaits,
+                tuple(sorted(set(cut))),
+                busy_us=busy_us,
+                priced_us=busy_us,
+                idle_us=sum(starts[1:]) - sum(exits[:-1]),
+            )
+        )
+    return Timeline(tuple(stages), pipeline.delay_us)
 
 
 def _timeline(pipeline: Pipeline, cuts: Sequence[tuple[int, ...]]) -> Timeline:

@@ -166,12 +166,12 @@ def rules(text: str) -> list[dict[str, Any]]:
             found.append({"rule": name, "pulse_bytes": size(value)})
         elif name == "planned" and equals:
             found.append({"rule": name, "planned_bytes": [size(one) for one in value.split("+")]})
-        elif name in ("eager", "store_and_forward", "same") and not equals:
+        elif name in ("eager", "store_and_forward", "same", "flow") and not equals:
             found.append({"rule": name})
         else:
             raise argparse.ArgumentTypeError(
                 "expected eager, eager=512, eager=512..64KiB, static=1280, planned=512+512, "
-                f"store_and_forward or same for each stage, got {part.strip()!r}"
+                f"store_and_forward, same or flow for each stage, got {part.strip()!r}"
             )
     return found
 

@@ -145,7 +145,7 @@ def add_deliver(commands: Commands[Parser]) -> None:
         required=True,
         metavar="RULES",
         help="one a stage, as eager,eager=512,static=1280: eager[=THRESHOLD[..MOST]], static=SIZE, "
-        "planned=SIZE+SIZE.., store_and_forward, same",
+        "planned=SIZE+SIZE.., store_and_forward, same, flow",
     )
     parser.add_argument("--timeline", metavar="FILE", help="draw the intervals into this SVG file")
 

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 from analysis.comparison import Cell
 from app.questions.optimize import FindRevision, stored_revision
 from app.questions.question import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
-from domain.delivery import Delivery, deliver
+from domain.delivery import Delivery, deliver, flows_of
 from domain.errors import InconsistentInput, StrategyDeclined
 from domain.model import CostModel
 from domain.nested import NestedSchedule, nested_latency_us, simulate_nested
-from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
+from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline
 from domain.problem import FragmentLimits, Problem
 from domain.profile import ProfileReference, ProfileRevision
 from domain.schedule import simulate as simulate_shared
 from domain.solution import Notice, Strategy
 from domain.timeline import nested_timeline_of, timeline_of
+from solvers.nested.bound import nested_lower_bound_us
 
 if TYPE_CHECKING:
     from models.session import Store
@@ -178,9 +179,9 @@ def draw(simulation: Simulation, cut: Cut) -> bytes:
     from app.plots.timeline_svg import render_timeline_svg
 
     pipeline = simulation.pipeline
-    levels = simulation.delivered.levels if simulation.delivered else cut.levels
     if cut.is_nested:
-        timeline = nested_timeline_of(pipeline, NestedSchedule(levels))
+        levels = simulation.delivered.levels if simulation.delivered else cut.levels
+        timeline = nested_timeline_of(pipeline, NestedSchedule(levels, flows_of(cut.rules)))
     else:
         timeline = timeline_of(pipeline, cut.levels[0])
     return render_timeline_svg([DrawnSchedule("given cut", timeline)]).encode()
@@ -217,7 +218,11 @@ def simulate(pipeline: Pipeline, fragment_bytes: tuple[int, ...]) -> Simulation:
 def simulate_levels(pipeline: Pipeline, levels: tuple[tuple[int, ...], ...]) -> Simulation:
     """Run one cut per stage. Raises InvalidInput where they are not cuts of one message."""
     _check_cells(sum(len(cut) for cut in levels), field="levels")
-    timeline = simulate_nested(pipeline, _nested(pipeline, levels))
+    return _simulated(pipeline, _nested(pipeline, levels))
+
+
+def _simulated(pipeline: Pipeline, schedule: NestedSchedule) -> Simulation:
+    timeline, levels = simulate_nested(pipeline, schedule), schedule.stage_bytes
     intervals = tuple(
         Interval(i, j, size, timeline.start_us[j][i], timeline.exit_us[j][i])
         for j, cut in enumerate(levels)
@@ -241,20 +246,32 @@ def simulate_delivery(
     pipeline: Pipeline, message_bytes: int, rules: tuple[Delivery, ...]
 ) -> Simulation:
     """Run what the stages choose. Raises InvalidInput, and Infeasible for too many pulses."""
-    from solvers.nested.bound import nested_lower_bound_us
-
     cap = max(1, MAX_INTERVALS // len(pipeline))
     schedule = deliver(pipeline, message_bytes, rules, max_pulses=cap)
-    found = simulate_levels(pipeline, schedule.stage_bytes)
+    found = _simulated(pipeline, schedule)
     whole = NestedSchedule(((message_bytes,),) * len(pipeline))
     delivered = Delivered(
         levels=schedule.stage_bytes,
         store_and_forward_us=nested_latency_us(pipeline, whole),
-        lower_bound_us=nested_lower_bound_us(Problem(pipeline, message_bytes, FragmentLimits())),
+        lower_bound_us=_bound_us(pipeline, message_bytes, schedule.flows),
         notices=tuple(_delivery_notices(pipeline, schedule, rules)),
     )
-    path = nested_timeline_of(pipeline, schedule).critical_path()
+    path = None if schedule.flows else nested_timeline_of(pipeline, schedule).critical_path()
     return replace(found, critical_path=path, delivered=delivered)
+
+
+def _bound_us(pipeline: Pipeline, message_bytes: int, flows: frozenset[int]) -> float:
+    """The bound of all cuts of the stages that cut. A flow is as good as fragments of one byte
+    without an overhead, handed on as they move, and its own overhead once.
+    """
+    stages, delay_us = list(pipeline.stages), pipeline.delay_us
+    for j in flows:
+        part = stages[j].range_at(message_bytes)
+        delay_us += part.overhead_us
+        line = FitRange(0.0, part.ns_per_byte)
+        stages[j] = replace(stages[j], ranges=(line,), handoff_bytes=1)
+    bounded = Problem(Pipeline(tuple(stages), delay_us), message_bytes, FragmentLimits())
+    return nested_lower_bound_us(bounded)
 
 
 def _delivery_notices(

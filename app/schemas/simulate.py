@@ -312,7 +312,8 @@ class DeliveredOut(SimulateOut):
     """A run of what the stages chose: their pulses, and what to compare the latency with.
 
     `lower_bound_us` is proven of this model, for every cut of every stage. A step of the critical
-    path may end inside its pulse, at the byte that the next stage waits for.
+    path may end inside its pulse, at the byte that the next stage waits for; the path is null where
+    a stage passes bytes on as they come.
     """
 
     levels: tuple[tuple[int, ...], ...]

@@ -55,7 +55,7 @@ def test_a_pipeline_and_all_stages_alike(client: httpx.Client) -> None:
     [
         ({"pipeline": MYRINET}, 422, "/pipeline", "exactly one"),
         ({"profile": None}, 422, "/pipeline", "exactly one"),
-        ({"profile": "none-such"}, 404, "", "none-such"),
+        ({"profile": "none-such"}, 404, "", "no hardware profile"),
         ({"message_bytes": []}, 422, "/message_bytes", "at least 1"),
         ({"message_bytes": [0]}, 422, "/message_bytes/0", ">= 1"),
         ({"message_bytes": [MAX_MESSAGE_BYTES + 1]}, 422, "/message_bytes/0", "<="),

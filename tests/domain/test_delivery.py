@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.questions.compare import simulate_delivery
 from domain.delivery import Delivery, DeliveryRule, deliver
 from domain.errors import Infeasible, InvalidInput, InvalidLimits, InvalidStage
 from domain.nested import NestedSchedule, nested_latency_us, simulate_nested
@@ -50,6 +51,12 @@ def by_bytes(pipeline: Pipeline, size: int, rules: list[Delivery]) -> tuple[list
     free = 0.0
     for one, rule in zip(pipeline.stages, rules, strict=True):
         sizes, out, free, sent = list[int](), [inf] * size, 0.0, 0
+        if rule.rule is DeliveryRule.FLOW:  # byte after byte, the overhead on top
+            part, moved = one.range_at(size), 0.0
+            for byte, at in enumerate(there):
+                moved = max(moved, at) + part.ns_per_byte / 1000.0
+                out[byte] = moved + part.overhead_us
+            sizes, free, sent = [size], out[-1], size
         while sent < size:
             rest = size - sent
             if rule.rule is DeliveryRule.STORE_AND_FORWARD:
@@ -161,6 +168,33 @@ def test_long_messages_take_as_many_steps_as_pulses() -> None:
     found = delivered(pipeline, 2**48, WHOLE, eager(512), eager(512))
     assert found.message_bytes == 2**48
     assert [len(cut) < 300 for cut in found.stage_bytes] == [True] * 3
+
+
+@given(st.integers(0, 2**31))
+@settings(max_examples=count(4_000, share=80))
+def test_the_bound_holds_with_flows(seed: int) -> None:
+    """Of the other stages' cuts; a flow is a stage of fragments of one byte without overhead."""
+    pipeline, size, rules = random_case(Random(seed))
+    found = simulate_delivery(pipeline, size, tuple(rules))
+    assert found.delivered is not None
+    assert found.delivered.lower_bound_us <= found.latency_us * (1.0 + 1e-12)
+    assert (found.critical_path is None) == any(one.rule is DeliveryRule.FLOW for one in rules)
+
+
+def test_flows_of_long_messages_are_quick() -> None:
+    """A flow behind eager pulses of 2^48 bytes, and eager pulses behind it."""
+    stages = [stage(str(j), 1.0 + j, 0.005 * (j + 1), grain) for j, grain in enumerate((64, 1, 7))]
+    pipeline = Pipeline((*stages, stage("sink", 2.0, 0.03), stage("last", 0.0, 0.01)))
+    flow = Delivery(DeliveryRule.FLOW)
+    found = delivered(pipeline, 2**48, WHOLE, eager(512), flow, eager(4096), flow)
+    assert found.flows == {2, 4}
+    assert simulate_nested(pipeline, found).latency_us > 0.03 * 2**48
+    assert sum(map(len, found.stage_bytes)) < 1000
+
+
+def test_a_flow_that_is_cut_is_none() -> None:
+    with pytest.raises(InvalidInput, match="flows"):
+        NestedSchedule(((2, 2),), frozenset({0}))
 
 
 # --- theorems -------------------------------------------------------------------------------------

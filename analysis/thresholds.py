@@ -129,8 +129,8 @@ class MessageThresholds:
         priced = [us for us in self.latencies_us if us is not None]
         if not priced:
             return None
-        least = min(priced) * (1.0 + 1e-12)
-        return max(i for i, us in enumerate(self.latencies_us) if us is not None and us <= least)
+        limit_us = min(priced) * (1.0 + 1e-12)
+        return max(i for i, us in enumerate(self.latencies_us) if us is not None and us <= limit_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,9 +253,9 @@ def _one(messages: tuple[MessageThresholds, ...]) -> OneChoice | None:
             us, best = message.latencies_us[place], message.best
             if us is None or best is None:
                 break
-            least = message.latencies_us[best]
-            assert least is not None
-            regrets.append((us / least - 1.0 if least > 0.0 else 0.0, message.message_bytes))
+            best_us = message.latencies_us[best]
+            assert best_us is not None
+            regrets.append((us / best_us - 1.0 if best_us > 0.0 else 0.0, message.message_bytes))
         else:
             worst, at = max(regrets)
             found.append((sum(one for one, _ in regrets) / len(regrets), -place, worst, at))

@@ -66,7 +66,8 @@ def written(text: str) -> str:
 
 def _models() -> Iterator[tuple[str, CostModel]]:
     for profile in paper_profiles():
-        yield f"`{profile.name}`", profile.pipeline
+        if not profile.hands_on:
+            yield f"`{profile.name}`", profile.pipeline
     source = (Measurement((CHECKOUT / TRACE).read_bytes()),)
     question = Question(message_bytes=DEFAULT_MAX_MESSAGE_BYTES, source=source)
     yield (

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
+from app.text.units import parse_sizes
 from domain.errors import InvalidInput
 from domain.solution import Strategy
 from domain.units import (
@@ -76,16 +77,7 @@ def size_or_whole(text: str) -> dict[str, int] | str:
 
 def sizes(text: str) -> tuple[int, ...]:
     """Return sizes in bytes, as 4KiB,1MiB, or 64..4MiB: both and the powers of two between."""
-    found: list[int] = []
-    for part in text.split(","):
-        first, dots, last = part.partition("..")
-        low = size(first)
-        high = size(last) if dots else low
-        if not 1 <= low <= high:
-            raise argparse.ArgumentTypeError(f"expected sizes as 64..4MiB, got {text!r}")
-        between = (2**power for power in range(low.bit_length(), high.bit_length()))
-        found += [low, *(one for one in between if low < one < high), high]
-    return tuple(sorted(set(found)))
+    return _read(parse_sizes, text)
 
 
 def cpus(text: str) -> tuple[int, ...]:

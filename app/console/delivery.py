@@ -164,9 +164,9 @@ def _grid(found: ThresholdsOut, message: MessageThresholdsOut) -> Grid:
         if us is not None
     ]
     shown = sorted(sorted(priced)[:_SHOWN], key=lambda pair: pair[1])
-    least = min((us for us, _ in priced), default=0.0)
+    best_us = message.best_us
     rows = tuple(
-        (_choice(choice), format_time(us), format_percent(us / least - 1.0) if least else "–")
+        (_choice(choice), format_time(us), format_percent(us / best_us - 1.0) if best_us else "–")
         for us, choice in shown
     )
     return Grid((Column(_noun(found)), Column("latency"), Column("above the best")), rows)
@@ -184,29 +184,19 @@ def drawing(found: ThresholdsOut) -> str:
     """Return latencies of the first message by size as SVG: a curve, or one for each size of the
     stages before the last that varies. Raises InconsistentInput where nothing was priced.
     """
-    from app.plots.gain_svg import SizeCurve, thresholds_svg
+    from app.plots.gain_svg import thresholds_svg
+    from app.schemas.simulate import size_curves
 
     message = found.messages[0]
     if message.best_us is None or message.best_bytes is None:
         raise InconsistentInput("nothing was priced in time", field="plot")
-    curves: dict[tuple[int, ...], list[tuple[int, float]]] = {}
-    for choice, us in zip(found.choices, message.latencies_us, strict=True):
-        if us is not None:
-            curves.setdefault(choice[:-1], []).append((choice[-1], us))
-    best = message.best_bytes
-    # A curve for every size of another stage would be a tangle: the best one, least and greatest.
-    others = [others for others in (min(curves), best[:-1], max(curves)) if others in curves]
-    shown = [
-        SizeCurve(f"{_choice(one)} before" if one else "latency", tuple(curves[one]))
-        for one in dict.fromkeys(others)
-    ]
     return thresholds_svg(
-        shown,
+        size_curves(found),
         rule=found.rule,
         store_and_forward_us=message.store_and_forward_us,
         ideal_us=message.ideal_us,
         lower_bound_us=message.lower_bound_us,
-        best=(best[-1], message.best_us),
+        best=(message.best_bytes[-1], message.best_us),
     )
 
 

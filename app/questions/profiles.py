@@ -147,6 +147,11 @@ class PaperProfile:
     pipeline: Pipeline
     source: str
 
+    @property
+    def hands_on(self) -> bool:
+        """Whether stages hand bytes on as they move, which a cut of all stages alike never sees."""
+        return any(stage.handoff_bytes is not None for stage in self.pipeline.stages)
+
 
 def paper_profiles() -> tuple[PaperProfile, ...]:
     """Return all of them."""

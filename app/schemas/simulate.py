@@ -18,6 +18,7 @@ from analysis.thresholds import (
     ThresholdQuestion,
     Thresholds,
 )
+from app.plots.gain_svg import SizeCurve
 from app.questions.compare import MAX_INTERVALS, Cut, Interval, Simulation
 from app.schemas.base import (
     Bytes,
@@ -29,6 +30,7 @@ from app.schemas.base import (
     all_whole,
     dump_json,
     notices_out,
+    whole,
 )
 from app.schemas.optimize import (
     BestFixedOut,
@@ -45,6 +47,7 @@ from domain.pipeline import MAX_STAGES, Pipeline
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Notice, Status
+from domain.units import format_bytes
 from exports.table.lookup import Answer
 
 FORM = 1  # of the answers: to be raised with every change of what a table's answer looks like
@@ -329,7 +332,7 @@ DEFAULT_THRESHOLDS_LIMIT_S = 10.0
 StagePlaces = TypeAliasType(
     "StagePlaces",
     Annotated[
-        list[Annotated[int, Field(ge=0, lt=MAX_STAGES)]],
+        list[Annotated[int, Field(ge=0, lt=MAX_STAGES), BeforeValidator(whole)]],
         FailFast(),
         Field(min_length=1, max_length=MAX_STAGES),
     ],
@@ -459,3 +462,26 @@ class ThresholdsOut(Output):
             profile=ProfileRevisionOut.of(question.profile),
             warnings=notices_out(found.notices),
         )
+
+
+def size_curves(found: ThresholdsOut) -> list[SizeCurve]:
+    """Return the curves of a picture of the first message: one, or where stages vary by themselves
+    those of the best choice, the smallest and the largest sizes of the stages before the last.
+
+    All of them would be a tangle.
+    """
+    message = found.messages[0]
+    curves: dict[tuple[int, ...], list[tuple[int, float]]] = {}
+    for choice, us in zip(found.choices, message.latencies_us, strict=True):
+        if us is not None:
+            curves.setdefault(choice[:-1], []).append((choice[-1], us))
+    best = (message.best_bytes or ())[:-1]
+    wanted = dict.fromkeys((min(curves), best, max(curves)))
+    return [
+        SizeCurve(
+            f"{' / '.join(map(format_bytes, one))} before" if one else "latency",
+            tuple(curves[one]),
+        )
+        for one in wanted
+        if one in curves
+    ]

@@ -253,3 +253,20 @@ def _workload_size(words: list[str]) -> dict[str, Any]:
     if len(weights) > 1:
         raise ValueError
     return {"message_bytes": parse_bytes(size), "weight": float(weights[0]) if weights else 1.0}
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Return sizes in bytes, as 4KiB,1MiB, or 64..4MiB: both and the powers of two between.
+
+    Raises InvalidInput.
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        first, dots, last = part.partition("..")
+        low = parse_bytes(first)
+        high = parse_bytes(last) if dots else low
+        if not 1 <= low <= high:
+            raise InvalidInput(f"expected sizes as 64..4MiB, got {text!r}")
+        between = (2**power for power in range(low.bit_length(), high.bit_length()))
+        found += [low, *(one for one in between if low < one < high), high]
+    return tuple(sorted(set(found)))

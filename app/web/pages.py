@@ -105,6 +105,7 @@ SECTIONS = (
     ("/ui/answers", "Answers"),
     ("/ui/profiles", "Profiles"),
     ("/ui/audit", "Audit"),
+    ("/ui/delivery", "Delivery"),
     ("/docs", "API"),
 )
 # Nothing inline, nothing from elsewhere: neither scripts nor styles nor frames.

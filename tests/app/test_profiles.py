@@ -136,7 +136,7 @@ class TestProfiles:
             if cursor is None:
                 break
         assert seen == sorted(seen)
-        assert len(seen) == len(set(seen)) == 9
+        assert len(seen) == len(set(seen)) == 5 + len(paper_profiles())
 
     @pytest.mark.parametrize("name", NAMES_THAT_ARE_NONE)
     def test_names_that_are_none(self, live: Live, name: str) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import html
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -200,3 +203,62 @@ def test_rules_that_are_none(printed: Any, rules: str) -> None:
     code, _, err = printed("deliver", "trapeze", "--bytes", "8KiB", "--rules", rules)
     assert code == 2
     assert "--rules" in err
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def page(client: httpx.Client, status: int = 200, **query: str) -> str:
+    response = client.get("/ui/delivery", params=query, headers={"Accept": "text/html"})
+    assert response.status_code == status, response.text
+    return html.unescape(response.text)
+
+
+def pictures(text: str) -> list[str]:
+    found = re.findall(r'src="data:image/svg\+xml;base64,([^"]*)"', text)
+    return [base64.b64decode(one).decode() for one in found]
+
+
+def test_the_page_begins_with_an_example(client: httpx.Client) -> None:
+    text = page(client)
+    assert 'value="trapeze"' in text
+    assert 'value="8 KiB"' in text
+    assert "appears here" in text
+
+
+def test_the_page_has_the_service_s_figures(client: httpx.Client) -> None:
+    """The best of the same choices, curves, and the pulses of the best or of the one asked for."""
+    query = {"profile": "trapeze", "message": "8 KiB", "stages": "1,2", "sizes": "32,64,512"}
+    text = page(client, **query, rule="eager")
+    assert "Threshold 64 B / 32 B" in text
+    assert "177.7 µs" in text
+    curves, pulses = pictures(text)
+    assert "ideal cut-through" in curves
+    assert "8 KiB through 3 stages" in pulses
+    assert "Pulses with 64 B / 32 B" in text
+    place = answer(client)["choices"].index([512, 512])
+    other = page(client, **query, rule="eager", at=str(place))
+    assert "512, 860, 1525, 2595, 2700" in other
+    assert f"sluice thresholds trapeze --bytes 8KiB --stages {query['stages']}" in other
+    assert page(client, **query, at="99").count("Pulses with 64 B / 32 B") == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        ({"profile": "none-such", "message": "1"}, 422, "there is no hardware profile"),
+        ({"profile": "trapeze"}, 422, "expected one"),
+        ({"profile": "trapeze", "message": "x"}, 422, "expected a size"),
+        ({"profile": "trapeze", "message": "9", "stages": "a"}, 422, "as 1,2"),
+        ({"profile": "trapeze", "message": "9", "stages": "7"}, 422, "from 0 to 2"),
+        ({"profile": "trapeze", "message": "9", "sizes": "8..4"}, 422, "64..4MiB"),
+        ({"profile": "trapeze", "message": "9", "rule": "planned"}, 422, "static"),
+        ({"profile": "<b>", "message": "9"}, 422, "<b>"),
+    ],
+)
+def test_mistakes_stand_at_their_fields(
+    client: httpx.Client, query: dict[str, str], status: int, words: str
+) -> None:
+    text = page(client, status, **query)
+    assert words in text
+    assert 'class="mistake"' in text or 'role="alert"' in text

@@ -42,7 +42,7 @@ LIMITS = {
 
 def pipelines() -> dict[str, Pipeline]:
     """The papers' pipelines, and one that is none of theirs."""
-    papers = {paper.name: paper.pipeline for paper in paper_profiles()}
+    papers = {paper.name: paper.pipeline for paper in paper_profiles() if not paper.hands_on}
     short = pipeline_of_lines([("copy", 1.3, 2.1), ("wire", 2.2, 5.7)], delay_us=0.5)
     return {**papers, "short-path": short}
 

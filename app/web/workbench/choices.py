@@ -144,8 +144,6 @@ _WORDS = {
     "gms": ("GMS", "8 KiB"),
     "disk-study": ("disk", "1 MiB"),
     "disk-study-two-networks": ("disk, two networks", "1 MiB"),
-    "trapeze": ("Trapeze", "8 KiB"),
-    "trapeze-rates": ("Trapeze, rates alone", "8 KiB"),
 }
 _MEASURED = InputExample(
     "local-path-direct",
@@ -157,6 +155,7 @@ EXAMPLES = (
     *(
         InputExample(one.name, _WORDS[one.name][0], one.source, _WORDS[one.name][1], one.pipeline)
         for one in paper_profiles()
+        if not one.hands_on  # the panel's table has no handoffs
     ),
     _MEASURED,
 )

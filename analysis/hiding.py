@@ -7,9 +7,10 @@ Traps     on a processor that several stages share, these also delay each other:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 import solvers
 from analysis.hidden_ratios import (
@@ -233,15 +234,19 @@ class Hidden:
         return self.without_us / self.lower_bound_us
 
 
+OnBest = Callable[[Hidden], None]
+
+
 def ratio(above: float, below: float) -> float:
     """Return the quotient; 1 of two zeros. The divisor of a gain is 0 only where both are."""
     return above / below if below > 0.0 else 1.0
 
 
-def hide(question: HideQuestion) -> Hidden:
+def hide(question: HideQuestion, on_best: OnBest = lambda found: None) -> Hidden:
     """Return run times, the best fragments and the limits of hiding.
 
-    Raises Infeasible where no cut satisfies the limits, and what `solvers.solve` does.
+    `on_best` is given a whole answer before the search, with the cut of least latency. Raises
+    Infeasible where no cut satisfies the limits, and what `solvers.solve` does.
     """
     deadline = Deadline.after(question.time_limit_s)
     processors = question.hosts.processors(question.exchange)
@@ -262,16 +267,13 @@ def hide(question: HideQuestion) -> Hidden:
         known = _solved(question, problem, deadline.share(0.5))
     moved = tuple(tuple(index + shift for index in on) for on in processors)
     host = HostWork(question.behind_us, moved, question.messages)
-    best = hidden_cut(
-        problem,
-        host,
-        known,
-        relative_gap=question.relative_gap,
-        deadline=deadline,
-        shown=_shown_counts(known),
-    )
-    optimal = _latency_optimal(question, problem, host, known, best)
-    return _concluded(question, plain, unhidden_us, best, optimal)
+    search = partial(hidden_cut, problem, host, known, relative_gap=question.relative_gap)
+    for until, shown in ((Deadline.after(0.0), ()), (deadline, _shown_counts(known))):
+        best = search(deadline=until, shown=shown)
+        optimal = _latency_optimal(question, problem, host, known, best)
+        found = _concluded(question, plain, unhidden_us, best, optimal)
+        on_best(found)
+    return found
 
 
 def streamed_problem(question: HideQuestion) -> Problem:

@@ -18,31 +18,25 @@ from app.console.files import (
 from app.console.reports import warning_parts
 from app.console.running import counting_line, run_operation
 from app.console.screen import Column, Facts, GanttRow, Grid, Ink, Output, Part, paint
-from app.plots.gain_svg import CountTimes, Picture, gain_svg, run_time_svg, speedup_svg
 from app.settings import Settings
-from app.text.numbers import format_count, format_figure, format_percent, format_sizes
-from app.text.units import PROVEN_BOUND, format_proven, format_time, printable
-from domain.errors import InconsistentInput
-from domain.hiding import BestProcesses, Overlap, ProcessPoint
+from app.text.numbers import format_count
+from app.text.units import format_proven, format_time, printable
 
 if TYPE_CHECKING:
     from app.operations.models import Hide
     from app.schemas.hide import HideIn, HideOut
 
 _OURS = ("pipeline", "profile", "measurements", "fit_options", "message_bytes", "constraints")
-_REGIMES = {
-    "fully_hidden": "the message is hidden wholly",
-    "communication_bound": "the message ends after the calculation",
-    "loss": "hiding loses",
-}
 
 
 def hide_parts(found: HideOut, *, width: int, ink: Ink) -> Iterator[Part]:
     """Yield two bars, the figures, the table of the counts, and the warnings."""
+    from app.operations.models import hide_facts
+
     if found.with_us is not None:
         yield from _bars(found, width=width, ink=ink)
         yield ""
-    yield Facts(tuple(_facts(found)))
+    yield Facts(tuple(hide_facts(found)))
     yield ""
     if found.counts:
         yield "By number of fragments:"
@@ -68,41 +62,6 @@ def _bars(found: HideOut, *, width: int, ink: Ink) -> Iterator[str]:
         yield f"{row.name:<13} {paint(row, end_us, columns, ink)}" if end_us > 0.0 else row.name
 
 
-def _facts(found: HideOut) -> Iterator[tuple[str, str]]:
-    if found.with_us is not None and found.without_us is not None:
-        assert found.lower_bound_us is not None
-        took, bound = format_proven(found.with_us, found.lower_bound_us)
-        yield "with hiding", f"{took}, {PROVEN_BOUND} {bound}"
-        yield "without", format_time(found.without_us)
-    at_most = found.gain_at_most
-    limit = "" if at_most is None else f", at most {format_figure(at_most)}"
-    yield "gain", f"{format_figure(found.gain)}{limit}: {_REGIMES[found.regime]}"
-    if found.gamma is not None:
-        yield "c / T", f"{format_figure(found.gamma)}, calculation over communication"
-    if found.min_gain is not None:
-        yield f"gain {format_figure(found.min_gain)}", _window(found)
-    if found.fragment_bytes is not None:
-        yield "fragments", f"{len(found.fragment_bytes)}: {format_sizes(found.fragment_bytes)}"
-    if other := found.latency_optimal:
-        more = format_percent(other.more_by)
-        took = format_time(other.with_us)
-        yield "least latency", f"{format_count(other.fragments)} fragments: {took}, {more} more"
-    if found.calculation_for_full_hiding_us is not None:
-        yield "hidden wholly", f"from {format_time(found.calculation_for_full_hiding_us)} on"
-    if best := found.best_processes:
-        counts = (best.without, best.hidden, best.gain)
-        without, hidden, gain = map(format_count, counts)
-        yield "best processes", f"{without} without, {hidden} with hiding; greatest gain {gain}"
-
-
-def _window(found: HideOut) -> str:
-    if found.window is None:
-        return "at no ratio of calculation to communication"
-    high = found.window.high
-    end = "" if high is None else f" to {format_figure(high)}"
-    return f"where c / T is from {format_figure(found.window.low)}{end}"
-
-
 def _counts(found: HideOut) -> Grid:
     headings = ("fragments", "latency", "processor", "run time", "at least")
     rows = tuple(
@@ -123,6 +82,7 @@ def _counts(found: HideOut) -> Grid:
 
 def hide(arguments: argparse.Namespace, output: Output) -> int:
     """Search, print, draw where that is asked for, and return the exit code."""
+    from app.operations.models import hide_drawing
     from app.schemas.base import dump_json
 
     if arguments.plot is not None:
@@ -137,7 +97,7 @@ def hide(arguments: argparse.Namespace, output: Output) -> int:
     else:
         output.parts(hide_parts(found, width=output.out.width, ink=output.out.ink))
     if arguments.plot is not None:
-        drawn = drawing(found, arguments.picture)
+        drawn = hide_drawing(found, arguments.picture)
         write_whole(arguments.plot, drawn.encode(), field="plot", noun="the plot")
         if not output.wants_json:
             output.parts([f"plot written to {printable(arguments.plot)}"])
@@ -214,40 +174,3 @@ def _stages(names: list[str] | None) -> list[int | str] | None:
     if names is None:
         return None
     return [int(one) if one.isascii() and one.isdigit() else one for one in names]
-
-
-def drawing(found: HideOut, picture: str | None) -> str:
-    """Return the picture asked for as SVG; by itself that of the run times, or of the gain.
-
-    Raises InconsistentInput where the answer has nothing of it.
-    """
-    wanted = Picture(picture or (Picture.RUN_TIME if found.counts else Picture.GAIN))
-    if wanted is Picture.RUN_TIME:
-        if not found.counts or found.fragments is None or found.latency_optimal is None:
-            raise InconsistentInput("run times need a pipeline", field="picture")
-        counts = [
-            CountTimes(one.fragments, one.latency_us, one.host_us, one.with_us)
-            for one in found.counts
-        ]
-        optimal = found.latency_optimal.fragments
-        return run_time_svg(counts, hidden=found.fragments, latency_optimal=optimal)
-    if wanted is Picture.SPEEDUP:
-        best = found.best_processes
-        if best is None:
-            raise InconsistentInput("speed-ups need --processes", field="picture")
-        points = [
-            ProcessPoint(one.processes, one.speedup, one.hidden_speedup, one.gain)
-            for one in found.curve
-        ]
-        return speedup_svg(points, BestProcesses(best.without, best.hidden, best.gain))
-    window = found.window
-    ends = None if window is None or window.high is None else (window.low, window.high)
-    point = None if not found.gamma else (found.gamma, found.gain)
-    return gain_svg(_overlap(found), point=point, window=ends)
-
-
-def _overlap(found: HideOut) -> Overlap:
-    """The model's terms of an answer. Raises InconsistentInput where there are none."""
-    if found.overhead is None:
-        raise InconsistentInput("the gain is drawn of a calculation, not streamed", field="picture")
-    return Overlap(found.hideable_fraction, found.overhead)

@@ -5,6 +5,7 @@ A layer's stages are stored where they are to be kept as a profile; else nothing
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from app.execution.engine import Pool
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.solves import GRACE_S
 from app.operations.work import HideWork, LayerWork
+from app.plots.gain_svg import CountTimes, Picture, gain_svg, run_time_svg, speedup_svg
 from app.questions.optimize import (
     FindFit,
     FindRevision,
@@ -27,7 +29,10 @@ from app.schemas.base import dump_json, parse_json
 from app.schemas.hide import HideIn, HideOut
 from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 from app.schemas.layers import LayerOut
+from app.text.numbers import format_count, format_figure, format_percent, format_sizes
+from app.text.units import PROVEN_BOUND, format_proven, format_time
 from domain.errors import InconsistentInput
+from domain.hiding import BestProcesses, Overlap, ProcessPoint
 from domain.profile import Origin, ProfileRevision, Provenance
 
 if TYPE_CHECKING:
@@ -171,6 +176,10 @@ class Hide(OperationDefaults[Hidden | ModelHidden]):
         """Search. Raises SluiceError."""
         return self.work.run(report)
 
+    def cut_off(self, best: Hidden | ModelHidden, why: SluiceError) -> Hidden | ModelHidden:
+        """Return the best so far; its status says that time ended the search."""
+        return best
+
     def document(self, result: Hidden | ModelHidden) -> HideOut:
         """Return the answer as it is sent."""
         if isinstance(result, ModelHidden):
@@ -200,3 +209,86 @@ def prepared_hide(
         return Hide(model, None)
     prepared = prepare(asked.to_question(), find, fragment_cap=fragment_cap, find_fit=find_fit)
     return Hide(asked.to_domain(prepared.problem), prepared)
+
+
+# --- as a person reads it -------------------------------------------------------------------------
+
+
+_REGIMES = {
+    "fully_hidden": "the message is hidden wholly",
+    "communication_bound": "the message ends after the calculation",
+    "loss": "hiding loses",
+}
+
+
+def hide_facts(found: HideOut) -> Iterator[tuple[str, str]]:
+    """Yield labels and values of an answer."""
+    if found.with_us is not None and found.without_us is not None:
+        assert found.lower_bound_us is not None
+        took, bound = format_proven(found.with_us, found.lower_bound_us)
+        yield "with hiding", f"{took}, {PROVEN_BOUND} {bound}"
+        yield "without", format_time(found.without_us)
+    at_most = found.gain_at_most
+    limit = "" if at_most is None else f", at most {format_figure(at_most)}"
+    yield "gain", f"{format_figure(found.gain)}{limit}: {_REGIMES[found.regime]}"
+    if found.gamma is not None:
+        yield "c / T", f"{format_figure(found.gamma)}, calculation over communication"
+    if found.min_gain is not None:
+        yield f"gain {format_figure(found.min_gain)}", _window(found)
+    if found.fragment_bytes is not None:
+        yield "fragments", f"{len(found.fragment_bytes)}: {format_sizes(found.fragment_bytes)}"
+    if other := found.latency_optimal:
+        more = format_percent(other.more_by)
+        took = format_time(other.with_us)
+        yield "least latency", f"{format_count(other.fragments)} fragments: {took}, {more} more"
+    if found.calculation_for_full_hiding_us is not None:
+        yield "hidden wholly", f"from {format_time(found.calculation_for_full_hiding_us)} on"
+    if best := found.best_processes:
+        counts = (best.without, best.hidden, best.gain)
+        without, hidden, gain = map(format_count, counts)
+        yield "best processes", f"{without} without, {hidden} with hiding; greatest gain {gain}"
+
+
+def _window(found: HideOut) -> str:
+    if found.window is None:
+        return "at no ratio of calculation to communication"
+    high = found.window.high
+    end = "" if high is None else f" to {format_figure(high)}"
+    return f"where c / T is from {format_figure(found.window.low)}{end}"
+
+
+def hide_drawing(found: HideOut, picture: str | None) -> str:
+    """Return the picture asked for as SVG; by itself that of the run times, or of the gain.
+
+    Raises InconsistentInput where the answer has nothing of it.
+    """
+    wanted = Picture(picture or (Picture.RUN_TIME if found.counts else Picture.GAIN))
+    if wanted is Picture.RUN_TIME:
+        if not found.counts or found.fragments is None or found.latency_optimal is None:
+            raise InconsistentInput("run times need a pipeline", field="picture")
+        counts = [
+            CountTimes(one.fragments, one.latency_us, one.host_us, one.with_us)
+            for one in found.counts
+        ]
+        optimal = found.latency_optimal.fragments
+        return run_time_svg(counts, hidden=found.fragments, latency_optimal=optimal)
+    if wanted is Picture.SPEEDUP:
+        best = found.best_processes
+        if best is None:
+            raise InconsistentInput("speed-ups need --processes", field="picture")
+        points = [
+            ProcessPoint(one.processes, one.speedup, one.hidden_speedup, one.gain)
+            for one in found.curve
+        ]
+        return speedup_svg(points, BestProcesses(best.without, best.hidden, best.gain))
+    window = found.window
+    ends = None if window is None or window.high is None else (window.low, window.high)
+    point = None if not found.gamma else (found.gamma, found.gain)
+    return gain_svg(_overlap(found), point=point, window=ends)
+
+
+def _overlap(found: HideOut) -> Overlap:
+    """The model's terms of an answer. Raises InconsistentInput where there are none."""
+    if found.overhead is None:
+        raise InconsistentInput("the gain is drawn of a calculation, not streamed", field="picture")
+    return Overlap(found.hideable_fraction, found.overhead)

@@ -102,7 +102,7 @@ class HideWork:
     def run(self, report: Report) -> Hidden | ModelHidden:
         """Search. Raises SluiceError."""
         if isinstance(self.question, HideQuestion):
-            return hide(self.question)
+            return hide(self.question, report.best)
         return hide_model(self.question)
 
 

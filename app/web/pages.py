@@ -105,7 +105,7 @@ SECTIONS = (
     ("/ui/answers", "Answers"),
     ("/ui/profiles", "Profiles"),
     ("/ui/audit", "Audit"),
-    ("/ui/delivery", "Delivery"),
+    ("/ui/delivery", "Models"),
     ("/docs", "API"),
 )
 # Nothing inline, nothing from elsewhere: neither scripts nor styles nor frames.

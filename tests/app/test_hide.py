@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import html
 import json
 from typing import Any
 
 import httpx
 import pytest
 
-from app.schemas.base import read_output
-from app.schemas.hide import HideOut
+from analysis.hiding import Hidden, hide
+from app.operations.models import Hide
+from app.schemas.base import dump_json, parse_json, read_output
+from app.schemas.hide import HideIn, HideOut
+from app.text.notices import capitalised
+from app.text.numbers import format_figure
+from domain.errors import TimeLimitReached
 from domain.pipeline import pipeline_of_lines
+from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
+from domain.solution import Status
 from tests.app.serving import MYRINET
 
 PIPELINE = pipeline_of_lines(
@@ -239,3 +247,68 @@ def test_what_is_known_from_outside_alone_has_no_stages_to_hide(client: httpx.Cl
     response = client.post("/hide", json=body)
     assert response.status_code == 422
     assert response.json()["code"] == "strategy_declined"
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def page(client: httpx.Client, status: int = 200, **query: str) -> str:
+    response = client.get("/ui/hiding", params=query, headers={"Accept": "text/html"})
+    assert response.status_code == status, response.text
+    return html.unescape(response.text)
+
+
+FORM = {"profile": "myrinet-gam", "message": "4 KiB", "calculation": "120"}
+
+
+def test_the_page_has_the_service_s_figures(client: httpx.Client) -> None:
+    text = page(client, **FORM, sender="0", receiver="3", both_ways="1", min_gain="1.2")
+    found = answer(client, ask(host_stages=COPIES, exchange="both_ways", min_gain=1.2))
+    assert "213.289 µs" in text
+    assert f"Gain {format_figure(found['gain'])}" in text
+    assert "6 fragments: 268.0 µs, 25.7 % more" in text
+    assert text.count("data:image/svg+xml;base64,") == 2
+    assert "--sender-stage 0 --receiver-stage 3 --both-ways" in text
+    assert all(capitalised(one["detail"]) in text for one in found["warnings"])
+
+
+def test_the_page_draws_speedups_where_processes_are_asked_for(client: httpx.Client) -> None:
+    text = page(client, **FORM, processes="64", communication="sqrt")
+    assert "Speed-up by number of processes" in text
+    assert "--processes 64 --communication sqrt" in text
+    assert "appears here" in page(client)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"calculation": "-1"}, ">= 0"),
+        ({"calculation": "nan"}, "finite"),
+        ({"message": ""}, "expected one"),
+        ({"sender": "9"}, "stage"),
+        ({"sender": "no such"}, "no such"),
+        ({"hideable": "2"}, "1"),
+        ({"processes": "1.5"}, "whole number"),
+        ({"profile": "none-such"}, "there is no hardware profile"),
+    ],
+)
+def test_mistakes_on_the_page(client: httpx.Client, more: dict[str, str], words: str) -> None:
+    text = page(client, 422, **{**FORM, **more})
+    assert words in text
+    assert 'class="mistake"' in text or 'role="alert"' in text
+
+
+def test_what_is_known_before_the_search_counts_where_time_ends_it() -> None:
+    """The cut of least latency with the bounds of all counts, then the cut that was found."""
+    asked = parse_json(HideIn, dump_json(ask(host_stages=COPIES, exchange="both_ways")))
+    question = asked.to_domain(Problem(PIPELINE, 4096, FragmentLimits()))
+    reported: list[Hidden] = []
+    found = hide(question, reported.append)
+    first, last = reported
+    assert last is found
+    assert len(first.cut.fragment_bytes) == 6
+    assert first.lower_bound_us <= found.with_us < first.with_us
+    assert first.cut.cut_off
+    operation = Hide(question, None)
+    assert operation.cut_off(first, TimeLimitReached("it took long")) is first
+    assert first.status is Status.TIME_LIMIT

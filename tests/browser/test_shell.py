@@ -45,6 +45,7 @@ VIEWS = (
     "/ui/profiles",
     "/ui/audit",
     "/ui/delivery",
+    "/ui/hiding",
     "/docs",
     "/ui/no-such-view",
 )

@@ -1,10 +1,10 @@
-"""Thresholds and pulse sizes: the form, their latencies, and the pulses of one choice."""
+"""Pages of models: cut-through delivery by threshold, and hiding behind a calculation."""
 
 from __future__ import annotations
 
 import base64
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,22 +14,23 @@ from fastapi import APIRouter, Request, Response
 from app.errors import field_problems
 from app.http.dependencies import client_of, service_of
 from app.operations.compare import threshold_operation
-from app.plots.gain_svg import thresholds_svg
+from app.operations.models import hide_drawing, hide_facts, hide_operation
+from app.plots.gain_svg import Picture, thresholds_svg
 from app.questions.compare import Cut, draw, simulate_delivery
 from app.questions.profiles import list_profiles
 from app.schemas.base import dump_json, parse_json, read_output
+from app.schemas.hide import HideIn, HideOut
 from app.schemas.simulate import MessageThresholdsOut, ThresholdsIn, ThresholdsOut, size_curves
-from app.text.numbers import format_count, format_percent, format_sizes
+from app.text.numbers import format_count, format_figure, format_percent, format_sizes
 from app.text.units import OF_MODEL, format_proven, format_time, parse_sizes
 from app.web.forms import FieldReader, address
 from app.web.pages import page, says_refusals
 from domain.delivery import Delivery, DeliveryRule
 from domain.errors import InvalidInput, SluiceError
-from domain.units import format_bytes, parse_bytes
+from domain.units import format_bytes, parse_bytes, parse_number, parse_share
 
 router = APIRouter(include_in_schema=False)
 
-SECTION = "Delivery"
 PLACE = "/ui/delivery"
 MAX_ROWS = 40  # choices in the table: those of least latency
 _MAX_PULSES = 20_000  # of the choice that is drawn
@@ -109,7 +110,7 @@ async def delivery(request: Request) -> Response:
     return page(
         request,
         "delivery.html",
-        section=SECTION,
+        section="Models",
         status=422 if is_asked and mistakes else 200,
         texts=texts,
         mistakes=mistakes if is_asked else {},
@@ -152,10 +153,10 @@ def _places(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _mistakes(refusal: SluiceError) -> dict[str, str]:
+def _mistakes(refusal: SluiceError, places: Sequence[tuple[str, str]] = _PLACES) -> dict[str, str]:
     found: dict[str, str] = {}
     for one in field_problems(refusal):
-        field = next((name for start, name in _PLACES if one.pointer.startswith(start)), "")
+        field = next((name for start, name in places if one.pointer.startswith(start)), "")
         found.setdefault(field, one.detail)
     return found or {"": refusal.detail}
 
@@ -277,4 +278,173 @@ def _command(texts: Mapping[str, str]) -> str:
         text = texts.get(name, "").replace(" ", "")
         if text and (name, text) != ("rule", "eager"):
             words += [f"--{name}", text]
+    return shlex.join(words)
+
+
+# --- hiding behind a calculation ------------------------------------------------------------------
+
+
+_HIDE_TEXTS = (
+    *("profile", "message", "calculation", "hideable", "sender", "receiver", "min_gain"),
+    *("processes", "communication"),
+)
+_HIDE_MARKS = ("both_ways", "streamed")
+_HIDE_DEFAULT = {"profile": "myrinet-gam", "message": "4 KiB", "calculation": "120"}
+_HIDE_PLACES = (
+    ("/profile", "profile"),
+    ("/message_bytes", "message"),
+    ("/calculation_us", "calculation"),
+    ("/hideable_fraction", "hideable"),
+    ("/host_stages/sender", "sender"),
+    ("/host_stages/receiver", "receiver"),
+    ("/host_stages", "sender"),
+    ("/exchange", "both_ways"),
+    ("/streamed", "streamed"),
+    ("/min_gain", "min_gain"),
+    ("/processes", "processes"),
+)
+_PICTURES = {
+    Picture.RUN_TIME: "Run time by number of fragments",
+    Picture.GAIN: "Gain by calculation over communication",
+    Picture.SPEEDUP: "Speed-up by number of processes",
+}
+
+
+_HIDE_OPTIONS = (
+    ("hideable", "--hideable-fraction"),
+    ("min_gain", "--min-gain"),
+    ("processes", "--processes"),
+    ("communication", "--communication"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HideView:
+    """What templates/hiding.html is given of an answer; `counts` are rows of its table."""
+
+    gain: str
+    facts: tuple[tuple[str, str], ...]
+    counts: tuple[tuple[str, str, str, str, str], ...]
+    pictures: tuple[tuple[str, str], ...]
+    profile: str
+    warnings: tuple[str, ...]
+    command: str
+
+    @classmethod
+    def of(cls, found: HideOut, texts: Mapping[str, str]) -> HideView:
+        return cls(
+            gain=format_figure(found.gain),
+            facts=tuple(hide_facts(found)),
+            counts=tuple(
+                (
+                    format_count(row.fragments),
+                    format_time(row.latency_us),
+                    format_time(row.host_us),
+                    format_time(row.with_us),
+                    format_proven(row.with_us, row.bound_us)[1],
+                )
+                for row in found.counts
+            ),
+            pictures=tuple(_hide_pictures(found)),
+            profile=found.profile.reference if found.profile else "",
+            warnings=tuple(one.detail for one in found.warnings),
+            command=_hide_command(texts),
+        )
+
+
+@router.get("/ui/hiding")
+@says_refusals
+async def hiding(request: Request) -> Response:
+    """Show the form, and where it is filled in what hiding gains."""
+    names = (*_HIDE_TEXTS, *_HIDE_MARKS)
+    texts = {name: request.query_params.get(name, "") for name in names}
+    is_asked = any(texts.values())
+    if not is_asked:
+        texts = {**texts, **_HIDE_DEFAULT}
+    service = service_of(request)
+    profiles = await service.call(lambda: _profile_names(service.context.store))
+    asked, mistakes = _asked_to_hide(texts)
+    view = None
+    if is_asked and asked is not None:
+        make = partial(hide_operation, asked, settings=service.context.settings)
+        try:
+            performed = await service.perform(make, client_of(request))
+        except SluiceError as refusal:
+            mistakes = _mistakes(refusal, _HIDE_PLACES)
+        else:
+            found = read_output(HideOut, performed.outcome.document)
+            view = await service.call(lambda: HideView.of(found, texts))
+    return page(
+        request,
+        "hiding.html",
+        section="Models",
+        status=422 if is_asked and mistakes else 200,
+        texts=texts,
+        mistakes=mistakes if is_asked else {},
+        names=profiles,
+        view=view,
+    )
+
+
+def _asked_to_hide(texts: Mapping[str, str]) -> tuple[HideIn | None, dict[str, str]]:
+    """Return the question, None where a text is wrong, and what is wrong by field."""
+    reader = FieldReader(texts)
+    hosts = {side: _stage_names(reader.text(side)) for side in ("sender", "receiver")}
+    most = reader.read("processes", _whole)
+    processes = {"max_processes": most, "communication": reader.text("communication") or None}
+    document = {
+        "profile": reader.text("profile"),
+        "message_bytes": reader.size("message"),
+        "calculation_us": reader.read("calculation", parse_number),
+        "hideable_fraction": reader.read("hideable", parse_share),
+        "streamed": True if reader.text("streamed") else None,
+        "host_stages": {side: on for side, on in hosts.items() if on} or None,
+        "exchange": "both_ways" if reader.text("both_ways") else None,
+        "min_gain": reader.read("min_gain", parse_number),
+        "processes": {n: v for n, v in processes.items() if v is not None} if most else None,
+        "time_limit_s": _TIME_LIMIT_S,
+    }
+    for name in ("profile", "message", "calculation"):
+        if not reader.text(name):
+            reader.mistakes[name] = "expected one"
+    if reader.mistakes:
+        return None, reader.mistakes
+    given = {name: value for name, value in document.items() if value is not None}
+    try:
+        return parse_json(HideIn, dump_json(given)), {}
+    except SluiceError as refusal:
+        return None, _mistakes(refusal, _HIDE_PLACES)
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidInput("expected a whole number")
+    return int(text)
+
+
+def _stage_names(text: str) -> list[int | str]:
+    """Stages as requests have them: digits are a place from 0."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    return [int(one) if one.isascii() and one.isdigit() and len(one) < 4 else one for one in parts]
+
+
+def _hide_pictures(found: HideOut) -> Iterator[tuple[str, str]]:
+    for picture, words in _PICTURES.items():
+        try:
+            drawn = hide_drawing(found, picture)
+        except InvalidInput:  # the answer has nothing of it
+            continue
+        yield words, _embedded(drawn.encode())
+
+
+def _hide_command(texts: Mapping[str, str]) -> str:
+    words = ["sluice", "hide", texts["profile"].strip()]
+    words += ["--bytes", texts["message"].replace(" ", ""), "--calculation", texts["calculation"]]
+    for name, option in _HIDE_OPTIONS:
+        if texts.get(name) and (name != "communication" or texts["processes"]):
+            words += [option, texts[name].strip()]
+    for side in ("sender", "receiver"):
+        for stage in _stage_names(texts[side]):
+            words += [f"--{side}-stage", str(stage)]
+    words += [f"--{name.replace('_', '-')}" for name in _HIDE_MARKS if texts[name]]
     return shlex.join(words)

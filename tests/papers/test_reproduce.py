@@ -112,7 +112,7 @@ def test_all_files_are_the_same_twice_and_well_formed(tmp_path: Path) -> None:
             ElementTree.fromstring(content)
     rows = json.loads(first["results.json"])
     assert {(row["paper"], row["item"]) for row in rows} == {(p, s.name) for p, s in ITEMS}
-    assert all((row["ok"] is None) == (row["published"] is None) for row in rows)
+    assert all((row["ok"] is None) == (row["tolerance"] is None) for row in rows)
 
 
 def test_only_one_item(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_an_interrupted_write_leaves_no_half_file(
 @pytest.mark.parametrize(
     ("words", "known"),
     [
-        (("nobody",), "culler96, wang98, all"),
+        (("nobody",), "culler96, wang98, yocum97, all"),
         (("wang98", "--only", "table-9"), "table-1, table-3, disk-study"),
         (("wang98", "--output", "/proc/none"), "folder"),
         (("wang98", "--output", "/dev/null"), "folder"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from app.console.files import write_whole
+from app.console.files import write_set
 from app.console.output import Output
 from app.plots.paper_page import HEADINGS, figure_cells, item_svgs, paper_page
 from app.schemas.reproduce import ReproducedOut
@@ -37,8 +37,7 @@ def reproduce(arguments: argparse.Namespace, output: Output) -> int:
     ]
     body = orjson.dumps(results, option=orjson.OPT_INDENT_2) + b"\n"
     if folder is not None:
-        for name, content in _files(computed, body):
-            write_whole(str(folder / name), content, field=_FIELD, noun=_NOUN)
+        write_set(folder, _files(computed, body), field=_FIELD, noun=_NOUN)
     if output.wants_json:
         output.document(body)
     else:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from math import isfinite
+
+from domain.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +15,8 @@ class Figure:
     """One number: `published` is None where the paper prints none, and it is the model's own.
 
     Where the paper prints a range, it is from `published` to `published_max`. `tolerance` is the
-    greatest difference that agrees, in the number's own unit.
+    greatest difference that agrees, in the number's own unit; None where the paper contradicts the
+    number that it prints, which is then shown and not compared.
     """
 
     name: str
@@ -20,7 +24,7 @@ class Figure:
     computed: float
     published: float | None = None
     published_max: float | None = None
-    tolerance: float = 0.0
+    tolerance: float | None = 0.0
 
     @property
     def difference(self) -> float | None:
@@ -37,24 +41,65 @@ class Figure:
 
     @property
     def ok(self) -> bool | None:
-        """Return whether the difference is within the tolerance; None for the model's own."""
+        """Return whether the difference is within the tolerance; None where nothing is compared."""
         difference = self.difference
-        if difference is None:
+        if difference is None or self.tolerance is None:
             return None
         return isfinite(difference) and abs(difference) <= self.tolerance
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Latency (µs) by number of fragments. No paper prints its curves' numbers: model's own."""
+    """Points by ascending x, each a ring without a line where `is_mark`.
+
+    An item's own are latencies (µs) by number of fragments; those of a plot are by its axes. No
+    paper prints its curves' numbers: model's own.
+    """
 
     name: str
     points: tuple[tuple[float, float], ...]
+    is_mark: bool = False
+
+
+class Scale(StrEnum):
+    """What the values on an axis are."""
+
+    BYTES = "bytes"
+    COUNT = "count"
+    NUMBER = "number"
+    TIME_US = "time_us"
+
+
+@dataclass(frozen=True, slots=True)
+class PlotAxis:
+    """The words beside an axis, and what its values are."""
+
+    words: str
+    scale: Scale
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Curves over axes of their own: the model's, for a figure of the paper."""
+
+    name: str
+    title: str
+    across: PlotAxis
+    upwards: PlotAxis
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A message on its way, by name: when every stage has which bytes of it."""
+
+    name: str
+    timeline: Timeline
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A table or figure of a paper."""
+    """A table or figure of a paper. `runs` are of one message and drawn on one time axis."""
 
     name: str
     title: str
@@ -62,6 +107,8 @@ class Item:
     figures: tuple[Figure, ...]
     curves: tuple[Curve, ...] = ()
     remarks: tuple[str, ...] = ()
+    plots: tuple[Plot, ...] = ()
+    runs: tuple[Run, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from papers import culler96, wang98
+from papers import culler96, wang98, yocum97
 
-PAPERS = MappingProxyType({paper.name: paper for paper in (culler96.PAPER, wang98.PAPER)})
+PAPERS = MappingProxyType(
+    {paper.name: paper for paper in (culler96.PAPER, wang98.PAPER, yocum97.PAPER)}
+)

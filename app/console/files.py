@@ -6,7 +6,8 @@ import codecs
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -62,6 +63,40 @@ def _replace(path: Path, content: bytes) -> None:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_set(folder: Path, files: Sequence[tuple[str, bytes]], *, field: str, noun: str) -> None:
+    """Write all of these files into the folder, or none of them where an error or Ctrl-C ends it.
+
+    All are written first, below the folder, since what is beside it may be on another disk or not
+    ours; then they are renamed into it in order. Raises InvalidInput.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=".part-", dir=folder) as part:
+            for name, content in files:
+                (Path(part) / name).write_bytes(content)
+            _exchange(folder, [name for name, _ in files], Path(part))
+    except OSError as refusal:
+        reason = refusal.strerror or "it cannot be written"
+        raise InvalidInput(f"{noun}'s files: {reason}", field=field) from None
+
+
+def _exchange(folder: Path, names: Sequence[str], new: Path) -> None:
+    """Rename files in place of old ones, which are kept until the last, to be put back."""
+    old = new / "old"
+    old.mkdir()
+    try:
+        for name in names:
+            if (folder / name).is_file():
+                os.replace(folder / name, old / name)
+            os.replace(new / name, folder / name)
+    except BaseException:
+        for name in names:
+            if (old / name).exists():
+                os.replace(old / name, folder / name)
+            elif not (new / name).exists():
+                (folder / name).unlink(missing_ok=True)
+        raise
 
 
 # --- plots ----------------------------------------------------------------------------------------

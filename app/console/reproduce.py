@@ -5,18 +5,18 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import orjson
 
-from app.console.files import write_whole
+from app.console.files import write_set
 from app.console.screen import Output
-from app.plots.paper_page import HEADINGS, figure_cells, item_svg, paper_page
+from app.plots.paper_page import HEADINGS, figure_cells, item_svgs, paper_page
 from app.schemas.reproduce import ReproducedOut
 from app.text.units import quoted
 from domain.errors import InvalidInput
-from papers.items import Item, ItemSpec, Paper
+from papers.items import Item, ItemSpec, Paper, Plot
 from papers.registry import PAPERS
 
 OUTSIDE = 1
@@ -37,8 +37,7 @@ def reproduce(arguments: argparse.Namespace, output: Output) -> int:
     ]
     body = orjson.dumps(results, option=orjson.OPT_INDENT_2) + b"\n"
     if folder is not None:
-        for name, content in _files(computed, body):
-            write_whole(str(folder / name), content, field=_FIELD, noun=_NOUN)
+        write_set(folder, _files(computed, body), field=_FIELD, noun=_NOUN)
     if output.wants_json:
         output.document(body)
     else:
@@ -79,21 +78,28 @@ def _files(computed: Sequence[tuple[Paper, list[Item]]], body: bytes) -> list[tu
     for paper, items in computed:
         for item in items:
             stem = f"{paper.name}-{item.name}"
-            files.append((f"{stem}.csv", _csv(item)))
-            drawing = item_svg(item)
-            if drawing:
-                files.append((f"{stem}.svg", drawing.encode()))
+            files.append((f"{stem}.csv", _csv(HEADINGS, map(figure_cells, item.figures))))
+            files += [(f"{stem}-{plot.name}.csv", _points(plot)) for plot in item.plots]
+            for name, drawing in item_svgs(item).items():
+                files.append((f"{'-'.join(filter(None, (stem, name)))}.svg", drawing.encode()))
     files.append(("index.html", paper_page(computed).encode()))
     files.append(("results.json", body))
     return files
 
 
-def _csv(item: Item) -> bytes:
+def _csv(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> bytes:
     text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(HEADINGS)
-    rows.writerows(figure_cells(figure) for figure in item.figures)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(headings)
+    writer.writerows(rows)
     return text.getvalue().encode()
+
+
+def _points(plot: Plot) -> bytes:
+    """The points of its curves, with as many digits as are the same on every machine."""
+    headings = ("curve", plot.across.words, plot.upwards.words)
+    rows = ((curve.name, f"{x:.9g}", f"{y:.9g}") for curve in plot.curves for x, y in curve.points)
+    return _csv(headings, rows)
 
 
 def _lines(computed: Sequence[tuple[Paper, list[Item]]]) -> list[str]:

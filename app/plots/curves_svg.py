@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import isfinite
 from types import MappingProxyType
@@ -106,13 +106,18 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class CurvesPlot:
-    """All that is drawn. `floor` is the smallest value on the vertical axis, where given."""
+    """All that is drawn. `floor` is the smallest value on the vertical axis, where given.
+
+    `x_words` and `y_words` stand beside the axes in place of their own.
+    """
 
     title: str
     across: HorizontalAxis
     upwards: VerticalAxis
     curves: tuple[Curve, ...]
     floor: float | None = None
+    x_words: str = field(default="", repr=False)  # not part of the picture's name: the title is
+    y_words: str = field(default="", repr=False)
 
 
 def curves_element(plot: CurvesPlot) -> str:
@@ -131,9 +136,12 @@ def curves_element(plot: CurvesPlot) -> str:
         f"<style>{STYLE}</style>",
         tag("defs", frame.clip(f"{ident}-clip")),
         frame.grid(_x_ticks(plot, frame.x), _y_ticks(plot, frame.y)),
-        text_at(0, 12, _Y_WORDS[plot.upwards], "axis"),
+        text_at(0, 12, plot.y_words or _Y_WORDS[plot.upwards], "axis"),
         text_at(
-            (frame.x.start + frame.x.end) / 2, HEIGHT - 8, _X_WORDS[plot.across], "axis middle"
+            (frame.x.start + frame.x.end) / 2,
+            HEIGHT - 8,
+            plot.x_words or _X_WORDS[plot.across],
+            "axis middle",
         ),
         group(
             (_drawn(curve, place, frame) for place, curve in enumerate(curves)),

@@ -6,13 +6,17 @@ from collections.abc import Iterable, Sequence
 
 from app.plots.curves_svg import Curve, CurvesPlot, HorizontalAxis, VerticalAxis, curves_element
 from app.plots.svg import safe, tag
-from papers.items import Figure, Item, Paper
+from app.plots.timeline_plan import DrawnSchedule
+from app.plots.timeline_svg import timeline_element
+from papers.items import Figure, Item, Paper, Plot, Scale
 
 _STYLE = """body{font:15px/1.45 system-ui,sans-serif;color:#1c2128;background:#fff;max-width:52rem;
 margin:2rem auto;padding:0 1rem}table{border-collapse:collapse}th,td{padding:.2rem .7rem;
 text-align:right;border-bottom:1px solid #e3e7ec}th:first-child,td:first-child{text-align:left}
-.outside{color:#a11}"""
+td:last-child{white-space:nowrap}.outside{color:#a11}"""
 OWN = "model's own"
+_BESIDE = "not compared"
+_RUNS = "runs"
 _PLACES = 9  # of a difference: what is smaller is the rounding of floats
 
 
@@ -20,6 +24,7 @@ def figure_cells(figure: Figure) -> tuple[str, ...]:
     """Return name, unit, published, computed, difference, tolerance and verdict of one number."""
     if figure.published is None or figure.difference is None:
         return (figure.name, figure.unit, "", f"{figure.computed:.6g}", "", "", OWN)
+    verdict = {None: _BESIDE, True: "agrees", False: "outside"}[figure.ok]
     published = f"{figure.published:g}"
     if figure.published_max is not None:
         published += f" to {figure.published_max:g}"
@@ -29,19 +34,48 @@ def figure_cells(figure: Figure) -> tuple[str, ...]:
         published,
         f"{figure.computed:.6g}",
         f"{round(figure.difference, _PLACES):+.3g}",
-        f"{figure.tolerance:g}",
-        "agrees" if figure.ok else "outside",
+        "" if figure.tolerance is None else f"{figure.tolerance:g}",
+        verdict,
     )
 
 
 HEADINGS = ("figure", "unit", "published", "computed", "difference", "tolerance", "verdict")
 
 
-def item_svg(item: Item) -> str:
-    """Return the item's curves (µs by number of fragments) as an <svg>; "" where it has none."""
+def item_svgs(item: Item) -> dict[str, str]:
+    """Return the item's drawings, each an <svg>, by name: "" for its curves by fragments."""
     curves = tuple(Curve(curve.name, curve.points) for curve in item.curves)
     title = f"{item.title}: {OWN}"
-    return curves_element(CurvesPlot(title, HorizontalAxis.FRAGMENTS, VerticalAxis.LATENCY, curves))
+    own = CurvesPlot(title, HorizontalAxis.FRAGMENTS, VerticalAxis.LATENCY, curves)
+    drawings = {"": curves_element(own)}
+    drawings |= {plot.name: _plot_svg(item, plot) for plot in item.plots}
+    if item.runs:
+        drawings[_RUNS] = timeline_element(
+            [DrawnSchedule(run.name, run.timeline) for run in item.runs]
+        )
+    return {name: drawing for name, drawing in drawings.items() if drawing}
+
+
+_ACROSS = {
+    Scale.BYTES: HorizontalAxis.MESSAGE,
+    Scale.COUNT: HorizontalAxis.PROCESSES,
+    Scale.NUMBER: HorizontalAxis.RATIO,
+}
+_UPWARDS = {Scale.TIME_US: VerticalAxis.LATENCY, Scale.NUMBER: VerticalAxis.SPEEDUP}
+
+
+def _plot_svg(item: Item, plot: Plot) -> str:
+    curves = tuple(Curve(curve.name, curve.points, curve.is_mark) for curve in plot.curves)
+    return curves_element(
+        CurvesPlot(
+            f"{item.title}. {plot.title}: {OWN}",
+            _ACROSS[plot.across.scale],
+            _UPWARDS[plot.upwards.scale],
+            curves,
+            x_words=plot.across.words,
+            y_words=plot.upwards.words,
+        )
+    )
 
 
 def paper_page(papers: Sequence[tuple[Paper, Sequence[Item]]]) -> str:
@@ -61,7 +95,11 @@ def _paper(paper: Paper, items: Iterable[Item]) -> list[str]:
         parts += [tag("h2", safe(item.title)), tag("p", safe(item.source)), _table(item)]
         if item.curves:
             parts += [tag("p", f"The curve is the {OWN}: the paper prints no numbers of it.")]
-        parts += [item_svg(item), *(tag("p", safe(remark)) for remark in item.remarks)]
+        captions = {plot.name: f"{plot.title}: {OWN}, not the paper's data." for plot in item.plots}
+        captions[_RUNS] = f"When each stage has which bytes: {OWN}, not the paper's data."
+        for name, drawing in item_svgs(item).items():
+            parts += [tag("p", safe(captions.get(name, ""))), drawing]
+        parts += [tag("p", safe(remark)) for remark in item.remarks]
     if paper.disagreements:
         rows = (f"{said.where}: {said.statement}" for said in paper.disagreements)
         parts += [tag("h2", "Where the paper contradicts itself")]

@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 
 from app.cli import main
 from app.console import reproduce
+from app.plots.paper_page import item_svgs
 from domain.logp_machine import QUEUE, LogPMachine
 from papers.items import Figure, Item, ItemSpec, Paper
 from papers.registry import PAPERS
 
 ITEMS = [(paper.name, spec) for paper in PAPERS.values() for spec in paper.items]
+DOCS = Path(__file__).parents[2] / "docs"
 FINITE = st.floats(-1e9, 1e9)
 
 
@@ -112,7 +114,7 @@ def test_all_files_are_the_same_twice_and_well_formed(tmp_path: Path) -> None:
             ElementTree.fromstring(content)
     rows = json.loads(first["results.json"])
     assert {(row["paper"], row["item"]) for row in rows} == {(p, s.name) for p, s in ITEMS}
-    assert all((row["ok"] is None) == (row["published"] is None) for row in rows)
+    assert all((row["ok"] is None) == (row["tolerance"] is None) for row in rows)
 
 
 def test_only_one_item(tmp_path: Path) -> None:
@@ -158,10 +160,67 @@ def test_an_interrupted_write_leaves_no_half_file(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("place", range(7))
+def test_an_interrupted_write_leaves_the_whole_old_set(
+    place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of the renames Ctrl-C comes before; beyond the last the new set is there."""
+    run(tmp_path, "culler96", "--only", "table-4-latency")
+    (tmp_path / "index.html").write_text("an old page")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    calls, replace_file = iter(range(1000)), os.replace
+
+    def interrupted(source: str, target: str) -> None:
+        if next(calls) == place:
+            raise KeyboardInterrupt
+        replace_file(source, target)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    # A new file takes one rename, and each of two in place of old ones takes two.
+    ended = main(
+        ["reproduce", "culler96", "--only", "paragon-signature", "--output", str(tmp_path)]
+    )
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    if ended == 0:
+        assert place >= 5
+        assert after["index.html"] != b"an old page"
+        assert set(after) == {*before, "culler96-paragon-signature.csv"}
+    else:
+        assert (ended, after) == (130, before)
+        assert place < 5
+
+
+def test_results_are_the_last_file_to_appear(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who sees them has all others too."""
+    appeared, replace_file = [], os.replace
+
+    def seen(source: Path, target: Path) -> None:
+        appeared.append(target)
+        replace_file(source, target)
+
+    monkeypatch.setattr(os, "replace", seen)
+    files = run(tmp_path, "culler96")
+    assert appeared[-1] == tmp_path / "results.json"
+    assert {path.name for path in appeared} == set(files)
+
+
+def test_a_folder_in_the_place_of_a_file_is_refused_and_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "results.json").mkdir()
+    (tmp_path / "results.json" / "mine").write_text("kept")
+    assert main(["reproduce", "culler96", "--output", str(tmp_path)]) == 2
+    assert "output" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
+    assert (tmp_path / "results.json" / "mine").read_text() == "kept"
+
+
 @pytest.mark.parametrize(
     ("words", "known"),
     [
-        (("nobody",), "culler96, wang98, all"),
+        (("nobody",), "culler96, wang98, yocum97, all"),
         (("wang98", "--only", "table-9"), "table-1, table-3, disk-study"),
         (("wang98", "--output", "/proc/none"), "folder"),
         (("wang98", "--output", "/dev/null"), "folder"),
@@ -172,3 +231,18 @@ def test_what_cannot_be_done_is_refused(
 ) -> None:
     assert main(["reproduce", *words]) == 2
     assert known in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("paper", sorted(PAPERS))
+def test_pictures_of_the_documents_are_those_of_the_report(paper: str) -> None:
+    """And each paper has its page, which lists every item."""
+    page = (DOCS / "papers" / f"{paper}.md").read_text(encoding="utf-8")
+    drawn = {
+        f"{'-'.join(filter(None, (paper, spec.name, name)))}.svg": drawing
+        for spec in PAPERS[paper].items
+        for name, drawing in item_svgs(spec.compute()).items()
+    }
+    assert [spec.name for spec in PAPERS[paper].items if f"`{spec.name}`" not in page] == []
+    for kept in DOCS.glob(f"plots/{paper}-*.svg"):
+        assert kept.read_text(encoding="utf-8") == drawn[kept.name]
+        assert f"(../plots/{kept.name})" in page

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 QUEUE = 4  # messages that an interface holds before the processor has to wait
 
@@ -51,3 +52,27 @@ class LogPMachine:
             reply_at += self.gap_us
             now += computation_us
         return now
+
+
+def many_to_one_us(machine: LogPMachine, senders: int, messages: int) -> float:
+    """Return the mean cost of a message, µs, where so many ends send to one, without replies.
+
+    Source: Culler et al. 1996, Table 5. The receiver's interface takes one message every gap, in
+    the order in which they come, and each sender has at most QUEUE that it has not taken: what the
+    network holds for it.
+    """
+    clocks, issued = [0.0] * senders, [0] * senders
+    waiting = [deque[float]() for _ in range(senders)]  # when each of them is taken
+    taken_at = 0.0
+    ready = [(0.0, sender) for sender in range(senders)]
+    while ready:
+        now, sender = heappop(ready)
+        if len(waiting[sender]) >= QUEUE:
+            now = max(now, waiting[sender].popleft())
+        now = max(now + machine.send_us, clocks[sender] + machine.gap_us if issued[sender] else 0.0)
+        taken_at = max(taken_at + machine.gap_us, now + machine.wire_us)
+        waiting[sender].append(taken_at)
+        clocks[sender], issued[sender] = now, issued[sender] + 1
+        if issued[sender] < messages:
+            heappush(ready, (now, sender))
+    return max(clocks) / messages

@@ -6,8 +6,18 @@ Source  Tables 3 and 4 and the derivation of the Paragon's o_r from its signatur
 
 from __future__ import annotations
 
-from domain.logp_machine import LogPMachine
-from papers.items import Disagreement, Figure, Item, ItemSpec, Paper
+from domain.logp_machine import LogPMachine, many_to_one_us
+from papers.items import (
+    Curve,
+    Disagreement,
+    Figure,
+    Item,
+    ItemSpec,
+    Paper,
+    Plot,
+    PlotAxis,
+    Scale,
+)
 
 _PARAGON_TEXT = LogPMachine(1.4, 2.2, 7.6, 6.3)
 # Table 4: o_s, o_r, g and L; Table 3: the shortest and longest round trip. All in µs.
@@ -68,10 +78,119 @@ def _signature() -> Item:
     )
 
 
+def _signatures() -> Item:
+    bursts = tuple(2**power for power in range(11))
+    computations_us = (0.0, 4.0, 16.0, 40.0)
+    plots, figures = [], []
+    for name, machine in _SIGNED:
+        curves = tuple(
+            Curve(
+                f"D = {computation_us:g} µs",
+                tuple((float(m), machine.burst_us(m, computation_us) / m) for m in bursts),
+            )
+            for computation_us in computations_us
+        )
+        short = name.split()[0].lower()
+        words = "mean cost, µs"
+        plots.append(Plot(short, f"Signature of {name}", _MESSAGES, _axis(words), curves))
+        steady_us = machine.burst_us(_LONG_BURST, 0.0) / _LONG_BURST
+        one_us = machine.burst_us(1, 0.0)
+        figures += [
+            Figure(f"{name}, one message: o_s", "µs", one_us, machine.send_us, tolerance=_DIGIT),
+            Figure(f"{name}, long burst: g", "µs", steady_us, machine.gap_us, tolerance=_DIGIT),
+        ]
+    bulk = LogPMachine(2.0, 2.6, 18.0, 11.1)
+    bulk_us = bulk.burst_us(_LONG_BURST, 0.0) / _LONG_BURST
+    figures.append(Figure("Myrinet, 8 bytes in bulk: g", "µs", bulk_us, 18.0, tolerance=_DIGIT))
+    return Item(
+        "figures-4-5-8",
+        "Signatures of three machines, simulated from Table 4",
+        "Figures 4, 5 and 8, whose points are not printed; ends by Table 4 and the text",
+        tuple(figures),
+        plots=tuple(plots),
+    )
+
+
+def _ends_first() -> Item:
+    machine = LogPMachine(60.0, 40.0, 30.0, 10.0)
+    slopes = [
+        (machine.burst_us(2000, one) - machine.burst_us(1000, one)) / 1000.0 - one
+        for one in (0.0, 20.0, 80.0)
+    ]
+    return Item(
+        "figure-11",
+        "Where both ends are slower than the interface, the gap cannot be seen",
+        "Figure 11 and its text: g = o_s + o_r; o_s = 60, o_r = 40, g = 30 µs are our example",
+        tuple(
+            Figure(f"long burst, D = {one:g} µs, less D", "µs", slope)
+            for one, slope in zip((0.0, 20.0, 80.0), slopes, strict=True)
+        ),
+        remarks=("o_s + o_r of the example are 100 µs.",),
+    )
+
+
+def _many_to_one() -> Item:
+    machine = _MACHINES[2][1]
+    alone_us = many_to_one_us(machine, 1, _LONG_BURST)
+    return Item(
+        "table-5",
+        "Cost of a message where K ends send to one, over that of one to one",
+        "Table 5; Myrinet's parameters, simulated without replies",
+        tuple(
+            Figure(
+                f"K = {ends}",
+                "",
+                many_to_one_us(machine, ends, _LONG_BURST) / alone_us,
+                said,
+                tolerance=None,
+            )
+            for ends, said in ((3, 3.0), (7, 6.0), (15, 16.8))
+        ),
+        remarks=("An interface that takes one message every gap has a ratio of K.",),
+    )
+
+
+def _messages_in_all() -> Item:
+    machine = _PARAGON_TEXT
+    rows = tuple(
+        Figure(
+            f"{count} messages",
+            "µs",
+            machine.send_us + (count - 1) * machine.gap_us + machine.wire_us + machine.receive_us,
+        )
+        for count in (1, 10, 100)
+    )
+    took_us, busy_us, size = 298.0, 143.0, 4096
+    return Item(
+        "uses-of-the-model",
+        "What the parameters are good for",
+        "Sec. 2: o + (n-1) g + L + o; and 4 KB on Myrinet, o = 143 µs of 298 µs",
+        (
+            *rows,
+            Figure("Myrinet, 4 KB: bandwidth", "B/µs", size / took_us),
+            Figure("Myrinet, 4 KB: left for calculation", "%", 100.0 * (1.0 - busy_us / took_us)),
+        ),
+    )
+
+
+def _axis(words: str) -> PlotAxis:
+    return PlotAxis(words, Scale.NUMBER)
+
+
+_MESSAGES = PlotAxis("messages in a burst", Scale.COUNT)
+_SIGNED = (("Paragon", _PARAGON_TEXT), *((name, one) for name, one, _, _ in _MACHINES[1:]))
+
 PAPER = Paper(
     "culler96",
     "Culler, Liu, Martin and Yoshikawa: Assessing Fast Network Interfaces, IEEE Micro, 1996",
-    (ItemSpec("table-4-latency", _wire), ItemSpec("paragon-signature", _signature)),
+    (
+        ItemSpec("table-4-latency", _wire),
+        ItemSpec("paragon-signature", _signature),
+        ItemSpec("figures-4-5-8", _signatures),
+        ItemSpec("figure-11", _ends_first),
+        ItemSpec("table-5", _many_to_one),
+        ItemSpec("uses-of-the-model", _messages_in_all),
+    ),
     (
         Disagreement(
             "Table 4 and the discussion",
@@ -82,6 +201,11 @@ PAPER = Paper(
             "Tables 3 and 4",
             "The printed L of Meiko CS-2 and Myrinet follow from the longest round trip, not the "
             "shortest, which gives 6.85 and 10.70 µs.",
+        ),
+        Disagreement(
+            "Table 5",
+            "Its ratios are said to fit K closely, and are 1.00 K, 0.86 K and 1.12 K for K of 3, 7 "
+            "and 15.",
         ),
     ),
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from papers import culler96, wang98, yocum97
+from papers import culler96, karamcheti94, wang98, yocum97
 
-PAPERS = MappingProxyType(
-    {paper.name: paper for paper in (culler96.PAPER, wang98.PAPER, yocum97.PAPER)}
-)
+_ALL = (wang98.PAPER, yocum97.PAPER, culler96.PAPER, karamcheti94.PAPER)
+PAPERS = MappingProxyType({paper.name: paper for paper in _ALL})

@@ -21,6 +21,7 @@ from papers.registry import PAPERS
 
 OUTSIDE = 1
 _ALL = "all"
+_MANY = 40  # numbers of an item that are not listed where they agree
 _FIELD, _NOUN = "output", "the report"
 
 
@@ -107,7 +108,12 @@ def _lines(computed: Sequence[tuple[Paper, list[Item]]]) -> list[str]:
     for paper, items in computed:
         for item in items:
             lines.append(f"{paper.name} {item.name}: {item.title}")
-            for figure in item.figures:
+            shown = item.figures
+            if len(shown) > _MANY:
+                shown = tuple(one for one in shown if one.ok is False)
+                agree = len(item.figures) - len(shown)
+                lines.append(f"  {agree} of {len(item.figures)} numbers agree")
+            for figure in shown:
                 name, unit, published, value, _, _, verdict = figure_cells(figure)
                 beside = f", published {published}" if published else ""
                 lines.append(f"  {name}: {f'{value} {unit}'.strip()}{beside}: {verdict}")

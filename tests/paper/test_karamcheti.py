@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
@@ -35,11 +33,10 @@ from domain.messaging_layer import (
 )
 from domain.problem import Problem
 from domain.schedule import latency_us
+from papers.karamcheti94 import published
 from solvers import solve
 
-PUBLISHED = json.loads(
-    Path(__file__).parents[1].joinpath("data", "karamcheti94.json").read_text(encoding="utf-8")
-)
+PUBLISHED = published()
 LAYERS = shipped_layers()
 FINITE, INDEFINITE, SINGLE = (LAYERS[f"cmam-{name}"] for name in ("finite", "indefinite", "single"))
 CYCLES = CycleModel(FINITE.cycles)

@@ -46,6 +46,15 @@ def test_no_number_never_agrees(computed: float) -> None:
     assert Figure("a", "µs", computed, 1.0, 2.0, tolerance=1e300).ok is False
 
 
+OWN = {  # items of which the papers print no number
+    "culler96 figure-11",
+    "culler96 uses-of-the-model",
+    "karamcheti94 tuned-savings",
+    "wang98 figure-2",
+    "wang98 figure-7",
+}
+
+
 @pytest.mark.parametrize(("paper", "spec"), ITEMS, ids=[f"{p}-{s.name}" for p, s in ITEMS])
 def test_every_item_has_its_name_and_agrees(paper: str, spec: ItemSpec) -> None:
     item = spec.compute()
@@ -53,7 +62,8 @@ def test_every_item_has_its_name_and_agrees(paper: str, spec: ItemSpec) -> None:
     assert item.name == spec.name
     assert item.figures
     assert [figure.name for figure in item.figures if figure.ok is False] == []
-    assert any(figure.published is not None for figure in item.figures)
+    compares = any(figure.published is not None for figure in item.figures)
+    assert compares != (f"{paper} {spec.name}" in OWN)
 
 
 def test_names_are_unique_in_a_paper() -> None:
@@ -220,8 +230,8 @@ def test_a_folder_in_the_place_of_a_file_is_refused_and_stays(
 @pytest.mark.parametrize(
     ("words", "known"),
     [
-        (("nobody",), "culler96, wang98, yocum97, all"),
-        (("wang98", "--only", "table-9"), "table-1, table-3, disk-study"),
+        (("nobody",), "wang98, yocum97, culler96, karamcheti94, all"),
+        (("wang98", "--only", "table-9"), "table-1, table-2, table-3, figure-2"),
         (("wang98", "--output", "/proc/none"), "folder"),
         (("wang98", "--output", "/dev/null"), "folder"),
     ],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from papers import culler96, wang98, yocum97
+from papers import culler96, strumpen94, wang98, yocum97
 
 PAPERS = MappingProxyType(
-    {paper.name: paper for paper in (culler96.PAPER, wang98.PAPER, yocum97.PAPER)}
+    {paper.name: paper for paper in (culler96.PAPER, strumpen94.PAPER, wang98.PAPER, yocum97.PAPER)}
 )

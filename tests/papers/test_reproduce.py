@@ -220,7 +220,7 @@ def test_a_folder_in_the_place_of_a_file_is_refused_and_stays(
 @pytest.mark.parametrize(
     ("words", "known"),
     [
-        (("nobody",), "culler96, wang98, yocum97, all"),
+        (("nobody",), "culler96, strumpen94, wang98, yocum97, all"),
         (("wang98", "--only", "table-9"), "table-1, table-3, disk-study"),
         (("wang98", "--output", "/proc/none"), "folder"),
         (("wang98", "--output", "/dev/null"), "folder"),

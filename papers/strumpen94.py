@@ -34,6 +34,8 @@ from papers.items import (
 
 _EXACT = 1e-12
 _COUNTS = CountRange(1, 10_000)
+_DRAWN = CountRange(1, 1000)
+_CG_DRAWN = CountRange(1, 2000)
 _POINTS = 121
 _LAMBDAS = (100.0, 1000.0, 10_000.0)
 _LAMBDA = 1000.0
@@ -64,7 +66,7 @@ def _gain(one: ProcessPoint) -> float:
 
 
 def _scaling_plots(named: Iterable[tuple[str, Scaling]]) -> tuple[Plot, Plot]:
-    points = [(name, one.curve(_COUNTS, _POINTS)) for name, one in named]
+    points = [(name, one.curve(_DRAWN, _POINTS)) for name, one in named]
     speedups = (
         curve
         for name, found in points
@@ -139,7 +141,7 @@ def _by_fraction() -> Item:
             Figure(f"best p, f = {share:g}", "", float(best.hidden)),
             Figure(f"speed-up there, f = {share:g}", "", scaling.hidden_speedup(best.hidden)),
         ]
-    found = [(share, one.curve(_COUNTS, _POINTS)) for share, one in scalings]
+    found = [(share, one.curve(_DRAWN, _POINTS)) for share, one in scalings]
     bests = ((one.best(_COUNTS).hidden, one) for _, one in scalings)
     optima = sorted((float(best), one.hidden_speedup(best)) for best, one in bests)
     return Item(
@@ -183,7 +185,7 @@ def _conjugate_gradients() -> Item:
     best = _CG.best(_COUNTS)
     points = {count: _CG.point(count, SpeedupReference.OWN) for count in (229, 453, 601)}
     at_229 = points[229]
-    curve = _CG.curve(_COUNTS, _POINTS, SpeedupReference.OWN)
+    curve = _CG.curve(_CG_DRAWN, _POINTS, SpeedupReference.OWN)
     return Item(
         "fig-24",
         "Conjugate gradients with and without hiding",
@@ -294,6 +296,11 @@ PAPER = Paper(
             "Sec. 2.1 and Figure 2",
             "t_seq is the run time of the sequential program, and then that of calculating and "
             "communicating one after the other.",
+        ),
+        Disagreement(
+            "Sec. 2.2 and 4.2",
+            "γ_s is instructions per unit of communication, and in Figures 21 to 23 a normalised "
+            "size: γ_s = 1 is 5 grid points on the x-axis there, or 3 times 100,000 points here.",
         ),
         Disagreement(
             "Eq. (4) and sec. 4.3",

@@ -33,7 +33,7 @@ def figure_cells(figure: Figure) -> tuple[str, ...]:
         figure.unit,
         published,
         f"{figure.computed:.6g}",
-        f"{round(figure.difference, _PLACES):+.3g}",
+        f"{round(figure.difference, _PLACES) + 0.0:+.3g}",  # no "-0"
         "" if figure.tolerance is None else f"{figure.tolerance:g}",
         verdict,
     )

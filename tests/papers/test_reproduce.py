@@ -53,7 +53,7 @@ def test_every_item_has_its_name_and_agrees(paper: str, spec: ItemSpec) -> None:
     assert item.name == spec.name
     assert item.figures
     assert [figure.name for figure in item.figures if figure.ok is False] == []
-    assert any(figure.published is not None for figure in item.figures)
+    assert item.plots or any(figure.published is not None for figure in item.figures)
 
 
 def test_names_are_unique_in_a_paper() -> None:

@@ -33,6 +33,8 @@ _TABLE_2 = (
     ("Sun SPARCstation1+", 1.52, 0.962, 2.489),
     ("Sun SPARCstation10", 0.44, 0.442, 0.996),
 )
+_BUFFER_BYTES = 4096  # of either socket, by default
+_DOUBLE_BYTES = 8
 _PIPE_MESSAGES = 4  # of a hidden message: send, its wait, receive, its wait
 
 _SOFTWARE = PlotAxis("software granularity γ_s", Scale.NUMBER)
@@ -104,6 +106,36 @@ def _protocol() -> Item:
             "The sums are not compared: the paper does not say how well they are to match.",
             "Table 1 has an RS6000 and Table 2 an RS6000/590: taken for one.",
         ),
+    )
+
+
+def _buffers() -> Item:
+    """A blocking send returns once what it leaves over is in both buffers, if no one reads."""
+    fitting = 2 * _BUFFER_BYTES
+    messages = [(points, _DOUBLE_BYTES * points) for points in (500, 1000)]
+    return Item(
+        "buffers",
+        "Messages that both ends can send before they read, by the default buffers",
+        "Sec. 3.1.1 and 4.2: 4 KiB to send and 4 to receive; messages of more than 8 KiB deadlock, "
+        "those of 500 doubles fit into the send buffer and those of 1000 do not",
+        (
+            Figure("largest that does not deadlock", "bytes", float(fitting), 8192.0),
+            *(
+                Figure(f"{points} doubles", "bytes", float(size), published)
+                for (points, size), published in zip(messages, (4000.0, 8000.0), strict=True)
+            ),
+            *(
+                Figure(f"{points} doubles, beyond the send buffer", "bytes", float(beyond))
+                for points, size in messages
+                for beyond in (max(0, size - _BUFFER_BYTES),)
+            ),
+            *(
+                Figure(f"{points} doubles, beyond both buffers", "bytes", float(beyond))
+                for points, size in messages
+                for beyond in (max(0, size - fitting),)
+            ),
+        ),
+        remarks=("Arithmetic on printed sizes alone, no model.",),
     )
 
 
@@ -343,6 +375,7 @@ def _example_2() -> Item:
 TABLES_AND_GAINS = (
     ItemSpec("table-1", _synchronisation),
     ItemSpec("table-2", _protocol),
+    ItemSpec("buffers", _buffers),
     ItemSpec("fig-3", _ideal),
     ItemSpec("fig-4", _partial),
     ItemSpec("fig-5", _without_overhead),

@@ -117,21 +117,30 @@ def speedup(count: int, ratio: float, fraction: float) -> float:
     return count / ((1.0 - fraction) + max(fraction, ratio))
 
 
-@pytest.mark.parametrize("fraction", [0.0, 0.25, 0.5, 0.75, 1.0])
-def test_best_processes_of_a_mesh_by_scan(fraction: float) -> None:
-    found = {p: speedup(p, p**1.5 / 1000.0, fraction) for p in COUNTS}
-    best = max(COUNTS, key=lambda p: found[p])
-    assert value("fig-9-3", f"best p, f = {fraction:g}") == best
-    assert value("fig-9-3", f"speed-up there, f = {fraction:g}") == pytest.approx(found[best])
-    for p, drawn in points("fig-9-3", "a", f"f = {fraction:g}").items():
-        assert drawn == pytest.approx(found[int(p)], rel=1e-9)
+@pytest.mark.parametrize(
+    ("volume", "exponent", "fraction"),
+    [
+        *(("√p", 0.5, fraction) for fraction in (0.0, 0.25, 0.5, 2 / 3, 0.75, 0.9, 1.0)),
+        *(("p", 1.0, fraction) for fraction in (0.0, 0.25, 0.5, 0.75, 1.0)),
+    ],
+)
+def test_best_processes_by_scan(volume: str, exponent: float, fraction: float) -> None:
+    found = {p: speedup(p, p ** (1.0 + exponent) / 1000.0, fraction) for p in COUNTS}
+    best, of = max(COUNTS, key=lambda p: found[p]), f"q = {volume}, f = {fraction:.3g}"
+    assert value("fig-9-3", f"best p, {of}") == best
+    assert value("fig-9-3", f"speed-up there, {of}") == pytest.approx(found[best])
+    if volume == "√p" and fraction in (0.0, 0.25, 0.5, 0.75, 1.0):
+        for p, drawn in points("fig-9-3", "a", f"f = {fraction:g}").items():
+            assert drawn == pytest.approx(found[int(p)], rel=1e-9)
 
 
 def test_the_best_number_falls_and_rises_again() -> None:
     """Which the paper says is a fall: listed as where it errs, and visible in the rows."""
-    best = [value("fig-9-3", f"best p, f = {share:g}") for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
-    assert best[0] > best[1] > best[2] > best[3]
-    assert best[4] > best[3]
+    shares = ("0", "0.25", "0.5", "0.667", "0.75", "0.9", "1")
+    best = [value("fig-9-3", f"best p, q = √p, f = {share}") for share in shares]
+    assert best[:4] == sorted(best[:4], reverse=True)
+    assert best[3:] == sorted(best[3:])
+    assert (best[0], best[3], best[6]) == (159.0, 77.0, 100.0)
     assert any("f = 2/3" in said.statement for said in PAPER.disagreements)
 
 
@@ -158,6 +167,68 @@ def test_all_to_all(parallelism: float) -> None:
     for p, drawn in hidden.items():
         assert drawn == pytest.approx(p / max(1.0, p * p / parallelism), rel=1e-9)
     assert max(points("fig-9-1", "b", f"λ = {parallelism:g}").values()) <= 2.0 + 1e-12
+
+
+# --- fragments ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("calculation", "fragments", "hidden_us", "latency_optimal_us", "without_us"),
+    [
+        ("0", 6, 184.361, 184.361, 184.361),
+        ("50", 5, 184.436, 198.0, 234.361),
+        ("100", 3, 204.2, 248.0, 284.361),
+        ("120", 2, 213.289, 268.0, 304.361),
+        ("150", 2, 239.6, 298.0, 334.361),
+        ("200", 1, 286.9, 348.0, 384.361),
+        ("300", 1, 375.0, 448.0, 484.361),
+    ],
+)
+def test_fragments_behind_a_calculation(
+    calculation: str,
+    fragments: int,
+    hidden_us: float,
+    latency_optimal_us: float,
+    without_us: float,
+) -> None:
+    of = f"behind {calculation} µs"
+    assert value("fragments", f"best fragments {of}") == fragments
+    found_us = value("fragments", f"run time {of}")
+    assert found_us == pytest.approx(hidden_us, rel=1e-5)
+    assert value("fragments", f"proven lower bound {of}") <= found_us * (1 + 1e-12)
+    worse_us = value("fragments", f"by the fragments of least latency {of}")
+    assert worse_us == pytest.approx(latency_optimal_us, rel=1e-5)
+    assert value("fragments", f"without hiding, {of}") == pytest.approx(without_us, rel=1e-5)
+
+
+def test_a_streamed_message_and_the_curves() -> None:
+    streamed = {20: 185.792, 50: 187.938, 100: 192.861, 200: 246.654, 400: 433.828}
+    for calculation_us, expected_us in streamed.items():
+        found_us = value("fragments", f"sent while {calculation_us} µs calculate it")
+        assert found_us == pytest.approx(expected_us, rel=1e-4)
+    best = points("fragments", "run-time", "best fragments")
+    fastest = points("fragments", "run-time", "fragments of least latency")
+    without = points("fragments", "run-time", "without hiding")
+    assert len(best) == 40
+    assert all(best[c] <= fastest[c] * (1 + 1e-12) for c in best)
+    assert all(best[c] <= without[c] * (1 + 1e-12) for c in best)
+    assert all(without[c] == pytest.approx(c + 184.361, rel=1e-5) for c in best)
+
+
+def test_buffers_by_two_blocked_writers() -> None:
+    """Each end fills its send buffer and the other's receive buffer before any of them reads."""
+
+    def ends(message: int) -> bool:
+        left, moved = message, 4096 + 4096
+        while left and moved:
+            left, moved = left - 1, moved - 1
+        return left == 0
+
+    largest = max(size for size in range(8000, 8400) if ends(size))
+    assert value("buffers", "largest that does not deadlock") == largest == 8192
+    assert value("buffers", "500 doubles, beyond the send buffer") == 0.0
+    assert value("buffers", "1000 doubles, beyond the send buffer") == 3904.0
+    assert value("buffers", "1000 doubles, beyond both buffers") == 0.0
 
 
 # --- conjugate gradients: sec. 4.3 by its run times -----------------------------------------------

@@ -283,7 +283,7 @@ def _fragments() -> Item:
     for calculation_us in _CALCULATIONS_US:
         found, of = _hidden_message(calculation_us), f"behind {calculation_us:g} µs"
         rows += [
-            Figure(f"best fragments {of}", "", float(len(found.cut.fragment_bytes))),
+            Figure(f"best number of fragments {of}", "", float(len(found.cut.fragment_bytes))),
             Figure(f"run time {of}", "µs", found.with_us),
             Figure(f"proven lower bound {of}", "µs", found.lower_bound_us),
             Figure(f"by the fragments of least latency {of}", "µs", found.latency_optimal.with_us),
@@ -307,7 +307,7 @@ def _fragments() -> Item:
         "calculates; the paper always takes 4 KiB for a fragment",
         tuple(rows),
         remarks=(
-            "Both copies interrupt the calculation. That the two directions delay each other on one "
+            "Both copies interrupt the calculation. That both directions delay each other on one "
             "processor is not in the model: a machine takes no less.",
         ),
         plots=(

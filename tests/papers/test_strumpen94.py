@@ -192,7 +192,7 @@ def test_fragments_behind_a_calculation(
     without_us: float,
 ) -> None:
     of = f"behind {calculation} µs"
-    assert value("fragments", f"best fragments {of}") == fragments
+    assert value("fragments", f"best number of fragments {of}") == fragments
     found_us = value("fragments", f"run time {of}")
     assert found_us == pytest.approx(hidden_us, rel=1e-5)
     assert value("fragments", f"proven lower bound {of}") <= found_us * (1 + 1e-12)

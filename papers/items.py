@@ -15,8 +15,8 @@ class Figure:
     """One number: `published` is None where the paper prints none, and it is the model's own.
 
     Where the paper prints a range, it is from `published` to `published_max`. `tolerance` is the
-    greatest difference that agrees, in the number's own unit; None where the paper contradicts the
-    number that it prints, which is then shown and not compared.
+    greatest difference that agrees, in the number's own unit; None where the paper contradicts its
+    number, or does not say how near it should be: it is then shown and not compared.
     """
 
     name: str

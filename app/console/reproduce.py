@@ -12,7 +12,7 @@ import orjson
 
 from app.console.files import write_set
 from app.console.screen import Output
-from app.plots.paper_page import HEADINGS, figure_cells, item_svgs, paper_page
+from app.plots.paper_page import HEADINGS, figure_cells, item_svgs, paper_page, rounded_curves
 from app.schemas.reproduce import ReproducedOut
 from app.text.units import quoted
 from domain.errors import InvalidInput
@@ -97,9 +97,12 @@ def _csv(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> bytes:
 
 
 def _points(plot: Plot) -> bytes:
-    """The points of its curves, with as many digits as are the same on every machine."""
     headings = ("curve", plot.across.words, plot.upwards.words)
-    rows = ((curve.name, f"{x:.9g}", f"{y:.9g}") for curve in plot.curves for x, y in curve.points)
+    rows = (
+        (curve.name, f"{across:.9g}", f"{upwards:.9g}")
+        for curve in rounded_curves(plot)
+        for across, upwards in curve.points
+    )
     return _csv(headings, rows)
 
 

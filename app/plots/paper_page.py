@@ -33,7 +33,7 @@ def figure_cells(figure: Figure) -> tuple[str, ...]:
         figure.unit,
         published,
         f"{figure.computed:.6g}",
-        f"{round(figure.difference, _PLACES):+.3g}",
+        f"{round(figure.difference, _PLACES) + 0.0:+.3g}",  # no "-0"
         "" if figure.tolerance is None else f"{figure.tolerance:g}",
         verdict,
     )
@@ -64,14 +64,29 @@ _ACROSS = {
 _UPWARDS = {Scale.TIME_US: VerticalAxis.LATENCY, Scale.NUMBER: VerticalAxis.SPEEDUP}
 
 
+def rounded_curves(plot: Plot) -> tuple[Curve, ...]:
+    """Return its curves without the last digits, in which machines differ."""
+    return tuple(
+        Curve(
+            curve.name,
+            tuple((_rounded(across), _rounded(upwards)) for across, upwards in curve.points),
+            curve.is_mark,
+        )
+        for curve in plot.curves
+    )
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.9g}")
+
+
 def _plot_svg(item: Item, plot: Plot) -> str:
-    curves = tuple(Curve(curve.name, curve.points, curve.is_mark) for curve in plot.curves)
     return curves_element(
         CurvesPlot(
             f"{item.title}. {plot.title}: {OWN}",
             _ACROSS[plot.across.scale],
             _UPWARDS[plot.upwards.scale],
-            curves,
+            rounded_curves(plot),
             x_words=plot.across.words,
             y_words=plot.upwards.words,
         )

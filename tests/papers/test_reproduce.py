@@ -50,6 +50,8 @@ OWN = {  # items of which the papers print no number
     "culler96 figure-11",
     "culler96 uses-of-the-model",
     "karamcheti94 tuned-savings",
+    "strumpen94 fig-9-3",
+    "strumpen94 fragments",
     "wang98 figure-2",
     "wang98 figure-7",
 }
@@ -230,7 +232,7 @@ def test_a_folder_in_the_place_of_a_file_is_refused_and_stays(
 @pytest.mark.parametrize(
     ("words", "known"),
     [
-        (("nobody",), "wang98, yocum97, culler96, karamcheti94, all"),
+        (("nobody",), "wang98, yocum97, strumpen94, culler96, karamcheti94, all"),
         (("wang98", "--only", "table-9"), "table-1, table-2, table-3, figure-2"),
         (("wang98", "--output", "/proc/none"), "folder"),
         (("wang98", "--output", "/dev/null"), "folder"),

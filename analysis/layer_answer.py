@@ -13,7 +13,6 @@ from analysis.comparison import Cell, Solve
 from analysis.layer_cost import (
     MAX_PACKET_SIZES,
     LayerSums,
-    PacketPoint,
     Work,
     check_out_of_order,
     packet_curve,
@@ -102,7 +101,7 @@ class MessageCosts:
 
     work: Work
     full_packets: Work | None
-    packet_sizes: tuple[PacketPoint, ...]
+    packet_sizes: tuple[Work, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ def layer_costs(
     `on_progress` is called before the first and after each solve with how many are done, of how
     many, and the answer so far.
     """
-    sums, pipelines = LayerSums.of(question.layer), question.pipelines()
+    sums, pipelines = LayerSums.of(question.layer, question.costs), question.pipelines()
     messages = tuple(_message(question, sums, size) for size in question.message_bytes)
     answer = LayerAnswer(question, pipelines, messages)
     if not question.tune or not pipelines:
@@ -158,7 +157,7 @@ def _message(question: LayerQuestion, sums: LayerSums, message_bytes: int) -> Me
     return MessageCosts(
         sums.work(units),
         sums.work(units.filled) if units.is_partial else None,
-        packet_curve(sums, message_bytes, question.packet_words, question.costs),
+        packet_curve(sums, message_bytes, question.packet_words),
     )
 
 
@@ -204,8 +203,7 @@ def _notices(answer: LayerAnswer) -> Iterator[Notice]:
             "rounded up, are counted, and full packets beside",
             values=(("messages", float(partial)),),
         )
-    cells = (cell for one in messages for cell in one.work.cells)
-    if any(count.denominator != 1 for cell in cells for _, count in cell.counts.by_class):
+    if not all(one.work.is_whole for one in messages):
         yield Notice(
             "half_instructions",
             "some counts are no whole numbers: they are means, of what is done once for two words "

@@ -28,7 +28,6 @@ from domain.messaging_layer import (
     Per,
     When,
     check_packet_words,
-    sum_of,
 )
 from domain.nested import NestedSchedule, nested_latency_us
 from domain.pipeline import (
@@ -154,8 +153,13 @@ class _EndCosts:
         own = [one for one in layer.components if one.end is end]
 
         def us(per: Per, leaving_out: When | None = None) -> Fraction:
-            return costs.us_of(
-                sum_of(one.counts for one in own if one.per is per and one.when is not leaving_out)
+            return sum(
+                (
+                    costs.us_of(one.counts)
+                    for one in own
+                    if one.per is per and one.when is not leaving_out
+                ),
+                Fraction(),
             )
 
         return cls(

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 
 from analysis.layer_answer import LayerAnswer, MessageCosts
+from analysis.layer_cost import overhead_share
 from app.plots.svg import (
     COLOURS,
     SERIES_COLOURS,
@@ -191,7 +192,7 @@ def _curves(messages: Sequence[MessageCosts], *, top: float) -> Iterator[str]:
     shown = messages[: len(SERIES_COLOURS)]
     every = [point for one in shown for point in one.packet_sizes]
     sizes = [float(point.units.packet_words) for point in every]
-    shares = [float(point.overhead_of_instructions) for point in every]
+    shares = [float(overhead_share(point)) for point in every]
     bottom = top + _CURVES_PX - _BELOW
     across = log_axis(sizes, start=64.0, end=WIDTH - 20.0)
     above = min(1.0, 5 * nice_above(max(max(shares), 1e-6) / 5))
@@ -206,7 +207,7 @@ def _curves(messages: Sequence[MessageCosts], *, top: float) -> Iterator[str]:
         name = format_bytes(message.work.units.message_bytes)
         ordered = sorted(message.packet_sizes, key=lambda point: point.units.packet_words)
         points = [
-            frame.point(float(one.units.packet_words), float(one.overhead_of_instructions))
+            frame.point(float(one.units.packet_words), float(overhead_share(one)))
             for one in ordered
         ]
         title = tag("title", safe(name))

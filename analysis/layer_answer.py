@@ -6,7 +6,7 @@ One question and its whole answer, for the service, the command line and reports
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import solvers
 from analysis.comparison import Cell, Solve
@@ -35,7 +35,7 @@ from domain.messaging_layer import (
     sum_of,
 )
 from domain.problem import DEFAULT_FRAGMENT_CAP
-from domain.solution import Notice, Strategy
+from domain.solution import Notice, Status, Strategy
 
 MAX_MESSAGES = 64
 
@@ -167,12 +167,13 @@ def ended(answer: LayerAnswer, why: str) -> LayerAnswer:
     """
     sets = len(answer.pipelines)
     known = answer.tuned or tuple(
-        TunedMessage(size, (None,) * sets) for size in answer.question.message_bytes
+        TunedMessage(size, (None,) * sets, (None,) * sets) for size in answer.question.message_bytes
     )
 
     def explained(message: TunedMessage) -> TunedMessage:
-        open_cell = Cell(message.message_bytes, Strategy.AUTO, None, f"not tried: {why}")
-        return TunedMessage(message.message_bytes, tuple(one or open_cell for one in message.cells))
+        said = f"not tried: {why}"
+        open_cell = Cell(message.message_bytes, Strategy.AUTO, None, said, is_late=True)
+        return replace(message, cells=tuple(one or open_cell for one in message.cells))
 
     return LayerAnswer(
         answer.question, answer.pipelines, answer.messages, tuple(map(explained, known))
@@ -195,6 +196,7 @@ def _notices(answer: LayerAnswer) -> Iterator[Notice]:
             "every transfer waits for trips before its own data, so that none overlaps with "
             "another: that is no pipeline, and work is told alone",
         )
+    yield from _late(answer)
     partial = sum(one.full_packets is not None for one in messages)
     if partial:
         yield Notice(
@@ -208,4 +210,19 @@ def _notices(answer: LayerAnswer) -> Iterator[Notice]:
             "half_instructions",
             "some counts are no whole numbers: they are means, of what is done once for two words "
             "or for some packets only",
+        )
+
+
+def _late(answer: LayerAnswer) -> Iterator[Notice]:
+    """Say how many cuts time ended, before or in their search."""
+    cells = [cell for message in answer.tuned for cell in message.cells if cell is not None]
+    missing = sum(cell.is_late for cell in cells)
+    found = [cell.solution for cell in cells if cell.solution is not None]
+    open_ = sum(one.status is Status.TIME_LIMIT for one in found)
+    if missing or open_:
+        yield Notice(
+            "time_limit",
+            f"time ended before {missing} of {len(cells)} cuts were found, and the search for a "
+            f"better one in {open_}: savings that need one that is missing are null",
+            values=(("missing", float(missing)), ("not_ended", float(open_))),
         )

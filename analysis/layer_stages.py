@@ -285,26 +285,26 @@ def stages_with_features(
 class TunedMessage:
     """One message: the best cut through each pipeline of `stages_with_features`, in their order.
 
-    `cells` are None while they are not solved yet.
+    `cells` are None while they are not solved yet. `at_old_cut_us` is the latency in µs, through
+    each pipeline, of the cut that is best for the first, None before there is one.
     """
 
     message_bytes: int
     cells: tuple[Cell | None, ...]
+    at_old_cut_us: tuple[float | None, ...]
 
     @property
     def before(self) -> Solution | None:
         """The best cut with the layer as it is, where there is one."""
         return self.cells[0].solution if self.cells and self.cells[0] else None
 
-    def at_old_cut_us(self, pipelines: Sequence[Pipeline]) -> tuple[float | None, ...]:
-        """Return the latency in µs of the cut that is best as it is, through each pipeline."""
-        old = self.before
-        if old is None:
-            return (None,) * len(pipelines)
-        levels = old.levels or (old.schedule.fragment_bytes,)
-        if len(levels) == 1:
-            return tuple(pipeline.latency_us(levels[0]) for pipeline in pipelines)
-        return tuple(nested_latency_us(one, NestedSchedule(levels)) for one in pipelines)
+
+def _latencies_us(cut: Solution, pipelines: Sequence[Pipeline]) -> tuple[float, ...]:
+    """Return the latency in µs of one cut through each pipeline."""
+    levels = cut.levels or (cut.schedule.fragment_bytes,)
+    if len(levels) == 1:
+        return tuple(pipeline.latency_us(levels[0]) for pipeline in pipelines)
+    return tuple(nested_latency_us(one, NestedSchedule(levels)) for one in pipelines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,14 +334,16 @@ def tuned(
     """Return the best cut of each message through each pipeline, each latency with its bound.
 
     `on_cell` is called after each solve with how many are done and the messages so far. A solve
-    that has no answer, or no time left, is a cell that says why.
+    that has no answer, or no time left, is a cell that says why; none begins after the limit.
     """
     problems, sets = question.problems(), len(question.pipelines)
+    pipelines = [one.stages.pipeline for one in question.pipelines]
     known: list[Cell | None] = [None] * len(problems)
+    old_us: list[tuple[float | None, ...]] = [(None,) * sets] * len(question.message_bytes)
 
     def messages() -> tuple[TunedMessage, ...]:
         return tuple(
-            TunedMessage(size, tuple(known[place * sets : (place + 1) * sets]))
+            TunedMessage(size, tuple(known[place * sets : (place + 1) * sets]), old_us[place])
             for place, size in enumerate(question.message_bytes)
         )
 
@@ -351,9 +353,12 @@ def tuned(
         solve,
         relative_gap=question.relative_gap,
         time_limit_s=question.time_limit_s,
+        grace_s=0.0,
     )
     for done, (place, cell) in enumerate(cells, start=1):
         known[place] = cell
+        if place % sets == 0 and cell.solution is not None:
+            old_us[place // sets] = _latencies_us(cell.solution, pipelines)
         if on_cell is not None:
             on_cell(done, messages())
     return messages()

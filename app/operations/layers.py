@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from analysis.layer_answer import LayerAnswer, LayerQuestion, ended
+from analysis.layer_answer import LayerAnswer, LayerQuestion, ended, layer_costs
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.work import LayerWork
 from app.schemas.base import dump_json, parse_json
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from domain.errors import SluiceError
     from models.session import UnitOfWork
 
-GRACE_S = 3.0  # the last of many solves ends late on a slow machine
+GRACE_S = 0.1  # for the last of many solves; what was found before is kept
 MAX_QUICK_ROWS = 500  # work at so many packet sizes takes no longer than 50 ms
 
 
@@ -71,6 +71,10 @@ class CostLayer(OperationDefaults[LayerAnswer]):
     def run(self, report: Report) -> LayerAnswer:
         """Compute. Raises SluiceError."""
         return self.work.run(report)
+
+    def unreported(self) -> LayerAnswer:
+        """Return the answer without any cut: its work is known at once."""
+        return layer_costs(replace(self.question, tune=False))
 
     def cut_off(self, best: LayerAnswer, why: SluiceError) -> LayerAnswer:
         """Return the answer by what was solved so far; the rest says why it has no cut."""

@@ -404,6 +404,5 @@ def _tuned(
     """Return the best cut with each set of features, and the latency of the old cut there."""
     if found is None:
         return {}
-    old = found.at_old_cut_us([one.stages.pipeline for one in answer.pipelines])
     sets = (one.features for one in answer.pipelines)
-    return dict(zip(sets, zip(found.cells, old, strict=True), strict=True))
+    return dict(zip(sets, zip(found.cells, found.at_old_cut_us, strict=True), strict=True))

@@ -41,6 +41,7 @@ from domain.messaging_layer import (
 FeatureSet: TypeAlias = tuple[NetworkFeature, ...]
 
 MAX_PACKET_SIZES = 200
+_UNITS = {per: place for place, per in enumerate(Per)}
 _FOLDER = Path(__file__).with_name("layers")
 _DISAGREEMENTS = "disagreements.json"
 
@@ -194,22 +195,22 @@ class LayerSums:
 
         Raises MissingClassCost.
         """
-        sums: dict[tuple[Service, End], dict[Per, list[InstructionCounts]]] = {
-            place: {per: [] for per in Per} for place in product(layer.services, End)
+        counts: dict[tuple[Service, End], dict[str, list[Exact]]] = {
+            place: {} for place in product(layer.services, End)
         }
+        cycles: dict[tuple[Service, End], list[Exact]] = {place: [0] * len(Per) for place in counts}
         for one in layer.components:
-            sums[one.service, one.end][one.per].append(one.counts)
-        units = {
-            place: [sum_of(counts) for counts in by_unit.values()]
-            for place, by_unit in sums.items()
-        }
-        counts = [one for by_unit in units.values() for one in by_unit]
-        cycles = [costs.cycles_of(one) if costs else 0 for one in counts]
-        parts = lcm(*(value.denominator for one in counts for _, value in one.by_class))
-        cycle_parts = lcm(*(value.denominator for value in cycles))
+            place, unit = (one.service, one.end), _UNITS[one.per]
+            for name, count in one.counts.by_class:
+                counts[place].setdefault(name, [0] * len(Per))[unit] += count
+            if costs is not None:
+                cycles[place][unit] += costs.cycles_of(one.counts)
+        rows = [row for by_class in counts.values() for row in by_class.values()]
+        parts = lcm(*(value.denominator for row in rows for value in row))
+        cycle_parts = lcm(*(value.denominator for row in cycles.values() for value in row))
         services = tuple(
-            (service, end, _unit_costs(by_unit, costs, parts, cycle_parts))
-            for (service, end), by_unit in units.items()
+            (*place, _unit_costs(by_class, parts, _whole(cycles[place], cycle_parts)))
+            for place, by_class in counts.items()
         )
         clock = costs.clock_mhz if costs else None
         return cls(
@@ -253,22 +254,16 @@ class LayerSums:
         return Work(units, self)
 
 
-def _unit_costs(
-    by_unit: Sequence[InstructionCounts], costs: CycleModel | None, parts: int, cycle_parts: int
-) -> UnitCosts:
-    """Return counts for one of each unit as whole numbers over these denominators."""
+def _unit_costs(by_class: Mapping[str, Sequence[Exact]], parts: int, cycles: Terms) -> UnitCosts:
+    classes = in_order(by_class)
+    counts = tuple(_whole(by_class[name], parts) for name in classes)
+    return UnitCosts(classes, counts, _added(counts), cycles)
 
-    def terms(values: Iterable[Exact], over: int) -> Terms:
-        transfers, packets, words, acknowledgements = (int(value * over) for value in values)
-        return transfers, packets, words, acknowledgements
 
-    classes = sum_of(by_unit).classes
-    return UnitCosts(
-        classes,
-        tuple(terms((one.in_class(name) for one in by_unit), parts) for name in classes),
-        terms((one.total for one in by_unit), parts),
-        terms((costs.cycles_of(one) if costs else 0 for one in by_unit), cycle_parts),
-    )
+def _whole(row: Sequence[Exact], parts: int) -> Terms:
+    """Return numbers for one of each unit as whole numbers over a denominator that they share."""
+    transfers, packets, words, acknowledgements = (int(value * parts) for value in row)
+    return transfers, packets, words, acknowledgements
 
 
 def work_of(layer: MessagingLayer, message_bytes: int, *, packet_words: int | None = None) -> Work:

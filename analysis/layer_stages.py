@@ -23,6 +23,7 @@ from domain.messaging_layer import (
     Component,
     CycleModel,
     End,
+    Exact,
     MessagingLayer,
     NetworkFeature,
     Per,
@@ -115,16 +116,17 @@ def layer_stages(
     if not is_pipeline(layer, asked):
         return None
     ends = {end: _EndCosts.of(layer, costs, end) for end in End}
+    clock_mhz = costs.clock()
     is_packet = asked.mapping is StageMapping.PACKET
     stages = [
-        ends[End.SOURCE].stage(layer, SENDER, asked.mapping),
+        ends[End.SOURCE].stage(layer, clock_mhz, SENDER, asked.mapping),
         *asked.between,
-        ends[End.DESTINATION].stage(layer, RECEIVER, asked.mapping),
+        ends[End.DESTINATION].stage(layer, clock_mhz, RECEIVER, asked.mapping),
     ]
     names = unique_names([stage.name for stage in stages])
     delay = layer.crossings_before * Fraction(asked.wire_us)
     if is_packet:
-        delay += sum(one.before for one in ends.values())
+        delay += sum(one.before for one in ends.values()) / clock_mhz
     short = sum(
         one.word if is_packet else one.word + one.packet + one.acknowledgement
         for one in ends.values()
@@ -133,57 +135,46 @@ def layer_stages(
     return LayerStages(
         Pipeline(with_names, _within_limits(delay, "the delay")),
         _limits(layer, asked),
-        float(short),
+        float(short / clock_mhz),
         tuple(_assumptions(layer, asked)),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _EndCosts:
-    """Times in µs of one end: once before or during the data, once in all, and for one of each."""
+    """Cycles of one end: once before or during the data, once in all, and for one of each."""
 
-    before: Fraction
-    once: Fraction
-    packet: Fraction
-    word: Fraction
-    acknowledgement: Fraction
+    before: Exact
+    once: Exact
+    packet: Exact
+    word: Exact
+    acknowledgement: Exact
 
     @classmethod
     def of(cls, layer: MessagingLayer, costs: CycleModel, end: End) -> _EndCosts:
-        own = [one for one in layer.components if one.end is end]
+        cycles: dict[Per, Exact] = dict.fromkeys(Per, 0)
+        after: Exact = 0
+        for one in layer.components:
+            if one.end is end:
+                own = costs.cycles_of(one.counts)
+                cycles[one.per] += own
+                after += own if one.per is Per.TRANSFER and one.when is When.AFTER else 0
+        return cls(cycles[Per.TRANSFER] - after, *(cycles[per] for per in Per))
 
-        def us(per: Per, leaving_out: When | None = None) -> Fraction:
-            return sum(
-                (
-                    costs.us_of(one.counts)
-                    for one in own
-                    if one.per is per and one.when is not leaving_out
-                ),
-                Fraction(),
-            )
-
-        return cls(
-            us(Per.TRANSFER, When.AFTER),
-            us(Per.TRANSFER),
-            us(Per.PACKET),
-            us(Per.WORD),
-            us(Per.ACKNOWLEDGEMENT),
-        )
-
-    def stage(self, layer: MessagingLayer, name: str, mapping: StageMapping) -> Stage:
-        a_packet = self.packet + self.acknowledgement / layer.acknowledge_every
-        a_byte = self.word / layer.word_bytes
-        overhead = a_packet
+    def stage(
+        self, layer: MessagingLayer, clock_mhz: Fraction, name: str, mapping: StageMapping
+    ) -> Stage:
+        a_packet = self.packet + Fraction(self.acknowledgement, layer.acknowledge_every)
+        a_byte = Fraction(self.word, layer.word_bytes)
+        overhead: Exact = a_packet
         if mapping is StageMapping.TRANSFER:
-            overhead, a_byte = (
-                self.once,
-                a_byte + a_packet / (layer.packet_words * layer.word_bytes),
-            )
+            overhead = self.once
+            a_byte += a_packet / (layer.packet_words * layer.word_bytes)
         try:
             return Stage.of_line(
                 name,
-                overhead_us=_within_limits(overhead, "a fragment"),
-                ns_per_byte=_within_limits(1000 * a_byte, "a byte"),
+                overhead_us=_within_limits(overhead / clock_mhz, "a fragment"),
+                ns_per_byte=_within_limits(1000 * a_byte / clock_mhz, "a byte"),
             )
         except InvalidStage as refusal:
             raise InconsistentInput(f"{name}: {refusal.detail}", field="cycles") from None

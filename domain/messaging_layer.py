@@ -207,11 +207,15 @@ class CycleModel:
         """Return the time of these instructions in µs. Raises MissingClassCost, and InvalidInput
         where no clock is known.
         """
+        return self.cycles_of(counts) / self.clock()
+
+    def clock(self) -> Fraction:
+        """Return the clock in MHz without error. Raises InvalidInput where none is known."""
         if self.clock_mhz is None:
             raise InvalidInput(
                 "expected clock_mhz: without a clock cycles are no time", field="clock_mhz"
             )
-        return self.cycles_of(counts) / Fraction(self.clock_mhz)
+        return Fraction(self.clock_mhz)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

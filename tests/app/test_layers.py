@@ -10,9 +10,13 @@ import pytest
 
 from analysis.layer_cost import disagreements, shipped_layers
 from analysis.layer_stages import StageQuestion, layer_stages
-from app.schemas.base import read_output
-from app.schemas.layer_costs import LayerCostsOut
+from app.execution.engine import Limit, LimitExceeded, Limits
+from app.operations.layers import layer_operation
+from app.operations.tasks import result_of
+from app.schemas.base import parse_json, read_output
+from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 from app.schemas.layers import LayersOut, PublishedLayerOut
+from app.settings import Settings
 from domain.messaging_layer import CycleModel, NetworkFeature, layer_of_document
 from domain.pipeline import Pipeline
 from domain.problem import Problem
@@ -199,6 +203,20 @@ def test_a_job_has_the_same_result(own: Live) -> None:
     page = own.client.get(f"/ui/jobs/{job['id']}")
     assert page.status_code == 200
     assert "Costs of cmam-finite on 64 B" in page.text
+
+
+def test_a_search_that_is_ended_at_once_has_the_work() -> None:
+    """Also where the worker had reported nothing yet; each cut says why it is missing."""
+    asked = parse_json(LayerCostsIn, json.dumps(ask(clock_mhz=1, tune=True)).encode())
+    operation = layer_operation(asked, Settings())
+    limits = Limits(operation.time_s, 1)
+    found = result_of(operation, LimitExceeded(Limit.TIME), best=None, limits=limits)
+    sent = LayerCostsOut.of(found)
+    assert sent.messages[0].instructions == 397.0
+    assert sent.messages[0].best is not None
+    assert "not tried" in (sent.messages[0].best.declined or "")
+    assert [one.code for one in sent.warnings] == ["time_limit"]
+    assert {one.saved_us for one in sent.messages[0].savings} == {None}
 
 
 def changed(**more: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from app.settings import Settings
 from app.text.names import printable
 from app.text.numbers import (
     format_count,
-    format_figure,
+    format_instructions,
     format_percent,
     format_signed_percent,
 )
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from measuring.count import CountPlan
 
 _PLOT = "the plot"
+_number = format_instructions
 
 
 def layer(arguments: argparse.Namespace, output: Output) -> int:
@@ -251,10 +252,6 @@ def _packet_sizes(message: MessageCostsOut) -> Grid:
     )
     headings = ("words a packet", "packets", "instructions", "overhead", "of cycles")
     return Grid(tuple(map(Column, headings)), rows)
-
-
-def _number(value: float) -> str:
-    return format_count(int(value)) if value == int(value) else format_figure(value, 6)
 
 
 # --- counts of an installed library ---------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 from domain.default_sizes import CURRENT
 from domain.errors import InvalidInput
-from domain.units import format_bytes, parse_bytes
+from domain.units import format_bytes, parse_bytes, parse_number
 
 _WHOLE = "whole"
 _UNCUT = frozenset({_WHOLE, "never cut", "not cut", "uncut"})
@@ -101,3 +101,48 @@ def _workload_size(words: list[str]) -> dict[str, Any]:
     if len(weights) > 1:
         raise ValueError
     return {"message_bytes": parse_bytes(size), "weight": float(weights[0]) if weights else 1.0}
+
+
+# --- several of something -------------------------------------------------------------------------
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Return sizes in bytes, as 4KiB,1MiB, or 64..4MiB: both and the powers of two between.
+
+    Raises InvalidInput.
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        first, dots, last = part.partition("..")
+        low = parse_bytes(first)
+        high = parse_bytes(last) if dots else low
+        if not 1 <= low <= high:
+            raise InvalidInput(f"expected sizes as 64..4MiB, got {text!r}")
+        between = (2**power for power in range(low.bit_length(), high.bit_length()))
+        found += [low, *(one for one in between if low < one < high), high]
+    return tuple(sorted(set(found)))
+
+
+def parse_prices(text: str) -> dict[str, float]:
+    """Return numbers by name, as reg=1,mem=1,dev=5. Raises InvalidInput."""
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    if not all(name.strip() and equals for name, equals, _ in pairs):
+        raise InvalidInput("expected cycles by class, as reg=1,mem=1,dev=5")
+    return {name.strip(): parse_number(value.strip()) for name, _, value in pairs}
+
+
+def parse_counts(text: str) -> list[int]:
+    """Return whole numbers, as 4,16,64, or as 4..128, each twice the one before.
+
+    Raises InvalidInput.
+    """
+    first, dots, last = text.partition("..")
+    numbers = [first, last] if dots else text.split(",")
+    if not all(re.fullmatch(r"[0-9]{1,9}", one.strip(), re.ASCII) for one in numbers):
+        raise InvalidInput("expected whole numbers, as 4,16,64 or 4..128")
+    if not dots:
+        return [int(one) for one in numbers]
+    found, end = [max(1, int(first))], int(last)
+    while 2 * found[-1] <= end:
+        found.append(2 * found[-1])
+    return found

@@ -47,6 +47,7 @@ SECTIONS = (
     ("/ui/answers", "Answers"),
     ("/ui/profiles", "Profiles"),
     ("/ui/audit", "Audit"),
+    ("/ui/layers", "Layers"),
     ("/docs", "API"),
 )
 # Nothing inline, nothing from elsewhere: neither scripts nor styles nor frames.

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.routing import APIRoute
 
 from app.http.dependencies import own_origin
-from app.web import assets
+from app.web import assets, layers
 from app.web.answers import answers, compare, downloads, stored
 from app.web.audits import audits
 from app.web.fits import fits
@@ -29,6 +29,7 @@ _ROUTERS = (
     stored.router,
     compare.router,
     audits.router,
+    layers.router,
     profiles.router,
 )
 

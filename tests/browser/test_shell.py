@@ -39,7 +39,7 @@ def test_nothing_is_wider_than_the_window(new_page: Callable[..., Page], width: 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-VIEWS = ("/", "/ui/answers", "/ui/profiles", "/ui/audit", "/docs", "/ui/no-such-view")
+VIEWS = ("/", "/ui/answers", "/ui/profiles", "/ui/audit", "/ui/layers", "/docs", "/ui/no-such-view")
 
 
 @pytest.mark.parametrize("width", [320, 1920])

@@ -39,7 +39,7 @@ SECTIONS = {
     OperationKind.AUDIT: "Audit",
     OperationKind.TABLE: "Profiles",
     OperationKind.EXPORT: "Profiles",
-    OperationKind.LAYER: "Profiles",
+    OperationKind.LAYER: "Layers",
 }
 WORKS = frozenset(SECTIONS)
 _LIMITS = {

@@ -38,6 +38,7 @@ from domain.problem import DEFAULT_FRAGMENT_CAP
 from domain.solution import Notice, Status, Strategy
 
 MAX_MESSAGES = 64
+_MAX_US = 10**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,7 @@ class LayerQuestion:
         for size in self.message_bytes:
             for words in (self.layer.packet_words, *self.packet_words):
                 MessageUnits.of(self.layer, size, words)
+        self._check_times()
         check_out_of_order(self.layer, self.out_of_order)
         if self.costs is not None:
             self.costs.cycles_of(sum_of(one.counts for one in self.layer.components))
@@ -79,6 +81,19 @@ class LayerQuestion:
             raise InconsistentInput(
                 "expected clock_mhz, and the cycles of every class: a cut is tuned by time",
                 field="clock_mhz",
+            )
+
+    def _check_times(self) -> None:
+        """Raise InconsistentInput where no number can hold the time of a message. Pipelines have
+        limits of their own.
+        """
+        if self.costs is None or not self.has_clock or is_pipeline(self.layer, self.stages):
+            return
+        largest = MessageUnits.of(self.layer, max(self.message_bytes), self.layer.packet_words)
+        work = LayerSums.of(self.layer, self.costs).work(largest.filled)
+        if self.costs.us_of(work.counts) > _MAX_US:
+            raise InconsistentInput(
+                f"the cycles of a message take more than {_MAX_US:g} µs", field="clock_mhz"
             )
 
     @property

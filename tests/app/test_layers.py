@@ -260,7 +260,47 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"between": [{"overhead_us": -1, "ns_per_byte": 1}]}, "/between/0/overhead_us", ">= 0"),
     ({"clock_mhz": 1e-300}, "/cycles", "more than"),
     ({"clock_mhz": 1, "save_as": "No Name"}, "/save_as", "small letters"),
+    ({"packet_words": [2**20 + 1]}, "/packet_words/0", "<= 1048576"),
+    ({"message_bytes": [2**48 + 1]}, "/message_bytes/0", "<="),
+    ({"cycles": {"reg": 1.1e9}}, "/cycles/reg", "<= 1000000000"),
+    ({"cycles": {f"c{place}": 1 for place in range(33)}}, "/cycles", "32"),
+    ({"layer": changed(out_of_order=1.5)}, "/layer/out_of_order", "<= 1"),
+    ({"layer": changed(crossings_before=-1)}, "/layer/crossings_before", ">= 0"),
+    ({"wire_us": -1}, "/wire_us", ">= 0"),
+    ({"time_limit_s": 0}, "/time_limit_s", "> 0"),
+    ({"mapping": "bundle"}, "/mapping", "packet"),
+    ({"handshake": "firm"}, "/handshake", "blocking"),
+    ({"unknown": 1}, "/unknown", "unknown field"),
+    (
+        {"clock_mhz": 1e-300, "mapping": "transfer", "handshake": "blocking"},
+        "/clock_mhz",
+        "more than",
+    ),
 ]
+NUMBERS = {
+    "/layer/components/0/counts/reg": {"layer": counted("@")},
+    "/layer/packet_words": {"layer": changed(packet_words="@")},
+    "/layer/out_of_order": {"layer": changed(out_of_order="@")},
+    "/message_bytes/0": {"message_bytes": ["@"]},
+    "/packet_words/0": {"packet_words": ["@"]},
+    "/cycles/reg": {"cycles": {"reg": "@"}},
+    "/clock_mhz": {"clock_mhz": "@"},
+    "/wire_us": {"wire_us": "@"},
+    "/out_of_order": {"out_of_order": "@"},
+}
+
+
+@pytest.mark.parametrize("pointer", NUMBERS)
+@pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity", "1e999", "-1e400", "9" * 400])
+def test_no_numbers(client: httpx.Client, pointer: str, literal: str) -> None:
+    """What is no finite number is refused wherever a number belongs, by its field or as no JSON."""
+    body = json.dumps(ask(**NUMBERS[pointer])).replace('"@"', literal)
+    response = client.post(
+        "/layer-costs", content=body, headers={"content-type": "application/json"}
+    )
+    assert response.status_code in (400, 422), response.text
+    pointers = [error["pointer"] for error in response.json()["errors"]]
+    assert response.json()["code"] == "malformed_json" or pointers == [pointer]
 
 
 @pytest.mark.parametrize(("wrong", "pointer", "rule"), BAD, ids=lambda one: str(one)[:60])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import solvers
-from domain.errors import Infeasible, LimitReached, StrategyDeclined
+from domain.errors import Infeasible, LimitReached, StrategyDeclined, TimeLimitReached
 from domain.problem import AnyProblem
 from domain.solution import Solution, Status, Strategy
 
@@ -24,12 +24,16 @@ _GRACE_S, _SHARE_OF_GRACE = 0.5, 0.2  # after the limit, and of it: cells still 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One strategy on one message size: a solution, or why there is none."""
+    """One strategy on one message size: a solution, or why there is none.
+
+    `is_late`: time ended before there was one.
+    """
 
     message_bytes: int
     strategy: Strategy
     solution: Solution | None
     declined: str | None
+    is_late: bool = False
 
     @property
     def min_us(self) -> float | None:
@@ -118,16 +122,18 @@ def each_cell(
     relative_gap: float,
     time_limit_s: float,
     static_bytes: int | None = None,
+    grace_s: float | None = None,
 ) -> Iterator[tuple[int, Cell]]:
     """Yield the cell of every strategy on each problem, with its place in their order.
 
     Strategies that take little come first, so that time ends none of them. `time_limit_s` is for
     all cells: each has an equal share of what is left, so that what one does not need is there for
-    the next; shortly after the limit they have little each. `static_bytes` is the size that
-    `static` repeats.
+    the next; within `grace_s` after the limit (by default half a second, and a fifth of the limit
+    at most) they have little each. `static_bytes` is the size that `static` repeats.
     """
     deadline_s = time.monotonic() + time_limit_s
-    grace_s = min(_GRACE_S, _SHARE_OF_GRACE * time_limit_s)
+    if grace_s is None:
+        grace_s = min(_GRACE_S, _SHARE_OF_GRACE * time_limit_s)
     count = len(strategies)
     places = sorted(
         range(len(problems) * count), key=lambda at: _EFFORT.index(strategies[at % count])
@@ -150,7 +156,7 @@ def _cell(
 ) -> Cell:
     if time_limit_s <= 0.0:
         late = "not tried: the comparison's time limit had passed"
-        return Cell(problem.message_bytes, strategy, None, late)
+        return Cell(problem.message_bytes, strategy, None, late, is_late=True)
     try:
         found = solve(
             problem,
@@ -160,5 +166,6 @@ def _cell(
             static_bytes=static_bytes,
         )
     except (StrategyDeclined, Infeasible, LimitReached) as refusal:
-        return Cell(problem.message_bytes, strategy, None, refusal.detail)
+        is_late = isinstance(refusal, TimeLimitReached)
+        return Cell(problem.message_bytes, strategy, None, refusal.detail, is_late)
     return Cell(problem.message_bytes, strategy, found, None)

@@ -6,14 +6,13 @@ One question and its whole answer, for the service, the command line and reports
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import solvers
 from analysis.comparison import Cell, Solve
 from analysis.layer_cost import (
     MAX_PACKET_SIZES,
     LayerSums,
-    PacketPoint,
     Work,
     check_out_of_order,
     packet_curve,
@@ -36,9 +35,10 @@ from domain.messaging_layer import (
     sum_of,
 )
 from domain.problem import DEFAULT_FRAGMENT_CAP
-from domain.solution import Notice, Strategy
+from domain.solution import Notice, Status, Strategy
 
 MAX_MESSAGES = 64
+_MAX_US = 10**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +73,7 @@ class LayerQuestion:
         for size in self.message_bytes:
             for words in (self.layer.packet_words, *self.packet_words):
                 MessageUnits.of(self.layer, size, words)
+        self._check_times()
         check_out_of_order(self.layer, self.out_of_order)
         if self.costs is not None:
             self.costs.cycles_of(sum_of(one.counts for one in self.layer.components))
@@ -80,6 +81,19 @@ class LayerQuestion:
             raise InconsistentInput(
                 "expected clock_mhz, and the cycles of every class: a cut is tuned by time",
                 field="clock_mhz",
+            )
+
+    def _check_times(self) -> None:
+        """Raise InconsistentInput where no number can hold the time of a message. Pipelines have
+        limits of their own.
+        """
+        if self.costs is None or not self.has_clock or is_pipeline(self.layer, self.stages):
+            return
+        largest = MessageUnits.of(self.layer, max(self.message_bytes), self.layer.packet_words)
+        work = LayerSums.of(self.layer, self.costs).work(largest.filled)
+        if self.costs.us_of(work.counts) > _MAX_US:
+            raise InconsistentInput(
+                f"the cycles of a message take more than {_MAX_US:g} µs", field="clock_mhz"
             )
 
     @property
@@ -102,7 +116,7 @@ class MessageCosts:
 
     work: Work
     full_packets: Work | None
-    packet_sizes: tuple[PacketPoint, ...]
+    packet_sizes: tuple[Work, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +144,7 @@ def layer_costs(
     `on_progress` is called before the first and after each solve with how many are done, of how
     many, and the answer so far.
     """
-    sums, pipelines = LayerSums.of(question.layer), question.pipelines()
+    sums, pipelines = LayerSums.of(question.layer, question.costs), question.pipelines()
     messages = tuple(_message(question, sums, size) for size in question.message_bytes)
     answer = LayerAnswer(question, pipelines, messages)
     if not question.tune or not pipelines:
@@ -158,7 +172,7 @@ def _message(question: LayerQuestion, sums: LayerSums, message_bytes: int) -> Me
     return MessageCosts(
         sums.work(units),
         sums.work(units.filled) if units.is_partial else None,
-        packet_curve(sums, message_bytes, question.packet_words, question.costs),
+        packet_curve(sums, message_bytes, question.packet_words),
     )
 
 
@@ -168,12 +182,13 @@ def ended(answer: LayerAnswer, why: str) -> LayerAnswer:
     """
     sets = len(answer.pipelines)
     known = answer.tuned or tuple(
-        TunedMessage(size, (None,) * sets) for size in answer.question.message_bytes
+        TunedMessage(size, (None,) * sets, (None,) * sets) for size in answer.question.message_bytes
     )
 
     def explained(message: TunedMessage) -> TunedMessage:
-        open_cell = Cell(message.message_bytes, Strategy.AUTO, None, f"not tried: {why}")
-        return TunedMessage(message.message_bytes, tuple(one or open_cell for one in message.cells))
+        said = f"not tried: {why}"
+        open_cell = Cell(message.message_bytes, Strategy.AUTO, None, said, is_late=True)
+        return replace(message, cells=tuple(one or open_cell for one in message.cells))
 
     return LayerAnswer(
         answer.question, answer.pipelines, answer.messages, tuple(map(explained, known))
@@ -196,6 +211,7 @@ def _notices(answer: LayerAnswer) -> Iterator[Notice]:
             "every transfer waits for trips before its own data, so that none overlaps with "
             "another: that is no pipeline, and work is told alone",
         )
+    yield from _late(answer)
     partial = sum(one.full_packets is not None for one in messages)
     if partial:
         yield Notice(
@@ -204,10 +220,24 @@ def _notices(answer: LayerAnswer) -> Iterator[Notice]:
             "rounded up, are counted, and full packets beside",
             values=(("messages", float(partial)),),
         )
-    cells = (cell for one in messages for cell in one.work.cells)
-    if any(count.denominator != 1 for cell in cells for _, count in cell.counts.by_class):
+    if not all(one.work.is_whole for one in messages):
         yield Notice(
             "half_instructions",
             "some counts are no whole numbers: they are means, of what is done once for two words "
             "or for some packets only",
+        )
+
+
+def _late(answer: LayerAnswer) -> Iterator[Notice]:
+    """Say how many cuts time ended, before or in their search."""
+    cells = [cell for message in answer.tuned for cell in message.cells if cell is not None]
+    missing = sum(cell.is_late for cell in cells)
+    found = [cell.solution for cell in cells if cell.solution is not None]
+    open_ = sum(one.status is Status.TIME_LIMIT for one in found)
+    if missing or open_:
+        yield Notice(
+            "time_limit",
+            f"time ended before {missing} of {len(cells)} cuts were found, and the search for a "
+            f"better one in {open_}: savings that need one that is missing are null",
+            values=(("missing", float(missing)), ("not_ended", float(open_))),
         )

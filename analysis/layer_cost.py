@@ -14,10 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import product
+from itertools import product, repeat
+from math import lcm
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from domain.errors import InvalidInput, NotPublished
 from domain.messaging_layer import (
@@ -30,6 +31,9 @@ from domain.messaging_layer import (
     NetworkFeature,
     Per,
     Service,
+    Terms,
+    exact,
+    in_order,
     layer_of_document,
     sum_of,
 )
@@ -37,8 +41,43 @@ from domain.messaging_layer import (
 FeatureSet: TypeAlias = tuple[NetworkFeature, ...]
 
 MAX_PACKET_SIZES = 200
+_UNITS = {per: place for place, per in enumerate(Per)}
 _FOLDER = Path(__file__).with_name("layers")
 _DISAGREEMENTS = "disagreements.json"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCosts:
+    """What some components cost for one of each unit: instructions by class, all of them, cycles.
+
+    Whole numbers over the denominators of their `LayerSums`, so that sums and shares are exact
+    without fractions; `cycles` are 0 without prices.
+    """
+
+    classes: tuple[str, ...]
+    counts: tuple[Terms, ...]
+    instructions: Terms
+    cycles: Terms
+
+    @classmethod
+    def sum_of(cls, parts: Sequence[UnitCosts]) -> UnitCosts:
+        """Return the costs of all parts together."""
+        found: dict[str, list[Terms]] = {}
+        for one in parts:
+            for name, terms in zip(one.classes, one.counts, strict=True):
+                found.setdefault(name, []).append(terms)
+        classes = in_order(found)
+        return cls(
+            classes,
+            tuple(_added(found[name]) for name in classes),
+            _added([one.instructions for one in parts]),
+            _added([one.cycles for one in parts]),
+        )
+
+
+def _added(many: Sequence[Terms]) -> Terms:
+    transfers, packets, words, acknowledgements = zip((0, 0, 0, 0), *many, strict=True)
+    return sum(transfers), sum(packets), sum(words), sum(acknowledgements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,56 +89,161 @@ class WorkCell:
     counts: InstructionCounts
 
 
+class PartCost(NamedTuple):
+    """What a part of a message's work costs, and its shares of all of it; each rounded once.
+
+    `cycles` and their share are None without costs, `us` without a clock.
+    """
+
+    instructions: float
+    cycles: float | None
+    us: float | None
+    share_of_instructions: float
+    share_of_cycles: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The instructions of one message, a cell for each service of the layer and each end."""
+    """The instructions of one message, by service of the layer and end."""
 
     units: MessageUnits
-    cells: tuple[WorkCell, ...]
+    sums: LayerSums
+
+    @property
+    def cells(self) -> tuple[WorkCell, ...]:
+        """A cell for each service and each end."""
+        return tuple(
+            WorkCell(service, end, self.counts_of(costs))
+            for service, end, costs in self.sums.services
+        )
 
     @property
     def counts(self) -> InstructionCounts:
         """All instructions."""
-        return self.of()
+        return self.counts_of(self.sums.every)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether each service executes whole numbers of instructions at each end."""
+        values = self.units.values(self.sums.fractional)
+        return not any(value % self.sums.denominator for value in values)
 
     def of(self, service: Service | None = None, end: End | None = None) -> InstructionCounts:
         """Return the instructions of one service, of one end, or of both; None stands for all."""
-        return sum_of(
-            cell.counts
-            for cell in self.cells
-            if service in (None, cell.service) and end in (None, cell.end)
-        )
+        return self.counts_of(self.sums.of_parts(service, end))
 
     def removed_by(self, features: Iterable[NetworkFeature]) -> InstructionCounts:
         """Return what a network with these features saves (Karamcheti94 sec. 4): the instructions
         of the services that they remove. Savings add up: no feature changes another's service.
         """
-        removed = {feature.removes for feature in features}
-        return sum_of(cell.counts for cell in self.cells if cell.service in removed)
+        return self.counts_of(self.sums.removed_by(features))
+
+    def counts_of(self, costs: UnitCosts) -> InstructionCounts:
+        """Return the instructions of the components with these costs."""
+        parts, values = self.sums.denominator, self.units.values(costs.counts)
+        counts = [exact(Fraction(value, parts)) for value in values]
+        return InstructionCounts(tuple(zip(costs.classes, counts, strict=True)))
+
+    def class_counts(self, costs: Sequence[UnitCosts]) -> tuple[dict[str, float], ...]:
+        """Return the instructions of each of these parts by class, as floats."""
+        parts, terms = self.sums.denominator, [one for part in costs for one in part.counts]
+        values = iter([value / parts for value in self.units.values(terms)])
+        # Each part takes as many of the values as it has classes.
+        return tuple(dict(zip(part.classes, values, strict=False)) for part in costs)
+
+    def cost_of(self, costs: Sequence[UnitCosts]) -> tuple[PartCost, ...]:
+        """Return what each of these parts costs, with its shares of all of this work."""
+        sums, units = self.sums, self.units
+        parts, many = sums.denominator, [sums.every, *costs]
+        every, *counts = units.values([one.instructions for one in many])
+        every = every or 1
+        if sums.costs is None:
+            return tuple(PartCost(one / parts, None, None, one / every, None) for one in counts)
+        every_cycles, *cycles = units.values([one.cycles for one in many])
+        every_cycles, cycle_parts = every_cycles or 1, sums.cycle_denominator
+        times: Iterable[float | None] = repeat(None)
+        if sums.clock is not None:
+            over, by = cycle_parts * sums.clock[0], sums.clock[1]
+            times = [one * by / over for one in cycles]
+        return tuple(
+            PartCost(one / parts, own / cycle_parts, us, one / every, own / every_cycles)
+            for one, own, us in zip(counts, cycles, times, strict=False)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class LayerSums:
-    """A layer's counts for one of each unit, by service and end: what work is reckoned from."""
+    """A layer's costs for one of each unit, by service and end: what work is reckoned from.
+
+    `LayerSums.of` makes them. Instructions are whole numbers over `denominator`, cycles over
+    `cycle_denominator`; `clock` is in MHz, as a ratio of whole numbers.
+    """
 
     layer: MessagingLayer
-    sums: tuple[tuple[Service, End, tuple[tuple[Per, InstructionCounts], ...]], ...]
+    costs: CycleModel | None
+    denominator: int
+    cycle_denominator: int
+    clock: tuple[int, int] | None
+    services: tuple[tuple[Service, End, UnitCosts], ...]
+    fractional: tuple[Terms, ...]
+    every: UnitCosts
+    overhead: UnitCosts
 
     @classmethod
-    def of(cls, layer: MessagingLayer) -> LayerSums:
-        """Return the sums of a layer's components."""
-        parts: dict[tuple[Service, End], dict[Per, list[InstructionCounts]]] = {
+    def of(cls, layer: MessagingLayer, costs: CycleModel | None = None) -> LayerSums:
+        """Return the sums of a layer's components, with cycles where costs are given.
+
+        Raises MissingClassCost.
+        """
+        counts: dict[tuple[Service, End], dict[str, list[Exact]]] = {
             place: {} for place in product(layer.services, End)
         }
+        cycles: dict[tuple[Service, End], list[Exact]] = {place: [0] * len(Per) for place in counts}
         for one in layer.components:
-            parts[one.service, one.end].setdefault(one.per, []).append(one.counts)
+            place, unit = (one.service, one.end), _UNITS[one.per]
+            for name, count in one.counts.by_class:
+                counts[place].setdefault(name, [0] * len(Per))[unit] += count
+            if costs is not None:
+                cycles[place][unit] += costs.cycles_of(one.counts)
+        rows = [row for by_class in counts.values() for row in by_class.values()]
+        parts = lcm(*(value.denominator for row in rows for value in row))
+        cycle_parts = lcm(*(value.denominator for row in cycles.values() for value in row))
+        services = tuple(
+            (*place, _unit_costs(by_class, parts, _whole(cycles[place], cycle_parts)))
+            for place, by_class in counts.items()
+        )
+        clock = costs.clock_mhz if costs else None
         return cls(
             layer,
+            costs,
+            parts,
+            cycle_parts,
+            None if clock is None else clock.as_integer_ratio(),
+            services,
             tuple(
-                (service, end, tuple((per, sum_of(counts)) for per, counts in units.items()))
-                for (service, end), units in parts.items()
+                terms
+                for _, _, one in services
+                for terms in one.counts
+                if any(value % parts for value in terms)
             ),
+            UnitCosts.sum_of([one for _, _, one in services]),
+            UnitCosts.sum_of([one for service, _, one in services if service != Service.BASE]),
         )
+
+    def of_parts(self, service: Service | None, end: End | None) -> UnitCosts:
+        """Return the costs of one service, of one end, or of both; None stands for all."""
+        return UnitCosts.sum_of(
+            [
+                costs
+                for own, at, costs in self.services
+                if service in (None, own) and end in (None, at)
+            ]
+        )
+
+    def removed_by(self, features: Iterable[NetworkFeature]) -> UnitCosts:
+        """Return the costs of the services that these features remove."""
+        removed = {feature.removes for feature in features}
+        return UnitCosts.sum_of([costs for own, _, costs in self.services if own in removed])
 
     def work(self, units: MessageUnits) -> Work:
         """Return the instructions of a message of these units.
@@ -107,17 +251,19 @@ class LayerSums:
         Counts(service, end) = Σ over components of counts · (1 | p | W | acknowledgements), where W
         are the message's words (Karamcheti94 Fig. 8 has W = n·p: `MessageUnits.filled`).
         """
-        return Work(
-            units,
-            tuple(
-                WorkCell(
-                    service,
-                    end,
-                    sum_of(counts.times(units.number_of(per)) for per, counts in parts),
-                )
-                for service, end, parts in self.sums
-            ),
-        )
+        return Work(units, self)
+
+
+def _unit_costs(by_class: Mapping[str, Sequence[Exact]], parts: int, cycles: Terms) -> UnitCosts:
+    classes = in_order(by_class)
+    counts = tuple(_whole(by_class[name], parts) for name in classes)
+    return UnitCosts(classes, counts, _added(counts), cycles)
+
+
+def _whole(row: Sequence[Exact], parts: int) -> Terms:
+    """Return numbers for one of each unit as whole numbers over a denominator that they share."""
+    transfers, packets, words, acknowledgements = (int(value * parts) for value in row)
+    return transfers, packets, words, acknowledgements
 
 
 def work_of(layer: MessagingLayer, message_bytes: int, *, packet_words: int | None = None) -> Work:
@@ -155,26 +301,9 @@ def feature_sets(features: Sequence[NetworkFeature]) -> tuple[FeatureSet, ...]:
 # --- other packet sizes ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PacketPoint:
-    """The work of a message in packets of one size: all instructions, and the overhead's share.
-
-    `cycles` and their share are None without costs.
-    """
-
-    units: MessageUnits
-    instructions: Exact
-    overhead_of_instructions: Fraction
-    cycles: Exact | None
-    overhead_of_cycles: Fraction | None
-
-
 def packet_curve(
-    sums: LayerSums,
-    message_bytes: int,
-    packet_words: Sequence[int],
-    costs: CycleModel | None = None,
-) -> tuple[PacketPoint, ...]:
+    sums: LayerSums, message_bytes: int, packet_words: Sequence[int]
+) -> tuple[Work, ...]:
     """Return the work at each packet size (Karamcheti94 Fig. 8, right). Raises InvalidInput.
 
     Work falls with n without end, so that this names no best packet: latency does.
@@ -183,19 +312,9 @@ def packet_curve(
         raise InvalidInput(
             f"expected at most {MAX_PACKET_SIZES} packet sizes", field="packet_words"
         )
-    points = []
-    for words in packet_words:
-        work = sums.work(MessageUnits.of(sums.layer, message_bytes, words))
-        points.append(
-            PacketPoint(
-                work.units,
-                work.counts.total,
-                overhead_share(work),
-                costs.cycles_of(work.counts) if costs else None,
-                overhead_share(work, costs) if costs else None,
-            )
-        )
-    return tuple(points)
+    return tuple(
+        sums.work(MessageUnits.of(sums.layer, message_bytes, words)) for words in packet_words
+    )
 
 
 def check_out_of_order(layer: MessagingLayer, out_of_order: float | None) -> None:

@@ -23,12 +23,12 @@ from domain.messaging_layer import (
     Component,
     CycleModel,
     End,
+    Exact,
     MessagingLayer,
     NetworkFeature,
     Per,
     When,
     check_packet_words,
-    sum_of,
 )
 from domain.nested import NestedSchedule, nested_latency_us
 from domain.pipeline import (
@@ -116,16 +116,17 @@ def layer_stages(
     if not is_pipeline(layer, asked):
         return None
     ends = {end: _EndCosts.of(layer, costs, end) for end in End}
+    clock_mhz = costs.clock()
     is_packet = asked.mapping is StageMapping.PACKET
     stages = [
-        ends[End.SOURCE].stage(layer, SENDER, asked.mapping),
+        ends[End.SOURCE].stage(layer, clock_mhz, SENDER, asked.mapping),
         *asked.between,
-        ends[End.DESTINATION].stage(layer, RECEIVER, asked.mapping),
+        ends[End.DESTINATION].stage(layer, clock_mhz, RECEIVER, asked.mapping),
     ]
     names = unique_names([stage.name for stage in stages])
     delay = layer.crossings_before * Fraction(asked.wire_us)
     if is_packet:
-        delay += sum(one.before for one in ends.values())
+        delay += sum(one.before for one in ends.values()) / clock_mhz
     short = sum(
         one.word if is_packet else one.word + one.packet + one.acknowledgement
         for one in ends.values()
@@ -134,52 +135,46 @@ def layer_stages(
     return LayerStages(
         Pipeline(with_names, _within_limits(delay, "the delay")),
         _limits(layer, asked),
-        float(short),
+        float(short / clock_mhz),
         tuple(_assumptions(layer, asked)),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _EndCosts:
-    """Times in µs of one end: once before or during the data, once in all, and for one of each."""
+    """Cycles of one end: once before or during the data, once in all, and for one of each."""
 
-    before: Fraction
-    once: Fraction
-    packet: Fraction
-    word: Fraction
-    acknowledgement: Fraction
+    before: Exact
+    once: Exact
+    packet: Exact
+    word: Exact
+    acknowledgement: Exact
 
     @classmethod
     def of(cls, layer: MessagingLayer, costs: CycleModel, end: End) -> _EndCosts:
-        own = [one for one in layer.components if one.end is end]
+        cycles: dict[Per, Exact] = dict.fromkeys(Per, 0)
+        after: Exact = 0
+        for one in layer.components:
+            if one.end is end:
+                own = costs.cycles_of(one.counts)
+                cycles[one.per] += own
+                after += own if one.per is Per.TRANSFER and one.when is When.AFTER else 0
+        return cls(cycles[Per.TRANSFER] - after, *(cycles[per] for per in Per))
 
-        def us(per: Per, leaving_out: When | None = None) -> Fraction:
-            return costs.us_of(
-                sum_of(one.counts for one in own if one.per is per and one.when is not leaving_out)
-            )
-
-        return cls(
-            us(Per.TRANSFER, When.AFTER),
-            us(Per.TRANSFER),
-            us(Per.PACKET),
-            us(Per.WORD),
-            us(Per.ACKNOWLEDGEMENT),
-        )
-
-    def stage(self, layer: MessagingLayer, name: str, mapping: StageMapping) -> Stage:
-        a_packet = self.packet + self.acknowledgement / layer.acknowledge_every
-        a_byte = self.word / layer.word_bytes
-        overhead = a_packet
+    def stage(
+        self, layer: MessagingLayer, clock_mhz: Fraction, name: str, mapping: StageMapping
+    ) -> Stage:
+        a_packet = self.packet + Fraction(self.acknowledgement, layer.acknowledge_every)
+        a_byte = Fraction(self.word, layer.word_bytes)
+        overhead: Exact = a_packet
         if mapping is StageMapping.TRANSFER:
-            overhead, a_byte = (
-                self.once,
-                a_byte + a_packet / (layer.packet_words * layer.word_bytes),
-            )
+            overhead = self.once
+            a_byte += a_packet / (layer.packet_words * layer.word_bytes)
         try:
             return Stage.of_line(
                 name,
-                overhead_us=_within_limits(overhead, "a fragment"),
-                ns_per_byte=_within_limits(1000 * a_byte, "a byte"),
+                overhead_us=_within_limits(overhead / clock_mhz, "a fragment"),
+                ns_per_byte=_within_limits(1000 * a_byte / clock_mhz, "a byte"),
             )
         except InvalidStage as refusal:
             raise InconsistentInput(f"{name}: {refusal.detail}", field="cycles") from None
@@ -281,26 +276,26 @@ def stages_with_features(
 class TunedMessage:
     """One message: the best cut through each pipeline of `stages_with_features`, in their order.
 
-    `cells` are None while they are not solved yet.
+    `cells` are None while they are not solved yet. `at_old_cut_us` is the latency in µs, through
+    each pipeline, of the cut that is best for the first, None before there is one.
     """
 
     message_bytes: int
     cells: tuple[Cell | None, ...]
+    at_old_cut_us: tuple[float | None, ...]
 
     @property
     def before(self) -> Solution | None:
         """The best cut with the layer as it is, where there is one."""
         return self.cells[0].solution if self.cells and self.cells[0] else None
 
-    def at_old_cut_us(self, pipelines: Sequence[Pipeline]) -> tuple[float | None, ...]:
-        """Return the latency in µs of the cut that is best as it is, through each pipeline."""
-        old = self.before
-        if old is None:
-            return (None,) * len(pipelines)
-        levels = old.levels or (old.schedule.fragment_bytes,)
-        if len(levels) == 1:
-            return tuple(pipeline.latency_us(levels[0]) for pipeline in pipelines)
-        return tuple(nested_latency_us(one, NestedSchedule(levels)) for one in pipelines)
+
+def _latencies_us(cut: Solution, pipelines: Sequence[Pipeline]) -> tuple[float, ...]:
+    """Return the latency in µs of one cut through each pipeline."""
+    levels = cut.levels or (cut.schedule.fragment_bytes,)
+    if len(levels) == 1:
+        return tuple(pipeline.latency_us(levels[0]) for pipeline in pipelines)
+    return tuple(nested_latency_us(one, NestedSchedule(levels)) for one in pipelines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,14 +325,16 @@ def tuned(
     """Return the best cut of each message through each pipeline, each latency with its bound.
 
     `on_cell` is called after each solve with how many are done and the messages so far. A solve
-    that has no answer, or no time left, is a cell that says why.
+    that has no answer, or no time left, is a cell that says why; none begins after the limit.
     """
     problems, sets = question.problems(), len(question.pipelines)
+    pipelines = [one.stages.pipeline for one in question.pipelines]
     known: list[Cell | None] = [None] * len(problems)
+    old_us: list[tuple[float | None, ...]] = [(None,) * sets] * len(question.message_bytes)
 
     def messages() -> tuple[TunedMessage, ...]:
         return tuple(
-            TunedMessage(size, tuple(known[place * sets : (place + 1) * sets]))
+            TunedMessage(size, tuple(known[place * sets : (place + 1) * sets]), old_us[place])
             for place, size in enumerate(question.message_bytes)
         )
 
@@ -347,9 +344,12 @@ def tuned(
         solve,
         relative_gap=question.relative_gap,
         time_limit_s=question.time_limit_s,
+        grace_s=0.0,
     )
     for done, (place, cell) in enumerate(cells, start=1):
         known[place] = cell
+        if place % sets == 0 and cell.solution is not None:
+            old_us[place // sets] = _latencies_us(cell.solution, pipelines)
         if on_cell is not None:
             on_cell(done, messages())
     return messages()

@@ -34,6 +34,7 @@ MAX_CROSSINGS = 1000
 MAX_CYCLES = 1e9
 MAX_CLOCK_MHZ = 1e6
 
+Terms: TypeAlias = tuple[int, int, int, int]  # for one of each unit, in the order of `Per`
 Exact: TypeAlias = int | Fraction  # whole numbers as int, whose arithmetic is many times faster
 
 
@@ -133,6 +134,8 @@ def exact(value: float | Fraction) -> Exact:
     """Return a finite number without error, a whole one as int."""
     if isinstance(value, int):
         return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     found = Fraction(value)
     return found.numerator if found.denominator == 1 else found
 
@@ -146,10 +149,15 @@ def sum_of(counts: Iterable[InstructionCounts]) -> InstructionCounts:
     return InstructionCounts(_ordered(found))
 
 
+def in_order(classes: Iterable[str]) -> tuple[str, ...]:
+    """Return these classes in the order of counts: the published ones, then others by name."""
+    given = set(classes)
+    published = (name for name in PUBLISHED_CLASSES if name in given)
+    return (*published, *sorted(given.difference(PUBLISHED_CLASSES)))
+
+
 def _ordered(counts: Mapping[str, Exact]) -> tuple[tuple[str, Exact], ...]:
-    others = sorted(set(counts).difference(PUBLISHED_CLASSES))
-    names = (*PUBLISHED_CLASSES, *others)
-    return tuple((name, counts[name]) for name in names if counts.get(name))
+    return tuple((name, counts[name]) for name in in_order(counts) if counts[name])
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +207,15 @@ class CycleModel:
         """Return the time of these instructions in µs. Raises MissingClassCost, and InvalidInput
         where no clock is known.
         """
+        return self.cycles_of(counts) / self.clock()
+
+    def clock(self) -> Fraction:
+        """Return the clock in MHz without error. Raises InvalidInput where none is known."""
         if self.clock_mhz is None:
             raise InvalidInput(
                 "expected clock_mhz: without a clock cycles are no time", field="clock_mhz"
             )
-        return self.cycles_of(counts) / Fraction(self.clock_mhz)
+        return Fraction(self.clock_mhz)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,14 +339,13 @@ class MessageUnits:
             self.message_bytes, self.packet_words, words, self.packets, self.acknowledgements, False
         )
 
-    def number_of(self, per: Per) -> int:
-        """Return how many of these the message has."""
-        return {
-            Per.TRANSFER: 1,
-            Per.PACKET: self.packets,
-            Per.WORD: self.words,
-            Per.ACKNOWLEDGEMENT: self.acknowledgements,
-        }[per]
+    def values(self, many: Sequence[Terms]) -> list[int]:
+        """Return what each of these comes to: Σ of the terms, times how many units there are."""
+        packets, words, acknowledgements = self.packets, self.words, self.acknowledgements
+        return [
+            transfer + packet * packets + word * words + ack * acknowledgements
+            for transfer, packet, word, ack in many
+        ]
 
 
 # --- rules ----------------------------------------------------------------------------------------

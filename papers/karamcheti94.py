@@ -19,6 +19,7 @@ from analysis.layer_cost import (
     LayerSums,
     Work,
     disagreements,
+    overhead_share,
     packet_curve,
     shipped_layers,
     work_of,
@@ -203,7 +204,7 @@ def _packets() -> Item:
     curves, figures = [], []
     for name, words in _NAMES.items():
         points = packet_curve(LayerSums.of(_layer(name)), _LONG, _PACKETS)
-        shares = [100.0 * float(point.overhead_of_instructions) for point in points]
+        shares = [100.0 * float(overhead_share(point)) for point in points]
         pairs = zip(map(float, _PACKETS), shares, strict=True)
         curves.append(Curve(words, tuple(pairs)))
         for size, share in zip(_PACKETS, shares, strict=True):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
-from app.text.units import parse_sizes
+from app.text.units import parse_counts, parse_prices, parse_sizes
 from domain.errors import InvalidInput
 from domain.solution import Strategy
 from domain.units import (
@@ -123,24 +122,12 @@ def names(text: str) -> list[str]:
 
 def prices(text: str) -> dict[str, float]:
     """Return numbers by name, as reg=1,mem=1,dev=5."""
-    pairs = [pair.partition("=") for pair in text.split(",")]
-    if not all(name.strip() and equals for name, equals, _ in pairs):
-        raise argparse.ArgumentTypeError("expected cycles by class, as reg=1,mem=1,dev=5")
-    return {name.strip(): number(value.strip()) for name, _, value in pairs}
+    return _read(parse_prices, text)
 
 
 def counts(text: str) -> list[int]:
     """Return whole numbers, as 4,16,64, or as 4..128, each twice the one before."""
-    first, dots, last = text.partition("..")
-    numbers = [first, last] if dots else text.split(",")
-    if not all(re.fullmatch(r"[0-9]{1,9}", one.strip(), re.ASCII) for one in numbers):
-        raise argparse.ArgumentTypeError("expected whole numbers, as 4,16,64 or 4..128")
-    if not dots:
-        return [int(one) for one in numbers]
-    found, end = [max(1, int(first))], int(last)
-    while 2 * found[-1] <= end:
-        found.append(2 * found[-1])
-    return found
+    return _read(parse_counts, text)
 
 
 def rules(text: str) -> list[dict[str, Any]]:

@@ -184,7 +184,7 @@ def drawing(found: ThresholdsOut) -> str:
     """Return latencies of the first message by size as SVG: a curve, or one for each size of the
     stages before the last that varies. Raises InconsistentInput where nothing was priced.
     """
-    from app.plots.gain_svg import thresholds_svg
+    from app.plots.models_svg import thresholds_svg
     from app.schemas.simulate import size_curves
 
     message = found.messages[0]

@@ -21,7 +21,7 @@ from app.console.screen import Column, Grid, Output, Part
 from app.settings import Settings
 from app.text.numbers import (
     format_count,
-    format_figure,
+    format_instructions,
     format_percent,
     format_signed_percent,
 )
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from measuring.count import CountPlan
 
 _PLOT = "the plot"
+_number = format_instructions
 
 
 def layer(arguments: argparse.Namespace, output: Output) -> int:
@@ -62,7 +63,7 @@ def layer(arguments: argparse.Namespace, output: Output) -> int:
     else:
         body = dump_json(LayerCostsOut.of(ran.result))
     if arguments.plot is not None:
-        from app.plots.layer_svg import render_layer_svg
+        from app.plots.models_svg import render_layer_svg
 
         drawing = render_layer_svg(ran.result).encode()
         write_whole(arguments.plot, drawing, field="plot", noun=_PLOT)
@@ -249,10 +250,6 @@ def _packet_sizes(message: MessageCostsOut) -> Grid:
     )
     headings = ("words a packet", "packets", "instructions", "overhead", "of cycles")
     return Grid(tuple(map(Column, headings)), rows)
-
-
-def _number(value: float) -> str:
-    return format_count(int(value)) if value == int(value) else format_figure(value, 6)
 
 
 # --- counts of an installed library ---------------------------------------------------------------

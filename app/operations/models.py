@@ -6,17 +6,17 @@ A layer's stages are stored where they are to be kept as a profile; else nothing
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from analysis.hidden_ratios import ModelHidden, ModelQuestion
 from analysis.hiding import Hidden, HideQuestion
-from analysis.layer_answer import LayerAnswer, LayerQuestion, ended
+from analysis.layer_answer import LayerAnswer, LayerQuestion, ended, layer_costs
 from app.execution.engine import Pool
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.solves import GRACE_S
 from app.operations.work import HideWork, LayerWork
-from app.plots.gain_svg import CountTimes, Picture, gain_svg, run_time_svg, speedup_svg
+from app.plots.models_svg import CountTimes, Picture, gain_svg, run_time_svg, speedup_svg
 from app.questions.optimize import (
     FindFit,
     FindRevision,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from models.session import UnitOfWork
 
 
-LAYER_GRACE_S = 3.0  # the last of many solves ends late on a slow machine
+LAYER_GRACE_S = 0.1  # for the last of many solves; what was found before is kept
 MAX_QUICK_ROWS = 500  # work at so many packet sizes takes no longer than 50 ms
 
 
@@ -93,6 +93,10 @@ class CostLayer(OperationDefaults[LayerAnswer]):
     def run(self, report: Report) -> LayerAnswer:
         """Compute. Raises SluiceError."""
         return self.work.run(report)
+
+    def unreported(self) -> LayerAnswer:
+        """Return the answer without any cut: its work is known at once."""
+        return layer_costs(replace(self.question, tune=False))
 
     def cut_off(self, best: LayerAnswer, why: SluiceError) -> LayerAnswer:
         """Return the answer by what was solved so far; the rest says why it has no cut."""

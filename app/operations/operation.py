@@ -137,6 +137,10 @@ class Operation(Work[T], Protocol[T]):
         """What a worker is sent to run: this operation, or the part of it that `run` needs."""
         ...
 
+    def unreported(self) -> T | None:
+        """Return the best so far where nothing was reported; None where there is none then."""
+        ...
+
     def cut_off(self, best: T, why: SluiceError) -> T | None:
         """Return the best so far as a result that names the limit; None where there is none."""
         ...
@@ -171,6 +175,9 @@ class OperationDefaults(Generic[T]):
         return None
 
     def run_here(self) -> T | None:
+        return None
+
+    def unreported(self) -> T | None:
         return None
 
     def cut_off(self, best: T, why: SluiceError) -> T | None:

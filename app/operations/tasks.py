@@ -75,9 +75,10 @@ def result_of(operation: Operation[T], end: End, *, best: bytes | None, limits: 
     if isinstance(end, Done):
         return cast(T, pickle.loads(end.result))
     why = _error(operation, end, limits)
-    if best is None or isinstance(end, Refused) or isinstance(why, NotReady):
+    if isinstance(end, Refused) or isinstance(why, NotReady):
         raise why
-    found = operation.cut_off(cast(T, pickle.loads(best)), why)
+    known = operation.unreported() if best is None else cast(T, pickle.loads(best))
+    found = None if known is None else operation.cut_off(known, why)
     if found is None:
         raise why
     return found

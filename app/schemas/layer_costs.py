@@ -13,11 +13,9 @@ from analysis.layer_answer import MAX_MESSAGES, LayerAnswer, LayerQuestion, Mess
 from analysis.layer_cost import (
     MAX_PACKET_SIZES,
     FeatureSet,
-    PacketPoint,
+    UnitCosts,
     Work,
     feature_sets,
-    overhead_share,
-    share_of,
 )
 from analysis.layer_stages import (
     FeatureStages,
@@ -44,7 +42,6 @@ from app.schemas.layers import (
     LayerOut,
     PacketWords,
     Share,
-    counts_out,
     layer_named,
 )
 from app.schemas.optimize import RelativeGap, TimeLimitS
@@ -52,8 +49,6 @@ from app.schemas.stages import ConstraintsOut, OverheadUs, PipelineOut, StageIn,
 from domain.messaging_layer import (
     CycleModel,
     End,
-    Exact,
-    InstructionCounts,
     MessagingLayer,
     NetworkFeature,
     Service,
@@ -291,7 +286,7 @@ class LayerCostsOut(Output):
         """Return an answer as it is sent."""
         asked = answer.question
         own = answer.pipelines[0].stages if answer.pipelines else None
-        costs = asked.costs
+        costs, parts = asked.costs, _Parts.of(answer)
         return cls(
             layer=LayerOut.of(asked.layer),
             cycles=dict(costs.cycles) if costs else None,
@@ -301,7 +296,7 @@ class LayerCostsOut(Output):
             stages=LayerStagesOut.of(own) if own else None,
             with_features=tuple(map(_with_features, answer.pipelines[1:])),
             messages=tuple(
-                _message(answer, one, answer.tuned[place] if answer.tuned else None)
+                _message(answer, parts, one, answer.tuned[place] if answer.tuned else None)
                 for place, one in enumerate(answer.messages)
             ),
             assumptions=own.assumptions if own else (),
@@ -316,86 +311,86 @@ def _with_features(one: FeatureStages) -> FeatureStagesOut:
 
 
 def _message(
-    answer: LayerAnswer, message: MessageCosts, found: TunedMessage | None
+    answer: LayerAnswer, parts: _Parts, message: MessageCosts, found: TunedMessage | None
 ) -> MessageCostsOut:
-    question, work = answer.question, message.work
-    units, costs, every = work.units, question.costs, work.counts
-    all_cycles = costs.cycles_of(every) if costs else None
-    full = message.full_packets
+    work, full = message.work, message.full_packets
+    units = work.units
+    every, overhead, *ends = work.cost_of(parts.of_message)
+    counts, _, *counts_of_ends = work.class_counts(parts.of_message)
     return MessageCostsOut(
         message_bytes=units.message_bytes,
         words=units.words,
         packets=units.packets,
         acknowledgements=units.acknowledgements,
         partial_packet=units.is_partial,
-        counts=counts_out(every),
-        instructions=float(every.total),
-        cycles=_number(all_cycles),
-        us=_us(costs, every),
-        overhead_of_instructions=float(overhead_share(work)),
-        overhead_of_cycles=float(overhead_share(work, costs)) if costs else None,
-        services=tuple(_services(work, costs, every.total, all_cycles)),
-        full_packets=FullPacketsOut(
-            full.units.words, float(full.counts.total), _cycles(costs, full.counts)
-        )
-        if full
-        else None,
+        counts=counts,
+        instructions=every.instructions,
+        cycles=every.cycles,
+        us=every.us,
+        overhead_of_instructions=overhead.share_of_instructions,
+        overhead_of_cycles=overhead.share_of_cycles,
+        services=tuple(
+            ServiceCostOut(service, end, own, *cost)
+            for (service, end, _), own, cost in zip(
+                work.sums.services, counts_of_ends, ends, strict=True
+            )
+        ),
+        full_packets=_full_packets(full) if full else None,
         packet_sizes=tuple(map(_packet_size, message.packet_sizes)),
         best=BestCutOut.of(found.cells[0]) if found else None,
-        savings=tuple(_savings(answer, work, found, every.total, all_cycles)),
+        savings=tuple(_savings(answer, parts, work, found)),
     )
 
 
-def _services(
-    work: Work, costs: CycleModel | None, instructions: Exact, all_cycles: Exact | None
-) -> Iterator[ServiceCostOut]:
-    for cell in work.cells:
-        total, cycles = cell.counts.total, costs.cycles_of(cell.counts) if costs else None
-        yield ServiceCostOut(
-            service=cell.service,
-            end=cell.end,
-            counts=counts_out(cell.counts),
-            instructions=float(total),
-            cycles=_number(cycles),
-            us=_us(costs, cell.counts),
-            share_of_instructions=float(share_of(total, instructions)),
-            share_of_cycles=_share(cycles, all_cycles),
-        )
+@dataclass(frozen=True)
+class _Parts:
+    """The costs that each message's rows are of: all, the overhead and services; and savings."""
+
+    of_message: tuple[UnitCosts, ...]
+    features: tuple[FeatureSet, ...]
+    removed: tuple[UnitCosts, ...]
+
+    @classmethod
+    def of(cls, answer: LayerAnswer) -> _Parts:
+        sums, sets = answer.messages[0].work.sums, feature_sets(answer.question.features)
+        services = (costs for _, _, costs in sums.services)
+        removed = tuple(map(sums.removed_by, sets))
+        return cls((sums.every, sums.overhead, *services), sets, removed)
 
 
-def _packet_size(point: PacketPoint) -> PacketSizeOut:
+def _full_packets(work: Work) -> FullPacketsOut:
+    (every,) = work.cost_of([work.sums.every])
+    return FullPacketsOut(work.units.words, every.instructions, every.cycles)
+
+
+def _packet_size(work: Work) -> PacketSizeOut:
+    every, overhead = work.cost_of((work.sums.every, work.sums.overhead))
     return PacketSizeOut(
-        packet_words=point.units.packet_words,
-        packets=point.units.packets,
-        instructions=float(point.instructions),
-        cycles=_number(point.cycles),
-        overhead_of_instructions=float(point.overhead_of_instructions),
-        overhead_of_cycles=_number(point.overhead_of_cycles),
+        packet_words=work.units.packet_words,
+        packets=work.units.packets,
+        instructions=every.instructions,
+        cycles=every.cycles,
+        overhead_of_instructions=overhead.share_of_instructions,
+        overhead_of_cycles=overhead.share_of_cycles,
     )
 
 
 def _savings(
-    answer: LayerAnswer,
-    work: Work,
-    found: TunedMessage | None,
-    instructions: Exact,
-    all_cycles: Exact | None,
+    answer: LayerAnswer, parts: _Parts, work: Work, found: TunedMessage | None
 ) -> Iterator[FeatureSavingOut]:
-    costs, before = answer.question.costs, found.before if found else None
+    before = found.before if found else None
     tuned = _tuned(answer, found)
-    for features in feature_sets(answer.question.features):
-        saved = work.removed_by(features)
-        total, cycles = saved.total, costs.cycles_of(saved) if costs else None
+    for features, saved in zip(parts.features, work.cost_of(parts.removed), strict=True):
         cell, old_us = tuned.get(features, (None, None))
         best = cell.solution if cell else None
         kept_us = before.latency_us - old_us if before and old_us is not None else None
         yield FeatureSavingOut(
             features=features,
-            instructions=float(total),
-            cycles=_number(cycles),
-            us=_us(costs, saved),
-            share_of_instructions=float(share_of(total, instructions)),
-            share_of_cycles=_share(cycles, all_cycles),
+            instructions=saved.instructions,
+            cycles=saved.cycles,
+            us=saved.us,
+            share_of_instructions=saved.share_of_instructions,
+            share_of_cycles=saved.share_of_cycles,
             old_cut_us=old_us,
             best=BestCutOut.of(cell),
             saved_at_old_cut_us=kept_us,
@@ -409,22 +404,5 @@ def _tuned(
     """Return the best cut with each set of features, and the latency of the old cut there."""
     if found is None:
         return {}
-    old = found.at_old_cut_us([one.stages.pipeline for one in answer.pipelines])
     sets = (one.features for one in answer.pipelines)
-    return dict(zip(sets, zip(found.cells, old, strict=True), strict=True))
-
-
-def _cycles(costs: CycleModel | None, counts: InstructionCounts) -> float | None:
-    return float(costs.cycles_of(counts)) if costs else None
-
-
-def _us(costs: CycleModel | None, counts: InstructionCounts) -> float | None:
-    return float(costs.us_of(counts)) if costs and costs.clock_mhz is not None else None
-
-
-def _share(part: Exact | None, whole: Exact | None) -> float | None:
-    return None if part is None or whole is None else float(share_of(part, whole))
-
-
-def _number(value: Exact | None) -> float | None:
-    return None if value is None else float(value)
+    return dict(zip(sets, zip(found.cells, found.at_old_cut_us, strict=True), strict=True))

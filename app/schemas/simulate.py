@@ -18,7 +18,7 @@ from analysis.thresholds import (
     ThresholdQuestion,
     Thresholds,
 )
-from app.plots.gain_svg import SizeCurve
+from app.plots.models_svg import SizeCurve
 from app.questions.compare import MAX_INTERVALS, Cut, Interval, Simulation
 from app.schemas.base import (
     Bytes,

@@ -49,6 +49,11 @@ def format_count(value: int) -> str:
     return f"{value:,}".replace(",", "\u202f")
 
 
+def format_instructions(value: float) -> str:
+    """Return a number of instructions or cycles, which may be a mean and so no whole one."""
+    return format_count(int(value)) if value == int(value) else format_figure(value, 6)
+
+
 def format_percent(share: float) -> str:
     """Return a share in per cent, three digits, from 100 % on whole ones: 0.0246 is 2.46 %."""
     size = abs(share)

@@ -19,7 +19,7 @@ from app.text.numbers import DIGITS, MIN_SHARE, without_zeros
 from domain.default_sizes import CURRENT
 from domain.errors import InvalidInput
 from domain.solution import relative_excess
-from domain.units import format_bytes, parse_bytes
+from domain.units import format_bytes, parse_bytes, parse_number
 
 MAX_DIGITS = 12
 GIVEN_DIGITS = 9  # of times that somebody typed, and of axes
@@ -270,3 +270,28 @@ def parse_sizes(text: str) -> tuple[int, ...]:
         between = (2**power for power in range(low.bit_length(), high.bit_length()))
         found += [low, *(one for one in between if low < one < high), high]
     return tuple(sorted(set(found)))
+
+
+def parse_prices(text: str) -> dict[str, float]:
+    """Return numbers by name, as reg=1,mem=1,dev=5. Raises InvalidInput."""
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    if not all(name.strip() and equals for name, equals, _ in pairs):
+        raise InvalidInput("expected cycles by class, as reg=1,mem=1,dev=5")
+    return {name.strip(): parse_number(value.strip()) for name, _, value in pairs}
+
+
+def parse_counts(text: str) -> list[int]:
+    """Return whole numbers, as 4,16,64, or as 4..128, each twice the one before.
+
+    Raises InvalidInput.
+    """
+    first, dots, last = text.partition("..")
+    numbers = [first, last] if dots else text.split(",")
+    if not all(re.fullmatch(r"[0-9]{1,9}", one.strip(), re.ASCII) for one in numbers):
+        raise InvalidInput("expected whole numbers, as 4,16,64 or 4..128")
+    if not dots:
+        return [int(one) for one in numbers]
+    found, end = [max(1, int(first))], int(last)
+    while 2 * found[-1] <= end:
+        found.append(2 * found[-1])
+    return found

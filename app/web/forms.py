@@ -185,14 +185,14 @@ class FieldReader:
         """Return the field as it was typed, without the space around it."""
         return self.texts.get(name, "").strip()
 
-    def read(self, name: str, read: Callable[[str], T]) -> T | None:
+    def read(self, name: str, read: Callable[[str], T], longest: int = LONGEST) -> T | None:
         """Return the value of the field; None where it is empty or wrong."""
         text = self.text(name)
         if not text:
             return None
         try:
-            if len(text) > LONGEST:
-                raise InvalidInput(f"expected at most {LONGEST} characters")
+            if len(text) > longest:
+                raise InvalidInput(f"expected at most {longest} characters")
             return read(text)
         except SluiceError as refusal:
             self.mistakes[name] = refusal.detail

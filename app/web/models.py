@@ -15,7 +15,7 @@ from app.errors import field_problems
 from app.http.dependencies import client_of, service_of
 from app.operations.compare import threshold_operation
 from app.operations.models import hide_drawing, hide_facts, hide_operation
-from app.plots.gain_svg import Picture, thresholds_svg
+from app.plots.models_svg import Picture, thresholds_svg
 from app.questions.compare import Cut, draw, simulate_delivery
 from app.questions.profiles import list_profiles
 from app.schemas.base import dump_json, parse_json, read_output

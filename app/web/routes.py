@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.routing import APIRoute
 
 from app.http.dependencies import own_origin
-from app.web import models, pages
+from app.web import layers, models, pages
 from app.web.answers import answers, compare, stored
 from app.web.audits import audits
 from app.web.fits import fits
@@ -29,6 +29,7 @@ _ROUTERS = (
     compare.router,
     audits.router,
     models.router,
+    layers.router,
     profiles.router,
 )
 

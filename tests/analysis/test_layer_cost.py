@@ -25,6 +25,7 @@ from domain.messaging_layer import (
     CycleModel,
     End,
     InstructionCounts,
+    MessageUnits,
     MessagingLayer,
     NetworkFeature,
     Per,
@@ -109,14 +110,46 @@ def test_savings_are_the_work_that_is_gone(
 def test_the_curve_is_the_work_at_each_packet_size(
     layer: MessagingLayer, message_bytes: int, sizes: list[int]
 ) -> None:
-    """In instructions and in cycles."""
-    points = packet_curve(LayerSums.of(layer), message_bytes, sizes, COSTS)
+    """As it is in packets of that size."""
+    points = packet_curve(LayerSums.of(layer), message_bytes, sizes)
     for point, words in zip(points, sizes, strict=True):
-        work = work_of(layer, message_bytes, packet_words=words)
-        assert point.instructions == work.counts.total
-        assert point.overhead_of_instructions == overhead_share(work)
-        assert point.cycles == COSTS.cycles_of(work.counts)
-        assert point.overhead_of_cycles == overhead_share(work, COSTS)
+        assert point == work_of(layer, message_bytes, packet_words=words)
+
+
+prices = st.fixed_dictionaries(
+    {name: st.floats(0.0, 1e9, allow_subnormal=False) for name in ("reg", "mem", "dev")}
+)
+
+
+@given(
+    layers,
+    st.integers(1, 2**40),
+    prices,
+    st.none() | st.floats(1e-6, 1e6),
+)
+def test_costs_are_those_of_the_counts_rounded_once(
+    layer: MessagingLayer, message_bytes: int, cycles: dict[str, float], clock_mhz: float | None
+) -> None:
+    """In instructions, cycles and µs, and as shares: against fractions of the counts themselves."""
+    costs = CycleModel(tuple(cycles.items()), clock_mhz)
+    work = LayerSums.of(layer, costs).work(MessageUnits.of(layer, message_bytes, 3))
+    all_cycles = costs.cycles_of(work.counts)
+    for _, _, part in work.sums.services:
+        counts = work.counts_of(part)
+        (found,) = work.cost_of([part])
+        as_sent = {name: float(count) for name, count in counts.by_class}
+        assert work.class_counts([part]) == (as_sent,)
+        assert found.instructions == float(counts.total)
+        assert found.share_of_instructions == float(share_of(counts.total, work.counts.total))
+        assert found.cycles == float(costs.cycles_of(counts))
+        assert found.share_of_cycles == float(share_of(costs.cycles_of(counts), all_cycles))
+        assert found.us == (None if clock_mhz is None else float(costs.us_of(counts)))
+    (overhead,) = work.cost_of([work.sums.overhead])
+    assert overhead.share_of_instructions == float(overhead_share(work))
+    assert overhead.share_of_cycles == float(overhead_share(work, costs))
+    assert work.is_whole == all(
+        count.denominator == 1 for cell in work.cells for _, count in cell.counts.by_class
+    )
 
 
 def test_few_packet_sizes() -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import solvers
+from analysis import comparison
 from analysis.layer_answer import LayerAnswer, LayerQuestion, ended, layer_costs
 from analysis.layer_cost import shipped_layers, work_of
 from analysis.layer_stages import (
@@ -26,8 +30,9 @@ from analysis.layer_stages import (
 from domain.errors import InvalidInput, TimeLimitReached
 from domain.messaging_layer import CycleModel, End, MessagingLayer, NetworkFeature, Per, When
 from domain.pipeline import Pipeline, Stage
-from domain.problem import FragmentLimits
+from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
+from domain.solution import Solution, Status, Strategy
 from tests.analysis.test_layer_cost import layers
 
 FINITE, INDEFINITE = (shipped_layers()[f"cmam-{name}"] for name in ("finite", "indefinite"))
@@ -189,8 +194,7 @@ def test_tuned_cuts_are_the_best(layer: MessagingLayer, mapping: StageMapping) -
     messages = tuned(question, on_cell=lambda count, _: done.append(count))
     assert done == [*range(1, 2 * len(sets) + 1)]
     for message in messages:
-        at_old = message.at_old_cut_us([one.stages.pipeline for one in sets])
-        for one, cell, old_us in zip(sets, message.cells, at_old, strict=True):
+        for one, cell, old_us in zip(sets, message.cells, message.at_old_cut_us, strict=True):
             assert cell is not None
             assert cell.solution is not None
             best = best_us(one.stages.pipeline, message.message_bytes, one.stages.limits)
@@ -212,7 +216,7 @@ def test_solves_without_an_answer_say_why() -> None:
     assert message.before is None
     assert message.cells[0] is not None
     assert message.cells[0].declined == "too long"
-    assert message.at_old_cut_us([sets[0].stages.pipeline]) == (None,)
+    assert message.at_old_cut_us == (None,)
 
 
 def test_an_answer_that_is_cut_off_says_so() -> None:
@@ -233,3 +237,32 @@ def test_an_answer_that_is_cut_off_says_so() -> None:
         assert declined.count(None) == place
         assert declined.count("not tried: too long") == 4 - place
     assert ended(whole, "too long") == whole
+
+
+def test_no_cut_is_sought_after_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found before stays, and a notice counts what is missing and what was not ended."""
+    now_s = [0.0]
+    monkeypatch.setattr(comparison, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+
+    def slow(problem: Problem, strategy: Strategy, *, time_limit_s: float, **_: Any) -> Solution:
+        found = solvers.solve(problem, strategy, relative_gap=0.0, time_limit_s=time_limit_s)
+        now_s[0] += 1.0
+        if now_s[0] == 2.0:
+            raise TimeLimitReached("too long")
+        return replace(found, status=Status.TIME_LIMIT) if now_s[0] == 1.0 else found
+
+    question = LayerQuestion(
+        layer=FINITE,
+        costs=COSTS,
+        message_bytes=(64, 128),
+        features=(NetworkFeature.IN_ORDER,),
+        tune=True,
+        time_limit_s=2.5,
+    )
+    answer = layer_costs(question, solve=slow)
+    cells = [cell for message in answer.tuned for cell in message.cells if cell is not None]
+    assert [cell.solution is not None for cell in cells] == [True, False, True, False]
+    assert [cell.is_late for cell in cells] == [False, True, False, True]
+    assert now_s == [3.0]
+    (said,) = [one for one in answer.notices if one.code == "time_limit"]
+    assert said.values == (("missing", 2.0), ("not_ended", 1.0))

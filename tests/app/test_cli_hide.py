@@ -12,7 +12,7 @@ import pytest
 
 from app.cli import main
 from app.console import running
-from app.plots.gain_svg import gain_svg, speedup_svg
+from app.plots.models_svg import gain_svg, speedup_svg
 from app.schemas.base import read_output
 from app.schemas.hide import HideOut
 from domain.hiding import CountRange, Overlap, Scaling

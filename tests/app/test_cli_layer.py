@@ -13,7 +13,7 @@ from analysis.layer_answer import LayerQuestion, layer_costs
 from analysis.layer_cost import shipped_layers
 from app.cli import main
 from app.console import running
-from app.plots.layer_svg import MAX_MESSAGES, STYLE, render_layer_svg
+from app.plots.models_svg import MAX_MESSAGES, STYLE, render_layer_svg
 from app.schemas.base import dump_json, read_output
 from app.schemas.layer_costs import LayerCostsOut
 from app.schemas.layers import LayerOut

@@ -106,6 +106,25 @@ class TestMeasure:
         assert words in err
         assert list(tmp_path.glob("*.csv")) == []
 
+    def test_a_disk_that_is_full(self, printed: Any) -> None:
+        """Is said, with the option that named it."""
+        asked = ("memcpy", "--bytes", "64", "--time-limit", "0.2", "--output", "/dev/full")
+        code, out, err = printed("measure", *asked)
+        assert (code, out) == (2, "")
+        assert "output" in err
+        assert "No space left" in err
+
+    def test_one_processor_for_two_that_spin(self, printed: Any, tmp_path: Path) -> None:
+        """No burst is ever undisturbed: said with what helps, and nothing is written."""
+        both = ",".join(2 * [str(min(os.sched_getaffinity(0)))])
+        target = tmp_path / "one.csv"
+        options = ("--what", "signature", "--time-limit", "0.2", "--cpus", both)
+        code, out, err = printed("measure", "shm", *options, "--output", str(target))
+        assert (code, out) == (3, "")
+        assert "preempted" in err
+        assert "--cpus 0,1" in err
+        assert not target.exists()
+
     @pytest.mark.parametrize("sizes", ["4KiB..64", "0", "x", "1..", "64,,65"])
     def test_sizes_that_are_none(self, sizes: str) -> None:
         assert main(["measure", "memcpy", "--bytes", sizes]) == 2

@@ -10,9 +10,13 @@ import pytest
 
 from analysis.layer_cost import disagreements, shipped_layers
 from analysis.layer_stages import StageQuestion, layer_stages
-from app.schemas.base import read_output
-from app.schemas.layer_costs import LayerCostsOut
+from app.execution.engine import Limit, LimitExceeded, Limits
+from app.operations.models import layer_operation
+from app.operations.tasks import result_of
+from app.schemas.base import parse_json, read_output
+from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 from app.schemas.layers import LayersOut, PublishedLayerOut
+from app.settings import Settings
 from domain.messaging_layer import CycleModel, NetworkFeature, layer_of_document
 from domain.pipeline import Pipeline
 from domain.problem import Problem
@@ -201,6 +205,20 @@ def test_a_job_has_the_same_result(own: Live) -> None:
     assert "Costs of cmam-finite on 64 B" in page.text
 
 
+def test_a_search_that_is_ended_at_once_has_the_work() -> None:
+    """Also where the worker had reported nothing yet; each cut says why it is missing."""
+    asked = parse_json(LayerCostsIn, json.dumps(ask(clock_mhz=1, tune=True)).encode())
+    operation = layer_operation(asked, Settings())
+    limits = Limits(operation.time_s, 1)
+    found = result_of(operation, LimitExceeded(Limit.TIME), best=None, limits=limits)
+    sent = LayerCostsOut.of(found)
+    assert sent.messages[0].instructions == 397.0
+    assert sent.messages[0].best is not None
+    assert "not tried" in (sent.messages[0].best.declined or "")
+    assert [one.code for one in sent.warnings] == ["time_limit"]
+    assert {one.saved_us for one in sent.messages[0].savings} == {None}
+
+
 def changed(**more: Any) -> dict[str, Any]:
     """The layer of one component with other fields."""
     return {**document(), **more}
@@ -242,7 +260,47 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"between": [{"overhead_us": -1, "ns_per_byte": 1}]}, "/between/0/overhead_us", ">= 0"),
     ({"clock_mhz": 1e-300}, "/cycles", "more than"),
     ({"clock_mhz": 1, "save_as": "No Name"}, "/save_as", "small letters"),
+    ({"packet_words": [2**20 + 1]}, "/packet_words/0", "<= 1048576"),
+    ({"message_bytes": [2**48 + 1]}, "/message_bytes/0", "<="),
+    ({"cycles": {"reg": 1.1e9}}, "/cycles/reg", "<= 1000000000"),
+    ({"cycles": {f"c{place}": 1 for place in range(33)}}, "/cycles", "32"),
+    ({"layer": changed(out_of_order=1.5)}, "/layer/out_of_order", "<= 1"),
+    ({"layer": changed(crossings_before=-1)}, "/layer/crossings_before", ">= 0"),
+    ({"wire_us": -1}, "/wire_us", ">= 0"),
+    ({"time_limit_s": 0}, "/time_limit_s", "> 0"),
+    ({"mapping": "bundle"}, "/mapping", "packet"),
+    ({"handshake": "firm"}, "/handshake", "blocking"),
+    ({"unknown": 1}, "/unknown", "unknown field"),
+    (
+        {"clock_mhz": 1e-300, "mapping": "transfer", "handshake": "blocking"},
+        "/clock_mhz",
+        "more than",
+    ),
 ]
+NUMBERS = {
+    "/layer/components/0/counts/reg": {"layer": counted("@")},
+    "/layer/packet_words": {"layer": changed(packet_words="@")},
+    "/layer/out_of_order": {"layer": changed(out_of_order="@")},
+    "/message_bytes/0": {"message_bytes": ["@"]},
+    "/packet_words/0": {"packet_words": ["@"]},
+    "/cycles/reg": {"cycles": {"reg": "@"}},
+    "/clock_mhz": {"clock_mhz": "@"},
+    "/wire_us": {"wire_us": "@"},
+    "/out_of_order": {"out_of_order": "@"},
+}
+
+
+@pytest.mark.parametrize("pointer", NUMBERS)
+@pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity", "1e999", "-1e400", "9" * 400])
+def test_no_numbers(client: httpx.Client, pointer: str, literal: str) -> None:
+    """What is no finite number is refused wherever a number belongs, by its field or as no JSON."""
+    body = json.dumps(ask(**NUMBERS[pointer])).replace('"@"', literal)
+    response = client.post(
+        "/layer-costs", content=body, headers={"content-type": "application/json"}
+    )
+    assert response.status_code in (400, 422), response.text
+    pointers = [error["pointer"] for error in response.json()["errors"]]
+    assert response.json()["code"] == "malformed_json" or pointers == [pointer]
 
 
 @pytest.mark.parametrize(("wrong", "pointer", "rule"), BAD, ids=lambda one: str(one)[:60])

@@ -46,6 +46,7 @@ VIEWS = (
     "/ui/audit",
     "/ui/delivery",
     "/ui/hiding",
+    "/ui/layers",
     "/docs",
     "/ui/no-such-view",
 )

@@ -6,6 +6,7 @@ Only relations are asserted, never times.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -241,7 +242,27 @@ class TestProcesses:
         with Probe(probe, ["signature", "tcp", "--max-bytes", "64"]) as one:
             group = one._process.pid
             assert len(_children(group)) == 2
-        assert _children(group) == []
+        _wait_for_none(group)
+
+    @pytest.mark.parametrize("name", ["shm", "pipe", "unix", "tcp"])
+    def test_it_ends_with_the_other_end(self, probe: Path, name: str) -> None:
+        """And says so, at once: also where it waits for memory that nobody writes any more."""
+        with Probe(probe, ["signature", name, "--max-bytes", "64"]) as one:
+            group = one._process.pid
+            one.ask("burst 4 0")
+            (other,) = {*_children(group)} - {group}
+            os.kill(other, signal.SIGKILL)
+            with pytest.raises(NotMeasurable, match=r"ended|Broken pipe|Connection reset"):
+                one.ask("burst 4000 0")
+            assert one._process.wait(20.0) != 0
+        _wait_for_none(group)
+
+    def test_two_take_different_ports(self, probe: Path) -> None:
+        """The kernel chooses them, so that none is ever taken."""
+        asked = ["signature", "tcp", "--max-bytes", "64"]
+        with Probe(probe, asked) as first, Probe(probe, asked) as second:
+            for one in (first, second):
+                assert one.ask("burst 4 0").startswith("burst 4 0 ")
 
     def test_it_ends_with_its_input(self, running_probe: subprocess.Popen[bytes]) -> None:
         assert running_probe.stdin is not None

@@ -139,12 +139,12 @@ def test_figure_8_right(name: str) -> None:
     """Overhead of 1024 words by packet size, and the limits without end of p at 4 words."""
     points = packet_curve(LayerSums.of(LAYERS[name]), 4096, (4, 8, 16, 32, 64, 128))
     instructions, shares = CURVES[name]
-    assert tuple(point.instructions for point in points) == instructions
-    found = tuple(round(float(100 * point.overhead_of_instructions), 3) for point in points)
+    assert tuple(point.counts.total for point in points) == instructions
+    found = tuple(round(float(100 * overhead_share(point)), 3) for point in points)
     assert found == shares
     limit = {"cmam-finite": Fraction(5, 45), "cmam-indefinite": Fraction(83, 117)}[name]
     (endless,) = packet_curve(LayerSums.of(LAYERS[name]), 2**40, (4,))
-    assert abs(endless.overhead_of_instructions - limit) < Fraction(1, 10**6)
+    assert abs(overhead_share(endless) - limit) < Fraction(1, 10**6)
 
 
 # --- totals, shares, savings ----------------------------------------------------------------------
@@ -246,7 +246,7 @@ def computed(one: Disagreement) -> tuple[float, ...]:
             return (float(small.counts.total),)
         case says if "9 to 11" in says:
             curve = packet_curve(LayerSums.of(FINITE), 4096, (4, 8, 16, 32, 64, 128))
-            shares = [per_cent(point.overhead_of_instructions) for point in curve]
+            shares = [per_cent(overhead_share(point)) for point in curve]
             assert shares == [12.58, 11.94, 11.14, 10.32, 9.66, 9.22]
             return min(shares), max(shares)
         case says if "about 10 %" in says:

@@ -56,7 +56,7 @@ SECTIONS = {
     OperationKind.AUDIT: "Audit",
     OperationKind.TABLE: "Profiles",
     OperationKind.EXPORT: "Profiles",
-    OperationKind.LAYER: "Profiles",
+    OperationKind.LAYER: "Models",
 }
 WORKS = frozenset(SECTIONS)
 _LIMITS = {

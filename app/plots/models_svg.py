@@ -1,16 +1,27 @@
-"""A messaging layer's work as a stand-alone SVG document.
+"""Pictures of models as stand-alone SVG documents: hiding, thresholds, a messaging layer's work.
 
-Bars by service for both ends, with the software as it is and on a network with the features asked
-about (Karamcheti94 Fig. 6), and the overhead's share by packet size (Fig. 8, right). Everything is
-in instructions: shares of cycles are other numbers, and do not belong on the same axis.
+Curves of hiding and of thresholds are those of the figures of Strumpen94 and of Yocum97 sec. 4. Of
+a layer: bars by service for both ends, with the software as it is and on a network with the
+features asked about (Karamcheti94 Fig. 6), and the overhead's share by packet size (Fig. 8, right),
+all in instructions: shares of cycles are other numbers, and do not belong on the same axis.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
 from analysis.layer_answer import LayerAnswer, MessageCosts
+from analysis.layer_cost import overhead_share
+from app.plots.curves_svg import (
+    Curve,
+    CurvesPlot,
+    HorizontalAxis,
+    VerticalAxis,
+    curves_element,
+)
 from app.plots.svg import (
     COLOURS,
     SERIES_COLOURS,
@@ -33,6 +44,9 @@ from app.plots.svg import (
     text_width,
 )
 from app.text.numbers import format_percent
+from domain.delivery import DeliveryRule
+from domain.errors import InconsistentInput
+from domain.hiding import BestProcesses, Overlap, ProcessPoint
 from domain.messaging_layer import End, Service
 from domain.units import format_bytes
 
@@ -191,7 +205,7 @@ def _curves(messages: Sequence[MessageCosts], *, top: float) -> Iterator[str]:
     shown = messages[: len(SERIES_COLOURS)]
     every = [point for one in shown for point in one.packet_sizes]
     sizes = [float(point.units.packet_words) for point in every]
-    shares = [float(point.overhead_of_instructions) for point in every]
+    shares = [float(overhead_share(point)) for point in every]
     bottom = top + _CURVES_PX - _BELOW
     across = log_axis(sizes, start=64.0, end=WIDTH - 20.0)
     above = min(1.0, 5 * nice_above(max(max(shares), 1e-6) / 5))
@@ -206,7 +220,7 @@ def _curves(messages: Sequence[MessageCosts], *, top: float) -> Iterator[str]:
         name = format_bytes(message.work.units.message_bytes)
         ordered = sorted(message.packet_sizes, key=lambda point: point.units.packet_words)
         points = [
-            frame.point(float(one.units.packet_words), float(one.overhead_of_instructions))
+            frame.point(float(one.units.packet_words), float(overhead_share(one)))
             for one in ordered
         ]
         title = tag("title", safe(name))
@@ -215,3 +229,128 @@ def _curves(messages: Sequence[MessageCosts], *, top: float) -> Iterator[str]:
         yield line_at(x, top + 4, x + 20, top + 4, f"curve {colour}")
         yield text_at(x + 26, top + 8, name, "small")
         x += 26.0 + text_width(name, _SMALL_PX) + 18.0
+
+
+_SPAN = 100.0  # how far the gain is drawn to either side of its peak, as a factor
+_POINTS = 121
+
+
+class Picture(StrEnum):
+    """What is drawn."""
+
+    RUN_TIME = "run_time"
+    GAIN = "gain"
+    SPEEDUP = "speedup"
+
+
+@dataclass(frozen=True, slots=True)
+class CountTimes:
+    """One number of fragments: latency, the processor's part, and the run time, µs."""
+
+    fragments: int
+    latency_us: float
+    host_us: float
+    with_us: float
+
+
+def run_time_svg(counts: Sequence[CountTimes], *, hidden: int, latency_optimal: int) -> str:
+    """Draw run times by number of fragments, with both optima marked. Raises InconsistentInput."""
+    by_count = {one.fragments: one for one in counts}
+    curves = (
+        Curve("run time with hiding", tuple((one.fragments, one.with_us) for one in counts)),
+        Curve("latency", tuple((one.fragments, one.latency_us) for one in counts)),
+        Curve("processor", tuple((one.fragments, one.host_us) for one in counts)),
+        _mark("least run time", (hidden, by_count[hidden].with_us)),
+        _mark("least latency", (latency_optimal, by_count[latency_optimal].with_us)),
+    )
+    title = "Run time behind a calculation by number of fragments"
+    return _drawn(CurvesPlot(title, HorizontalAxis.FRAGMENTS, VerticalAxis.TIME, curves))
+
+
+def gain_svg(
+    overlap: Overlap, *, point: tuple[float, float] | None, window: tuple[float, float] | None
+) -> str:
+    """Draw the gain by c / T around its peak, the `point` asked about, and the ends of the window.
+
+    Raises InconsistentInput.
+    """
+    peak = 1.0 / overlap.full_at if overlap.full_at > 0.0 else 1.0
+    steps = (_SPAN ** (2.0 * place / (_POINTS - 1) - 1.0) for place in range(_POINTS))
+    curves = [
+        Curve("gain", tuple((peak * step, overlap.gain(1.0 / (peak * step))) for step in steps))
+    ]
+    curves.append(_mark("greatest gain", (peak, overlap.gain(1.0 / peak))))
+    if point is not None:
+        curves.append(_mark("asked about", point))
+    if window is not None:
+        ends = tuple((end, overlap.gain(1.0 / end)) for end in window)
+        curves.append(Curve("at least the gain asked for", ends))
+    title = "Gain by calculation over communication"
+    return _drawn(CurvesPlot(title, HorizontalAxis.RATIO, VerticalAxis.GAIN, tuple(curves)))
+
+
+def speedup_svg(points: Sequence[ProcessPoint], best: BestProcesses) -> str:
+    """Draw speed-ups by number of processes, both optima and the gain's peak marked.
+
+    Raises InconsistentInput.
+    """
+    by_count = {one.processes: one for one in points}
+    curves = (
+        Curve("without hiding", tuple((one.processes, one.speedup) for one in points)),
+        Curve("with hiding", tuple((one.processes, one.hidden_speedup) for one in points)),
+        _mark("best without", (best.without, by_count[best.without].speedup)),
+        _mark("best with", (best.hidden, by_count[best.hidden].hidden_speedup)),
+        _mark("greatest gain", (best.gain, by_count[best.gain].hidden_speedup)),
+    )
+    title = "Speed-up by number of processes"
+    return _drawn(CurvesPlot(title, HorizontalAxis.PROCESSES, VerticalAxis.SPEEDUP, curves))
+
+
+@dataclass(frozen=True, slots=True)
+class SizeCurve:
+    """Latencies, µs, by the size in bytes of one stage; the other stages' choice names it."""
+
+    name: str
+    points: tuple[tuple[int, float], ...]
+
+
+def thresholds_svg(
+    curves: Sequence[SizeCurve],
+    *,
+    rule: DeliveryRule,
+    store_and_forward_us: float,
+    ideal_us: float,
+    lower_bound_us: float,
+    best: tuple[int, float],
+) -> str:
+    """Draw latencies by threshold or pulse size between store and forward and what is ideal.
+
+    Raises InconsistentInput.
+    """
+    sizes = [size for curve in curves for size, _ in curve.points]
+    ends = (float(min(sizes)), float(max(sizes)))
+    drawn = [Curve(one.name, tuple((float(x), y) for x, y in one.points)) for one in curves]
+    levels = {
+        "store and forward": store_and_forward_us,
+        "ideal cut-through": ideal_us,
+        "lower bound, of this model": lower_bound_us,
+    }
+    drawn += [Curve(name, tuple((end, us) for end in ends)) for name, us in levels.items()]
+    drawn.append(_mark("best", (float(best[0]), best[1])))
+    is_eager = rule is DeliveryRule.EAGER
+    across = HorizontalAxis.THRESHOLD if is_eager else HorizontalAxis.PULSE
+    title = f"Latency by {'threshold' if is_eager else 'pulse size'}"
+    return _drawn(CurvesPlot(title, across, VerticalAxis.LATENCY, tuple(drawn)))
+
+
+def _mark(name: str, point: tuple[float, float]) -> Curve:
+    return Curve(name, (point,), is_mark=True)
+
+
+def _drawn(plot: CurvesPlot) -> str:
+    element = curves_element(plot)
+    if not element:
+        raise InconsistentInput(
+            "nothing of this can be drawn: all of it takes no time", field="plot"
+        )
+    return element + "\n"

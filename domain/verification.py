@@ -1,0 +1,67 @@
+"""Verifications: real transfers beside what the model predicts of them, and what follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from domain.solution import Notice
+
+TOLERANCE = 0.05  # of the latency: how near a model has to be, to hold
+
+
+class Verdict(StrEnum):
+    """What the measured latencies decide about a model, never more.
+
+    holds           every size's interval is within TOLERANCE of the prediction
+    holds_offset    it is once one constant is added to every prediction
+    does_not_hold   no constant brings every size's interval within reach of TOLERANCE
+    not_decided     the intervals are too wide for any of the three
+    """
+
+    HOLDS = "holds"
+    HOLDS_OFFSET = "holds_offset"
+    DOES_NOT_HOLD = "does_not_hold"
+    NOT_DECIDED = "not_decided"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedSize:
+    """One fragment size: the latency predicted and measured of the message cut by it, in µs.
+
+    `measured_us` is the median of the runs, `low_us` and `high_us` its 95 % interval.
+    """
+
+    fragment_bytes: int
+    fragments: int
+    predicted_us: float
+    measured_us: float
+    low_us: float
+    high_us: float
+    runs: int
+
+    @property
+    def ratio(self) -> float:
+        """Measured over predicted."""
+        return self.measured_us / self.predicted_us
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A verdict and what it rests on: the stages that ran, and every size, the smallest first.
+
+    `offset_us` is the constant of HOLDS_OFFSET, else None. `reasons` are those that the measured
+    times speak for, the likeliest first; none where the model holds.
+    """
+
+    verdict: Verdict
+    message_bytes: int
+    stages: tuple[str, ...]
+    sizes: tuple[VerifiedSize, ...]
+    offset_us: float | None = None
+    reasons: tuple[Notice, ...] = ()
+
+    @property
+    def best_measured(self) -> VerifiedSize:
+        """The size with the least measured latency."""
+        return min(self.sizes, key=lambda size: size.measured_us)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.solution import Notice
+from domain.units import format_bytes
 
 TOLERANCE = 0.05  # of the latency: how near a model has to be, to hold
 
@@ -60,6 +61,37 @@ class Verification:
     sizes: tuple[VerifiedSize, ...]
     offset_us: float | None = None
     reasons: tuple[Notice, ...] = ()
+
+    def notice(self) -> Notice:
+        """Return the verdict in one sentence, with the likeliest reason where there is one."""
+        sizes = tuple(size.fragment_bytes for size in self.sizes)
+        where = (
+            f"transfers of {format_bytes(self.message_bytes)} in fragments of "
+            f"{format_bytes(min(sizes))} to {format_bytes(max(sizes))}"
+        )
+        why = f"; likely {self.reasons[0].detail}" if self.reasons else ""
+        if self.verdict is Verdict.HOLDS:
+            return Notice(
+                "model_holds", f"the model was verified: {where} took what it says, within 5 %"
+            )
+        if self.verdict is Verdict.HOLDS_OFFSET:
+            return Notice(
+                "model_holds_with_offset",
+                f"the model was verified: {where} took what it says and {self.offset_us:.3g} µs "
+                f"more, within 5 %; that does not change which size is best{why}",
+                values=(("offset_us", self.offset_us or 0.0),),
+            )
+        if self.verdict is Verdict.NOT_DECIDED:
+            return Notice(
+                "model_not_decided", f"whether the model holds was not decided by {where}{why}"
+            )
+        worst = max(self.sizes, key=lambda size: abs(size.ratio - 1.0))
+        return Notice(
+            "model_does_not_hold",
+            f"this model failed its verification: of {where}, those of "
+            f"{format_bytes(worst.fragment_bytes)} took {worst.ratio:.2f} times what it says{why}",
+            values=(("ratio", worst.ratio), ("fragment_bytes", float(worst.fragment_bytes))),
+        )
 
     @property
     def best_measured(self) -> VerifiedSize:

@@ -59,7 +59,7 @@ def median_interval(times: Sequence[float]) -> tuple[float, float] | None:
     return ordered[rank], ordered[-1 - rank]
 
 
-def judge(
+def verdict_on(
     pipeline: Pipeline, message_bytes: int, runs: Runs, *, stages: Sequence[str], processors: int
 ) -> Verification:
     """Return the verdict on a pipeline of the runs at each fragment size.
@@ -139,16 +139,16 @@ class _Stage:
     def is_per_fragment(self) -> bool:
         """Whether more of the excess goes with the number of fragments than with the bytes.
 
-        The bytes of all sizes are the same: least squares of a k + b over the excess.
+        The bytes of all sizes are the same: least squares of a line over the number of fragments.
         """
-        count = len(self.fragments)
-        mean_k, mean_e = sum(self.fragments) / count, sum(self.excess_us) / count
-        spread = sum((k - mean_k) ** 2 for k in self.fragments)
+        sizes = len(self.fragments)
+        mean_count, mean_us = sum(self.fragments) / sizes, sum(self.excess_us) / sizes
+        spread = sum((count - mean_count) ** 2 for count in self.fragments)
         if spread == 0.0:
             return False
         pairs = zip(self.fragments, self.excess_us, strict=True)
-        slope = sum((k - mean_k) * (excess - mean_e) for k, excess in pairs) / spread
-        return abs(slope) * max(self.fragments) > abs(mean_e - slope * mean_k)
+        slope = sum((count - mean_count) * (excess - mean_us) for count, excess in pairs) / spread
+        return abs(slope) * max(self.fragments) > abs(mean_us - slope * mean_count)
 
     @property
     def each_us(self) -> float:

@@ -48,7 +48,14 @@ _AT_MOST = "latency_is_upper_bound"
 
 
 def answer_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
-    """Yield an answer: what to send, how good it is, the Gantt, and the cost of simpler cuts."""
+    """Yield an answer: what to send, how good it is, the Gantt, and the cost of simpler cuts.
+
+    That its model failed on the machine comes before all of it.
+    """
+    failed = [one for one in answer.warnings if one.code == DOES_NOT_HOLD]
+    for one in failed:
+        yield capitalised(printable(one.detail)) + "."
+        yield ""
     if answer.uncertainty:
         yield from uncertainty_parts(answer.uncertainty)
         yield ""
@@ -60,7 +67,8 @@ def answer_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
     yield ""
     # Those of its fit are counted above it, and listed by the fit.
     of_fit = answer.fit.warnings if answer.fit else ()
-    yield from warning_parts([one for one in answer.warnings if one not in of_fit])
+    listed = [one for one in answer.warnings if one not in (*of_fit, *failed)]
+    yield from warning_parts(listed)
 
 
 def uncertainty_parts(known: UncertaintyOut) -> Parts:
@@ -409,6 +417,10 @@ def profile_parts(name: str, shown: ProfileOut | RevisionOut) -> Parts:
     """Yield a profile, or one revision of it: its stages and where they came from."""
     yield f"{name}@{shown.revision}  {_provenance(shown)}"
     yield ""
+    verification: VerificationOut | None = getattr(shown, "verification", None)
+    if verification is not None:
+        yield from verification_parts(verification)
+        yield ""
     if shown.pipeline:
         yield stages_table(shown.pipeline)
         yield from _handoffs(shown.pipeline)
@@ -425,6 +437,27 @@ def _handoffs(pipeline: PipelineOut) -> Parts:
         if stage.handoff_bytes is not None:
             grain = format_bytes(stage.handoff_bytes)
             yield f"{printable(stage.name)} hands bytes on as they move, {grain} at a time"
+
+
+def verification_parts(found: VerificationOut) -> Parts:
+    """Yield a verdict, what it rests on, and the further reasons that the times speak for."""
+    yield capitalised(printable(found.detail)) + "."
+    yield ""
+    names = ("fragments of", "predicted", "measured", "95 % interval", "ratio", "runs")
+    rows = tuple(
+        (
+            f"{format_bytes(size.fragment_bytes)} ({size.fragments})",
+            format_time(size.predicted_us),
+            format_time(size.measured_us),
+            " to ".join(map(format_time, size.measured_us_interval)),
+            f"{size.ratio:.3f}",
+            str(size.runs),
+        )
+        for size in found.sizes
+    )
+    yield Grid(tuple(map(Column, names)), rows)
+    for reason in found.reasons[1:]:
+        yield f"also: {printable(reason.detail)}"
 
 
 def revisions_table(profile: RevisionsOut) -> Grid:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from domain.errors import NotMeasurable
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.verification import TOLERANCE, Verdict, Verification
-from measuring.verdict import MIN_RUNS, Run, judge, median_interval, repeated_cut
+from measuring.verdict import MIN_RUNS, Run, median_interval, repeated_cut, verdict_on
 from tests.support.counts import count
 
 MESSAGE = 1 << 20
@@ -67,8 +67,8 @@ def runs_of(
     return found
 
 
-def judged(runs: dict[int, list[Run]], pipeline: Pipeline = PIPELINE) -> Verification:
-    return judge(pipeline, MESSAGE, runs, stages=NAMES, processors=2)
+def verdict_of(runs: dict[int, list[Run]], pipeline: Pipeline = PIPELINE) -> Verification:
+    return verdict_on(pipeline, MESSAGE, runs, stages=NAMES, processors=2)
 
 
 def codes(found: Verification) -> list[str]:
@@ -79,7 +79,7 @@ class TestVerdict:
     """Each of the four, and why."""
 
     def test_a_machine_as_modelled(self) -> None:
-        found = judged(runs_of(PIPELINE))
+        found = verdict_of(runs_of(PIPELINE))
         assert found.verdict is Verdict.HOLDS
         assert found.reasons == ()
         assert [size.fragment_bytes for size in found.sizes] == sorted(SIZES)
@@ -88,7 +88,7 @@ class TestVerdict:
         assert found.best_measured.measured_us <= least.measured_us
 
     def test_a_constant_is_told_in_microseconds(self) -> None:
-        found = judged(runs_of(PIPELINE, added_us=3000.0))
+        found = verdict_of(runs_of(PIPELINE, added_us=3000.0))
         assert found.verdict is Verdict.HOLDS_OFFSET
         assert found.offset_us == pytest.approx(3000.0, rel=0.1)
 
@@ -100,29 +100,29 @@ class TestVerdict:
             cut = repeated_cut(MESSAGE, size)
             total = sum(stage.time_us(part) for stage in two.stages for part in cut)
             runs[size] = [Run(total, (total / 2,) * 3, (total / 3.05,) * 3)] * 8
-        found = judge(two, MESSAGE, runs, stages=NAMES, processors=1)
+        found = verdict_on(two, MESSAGE, runs, stages=NAMES, processors=1)
         assert found.verdict is Verdict.DOES_NOT_HOLD
         assert codes(found)[0] == "stages_share_processor"
-        assert judge(two, MESSAGE, runs, stages=NAMES, processors=2).reasons[0].code != (
+        assert verdict_on(two, MESSAGE, runs, stages=NAMES, processors=2).reasons[0].code != (
             "stages_share_processor"
         )
 
     def test_buffers_that_hold_more_than_a_fragment(self) -> None:
         """The overhead of the slow stage is hidden behind the fragment before."""
-        found = judged(runs_of(PIPELINE, lambda j, took, size: took - 280.0 * (j == 2)))
+        found = verdict_of(runs_of(PIPELINE, lambda j, took, size: took - 280.0 * (j == 2)))
         assert found.verdict is Verdict.DOES_NOT_HOLD
         assert codes(found) == ["buffers_hold_fragments"]
         assert found.reasons[0].stage == "file"
         assert found.reasons[0].value("each_us") == pytest.approx(-280.0, rel=0.05)
 
     def test_bursts_in_the_samples(self) -> None:
-        found = judged(runs_of(PIPELINE, lambda j, took, size: took + 400.0 * (j == 1)))
+        found = verdict_of(runs_of(PIPELINE, lambda j, took, size: took + 400.0 * (j == 1)))
         assert found.verdict is Verdict.DOES_NOT_HOLD
         assert codes(found) == ["bursts_in_samples"]
         assert found.reasons[0].stage == "link"
 
     def test_a_stage_that_is_slower_in_company(self) -> None:
-        found = judged(runs_of(PIPELINE, lambda j, took, size: took * (1.0 + 0.6 * (j == 1))))
+        found = verdict_of(runs_of(PIPELINE, lambda j, took, size: took * (1.0 + 0.6 * (j == 1))))
         assert found.verdict is Verdict.DOES_NOT_HOLD
         assert codes(found) == ["slower_in_company"]
         assert found.reasons[0].value("ratio") == pytest.approx(1.6, rel=0.01)
@@ -133,7 +133,7 @@ class TestVerdict:
         for size, taken in runs.items():
             waited = 150.0 * len(repeated_cut(MESSAGE, size))
             taken[:] = [Run(r.latency_us + waited, r.occupied_us, r.processor_us) for r in taken]
-        found = judged(runs)
+        found = verdict_of(runs)
         assert found.verdict is Verdict.DOES_NOT_HOLD
         assert codes(found) == ["handing_on_costs"]
         assert found.reasons[0].value("each_us") == pytest.approx(150.0, rel=0.1)
@@ -146,24 +146,24 @@ class TestVerdict:
                 Run(r.latency_us * random.choice((0.6, 1.4)), r.occupied_us, r.processor_us)
                 for r in taken
             ]
-        found = judged(runs)
+        found = verdict_of(runs)
         assert found.verdict is Verdict.NOT_DECIDED
         assert codes(found) == ["runs_disagree"]
 
     def test_other_stages_than_the_models_give_no_reason_of_one(self) -> None:
         two = pipeline_of_lines([("copy", 5.0, 0.1), ("link", 900.0, 10.0)])
-        assert codes(judged(runs_of(PIPELINE), two)) == []
+        assert codes(verdict_of(runs_of(PIPELINE), two)) == []
 
     def test_few_runs_are_left_out(self) -> None:
         runs = runs_of(PIPELINE)
         runs[SIZES[0]] = runs[SIZES[0]][: MIN_RUNS - 1]
-        assert SIZES[0] not in [size.fragment_bytes for size in judged(runs).sizes]
+        assert SIZES[0] not in [size.fragment_bytes for size in verdict_of(runs).sizes]
         with pytest.raises(NotMeasurable):
-            judged({SIZES[0]: runs[SIZES[0]]})
+            verdict_of({SIZES[0]: runs[SIZES[0]]})
 
     def test_one_constant_for_two_sizes_says_nothing(self) -> None:
         runs = runs_of(PIPELINE, added_us=30_000.0)
-        found = judged({size: runs[size] for size in SIZES[:2]})
+        found = verdict_of({size: runs[size] for size in SIZES[:2]})
         assert found.verdict is Verdict.DOES_NOT_HOLD
         assert found.offset_us is None
 
@@ -185,7 +185,7 @@ def test_the_verdict_is_that_of_a_search_over_offsets(
         middle = share * PIPELINE.latency_us(repeated_cut(MESSAGE, size)) + added
         times = [middle * (1 + width * at / 5) for at in range(-5, 6)]
         runs[size] = [Run(time, (1.0,) * 3, (1.0,) * 3) for time in times]
-    found = judged(runs)
+    found = verdict_of(runs)
     assert all(size.low_us <= size.measured_us <= size.high_us for size in found.sizes)
 
     def inside(offset_us: float, slack: float) -> bool:
@@ -253,5 +253,5 @@ def test_a_repeated_size_makes_the_whole_message(message: int, parts: int) -> No
 def test_a_verdict_does_not_depend_on_the_order_of_runs() -> None:
     runs = runs_of(PIPELINE, noise=0.03)
     mixed = {size: sorted(runs[size], key=lambda r: r.latency_us) for size in reversed(SIZES)}
-    assert judged(mixed) == judged(runs)
-    assert judged(runs).sizes[0].measured_us == median(r.latency_us for r in runs[SIZES[-1]])
+    assert verdict_of(mixed) == verdict_of(runs)
+    assert verdict_of(runs).sizes[0].measured_us == median(r.latency_us for r in runs[SIZES[-1]])

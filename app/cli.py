@@ -67,6 +67,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.measure import measure
 
         return measure(arguments, output)
+    if arguments.command == "verify":
+        from app.console.verify import verify
+
+        return verify(arguments, output)
     if arguments.command == "table":
         from app.console.table import table
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from domain.solution import Notice
 from domain.units import format_bytes
 
+DOES_NOT_HOLD = "model_does_not_hold"  # the code of the notice that comes before an answer
 TOLERANCE = 0.05  # of the latency: how near a model has to be, to hold
 
 

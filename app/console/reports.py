@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.console.screen import MAX_BLOCKS, Column, Facts, Grid, Ink, Part, chart_of, draw
 from app.text.names import NOT_OF_MACHINE, OF_MODEL, printable
-from app.text.notices import notice_lines
+from app.text.notices import capitalised, notice_lines
 from app.text.numbers import (
     format_cost,
     format_count,
@@ -21,6 +21,7 @@ from app.text.numbers import (
 from app.text.settings import format_repeated, format_setting_name
 from app.text.units import format_given_time, format_proven, format_time
 from domain.units import format_bytes
+from domain.verification import DOES_NOT_HOLD
 
 if TYPE_CHECKING:
     from app.schemas.base import NoticeOut, ProfileRevisionOut
@@ -417,10 +418,6 @@ def profile_parts(name: str, shown: ProfileOut | RevisionOut) -> Parts:
     """Yield a profile, or one revision of it: its stages and where they came from."""
     yield f"{name}@{shown.revision}  {_provenance(shown)}"
     yield ""
-    verification: VerificationOut | None = getattr(shown, "verification", None)
-    if verification is not None:
-        yield from verification_parts(verification)
-        yield ""
     if shown.pipeline:
         yield stages_table(shown.pipeline)
         yield from _handoffs(shown.pipeline)
@@ -437,27 +434,6 @@ def _handoffs(pipeline: PipelineOut) -> Parts:
         if stage.handoff_bytes is not None:
             grain = format_bytes(stage.handoff_bytes)
             yield f"{printable(stage.name)} hands bytes on as they move, {grain} at a time"
-
-
-def verification_parts(found: VerificationOut) -> Parts:
-    """Yield a verdict, what it rests on, and the further reasons that the times speak for."""
-    yield capitalised(printable(found.detail)) + "."
-    yield ""
-    names = ("fragments of", "predicted", "measured", "95 % interval", "ratio", "runs")
-    rows = tuple(
-        (
-            f"{format_bytes(size.fragment_bytes)} ({size.fragments})",
-            format_time(size.predicted_us),
-            format_time(size.measured_us),
-            " to ".join(map(format_time, size.measured_us_interval)),
-            f"{size.ratio:.3f}",
-            str(size.runs),
-        )
-        for size in found.sizes
-    )
-    yield Grid(tuple(map(Column, names)), rows)
-    for reason in found.reasons[1:]:
-        yield f"also: {printable(reason.detail)}"
 
 
 def revisions_table(profile: RevisionsOut) -> Grid:

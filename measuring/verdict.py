@@ -202,9 +202,9 @@ def _of_stage(stage: _Stage) -> Notice:
     if stage.ratio < 1.0:
         return Notice.of_stage(
             stage.name,
-            "buffers_hold_fragments",
-            f"{of} ({each} less): its buffers take a fragment while the one before is under way, "
-            "and the stage is no store and forward",
+            "faster_in_flow",
+            f"{of} ({each} less): in a flow its buffers take a fragment while the one before is "
+            "under way, or it has less to wake up and to write than for a single sample",
             **values,
         )
     if stage.is_per_fragment:

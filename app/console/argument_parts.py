@@ -64,7 +64,11 @@ def add_time_limit(parser: Parser, summary: str) -> None:
     )
 
 
-def add_transfers(parser: Parser) -> None:
+# What tune knows by name: stages, as the probe has them. TCP over a link into a synced file.
+PATHS = {"tcp-to-file": ("tcp", "write-sync")}
+
+
+def add_transfers(parser: Parser, time_limit_s: float) -> None:
     """Add what says which transfers to run, and how."""
     parser.add_argument(
         "--stage",
@@ -90,7 +94,11 @@ def add_transfers(parser: Parser) -> None:
         help="how narrow the 95 %% interval of each median is to be (2%%)",
     )
     parser.add_argument(
-        "--time-limit", type=number, default=30.0, metavar="SECONDS", help="default 30"
+        "--time-limit",
+        type=number,
+        default=time_limit_s,
+        metavar="SECONDS",
+        help=f"default {time_limit_s:g}",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="NUMBER", help="of the random order")
 

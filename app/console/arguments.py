@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from app.console.argument_parts import (
+    PATHS,
     Commands,
     Parser,
     add,
@@ -63,6 +64,7 @@ def _parser() -> Parser:
     _add_compose(commands)
     _add_measure(commands)
     _add_verify(commands)
+    _add_tune(commands)
     _add_compare(commands)
     _add_table(commands)
     _add_export(commands)
@@ -208,11 +210,34 @@ def _add_measure(commands: Commands[Parser]) -> None:
 def _add_verify(commands: Commands[Parser]) -> None:
     parser = add(commands, "verify", "compare a model with real transfers over its stages, here")
     parser.add_argument("source", metavar="SOURCE", help="profile or file")
-    add_transfers(parser)
+    add_transfers(parser, 30.0)
     parser.add_argument(
         "--recorded", metavar="FILE", help="transfers of before, in place of new ones"
     )
     parser.add_argument("--output", metavar="FILE", help="for every transfer (transfers.csv)")
+
+
+def _add_tune(commands: Commands[Parser]) -> None:
+    parser = add(commands, "tune", "measure, compose, fit and verify, and say what to set")
+    parser.add_argument(
+        "place",
+        nargs="?",
+        choices=list(PATHS),
+        default="tcp-to-file",
+        metavar="PATH",
+        help="tcp-to-file (default): TCP over a link into a synced file; or name each --stage",
+    )
+    add_transfers(parser, 80.0)
+    parser.add_argument("--target", metavar="NAME", help="print it for this library, as export has")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="of the target"
+    )
+    parser.add_argument(
+        "--save-as", default="tuned", metavar="PROFILE", help="store the stages (tuned)"
+    )
+    parser.add_argument(
+        "--folder", default=".", metavar="FOLDER", help="of the measurements (default here)"
+    )
 
 
 def _add_fitting(parser: Parser, shapes: list[FitShape]) -> None:

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.console.argument_parts import PATHS
 from app.console.commands import fit_source, opened_store
 from app.console.files import ProfileSource, TraceSource, check_target, read_source, write_whole
+from app.console.fit import fit_stages
 from app.console.measure import (
     INTERRUPTED,
+    as_file_name,
     facts_of_machine,
+    measure_stage,
     probe_options,
     shown_progress,
 )
@@ -26,7 +31,7 @@ from app.settings import Settings
 from app.text.names import printable
 from app.text.notices import capitalised
 from app.text.units import format_time
-from domain.errors import InconsistentInput, InvalidInput
+from domain.errors import InconsistentInput, InvalidInput, NotMeasurable
 from domain.pipeline import Pipeline
 from domain.profile import ProfileReference, Revision
 from domain.units import format_bytes
@@ -273,6 +278,136 @@ def _keep(revision: Revision | None, found: Verification, settings: Settings) ->
     if revision is not None:
         with opened_store(settings) as store, store.unit_of_work() as unit:
             unit.profiles.verify(revision.profile, revision.number, found)
+
+
+# --- tune -----------------------------------------------------------------------------------------
+
+_MEASURING, _VERIFYING = 0.45, 0.4  # of the time; the rest is for fits and starts
+_HALVINGS = 9  # of the message: the sizes that are measured
+
+
+def tune(arguments: argparse.Namespace, output: Output) -> int:
+    """Measure, compose, fit, verify, and print what to set. Each file is kept as soon as it is."""
+    from app.questions.question import check_save_as
+
+    settings, started_s = Settings.from_environment(), time.monotonic()
+    stages = tuple(arguments.stages or PATHS[arguments.place])
+    check_save_as(arguments.save_as)
+    folder = Path(arguments.folder)
+    if not folder.is_dir():
+        raise InvalidInput("expected a folder that exists, for the measurements", field="folder")
+    message_bytes = arguments.bytes or _MESSAGE_BYTES
+    files = list[tuple[str, str]]()
+    for number, stage in enumerate(stages, start=1):
+        output.note(f"measuring {printable(stage)}, {number} of {len(stages)}")
+        file = str(folder / f"{number}-{as_file_name(stage)}.csv")
+        if not _measured(stage, file, message_bytes, len(stages), arguments, output):
+            output.note(f"interrupted; what was measured is in {printable(arguments.folder)}")
+            return INTERRUPTED
+        files.append((f"{number} {stage}" if stages.count(stage) > 1 else stage, file))
+    profile = fit_stages(files, save_as=arguments.save_as, settings=settings, output=output)
+    model = _Model(_pipeline(profile.current.model), profile.current, stages)
+    output.note(f"saved as {profile.name}@{profile.current.number}; transferring")
+    verify_with = argparse.Namespace(
+        **{
+            **vars(arguments),
+            "bytes": message_bytes,
+            "current": arguments.current or "whole",
+            "time_limit": arguments.time_limit * _VERIFYING,
+            "output": str(folder / "transfers.csv"),
+        }
+    )
+    found = _transferred(model, verify_with, output)
+    _keep(model.revision, found.verification, settings)
+    _show_tuned(found, profile.current, output)
+    output.note(f"{time.monotonic() - started_s:.0f} s in all")
+    if found.is_interrupted:
+        output.note("interrupted; the verdict is of what was transferred")
+        return INTERRUPTED
+    verdict = found.verification.verdict
+    if arguments.target is not None and verdict not in _EXIT:
+        _write_configuration(arguments, message_bytes, output)
+    return _EXIT.get(verdict, 0)
+
+
+def _measured(
+    stage: str,
+    file: str,
+    message_bytes: int,
+    stages: int,
+    arguments: argparse.Namespace,
+    output: Output,
+) -> bool:
+    """Measure one stage into its file; false where Ctrl-C ended it."""
+    from measuring.probe import program
+
+    step = _alignment((stage,))
+    sizes = {max(1, message_bytes >> power) for power in range(_HALVINGS + 1)}
+    asked = argparse.Namespace(
+        **{
+            **vars(arguments),
+            "name": stage,
+            "bytes": sorted({-(-size // step) * step for size in sizes}),
+            "time_limit": arguments.time_limit * _MEASURING / stages,
+            "cold": False,
+        }
+    )
+    is_complete, text = measure_stage(program(), asked, output)
+    write_whole(file, text.encode(), field="folder", noun="the measurements")
+    return is_complete
+
+
+def _chosen(found: _Verified) -> tuple[VerifiedSize, bool]:
+    """Return what to set, and whether it is the model's best: else the best that was measured."""
+    recommended = _of_size(found.verification, found.recommended_bytes)
+    if recommended is not None and found.verification.verdict not in _EXIT:
+        return recommended, True
+    return found.verification.best_measured, False
+
+
+def _show_tuned(found: _Verified, revision: Revision, output: Output) -> None:
+    from app.schemas.base import ProfileRevisionOut, dump_json
+    from app.schemas.profiles import TunedOut, VerificationOut, VerifiedSizeOut
+
+    chosen, is_of_model = _chosen(found)
+    before = _of_size(found.verification, found.current_bytes)
+    if before is None:
+        raise NotMeasurable("the size in use was not transferred often enough: give more time")
+    verification = VerificationOut.of(found.verification)
+    if output.wants_json:
+        tuned = TunedOut(
+            set_bytes=chosen.fragment_bytes,
+            is_of_model=is_of_model,
+            profile=ProfileRevisionOut(revision.profile, revision.number),
+            before=VerifiedSizeOut.of(before),
+            after=VerifiedSizeOut.of(chosen),
+            verification=verification,
+        )
+        output.document(dump_json(tuned))
+        return
+    why = "" if is_of_model else ", the best of those that were transferred"
+    gain = before.measured_us / chosen.measured_us - 1.0
+    rows = (("before", _with_times(before)), ("after", _with_times(chosen)))
+    output.parts(
+        [
+            *verification_parts(verification),
+            "",
+            f"Set {format_bytes(chosen.fragment_bytes)}{why}: measured {gain:+.1%} faster.",
+            "",
+            Facts(rows),
+        ]
+    )
+
+
+def _write_configuration(arguments: argparse.Namespace, message_bytes: int, output: Output) -> None:
+    """Print the setting in the words of the library that takes it."""
+    from app.console.arguments import parse
+    from app.console.export import export
+
+    options = [word for option in arguments.option for word in ("--option", option)]
+    size = str(message_bytes)
+    words = ["export", arguments.save_as, "--target", arguments.target, *options]
+    export(parse([*words, "--min-message", size, "--max-message", size]), output)
 
 
 # --- what is printed ------------------------------------------------------------------------------

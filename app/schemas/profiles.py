@@ -14,6 +14,7 @@ from app.schemas.base import (
     NoticeOut,
     Output,
     ProfileName,
+    ProfileRevisionOut,
     notices_out,
     same_named,
     timestamp,
@@ -188,6 +189,21 @@ class ProfileOut(Output):
             aggregate=AggregateOut.of_model(current.model),
             provenance=same_named(ProvenanceOut, current.provenance),
         )
+
+
+@dataclass(frozen=True)
+class TunedOut(Output):
+    """The size to set, and what it rests on.
+
+    `is_of_model`: it is the model's best, which was verified; else the best that was measured.
+    """
+
+    set_bytes: int
+    is_of_model: bool
+    profile: ProfileRevisionOut
+    before: VerifiedSizeOut
+    after: VerifiedSizeOut
+    verification: VerificationOut
 
 
 @dataclass(frozen=True)

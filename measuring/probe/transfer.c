@@ -143,9 +143,9 @@ static void finish(struct part *part, struct item item)
     if (begin < part->free_ns)
         begin = part->free_ns; /* it waited in the buffers of the stream */
     part->occupied_ns += end - begin;
-    part->free_ns = end;
     item.begin_ns = end;
     push(part->to, item);
+    part->free_ns = now_ns(); /* a full queue held it up, which is no time of its own */
 }
 
 static void *near_end(void *given)

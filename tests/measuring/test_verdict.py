@@ -111,7 +111,7 @@ class TestVerdict:
         """The overhead of the slow stage is hidden behind the fragment before."""
         found = verdict_of(runs_of(PIPELINE, lambda j, took, size: took - 280.0 * (j == 2)))
         assert found.verdict is Verdict.DOES_NOT_HOLD
-        assert codes(found) == ["buffers_hold_fragments"]
+        assert codes(found) == ["faster_in_flow"]
         assert found.reasons[0].stage == "file"
         assert found.reasons[0].value("each_us") == pytest.approx(-280.0, rel=0.05)
 

@@ -67,6 +67,14 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.measure import measure
 
         return measure(arguments, output)
+    if arguments.command == "verify":
+        from app.console.verify import verify
+
+        return verify(arguments, output)
+    if arguments.command == "tune":
+        from app.console.verify import tune
+
+        return tune(arguments, output)
     if arguments.command == "table":
         from app.console.table import table
 

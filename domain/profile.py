@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from domain.errors import InvalidInput
 from domain.model import CostModel
+from domain.verification import Verification
 
 PROFILE_NAME_RULE = r"[a-z0-9][a-z0-9._-]{0,63}"
 PROFILE_NAME_WORDS = (
@@ -48,6 +49,7 @@ class Revision:
     """One immutable revision of a hardware profile; numbers count from 1.
 
     `model` is what messages cross: a pipeline, or all that is known of one from outside.
+    `verification` is the latest, None where there was none.
     """
 
     profile: str
@@ -55,6 +57,7 @@ class Revision:
     model: CostModel
     provenance: Provenance
     created_at: datetime
+    verification: Verification | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The stored form of what messages cross: one versioned JSON document each.
+"""The stored form of what messages cross, and of its verification: a versioned document each.
 
 Floats are written by `repr` and so read back to the same bits. `kind` names a pipeline by its
 stages from an aggregate, and leaves room for more. Reading a document that this version does not
@@ -16,6 +16,8 @@ from domain.aggregate import Aggregate
 from domain.errors import Conflict
 from domain.model import Cost, CostModel
 from domain.pipeline import FitRange, Pipeline, Stage
+from domain.solution import Notice
+from domain.verification import Verdict, Verification, VerifiedSize
 
 VERSION = 1
 
@@ -33,6 +35,29 @@ def load_model(text: str) -> CostModel:
     if load is None:
         raise Conflict(f"the stored pipeline is of the unknown kind {document['kind']!r}")
     return load(document)
+
+
+def dump_verification(found: Verification) -> str:
+    """The document of a verification."""
+    return _dump({"version": VERSION, **asdict(found)})
+
+
+def load_verification(text: str) -> Verification:
+    """The verification of a document. Raises Conflict for a version that is not known."""
+    document = _load(text)
+    return Verification(
+        Verdict(document["verdict"]),
+        document["message_bytes"],
+        tuple(document["stages"]),
+        tuple(VerifiedSize(**size) for size in document["sizes"]),
+        document["offset_us"],
+        tuple(map(_notice, document["reasons"])),
+    )
+
+
+def _notice(stored: dict[str, Any]) -> Notice:
+    values = tuple((name, value) for name, value in stored["values"])
+    return Notice(stored["code"], stored["detail"], stored["stage"], values)
 
 
 def _pipeline(document: dict[str, Any]) -> Pipeline:

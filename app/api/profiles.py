@@ -15,6 +15,7 @@ from app.http.service import Lookup
 from app.questions import profiles as questions
 from app.schemas.optimize import OptimizeOut
 from app.schemas.profiles import (
+    AnyProfileOut,
     CurrentIn,
     ProfileIn,
     ProfileOut,
@@ -41,7 +42,7 @@ async def list_profiles(request: Request, query: Annotated[ProfilesQuery, Query(
     return json_document(ProfilesOut.of(page))
 
 
-@router.post("", **reads(ProfileIn, 409, sends=ProfileOut, status=201))
+@router.post("", **reads(ProfileIn, 409, sends=AnyProfileOut, status=201))
 async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """A new profile, with revision 1."""
     service = service_of(request)
@@ -56,7 +57,7 @@ async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Re
     return json_document(ProfileOut.of(profile), status=201, headers=headers)
 
 
-@router.get("/{name}", **refuses(404, 422, 503, sends=ProfileOut))
+@router.get("/{name}", **refuses(404, 422, 503, sends=AnyProfileOut))
 async def get_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """A profile at its current revision."""
     service = service_of(request)
@@ -64,7 +65,7 @@ async def get_profile(request: Request, name: str, _: Annotated[NoQuery, Query()
     return json_document(ProfileOut.of(profile))
 
 
-@router.put("/{name}", **reads(RevisionIn, 404, 409, sends=ProfileOut))
+@router.put("/{name}", **reads(RevisionIn, 404, 409, sends=AnyProfileOut))
 async def revise_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Add a revision, which becomes the current one; earlier ones stay as they are."""
     service = service_of(request)
@@ -92,7 +93,7 @@ async def list_revisions(request: Request, name: str, _: Annotated[NoQuery, Quer
     return json_document(RevisionsOut.of(*found))
 
 
-@router.post("/{name}/current", **reads(CurrentIn, 404, sends=ProfileOut))
+@router.post("/{name}/current", **reads(CurrentIn, 404, sends=AnyProfileOut))
 async def set_current(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Roll back or forward to a revision that exists."""
     service = service_of(request)

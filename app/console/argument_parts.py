@@ -64,6 +64,45 @@ def add_time_limit(parser: Parser, summary: str) -> None:
     )
 
 
+# What tune knows by name: stages, as the probe has them. TCP over a link into a synced file.
+PATHS = {"tcp-to-file": ("tcp", "write-sync")}
+
+
+def add_transfers(parser: Parser, time_limit_s: float) -> None:
+    """Add what says which transfers to run, and how."""
+    parser.add_argument(
+        "--stage",
+        dest="stages",
+        action="append",
+        metavar="NAME",
+        help="a stage, as sluice measure --list has it; repeated, in the order of the pipeline",
+    )
+    parser.add_argument("--bytes", type=size, metavar="SIZE", help="of the message (1 MiB)")
+    parser.add_argument(
+        "--current", type=size_or_whole, metavar="SIZE", help="the size in use today, or whole"
+    )
+    parser.add_argument(
+        "--depth", type=int, default=4, metavar="COUNT", help="fragments between two stages (4)"
+    )
+    parser.add_argument("--cpus", type=cpus, metavar="A,B", help="the processors of the stages")
+    parser.add_argument("--path", default=".", metavar="FOLDER", help="of files (default here)")
+    parser.add_argument(
+        "--tolerance",
+        type=share,
+        default=0.02,
+        metavar="SHARE",
+        help="how narrow the 95 %% interval of each median is to be (2%%)",
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=number,
+        default=time_limit_s,
+        metavar="SECONDS",
+        help=f"default {time_limit_s:g}",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="NUMBER", help="of the random order")
+
+
 def size(text: str) -> int:
     """Return a size in bytes, as 4096 or 64 KiB."""
     return _read(parse_bytes, text)

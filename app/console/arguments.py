@@ -7,11 +7,13 @@ import sys
 from collections.abc import Sequence
 
 from app.console.argument_parts import (
+    PATHS,
     Commands,
     Parser,
     add,
     add_constraints,
     add_time_limit,
+    add_transfers,
     cpus,
     number,
     share,
@@ -42,8 +44,8 @@ profiles, and --save-as, use SLUICE_DATABASE_URL. In a SOURCE in JSON, costs and
 with units: "overhead_us": "250 ns", "ns_per_byte": "12 GB/s", "message_bytes": "64 KiB".
 
 Exit codes: 0 done, 2 bad input, 3 refused (no cut, strategy or fit is possible), 4 not found,
-5 conflict, 6 stopped at a limit, 7 a setting costs more than --max-regret, or a call more than
---max-more, 69 not available, 70 a defect, 130 interrupted.
+5 conflict, 6 stopped at a limit, 7 a setting costs more than --max-regret, a call more than
+--max-more, or a model does not hold, 69 not available, 70 a defect, 130 interrupted.
 """
 
 
@@ -68,6 +70,8 @@ def _parser() -> Parser:
     _add_fit(commands)
     _add_compose(commands)
     _add_measure(commands)
+    _add_verify(commands)
+    _add_tune(commands)
     _add_compare(commands)
     _add_table(commands)
     _add_export(commands)
@@ -210,6 +214,39 @@ def _add_measure(commands: Commands[Parser]) -> None:
     parser.add_argument("--output", metavar="FILE", help="for the measurements (NAME-stage.csv)")
     parser.add_argument("--save-as", metavar="PROFILE", help="store measurements, fit and stages")
     parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")
+
+
+def _add_verify(commands: Commands[Parser]) -> None:
+    parser = add(commands, "verify", "compare a model with real transfers over its stages, here")
+    parser.add_argument("source", metavar="SOURCE", help="profile or file")
+    add_transfers(parser, 30.0)
+    parser.add_argument(
+        "--recorded", metavar="FILE", help="transfers of before, in place of new ones"
+    )
+    parser.add_argument("--output", metavar="FILE", help="for every transfer (transfers.csv)")
+
+
+def _add_tune(commands: Commands[Parser]) -> None:
+    parser = add(commands, "tune", "measure, compose, fit and verify, and say what to set")
+    parser.add_argument(
+        "place",
+        nargs="?",
+        choices=list(PATHS),
+        default="tcp-to-file",
+        metavar="PATH",
+        help="tcp-to-file (default): TCP over a link into a synced file; or name each --stage",
+    )
+    add_transfers(parser, 80.0)
+    parser.add_argument("--target", metavar="NAME", help="print it for this library, as export has")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="of the target"
+    )
+    parser.add_argument(
+        "--save-as", default="tuned", metavar="PROFILE", help="store the stages (tuned)"
+    )
+    parser.add_argument(
+        "--folder", default=".", metavar="FOLDER", help="of the measurements (default here)"
+    )
 
 
 def _add_fitting(parser: Parser, shapes: list[FitShape]) -> None:

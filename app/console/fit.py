@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from app.questions.fits import FittedTrace, SavedFit
     from app.questions.question import LoadedTrace
     from domain.fit import ComposedStage
+    from domain.profile import HardwareProfile
     from models.records import FitRequest
 
 
@@ -67,6 +68,22 @@ def compose(arguments: argparse.Namespace, output: Output) -> int:
     request = _request(arguments, composed=_composed(stages, arguments))
     _check_targets(arguments, [file.name for file in files])
     return _fit_together(files, arguments, request, Settings.from_environment(), output)
+
+
+def fit_stages(
+    files: Sequence[tuple[str, str]], *, save_as: str, settings: Settings, output: Output
+) -> HardwareProfile:
+    """Fit each named stage to its file, by the default rules, and store their pipeline."""
+    from domain.fit import ComposedStage, FitOptions
+    from models.records import FitRequest
+
+    options = FitOptions(composed=tuple(ComposedStage(name, 1) for name, _ in files))
+    named = tuple(_File(file, is_named=True) for _, file in files)
+    fitted = _fit(named, FitRequest(options, kinds=(None,)), settings, output)
+    assert fitted is not None  # named files are refused, and never left out
+    saved = _save(fitted, save_as, settings)
+    assert saved is not None
+    return saved.profile
 
 
 def _fit_together(

@@ -40,11 +40,13 @@ def measure(arguments: argparse.Namespace, output: Output) -> int:
         return _list(probe, output)
     known = _known(probe)
     kind = _kind_of(arguments, known)
-    target = arguments.output or f"{arguments.name}-{kind}.csv"
+    target = arguments.output or f"{as_file_name(arguments.name)}-{kind}.csv"
     check_target(target, field="output", noun="measurements", example="pipe.csv")
     if arguments.plot is not None:
         check_plot_file(arguments.plot)
-    is_complete, text = (_stage if kind == "stage" else _signatures)(probe, arguments, output)
+    is_complete, text = (measure_stage if kind == "stage" else _signatures)(
+        probe, arguments, output
+    )
     write_whole(target, text.encode(), field="output", noun="measurements")
     if not is_complete:
         output.note(f"interrupted; what was measured is in {printable(target)}")
@@ -75,7 +77,8 @@ def _known(probe: Path) -> dict[tuple[str, str], str]:
 def _kind_of(arguments: argparse.Namespace, known: dict[tuple[str, str], str]) -> str:
     """What to measure of this name: the stage where there is one. Raises InvalidInput."""
     kinds = [arguments.what] if arguments.what else ["stage", "signature"]
-    found = next((kind for kind in kinds if (kind, arguments.name) in known), None)
+    name = arguments.name.partition(":")[0]
+    found = next((kind for kind in kinds if (kind, name) in known), None)
     if found is None:
         names = dict.fromkeys(name for kind, name in known if kind in kinds)
         raise InvalidInput(f"expected one of {', '.join(names)}", field="name")
@@ -84,7 +87,12 @@ def _kind_of(arguments: argparse.Namespace, known: dict[tuple[str, str], str]) -
     return found
 
 
-def _facts(arguments: argparse.Namespace) -> dict[str, str]:
+def as_file_name(stage: str) -> str:
+    """Return a stage's name as a part of a file's: what follows a colon may have slashes."""
+    return stage.replace(":", "-").replace("/", "-")
+
+
+def facts_of_machine(arguments: argparse.Namespace) -> dict[str, str]:
     """Where this was measured, for the first lines of the file."""
     system = platform.uname()
     found = {"machine": f"{system.machine}, {_processor()}", "kernel": system.release}
@@ -102,14 +110,14 @@ def _processor() -> str:
     return next(named, "unknown processor")
 
 
-def _options(arguments: argparse.Namespace, max_bytes: int) -> list[str]:
+def probe_options(arguments: argparse.Namespace, max_bytes: int) -> list[str]:
     options = ["--max-bytes", str(max_bytes)]
     if arguments.cpus is not None:
         options += ["--cpus", ",".join(map(str, arguments.cpus))]
     return options
 
 
-def _stage(probe: Path, arguments: argparse.Namespace, output: Output) -> tuple[bool, str]:
+def measure_stage(probe: Path, arguments: argparse.Namespace, output: Output) -> tuple[bool, str]:
     """Return whether all was measured, and the samples as a file."""
     from measuring.running import Probe
     from measuring.sweep import Sweep, SweepPlan
@@ -123,25 +131,26 @@ def _stage(probe: Path, arguments: argparse.Namespace, output: Output) -> tuple[
             f"direct transfers are of multiples of {_PAGE} bytes, got {wrong}", field="bytes"
         )
     plan = SweepPlan(sizes, arguments.tolerance, arguments.time_limit, arguments.seed)
-    options = [*_options(arguments, sizes[-1]), "--path", arguments.path]
+    options = [*probe_options(arguments, sizes[-1]), "--path", arguments.path]
     found = Sweep(plan)
-    facts = {"stage": arguments.name, **_facts(arguments)}
+    facts = {"stage": arguments.name, **facts_of_machine(arguments)}
     if arguments.cold:
         facts["memory"] = "cold: beyond the caches"
     is_complete = True
     with Probe(probe, ["stage", arguments.name, *options, *["--cold"] * arguments.cold]) as one:
         facts["timer_ns"] = one.facts["timer_ns"]
         try:
-            with _shown(output, "sizes") as show:
+            with shown_progress(output, "sizes") as show:
                 found.run(one.ask, show)
         except KeyboardInterrupt:
             is_complete = False
     _check_samples(found)
+    column = arguments.name.partition(":")[0].replace("-", "_")
     for size in found.left_out:
         output.note(
             f"{format_bytes(size)} is left out: {found.preempted[size]} samples were preempted"
         )
-    return is_complete, found.to_csv(arguments.name.replace("-", "_"), facts)
+    return is_complete, found.to_csv(column, facts)
 
 
 def _check_samples(found: Sweep) -> None:
@@ -158,17 +167,21 @@ def _signatures(probe: Path, arguments: argparse.Namespace, output: Output) -> t
     from measuring.signature import Signature, SignaturePlan, signatures_csv
 
     sizes = tuple(sorted(set(arguments.bytes or _SIGNATURE_SIZES)))
-    facts = {"transport": arguments.name, **_facts(arguments), "window": str(arguments.window)}
+    facts = {
+        "transport": arguments.name,
+        **facts_of_machine(arguments),
+        "window": str(arguments.window),
+    }
     limit_s = arguments.time_limit / len(sizes)
     measured, is_complete = list[Signature](), True
     for size in sizes:
         plan = SignaturePlan(size, max(0.05, arguments.tolerance), limit_s, arguments.seed)
-        options = [*_options(arguments, size), "--window", str(arguments.window)]
+        options = [*probe_options(arguments, size), "--window", str(arguments.window)]
         with Probe(probe, ["signature", arguments.name, *options]) as one:
             facts["timer_ns"] = one.facts["timer_ns"]
             measured.append(Signature(plan))
             try:
-                with _shown(output, "points") as show:
+                with shown_progress(output, "points") as show:
                     measured[-1].run(one.ask, show)
             except KeyboardInterrupt:
                 is_complete = False
@@ -179,7 +192,7 @@ def _signatures(probe: Path, arguments: argparse.Namespace, output: Output) -> t
 
 
 @contextmanager
-def _shown(output: Output, what: str) -> Iterator[Callable[[int, int], None]]:
+def shown_progress(output: Output, what: str) -> Iterator[Callable[[int, int], None]]:
     """Show how far it is, in a line that is erased after."""
     with erased_line(output.err) as show:
         yield lambda wanted, taken: show(f"{taken} samples; {wanted} {what} not known yet")

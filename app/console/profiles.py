@@ -12,12 +12,14 @@ from app.console.files import ProfileSource, Source, TraceSource, read_source
 from app.console.reports import profile_parts, profiles_table, revisions_table
 from app.console.screen import Output, Part
 from app.console.table import tables_table
+from app.console.verify import verification_parts
 from app.settings import Settings
 from domain.errors import Conflict, InvalidInput, NotFound
 from domain.profile import HardwareProfile, ProfileReference, check_profile_name
 
 if TYPE_CHECKING:
     from app.schemas.base import Output as OutputPart
+    from app.schemas.profiles import AnyProfileOut, AnyRevisionOut
     from models.records import TableSummary
     from models.session import Store
 
@@ -64,7 +66,7 @@ def _show_one(store: Store, arguments: argparse.Namespace, output: Output) -> No
         return
     revision = get_revision(store, reference)
     shown = RevisionsOut.of(profile, (revision,)).revisions[0]
-    _emit(shown, output, profile_parts(profile.name, shown))
+    _emit(shown, output, _parts(profile.name, shown))
 
 
 def _revisions(store: Store, arguments: argparse.Namespace, output: Output) -> None:
@@ -182,7 +184,17 @@ def _show(profile: HardwareProfile, output: Output) -> None:
     from app.schemas.profiles import ProfileOut
 
     shown = ProfileOut.of(profile)
-    _emit(shown, output, profile_parts(profile.name, shown))
+    _emit(shown, output, _parts(profile.name, shown))
+
+
+def _parts(name: str, shown: AnyProfileOut | AnyRevisionOut) -> Iterator[Part]:
+    """Yield a profile, and what transfers said of it, a failure first."""
+    from app.schemas.profiles import VerifiedProfileOut, VerifiedRevisionOut
+
+    if isinstance(shown, VerifiedProfileOut | VerifiedRevisionOut):
+        yield from verification_parts(shown.verification)
+        yield ""
+    yield from profile_parts(name, shown)
 
 
 def _emit(shown: OutputPart, output: Output, parts: Iterable[Part]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.console.screen import MAX_BLOCKS, Column, Facts, Grid, Ink, Part, chart_of, draw
-from app.text.notices import notice_lines
+from app.text.notices import capitalised, notice_lines
 from app.text.numbers import (
     format_cost,
     format_count,
@@ -28,6 +28,7 @@ from app.text.units import (
     printable,
 )
 from domain.units import format_bytes
+from domain.verification import DOES_NOT_HOLD
 
 if TYPE_CHECKING:
     from app.schemas.base import NoticeOut, ProfileRevisionOut
@@ -55,7 +56,14 @@ _AT_MOST = "latency_is_upper_bound"
 
 
 def answer_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
-    """Yield an answer: what to send, how good it is, the Gantt, and the cost of simpler cuts."""
+    """Yield an answer: what to send, how good it is, the Gantt, and the cost of simpler cuts.
+
+    That its model failed on the machine comes before all of it.
+    """
+    failed = [one for one in answer.warnings if one.code == DOES_NOT_HOLD]
+    for one in failed:
+        yield capitalised(printable(one.detail)) + "."
+        yield ""
     if answer.uncertainty:
         yield from uncertainty_parts(answer.uncertainty)
         yield ""
@@ -67,7 +75,8 @@ def answer_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
     yield ""
     # Those of its fit are counted above it, and listed by the fit.
     of_fit = answer.fit.warnings if answer.fit else ()
-    yield from warning_parts([one for one in answer.warnings if one not in of_fit])
+    listed = [one for one in answer.warnings if one not in (*of_fit, *failed)]
+    yield from warning_parts(listed)
 
 
 def uncertainty_parts(known: UncertaintyOut) -> Parts:

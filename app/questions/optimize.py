@@ -38,6 +38,7 @@ from domain.solution import Solution, Status, Strategy
 from domain.uncertain_answer import Uncertainty
 from domain.uncertain_fit import measured_whole_us, misfit_at, uncertain_model
 from domain.uncertainty import UNKNOWN_ERRORS, KnownErrors, NamedCut, seed_of, stated_model
+from domain.verification import Verification
 from models.identifiers import new_id
 from models.records import AnswerRecord, FitRequest
 
@@ -53,7 +54,8 @@ class PreparedQuestion:
     """A question whose model is known: a problem, and where its costs came from.
 
     `digest` is equal exactly for questions that one stored answer can serve. `uncertain` is what
-    is known of the costs' errors, None where nothing is; `fit` what the costs were fitted by.
+    is known of the costs' errors, None where nothing is; `fit` what the costs were fitted by;
+    `verification` what transfers said of the profile, None where there were none.
     """
 
     question: Question
@@ -63,6 +65,7 @@ class PreparedQuestion:
     digest: str
     uncertain: UncertaintyQuestion | None = None
     fit: TraceFit | None = None
+    verification: Verification | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +103,11 @@ def prepare(
     """
     profile, fitted = None, None
     fit: TraceFit | None = None
+    verification: Verification | None = None
     model: CostModel
     if isinstance(question.source, ProfileReference):
         revision = find_revision(question.source)
-        model = revision.model
+        model, verification = revision.model, revision.verification
         profile = ProfileRevision(revision.profile, revision.number)
         fit = None if find_fit is None else fit_of(revision, find_fit)
     elif isinstance(question.source, tuple):
@@ -121,8 +125,10 @@ def prepare(
     )
     problem.count_range()  # what no cut can satisfy is refused before anything is queued
     uncertain = _uncertain(question, problem, fit, fragment_cap)
-    digest = _digest(question, problem, profile, fitted, uncertain)
-    return PreparedQuestion(question, problem, profile, fitted, digest, uncertain, fit)
+    digest = _digest(question, problem, profile, fitted, uncertain, verification)
+    return PreparedQuestion(
+        question, problem, profile, fitted, digest, uncertain, fit, verification
+    )
 
 
 def known_errors(
@@ -347,8 +353,10 @@ def _digest(
     profile: ProfileRevision | None,
     fitted: FittedTrace | None,
     uncertain: UncertaintyQuestion | None,
+    verification: Verification | None,
 ) -> str:
-    # The answer's body names the profile and shows the fit, so both are part of the question.
+    # The answer's body names the profile, shows the fit and says how it was verified, so all three
+    # are part of the question.
     parts: tuple[str, ...] = (
         problem.digest(),
         str(question.strategy),
@@ -363,6 +371,8 @@ def _digest(
         parts += (repr((errors, uncertain.misfit, cuts, drawn)),)
     elif question.current_bytes is not None:
         parts += (repr(("current", question.current_bytes)),)
+    if verification is not None:
+        parts += (repr(verification.notice()),)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -316,7 +316,9 @@ class OptimizeOut(Output):
             fit=FitOut.of(fitted, None) if fitted else None,
             profile=ProfileRevisionOut.of(answer.profile),
             solve_ms=round(answer.solve_ms, 3),
-            warnings=notices_out((*_unsure(answer), *solution.notices, *of_fit)),
+            warnings=notices_out(
+                (*_verified(answer), *_unsure(answer), *solution.notices, *of_fit)
+            ),
             uncertainty=UncertaintyOut.of(answer.uncertainty, answer.prepared.uncertain),
         )
 
@@ -325,6 +327,12 @@ def current_of(answer: OptimizeOut) -> int | None:
     """Return the size that is repeated today, bytes; None where the answer does not have it."""
     found = next((one for one in answer.baselines if one.name == CURRENT), None)
     return None if found is None else found.static_bytes or answer.message_bytes
+
+
+def _verified(answer: Answer) -> tuple[Notice, ...]:
+    """What transfers said of the profile, before all else."""
+    verification = answer.prepared.verification
+    return () if verification is None else (verification.notice(),)
 
 
 def _unsure(answer: Answer) -> tuple[Notice, ...]:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from app.questions.profiles import ProfilePage
-from app.schemas.base import Input, Output, ProfileName, same_named, timestamp, whole
+from app.schemas.base import (
+    Input,
+    NoticeOut,
+    Output,
+    ProfileName,
+    ProfileRevisionOut,
+    notices_out,
+    same_named,
+    timestamp,
+    whole,
+)
 from app.schemas.optimize import check_exactly_one, exactly_one
 from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut
 from domain.model import CostModel
 from domain.profile import HardwareProfile, Origin, Revision
+from domain.verification import Verdict, Verification, VerifiedSize
 
 SOURCES = ("pipeline", "aggregate")
+Out = TypeVar("Out", bound=Output)
 
 # A text column of PostgreSQL cannot hold NUL.
 Detail = Annotated[
@@ -62,6 +75,64 @@ class ProvenanceOut(Output):
 
 
 @dataclass(frozen=True)
+class VerifiedSizeOut(Output):
+    """One fragment size: the latency in µs that is predicted, and the median that was measured.
+
+    `measured_us_interval` is the 95 % interval of the median; `ratio` is measured over predicted.
+    """
+
+    fragment_bytes: int
+    fragments: int
+    predicted_us: float
+    measured_us: float
+    measured_us_interval: tuple[float, float]
+    ratio: float
+    runs: int
+
+    @classmethod
+    def of(cls, size: VerifiedSize) -> VerifiedSizeOut:
+        """Return a size as it is sent."""
+        return cls(
+            fragment_bytes=size.fragment_bytes,
+            fragments=size.fragments,
+            predicted_us=size.predicted_us,
+            measured_us=size.measured_us,
+            measured_us_interval=(size.low_us, size.high_us),
+            ratio=size.ratio,
+            runs=size.runs,
+        )
+
+
+@dataclass(frozen=True)
+class VerificationOut(Output):
+    """Whether a model holds on the machine, by transfers over the stages that it is of.
+
+    `offset_us` is what every transfer takes more, of `holds_offset`, else null.
+    """
+
+    verdict: Verdict
+    detail: str
+    offset_us: float | None
+    message_bytes: int
+    stages: tuple[str, ...]
+    sizes: tuple[VerifiedSizeOut, ...]
+    reasons: tuple[NoticeOut, ...]
+
+    @classmethod
+    def of(cls, found: Verification) -> VerificationOut:
+        """Return a verification as it is sent."""
+        return cls(
+            verdict=found.verdict,
+            detail=found.notice().detail,
+            offset_us=found.offset_us,
+            message_bytes=found.message_bytes,
+            stages=found.stages,
+            sizes=tuple(map(VerifiedSizeOut.of, found.sizes)),
+            reasons=notices_out(found.reasons),
+        )
+
+
+@dataclass(frozen=True)
 class RevisionOut(Output):
     """One immutable revision."""
 
@@ -75,7 +146,10 @@ class RevisionOut(Output):
     @classmethod
     def of(cls, revision: Revision, *, current: int) -> RevisionOut:
         """Return a revision of a profile whose current one has this number."""
-        return cls(
+        return _with_verification(
+            VerifiedRevisionOut,
+            cls,
+            revision.verification,
             revision=revision.number,
             is_current=revision.number == current,
             created_at=timestamp(revision.created_at),
@@ -102,7 +176,10 @@ class ProfileOut(Output):
     def of(cls, profile: HardwareProfile) -> ProfileOut:
         """Return a profile as it is sent."""
         current = profile.current
-        return cls(
+        return _with_verification(
+            VerifiedProfileOut,
+            cls,
+            current.verification,
             name=profile.name,
             revision=current.number,
             latest_revision=profile.latest,
@@ -115,10 +192,52 @@ class ProfileOut(Output):
 
 
 @dataclass(frozen=True)
+class TunedOut(Output):
+    """The size to set, and what it rests on.
+
+    `is_of_model`: it is the model's best, which was verified; else the best that was measured.
+    """
+
+    set_bytes: int
+    is_of_model: bool
+    profile: ProfileRevisionOut
+    before: VerifiedSizeOut
+    after: VerifiedSizeOut
+    verification: VerificationOut
+
+
+@dataclass(frozen=True)
+class VerifiedRevisionOut(RevisionOut):
+    """One immutable revision that was verified."""
+
+    verification: VerificationOut
+
+
+@dataclass(frozen=True)
+class VerifiedProfileOut(ProfileOut):
+    """A profile whose current revision was verified."""
+
+    verification: VerificationOut
+
+
+# A field that is only there where it is set: bodies of others stay as they were.
+AnyRevisionOut: TypeAlias = VerifiedRevisionOut | RevisionOut
+AnyProfileOut: TypeAlias = VerifiedProfileOut | ProfileOut
+
+
+def _with_verification(
+    verified: Callable[..., Out], plain: type[Out], found: Verification | None, **fields: Any
+) -> Out:
+    if found is None:
+        return plain(**fields)
+    return verified(**fields, verification=VerificationOut.of(found))
+
+
+@dataclass(frozen=True)
 class ProfilesOut(Output):
     """A page of profiles by name; `next_cursor` is null at the end."""
 
-    items: tuple[ProfileOut, ...]
+    items: tuple[AnyProfileOut, ...]
     next_cursor: str | None
 
     @classmethod
@@ -132,7 +251,7 @@ class RevisionsOut(Output):
     """Every revision of a profile, in order."""
 
     name: str
-    revisions: tuple[RevisionOut, ...]
+    revisions: tuple[AnyRevisionOut, ...]
 
     @classmethod
     def of(cls, profile: HardwareProfile, revisions: tuple[Revision, ...]) -> RevisionsOut:

@@ -296,6 +296,10 @@ class Meaning:
 
 # The first ones change every number, the last ones none.
 MEANINGS: Mapping[str, Meaning] = {
+    "model_does_not_hold": Meaning("the model failed its verification"),
+    "model_not_decided": Meaning("whether the model holds is not known"),
+    "model_holds_with_offset": Meaning("the model holds with an offset"),
+    "model_holds": Meaning("the model was verified"),
     "unit_assumed": Meaning(
         "the unit is assumed",
         "See whether the times below can be right; a column that names its unit settles it.",
@@ -391,7 +395,7 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
 }
 _ORDER = {code: place for place, code in enumerate(MEANINGS)}
-_HARMLESS = ("narrowed_fit", "switch_found")
+_HARMLESS = ("model_holds", "model_holds_with_offset", "narrowed_fit", "switch_found")
 _UNKNOWN = Meaning("")
 
 

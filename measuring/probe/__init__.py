@@ -14,7 +14,7 @@ from domain.errors import NotMeasurable
 
 FOLDER = Path(__file__).resolve().parent
 BUILD = FOLDER / "build"
-FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2")
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-pthread")
 LIBRARIES = ("-ldl",)
 IS_PROGRAM = True
 

@@ -1,5 +1,6 @@
 #include "probe.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -151,18 +152,60 @@ int64_t timer_ns(void)
     return least;
 }
 
-void open_tcp(struct stream *stream)
+const char *place_of(const char *name)
+{
+    const char *colon = strchr(name, ':');
+    return colon ? colon + 1 : NULL;
+}
+
+/* Sockets that this thread makes from now on are in the namespace of this file. */
+static void enter(int file, const char *name)
+{
+    if (file < 0 || setns(file, CLONE_NEWNET))
+        refuse(PROBE_NOT_HERE, "network namespace %s: %s", name, strerror(errno));
+    close(file);
+}
+
+static void enter_named(const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof path, "/run/netns/%s", name);
+    enter(open(path, O_RDONLY | O_CLOEXEC), name);
+}
+
+static int stream_socket(void)
+{
+    int found = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (found < 0)
+        refuse(PROBE_FAILED, "tcp: %s", strerror(errno));
+    return found;
+}
+
+void open_tcp(struct stream *stream, const char *place)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t length = sizeof address;
-    int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char near[64], far[64], text[64], rest;
+    int one = 1, home = -1;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) ||
+    if (place) {
+        if (sscanf(place, "%63[^/]/%63[^/]/%63[0-9.]%c", near, far, text, &rest) != 3 ||
+            inet_pton(AF_INET, text, &address.sin_addr) != 1)
+            refuse(PROBE_USAGE, "%s: expected near/far/address, as a/b/10.0.0.2", place);
+        home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+        enter_named(far);
+    }
+    int listener = stream_socket();
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) ||
         listen(listener, 1) || getsockname(listener, (struct sockaddr *)&address, &length))
         refuse(PROBE_FAILED, "tcp: %s", strerror(errno));
-    stream->file[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (place)
+        enter_named(near);
+    stream->file[0] = stream_socket();
     if (connect(stream->file[0], (struct sockaddr *)&address, sizeof address))
         refuse(PROBE_FAILED, "tcp: %s", strerror(errno));
+    if (place)
+        enter(home, "of this process");
     stream->file[1] = accept(listener, NULL, NULL);
     if (stream->file[1] < 0)
         refuse(PROBE_FAILED, "tcp: %s", strerror(errno));

@@ -2,6 +2,7 @@
 
        sluice-probe stage NAME --max-bytes N [--cpus A,B] [--path FOLDER] [--cold]
        sluice-probe signature TRANSPORT --max-bytes N [--cpus A,B] [--window W]
+       sluice-probe transfer NAME,NAME,... --max-bytes N [--depth D] [--cpus A,B] [--path FOLDER]
        sluice-probe list
 
    Standard input asks, standard output answers; "# name: value" comes first. Exit status: 2 for a
@@ -14,13 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t count_of(const char *name, const char *text)
+static size_t count_of(const char *name, const char *text, unsigned long long max)
 {
     char *end;
     errno = 0;
     unsigned long long found = strtoull(text, &end, 10);
-    if (errno || end == text || *end || *text == '-' || found < 1 || found > (1ull << 40))
-        refuse(PROBE_USAGE, "%s: expected a whole number from 1 to 2^40", name);
+    if (errno || end == text || *end || *text == '-' || found < 1 || found > max)
+        refuse(PROBE_USAGE, "%s: expected a whole number from 1 to %llu", name, max);
     return (size_t)found;
 }
 
@@ -36,7 +37,8 @@ static void read_cpus(struct options *asked, const char *text)
 
 static struct options read_options(int count, char **words)
 {
-    struct options asked = {.name = words[0], .path = ".", .window = 256, .cpus = {-1, -1}};
+    struct options asked = {.name = words[0], .path = ".", .window = 256, .depth = 4,
+                            .cpus = {-1, -1}};
     for (int i = 1; i < count; i++) {
         if (!strcmp(words[i], "--cold")) {
             asked.cold = true;
@@ -46,9 +48,11 @@ static struct options read_options(int count, char **words)
             refuse(PROBE_USAGE, "%s: expected a value", words[i]);
         const char *value = words[++i];
         if (!strcmp(words[i - 1], "--max-bytes"))
-            asked.max_bytes = count_of("--max-bytes", value);
+            asked.max_bytes = count_of("--max-bytes", value, 1ull << 40);
         else if (!strcmp(words[i - 1], "--window"))
-            asked.window = count_of("--window", value);
+            asked.window = count_of("--window", value, 1ull << 40);
+        else if (!strcmp(words[i - 1], "--depth"))
+            asked.depth = count_of("--depth", value, 1ull << 16);
         else if (!strcmp(words[i - 1], "--path"))
             asked.path = value;
         else if (!strcmp(words[i - 1], "--cpus"))
@@ -72,10 +76,14 @@ int main(int count, char **words)
         return 0;
     }
     if (count < 3)
-        refuse(PROBE_USAGE, "expected: stage NAME, signature TRANSPORT, or list");
-    bool is_stage = !strcmp(words[1], "stage");
-    if (!is_stage && strcmp(words[1], "signature"))
-        refuse(PROBE_USAGE, "%s: expected stage, signature or list", words[1]);
+        refuse(PROBE_USAGE, "expected: stage NAME, signature TRANSPORT, transfer NAMES, or list");
+    const char *what = words[1];
+    int (*run)(const struct options *) = !strcmp(what, "stage")       ? run_stage
+                                         : !strcmp(what, "signature") ? run_signature
+                                         : !strcmp(what, "transfer")  ? run_transfer
+                                                                      : NULL;
+    if (!run)
+        refuse(PROBE_USAGE, "%s: expected stage, signature, transfer or list", what);
     struct options asked = read_options(count - 2, words + 2);
-    return is_stage ? run_stage(&asked) : run_signature(&asked);
+    return run(&asked);
 }

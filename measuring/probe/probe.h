@@ -16,6 +16,7 @@ struct options {
     size_t window;         /* messages without a reply, at most */
     int cpus[2];           /* of the two ends; -1: not pinned */
     bool cold;             /* copies come from memory and not from a cache */
+    size_t depth;          /* fragments between two stages of a transfer, at most */
 };
 
 /* Nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share. */
@@ -49,10 +50,28 @@ int64_t timer_ns(void);
 struct stream {
     int file[2];
 };
-void open_tcp(struct stream *stream);
+/* Over loopback, or at a place: "near/far/address", two network namespaces and the far one's IPv4
+   address. place_of: of a stage's name what follows the colon, or NULL. */
+void open_tcp(struct stream *stream, const char *place);
+const char *place_of(const char *name);
+void open_pair(struct stream *stream, const char *kind); /* "pipe" or "unix" */
+
+/* Shared with a process that is forked after. */
+struct ring *open_ring(void);
+bool ring_write(struct ring *ring, const unsigned char *from, size_t bytes);
+bool ring_read(struct ring *ring, unsigned char *to, size_t bytes);
+
+/* Whole pages, each of which is there. */
+unsigned char *memory(size_t bytes);
+
+uint32_t checksum(const unsigned char *from, size_t bytes);
+
+/* A file without a name: nothing stays behind, however this ends. It is filled in steps. */
+int unnamed_file(const char *folder, size_t bytes, size_t step, int flags);
 
 int run_stage(const struct options *asked);
 int run_signature(const struct options *asked);
+int run_transfer(const struct options *asked);
 void list_stages(void);
 void list_transports(void);
 

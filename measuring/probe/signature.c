@@ -220,7 +220,7 @@ static void open_unix(struct link *link, const struct options *asked)
 static void open_loopback(struct link *link, const struct options *asked)
 {
     struct stream stream;
-    open_tcp(&stream);
+    open_tcp(&stream, NULL);
     open_stream(link, asked, stream);
 }
 

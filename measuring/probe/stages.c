@@ -50,7 +50,7 @@ struct stage {
 
 /* --- memory --------------------------------------------------------------------------------- */
 
-static unsigned char *memory(size_t bytes)
+unsigned char *memory(size_t bytes)
 {
     void *found = NULL;
     if (posix_memalign(&found, PAGE, bytes + PAGE))
@@ -89,7 +89,7 @@ static void copy(struct state *state, size_t at, size_t bytes)
 
 static uint32_t crc_table[8][256];
 
-static void fill_crc_table(void)
+__attribute__((constructor)) static void fill_crc_table(void)
 {
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t value = i;
@@ -103,9 +103,8 @@ static void fill_crc_table(void)
                 crc_table[row - 1][i] >> 8 ^ crc_table[0][crc_table[row - 1][i] & 255];
 }
 
-static void check(struct state *state, size_t at, size_t bytes)
+uint32_t checksum(const unsigned char *p, size_t bytes)
 {
-    const unsigned char *p = state->from + at;
     uint32_t crc = 0xffffffffu;
     for (; bytes >= 8; bytes -= 8, p += 8) {
         uint32_t low, high;
@@ -119,7 +118,12 @@ static void check(struct state *state, size_t at, size_t bytes)
     }
     for (; bytes; bytes--, p++)
         crc = crc >> 8 ^ crc_table[0][(crc ^ *p) & 255];
-    state->kept = ~crc;
+    return ~crc;
+}
+
+static void check(struct state *state, size_t at, size_t bytes)
+{
+    state->kept = checksum(state->from + at, bytes);
 }
 
 /* Short work is done several times in one timed section, as the clock has steps of its own. */
@@ -148,12 +152,6 @@ static struct sample timed(struct state *state, size_t bytes, work *done)
 static struct sample run_copy(struct state *state, size_t bytes)
 {
     return timed(state, bytes, copy);
-}
-
-static void open_check(struct state *state, const struct options *asked)
-{
-    fill_crc_table();
-    open_memory(state, asked);
 }
 
 static struct sample run_check(struct state *state, size_t bytes)
@@ -186,7 +184,7 @@ static void wait_a_little(int *spins)
         sched_yield(); /* the other end may need this processor */
 }
 
-static bool ring_write(struct ring *ring, const unsigned char *from, size_t bytes)
+bool ring_write(struct ring *ring, const unsigned char *from, size_t bytes)
 {
     int spins = 0;
     while (bytes) {
@@ -209,7 +207,7 @@ static bool ring_write(struct ring *ring, const unsigned char *from, size_t byte
     return true;
 }
 
-static bool ring_read(struct ring *ring, unsigned char *to, size_t bytes)
+bool ring_read(struct ring *ring, unsigned char *to, size_t bytes)
 {
     int spins = 0;
     while (bytes) {
@@ -283,35 +281,39 @@ static void open_two(struct state *state, const struct options *asked)
     state->reports = reports[0];
 }
 
-static void open_pipe(struct state *state, const struct options *asked)
+void open_pair(struct stream *stream, const char *kind)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC))
-        refuse(PROBE_FAILED, "pipe: %s", strerror(errno));
-    state->stream = (struct stream){{ends[1], ends[0]}};
-    open_two(state, asked);
+    int ends[2], is_pipe = !strcmp(kind, "pipe");
+    if (is_pipe ? pipe2(ends, O_CLOEXEC) : socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        refuse(PROBE_FAILED, "%s: %s", kind, strerror(errno));
+    *stream = (struct stream){{ends[1], ends[0]}};
 }
 
-static void open_unix(struct state *state, const struct options *asked)
+static void open_pair_stage(struct state *state, const struct options *asked)
 {
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, state->stream.file))
-        refuse(PROBE_FAILED, "unix: %s", strerror(errno));
+    open_pair(&state->stream, asked->name);
     open_two(state, asked);
 }
 
 static void open_tcp_stage(struct state *state, const struct options *asked)
 {
-    open_tcp(&state->stream);
+    open_tcp(&state->stream, place_of(asked->name));
     open_two(state, asked);
+}
+
+struct ring *open_ring(void)
+{
+    struct ring *ring =
+        mmap(NULL, sizeof *ring, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (ring == MAP_FAILED)
+        refuse(PROBE_FAILED, "shared memory: %s", strerror(errno));
+    memset(ring, 0, sizeof *ring);
+    return ring;
 }
 
 static void open_shared(struct state *state, const struct options *asked)
 {
-    state->ring = mmap(NULL, sizeof *state->ring, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (state->ring == MAP_FAILED)
-        refuse(PROBE_FAILED, "shared memory: %s", strerror(errno));
-    memset(state->ring, 0, sizeof *state->ring);
+    state->ring = open_ring();
     open_two(state, asked);
 }
 
@@ -336,30 +338,37 @@ static struct sample run_two(struct state *state, size_t bytes)
 
 /* --- files ---------------------------------------------------------------------------------- */
 
+int unnamed_file(const char *folder, size_t bytes, size_t step, int flags)
+{
+    int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0600);
+    if (file < 0) {
+        int reason = errno;
+        int status = reason == EINVAL || reason == EOPNOTSUPP || reason == EISDIR
+                         ? PROBE_NOT_HERE
+                         : PROBE_FAILED;
+        refuse(status, "%s: %s", folder, strerror(reason));
+    }
+    unsigned char *from = memory(step);
+    for (size_t at = 0; at < bytes;) {
+        size_t part = bytes - at < step ? bytes - at : step;
+        part = part > PAGE ? part / PAGE * PAGE : PAGE;
+        ssize_t done = pwrite(file, from, part, (off_t)at);
+        if (done <= 0)
+            refuse(PROBE_FAILED, "%s: %s", folder, strerror(errno));
+        at += (size_t)done;
+    }
+    free(from);
+    if (fsync(file))
+        refuse(PROBE_FAILED, "%s: %s", folder, strerror(errno));
+    return file;
+}
+
 static void open_file(struct state *state, const struct options *asked, int flags)
 {
     state->from = memory(asked->max_bytes);
     memset(state->from, 7, asked->max_bytes);
     state->span = asked->max_bytes * 4 > FILE_BYTES ? asked->max_bytes * 4 : FILE_BYTES;
-    /* Without a name: nothing stays behind, however this ends. */
-    state->file = open(asked->path, O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0600);
-    if (state->file < 0) {
-        int reason = errno;
-        int status = reason == EINVAL || reason == EOPNOTSUPP || reason == EISDIR
-                         ? PROBE_NOT_HERE
-                         : PROBE_FAILED;
-        refuse(status, "%s: %s", asked->path, strerror(reason));
-    }
-    for (size_t at = 0; at < state->span;) {
-        size_t part = state->span - at < asked->max_bytes ? state->span - at : asked->max_bytes;
-        part = part > PAGE ? part / PAGE * PAGE : PAGE;
-        ssize_t done = pwrite(state->file, state->from, part, (off_t)at);
-        if (done <= 0)
-            refuse(PROBE_FAILED, "%s: %s", asked->path, strerror(errno));
-        at += (size_t)done;
-    }
-    if (fsync(state->file))
-        refuse(PROBE_FAILED, "%s: %s", asked->path, strerror(errno));
+    state->file = unnamed_file(asked->path, state->span, asked->max_bytes, flags);
 }
 
 static void open_buffered(struct state *state, const struct options *asked)
@@ -478,9 +487,9 @@ static struct sample run_from_gpu(struct state *state, size_t bytes)
 
 static const struct stage STAGES[] = {
     {"memcpy", "a copy in memory", open_memory, run_copy},
-    {"crc32", "a checksum over memory", open_check, run_check},
-    {"pipe", "a pipe to another process", open_pipe, run_two},
-    {"unix", "a Unix stream socket to another process", open_unix, run_two},
+    {"crc32", "a checksum over memory", open_memory, run_check},
+    {"pipe", "a pipe to another process", open_pair_stage, run_two},
+    {"unix", "a Unix stream socket to another process", open_pair_stage, run_two},
     {"tcp", "a TCP connection over loopback", open_tcp_stage, run_two},
     {"shm", "a ring in shared memory to another process", open_shared, run_two},
     {"write", "a write into a file, which the page cache takes", open_buffered, run_write},
@@ -504,8 +513,9 @@ int run_stage(const struct options *asked)
     static struct state state;
     const struct stage *stage = NULL;
     unsigned long long bytes;
+    size_t length = strcspn(asked->name, ":");
     for (int i = 0; i < STAGES_COUNT; i++)
-        if (!strcmp(STAGES[i].name, asked->name))
+        if (strlen(STAGES[i].name) == length && !strncmp(STAGES[i].name, asked->name, length))
             stage = &STAGES[i];
     if (!stage)
         refuse(PROBE_USAGE, "%s: there is no such stage", asked->name);

@@ -8,7 +8,9 @@ from sqlalchemy.orm import Session
 from domain.errors import Conflict, NotFound
 from domain.model import CostModel
 from domain.profile import HardwareProfile, Provenance, Revision, check_profile_name
+from domain.verification import Verification
 from models.base import utc_now
+from models.documents import dump_verification
 from models.repositories.statements import (
     check_text,
     flush,
@@ -19,6 +21,7 @@ from models.repositories.statements import (
 )
 from models.rows.profile import ProfileRow
 from models.rows.revision import RevisionRow
+from models.rows.verification import VerificationRow
 
 Profiles = list[HardwareProfile]
 Revisions = list[Revision]
@@ -119,6 +122,25 @@ class ProfileRepository:
         self._session.flush()
         mark_changed_choices(self._session)
         return row.to_domain(revision)
+
+    def verify(self, name: str, number: int, found: Verification) -> Revision:
+        """Keep the verification of a revision, in the place of an earlier one. Raises NotFound."""
+        self._locked(name)
+        self.revision(name, number)
+        at = VerificationRow.profile_name == name, VerificationRow.profile_revision == number
+        self._session.execute(delete(VerificationRow).where(*at))
+        self._session.add(
+            VerificationRow(
+                profile_name=name,
+                profile_revision=number,
+                document=dump_verification(found),
+                created_at=utc_now(),
+            )
+        )
+        self._session.flush()
+        self._session.expire_all()
+        mark_changed_choices(self._session)
+        return self.revision(name, number)
 
     def delete(self, name: str) -> None:
         """Remove the profile and its revisions; stored answers stay. Raises NotFound."""

@@ -12,6 +12,7 @@ from models.rows.profile import ProfileRow
 from models.rows.revision import RevisionRow
 from models.rows.runner import RunnerRow
 from models.rows.trace import TraceRow
+from models.rows.verification import VerificationRow
 
 __all__ = [
     "ActiveTableRow",
@@ -26,4 +27,5 @@ __all__ = [
     "RevisionRow",
     "RunnerRow",
     "TraceRow",
+    "VerificationRow",
 ]

@@ -8,11 +8,12 @@ from __future__ import annotations
 from datetime import datetime
 
 from sqlalchemy import ForeignKey, Text
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from domain.profile import Origin, Provenance, Revision
 from models.base import Base
-from models.documents import dump_model, load_model
+from models.documents import dump_model, load_model, load_verification
+from models.rows.verification import VerificationRow
 
 
 class RevisionRow(Base):
@@ -29,6 +30,7 @@ class RevisionRow(Base):
     detail: Mapped[str] = mapped_column(Text)
     fit_id: Mapped[str | None] = mapped_column(ForeignKey("fit.id"))
     created_at: Mapped[datetime]
+    verification: Mapped[VerificationRow | None] = relationship(lazy="joined", viewonly=True)
 
     @classmethod
     def from_domain(cls, revision: Revision) -> RevisionRow:
@@ -51,4 +53,5 @@ class RevisionRow(Base):
             load_model(self.pipeline),
             Provenance(Origin(self.origin), self.detail, self.fit_id),
             self.created_at,
+            load_verification(self.verification.document) if self.verification else None,
         )

@@ -146,6 +146,62 @@ class TestSignatures:
         assert took_ns >= 19 * 2 * 11_100  # the wire twice, for each but the last
 
 
+class TestTransfers:
+    """A message through several stages at once; the probe itself compares its bytes."""
+
+    @pytest.mark.parametrize("depth", [1, 3])
+    @pytest.mark.parametrize("names", [",".join(STAGES), "read,pipe,memcpy,write-sync", "shm"])
+    def test_a_message_arrives_in_every_cut(
+        self, either: Path, names: str, depth: int, tmp_path: Path
+    ) -> None:
+        options = ["--max-bytes", "65536", "--path", str(tmp_path), "--depth", str(depth)]
+        with Probe(either, ["transfer", names, *options]) as one:
+            assert one.facts["depth"] == str(depth)
+            for line in ("1 1", "4097 4096", "65536 65536", "65536 5000", "100 3"):
+                message, fragment, ns, preempted, *stages = one.ask(line).split()
+                assert f"{message} {fragment}" == line
+                assert preempted in "01"
+                occupied, processor = zip(
+                    *(map(int, pair.split(":")) for pair in stages), strict=True
+                )
+                assert len(stages) == names.count(",") + 1
+                assert 0 < max(occupied) <= int(ns) <= sum(occupied) + 10**9
+                assert min(processor) >= 0
+        assert list(tmp_path.iterdir()) == []
+
+    def test_stages_work_at_the_same_time(self, probe: Path) -> None:
+        """Cut into 16, two slow stages have fragments for longer together than all takes."""
+        names, message = "pipe,unix,pipe", 2**22
+        with Probe(probe, ["transfer", names, "--max-bytes", str(message)]) as one:
+            answers = [one.ask(f"{message} {message // 16}").split() for _ in range(5)]
+        shares = [
+            sum(int(pair.partition(":")[0]) for pair in stages) / int(ns)
+            for _, _, ns, _, *stages in answers
+        ]
+        assert max(shares) > 1.2
+
+    @pytest.mark.parametrize(
+        "line", ["1", "0 1", "65537 1", "64 65", "64 0", "x 1", "-1 1", "65536 0"]
+    )
+    def test_wrong_cuts(self, either: Path, line: str) -> None:
+        with (
+            Probe(either, ["transfer", "memcpy", "--max-bytes", "65536"]) as one,
+            pytest.raises(InvalidInput),
+        ):
+            one.ask(line + "\nx")
+
+    def test_too_many_fragments(self, probe: Path) -> None:
+        with (
+            Probe(probe, ["transfer", "memcpy", "--max-bytes", str(2**20)]) as one,
+            pytest.raises(InvalidInput, match="at most 65536 fragments"),
+        ):
+            one.ask(f"{2**20} 1")
+
+    def test_namespaces_that_are_not_there(self, either: Path) -> None:
+        with pytest.raises(NotMeasurable, match="network namespace"):
+            Probe(either, ["stage", "tcp:no-a/no-b/10.0.0.1", "--max-bytes", "64"])
+
+
 class TestRefusals:
     """One line, and what it is about."""
 
@@ -164,6 +220,13 @@ class TestRefusals:
             ["stage", "memcpy", "--max-bytes", "64", "--cpus", "x"],
             ["stage", "memcpy", "--max-bytes", "64", "--cpus", "1000"],
             ["stage", "memcpy", "--max-bytes", "64", "--other", "1"],
+            ["stage", "tcp:a/b", "--max-bytes", "64"],
+            ["stage", "tcp:a/b/host", "--max-bytes", "64"],
+            ["transfer", ",", "--max-bytes", "64"],
+            ["transfer", ",".join(["memcpy"] * 17), "--max-bytes", "64"],
+            ["transfer", "memcpy", "--max-bytes", "64", "--depth", "0"],
+            ["transfer", "memcpy", "--max-bytes", "64", "--depth", "65537"],
+            ["transfer", "memcpy", "--max-bytes", "64", "--cpus", "1000"],
         ],
     )
     def test_wrong_words(self, either: Path, words: list[str]) -> None:

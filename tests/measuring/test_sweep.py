@@ -47,6 +47,13 @@ class TestSweep:
         Sweep(SweepPlan(SIZES, seed=1)).run(other.ask)
         assert other.asked != machine.asked
 
+    def test_long_samples_are_kept(self) -> None:
+        """None of them is without a preemption, which takes little of it."""
+        found = Sweep(SweepPlan((1024,)))
+        found.run(lambda line: f"{line} {module.LONG_NS} 1")
+        assert found.left_out == ()
+        assert found.preempted == {1024: 0}
+
     def test_noisy_sizes_are_measured_more(self) -> None:
         """Until the interval is narrow, or so often that it will not be."""
         quiet, noisy, hopeless = Machine(0.001), Machine(0.05), Machine(2.0)

@@ -262,6 +262,32 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True)
+class VerifiedSize:
+    """One fragment size: the latency predicted, and the median measured with its 95 % interval."""
+
+    fragment_bytes: int
+    fragments: int
+    predicted_us: float
+    measured_us: float
+    measured_us_interval: tuple[float, float]
+    ratio: float
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Whether a profile's model holds on the machine, by transfers over its stages."""
+
+    verdict: str
+    detail: str
+    offset_us: float | None
+    message_bytes: int
+    stages: tuple[str, ...]
+    sizes: tuple[VerifiedSize, ...]
+    reasons: tuple[Notice, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Revision:
     """One immutable revision of a profile."""
 
@@ -271,6 +297,7 @@ class Revision:
     pipeline: Pipeline | None
     aggregate: Aggregate | None
     provenance: Provenance
+    verification: Verification | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +312,7 @@ class Profile:
     pipeline: Pipeline | None
     aggregate: Aggregate | None
     provenance: Provenance
+    verification: Verification | None = None
 
 
 @dataclass(frozen=True, slots=True)

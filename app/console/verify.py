@@ -1,0 +1,464 @@
+"""sluice verify: real transfers over the stages of a model, beside what it predicts of them; and
+sluice tune: from nothing to a setting that was verified.
+
+No service measures: who asks a server to burn its processors has found a hole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.console.argument_parts import PATHS
+from app.console.commands import fit_source, opened_store
+from app.console.files import ProfileSource, TraceSource, check_target, read_source, write_whole
+from app.console.fit import fit_stages
+from app.console.measure import (
+    INTERRUPTED,
+    as_file_name,
+    facts_of_machine,
+    measure_stage,
+    probe_options,
+    shown_progress,
+)
+from app.console.screen import Column, Facts, Grid, Output, Part
+from app.settings import Settings
+from app.text.notices import capitalised
+from app.text.units import format_time, printable
+from domain.errors import InconsistentInput, InvalidInput, NotMeasurable
+from domain.pipeline import Pipeline
+from domain.profile import ProfileReference, Revision
+from domain.units import format_bytes
+from domain.verification import Verdict, Verification, VerifiedSize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from app.schemas.profiles import VerificationOut
+    from domain.model import CostModel
+    from measuring.transfers import RecordedTransfers
+    from models.session import UnitOfWork
+
+STOPPED, DOES_NOT_HOLD = 6, 7  # exit codes, as in the table of app/console/arguments.py
+_EXIT = {Verdict.NOT_DECIDED: STOPPED, Verdict.DOES_NOT_HOLD: DOES_NOT_HOLD}
+_COUNTS = (1, 2, 4, 8, 16, 32, 64)  # fragments of the sweep
+_MAX_FRAGMENTS = 65536  # of one transfer, as the probe has it
+_MESSAGE_BYTES = 1 << 20
+_PAGE = 4096
+_HEADER_BYTES = 4096  # of a file, with its first lines
+_NOUN = "the transfers"
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """What is verified: a pipeline, the revision that it is of, and the stages it was measured by.
+
+    `stages` are the probe's names, empty where they are not known.
+    """
+
+    pipeline: Pipeline
+    revision: Revision | None
+    stages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verified:
+    """A verification, and whether it was ended before its plan was."""
+
+    verification: Verification
+    recommended_bytes: int
+    current_bytes: int | None
+    is_interrupted: bool
+
+
+# --- verify ---------------------------------------------------------------------------------------
+
+
+def verify(arguments: argparse.Namespace, output: Output) -> int:
+    """Transfer, compare, keep the verdict with the profile, and print it."""
+    settings = Settings.from_environment()
+    model = _model(arguments.source, settings)
+    if arguments.recorded is not None:
+        found = _recorded(model, arguments)
+    else:
+        found = _transferred(model, arguments, output)
+    _keep(model.revision, found.verification, settings)
+    _show(found, output)
+    if model.revision is not None:
+        output.note(f"kept with {model.revision.profile}@{model.revision.number}")
+    if found.is_interrupted:
+        output.note("interrupted; the verdict is of what was transferred")
+        return INTERRUPTED
+    return _EXIT.get(found.verification.verdict, 0)
+
+
+def _model(name: str, settings: Settings) -> _Model:
+    """Return what a source names. Raises NotFound, InvalidInput, and what reading it does."""
+    from app.schemas.base import dump_json, parse_json
+    from app.schemas.profiles import SOURCES, RevisionIn
+
+    source = read_source(name, settings)
+    if isinstance(source, ProfileSource):
+        with opened_store(settings) as store, store.reading() as unit:
+            reference = ProfileReference.parse(source.reference)
+            revision = unit.profiles.revision(reference.name, reference.revision)
+            return _Model(_pipeline(revision.model), revision, _measured_stages(revision, unit))
+    if isinstance(source, TraceSource):
+        stage = _header(source.content).get("stage")
+        fitted = fit_source(source, settings).fit
+        return _Model(_pipeline(fitted.to_model()), None, (stage,) if stage else ())
+    given = {name: source.body.get(name) for name in SOURCES}
+    return _Model(_pipeline(parse_json(RevisionIn, dump_json(given)).model()), None, ())
+
+
+def _pipeline(model: CostModel) -> Pipeline:
+    if isinstance(model, Pipeline):
+        return model
+    raise InvalidInput(
+        "expected a pipeline: of an aggregate no stage is known that could be run", field="source"
+    )
+
+
+def _measured_stages(revision: Revision, unit: UnitOfWork) -> tuple[str, ...]:
+    """Return what the files of the revision's fit say that they time; none where one does not."""
+    fit_id = revision.provenance.fit_id
+    if fit_id is None:
+        return ()
+    record = unit.fits.get(fit_id)
+    digests = list(record.trace_digests)
+    composed = record.request.options.composed if record.request else ()
+    counts = [stage.files for stage in composed] or [1] * len(digests)
+    firsts = [digests[sum(counts[:place])] for place in range(len(counts))]
+    found = [_header(unit.traces.get(digest)).get("stage", "") for digest in firsts]
+    return tuple(found) if all(found) else ()
+
+
+def _header(content: bytes) -> dict[str, str]:
+    """Return the first lines of a measurement, `# name: value`."""
+    found = {}
+    for line in content[:_HEADER_BYTES].decode(errors="replace").splitlines():
+        name, colon, value = line.removeprefix("# ").partition(": ")
+        if not line.startswith("# ") or not colon:
+            break
+        found[name] = value
+    return found
+
+
+def _recorded(model: _Model, arguments: argparse.Namespace) -> _Verified:
+    """Return the verification of transfers in a file. Raises InvalidInput and UnreadableTrace."""
+    from measuring.transfers import read_transfers
+
+    try:
+        text = Path(arguments.recorded).read_text(encoding="utf-8", errors="replace")
+    except OSError as refusal:
+        reason = refusal.strerror or "it cannot be read"
+        raise InvalidInput(f"the transfers' file: {reason}", field="recorded") from None
+    recorded = read_transfers(text)
+    recommended = _recommended(model.pipeline, recorded.message_bytes, recorded.stages)
+    return _Verified(_verification(model.pipeline, recorded), recommended, None, False)
+
+
+def _verification(pipeline: Pipeline, recorded: RecordedTransfers) -> Verification:
+    from measuring.verdict import verdict_on
+
+    processors = recorded.facts.get("processors", "")
+    if not processors.isascii() or not processors.isdigit() or not 1 <= int(processors) <= 10**6:
+        raise InvalidInput("the file does not say how many processors there were", field="recorded")
+    return verdict_on(
+        pipeline,
+        recorded.message_bytes,
+        recorded.runs,
+        stages=recorded.stages,
+        processors=int(processors),
+    )
+
+
+def _transferred(model: _Model, arguments: argparse.Namespace, output: Output) -> _Verified:
+    """Run the transfers, write every run into a file, and return what they say."""
+    from measuring.probe import program
+    from measuring.running import Probe
+    from measuring.transfers import TransferPlan, Transfers, read_transfers
+
+    stages = tuple(arguments.stages or model.stages)
+    _check_stages(model, stages)
+    message_bytes = arguments.bytes or _MESSAGE_BYTES
+    current_bytes = _current(arguments.current, message_bytes)
+    target = arguments.output or "transfers.csv"
+    check_target(target, field="output", noun=_NOUN, example="transfers.csv")
+    recommended = _recommended(model.pipeline, message_bytes, stages)
+    sizes = _sizes(message_bytes, stages, (recommended, current_bytes))
+    plan = TransferPlan(
+        message_bytes, sizes, stages, arguments.tolerance, arguments.time_limit, arguments.seed
+    )
+    options = [*probe_options(arguments, message_bytes), "--path", arguments.path]
+    options += ["--depth", str(arguments.depth)]
+    found, is_interrupted = Transfers(plan), False
+    facts = {**facts_of_machine(arguments), "depth": str(arguments.depth)}
+    facts["processors"] = str(_processors(arguments.cpus))
+    with Probe(program(), ["transfer", ",".join(stages), *options]) as one:
+        try:
+            with shown_progress(output, "sizes") as show:
+                found.run(one.ask, show)
+        except KeyboardInterrupt:
+            is_interrupted = True
+    text = found.to_csv(facts)
+    write_whole(target, text.encode(), field="output", noun=_NOUN)
+    output.note(f"every transfer is in {printable(target)}")
+    verification = _verification(model.pipeline, read_transfers(text))
+    return _Verified(verification, recommended, current_bytes, is_interrupted)
+
+
+def _check_stages(model: _Model, stages: Sequence[str]) -> None:
+    if not stages:
+        raise InconsistentInput(
+            "which stages were measured is not known of this source: name each with --stage, in "
+            "their order, as sluice measure --list has them",
+            field="stage",
+        )
+    if len(stages) < len(model.pipeline):
+        raise InconsistentInput(
+            f"the model has {len(model.pipeline)} stages, and {len(stages)} are named",
+            field="stage",
+        )
+    wrong = next((name for name in stages if "," in name or not name.strip()), None)
+    if wrong is not None:
+        raise InvalidInput("expected one name of a stage for each --stage", field="stage")
+
+
+def _current(given: dict[str, int] | str | None, message_bytes: int) -> int | None:
+    if isinstance(given, dict):
+        return min(given["repeat"], message_bytes)
+    return message_bytes if given == "whole" else None
+
+
+def _processors(cpus: tuple[int, ...] | None) -> int:
+    """How many processors the stages have between them."""
+    return len(set(cpus)) if cpus else len(os.sched_getaffinity(0))
+
+
+def _alignment(stages: Sequence[str]) -> int:
+    return _PAGE if any(name.endswith("-direct") for name in stages) else 1
+
+
+def _recommended(pipeline: Pipeline, message_bytes: int, stages: Sequence[str]) -> int:
+    """Return the size that is best to repeat, as the model has it."""
+    import solvers
+    from domain.problem import FragmentLimits, problem_of
+    from domain.solution import Strategy
+
+    limits = FragmentLimits(
+        min_fragment_bytes=-(-message_bytes // _MAX_FRAGMENTS), alignment_bytes=_alignment(stages)
+    )
+    problem = problem_of(pipeline, message_bytes, limits)
+    return max(solvers.solve(problem, Strategy.REPEAT).schedule.fragment_bytes)
+
+
+def _sizes(
+    message_bytes: int, stages: Sequence[str], further: Sequence[int | None]
+) -> tuple[int, ...]:
+    """Return the sizes of the sweep, and those that are asked for. Raises InvalidInput."""
+    step = _alignment(stages)
+    swept = {-(-message_bytes // count) for count in _COUNTS}
+    found = {-(-size // step) * step for size in swept} | {size for size in further if size}
+    wrong = next((size for size in (message_bytes, *found) if size % step), None)
+    if wrong is not None:
+        raise InvalidInput(
+            f"direct transfers are of multiples of {_PAGE} bytes, got {wrong}", field="bytes"
+        )
+    return tuple(sorted(size for size in found if size <= message_bytes))
+
+
+def _keep(revision: Revision | None, found: Verification, settings: Settings) -> None:
+    if revision is not None:
+        with opened_store(settings) as store, store.unit_of_work() as unit:
+            unit.profiles.verify(revision.profile, revision.number, found)
+
+
+# --- tune -----------------------------------------------------------------------------------------
+
+_MEASURING, _VERIFYING = 0.45, 0.4  # of the time; the rest is for fits and starts
+_HALVINGS = 9  # of the message: the sizes that are measured
+
+
+def tune(arguments: argparse.Namespace, output: Output) -> int:
+    """Measure, compose, fit, verify, and print what to set. Each file is kept as soon as it is."""
+    from app.questions.question import check_save_as
+
+    settings, started_s = Settings.from_environment(), time.monotonic()
+    stages = tuple(arguments.stages or PATHS[arguments.place])
+    check_save_as(arguments.save_as)
+    folder = Path(arguments.folder)
+    if not folder.is_dir():
+        raise InvalidInput("expected a folder that exists, for the measurements", field="folder")
+    message_bytes = arguments.bytes or _MESSAGE_BYTES
+    files = list[tuple[str, str]]()
+    for number, stage in enumerate(stages, start=1):
+        output.note(f"measuring {printable(stage)}, {number} of {len(stages)}")
+        file = str(folder / f"{number}-{as_file_name(stage)}.csv")
+        if not _measured(stage, file, message_bytes, len(stages), arguments, output):
+            output.note(f"interrupted; what was measured is in {printable(arguments.folder)}")
+            return INTERRUPTED
+        files.append((f"{number} {stage}" if stages.count(stage) > 1 else stage, file))
+    profile = fit_stages(files, save_as=arguments.save_as, settings=settings, output=output)
+    model = _Model(_pipeline(profile.current.model), profile.current, stages)
+    output.note(f"saved as {profile.name}@{profile.current.number}; transferring")
+    verify_with = argparse.Namespace(
+        **{
+            **vars(arguments),
+            "bytes": message_bytes,
+            "current": arguments.current or "whole",
+            "time_limit": arguments.time_limit * _VERIFYING,
+            "output": str(folder / "transfers.csv"),
+        }
+    )
+    found = _transferred(model, verify_with, output)
+    _keep(model.revision, found.verification, settings)
+    _show_tuned(found, profile.current, output)
+    output.note(f"{time.monotonic() - started_s:.0f} s in all")
+    if found.is_interrupted:
+        output.note("interrupted; the verdict is of what was transferred")
+        return INTERRUPTED
+    verdict = found.verification.verdict
+    if arguments.target is not None and verdict not in _EXIT:
+        _write_configuration(arguments, message_bytes, output)
+    return _EXIT.get(verdict, 0)
+
+
+def _measured(
+    stage: str,
+    file: str,
+    message_bytes: int,
+    stages: int,
+    arguments: argparse.Namespace,
+    output: Output,
+) -> bool:
+    """Measure one stage into its file; false where Ctrl-C ended it."""
+    from measuring.probe import program
+
+    step = _alignment((stage,))
+    sizes = {max(1, message_bytes >> power) for power in range(_HALVINGS + 1)}
+    asked = argparse.Namespace(
+        **{
+            **vars(arguments),
+            "name": stage,
+            "bytes": sorted({-(-size // step) * step for size in sizes}),
+            "time_limit": arguments.time_limit * _MEASURING / stages,
+            "cold": False,
+        }
+    )
+    is_complete, text = measure_stage(program(), asked, output)
+    write_whole(file, text.encode(), field="folder", noun="the measurements")
+    return is_complete
+
+
+def _chosen(found: _Verified) -> tuple[VerifiedSize, bool]:
+    """Return what to set, and whether it is the model's best: else the best that was measured."""
+    recommended = _of_size(found.verification, found.recommended_bytes)
+    if recommended is not None and found.verification.verdict not in _EXIT:
+        return recommended, True
+    return found.verification.best_measured, False
+
+
+def _show_tuned(found: _Verified, revision: Revision, output: Output) -> None:
+    from app.schemas.base import ProfileRevisionOut, dump_json
+    from app.schemas.profiles import TunedOut, VerificationOut, VerifiedSizeOut
+
+    chosen, is_of_model = _chosen(found)
+    before = _of_size(found.verification, found.current_bytes)
+    if before is None:
+        raise NotMeasurable("the size in use was not transferred often enough: give more time")
+    verification = VerificationOut.of(found.verification)
+    if output.wants_json:
+        tuned = TunedOut(
+            set_bytes=chosen.fragment_bytes,
+            is_of_model=is_of_model,
+            profile=ProfileRevisionOut(revision.profile, revision.number),
+            before=VerifiedSizeOut.of(before),
+            after=VerifiedSizeOut.of(chosen),
+            verification=verification,
+        )
+        output.document(dump_json(tuned))
+        return
+    why = "" if is_of_model else ", the best of those that were transferred"
+    gain = before.measured_us / chosen.measured_us - 1.0
+    rows = (("before", _with_times(before)), ("after", _with_times(chosen)))
+    output.parts(
+        [
+            *verification_parts(verification),
+            "",
+            f"Set {format_bytes(chosen.fragment_bytes)}{why}: measured {gain:+.1%} faster.",
+            "",
+            Facts(rows),
+        ]
+    )
+
+
+def _write_configuration(arguments: argparse.Namespace, message_bytes: int, output: Output) -> None:
+    """Print the setting in the words of the library that takes it."""
+    from app.console.arguments import parse
+    from app.console.table import export
+
+    options = [word for option in arguments.option for word in ("--option", option)]
+    size = str(message_bytes)
+    words = ["export", arguments.save_as, "--target", arguments.target, *options]
+    export(parse([*words, "--min-message", size, "--max-message", size]), output)
+
+
+# --- what is printed ------------------------------------------------------------------------------
+
+
+def _show(found: _Verified, output: Output) -> None:
+    from app.schemas.base import dump_json
+    from app.schemas.profiles import VerificationOut
+
+    shown = VerificationOut.of(found.verification)
+    if output.wants_json:
+        output.document(dump_json(shown))
+        return
+    output.parts([*verification_parts(shown), "", Facts(tuple(_comparison(found)))])
+
+
+def _comparison(found: _Verified) -> Iterator[tuple[str, str]]:
+    """Yield the sizes that matter, with what was measured of each."""
+    best = found.verification.best_measured
+    named = (("recommended", found.recommended_bytes), ("current", found.current_bytes))
+    for name, size in named:
+        one = _of_size(found.verification, size)
+        if one is not None:
+            more = one.measured_us / best.measured_us - 1.0
+            yield name, f"{_with_times(one)}; {more:.1%} over the best measured"
+    yield "best measured", _with_times(best)
+
+
+def _of_size(found: Verification, size: int | None) -> VerifiedSize | None:
+    return next((one for one in found.sizes if one.fragment_bytes == size), None)
+
+
+def _with_times(size: VerifiedSize) -> str:
+    predicted, measured = format_time(size.predicted_us), format_time(size.measured_us)
+    return f"{format_bytes(size.fragment_bytes)}: measured {measured}, predicted {predicted}"
+
+
+def verification_parts(found: VerificationOut) -> Iterator[Part]:
+    """Yield a verdict, what it rests on, and the further reasons that the times speak for."""
+    yield capitalised(printable(found.detail)) + "."
+    yield ""
+    names = ("fragments of", "predicted", "measured", "95 % interval", "ratio", "runs")
+    rows = tuple(
+        (
+            f"{format_bytes(size.fragment_bytes)} ({size.fragments})",
+            format_time(size.predicted_us),
+            format_time(size.measured_us),
+            " to ".join(map(format_time, size.measured_us_interval)),
+            f"{size.ratio:.3f}",
+            str(size.runs),
+        )
+        for size in found.sizes
+    )
+    yield Grid(tuple(map(Column, names)), rows)
+    for reason in found.reasons[1:]:
+        yield f"also: {printable(reason.detail)}"

@@ -1,0 +1,100 @@
+"""Verifications: real transfers beside what the model predicts of them, and what follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from domain.solution import Notice
+from domain.units import format_bytes
+
+DOES_NOT_HOLD = "model_does_not_hold"  # the code of the notice that comes before an answer
+TOLERANCE = 0.05  # of the latency: how near a model has to be, to hold
+
+
+class Verdict(StrEnum):
+    """What the measured latencies decide about a model, never more.
+
+    holds           every size's interval is within TOLERANCE of the prediction
+    holds_offset    it is once one constant is added to every prediction
+    does_not_hold   no constant brings every size's interval within reach of TOLERANCE
+    not_decided     the intervals are too wide for any of the three
+    """
+
+    HOLDS = "holds"
+    HOLDS_OFFSET = "holds_offset"
+    DOES_NOT_HOLD = "does_not_hold"
+    NOT_DECIDED = "not_decided"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedSize:
+    """One fragment size: the latency predicted and measured of the message cut by it, in µs.
+
+    `measured_us` is the median of the runs, `low_us` and `high_us` its 95 % interval.
+    """
+
+    fragment_bytes: int
+    fragments: int
+    predicted_us: float
+    measured_us: float
+    low_us: float
+    high_us: float
+    runs: int
+
+    @property
+    def ratio(self) -> float:
+        """Measured over predicted."""
+        return self.measured_us / self.predicted_us
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A verdict and what it rests on: the stages that ran, and every size, the smallest first.
+
+    `offset_us` is the constant of HOLDS_OFFSET, else None. `reasons` are those that the measured
+    times speak for, the likeliest first; none where the model holds.
+    """
+
+    verdict: Verdict
+    message_bytes: int
+    stages: tuple[str, ...]
+    sizes: tuple[VerifiedSize, ...]
+    offset_us: float | None = None
+    reasons: tuple[Notice, ...] = ()
+
+    def notice(self) -> Notice:
+        """Return the verdict in one sentence, with the likeliest reason where there is one."""
+        sizes = tuple(size.fragment_bytes for size in self.sizes)
+        where = (
+            f"transfers of {format_bytes(self.message_bytes)} in fragments of "
+            f"{format_bytes(min(sizes))} to {format_bytes(max(sizes))}"
+        )
+        why = f"; likely {self.reasons[0].detail}" if self.reasons else ""
+        if self.verdict is Verdict.HOLDS:
+            return Notice(
+                "model_holds", f"the model was verified: {where} took what it says, within 5 %"
+            )
+        if self.verdict is Verdict.HOLDS_OFFSET:
+            return Notice(
+                "model_holds_with_offset",
+                f"the model was verified: {where} took what it says and {self.offset_us:.3g} µs "
+                f"more, within 5 %; that does not change which size is best{why}",
+                values=(("offset_us", self.offset_us or 0.0),),
+            )
+        if self.verdict is Verdict.NOT_DECIDED:
+            return Notice(
+                "model_not_decided", f"whether the model holds was not decided by {where}{why}"
+            )
+        worst = max(self.sizes, key=lambda size: abs(size.ratio - 1.0))
+        return Notice(
+            "model_does_not_hold",
+            f"this model failed its verification: of {where}, those of "
+            f"{format_bytes(worst.fragment_bytes)} took {worst.ratio:.2f} times what it says{why}",
+            values=(("ratio", worst.ratio), ("fragment_bytes", float(worst.fragment_bytes))),
+        )
+
+    @property
+    def best_measured(self) -> VerifiedSize:
+        """The size with the least measured latency."""
+        return min(self.sizes, key=lambda size: size.measured_us)

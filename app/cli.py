@@ -96,13 +96,13 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 
         return reproduce(arguments, output)
     if arguments.command == "hide":
-        from app.console.hide import hide
+        from app.console.models import hide
 
         return hide(arguments, output)
     if arguments.command in ("deliver", "thresholds"):
-        from app.console import delivery
+        from app.console import models
 
-        verbs = {"deliver": delivery.deliver, "thresholds": delivery.thresholds}
+        verbs = {"deliver": models.deliver, "thresholds": models.thresholds}
         return verbs[arguments.command](arguments, output)
     if arguments.command == "export":
         from app.console.table import export

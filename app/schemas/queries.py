@@ -10,7 +10,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from analysis.explanation import DEFAULT_SHARE
 from app.questions.fits import check_request
 from app.schemas.base import ProfileName
-from app.schemas.fit_requests import EXCLUDED_PATTERN, MaxRanges, Name, parse_excluded, parse_group
+from app.schemas.fit_requests import (
+    EXCLUDED_PATTERN,
+    Columns,
+    MaxRanges,
+    Name,
+    parse_excluded,
+    parse_group,
+)
 from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
 from domain.measurement import TraceKind
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
@@ -132,6 +139,7 @@ class FitQuery(Query):
         Field(max_length=MAX_EXCLUDED_IN_QUERY, description="bytes:µs:stage, left out by hand"),
     ] = []
     as_stage: Name | None = None
+    columns: Annotated[Columns | None, Field(description="size=column,time=column:unit")] = None
     message_bytes: Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES), Digits] | None = None
     save_as: ProfileName | None = None
     plot: Flag = False
@@ -141,7 +149,13 @@ class FitQuery(Query):
         groups = tuple(map(parse_group, self.group))
         excluded = tuple(map(parse_excluded, self.exclude))
         options = FitOptions(
-            self.method, self.shape, self.max_ranges, groups, excluded, self.as_stage
+            self.method,
+            self.shape,
+            self.max_ranges,
+            groups,
+            excluded,
+            self.as_stage,
+            columns=self.columns,
         )
         request = FitRequest(options, self.message_bytes, (self.kind,) * num_traces)
         check_request(request)

@@ -21,8 +21,10 @@ from fitting.readers import (
     csv_direct,
     csv_messages,
     csv_signature,
+    fio,
     imb,
     json_trace,
+    nccl_tests,
     netgauge,
     osu,
     perftest,
@@ -155,6 +157,9 @@ READERS: tuple[ReaderSpec, ...] = (
     netgauge.SPEC,
     simgrid.SPEC,
     pycewise.SPEC,
+    nccl_tests.SPEC,
+    fio.JSON_SPEC,
+    fio.LOG_SPEC,
     json_trace.SPEC,
 )
 _HEAD_BYTES = 65_536

@@ -1,0 +1,153 @@
+"""Output of tools that time devices and the paths between them: nccl-tests, fio."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from domain.errors import UnreadableTrace
+from domain.measurement import DirectTrace, Reading
+from fitting import read
+from tests.fitting.readers.test_tools import content_of, messages, near, pairs, understood
+
+
+def stages(reading: Reading) -> dict[str, list[tuple[int, float]]]:
+    trace = reading.trace
+    assert isinstance(trace, DirectTrace)
+    return {
+        name: list(zip(trace.message_bytes, times, strict=True))
+        for name, times in zip(trace.stage_names, trace.stage_us, strict=True)
+    }
+
+
+class TestNcclTests:
+    """sendrecv_perf, and what is not that."""
+
+    def test_out_of_place_times(self) -> None:
+        reading = read(content_of("nccl-sendrecv.txt"))
+        assert pairs(messages(reading).latency) == [
+            (1024, 11.62),
+            (4096, 11.90),
+            (16384, 13.05),
+            (65536, 15.33),
+            (1048576, 34.87),
+        ]
+        stated = understood(reading)
+        assert stated["rows_left_out"] == "1: 1 with wrong values"
+        assert stated["ranks"] == "2"
+
+    def test_the_layout_of_earlier_versions_after_a_command(self) -> None:
+        content = (
+            b"$ mpirun -np 2 ./build/sendrecv_perf -b 8\n"
+            b"#       size         count      type     time   algbw   busbw  error     time\n"
+            b"          64            16     float     7.10    0.01    0.01  0e+00     7.00\n"
+            b"         128            32               7.20    0.01    0.01  0e+00     7.00\n"
+            b"         256            64     float     7.3"
+        )
+        reading = read(content)
+        assert pairs(messages(reading).latency) == [(64, 7.1), (128, 7.2)]
+        assert understood(reading)["rows_left_out"] == "1: 1 cut off or not a number"
+
+    @pytest.mark.parametrize("name", ["all_reduce_perf", "broadcast_perf", "alltoall_perf"])
+    def test_collectives_are_refused_by_name(self, name: str) -> None:
+        content = content_of("nccl-sendrecv.txt").replace(b"sendrecv_perf", name.encode())
+        with pytest.raises(UnreadableTrace, match=f"{name}: the time of a collective"):
+            read(content)
+
+    def test_collectives_beside_it_are_left_out(self) -> None:
+        content = content_of("nccl-sendrecv.txt")
+        both = content.replace(b"sendrecv_perf", b"all_gather_perf") + content
+        reading = read(both)
+        assert reading.trace == read(content).trace
+        assert understood(reading)["tests_left_out"] == "all_gather_perf"
+
+    def test_a_test_without_a_name_is_refused(self) -> None:
+        lines = content_of("nccl-sendrecv.txt").splitlines(keepends=True)
+        with pytest.raises(UnreadableTrace, match="does not say which test it is of"):
+            read(b"".join(line for line in lines if b"_perf" not in line))
+
+
+def fio(jobs: list[dict[str, Any]], **common: str) -> bytes:
+    document = {"fio version": "fio-3.33", "global options": common, "jobs": jobs}
+    return b"fio: warning\n" + json.dumps(document).encode()
+
+
+def job(options: dict[str, str], **results: Any) -> dict[str, Any]:
+    return {"jobname": "a", "job options": options, **results}
+
+
+def times(mean_ns: float, ios: int = 4) -> dict[str, Any]:
+    return {"total_ios": ios, "io_bytes": ios * 8192, "clat_ns": {"mean": mean_ns, "N": ios}}
+
+
+class TestFio:
+    """The stage of storage, one block size a job."""
+
+    def test_deciles_of_each_block_size(self) -> None:
+        reading = read(content_of("fio.json"))
+        (found,) = stages(reading).values()
+        assert [size for size, _ in found] == [4096] * 9 + [65536] * 9 + [1048576] * 9
+        printed = json.loads(content_of("fio.json"))["jobs"][0]["read"]["clat_ns"]["percentile"]
+        deciles = [printed[f"{tens}0.000000"] / 1e3 for tens in range(1, 10)]
+        assert [time_us for _, time_us in found[:9]] == pytest.approx(deciles)
+        assert understood(reading)["statistic"] == "deciles from 10 to 90 % of each job"
+
+    def test_means_options_in_common_and_older_versions(self) -> None:
+        older = {"total_ios": 4, "clat": {"mean": 7.5}}
+        jobs = [job({}, write=times(2000)), job({"bs": "8k,64k"}, write=times(3000))]
+        reading = read(fio([*jobs, job({}, write=older)], bs="4k"))
+        assert stages(reading) == {"write": [(4096, 2.0), (4096, 7.5), (65536, 3.0)]}
+        assert understood(reading)["statistic"] == "mean of each job"
+
+    def test_the_block_size_that_nobody_names_is_measured(self) -> None:
+        assert stages(read(fio([job({}, read=times(1000))]))) == {"read": [(8192, 1.0)]}
+
+    def test_reads_and_writes_of_two_jobs_are_two_stages(self) -> None:
+        jobs = [job({}, read=times(1000)), job({}, write=times(2000)), job({}, read=times(1500))]
+        reading = read(fio(jobs))
+        assert stages(reading) == {"read": [(8192, 1.0)], "write": [(8192, 2.0)]}
+        assert "without a time of every other stage" in understood(reading)["rows_left_out"]
+
+    @pytest.mark.parametrize(
+        ("options", "results", "why"),
+        [
+            ({"iodepth": "8"}, {"read": times(1)}, r"several I/Os at once \(iodepth 8\)"),
+            ({"numjobs": "2"}, {"read": times(1)}, "several I/Os at once"),
+            ({"bsrange": "4k-8k"}, {"read": times(1)}, "several block sizes"),
+            ({}, {"read": {**times(1), "io_bytes": 3}}, "several block sizes"),
+            ({}, {"read": times(1), "write": times(1)}, "reads and writes mixed"),
+            ({}, {"trim": times(1)}, "without reads or writes"),
+            ({}, {"read": {"total_ios": 1, "io_bytes": 1}}, "without completion latencies"),
+            ({}, {"read": {**times(1), "clat_ns": {"mean": "x"}}}, "without completion"),
+        ],
+    )
+    def test_what_is_no_time_of_one_io(
+        self, options: dict[str, str], results: dict[str, Any], why: str
+    ) -> None:
+        with pytest.raises(UnreadableTrace, match=f"no job of fio.*left out are 1 .*{why}"):
+            read(fio([job(options, **results)]))
+        both = read(fio([job(options, **results), job({}, read=times(1000))]))
+        assert stages(both) == {"read": [(8192, 1.0)]}
+        assert understood(both)["jobs_left_out"].startswith("1 ")
+
+    def test_every_io_of_a_log(self) -> None:
+        reading = read(content_of("fio-clat.log"))
+        found = stages(reading)["read"]
+        assert found[:2] == near([(4096, 3392.779), (4096, 145.345)])
+        assert [notice.code for notice in reading.notices] == ["unit_assumed"]
+
+    def test_logs_of_mixed_directions_and_of_trims(self) -> None:
+        rows = b"1, 2000, 1, 4096, 0\n2, 3000, 1, 4096, 0, 0\n"
+        reading = read(rows + b"3, 4000, 2, 4096, 0\n3, 40")
+        assert stages(reading) == {"write": [(4096, 2.0), (4096, 3.0)]}
+        assert understood(reading)["rows_left_out"].startswith("2: ")
+        with pytest.raises(UnreadableTrace, match="reads and writes mixed"):
+            read(rows + b"3, 4000, 0, 4096, 0\n")
+        with pytest.raises(UnreadableTrace, match="block size and a latency"):
+            read(b"1, 2000, 0, 0, 0\n2, 2000, 0, 0, 0\n")
+
+    def test_json_of_no_known_tool_says_what_would_do(self) -> None:
+        with pytest.raises(UnreadableTrace, match=r"JSON of fio, iperf3.*read with columns"):
+            read(b'{"lat": [1, 2]}')

@@ -51,6 +51,8 @@ FORMATS = {
     "ucx-batch-files.csv": "ucx_perftest CSV",
     "ucx-get.csv": "ucx_perftest CSV",
     "ucx-table.txt": "ucx_perftest output",
+    "ucx-two-logs.txt": "ucx_perftest output",
+    "ucx-client.txt": "ucx_perftest output",
     "netgauge-loggp.out": "Netgauge LogGP",
     "simgrid-pingpong.csv": "SimGrid calibration CSV",
     "simgrid-isend.csv": "SimGrid calibration CSV",

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from domain.errors import InvalidInput, UnitMismatch
 from domain.measurement import MessageTrace, Reading, TraceKind
@@ -110,7 +111,7 @@ class _Table:
             elif value > 0.0:
                 samples.add(size, size * value)
             else:
-                samples.leave_out("of a rate of 0 or below")
+                samples.leave_out("of a rate that is not above 0 and finite")
 
 
 def _split(line: Line, separator: str) -> list[str]:
@@ -167,7 +168,7 @@ def _size(word: str, unit: str) -> int | None:
 
 
 def _quantity(word: str, column: TableColumn) -> float | None:
-    """The time in µs, or for a rate µs a byte (0 for a rate of 0); None for no number.
+    """The time in µs, or for a rate µs a byte (0 for a rate that is none); None for no number.
 
     Raises InvalidInput where no unit is known.
     """
@@ -188,7 +189,7 @@ def _quantity(word: str, column: TableColumn) -> float | None:
     if column.role is ColumnRole.RATE:
         rate = unit_named(unit, CostUnit)
         assert rate is not None
-        return rate.to_ns_per_byte(value) / 1e3 if value > 0.0 else 0.0
+        return rate.to_ns_per_byte(value) / 1e3 if 0.0 < value < inf else 0.0
     time = unit_named(unit, OverheadUnit)
     assert time is not None
     return time.to_us(value)

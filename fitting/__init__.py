@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from domain.fit import FitOptions, TraceFit
 from domain.fit_plot import FitPlot
 from domain.measurement import Reading, Trace, TraceKind
+from domain.table_columns import parse_columns
 from domain.trace_formats import TraceFormat
 
 __all__ = [
@@ -25,11 +26,17 @@ __all__ = [
 ]
 
 
-def read(content: bytes, *, kind: TraceKind | None = None) -> Reading:
+def read(content: bytes, *, kind: TraceKind | None = None, columns: str | None = None) -> Reading:
     """Recognise and read the content of one file. `kind` is for what its layout does not tell.
 
+    With `columns` the file is a table, whose columns that word names (`domain.table_columns`).
     Raises UnreadableTrace; where nothing was recognised, UnrecognisedTrace says what is nearest.
+    InvalidInput names `columns` where the table does not have them.
     """
+    if columns is not None:
+        from fitting.readers.table import read_table
+
+        return read_table(content, parse_columns(columns), kind)
     from fitting.detect import read_recognised
 
     return read_recognised(content, kind)

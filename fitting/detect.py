@@ -21,13 +21,20 @@ from fitting.readers import (
     csv_direct,
     csv_messages,
     csv_signature,
+    fio,
+    gpu_copies,
     imb,
     json_trace,
+    nccl_tests,
     netgauge,
+    npkit,
     osu,
     perftest,
+    perftest_json,
+    pingpongs,
     pycewise,
     simgrid,
+    sockets,
     ucx_perftest,
     ucx_table,
 )
@@ -45,6 +52,9 @@ _MAX_LINES = 400
 _MAX_COLUMNS = 12
 _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_ .-]{0,39}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9.][0-9.eE+-]*", re.ASCII)
+_RATE = re.compile(
+    r"(?:[kmgt]i?b(?:it|yte)?s?(?:/s|ps|_s|_per_s)|bandwidth|\brate)\b", re.IGNORECASE
+)
 _MICROSECONDS = {"us", "usec", "µs", "μs"}
 
 
@@ -91,6 +101,8 @@ def header_hint(head: str) -> HeaderHint | None:
     times = [name for name in others if not is_repetition(name)]
     if not times:
         return None
+    if any(_RATE.search(name) for name in times):
+        return None  # no time, and nobody would want it called one
     whole = _whole(times)
     if whole is None and any(is_no_stage(UNIT.sub("", name)) for name in times):
         return None  # columns of statistics are neither stages nor one time
@@ -155,6 +167,17 @@ READERS: tuple[ReaderSpec, ...] = (
     netgauge.SPEC,
     simgrid.SPEC,
     pycewise.SPEC,
+    nccl_tests.SPEC,
+    fio.JSON_SPEC,
+    fio.LOG_SPEC,
+    gpu_copies.NVBANDWIDTH_SPEC,
+    gpu_copies.CUDA_SPEC,
+    pingpongs.MPI4PY_SPEC,
+    pingpongs.NETPIPE_SPEC,
+    sockets.SOCKPERF_SPEC,
+    sockets.IPERF_SPEC,
+    perftest_json.SPEC,
+    npkit.SPEC,
     json_trace.SPEC,
 )
 _HEAD_BYTES = 65_536
@@ -190,6 +213,12 @@ def known_formats() -> tuple[TraceFormat, ...]:
     return tuple(TraceFormat(one.format, one.about, one.layout) for one in READERS)
 
 
+def _has_rates(head: str) -> bool:
+    """Whether a column of the first line is named like a rate."""
+    first = next((line for _, line in _lines(head) if not line.startswith("#")), "")
+    return any(_RATE.search(name) for name in _columns(first)[1])
+
+
 def _unrecognised(head: str) -> UnrecognisedTrace:
     near, hint = nearest_formats(head, READERS), header_hint(head)
     detail = "the file is not recognised"
@@ -199,4 +228,6 @@ def _unrecognised(head: str) -> UnrecognisedTrace:
         detail += f" as any format that is read: {', '.join(one.format for one in READERS)}"
     if hint is not None:
         detail += f"; times in a CSV would begin {hint.header}"
+    elif _has_rates(head):
+        detail += "; a table of rates is read with its columns, as in size=bytes,rate=h2d:GB/s"
     return UnrecognisedTrace(detail, field=_FIELD, nearest=near, hint=hint)

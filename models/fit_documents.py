@@ -34,9 +34,10 @@ from models.records import FitRequest
 VERSION = 2
 _FIRST = 1
 # A reader of version 1 knows no samples left out by hand, one of version 2 no measurement that is
-# called a stage, and one of version 3 no stages of files of their own: they would make another fit.
-REQUEST_VERSION = 4
-_AS_STAGE, _EXCLUDES, _FIRST_REQUEST = 3, 2, 1
+# called a stage, one of version 3 no stages of files of their own, and one of version 4 no columns
+# of tables: they would make another fit.
+REQUEST_VERSION = 5
+_COMPOSES, _AS_STAGE, _EXCLUDES, _FIRST_REQUEST = 4, 3, 2, 1
 
 T = TypeVar("T")
 
@@ -74,9 +75,21 @@ def dump_request(request: FitRequest) -> str:
     if request.options.as_stage is not None:
         version = _AS_STAGE
     if request.options.composed:
+        version = _COMPOSES
+    asked = asdict(request)
+    # Left out where there are none, so that what earlier software reads is as it wrote it.
+    named = [_without_none(one) for one in (asked["options"], *asked["options"]["composed"])]
+    if any(named):
         version = REQUEST_VERSION
-    document = {"version": version, **asdict(request)}
+    document = {"version": version, **asked}
     return json.dumps(document, separators=(",", ":"), ensure_ascii=True)
+
+
+def _without_none(options: dict[str, Any]) -> bool:
+    """Whether columns are named; the key goes where they are not."""
+    if options["columns"] is None:
+        del options["columns"]
+    return "columns" in options
 
 
 def load_request(text: str | None) -> FitRequest | None:
@@ -97,6 +110,7 @@ def load_request(text: str | None) -> FitRequest | None:
             excluded=tuple(ExcludedSample(**one) for one in options.get("excluded", ())),
             as_stage=options.get("as_stage"),
             composed=tuple(ComposedStage(**one) for one in options.get("composed", ())),
+            columns=options.get("columns"),
         ),
         message_bytes=document["message_bytes"],
         kinds=tuple(None if kind is None else TraceKind(kind) for kind in document["kinds"]),

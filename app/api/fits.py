@@ -51,7 +51,7 @@ async def compose(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     service = service_of(request)
     asked = await read_json(request, ComposeIn, **body_rules(request))
     operation = await service.call(partial(_composition, asked, service.context.settings))
-    with options_named(dict.fromkeys(("measurements", "kind"), "stages")):
+    with options_named(dict.fromkeys(("measurements", "kind", "columns"), "stages")):
         found = await service.fit(operation, client_of(request))
     return json_bytes((await service.keep(operation, found)).document)
 

@@ -139,7 +139,15 @@ def _add_fit(commands: Commands[Parser]) -> None:
     )
     _add_fitting(parser, [*FitShape])
     parser.add_argument(
-        "--as-stage", metavar="NAME", help="times of whole messages are those of this one stage"
+        "--as-stage",
+        "--stage",
+        metavar="NAME",
+        help="times of whole messages are those of this one stage",
+    )
+    parser.add_argument(
+        "--columns",
+        metavar="COLUMNS",
+        help="of any table: size=COLUMN,time=COLUMN:us or rate=COLUMN:GB/s; #2 is the second one",
     )
     parser.add_argument(
         "--group",
@@ -168,6 +176,12 @@ def _add_compose(commands: Commands[Parser]) -> None:
         action="append",
         metavar="NAME=COLUMN",
         help="of a stage whose file has several steps: which one; may be repeated",
+    )
+    parser.add_argument(
+        "--columns",
+        action="append",
+        metavar="NAME=COLUMNS",
+        help="of a stage whose files are tables: NAME=size=COLUMN,time=COLUMN:us; may be repeated",
     )
     parser.add_argument(
         "--processor",

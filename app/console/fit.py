@@ -135,7 +135,9 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
     from app.schemas.fit_requests import parse_group
 
     groups = tuple(map(parse_group, arguments.group or ()))
-    request = _request(arguments, groups=groups, as_stage=arguments.as_stage)
+    request = _request(
+        arguments, groups=groups, as_stage=arguments.as_stage, columns=arguments.columns
+    )
     request = replace(request, message_bytes=arguments.message_bytes)
     check_request(request)
     return request
@@ -165,10 +167,11 @@ def _composed(
     from domain.fit import ComposedStage
 
     steps = dict(parse_composed(text, "step") for text in arguments.steps or ())
+    columns = dict(parse_composed(text, "columns") for text in arguments.columns or ())
     processors = [parse_composed(text, "processor") for text in arguments.processors or ()]
     shared = {stage: processor for processor, on_it in processors for stage in on_it}
     names = [name for name, _ in stages]
-    for field, given in (("step", steps), ("processor", shared)):
+    for field, given in (("step", steps), ("columns", columns), ("processor", shared)):
         unknown = next((name for name in given if name not in names), None)
         if unknown is not None:
             raise InvalidInput(
@@ -180,6 +183,7 @@ def _composed(
             len(files),
             ",".join(steps[name]) if name in steps else None,
             shared.get(name),
+            ",".join(columns[name]) if name in columns else None,
         )
         for name, files in stages
     )

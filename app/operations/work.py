@@ -28,7 +28,7 @@ from app.questions.question import LoadedTrace
 from app.questions.settings import Exported, ExportQuestion, export
 from app.questions.tables import CompiledTable, TableQuestion, compile_table
 from domain.errors import SluiceError
-from domain.fit import TraceFit
+from domain.fit import FitOptions, TraceFit
 from domain.fit_plot import FitPlot
 from domain.measurement import Reading
 from models.records import FitRequest
@@ -190,7 +190,9 @@ class FilesWork:
         left_out: list[tuple[int, str]] = []
         for place, trace in enumerate(traces):
             try:
-                (readings[place],) = read_traces((trace,), self.fit_request.kinds)
+                columns = self.fit_request.options.columns_of(place)
+                own = FitOptions(columns=columns)
+                (readings[place],) = read_traces((trace,), self.fit_request.kinds, own)
             except SluiceError as refusal:
                 if not self.may_leave_out[place]:
                     if len(traces) > 1:

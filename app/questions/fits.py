@@ -69,21 +69,27 @@ def fit_traces(
     `sizes_used` is asked only for the shape `narrowed`. Raises UnreadableTrace, PoorFit,
     MeasurementMissing and InvalidInput.
     """
-    readings = read_traces(traces, request.kinds)
+    readings = read_traces(traces, request.kinds, request.options)
     return fit_readings(readings, traces, request, sizes_used=sizes_used, wants_plot=wants_plot)
 
 
 def read_traces(
-    traces: Sequence[LoadedTrace], kinds: Sequence[TraceKind | None] = ()
+    traces: Sequence[LoadedTrace],
+    kinds: Sequence[TraceKind | None] = (),
+    options: FitOptions | None = None,
 ) -> tuple[Reading, ...]:
-    """Read each file. Raises UnreadableTrace, which names the file where there are several."""
+    """Read each file; `options` name columns of tables.
+
+    Raises UnreadableTrace, which names the file where there are several, and InvalidInput.
+    """
     from fitting import read
 
     readings = []
     for place, trace in enumerate(traces):
         try:
             kind = kinds[place] if kinds else None
-            readings.append(read(trace.content(), kind=kind))
+            columns = options.columns_of(place) if options else None
+            readings.append(read(trace.content(), kind=kind, columns=columns))
         except UnreadableTrace as refusal:
             raise (refusal if len(traces) == 1 else _of_file(refusal, place)) from None
     return tuple(readings)
@@ -112,7 +118,7 @@ def _narrowed(readings: Sequence[Reading], options: FitOptions, sizes_used: Size
     from fitting import fit, join, measured_sizes, part_within, prepared
 
     readings = prepared(readings, options)
-    as_line = replace(options, shape=FitShape.LINE, excluded=(), as_stage=None)
+    as_line = replace(options, shape=FitShape.LINE, excluded=(), as_stage=None, columns=None)
     trace, whole = join(readings), fit(readings, as_line)
     measured = measured_sizes(trace)
     notices = tuple(notice for reading in readings for notice in reading.notices)
@@ -280,18 +286,21 @@ def plot_stored(stored: StoredFit) -> FitPlot:
     from fitting import plot
 
     stated = zip_longest(stored.traces, stored.kinds[: len(stored.traces)])
-    readings = [_reading(trace.content(), kind) for trace, kind in stated]
+    readings = [
+        _reading(trace.content(), kind, stored.options.columns_of(place))
+        for place, (trace, kind) in enumerate(stated)
+    ]
     known = [reading for reading in readings if reading is not None]
     return plot(stored.fit, known, stored.options)
 
 
-def _reading(content: bytes, kind: TraceKind | None) -> Reading | None:
+def _reading(content: bytes, kind: TraceKind | None, columns: str | None) -> Reading | None:
     """Return the file as it was read then; None where this version cannot read it."""
     from fitting import read
 
     try:
-        return read(content, kind=kind)
-    except UnreadableTrace:
+        return read(content, kind=kind, columns=columns)
+    except (UnreadableTrace, InvalidInput):
         return None
 
 

@@ -189,7 +189,7 @@ def _fitted(
     is_narrowed = options.shape is FitShape.NARROWED
     request = FitRequest(options, question.message_bytes if is_narrowed else None)
     sizes_used = sizes_used_by(question, fragment_cap=fragment_cap)
-    with options_named({"groups": "fit_options.groups"}):
+    with options_named({name: f"fit_options.{name}" for name in ("groups", "columns")}):
         return fit_measurements(measurements, request, sizes_used=sizes_used)
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, FailFast, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, FailFast, Field, Tag
 from typing_extensions import TypeAliasType
 
 from app.questions.question import Measurement
@@ -35,6 +35,7 @@ from domain.fit import (
 from domain.measurement import MAX_TIME_US
 from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES
 from domain.plan import DEFAULT_TOLERANCE, MeasurementPlan, PlanLimits, Quantity
+from domain.table_columns import MAX_COLUMNS_LENGTH, parse_columns
 
 MAX_FIT_RANGES = 16
 MAX_MEASUREMENTS = 16
@@ -44,6 +45,20 @@ EXCLUDED_PATTERN = (
 )
 _EXCLUDED = re.compile(EXCLUDED_PATTERN, re.ASCII)
 
+
+def _columns(text: str) -> str:
+    """The word, where it names columns as `parse_columns` has them."""
+    try:
+        parse_columns(text)
+    except InvalidInput as refusal:
+        raise ValueError(refusal.detail) from None
+    return text
+
+
+# Which columns of a table hold what: role=column:unit,...
+Columns = Annotated[
+    str, Field(min_length=1, max_length=MAX_COLUMNS_LENGTH), AfterValidator(_columns)
+]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
 MaxRanges = Annotated[int, Field(ge=1, le=MAX_FIT_RANGES)]
 
@@ -117,7 +132,8 @@ Excluded = Annotated[tuple[ExcludedSampleIn, ...], Field(max_length=MAX_EXCLUDED
 class FitOptionsIn(Input):
     """How to fit measurements; `groups` are for direct traces, `excluded` is left out by hand.
 
-    `as_stage` says that times of whole messages are those of one stage, and names it.
+    `as_stage` says that times of whole messages are those of one stage, and names it; `columns`
+    which columns of tables hold what.
     """
 
     method: FitMethod = FitMethod.ROBUST
@@ -126,12 +142,19 @@ class FitOptionsIn(Input):
     groups: tuple[StepGroupIn, ...] = Field(default=(), max_length=MAX_STAGES)
     excluded: Excluded = ()
     as_stage: Name | None = None
+    columns: Columns | None = None
 
     def to_domain(self) -> FitOptions:
-        """Return the options."""
-        groups = tuple(group.to_domain() for group in self.groups)
-        excluded = tuple(sample.to_domain() for sample in self.excluded)
-        return FitOptions(self.method, self.shape, self.max_ranges, groups, excluded, self.as_stage)
+        """Return the options. Raises InvalidInput."""
+        return FitOptions(
+            self.method,
+            self.shape,
+            self.max_ranges,
+            tuple(group.to_domain() for group in self.groups),
+            tuple(sample.to_domain() for sample in self.excluded),
+            self.as_stage,
+            columns=self.columns,
+        )
 
 
 class MeasurementIn(Input):
@@ -183,13 +206,14 @@ class ComposedStageIn(Input):
     """A stage that was measured by itself.
 
     `step` is the column to take of a file with several steps. Stages of one `processor`, neighbours
-    in the pipeline, work one after the other and count as one.
+    in the pipeline, work one after the other and count as one. `columns` are those of its tables.
     """
 
     name: Name
     measurements: MeasurementsIn
     step: Name | None = None
     processor: Name | None = None
+    columns: Columns | None = None
 
     def files(self) -> tuple[MeasurementIn, ...]:
         """Return its files, in their order."""
@@ -221,7 +245,9 @@ class ComposeIn(Input):
             self.max_ranges,
             excluded=tuple(sample.to_domain() for sample in self.excluded),
             composed=tuple(
-                ComposedStage(stage.name, len(stage.files()), stage.step, stage.processor)
+                ComposedStage(
+                    stage.name, len(stage.files()), stage.step, stage.processor, stage.columns
+                )
                 for stage in self.stages
             ),
         )

@@ -15,6 +15,7 @@ from app.schemas.base import Output, ProfileName
 from app.schemas.fit_requests import (
     EXCLUDED_PATTERN,
     MAX_MEASUREMENTS,
+    Columns,
     MaxRanges,
     Name,
     parse_excluded,
@@ -143,6 +144,7 @@ class FitQuery(Query):
         Field(max_length=MAX_EXCLUDED_IN_QUERY, description="bytes:µs:stage, left out by hand"),
     ] = []
     as_stage: Name | None = None
+    columns: Annotated[Columns | None, Field(description="size=column,time=column:unit")] = None
     message_bytes: Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES), Digits] | None = None
     save_as: ProfileName | None = None
     plot: Flag = False
@@ -152,7 +154,13 @@ class FitQuery(Query):
         groups = tuple(map(parse_group, self.group))
         excluded = tuple(map(parse_excluded, self.exclude))
         options = FitOptions(
-            self.method, self.shape, self.max_ranges, groups, excluded, self.as_stage
+            self.method,
+            self.shape,
+            self.max_ranges,
+            groups,
+            excluded,
+            self.as_stage,
+            columns=self.columns,
         )
         request = FitRequest(options, self.message_bytes, (self.kind,) * num_traces)
         check_request(request)

@@ -27,6 +27,7 @@ from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES, stage_name
 from fitting.contract import ReaderSpec, mark
 from fitting.readers.columns import BURST, REPETITION, SIZE, Column
 from fitting.readers.text import check_kind, decoded, format_sizes, refuse
+from fitting.readers.tool_json import TOOLS, tool_of
 
 FORMAT = "JSON"
 _KEYS = {
@@ -47,11 +48,17 @@ _KEYS = {
 
 
 def _detects(head: str) -> bool:
-    return head.removeprefix("\ufeff").lstrip()[:1] == "{"
+    return head.removeprefix("\ufeff").lstrip()[:1] == "{" and tool_of(head) is None
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
     document = _document(decoded(content))
+    if "kind" not in document and kind is None:
+        refuse(
+            f"a JSON object without the key kind, one of {', '.join(TraceKind)}: if a tool wrote "
+            f"it, what is read is JSON of {', '.join(dict.fromkeys(TOOLS.values()))}; a CSV of its "
+            "numbers is read with columns, as in size=bytes,time=copy:us"
+        )
     try:
         trace_kind = TraceKind(document.get("kind", kind or ""))
     except (ValueError, TypeError):

@@ -6,9 +6,10 @@
 Operation, bytes, start and duration, in seconds. The calibration programs write no header line;
 files that were gathered afterwards often have one (op,size,start,duration, in any order), which is
 understood. In the ping-pong an MPI_Send and the MPI_Recv of the answer share their start; the sum
-of their durations is a round trip, and half of it a latency. MPI_Isend, MPI_Recv alone, MPI_Iprobe,
-MPI_Test and MPI_Wtime are costs of calls and no latencies: they are left out where there is a
-ping-pong, and refused by name where there is none.
+of their durations is a round trip, and half of it a latency. Where there is no ping-pong, the time
+inside MPI_Send, MPI_Isend and MPI_Recv is that of a stage each; that of a receive has the wait for
+the message in it. MPI_Iprobe, MPI_Test and MPI_Wtime are no stages of a message: they are left out,
+and refused by name alone.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import re
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from domain.measurement import MessageTrace, Reading, TraceKind
+from domain.measurement import MessageTrace, Reading, Samples, TraceKind
 from fitting.contract import ReaderSpec, mark
 from fitting.readers.columns import fields_of
+from fitting.readers.stage_rows import StageRows
 from fitting.readers.text import (
     Collector,
     Line,
@@ -38,6 +40,7 @@ _SIZES = {"size", "msg_size", "message_size", "count"}
 _CALL = re.compile(r"MPI_[A-Za-z_]{1,40}")
 # As the programs print a duration (%e): what is shorter was cut off, and would be read as seconds.
 _WHOLE_DURATION = re.compile(r"[0-9]\.[0-9]{6}e[+-][0-9]{2,3}|-?(?:nan|inf)")
+_STAGES = ("MPI_Send", "MPI_Isend", "MPI_Recv")
 _SECOND_US = 1e6
 _HALF = 0.5
 
@@ -86,10 +89,11 @@ def _places(names: list[str]) -> _Places | None:
 
 @dataclass(slots=True)
 class _PingPongs:
-    """Sends and receives, paired by size and start."""
+    """Sends and receives, paired by size and start, and each by itself."""
 
     samples: Collector = field(default_factory=Collector)
     calls: dict[str, int] = field(default_factory=dict)
+    rows: StageRows = field(default_factory=StageRows)
     paired: int = 0
     waiting: dict[str, dict[tuple[int, str], list[float]]] = field(
         default_factory=lambda: {"MPI_Send": {}, "MPI_Recv": {}}
@@ -98,6 +102,8 @@ class _PingPongs:
     def add(self, operation: str, size: int, start: str, duration_us: float) -> None:
         """Take a call; with its counterpart it is a sample."""
         self.calls[operation] = self.calls.get(operation, 0) + 1
+        if operation in _STAGES:
+            self.rows.of(operation).add(size, duration_us)
         if operation not in self.waiting:
             return
         other = self.waiting["MPI_Recv" if operation == "MPI_Send" else "MPI_Send"]
@@ -127,10 +133,30 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         else:
             places = _places(fields) or _refuse_row(line)
     if not found.samples:
-        refuse(_missing(found))
+        return _read_stages(found, kind)
     trace = MessageTrace(latency=found.samples.samples())
     check_kind(trace, kind, FORMAT)
     return Reading(FORMAT, trace, _understood(found, trace))
+
+
+def _read_stages(found: _PingPongs, kind: TraceKind | None) -> Reading:
+    """What single calls cost, where no ping-pong is in the file. Raises UnreadableTrace."""
+    trace = None if found.paired else found.rows.trace()
+    if trace is None:
+        refuse(_missing(found))
+    check_kind(trace, kind, FORMAT)
+    stated = [
+        ("format", FORMAT),
+        ("time_unit", "s, turned into µs"),
+        ("measured", "time inside a call; a receive has the wait for its message in it"),
+        ("statistic", "every sample"),
+    ]
+    others = [name for name in sorted(found.calls) if name not in _STAGES]
+    if others:
+        stated.append(("calls_left_out", ", ".join(others)[:200]))
+    counted = format_sizes(Samples(trace.message_bytes, trace.stage_us[0]))
+    left_out = format_left_out(*found.rows.stages.values())
+    return Reading(FORMAT, trace, (*stated, *counted, *left_out))
 
 
 def _row(fields: list[str], places: _Places) -> tuple[str, int, str, float] | None:
@@ -182,7 +208,7 @@ def _missing(found: _PingPongs) -> str:
 
 SPEC = ReaderSpec(
     format=FORMAT,
-    about="the ping-pong of platform-calibration",
+    about="the ping-pong of platform-calibration, or its sends and receives",
     layout="rows MPI_Send,bytes,start,duration and MPI_Recv,..., with or without a header line",
     marks=(
         mark("rows of MPI calls", r"\bMPI_[A-Z][a-z]+"),

@@ -1,5 +1,8 @@
 """ucx_perftest without -v: a box that names the test and its size, then rows until the final one.
 
+The server prints the box and the client the rows: put both logs together, in any order, or the
+client's with its command line (`ucx_perftest HOST -t tag_lat -s 4096`), which says the same.
+
     | Test:         tag match latency                       |
     | Message size: 4096                                    |
     |    Stage     | # iterations | 50.0%ile | average | overall |  average |  overall | ...
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from domain.measurement import MessageTrace, Reading, TraceKind
 from fitting.contract import ReaderSpec, mark
@@ -38,9 +42,32 @@ _COLUMNS = re.compile(r"^\|\s*(?:Stage|Test)\s*\|\s*# iterations\s*\|\s*(\S{1,20
 _ROW = re.compile(
     r"^(?:\[thread [0-9]{1,6}\]|(?P<final>Final:))?\s*(?P<numbers>[0-9][0-9,.\se+-]*)"
 )
+_COMMAND = re.compile(r"(?:^|[/\s])ucx_perftest\s+(.*)$")
+_DEFAULT_BYTES = 8  # of a command line without -s
 _NUMBERS = 8
 _PERCENTILE, _OVERALL_LATENCY, _OVERALL_RATE = 1, 3, 7
 _MEDIANS = ("typical", "50.0%ile")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What was run, as a box or a command line says."""
+
+    test: str
+    size: int | None
+
+    @property
+    def is_latency(self) -> bool:
+        """Whether it is a latency test: "tag match latency", "tag_lat"."""
+        return "lat" in self.test.lower()
+
+
+@dataclass(slots=True)
+class _Table:
+    """What the percentile's column is called, and the last row; none where it was cut off."""
+
+    column: str
+    last: tuple[float, ...] = ()
 
 
 @dataclass(slots=True)
@@ -54,62 +81,99 @@ class _Output:
     statistics: dict[str, None] = field(default_factory=dict)
     runs: int = 0
     _test: str = ""
-    _size: int | None = None
-    _column: str = ""
-    _last: tuple[float, ...] = ()
+    _boxes: list[tuple[int, _Run]] = field(default_factory=list)  # and how many tables came before
+    _commands: list[tuple[int, _Run]] = field(default_factory=list)
+    _tables: list[_Table] = field(default_factory=list)
 
     def take(self, line: Line) -> None:
         """Read one line. Raises UnreadableTrace."""
         if test := _TEST.match(line.text):
-            self.finish()
             self._test = test.group(1)
         elif size := _SIZE.match(line.text):
-            self._size = size_of(size.group(1))
+            self._boxes.append((len(self._tables), _Run(self._test, size_of(size.group(1)))))
         elif columns := _COLUMNS.match(line.text):
-            self._column = columns.group(1)
-        elif self._column and (row := _ROW.match(line.text)):
-            self._row(line, row)
+            self._tables.append(_Table(columns.group(1)))
+        elif command := _COMMAND.search(line.text):
+            if run := _of_command(command.group(1)):
+                self._commands.append((len(self._tables), run))
+        elif self._tables and (row := _ROW.match(line.text)):
+            self._row(line, row, self._tables[-1])
 
-    def _row(self, line: Line, row: re.Match[str]) -> None:
+    def _row(self, line: Line, row: re.Match[str], table: _Table) -> None:
         words = row.group("numbers").replace(",", "").split()
         numbers = [number_of(word) for word in words[:_NUMBERS]]
         if len(words) < _NUMBERS or None in numbers or not line.is_whole:
-            self._last = () if row.group("final") else self._last
+            table.last = () if row.group("final") else table.last
             self.latency.leave_out("with fewer than 8 numbers (of several threads, or cut off)")
         else:
-            self._last = tuple(number or 0.0 for number in numbers)
+            table.last = tuple(number or 0.0 for number in numbers)
 
     def finish(self) -> None:
-        """A box has ended: its last row counts. Raises UnreadableTrace."""
-        last, size, column = self._last, self._size, self._column
-        self._last, self._size, self._column = (), None, ""
-        if not last:
-            return
+        """The file has ended: every table is of a box, or of a command line.
+
+        Raises UnreadableTrace where nobody can tell which belongs to which.
+        """
+        count = len(self._tables)
+        runs = _matched(self._boxes, count) or _matched(self._commands, count)
+        if runs is None:
+            refuse(
+                f"{count} tables of ucx_perftest, and {len(self._boxes)} boxes that name a test "
+                "and its message size: the server prints these. Put its output and the client's "
+                "into one file, or the command above the client's, as in: ucx_perftest HOST -t "
+                "tag_lat -s 4096"
+            )
+        for run, table in zip(runs, self._tables, strict=True):
+            if table.last:
+                self._add(run, table)
+
+    def _add(self, run: _Run, table: _Table) -> None:
         self.runs += 1
-        if size is None:
+        if run.size is None:
             self.latency.leave_out("without a message size")
-        elif "latency" in self._test:
-            self.latency_test = self._same(self.latency_test)
-            is_median = column in _MEDIANS
+        elif run.is_latency:
+            self.latency_test = _same(self.latency_test, run.test)
+            is_median = table.column in _MEDIANS
             self.statistics["median" if is_median else "mean"] = None
-            self.latency.add(size, last[_PERCENTILE if is_median else _OVERALL_LATENCY])
-        elif last[_OVERALL_RATE] > 0.0:
-            self.bandwidth_test = self._same(self.bandwidth_test)
-            self.interarrival.add(size, 1e6 / last[_OVERALL_RATE])
+            self.latency.add(run.size, table.last[_PERCENTILE if is_median else _OVERALL_LATENCY])
+        elif table.last[_OVERALL_RATE] > 0.0:
+            self.bandwidth_test = _same(self.bandwidth_test, run.test)
+            self.interarrival.add(run.size, 1e6 / table.last[_OVERALL_RATE])
         else:
             self.interarrival.leave_out("of a message rate that was printed as 0")
 
-    def _same(self, before: str) -> str:
-        if before not in ("", self._test):
-            refuse(
-                f"the file holds the tests {before} and {self._test}, each of a way of its own; "
-                "pass one at a time"
-            )
-        return self._test
+
+def _matched(runs: list[tuple[int, _Run]], tables: int) -> list[_Run] | None:
+    """The run of each table: the one right above it, or that of the same place in another log.
+
+    None where it is neither, and nobody can tell.
+    """
+    places = [place for place, _ in runs]
+    in_turn, apart = places == list(range(tables)), len(set(places)) == 1
+    return [run for _, run in runs] if len(runs) == tables and (in_turn or apart) else None
+
+
+def _same(before: str, test: str) -> str:
+    if before not in ("", test):
+        refuse(
+            f"the file holds the tests {before} and {test}, each of a way of its own; pass one at "
+            "a time"
+        )
+    return test
+
+
+def _of_command(arguments: str) -> _Run | None:
+    """The test and the size that a command line names; None for that of a server."""
+    words = arguments.split()
+    test = next((word for name, word in pairwise(words) if name == "-t"), "")
+    sizes = [word for name, word in pairwise(words) if name == "-s"]
+    if not test:
+        return None
+    return _Run(test[:60], size_of(sizes[-1]) if sizes else _DEFAULT_BYTES)
 
 
 def _detects(head: str) -> bool:
-    return "| Test:" in head and "| Message size:" in head and "# iterations" in head
+    has_box = "| Test:" in head and "| Message size:" in head
+    return has_box or ("# iterations" in head and "message rate (msg/s)" in head)
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
@@ -141,11 +205,10 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
 SPEC = ReaderSpec(
     format=FORMAT,
     about="ucx_perftest, the box that it prints",
-    layout='a box with "| Test: ..." and "| Message size: ...", then rows up to "Final:"',
+    layout='a box with "| Test: ..." and "| Message size: ...", and rows up to "Final:"',
     marks=(
-        mark('a line "| Test: ..."', r"\|\s*Test:"),
-        mark('a line "| Message size: ..."', r"\|\s*Message size:"),
         mark('a column "# iterations"', r"# iterations\b"),
+        mark("a column message rate (msg/s)", r"message rate \(msg/s\)"),
     ),
     detects=_detects,
     read=_read,

@@ -85,6 +85,23 @@ class TestTogether:
         assert code != 0
         assert "which say themselves what they are of" in " ".join(err.split())
 
+    def test_tables_whose_columns_are_named(self, printed: Any, tmp_path: Path) -> None:
+        """The same of one file, and of a stage in a pipeline."""
+        table = tmp_path / "copy.tsv"
+        sizes = [64, 512, 4096, 32768] * 3
+        table.write_text("n\tms\n" + "".join(f"{n}\t{2 + n / 1e3}\n" for n in sizes))
+        word = "size=n,time=ms"
+        code, out, _ = printed("fit", table, "--columns", word, "--stage", "copy", "--json")
+        alone = json.loads(out)["pipeline"]
+        assert (code, [stage["name"] for stage in alone["stages"]]) == (0, ["copy"])
+        assert alone["stages"][0]["overhead_us"] == pytest.approx(2000.0)
+        named = ("--stage", f"copy={table}", "--columns", f"copy={word}")
+        code, out, _ = printed("compose", *named, "--json")
+        assert (code, json.loads(out)["pipeline"]) == (0, alone)
+        code, _, err = printed("compose", *named, "--columns", f"other={word}")
+        assert code != 0
+        assert "there is no stage other" in " ".join(err.split())
+
     def test_a_folder(self, printed: Any, folder: Path) -> None:
         """What is not recognised is left out, and said."""
         code, out, err = printed("fit", folder, "--json")

@@ -180,6 +180,58 @@ class TestAsStage:
         assert response.json()["errors"][0]["pointer"] == "/as_stage"
 
 
+class TestColumns:
+    """Tables whose columns are named: in the query, in a body, and of a stage."""
+
+    TABLE = "n;block;bw\n" + "".join(
+        f"{n};{size};{size / (3000 + size):.9f}\n" for n, size in enumerate(SIZES * 3)
+    )
+    WORD = "size=block,rate=bw:GB/s"  # 3 µs and 1 ns a byte
+
+    def test_of_one_stage(self, client: httpx.Client) -> None:
+        """Fitted, stored, and drawn of the files again."""
+        document = fit(client, self.TABLE, columns=self.WORD, as_stage="disk", save_as="table")
+        (stage,) = document["pipeline"]["stages"]
+        assert stage["name"] == "disk"
+        assert stage["overhead_us"] == pytest.approx(3.0, rel=1e-3)
+        assert stage["ns_per_byte"] == pytest.approx(1.0, rel=1e-3)
+        assert document["understood"]["rate_column"] == "bw, unit GB/s"
+        plot = client.get(f"/fits/{document['fit_id']}/plot").raise_for_status().json()
+        assert plot["stages"][0]["num_samples"] == len(SIZES) * 3
+
+    def test_in_other_bodies(self, client: httpx.Client) -> None:
+        measured = {"content": self.TABLE}
+        stage = {"name": "disk", "measurements": measured, "columns": self.WORD}
+        composed = client.post("/compose", json={"stages": [stage]}).raise_for_status().json()
+        asked = {
+            "message_bytes": 65536,
+            "measurements": measured,
+            "fit_options": {"as_stage": "disk", "columns": self.WORD},
+        }
+        answer = client.post("/optimize", json=asked).raise_for_status().json()
+        ((solved,), (fitted,)) = (one["pipeline"]["stages"] for one in (answer, composed))
+        for cost in ("name", "overhead_us", "ns_per_byte"):
+            assert solved[cost] == fitted[cost]
+
+    @pytest.mark.parametrize(
+        "columns", ["size=block", "size=no,rate=bw:GB/s", "size=block,rate=bw"]
+    )
+    def test_what_is_wrong_is_named(self, client: httpx.Client, columns: str) -> None:
+        measured = {"content": self.TABLE}
+        stage = {"name": "disk", "measurements": measured, "columns": columns}
+        optimize = {"message_bytes": 1, "measurements": measured}
+        for response, pointer in (
+            (client.post("/fit", params={"columns": columns}, content=self.TABLE), "/columns"),
+            (
+                client.post("/optimize", json={**optimize, "fit_options": {"columns": columns}}),
+                "/fit_options/columns",
+            ),
+            (client.post("/compose", json={"stages": [stage]}), "/stages"),
+        ):
+            assert response.status_code == 422
+            assert response.json()["errors"][0]["pointer"].startswith(pointer)
+
+
 class TestCompose:
     """Stages of files of their own."""
 

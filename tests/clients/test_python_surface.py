@@ -69,7 +69,7 @@ GIVEN = Measurement("x", "direct")
 LIMITS = Constraints(1, 2, 1, 4)
 GROUP = StepGroup("a", ("b", "c"), "overlap")
 LEFT_OUT = ExcludedSample("a", 1, 0.1)
-OPTIONS = FitOptions("robust", "line", 3, (GROUP,), (LEFT_OUT,), "copy")
+OPTIONS = FitOptions("robust", "line", 3, (GROUP,), (LEFT_OUT,), "copy", "size=bytes,time=t:us")
 RULE = Delivery("eager", 1, 2, 3, (4,))
 DRAWN = Draws(100, 7, 0.1)
 IN_USE = UncertaintyOptions(100, 7, 0.1, 65536, 1500)
@@ -92,6 +92,7 @@ FITTING: dict[str, Any] = {
     "groups": [GROUP],
     "excluded": [LEFT_OUT],
     "as_stage": "copy",
+    "columns": "size=bytes,time=t:us",
     "message_bytes": 1,
     "save_as": "a",
     "plot": True,

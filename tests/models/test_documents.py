@@ -145,6 +145,16 @@ def test_a_request_keeps_stages_of_files_of_their_own() -> None:
     assert json.loads(text)["version"] == 4
 
 
+def test_a_request_keeps_columns_of_tables() -> None:
+    """In a version of its own: earlier software would look for another format."""
+    stages = (ComposedStage("a", columns="size=n,time=t:us"), ComposedStage("b"))
+    for options in (FitOptions(columns="size=n,rate=r:GB/s"), FitOptions(composed=stages)):
+        text = dump_request(FitRequest(options))
+        assert load_request(text) == FitRequest(options)
+        assert json.loads(text)["version"] == 5
+    assert "columns" not in dump_request(FitRequest(FitOptions(composed=stages[1:])))
+
+
 def test_documents_of_newer_software_are_refused() -> None:
     """Rather than misread: an unknown version, an unknown kind."""
     newer = json.dumps({**json.loads(dump_model(a_pipeline())), "version": 2})

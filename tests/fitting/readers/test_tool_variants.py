@@ -223,3 +223,44 @@ class TestUcxVariants:
         other = content.replace(b"tag match latency", b"put latency      ")
         with pytest.raises(UnreadableTrace, match="tag match latency and put latency"):
             read(content + other)
+
+
+class TestUcxLogs:
+    """The server names the test and its size, the client prints the numbers."""
+
+    @pytest.mark.parametrize("name", ["ucx-two-logs.txt", "ucx-client.txt"])
+    def test_logs_together_and_a_client_with_its_commands(self, name: str) -> None:
+        trace = messages(read(content_of(name)))
+        assert pairs(trace.latency) == [(4096, 2.585)]
+        assert pairs(trace.interarrival) == near([(65536, 1e6 / 2063)])
+
+    def test_the_order_of_the_logs_is_the_users(self) -> None:
+        content = content_of("ucx-two-logs.txt")
+        at = content.index(b"+--------------+")
+        assert read(content[at:] + content[:at]).trace == read(content).trace
+
+    def test_a_result_that_was_cut_off_keeps_its_place(self) -> None:
+        content = content_of("ucx-two-logs.txt").replace(b"2.585", b"2.5x5")
+        trace = messages(read(content))
+        assert trace.latency is None
+        assert pairs(trace.interarrival) == near([(65536, 1e6 / 2063)])
+
+    def test_a_client_alone_is_told_what_lacks(self) -> None:
+        content = b"\n".join(
+            line for line in content_of("ucx-client.txt").splitlines() if b"ucx_perf" not in line
+        )
+        with pytest.raises(UnreadableTrace, match=r"2 tables.*0 boxes.*Put its output and"):
+            read(content + b"\n")
+
+    def test_a_table_that_may_be_of_either_box_is_refused(self) -> None:
+        content = content_of("ucx-table.txt")
+        last = content.rindex(b"|    Stage")
+        box = (
+            content[content.index(b"| Test:") : content.index(b"| Data")] + b"| Message size: 8 |\n"
+        )
+        with pytest.raises(UnreadableTrace, match="boxes that name a test"):
+            read(content[:last] + box + content[last:])
+
+    def test_without_a_size_it_is_that_of_the_tool(self) -> None:
+        content = content_of("ucx-client.txt").replace(b" -s 4096", b"")
+        assert pairs(messages(read(content)).latency) == [(8, 2.585)]

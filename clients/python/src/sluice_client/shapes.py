@@ -178,12 +178,16 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class ComposedStage:
-    """A stage that was measured by itself: its files, which step of them, and its processor."""
+    """A stage that was measured by itself: its files, which step of them, and its processor.
+
+    `columns` are those of its tables, as in "size=bytes,time=copy:ms".
+    """
 
     name: str
     measurements: Measurement | Sequence[Measurement]
     step: str | None = None
     processor: str | None = None
+    columns: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +217,7 @@ class FitOptions:
     groups: tuple[StepGroup, ...] = ()
     excluded: tuple[ExcludedSample, ...] = ()
     as_stage: str | None = None
+    columns: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as bodies have it."""
@@ -221,6 +226,7 @@ class FitOptions:
             "shape": self.shape,
             "max_ranges": self.max_ranges,
             "as_stage": self.as_stage,
+            "columns": self.columns,
         }
         document: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         if self.groups:

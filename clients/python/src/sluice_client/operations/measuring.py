@@ -25,6 +25,7 @@ def fit(
     groups: Sequence[StepGroup] = (),
     excluded: Sequence[ExcludedSample] = (),
     as_stage: str | None = None,
+    columns: str | None = None,
     message_bytes: int | None = None,
     save_as: str | None = None,
     plot: bool | None = None,
@@ -32,9 +33,11 @@ def fit(
     """Fit one file of measurements, as it was written; gzip too.
 
     The service detects formats by their content. `content_type` "application/json" is for its own
-    JSON format alone.
+    JSON format alone. `columns` are those of a table, as in "size=bytes,time=copy:ms".
     """
-    query = _fit_query(method, shape, max_ranges, groups, as_stage, message_bytes, save_as, plot)
+    query = _fit_query(
+        method, shape, max_ranges, groups, as_stage, columns, message_bytes, save_as, plot
+    )
     query["exclude"] = [sample.as_word() for sample in excluded]
     return Call(
         "POST",
@@ -57,6 +60,7 @@ def fit_together(
     groups: Sequence[StepGroup] = (),
     excluded: Sequence[ExcludedSample] = (),
     as_stage: str | None = None,
+    columns: str | None = None,
     message_bytes: int | None = None,
     save_as: str | None = None,
     plot: bool | None = None,
@@ -73,7 +77,9 @@ def fit_together(
         may_repeat=save_as is None,
         takes_s=_FIT_LIMIT_S,
     )
-    query = _fit_query(method, shape, max_ranges, groups, as_stage, message_bytes, save_as, plot)
+    query = _fit_query(
+        method, shape, max_ranges, groups, as_stage, columns, message_bytes, save_as, plot
+    )
     return replace(call, query=query)
 
 
@@ -95,6 +101,7 @@ def compose(
                 "measurements": measurements_json(stage.measurements),
                 "step": stage.step,
                 "processor": stage.processor,
+                "columns": stage.columns,
             }
             for stage in stages
         ],
@@ -149,6 +156,7 @@ def _fit_query(
     max_ranges: int | None,
     groups: Sequence[StepGroup],
     as_stage: str | None,
+    columns: str | None,
     message_bytes: int | None,
     save_as: str | None,
     plot: bool | None,
@@ -159,6 +167,7 @@ def _fit_query(
         "max_ranges": max_ranges,
         "group": [group.as_word() for group in groups],
         "as_stage": as_stage,
+        "columns": columns,
         "message_bytes": message_bytes,
         "save_as": save_as,
         "plot": plot,

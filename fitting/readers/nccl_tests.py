@@ -1,0 +1,150 @@
+"""nccl-tests and rccl-tests: sendrecv_perf, the one test of messages from one device to another.
+
+    # Collective test starting: sendrecv_perf
+    #  size   count    type   redop    root     time   algbw   busbw  #wrong     time   algbw ...
+       4096    1024   float     sum      -1    17.02    0.24    0.24       0    17.11    0.24 ...
+
+`time` is in µs, the mean over operations that follow each other in one stream; the out-of-place one
+is taken, for the test has no other. Each rank sends to the next and receives from the one before at
+once. Which test it was is said by newer versions and by a command line in the log. Collectives are
+refused by name: their times are not those of one message on its way.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from domain.measurement import MessageTrace, Reading, TraceKind
+from fitting.contract import ReaderSpec, mark
+from fitting.readers.text import (
+    Collector,
+    Line,
+    check_kind,
+    format_left_out,
+    format_sizes,
+    lines_of,
+    number_of,
+    refuse,
+    size_of,
+)
+
+FORMAT = "nccl-tests"
+_NAMED = re.compile(r"\b([a-z_]{2,30}_perf)\b")
+_HEADER = re.compile(r"^#\s+size\s+count\s+type\b.*\btime\s+algbw\b")
+_RANK = re.compile(r"^#\s+Rank\s+[0-9]{1,6}\b")
+_READ = "sendrecv_perf"
+_WRONG = ("#wrong", "error")
+
+
+@dataclass(slots=True)
+class _Output:
+    """What was read of a file so far."""
+
+    samples: Collector = field(default_factory=Collector)
+    others: dict[str, None] = field(default_factory=dict)
+    runs: int = 0
+    unnamed: int = 0
+    ranks: int = 0
+    _test: str = ""
+    _columns: tuple[str, ...] = ()
+
+    def take(self, line: Line) -> None:
+        """Read one line."""
+        if named := _NAMED.search(line.text):
+            self._test, self._columns = named.group(1), ()
+        elif _RANK.match(line.text):
+            self.ranks += 1
+        elif _HEADER.match(line.text):
+            self._columns = tuple(line.fields[1:])
+            self.runs += self._test == _READ
+            self.unnamed += not self._test
+            if self._test not in ("", _READ):
+                self.others[self._test] = None
+        elif self._columns and self._test == _READ and line.text[0].isdigit():
+            self._row(line)
+
+    def _row(self, line: Line) -> None:
+        words, place = line.fields, self._columns.index("time")
+        # Columns of names may be blank, those of numbers are not: count from the end.
+        at = len(words) - len(self._columns) + place
+        numbers = words[max(at, 0) :]
+        size = size_of(words[0])
+        time_us = number_of(numbers[0]) if at >= 2 and line.is_whole else None
+        if size is None or time_us is None or len(words) > len(self._columns):
+            self.samples.leave_out("cut off or not a number")
+        elif self._columns[place + 3 : place + 4] and _is_wrong(self._columns, place, numbers):
+            self.samples.leave_out("with wrong values")
+        else:
+            self.samples.add(size, time_us)
+
+
+def _is_wrong(columns: tuple[str, ...], place: int, numbers: list[str]) -> bool:
+    """Whether the test checked what arrived, and found it wrong; N/A is not checked."""
+    name = columns[place + 3]
+    return name in _WRONG and (number_of(numbers[3]) or 0.0) > 0.0
+
+
+def _detects(head: str) -> bool:
+    return (
+        "algbw" in head
+        and "busbw" in head
+        and re.search(r"^#\s+size\s+count", head, re.M) is not None
+    )
+
+
+def _read(content: bytes, kind: TraceKind | None) -> Reading:
+    output = _Output()
+    for line in lines_of(content):
+        output.take(line)
+    if not output.samples:
+        refuse(_missing(output))
+    trace = MessageTrace(latency=output.samples.samples())
+    check_kind(trace, kind, FORMAT)
+    return Reading(FORMAT, trace, _understood(trace, output))
+
+
+def _missing(output: _Output) -> str:
+    if output.others:
+        return (
+            f"{', '.join(output.others)[:200]}: the time of a collective is not that of one "
+            "message on its way; what can be read is sendrecv_perf, best between two ranks"
+        )
+    if output.unnamed:
+        return (
+            "this output of nccl-tests does not say which test it is of: keep the line with the "
+            "command above it, as in: sendrecv_perf -b 8 -e 1G -f 2"
+        )
+    return "no rows of sizes and times after the header of nccl-tests"
+
+
+def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:
+    stated = [
+        ("format", FORMAT),
+        ("tests", _READ),
+        ("time_unit", "µs"),
+        ("latency_is", "one way, while each rank sends and receives at once"),
+        ("statistic", "mean over operations that follow each other in one stream"),
+        ("runs", str(output.runs)),
+    ]
+    if output.ranks:
+        stated.append(("ranks", str(output.ranks)))
+    if output.others:
+        stated.append(("tests_left_out", ", ".join(output.others)[:200]))
+    if output.unnamed:
+        stated.append(("runs_left_out", f"{output.unnamed}: the test is not named"))
+    return (*stated, *format_sizes(trace.latency), *format_left_out(output.samples))
+
+
+SPEC = ReaderSpec(
+    format=FORMAT,
+    about="sendrecv_perf of nccl-tests and rccl-tests",
+    layout='a header line "# size count type redop root time algbw busbw ..."',
+    marks=(
+        mark("columns size, count and type", r"#\s+size\s+count\s+type\b"),
+        mark("a column algbw", r"\balgbw\b"),
+        mark("a column busbw", r"\bbusbw\b"),
+    ),
+    detects=_detects,
+    read=_read,
+)

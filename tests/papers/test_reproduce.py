@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
-from math import inf, nan
+from math import inf, isfinite, nan
 from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from app.cli import main
 from app.console import reproduce
-from app.plots.paper_page import item_svgs
+from app.plots.paper_page import figure_cells, item_svgs
 from domain.logp_machine import QUEUE, LogPMachine
 from papers.items import Figure, Item, ItemSpec, Paper
 from papers.registry import PAPERS
@@ -46,6 +46,16 @@ def test_no_number_never_agrees(computed: float) -> None:
     assert Figure("a", "µs", computed, 1.0, 2.0, tolerance=1e300).ok is False
 
 
+@given(FINITE, FINITE)
+def test_what_is_not_compared_has_a_difference_and_no_verdict(
+    computed: float, published: float
+) -> None:
+    figure = Figure("a", "µs", computed, published, tolerance=None)
+    assert (figure.difference, figure.ok) == (computed - published, None)
+    assert figure_cells(figure)[5:] == ("", "not compared")
+    assert Item("i", "i", "i", (figure,)).ok
+
+
 @pytest.mark.parametrize(("paper", "spec"), ITEMS, ids=[f"{p}-{s.name}" for p, s in ITEMS])
 def test_every_item_has_its_name_and_agrees(paper: str, spec: ItemSpec) -> None:
     item = spec.compute()
@@ -54,6 +64,28 @@ def test_every_item_has_its_name_and_agrees(paper: str, spec: ItemSpec) -> None:
     assert item.figures
     assert [figure.name for figure in item.figures if figure.ok is False] == []
     assert item.plots or any(figure.published is not None for figure in item.figures)
+
+
+@pytest.mark.parametrize(("paper", "spec"), ITEMS, ids=[f"{p}-{s.name}" for p, s in ITEMS])
+def test_drawings_have_the_words_and_curves_of_their_plots(paper: str, spec: ItemSpec) -> None:
+    item = spec.compute()
+    drawn = item_svgs(item)
+    names = [plot.name for plot in item.plots]
+    expected = {*([""] if item.curves else []), *names, *(["runs"] if item.runs else [])}
+    assert (set(drawn), len(set(names))) == (expected, len(names))
+    for plot in item.plots:
+        texts = list(ElementTree.fromstring(drawn[plot.name]).itertext())
+        assert {plot.across.words, plot.upwards.words} <= set(texts)
+        assert {curve.name for curve in plot.curves} <= set(texts)
+        assert len({curve.name for curve in plot.curves}) == len(plot.curves)
+        for curve in plot.curves:
+            places = [across for across, _ in curve.points]
+            assert places == sorted(places)
+            assert all(isfinite(one) and one > 0.0 for point in curve.points for one in point)
+    for run in item.runs:
+        assert any(
+            text.startswith(run.name) for text in ElementTree.fromstring(drawn["runs"]).itertext()
+        )
 
 
 def test_names_are_unique_in_a_paper() -> None:

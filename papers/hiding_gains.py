@@ -234,7 +234,7 @@ def _families(overlap: Overlap) -> tuple[Plot, Plot]:
     )
 
 
-def _max_gain(overlap: Overlap) -> Figure:
+def _peak(overlap: Overlap) -> Figure:
     """The gain where γ_h / γ_s = 1 + Ω, beside the paper's 2 - Ω / (1 + Ω)."""
     overhead = overlap.overhead
     published = 2.0 - overhead / (1.0 + overhead)
@@ -258,7 +258,7 @@ def _without_overhead() -> Item:
         "Gain without overhead, by both granularities",
         "Sec. 2.3.1 and Figure 5: gains of 1.5 for γ_s in [0.5, 2] at γ_h = 1, in [5, 20] at 10",
         (
-            _max_gain(overlap),
+            _peak(overlap),
             *(
                 Figure(name, "", computed, published, tolerance=_EXACT * published)
                 for name, computed, published in ends
@@ -275,7 +275,7 @@ def _by_overhead() -> Item:
         "Gain by overhead",
         "Sec. 2.3.1 and Figure 6: 2 - Ω / (1 + Ω) at γ_h / γ_s = 1 + Ω, a loss below Ω",
         (
-            *map(_max_gain, overlaps),
+            *map(_peak, overlaps),
             *(
                 Figure(
                     f"gain at γ_h / γ_s = Ω = {one.overhead:g}",
@@ -308,7 +308,7 @@ def _with_overhead(name: str, number: str, overhead: float) -> ItemSpec:
             f"Gain with an overhead of {overhead:g}, by both granularities",
             f"Sec. 2.3.1 and Figure {number}",
             (
-                _max_gain(overlap),
+                _peak(overlap),
                 Figure("γ_s of the greatest gain, γ_h = 10", "", 10.0 / overlap.full_at),
             ),
             plots=_families(overlap),

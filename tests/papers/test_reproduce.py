@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from functools import cache
 from math import inf, isfinite, nan
 from pathlib import Path
 from types import MappingProxyType
@@ -56,9 +57,14 @@ def test_every_item_has_its_name_and_agrees(paper: str, spec: ItemSpec) -> None:
     assert item.plots or any(figure.published is not None for figure in item.figures)
 
 
+@cache
+def computed(spec: ItemSpec) -> Item:
+    return spec.compute()
+
+
 @pytest.mark.parametrize(("paper", "spec"), ITEMS, ids=[f"{p}-{s.name}" for p, s in ITEMS])
 def test_drawings_have_the_words_and_curves_of_their_plots(paper: str, spec: ItemSpec) -> None:
-    item = spec.compute()
+    item = computed(spec)
     drawn = item_svgs(item)
     names = [plot.name for plot in item.plots]
     expected = {*([""] if item.curves else []), *names, *(["runs"] if item.runs else [])}
@@ -272,7 +278,7 @@ def test_pictures_of_the_documents_are_those_of_the_report(paper: str) -> None:
     drawn = {
         f"{'-'.join(filter(None, (paper, spec.name, name)))}.svg": drawing
         for spec in PAPERS[paper].items
-        for name, drawing in item_svgs(spec.compute()).items()
+        for name, drawing in item_svgs(computed(spec)).items()
     }
     assert [spec.name for spec in PAPERS[paper].items if f"`{spec.name}`" not in page] == []
     for kept in DOCS.glob(f"plots/{paper}-*.svg"):

@@ -294,7 +294,7 @@ def _fragments() -> Item:
         rows.append(
             Figure(f"sent while {calculation_us:g} µs calculate it", "µs", hide(question).with_us)
         )
-    drawn = [(10.0 * step, _hidden_message(10.0 * step)) for step in range(1, 41)]
+    drawn = [(20.0 * step, _hidden_message(20.0 * step)) for step in range(1, 21)]
     values: tuple[tuple[str, Callable[[Hidden], float]], ...] = (
         ("best fragments", lambda found: found.with_us),
         ("fragments of least latency", lambda found: found.latency_optimal.with_us),

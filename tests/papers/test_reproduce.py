@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
-from math import inf, nan
+from functools import cache
+from math import inf, isfinite, nan
 from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from app.cli import main
 from app.console import reproduce
-from app.plots.paper_page import item_svgs
+from app.plots.paper_page import figure_cells, item_svgs
 from domain.logp_machine import QUEUE, LogPMachine
 from papers.items import Figure, Item, ItemSpec, Paper
 from papers.registry import PAPERS
@@ -68,6 +69,33 @@ def test_every_item_has_its_name_and_agrees(paper: str, spec: ItemSpec) -> None:
     assert compares != (f"{paper} {spec.name}" in OWN)
 
 
+@cache
+def computed(spec: ItemSpec) -> Item:
+    return spec.compute()
+
+
+@pytest.mark.parametrize(("paper", "spec"), ITEMS, ids=[f"{p}-{s.name}" for p, s in ITEMS])
+def test_drawings_have_the_words_and_curves_of_their_plots(paper: str, spec: ItemSpec) -> None:
+    item = computed(spec)
+    drawn = item_svgs(item)
+    names = [plot.name for plot in item.plots]
+    expected = {*([""] if item.curves else []), *names, *(["runs"] if item.runs else [])}
+    assert (set(drawn), len(set(names))) == (expected, len(names))
+    for plot in item.plots:
+        texts = list(ElementTree.fromstring(drawn[plot.name]).itertext())
+        assert {plot.across.words, plot.upwards.words} <= set(texts)
+        assert {curve.name for curve in plot.curves} <= set(texts)
+        assert len({curve.name for curve in plot.curves}) == len(plot.curves)
+        for curve in plot.curves:
+            places = [across for across, _ in curve.points]
+            assert places == sorted(places)
+            assert all(isfinite(one) and one > 0.0 for point in curve.points for one in point)
+    for run in item.runs:
+        assert any(
+            text.startswith(run.name) for text in ElementTree.fromstring(drawn["runs"]).itertext()
+        )
+
+
 def test_names_are_unique_in_a_paper() -> None:
     for paper in PAPERS.values():
         names = [spec.name for spec in paper.items]
@@ -106,6 +134,16 @@ def test_slow_ends_hide_the_gap() -> None:
     machine = LogPMachine(60.0, 40.0, 30.0, 10.0)
     slope = (machine.burst_us(2000, 0.0) - machine.burst_us(1000, 0.0)) / 1000
     assert slope == pytest.approx(100.0, rel=1e-3)
+
+
+@given(FINITE, FINITE)
+def test_what_is_not_compared_has_a_difference_and_no_verdict(
+    computed: float, published: float
+) -> None:
+    figure = Figure("a", "µs", computed, published, tolerance=None)
+    assert (figure.difference, figure.ok) == (computed - published, None)
+    assert figure_cells(figure)[5:] == ("", "not compared")
+    assert Item("i", "i", "i", (figure,)).ok
 
 
 def run(folder: Path, *words: str) -> dict[str, bytes]:
@@ -252,7 +290,7 @@ def test_pictures_of_the_documents_are_those_of_the_report(paper: str) -> None:
     drawn = {
         f"{'-'.join(filter(None, (paper, spec.name, name)))}.svg": drawing
         for spec in PAPERS[paper].items
-        for name, drawing in item_svgs(spec.compute()).items()
+        for name, drawing in item_svgs(computed(spec)).items()
     }
     assert [spec.name for spec in PAPERS[paper].items if f"`{spec.name}`" not in page] == []
     for kept in DOCS.glob(f"plots/{paper}-*.svg"):

@@ -119,7 +119,8 @@ class SignatureTrace:
     `computation_us[r]` of computation between them, and one of them cost `cost_us[r]` on average,
     computation included. With `handles_replies` the sender also receives one reply for each
     request, as Culler's does; without, it only sends. `round_trip` holds round-trip times,
-    `receive` receive overheads where the receiver measured them itself. Raises UnreadableTrace.
+    `receive` receive overheads where the receiver measured them itself. `timer_subtracted`: the
+    time that timing itself takes is in none of them. Raises UnreadableTrace.
     """
 
     message_bytes: Sequence[int]
@@ -129,6 +130,7 @@ class SignatureTrace:
     round_trip: Samples | None = None
     receive: Samples | None = None
     handles_replies: bool = True
+    timer_subtracted: bool = False
 
     def __post_init__(self) -> None:
         _check_sizes(self.message_bytes)

@@ -106,6 +106,7 @@ def _joined_signatures(traces: Sequence[SignatureTrace]) -> SignatureTrace:
         round_trip=_joined_samples([trace.round_trip for trace in traces]),
         receive=_joined_samples([trace.receive for trace in traces]),
         handles_replies=replies.pop(),
+        timer_subtracted=all(trace.timer_subtracted for trace in traces),
     )
 
 

@@ -43,36 +43,27 @@ from domain.loggp import (
 from domain.measurement import SignatureTrace, TraceKind
 from domain.solution import Notice
 from domain.units import format_bytes
-from fitting.regimes import AGREE, Bursts, Measured, long_rate, short_plateau
+from fitting.regimes import (
+    AGREE,
+    Bursts,
+    Measured,
+    is_settled,
+    loaded_rate,
+    long_rate,
+    send_overhead,
+    short_plateau,
+)
+from fitting.signature_sizes import (
+    SizeFit,
+    ends_notices,
+    missing_notices,
+    negative_notices,
+)
 from fitting.stage import fit_stage
 
 Floats = NDArray[np.float64]
+_SEEN = 0.1  # of the overheads, by which a gap above them is always seen
 _DISAGREE = 0.1  # of half a round trip; more, and the stages are not in series
-
-
-@dataclass(frozen=True, slots=True)
-class _Size:
-    """What the signature of one message size gives, and what it does not."""
-
-    message_bytes: int
-    send: Measured | None
-    receive: Measured | None
-    gap: Measured | None
-    round_trip: Measured | None
-    missing: tuple[str, ...]
-    clipped: tuple[str, ...]
-
-    @property
-    def half(self) -> Measured | None:
-        """RTT/2."""
-        return None if self.round_trip is None else self.round_trip.halved()
-
-    @property
-    def wire(self) -> Measured | None:
-        """L = RTT/2 - o_s - o_r."""
-        if self.round_trip is None or self.send is None or self.receive is None:
-            return None
-        return self.round_trip.halved().less(self.send, self.receive)
 
 
 def fit_signatures(
@@ -111,7 +102,12 @@ def fit_signatures(
             WholeMessages(one.message_bytes, 1, one.half_us, one.stages_us + delay_us)
             for one in (_stages_and_round_trips(sizes, stages) if stages else ())
         ),
-        notices=(*_missing(sizes), *_negative(sizes), *notices),
+        notices=(
+            *missing_notices(sizes),
+            *negative_notices(sizes),
+            *ends_notices(sizes),
+            *notices,
+        ),
     )
 
 
@@ -120,14 +116,14 @@ def fit_signatures(
 
 def _fit_size(
     size: int, rows: tuple[NDArray[np.int64], Floats, Floats], trace: SignatureTrace
-) -> _Size:
+) -> SizeFit:
     bursts, computation, cost = rows
     idle = computation == 0.0
     missing: list[str] = []
     round_trip = _middle(trace.round_trip, size)
     send, gap, long_from = _without_computation(
         Bursts.of(bursts[idle], cost[idle]) if idle.any() else None,
-        trace.handles_replies,
+        trace,
         round_trip,
         missing,
     )
@@ -137,7 +133,12 @@ def _fit_size(
     else:
         send, receive = loaded or send, _middle(trace.receive, size)
     ends = {"send overhead": send, "receive overhead": receive}
-    clipped = tuple(name for name, end in ends.items() if end is not None and end.value < 0.0)
+    ends_limit = trace.handles_replies and _ends_limit(gap, loaded, send)
+    clipped = tuple(
+        name
+        for name, end in ends.items()
+        if end is not None and end.value < 0.0 and not (ends_limit and -end.value <= end.half_width)
+    )
     if loaded is None and (trace.handles_replies or send is None):
         missing.append("long bursts with more computation between messages than their interval")
     if round_trip is None:
@@ -145,20 +146,43 @@ def _fit_size(
     if receive is None and not trace.handles_replies:
         missing.append("receive overheads")
     send, receive = _not_below_0(send), _not_below_0(receive)
-    return _Size(size, send, receive, gap, round_trip, tuple(missing), clipped)
+    measured_receive = _middle(trace.receive, size) if trace.handles_replies else None
+    return SizeFit(
+        size,
+        send,
+        receive,
+        gap,
+        round_trip,
+        tuple(missing),
+        clipped,
+        ends_limit=ends_limit,
+        measured_receive=measured_receive,
+    )
+
+
+def _ends_limit(gap: Measured | None, loaded: Measured | None, send: Measured | None) -> bool:
+    """Return whether messages follow each other as fast as the sending end works: g = o_s + o_r
+    within the noise, or less (Culler96 sec. 5, remote procedure calls). Where the noise is so great
+    that it would hide a tenth, nothing is said.
+    """
+    if gap is None or loaded is None or send is None:
+        return False
+    noise = float(np.hypot(gap.half_width, loaded.half_width))
+    above = min(noise, _SEEN * loaded.value)
+    return gap.value <= loaded.value + max(above, AGREE * loaded.value)
 
 
 def _without_computation(
-    idle: Bursts | None, handles_replies: bool, round_trip: Measured | None, missing: list[str]
+    idle: Bursts | None, trace: SignatureTrace, round_trip: Measured | None, missing: list[str]
 ) -> tuple[Measured | None, Measured | None, int]:
     """o_s of short bursts, the rate of long ones, and from which length a burst is long."""
     if idle is None:
         missing.append("bursts without computation between messages")
         return None, None, 1
-    if not handles_replies:  # costs are differences already: each is the rate of a long burst
+    if not trace.handles_replies:  # costs are differences already: each is the rate of a long burst
         value, _ = short_plateau(Bursts(idle.lengths, idle.cost_us, idle.spread, idle.count))
         return None, value, int(idle.lengths[0])
-    send, agreeing = short_plateau(idle)
+    send, agreeing = send_overhead(idle, timer_subtracted=trace.timer_subtracted)
     rate = long_rate(idle)
     if agreeing == len(idle.lengths):  # one regime, or two that cost the same
         reach_us = float(idle.lengths[-1]) * send.value
@@ -166,8 +190,7 @@ def _without_computation(
             missing.append("longer bursts without computation between messages")
             return send, None, int(idle.lengths[-1])
         return send, rate[0] if rate else send, int(idle.lengths[-1])
-    # One step from a length to the next may still be the transition; two that agree are not.
-    settled = rate is not None and len(idle.lengths) >= 3 and rate[1] <= idle.lengths[-3]
+    settled = rate is not None and is_settled(idle, rate[1])
     if rate is None or not settled or rate[1] < idle.lengths[agreeing - 1]:
         missing.append("longer bursts without computation between messages")
         return send, None, int(idle.lengths[-1])
@@ -192,10 +215,9 @@ def _with_computation(
         if not here.any():
             continue
         part = Bursts.of(bursts[here], cost[here])
-        rate = long_rate(part)
-        if rate is None and len(part.lengths) > 1:
+        value = loaded_rate(part)
+        if value is None:
             continue
-        value = rate[0] if rate is not None else short_plateau(part)[0]
         found.append((float(D), Measured(value.value - float(D), value.error, value.freedom)))
     beyond = [value for D, value in found if gap is not None and gap.value < D]
     if not beyond:
@@ -247,7 +269,7 @@ def _not_below_0(value: Measured | None) -> Measured | None:
 # ---- all sizes ----------------------------------------------------------------------------------
 
 
-def _parameters(size: _Size) -> LogGPParameters:
+def _parameters(size: SizeFit) -> LogGPParameters:
     return LogGPParameters(
         message_bytes=size.message_bytes,
         send_overhead_us=_estimate(size.send),
@@ -266,7 +288,7 @@ def _estimate(value: Measured | None) -> Estimate | None:
 
 
 def _stage_of(
-    name: str, sizes: list[_Size], attribute: str, options: FitOptions
+    name: str, sizes: list[SizeFit], attribute: str, options: FitOptions
 ) -> tuple[StageFit, tuple[Notice, ...]] | None:
     known = [
         (size.message_bytes, value.value)
@@ -281,7 +303,7 @@ def _stage_of(
     return fit_stage(name, x, y, options)
 
 
-def _byte_gap(sizes: list[_Size], options: FitOptions) -> Estimate | None:
+def _byte_gap(sizes: list[SizeFit], options: FitOptions) -> Estimate | None:
     """What each byte adds to the interval between messages (LogGP), in ns."""
     found = _stage_of(NETWORK_STAGE, sizes, "gap", options)
     if found is None:
@@ -293,7 +315,7 @@ def _byte_gap(sizes: list[_Size], options: FitOptions) -> Estimate | None:
 _Model = tuple[tuple[StageFit, ...], float, AggregateFit | None, tuple[Notice, ...]]
 
 
-def _pipeline(sizes: list[_Size], options: FitOptions) -> _Model:
+def _pipeline(sizes: list[SizeFit], options: FitOptions) -> _Model:
     """Send, network where it is seen, receive, and the delay that makes up the round trip.
 
     Above a protocol switch the sender, the network and the receiver can be occupied by one and the
@@ -351,7 +373,7 @@ class _Sum:
         return abs(self.stages_us + delay_us - self.half_us) / max(self.half_us, 1e-300)
 
 
-def _stages_and_round_trips(sizes: list[_Size], stages: tuple[StageFit, ...]) -> list[_Sum]:
+def _stages_and_round_trips(sizes: list[SizeFit], stages: tuple[StageFit, ...]) -> list[_Sum]:
     models = [stage.to_stage() for stage in stages]
     return [
         _Sum(
@@ -391,7 +413,7 @@ def _disagreement(worst: _Sum, delay_us: float, *, is_replaced: bool) -> Notice:
 
 
 def _aggregate(
-    sizes: list[_Size], options: FitOptions
+    sizes: list[SizeFit], options: FitOptions
 ) -> tuple[AggregateFit, tuple[Notice, ...]] | None:
     """Total = RTT/2, bottleneck = the gap, as from outside (theory.md sec. 7)."""
     total = _stage_of(END_TO_END_STAGE, sizes, "half", options)
@@ -401,7 +423,7 @@ def _aggregate(
     return AggregateFit(total[0], bottleneck[0]), (*total[1], *bottleneck[1])
 
 
-def _network_is_seen(sizes: list[_Size]) -> bool:
+def _network_is_seen(sizes: list[SizeFit]) -> bool:
     """Whether messages follow each other more slowly than either end point explains."""
     for size in sizes:
         if size.gap is None or size.send is None or size.receive is None:
@@ -410,57 +432,3 @@ def _network_is_seen(sizes: list[_Size]) -> bool:
         if size.gap.value > ends * (1.0 + AGREE) + size.gap.half_width:
             return True
     return False
-
-
-def _missing(sizes: list[_Size]) -> tuple[Notice, ...]:
-    """One notice a measurement that is missing, with the sizes that it is missing at."""
-    lacking: dict[str, list[int]] = {}
-    for size in sizes:
-        for what in size.missing:
-            lacking.setdefault(what, []).append(size.message_bytes)
-    notices = [
-        Notice(
-            "regime_missing",
-            f"missing for {_share_of(places, len(sizes))}: {what}",
-        )
-        for what, places in lacking.items()
-    ]
-    if len(sizes) == 1:
-        notices.append(
-            Notice(
-                "one_size",
-                f"only messages of {format_bytes(sizes[0].message_bytes)} were measured: the "
-                "parameters hold for them; a pipeline needs signatures of two sizes and more",
-            )
-        )
-    return tuple(notices)
-
-
-def _share_of(places: list[int], of: int) -> str:
-    if len(places) == of:
-        return "every size"
-    shown = ", ".join(format_bytes(place) for place in places[:4])
-    return shown if len(places) <= 4 else f"{shown} and {len(places) - 4} more"
-
-
-def _negative(sizes: list[_Size]) -> tuple[Notice, ...]:
-    notices = [
-        Notice(
-            "negative_overhead_clipped",
-            f"the {what} comes out below 0 for {_share_of(places, len(sizes))} and is set to 0: do "
-            "the costs include the computation between messages?",
-        )
-        for what in ("send overhead", "receive overhead")
-        if (places := [size.message_bytes for size in sizes if what in size.clipped])
-    ]
-    below = [size for size in sizes if size.wire is not None and size.wire.value < 0.0]
-    if below:
-        notices.append(
-            Notice(
-                "negative_wire_latency_clipped",
-                "half the round trip is below the two overheads for "
-                f"{_share_of([size.message_bytes for size in below], len(sizes))}: the wire "
-                "latency is set to 0; is the round trip that of the same messages?",
-            )
-        )
-    return tuple(notices)

@@ -59,6 +59,7 @@ def part_within(trace: Trace, min_message_bytes: int, max_message_bytes: int) ->
         round_trip=_samples_within(trace.round_trip, *ends),
         receive=_samples_within(trace.receive, *ends),
         handles_replies=trace.handles_replies,
+        timer_subtracted=trace.timer_subtracted,
     )
 
 

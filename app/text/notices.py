@@ -356,6 +356,14 @@ MEANINGS: Mapping[str, Meaning] = {
         "the wire latency came out below 0 and is set to 0",
         "See whether the round trips are of the same messages.",
     ),
+    "ends_are_the_bottleneck": Meaning(
+        "the ends limit the rate, not the network",
+        "Take the interval between messages as that of the overheads.",
+    ),
+    "overheads_disagree": Meaning(
+        "two receive overheads were measured",
+        "See which of them is what the application does.",
+    ),
     "stages_disagree_with_round_trip": Meaning(
         "the overheads are not stages in series",
         "Go by the whole message, or measure the stages themselves.",

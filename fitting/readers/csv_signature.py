@@ -10,10 +10,14 @@
 A row: `burst` messages were issued one after the other with `computation_us` of computation between
 them, and one of them cost `cost_us` on average, computation and the handling of replies included
 (Culler96 sec. 3). A receive is of a message that was there
-already. Blocks may come in any order and more than once.
+already. Blocks may come in any order and more than once. Lines `# name: value` say how it was
+measured. Two of them change what the rows mean: `# handles_replies: false` where the sender only
+sends, `# timer_subtracted: true` where the time that timing takes is in none of the costs.
 """
 
 from __future__ import annotations
+
+import re
 
 from domain.measurement import Reading, Samples, SignatureTrace, TraceKind
 from fitting.contract import FIRST_SIZE, ReaderSpec, mark
@@ -30,6 +34,9 @@ from fitting.readers.columns import (
 from fitting.readers.text import check_kind, format_sizes, refuse
 
 FORMAT = "signature CSV"
+_REPLIES, _TIMER = "handles_replies", "timer_subtracted"
+_FACT = re.compile(r"#\s*([a-z][a-z0-9_]{0,31}):\s*(\S[^\x00-\x1f]{0,199})")
+_MAX_FACTS = 30
 _COMPUTATION, _COST = "computation_us", "cost_us"
 _ROUND_TRIP, _RECEIVE = "round_trip_us", "receive_us"
 _BURSTS = (SIZE, BURST, Column(_COMPUTATION), Column(_COST))
@@ -56,6 +63,7 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         return blocks[_LAYOUTS[names]]
 
     read_blocks(content, block_of)
+    facts = _facts(content)
     if not len(bursts):
         refuse(f"no signature: expected at least one row below {_BURSTS_HEADER}")
     sizes, counts = bursts.whole(SIZE.name), bursts.whole(BURST.name)
@@ -63,7 +71,16 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     round_trip = samples_of([blocks[_ROUND_TRIPS]], _ROUND_TRIP)
     receive = samples_of([blocks[_RECEIVES]], _RECEIVE)
     computation = bursts.times(_COMPUTATION)
-    trace = SignatureTrace(sizes, counts, computation, cost, round_trip=round_trip, receive=receive)
+    trace = SignatureTrace(
+        sizes,
+        counts,
+        computation,
+        cost,
+        round_trip=round_trip,
+        receive=receive,
+        handles_replies=_is_true(facts, _REPLIES, default=True),
+        timer_subtracted=_is_true(facts, _TIMER, default=False),
+    )
     check_kind(trace, kind, FORMAT)
     stated = [
         ("format", FORMAT),
@@ -76,7 +93,24 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         stated.append(("round_trips", f"{len(round_trip)}, full round trips"))
     if receive is not None:
         stated.append(("receives", f"{len(receive)}, of messages that were there"))
-    return Reading(FORMAT, trace, (*stated, *format_sizes(Samples(sizes, cost))))
+    stated += format_sizes(Samples(sizes, cost))
+    taken = {name for name, _ in stated}
+    said = [(name, value) for name, value in facts.items() if name not in taken]
+    return Reading(FORMAT, trace, (*stated, *said[:_MAX_FACTS]))
+
+
+def _facts(content: bytes) -> dict[str, str]:
+    """Return what the lines `# name: value` say, the last of each name."""
+    lines = (line for line in content.splitlines() if line.startswith(b"#"))
+    found = (_FACT.fullmatch(line.decode(errors="replace").strip()) for line in lines)
+    return {match[1]: match[2] for match in found if match}
+
+
+def _is_true(facts: dict[str, str], name: str, *, default: bool) -> bool:
+    value = facts.get(name, str(default).lower())
+    if value not in ("true", "false"):
+        refuse(f"# {name}: expected true or false, got {value!r}")
+    return value == "true"
 
 
 SPEC = ReaderSpec(

@@ -43,6 +43,7 @@ _KEYS = {
         "round_trip",
         "receive",
         "handles_replies",
+        "timer_subtracted",
     },
 }
 
@@ -129,9 +130,13 @@ def _messages(document: dict[str, Any]) -> Trace:
 
 
 def _signature(document: dict[str, Any]) -> Trace:
-    replies = document.get("handles_replies", True)
-    if not isinstance(replies, bool):
-        refuse("handles_replies: expected true or false")
+    flags = {
+        "handles_replies": document.get("handles_replies", True),
+        "timer_subtracted": document.get("timer_subtracted", False),
+    }
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            refuse(f"{name}: expected true or false")
     sizes = _whole(document, SIZE)
     return SignatureTrace(
         sizes,
@@ -140,7 +145,7 @@ def _signature(document: dict[str, Any]) -> Trace:
         _times(document, "cost_us", len(sizes)),
         round_trip=_samples(document, "round_trip"),
         receive=_samples(document, "receive"),
-        handles_replies=replies,
+        **flags,
     )
 
 

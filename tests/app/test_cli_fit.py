@@ -344,7 +344,7 @@ def test_a_signature_shows_its_parameters(printed: Any) -> None:
     code, out, _ = printed("fit", traces / "signature.csv")
     assert code == 0
     rows = {line.split(",")[0].split()[-1]: line for line in out.splitlines() if ", " in line}
-    assert "2.9  2.9 to 2.9" in rows["o_s"]
+    assert "2.9  2.163 to 3.637" in rows["o_s"]  # one burst of one message: two per cent is typical
     assert "16 B" in rows["o_s"]
     assert "not measured" in rows["g"]
     assert "stage  overhead" not in out

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from domain.aggregate import Aggregate
-from domain.errors import MeasurementMissing, PoorFit
+from domain.errors import MeasurementMissing, PoorFit, UnreadableTrace
 from domain.fit import FitOptions, TraceFit
 from domain.loggp import NETWORK_STAGE, RECEIVE_STAGE, SEND_STAGE, Estimate, LogGPParameters
 from domain.measurement import Samples, SignatureTrace, TraceKind
@@ -188,6 +188,151 @@ class TestOneSize:
         assert "one_size" in codes(fitted)
         with pytest.raises(MeasurementMissing, match="signatures"):
             fitted.to_model()
+
+
+# Loopback TCP, 64 B, in µs: medians of burst lengths by computation; one of them is an outlier.
+REAL = {
+    0.0: "1:5.668 2:5.454 3:6.473 4:6.763 6:6.537 8:7.022 12:7.314 16:7.367 24:7.223 32:7.300 "
+    "48:7.436 64:8.550 96:7.242 128:7.284 192:7.216",
+    10.042: "16:16.852 24:16.021 32:16.122 48:16.847 64:16.405 96:16.238 128:16.659",
+    20.039: "16:26.857 24:26.955 32:26.507 48:26.822 64:26.496 96:26.163 128:25.972",
+}
+
+
+def real(*, head: str = "", without: int = 0, receive_us: float | None = None) -> bytes:
+    """The file of these rows, without bursts of one length."""
+    rows = [
+        f"64,{messages},{spent},{cost}"
+        for spent, words in REAL.items()
+        for messages, cost in (word.split(":") for word in words.split())
+        if int(messages) != without
+    ]
+    receives = f"message_bytes,repetition,receive_us\n64,0,{receive_us}\n" if receive_us else ""
+    columns = "message_bytes,burst,computation_us,cost_us"
+    trips = "message_bytes,repetition,round_trip_us\n64,0,11.237"
+    return "\n".join([head + columns, *rows, trips, receives]).encode()
+
+
+class TestRealSignatures:
+    """What real transports give: outliers, drift, a timer that is in every burst, ends that limit.
+
+    Figures in µs."""
+
+    @pytest.mark.parametrize("without", [0, 64, 48, 192])
+    def test_both_regimes_are_found_in_spite_of_an_outlier(self, without: int) -> None:
+        fitted = fit([read(real(without=without))])
+        assert "regime_missing" not in codes(fitted)
+        assert fitted.loggp is not None
+        (found,) = fitted.loggp.sizes
+        send, receive = value(found.send_overhead_us), value(found.receive_overhead_us)
+        assert value(found.message_gap_us) == pytest.approx(7.2, rel=0.03)
+        assert send + receive == pytest.approx(6.4, rel=0.06)
+        assert 5.4 <= send <= 6.0
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_outliers_move_nothing(self, seed: int) -> None:
+        """One length in eight takes a fifth longer, as where something else ran."""
+        bursts = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+        trace = signature(bursts=bursts, computations_us=(0.0, 16.0, 25.0), noise=0.004)
+        rng = np.random.default_rng(seed)
+        struck = rng.choice([length for length in bursts if length > 8], 2, replace=False)
+        costs = [
+            cost * (1.2 if length in struck else 1.0)
+            for length, cost in zip(trace.bursts, trace.cost_us, strict=True)
+        ]
+        found = parameters(replace(trace, cost_us=costs))
+        assert value(found.message_gap_us) == pytest.approx(12.4, rel=0.03)
+        send, receive = value(found.send_overhead_us), value(found.receive_overhead_us)
+        assert send + receive == pytest.approx(4.6, abs=0.25)
+
+    @pytest.mark.parametrize("timer_us", [0.0, 0.05, 0.2, 1.0])
+    def test_the_timer_is_not_in_the_send_overhead(self, timer_us: float) -> None:
+        """Where the file does not say that it was subtracted; and where it is there no longer."""
+        trace = signature(noise=0.0)
+        costs = [
+            cost + timer_us / length
+            for length, cost in zip(trace.bursts, trace.cost_us, strict=True)
+        ]
+        found = parameters(replace(trace, cost_us=costs))
+        assert value(found.send_overhead_us) == pytest.approx(2.0, rel=0.01)
+        said = parameters(replace(trace, timer_subtracted=True))
+        assert value(said.send_overhead_us) == pytest.approx(2.0, rel=1e-6)
+
+    def test_a_file_that_says_so_keeps_its_shortest_burst(self) -> None:
+        found = fit([read(real(head="# timer_subtracted: true\n"))])
+        assert found.loggp is not None
+        assert value(found.loggp.sizes[0].send_overhead_us) == pytest.approx(5.668)
+
+    @pytest.mark.parametrize("head", ["", "# timer_subtracted: true\n"])
+    def test_an_interval_always_has_a_width(self, head: str) -> None:
+        """Also where one burst of one message is all that tells the send overhead."""
+        for without in (0, 2):
+            fitted = fit([read(real(head=head, without=without))])
+            assert fitted.loggp is not None
+            estimate = fitted.loggp.sizes[0].send_overhead_us
+            assert estimate is not None
+            low, high = estimate.interval
+            assert low < estimate.value < high
+
+    def test_ends_that_are_the_bottleneck(self) -> None:
+        """Culler96 Fig. 9: o_s 60, o_r 40 and g 30; long bursts take 100 + D at every D."""
+        trace = signature(Machine(60.0, 40.0, 30.0, 5.0), computations_us=(0.0, 50.0, 200.0))
+        fitted = fit_signatures(trace, FitOptions())
+        assert codes(fitted).count("ends_are_the_bottleneck") == 1
+        assert fitted.loggp is not None
+        (found,) = fitted.loggp.sizes
+        assert value(found.message_gap_us) == pytest.approx(100.0, rel=0.03)
+        assert value(found.receive_overhead_us) == pytest.approx(40.0, rel=0.08)
+        assert "ends_are_the_bottleneck" not in codes(fit_signatures(signature(), FitOptions()))
+
+    def test_ends_whose_difference_is_noise_are_not_said_to_be_clipped(self) -> None:
+        """As of a pipe: nothing is received that was not sent by the same system call."""
+        trace = signature(Machine(0.7, 1e-4, 0.1, 0.1), computations_us=(0.0, 1.0, 3.0), noise=0.02)
+        fitted = fit_signatures(trace, FitOptions())
+        assert "ends_are_the_bottleneck" in codes(fitted)
+        assert "negative_overhead_clipped" not in codes(fitted)
+
+    def test_overheads_that_disagree(self) -> None:
+        """Both numbers, where what was timed itself is more than a fifth away."""
+        trace = signature()
+        receive = Samples((16,) * 9, (2.6, 2.61, 2.59) * 3)
+        assert "overheads_disagree" not in codes(
+            fit_signatures(replace(trace, receive=receive), FitOptions())
+        )
+        twice = Samples((16,) * 9, (5.2, 5.22, 5.18) * 3)
+        fitted = fit_signatures(replace(trace, receive=twice), FitOptions())
+        (said,) = (one for one in fitted.notices if one.code == "overheads_disagree")
+        assert dict(said.values)["measured_us"] == pytest.approx(5.2)
+        assert dict(said.values)["fitted_us"] == pytest.approx(2.6, rel=0.05)
+
+
+class TestHeaderLines:
+    """Lines `# name: value` of signature files."""
+
+    def test_they_are_said_back(self) -> None:
+        head = "# transport: tcp\n# window: 64\n# not a pair\n# format: mine\n"
+        reading = read(real(head=head))
+        said = dict(reading.understood)
+        assert (said["transport"], said["window"], said["format"]) == ("tcp", "64", "signature CSV")
+
+    def test_a_sender_that_handles_no_replies(self) -> None:
+        trace = read(real(head="# handles_replies: false\n")).trace
+        assert isinstance(trace, SignatureTrace)
+        assert not trace.handles_replies
+        assert isinstance(read(real()).trace, SignatureTrace)
+
+    @pytest.mark.parametrize("name", ["handles_replies", "timer_subtracted"])
+    def test_neither_true_nor_false(self, name: str) -> None:
+        with pytest.raises(UnreadableTrace, match=f"{name}: expected true or false"):
+            read(real(head=f"# {name}: perhaps\n"))
+
+    def test_many_lines_and_odd_ones(self) -> None:
+        """Say little back: thirty, each of a name and 200 characters."""
+        head = "".join(f"# k{place}: {'v' * 300 if place == 3 else place}\n" for place in range(99))
+        said = dict(read(real(head=head + "# UPPER: x\n# :\n#\n")).understood)
+        assert sum(name.startswith("k") for name in said) == 30
+        assert "k3" not in said
+        assert "UPPER" not in said
 
 
 def bulk(*, noise: float = 0.0) -> SignatureTrace:

@@ -23,7 +23,6 @@ from domain.verification import TOLERANCE, Verdict, Verification, VerifiedSize
 
 MIN_RUNS = 6  # of fewer, no two are a 95 % interval of the median
 MIN_OFFSET_SIZES = 3  # one constant says nothing where it has as many sizes to explain
-BUSY = 0.9  # of all processors, and they decide how long it takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +160,16 @@ def _reasons(
 ) -> Iterator[Notice]:
     """What the times of the stages speak for, the likeliest first."""
     is_slower = any(size.low_us > size.predicted_us * (1 + TOLERANCE) for size in found.sizes)
-    busy = max(_busy(runs[size.fragment_bytes]) for size in found.sizes) / processors
-    if is_slower and busy >= BUSY:
-        each = "one processor" if processors == 1 else f"{processors} processors"
+    needed = median(
+        _processor_us(runs[size.fragment_bytes]) / size.predicted_us for size in found.sizes
+    )
+    if is_slower and needed > processors * (1 + TOLERANCE):
+        has = "there is one" if processors == 1 else f"there are {processors}"
         yield Notice(
             "stages_share_processor",
-            f"stages share {each}: together their threads had it for {busy:.0%} of the time, so "
-            "that they cannot work at once as the model has it",
-            values=(("busy_share", busy), ("processors", float(processors))),
+            f"stages share a processor: their threads need {needed:.2f} of them for as long as "
+            f"the model says, and {has}, so that they cannot work at once as it has it",
+            values=(("processors_needed", needed), ("processors", float(processors))),
         )
     stages = tuple(_stages(found, pipeline, runs)) if len(pipeline) == len(found.stages) else ()
     for stage in sorted(stages, key=lambda one: -abs(sum(one.excess_us))):
@@ -178,9 +179,9 @@ def _reasons(
         yield _handing_on(found)
 
 
-def _busy(runs: Sequence[Run]) -> float:
-    """How many processors the threads of all stages had, on the average of the median run."""
-    return median(sum(run.processor_us) / max(run.latency_us, 1e-9) for run in runs)
+def _processor_us(runs: Sequence[Run]) -> float:
+    """How long the threads of all stages had a processor, together, in the median run."""
+    return median(sum(run.processor_us) for run in runs)
 
 
 def _stages(found: Verification, pipeline: Pipeline, runs: Runs) -> Iterator[_Stage]:
@@ -219,7 +220,7 @@ def _of_stage(stage: _Stage) -> Notice:
         stage.name,
         "slower_in_company",
         f"{of}, in proportion to the bytes: it shares memory, caches, a device or a link with "
-        "another stage, or was measured where its data was nearer",
+        "another stage, or its processor with other programs, or its data was nearer when measured",
         **values,
     )
 

@@ -19,7 +19,7 @@ from domain.errors import NotMeasurable
 from domain.pipeline import Pipeline
 from domain.schedule import latency_us
 from domain.solution import Notice
-from domain.verification import TOLERANCE, Verdict, Verification, VerifiedSize
+from domain.verification import TOLERANCE, ModelVerdict, Verification, VerifiedSize
 
 MIN_RUNS = 6  # of fewer, no two are a 95 % interval of the median
 MIN_OFFSET_SIZES = 3  # one constant says nothing where it has as many sizes to explain
@@ -71,9 +71,9 @@ def verdict_on(
         raise NotMeasurable(f"no size was transferred {MIN_RUNS} times: give more time")
     verdict, offset_us = _verdict(sizes)
     found = Verification(verdict, message_bytes, tuple(stages), sizes, offset_us)
-    if verdict is Verdict.HOLDS:
+    if verdict is ModelVerdict.HOLDS:
         return found
-    if verdict is Verdict.NOT_DECIDED:
+    if verdict is ModelVerdict.NOT_DECIDED:
         return _with_reasons(found, (_noise(sizes),))
     return _with_reasons(found, tuple(_reasons(found, pipeline, runs, processors)))
 
@@ -94,7 +94,7 @@ def _sizes(pipeline: Pipeline, message_bytes: int, runs: Runs) -> Iterator[Verif
             yield VerifiedSize(size, len(cut), predicted_us, median(times), *interval, len(times))
 
 
-def _verdict(sizes: Sequence[VerifiedSize]) -> tuple[Verdict, float | None]:
+def _verdict(sizes: Sequence[VerifiedSize]) -> tuple[ModelVerdict, float | None]:
     """What the intervals decide, and the offset in µs where that is needed."""
     over, under = 1.0 + TOLERANCE, 1.0 - TOLERANCE
     certain = (
@@ -107,14 +107,14 @@ def _verdict(sizes: Sequence[VerifiedSize]) -> tuple[Verdict, float | None]:
     )
     may_have_offset = len(sizes) >= MIN_OFFSET_SIZES
     if certain[0] <= 0.0 <= certain[1]:
-        return Verdict.HOLDS, None
+        return ModelVerdict.HOLDS, None
     if may_have_offset and certain[0] <= certain[1]:
         middle_us = median(size.measured_us - size.predicted_us for size in sizes)
-        return Verdict.HOLDS_OFFSET, min(max(middle_us, certain[0]), certain[1])
+        return ModelVerdict.HOLDS_OFFSET, min(max(middle_us, certain[0]), certain[1])
     is_possible = possible[0] <= 0.0 <= possible[1]
     if is_possible or (may_have_offset and possible[0] <= possible[1]):
-        return Verdict.NOT_DECIDED, None
-    return Verdict.DOES_NOT_HOLD, None
+        return ModelVerdict.NOT_DECIDED, None
+    return ModelVerdict.DOES_NOT_HOLD, None
 
 
 # --- why ------------------------------------------------------------------------------------------

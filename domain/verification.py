@@ -12,7 +12,7 @@ DOES_NOT_HOLD = "model_does_not_hold"  # the code of the notice that comes befor
 TOLERANCE = 0.05  # of the latency: how near a model has to be, to hold
 
 
-class Verdict(StrEnum):
+class ModelVerdict(StrEnum):
     """What the measured latencies decide about a model, never more.
 
     holds           every size's interval is within TOLERANCE of the prediction
@@ -56,7 +56,7 @@ class Verification:
     times speak for, the likeliest first; none where the model holds.
     """
 
-    verdict: Verdict
+    verdict: ModelVerdict
     message_bytes: int
     stages: tuple[str, ...]
     sizes: tuple[VerifiedSize, ...]
@@ -71,18 +71,18 @@ class Verification:
             f"{format_bytes(min(sizes))} to {format_bytes(max(sizes))}"
         )
         why = f"; likely {self.reasons[0].detail}" if self.reasons else ""
-        if self.verdict is Verdict.HOLDS:
+        if self.verdict is ModelVerdict.HOLDS:
             return Notice(
                 "model_holds", f"the model was verified: {where} took what it says, within 5 %"
             )
-        if self.verdict is Verdict.HOLDS_OFFSET:
+        if self.verdict is ModelVerdict.HOLDS_OFFSET:
             return Notice(
                 "model_holds_with_offset",
                 f"the model was verified: {where} took what it says and {self.offset_us:.3g} µs "
                 f"more, within 5 %; that does not change which size is best{why}",
                 values=(("offset_us", self.offset_us or 0.0),),
             )
-        if self.verdict is Verdict.NOT_DECIDED:
+        if self.verdict is ModelVerdict.NOT_DECIDED:
             return Notice(
                 "model_not_decided", f"whether the model holds was not decided by {where}{why}"
             )

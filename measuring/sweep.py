@@ -2,9 +2,9 @@
 
 Rules, each of which keeps a wrong number out: every block has each size once, in an order of its
 own, so that a drift of the machine is noise and not a slope; samples during which either end was
-preempted are dropped and counted, but for those longer than LONG_NS; a size is left out of further
-blocks once the 95 % interval of its median is narrow enough; the first samples of each size only
-warm up.
+preempted are dropped and counted, but for sizes that never take less than LONG_US; a size is left
+out of further blocks once the 95 % interval of its median is narrow enough; the first samples of
+each size only warm up.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Ask = Callable[[str], str]
 MIN_SAMPLES = 10
 MAX_SAMPLES = 400
 WARM_UP = 2
-LONG_NS = 10e6  # some time slices: whoever runs as long is preempted, and loses little by it
+LONG_US = 10e3  # some time slices: whoever takes as long is preempted, and loses little by it
 FEWEST = 3  # samples of a size that is told
 MAX_TIME_S = 86_400.0
 
@@ -63,6 +63,8 @@ class Sweep:
     times_us: dict[int, list[float]] = field(default_factory=dict)
     preempted: dict[int, int] = field(default_factory=dict)
     ended: str = "interrupted"
+    _min_us: dict[int, float] = field(default_factory=dict)
+    _doubtful_us: dict[int, list[float]] = field(default_factory=dict)  # kept, and preempted
 
     def run(
         self, ask: Ask, on_block: Callable[[int, int], None] = lambda wanted, taken: None
@@ -94,10 +96,20 @@ class Sweep:
 
     def _take(self, ask: Ask, size: int) -> None:
         _, ns, preempted = ask(str(size)).split()
-        if int(preempted) and float(ns) < LONG_NS:
-            self.preempted[size] += 1
+        time_us, doubtful = float(ns) / 1000.0, self._doubtful_us.setdefault(size, [])
+        self._min_us[size] = min(time_us, self._min_us.get(size, inf))
+        if not int(preempted):
+            self.times_us[size].append(time_us)
+        elif self._min_us[size] >= LONG_US:
+            doubtful.append(time_us)
+            self.times_us[size].append(time_us)
         else:
-            self.times_us[size].append(float(ns) / 1000.0)
+            self.preempted[size] += 1
+        if self._min_us[size] < LONG_US:  # those were long by what held them up alone
+            for one in doubtful:
+                self.times_us[size].remove(one)
+            self.preempted[size] += len(doubtful)
+            doubtful.clear()
 
     def _is_known(self, size: int) -> bool:
         taken = len(self.times_us[size]) + self.preempted[size]

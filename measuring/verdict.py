@@ -19,11 +19,10 @@ from domain.errors import NotMeasurable
 from domain.pipeline import Pipeline
 from domain.schedule import latency_us
 from domain.solution import Notice
-from domain.verification import TOLERANCE, Verdict, Verification, VerifiedSize
+from domain.verification import TOLERANCE, ModelVerdict, Verification, VerifiedSize
 
 MIN_RUNS = 6  # of fewer, no two are a 95 % interval of the median
 MIN_OFFSET_SIZES = 3  # one constant says nothing where it has as many sizes to explain
-BUSY = 0.9  # of all processors, and they decide how long it takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +71,9 @@ def verdict_on(
         raise NotMeasurable(f"no size was transferred {MIN_RUNS} times: give more time")
     verdict, offset_us = _verdict(sizes)
     found = Verification(verdict, message_bytes, tuple(stages), sizes, offset_us)
-    if verdict is Verdict.HOLDS:
+    if verdict is ModelVerdict.HOLDS:
         return found
-    if verdict is Verdict.NOT_DECIDED:
+    if verdict is ModelVerdict.NOT_DECIDED:
         return _with_reasons(found, (_noise(sizes),))
     return _with_reasons(found, tuple(_reasons(found, pipeline, runs, processors)))
 
@@ -95,7 +94,7 @@ def _sizes(pipeline: Pipeline, message_bytes: int, runs: Runs) -> Iterator[Verif
             yield VerifiedSize(size, len(cut), predicted_us, median(times), *interval, len(times))
 
 
-def _verdict(sizes: Sequence[VerifiedSize]) -> tuple[Verdict, float | None]:
+def _verdict(sizes: Sequence[VerifiedSize]) -> tuple[ModelVerdict, float | None]:
     """What the intervals decide, and the offset in µs where that is needed."""
     over, under = 1.0 + TOLERANCE, 1.0 - TOLERANCE
     certain = (
@@ -108,14 +107,14 @@ def _verdict(sizes: Sequence[VerifiedSize]) -> tuple[Verdict, float | None]:
     )
     may_have_offset = len(sizes) >= MIN_OFFSET_SIZES
     if certain[0] <= 0.0 <= certain[1]:
-        return Verdict.HOLDS, None
+        return ModelVerdict.HOLDS, None
     if may_have_offset and certain[0] <= certain[1]:
         middle_us = median(size.measured_us - size.predicted_us for size in sizes)
-        return Verdict.HOLDS_OFFSET, min(max(middle_us, certain[0]), certain[1])
+        return ModelVerdict.HOLDS_OFFSET, min(max(middle_us, certain[0]), certain[1])
     is_possible = possible[0] <= 0.0 <= possible[1]
     if is_possible or (may_have_offset and possible[0] <= possible[1]):
-        return Verdict.NOT_DECIDED, None
-    return Verdict.DOES_NOT_HOLD, None
+        return ModelVerdict.NOT_DECIDED, None
+    return ModelVerdict.DOES_NOT_HOLD, None
 
 
 # --- why ------------------------------------------------------------------------------------------
@@ -161,14 +160,16 @@ def _reasons(
 ) -> Iterator[Notice]:
     """What the times of the stages speak for, the likeliest first."""
     is_slower = any(size.low_us > size.predicted_us * (1 + TOLERANCE) for size in found.sizes)
-    busy = max(_busy(runs[size.fragment_bytes]) for size in found.sizes) / processors
-    if is_slower and busy >= BUSY:
-        each = "one processor" if processors == 1 else f"{processors} processors"
+    needed = median(
+        _processor_us(runs[size.fragment_bytes]) / size.predicted_us for size in found.sizes
+    )
+    if is_slower and needed > processors * (1 + TOLERANCE):
+        has = "there is one" if processors == 1 else f"there are {processors}"
         yield Notice(
             "stages_share_processor",
-            f"stages share {each}: together their threads had it for {busy:.0%} of the time, so "
-            "that they cannot work at once as the model has it",
-            values=(("busy_share", busy), ("processors", float(processors))),
+            f"stages share a processor: their threads need {needed:.2f} of them for as long as "
+            f"the model says, and {has}, so that they cannot work at once as it has it",
+            values=(("processors_needed", needed), ("processors", float(processors))),
         )
     stages = tuple(_stages(found, pipeline, runs)) if len(pipeline) == len(found.stages) else ()
     for stage in sorted(stages, key=lambda one: -abs(sum(one.excess_us))):
@@ -178,9 +179,9 @@ def _reasons(
         yield _handing_on(found)
 
 
-def _busy(runs: Sequence[Run]) -> float:
-    """How many processors the threads of all stages had, on the average of the median run."""
-    return median(sum(run.processor_us) / max(run.latency_us, 1e-9) for run in runs)
+def _processor_us(runs: Sequence[Run]) -> float:
+    """How long the threads of all stages had a processor, together, in the median run."""
+    return median(sum(run.processor_us) for run in runs)
 
 
 def _stages(found: Verification, pipeline: Pipeline, runs: Runs) -> Iterator[_Stage]:
@@ -219,7 +220,7 @@ def _of_stage(stage: _Stage) -> Notice:
         stage.name,
         "slower_in_company",
         f"{of}, in proportion to the bytes: it shares memory, caches, a device or a link with "
-        "another stage, or was measured where its data was nearer",
+        "another stage, or its processor with other programs, or its data was nearer when measured",
         **values,
     )
 

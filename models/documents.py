@@ -17,7 +17,7 @@ from domain.errors import Conflict
 from domain.model import Cost, CostModel
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.solution import Notice
-from domain.verification import Verdict, Verification, VerifiedSize
+from domain.verification import ModelVerdict, Verification, VerifiedSize
 
 VERSION = 1
 
@@ -46,7 +46,7 @@ def load_verification(text: str) -> Verification:
     """The verification of a document. Raises Conflict for a version that is not known."""
     document = _load(text)
     return Verification(
-        Verdict(document["verdict"]),
+        ModelVerdict(document["verdict"]),
         document["message_bytes"],
         tuple(document["stages"]),
         tuple(VerifiedSize(**size) for size in document["sizes"]),

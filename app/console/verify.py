@@ -33,7 +33,7 @@ from domain.errors import InconsistentInput, InvalidInput, NotMeasurable
 from domain.pipeline import Pipeline
 from domain.profile import ProfileReference, Revision
 from domain.units import format_bytes
-from domain.verification import Verdict, Verification, VerifiedSize
+from domain.verification import ModelVerdict, Verification, VerifiedSize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from models.session import UnitOfWork
 
 STOPPED, DOES_NOT_HOLD = 6, 7  # exit codes, as in the table of app/console/arguments.py
-_EXIT = {Verdict.NOT_DECIDED: STOPPED, Verdict.DOES_NOT_HOLD: DOES_NOT_HOLD}
+_EXIT = {ModelVerdict.NOT_DECIDED: STOPPED, ModelVerdict.DOES_NOT_HOLD: DOES_NOT_HOLD}
 _COUNTS = (1, 2, 4, 8, 16, 32, 64)  # fragments of the sweep
 _MAX_FRAGMENTS = 65536  # of one transfer, as the probe has it
 _MESSAGE_BYTES = 1 << 20

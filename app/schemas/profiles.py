@@ -24,7 +24,7 @@ from app.schemas.optimize import check_exactly_one, exactly_one
 from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut
 from domain.model import CostModel
 from domain.profile import HardwareProfile, Origin, Revision
-from domain.verification import Verdict, Verification, VerifiedSize
+from domain.verification import ModelVerdict, Verification, VerifiedSize
 
 SOURCES = ("pipeline", "aggregate")
 Out = TypeVar("Out", bound=Output)
@@ -110,7 +110,7 @@ class VerificationOut(Output):
     `offset_us` is what every transfer takes more, of `holds_offset`, else null.
     """
 
-    verdict: Verdict
+    verdict: ModelVerdict
     detail: str
     offset_us: float | None
     message_bytes: int

@@ -63,6 +63,8 @@ PAIRS: list[tuple[type, type]] = [
     (threshold_answers.OneChoice, simulate.OneChoiceOut),
     (answers.Profile, profiles.VerifiedProfileOut),
     (answers.Revision, profiles.VerifiedRevisionOut),
+    (answers.Verification, profiles.VerificationOut),
+    (answers.VerifiedSize, profiles.VerifiedSizeOut),
     (answers.Revisions, profiles.RevisionsOut),
     (answers.Provenance, profiles.ProvenanceOut),
     (answers.Page, profiles.ProfilesOut),

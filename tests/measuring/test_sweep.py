@@ -50,9 +50,17 @@ class TestSweep:
     def test_long_samples_are_kept(self) -> None:
         """None of them is without a preemption, which takes little of it."""
         found = Sweep(SweepPlan((1024,)))
-        found.run(lambda line: f"{line} {module.LONG_NS} 1")
+        found.run(lambda line: f"{line} {module.LONG_US * 1000} 1")
         assert found.left_out == ()
         assert found.preempted == {1024: 0}
+
+    def test_samples_that_were_long_by_their_preemption_are_dropped(self) -> None:
+        """Once one that was not says so."""
+        answers = iter(["9e7 1"] * 7 + ["2e7 0", "4e6 1"] + ["4e6 0"] * 100)
+        found = Sweep(SweepPlan((1024,)))
+        found.run(lambda line: f"{line} {next(answers)}")
+        assert found.times_us == {1024: [20e3] + [4e3] * (MIN_SAMPLES - 1)}
+        assert found.preempted == {1024: 6}
 
     def test_noisy_sizes_are_measured_more(self) -> None:
         """Until the interval is narrow, or so often that it will not be."""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from domain.errors import NotMeasurable
 from domain.pipeline import Pipeline, pipeline_of_lines
-from domain.verification import TOLERANCE, Verdict, Verification
+from domain.verification import TOLERANCE, ModelVerdict, Verification
 from measuring.verdict import MIN_RUNS, Run, median_interval, repeated_cut, verdict_on
 from tests.support.counts import count
 
@@ -80,7 +80,7 @@ class TestVerdict:
 
     def test_a_machine_as_modelled(self) -> None:
         found = verdict_of(runs_of(PIPELINE))
-        assert found.verdict is Verdict.HOLDS
+        assert found.verdict is ModelVerdict.HOLDS
         assert found.reasons == ()
         assert [size.fragment_bytes for size in found.sizes] == sorted(SIZES)
         assert all(abs(size.ratio - 1.0) < 0.01 for size in found.sizes)
@@ -89,7 +89,7 @@ class TestVerdict:
 
     def test_a_constant_is_told_in_microseconds(self) -> None:
         found = verdict_of(runs_of(PIPELINE, added_us=3000.0))
-        assert found.verdict is Verdict.HOLDS_OFFSET
+        assert found.verdict is ModelVerdict.HOLDS_OFFSET
         assert found.offset_us == pytest.approx(3000.0, rel=0.1)
 
     def test_stages_that_share_a_processor(self) -> None:
@@ -101,7 +101,7 @@ class TestVerdict:
             total = sum(stage.time_us(part) for stage in two.stages for part in cut)
             runs[size] = [Run(total, (total / 2,) * 3, (total / 3.05,) * 3)] * 8
         found = verdict_on(two, MESSAGE, runs, stages=NAMES, processors=1)
-        assert found.verdict is Verdict.DOES_NOT_HOLD
+        assert found.verdict is ModelVerdict.DOES_NOT_HOLD
         assert codes(found)[0] == "stages_share_processor"
         assert verdict_on(two, MESSAGE, runs, stages=NAMES, processors=2).reasons[0].code != (
             "stages_share_processor"
@@ -110,20 +110,20 @@ class TestVerdict:
     def test_buffers_that_hold_more_than_a_fragment(self) -> None:
         """The overhead of the slow stage is hidden behind the fragment before."""
         found = verdict_of(runs_of(PIPELINE, lambda j, took, size: took - 280.0 * (j == 2)))
-        assert found.verdict is Verdict.DOES_NOT_HOLD
+        assert found.verdict is ModelVerdict.DOES_NOT_HOLD
         assert codes(found) == ["faster_in_flow"]
         assert found.reasons[0].stage == "file"
         assert found.reasons[0].value("each_us") == pytest.approx(-280.0, rel=0.05)
 
     def test_bursts_in_the_samples(self) -> None:
         found = verdict_of(runs_of(PIPELINE, lambda j, took, size: took + 400.0 * (j == 1)))
-        assert found.verdict is Verdict.DOES_NOT_HOLD
+        assert found.verdict is ModelVerdict.DOES_NOT_HOLD
         assert codes(found) == ["bursts_in_samples"]
         assert found.reasons[0].stage == "link"
 
     def test_a_stage_that_is_slower_in_company(self) -> None:
         found = verdict_of(runs_of(PIPELINE, lambda j, took, size: took * (1.0 + 0.6 * (j == 1))))
-        assert found.verdict is Verdict.DOES_NOT_HOLD
+        assert found.verdict is ModelVerdict.DOES_NOT_HOLD
         assert codes(found) == ["slower_in_company"]
         assert found.reasons[0].value("ratio") == pytest.approx(1.6, rel=0.01)
 
@@ -134,7 +134,7 @@ class TestVerdict:
             waited = 150.0 * len(repeated_cut(MESSAGE, size))
             taken[:] = [Run(r.latency_us + waited, r.occupied_us, r.processor_us) for r in taken]
         found = verdict_of(runs)
-        assert found.verdict is Verdict.DOES_NOT_HOLD
+        assert found.verdict is ModelVerdict.DOES_NOT_HOLD
         assert codes(found) == ["handing_on_costs"]
         assert found.reasons[0].value("each_us") == pytest.approx(150.0, rel=0.1)
 
@@ -147,7 +147,7 @@ class TestVerdict:
                 for r in taken
             ]
         found = verdict_of(runs)
-        assert found.verdict is Verdict.NOT_DECIDED
+        assert found.verdict is ModelVerdict.NOT_DECIDED
         assert codes(found) == ["runs_disagree"]
 
     def test_other_stages_than_the_models_give_no_reason_of_one(self) -> None:
@@ -164,7 +164,7 @@ class TestVerdict:
     def test_one_constant_for_two_sizes_says_nothing(self) -> None:
         runs = runs_of(PIPELINE, added_us=30_000.0)
         found = verdict_of({size: runs[size] for size in SIZES[:2]})
-        assert found.verdict is Verdict.DOES_NOT_HOLD
+        assert found.verdict is ModelVerdict.DOES_NOT_HOLD
         assert found.offset_us is None
 
 
@@ -205,16 +205,16 @@ def test_the_verdict_is_that_of_a_search_over_offsets(
         )
 
     grid = [5.0 * step for step in range(-2000, 4000)]
-    if found.verdict is Verdict.HOLDS:
+    if found.verdict is ModelVerdict.HOLDS:
         assert inside(0.0, 1e-9)
     else:
         assert not inside(0.0, -1e-9)
-    if found.verdict is Verdict.HOLDS_OFFSET:
+    if found.verdict is ModelVerdict.HOLDS_OFFSET:
         assert found.offset_us is not None
         assert inside(found.offset_us, 1e-9)
-    if found.verdict is Verdict.DOES_NOT_HOLD:
+    if found.verdict is ModelVerdict.DOES_NOT_HOLD:
         assert not any(reaches(offset, -1e-9) for offset in grid)
-    if found.verdict is Verdict.NOT_DECIDED:
+    if found.verdict is ModelVerdict.NOT_DECIDED:
         assert not any(inside(offset, -1e-9) for offset in grid)
 
 

@@ -47,7 +47,7 @@ class SizeFit:
 
 
 def missing_notices(sizes: Sequence[SizeFit]) -> tuple[Notice, ...]:
-    """Return a notice for each measurement that is missing, with the sizes that it is missing at."""
+    """Return a notice for each measurement that is missing, with the sizes that lack it."""
     lacking: dict[str, list[int]] = {}
     for size in sizes:
         for what in size.missing:
@@ -102,7 +102,7 @@ def negative_notices(sizes: Sequence[SizeFit]) -> tuple[Notice, ...]:
 
 
 def ends_notices(sizes: Sequence[SizeFit]) -> tuple[Notice, ...]:
-    """Return where the ends limit the rate, and where what they measured themselves contradicts it."""
+    """Return where the ends limit the rate, and where what they timed themselves contradicts it."""
     notices = []
     if places := [size.message_bytes for size in sizes if size.ends_limit]:
         notices.append(

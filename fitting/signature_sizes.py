@@ -47,7 +47,7 @@ class SizeFit:
 
 
 def missing_notices(sizes: Sequence[SizeFit]) -> tuple[Notice, ...]:
-    """One notice a measurement that is missing, with the sizes that it is missing at."""
+    """Return a notice for each measurement that is missing, with the sizes that lack it."""
     lacking: dict[str, list[int]] = {}
     for size in sizes:
         for what in size.missing:
@@ -78,6 +78,7 @@ def _share_of(places: list[int], of: int) -> str:
 
 
 def negative_notices(sizes: Sequence[SizeFit]) -> tuple[Notice, ...]:
+    """Return what came out below 0 and was set to 0, with the sizes of each."""
     notices = [
         Notice(
             "negative_overhead_clipped",
@@ -101,7 +102,7 @@ def negative_notices(sizes: Sequence[SizeFit]) -> tuple[Notice, ...]:
 
 
 def ends_notices(sizes: Sequence[SizeFit]) -> tuple[Notice, ...]:
-    """Say where the ends limit the rate, and where what they measured themselves contradicts it."""
+    """Return where the ends limit the rate, and where what they timed themselves contradicts it."""
     notices = []
     if places := [size.message_bytes for size in sizes if size.ends_limit]:
         notices.append(

@@ -16,8 +16,8 @@ class ModelVerdict(StrEnum):
     """What the measured latencies decide about a model, never more.
 
     holds           every size's interval is within TOLERANCE of the prediction
-    holds_offset    it is once one constant is added to every prediction
-    does_not_hold   no constant brings every size's interval within reach of TOLERANCE
+    holds_offset    it is once one constant is added to every prediction, at most a quarter of it
+    does_not_hold   no such constant brings every size's interval within reach of TOLERANCE
     not_decided     the intervals are too wide for any of the three
     """
 
@@ -79,7 +79,7 @@ class Verification:
             return Notice(
                 "model_holds_with_offset",
                 f"the model was verified: {where} took what it says and {self.offset_us:.3g} µs "
-                f"more, within 5 %; that does not change which size is best{why}",
+                f"more, within 5 %{why}",
                 values=(("offset_us", self.offset_us or 0.0),),
             )
         if self.verdict is ModelVerdict.NOT_DECIDED:

@@ -5,7 +5,7 @@ samples of ranks r and n - 1 - r with probability 2 P(Bin(n, 1/2) <= r), which i
 less. With a share t for the tolerance, a constant c brings a size with the prediction p within t
 for certain where  high/(1 + t) - p <= c <= low/(1 - t) - p, and possibly where
 low/(1 + t) - p <= c <= high/(1 - t) - p. The model holds where 0 is certain for every size, holds
-with an offset where some c is, and does not hold where no c is even possible.
+with an offset where some c of at most MAX_OFFSET is, and does not hold where none is even possible.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from domain.solution import Notice
 from domain.verification import TOLERANCE, ModelVerdict, Verification, VerifiedSize
 
 MIN_RUNS = 6  # of fewer, no two are a 95 % interval of the median
+MAX_OFFSET = 0.25  # of the smallest prediction: a larger constant would explain a wrong rate too
 MIN_OFFSET_SIZES = 3  # one constant says nothing where it has as many sizes to explain
 
 
@@ -97,13 +98,14 @@ def _sizes(pipeline: Pipeline, message_bytes: int, runs: Runs) -> Iterator[Verif
 def _verdict(sizes: Sequence[VerifiedSize]) -> tuple[ModelVerdict, float | None]:
     """What the intervals decide, and the offset in µs where that is needed."""
     over, under = 1.0 + TOLERANCE, 1.0 - TOLERANCE
+    limit_us = MAX_OFFSET * min(size.predicted_us for size in sizes)
     certain = (
-        max(size.high_us / over - size.predicted_us for size in sizes),
-        min(size.low_us / under - size.predicted_us for size in sizes),
+        max(-limit_us, *(size.high_us / over - size.predicted_us for size in sizes)),
+        min(limit_us, *(size.low_us / under - size.predicted_us for size in sizes)),
     )
     possible = (
-        max(size.low_us / over - size.predicted_us for size in sizes),
-        min(size.high_us / under - size.predicted_us for size in sizes),
+        max(-limit_us, *(size.low_us / over - size.predicted_us for size in sizes)),
+        min(limit_us, *(size.high_us / under - size.predicted_us for size in sizes)),
     )
     may_have_offset = len(sizes) >= MIN_OFFSET_SIZES
     if certain[0] <= 0.0 <= certain[1]:

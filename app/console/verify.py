@@ -48,6 +48,7 @@ _EXIT = {ModelVerdict.NOT_DECIDED: STOPPED, ModelVerdict.DOES_NOT_HOLD: DOES_NOT
 _COUNTS = (1, 2, 4, 8, 16, 32, 64)  # fragments of the sweep
 _MAX_FRAGMENTS = 65536  # of one transfer, as the probe has it
 _MESSAGE_BYTES = 1 << 20
+_MAX_MESSAGE_BYTES = 1 << 32  # which the stages have in memory, each for itself
 _PAGE = 4096
 _HEADER_BYTES = 4096  # of a file, with its first lines
 _NOUN = "the transfers"
@@ -185,7 +186,7 @@ def _transferred(model: _Model, arguments: argparse.Namespace, output: Output) -
 
     stages = tuple(arguments.stages or model.stages)
     _check_stages(model, stages)
-    message_bytes = arguments.bytes or _MESSAGE_BYTES
+    message_bytes = _message_bytes(arguments)
     current_bytes = _current(arguments.current, message_bytes)
     target = arguments.output or "transfers.csv"
     check_target(target, field="output", noun=_NOUN, example="transfers.csv")
@@ -210,6 +211,15 @@ def _transferred(model: _Model, arguments: argparse.Namespace, output: Output) -
     output.note(f"every transfer is in {printable(target)}")
     verification = _verification(model.pipeline, read_transfers(text))
     return _Verified(verification, recommended, current_bytes, is_interrupted)
+
+
+def _message_bytes(arguments: argparse.Namespace) -> int:
+    given = _MESSAGE_BYTES if arguments.bytes is None else arguments.bytes
+    if not 1 <= given <= _MAX_MESSAGE_BYTES:
+        raise InvalidInput(
+            f"expected a message of 1 to {_MAX_MESSAGE_BYTES} bytes, got {given}", field="bytes"
+        )
+    return int(given)
 
 
 def _check_stages(model: _Model, stages: Sequence[str]) -> None:
@@ -294,7 +304,7 @@ def tune(arguments: argparse.Namespace, output: Output) -> int:
     folder = Path(arguments.folder)
     if not folder.is_dir():
         raise InvalidInput("expected a folder that exists, for the measurements", field="folder")
-    message_bytes = arguments.bytes or _MESSAGE_BYTES
+    message_bytes = _message_bytes(arguments)
     files = list[tuple[str, str]]()
     for number, stage in enumerate(stages, start=1):
         output.note(f"measuring {printable(stage)}, {number} of {len(stages)}")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from domain.errors import NotMeasurable
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.verification import TOLERANCE, ModelVerdict, Verification
-from measuring.verdict import MIN_RUNS, Run, median_interval, repeated_cut, verdict_on
+from measuring.verdict import MAX_OFFSET, MIN_RUNS, Run, median_interval, repeated_cut, verdict_on
 from tests.support.counts import count
 
 MESSAGE = 1 << 20
@@ -75,6 +75,10 @@ def codes(found: Verification) -> list[str]:
     return [reason.code for reason in found.reasons]
 
 
+def _half_more(stage: int, took: float, size: int) -> float:
+    return took * (1.5 if stage == 1 else 1.0)
+
+
 class TestVerdict:
     """Each of the four, and why."""
 
@@ -88,9 +92,14 @@ class TestVerdict:
         assert found.best_measured.measured_us <= least.measured_us
 
     def test_a_constant_is_told_in_microseconds(self) -> None:
-        found = verdict_of(runs_of(PIPELINE, added_us=3000.0))
+        found = verdict_of(runs_of(PIPELINE, added_us=2000.0))
         assert found.verdict is ModelVerdict.HOLDS_OFFSET
-        assert found.offset_us == pytest.approx(3000.0, rel=0.1)
+        assert found.offset_us == pytest.approx(2000.0, rel=0.1)
+
+    def test_a_wrong_rate_is_no_constant(self) -> None:
+        """Though one constant would bring most sizes near, as their bytes are the same."""
+        fine = {size: runs for size, runs in runs_of(PIPELINE, _half_more).items() if size < 2**18}
+        assert verdict_of(fine).verdict is ModelVerdict.DOES_NOT_HOLD
 
     def test_stages_that_share_a_processor(self) -> None:
         """Their times add up, and their threads have the one processor all the time."""
@@ -204,7 +213,8 @@ def test_the_verdict_is_that_of_a_search_over_offsets(
             for s in found.sizes
         )
 
-    grid = [5.0 * step for step in range(-2000, 4000)]
+    limit = MAX_OFFSET * min(size.predicted_us for size in found.sizes)
+    grid = [limit * step / 1000 for step in range(-1000, 1001)]
     if found.verdict is ModelVerdict.HOLDS:
         assert inside(0.0, 1e-9)
     else:
@@ -212,6 +222,7 @@ def test_the_verdict_is_that_of_a_search_over_offsets(
     if found.verdict is ModelVerdict.HOLDS_OFFSET:
         assert found.offset_us is not None
         assert inside(found.offset_us, 1e-9)
+        assert 0.0 < abs(found.offset_us) <= limit
     if found.verdict is ModelVerdict.DOES_NOT_HOLD:
         assert not any(reaches(offset, -1e-9) for offset in grid)
     if found.verdict is ModelVerdict.NOT_DECIDED:

@@ -1,0 +1,216 @@
+"""sluice verify and sluice tune: recorded transfers, what is kept of them, and the real probe.
+
+No time is asserted: recorded transfers say what is to be expected, of real ones only that they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import main
+from app.console import verify as module
+from domain.pipeline import Pipeline, pipeline_of_lines
+from measuring.transfers import TransferPlan, Transfers
+from measuring.verdict import repeated_cut
+from tests.support.compiler import ROOT, compiler
+
+MESSAGE = 1 << 20
+SIZES = tuple(MESSAGE >> power for power in range(7))
+STAGES = ("memcpy", "tcp")
+MODEL = [("copy", 20.0, 1.0), ("wire", 30.0, 4.0)]
+SLOWER = [("copy", 20.0, 1.0), ("wire", 30.0, 6.0)]
+
+
+@pytest.fixture(autouse=True)
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder and a database of its own, with a profile in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'cli.db'}")
+    stages = [{"name": n, "overhead_us": g, "ns_per_byte": c} for n, g, c in MODEL]
+    Path("model.json").write_text(json.dumps({"pipeline": {"stages": stages}}))
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+    """main(argv) in this process: (exit code, standard output, standard error)."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(word) for word in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def recorded(machine: Pipeline, name: str = "runs.csv", **facts: str) -> str:
+    """A file of transfers as this machine would make them."""
+
+    def ask(line: str) -> str:
+        message, size = map(int, line.split())
+        cut = repeated_cut(message, size)
+        pairs = [
+            f"{sum(map(stage.time_us, cut)) * 1000:.0f}:{len(cut) * 10}" for stage in machine.stages
+        ]
+        return f"{message} {size} {machine.latency_us(cut) * 1000:.0f} 0 {' '.join(pairs)}"
+
+    found = Transfers(TransferPlan(MESSAGE, SIZES, STAGES))
+    found.run(ask)
+    Path(name).write_text(found.to_csv({"processors": "2", **facts}))
+    return name
+
+
+@pytest.fixture
+def saved(printed: Any) -> None:
+    """The profile `path`."""
+    assert printed("profiles", "save", "path", "model.json")[0] == 0
+
+
+@pytest.mark.usefixtures("saved")
+class TestRecorded:
+    """What follows from a file of transfers."""
+
+    def test_a_model_that_holds(self, printed: Any) -> None:
+        file = recorded(pipeline_of_lines(MODEL))
+        code, out, err = printed("verify", "path", "--recorded", file)
+        assert (code, err) == (0, "sluice: kept with path@1\n")
+        assert out.startswith("The model was verified")
+        assert "best measured" in out
+        assert printed("profiles", "show", "path")[1].startswith("The model was verified")
+        answer = json.loads(printed("optimize", "path", "--bytes", MESSAGE, "--json")[1])
+        assert [one["code"] for one in answer["warnings"]][:1] == ["model_holds"]
+
+    def test_a_failure_is_said_before_the_answer(self, printed: Any) -> None:
+        before = printed("optimize", "path", "--bytes", MESSAGE, "--strategy", "repeat")[1]
+        assert "verification" not in before
+        file = recorded(pipeline_of_lines(SLOWER))
+        code, out, _ = printed("verify", "path", "--recorded", file, "--json")
+        shown = json.loads(out)
+        assert (code, shown["verdict"]) == (module.DOES_NOT_HOLD, "does_not_hold")
+        assert [one["code"] for one in shown["reasons"]] == ["slower_in_company"]
+        after = printed("optimize", "path", "--bytes", MESSAGE, "--strategy", "repeat")[1]
+        assert after.startswith("This model failed its verification")
+        assert after.count("failed its verification") == 1
+        body = json.loads(printed("optimize", "path", "--bytes", MESSAGE, "--json")[1])
+        assert body["warnings"][0]["code"] == "model_does_not_hold"
+        assert body["warnings"][0]["values"]["ratio"] == pytest.approx(1.5, abs=0.1)
+
+    def test_a_later_verification_replaces_it(self, printed: Any) -> None:
+        assert printed("verify", "path", "--recorded", recorded(pipeline_of_lines(SLOWER)))[0] == 7
+        assert printed("verify", "path", "--recorded", recorded(pipeline_of_lines(MODEL)))[0] == 0
+        shown = json.loads(printed("profiles", "show", "path@1", "--json")[1])
+        assert shown["verification"]["verdict"] == "holds"
+
+    def test_it_is_of_one_revision(self, printed: Any) -> None:
+        printed("verify", "path", "--recorded", recorded(pipeline_of_lines(SLOWER)))
+        printed("profiles", "save", "path", "model.json")
+        assert "verification" not in json.loads(printed("profiles", "show", "path", "--json")[1])
+        first = json.loads(printed("profiles", "show", "path@1", "--json")[1])
+        assert first["verification"]["verdict"] == "does_not_hold"
+
+    def test_a_file_keeps_nothing(self, printed: Any) -> None:
+        file = recorded(pipeline_of_lines(MODEL))
+        code, out, err = printed("verify", "model.json", "--recorded", file)
+        assert (code, err) == (0, "")
+        assert "model was verified" in out
+
+    @pytest.mark.parametrize(
+        ("words", "field"),
+        [
+            (("path",), "stage"),
+            (("path", "--stage", "memcpy"), "stage"),
+            (("path", "--stage", "memcpy,tcp"), "stage"),
+            (("path", "--recorded", "nowhere.csv"), "recorded"),
+            (("path", "--recorded", "model.json"), "source"),
+            (("path", "--stage", "a", "--stage", "b", "--time-limit", "0"), "time_limit"),
+            (("path", "--stage", "a", "--stage", "b", "--bytes", "0"), "bytes"),
+            (("nothing",), "profile"),
+        ],
+    )
+    def test_refusals(self, printed: Any, words: tuple[str, ...], field: str) -> None:
+        code, out, err = printed("verify", *words)
+        assert code in (2, 4)
+        assert out == ""
+        assert err.count("\n") == 1
+        assert err.startswith("sluice: error: ")
+        assert field in err or field == "source"
+
+    @pytest.mark.parametrize("processors", ["", "0", "-1", "nan", "9999999", "²"])
+    def test_processors_that_are_none(self, printed: Any, processors: str) -> None:
+        file = recorded(pipeline_of_lines(MODEL), processors=processors)
+        assert printed("verify", "path", "--recorded", file)[0] == 2
+
+
+class TestReal:
+    """The probe itself: that what is said rests on its transfers."""
+
+    @pytest.fixture(autouse=True)
+    def built(self) -> None:
+        """The probe from the sources as they are."""
+        compiler()
+        subprocess.run([sys.executable, ROOT / "tools" / "build_kernels.py"], check=True)
+
+    def test_stages_are_those_that_were_measured(self, printed: Any) -> None:
+        small = ("--bytes", "1KiB..64KiB", "--time-limit", "3", "--tolerance", "60%")
+        for name in ("memcpy", "pipe"):
+            assert printed("measure", name, *small, "--output", f"{name}.csv")[0] == 0
+        composed = printed(
+            "compose", "--stage", "a=memcpy.csv", "--stage", "b=pipe.csv", "--save-as", "ab"
+        )
+        assert composed[0] == 0
+        quick = ("--bytes", "64KiB", "--time-limit", "4", "--tolerance", "90%", "--depth", "2")
+        code, out, _ = printed("verify", "ab", *quick, "--current", "3000", "--json")
+        shown = json.loads(out)
+        codes = {"holds": 0, "holds_offset": 0, "does_not_hold": 7, "not_decided": 6}
+        assert code == codes[shown["verdict"]]
+        assert shown["stages"] == ["memcpy", "pipe"]
+        assert 3000 in [size["fragment_bytes"] for size in shown["sizes"]]
+        with Path("transfers.csv").open() as lines:
+            rows = [row for row in csv.reader(lines) if row[0].isdigit()]
+        assert len(rows) == sum(size["runs"] for size in shown["sizes"])
+
+    def test_tune_keeps_what_it_measured(self, printed: Any, tmp_path: Path) -> None:
+        folder = tmp_path / "kept"
+        folder.mkdir()
+        quick = ("--bytes", "64KiB", "--time-limit", "4", "--tolerance", "90%")
+        words = ("--stage", "crc32", "--stage", "pipe", "--folder", folder, "--save-as", "here")
+        code, out, err = printed("tune", *words, *quick, "--json")
+        assert code in (0, 6, 7), err
+        tuned = json.loads(out)
+        assert tuned["before"]["fragment_bytes"] == 65536
+        assert tuned["after"]["fragment_bytes"] == tuned["set_bytes"]
+        assert tuned["is_of_model"] == (code == 0)
+        kept = sorted(path.name for path in folder.iterdir())
+        assert kept == ["1-crc32.csv", "2-pipe.csv", "transfers.csv"]
+        shown = json.loads(printed("profiles", "show", "here", "--json")[1])
+        assert shown["verification"] == tuned["verification"]
+
+    def test_an_interrupt_keeps_what_was_measured(
+        self, printed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """While the second stage is measured."""
+        measured, ask = list[str](), module.measure_stage
+
+        def interrupted(probe: Path, arguments: Any, output: Any) -> tuple[bool, str]:
+            measured.append(arguments.name)
+            is_complete, text = ask(probe, arguments, output)
+            return is_complete and len(measured) < 2, text
+
+        monkeypatch.setattr(module, "measure_stage", interrupted)
+        quick = ("--bytes", "16KiB", "--time-limit", "2", "--tolerance", "90%")
+        code, _, err = printed("tune", "--stage", "memcpy", "--stage", "crc32", *quick)
+        assert code == 130
+        assert "what was measured is in" in err
+        assert (tmp_path / "1-memcpy.csv").exists()
+        assert (tmp_path / "2-crc32.csv").exists()
+
+    def test_a_folder_that_is_not_there(self, printed: Any) -> None:
+        code, _, err = printed("tune", "--folder", "nowhere")
+        assert code == 2
+        assert "folder" in err

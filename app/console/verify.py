@@ -28,6 +28,7 @@ from app.console.measure import (
 from app.console.screen import Column, Facts, Grid, Output, Part
 from app.settings import Settings
 from app.text.notices import capitalised
+from app.text.numbers import format_percent
 from app.text.units import format_time, printable
 from domain.errors import InconsistentInput, InvalidInput, NotMeasurable
 from domain.pipeline import Pipeline
@@ -327,13 +328,13 @@ def tune(arguments: argparse.Namespace, output: Output) -> int:
     )
     found = _transferred(model, verify_with, output)
     _keep(model.revision, found.verification, settings)
-    _show_tuned(found, profile.current, output)
+    is_gain = _show_tuned(found, profile.current, output)
     output.note(f"{time.monotonic() - started_s:.0f} s in all")
     if found.is_interrupted:
         output.note("interrupted; the verdict is of what was transferred")
         return INTERRUPTED
     verdict = found.verification.verdict
-    if arguments.target is not None and verdict not in _EXIT:
+    if arguments.target is not None and verdict not in _EXIT and is_gain:
         _write_configuration(arguments, message_bytes, output)
     return _EXIT.get(verdict, 0)
 
@@ -365,22 +366,24 @@ def _measured(
     return is_complete
 
 
-def _chosen(found: _Verified) -> tuple[VerifiedSize, bool]:
-    """Return what to set, and whether it is the model's best: else the best that was measured."""
+def _best(found: _Verified) -> tuple[VerifiedSize, bool]:
+    """Return the model's best size where it was verified, else the best measured; and which."""
     recommended = _of_size(found.verification, found.recommended_bytes)
     if recommended is not None and found.verification.verdict not in _EXIT:
         return recommended, True
     return found.verification.best_measured, False
 
 
-def _show_tuned(found: _Verified, revision: Revision, output: Output) -> None:
+def _show_tuned(found: _Verified, revision: Revision, output: Output) -> bool:
+    """Print what to set and what it rests on; return whether anything is to be set."""
     from app.schemas.base import ProfileRevisionOut, dump_json
     from app.schemas.profiles import TunedOut, VerificationOut, VerifiedSizeOut
 
-    chosen, is_of_model = _chosen(found)
+    best, is_of_model = _best(found)
     before = _of_size(found.verification, found.current_bytes)
     if before is None:
         raise NotMeasurable("the size in use was not transferred often enough: give more time")
+    chosen = best if gain_of(before, best)[0] > 0.0 else before
     verification = VerificationOut.of(found.verification)
     if output.wants_json:
         tuned = TunedOut(
@@ -392,19 +395,37 @@ def _show_tuned(found: _Verified, revision: Revision, output: Output) -> None:
             verification=verification,
         )
         output.document(dump_json(tuned))
-        return
-    why = "" if is_of_model else ", the best of those that were transferred"
-    gain = before.measured_us / chosen.measured_us - 1.0
-    rows = (("before", _with_times(before)), ("after", _with_times(chosen)))
+        return chosen is not before
+    rows = (("before", _with_times(before)), ("best", _with_times(best)))
     output.parts(
         [
             *verification_parts(verification),
             "",
-            f"Set {format_bytes(chosen.fragment_bytes)}{why}: measured {gain:+.1%} faster.",
+            advice_of(before, best, is_of_model=is_of_model),
             "",
             Facts(rows),
         ]
     )
+    return chosen is not before
+
+
+def gain_of(before: VerifiedSize, after: VerifiedSize) -> tuple[float, float]:
+    """Return by which share one size is at least and at most faster, by the medians' intervals."""
+    return before.low_us / after.high_us - 1.0, before.high_us / after.low_us - 1.0
+
+
+def advice_of(before: VerifiedSize, best: VerifiedSize, *, is_of_model: bool) -> str:
+    """Say what to set, or to keep where the intervals of the medians show no gain."""
+    kept, size = format_bytes(before.fragment_bytes), format_bytes(best.fragment_bytes)
+    if best.fragment_bytes == before.fragment_bytes:
+        return f"Keep {kept}: no other size was measured faster."
+    low, high = map(format_percent, gain_of(before, best))
+    if gain_of(before, best)[0] <= 0.0:
+        return (
+            f"Keep {kept}: {size} is faster by between {low} and {high}, which is no certain gain."
+        )
+    why = "" if is_of_model else ", the best of those that were transferred"
+    return f"Set {size}{why}: faster by between {low} and {high}, as measured."
 
 
 def _write_configuration(arguments: argparse.Namespace, message_bytes: int, output: Output) -> None:

@@ -195,7 +195,8 @@ class ProfileOut(Output):
 class TunedOut(Output):
     """The size to set, and what it rests on.
 
-    `is_of_model`: it is the model's best, which was verified; else the best that was measured.
+    It is that in use before, unless another is faster by the intervals of both medians.
+    `is_of_model`: the model's best was compared with it, and verified; else the best measured.
     """
 
     set_bytes: int

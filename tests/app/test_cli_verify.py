@@ -16,7 +16,9 @@ import pytest
 
 from app.cli import main
 from app.console import verify as module
+from app.console.verify import advice_of
 from domain.pipeline import Pipeline, pipeline_of_lines
+from domain.verification import VerifiedSize
 from measuring.transfers import TransferPlan, Transfers
 from measuring.verdict import repeated_cut
 from tests.support.compiler import ROOT, compiler
@@ -145,6 +147,25 @@ class TestRecorded:
     def test_processors_that_are_none(self, printed: Any, processors: str) -> None:
         file = recorded(pipeline_of_lines(MODEL), processors=processors)
         assert printed("verify", "path", "--recorded", file)[0] == 2
+
+
+def size_of(fragment_bytes: int, measured_us: float, low_us: float, high_us: float) -> VerifiedSize:
+    return VerifiedSize(fragment_bytes, 4, 100.0, measured_us, low_us, high_us, 20)
+
+
+@pytest.mark.parametrize(
+    ("best", "words"),
+    [
+        ((4096, 80.0, 78.0, 82.0), "Set 4 KiB: faster by between 20.7 % and 29.5 %, as measured."),
+        ((4096, 95.0, 80.0, 101.0), "Keep 64 KiB: 4 KiB is faster by between −1.98 % and 26.2 %"),
+        ((65536, 100.0, 99.0, 101.0), "Keep 64 KiB: no other size was measured faster."),
+    ],
+)
+def test_a_gain_that_is_not_certain_is_not_advised(
+    best: tuple[int, float, float, float], words: str
+) -> None:
+    before = size_of(65536, 100.0, 99.0, 101.0)
+    assert advice_of(before, size_of(*best), is_of_model=True).startswith(words)
 
 
 class TestReal:

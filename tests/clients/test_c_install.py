@@ -15,6 +15,7 @@ from tests.clients.c_support import CLIENT, GUARD_S, ROOT, TABLES, require, run
 EXAMPLE = TABLES / "v1" / "worked-example.slt"
 INSTALLED = {
     "include/sluice.h",
+    "include/sluice_trace.h",
     "lib/libsluice.a",
     "lib/libsluice.so",
     "lib/libsluice.so.0",

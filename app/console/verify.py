@@ -397,12 +397,13 @@ def _show_tuned(found: _Verified, revision: Revision, output: Output) -> None:
         return
     why = "" if is_of_model else ", the best of those that were transferred"
     gain = before.measured_us / chosen.measured_us - 1.0
+    faster = "as now" if chosen == before else f"measured {gain:+.1%} faster"
     rows = (("before", _with_times(before)), ("after", _with_times(chosen)))
     output.parts(
         [
             *verification_parts(verification),
             "",
-            f"Set {format_bytes(chosen.fragment_bytes)}{why}: measured {gain:+.1%} faster.",
+            f"Set {format_bytes(chosen.fragment_bytes)}{why}: {faster}.",
             "",
             Facts(rows),
         ]

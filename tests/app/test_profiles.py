@@ -133,8 +133,11 @@ class TestProfiles:
         assert after["id"] != before["id"]
         assert after["warnings"][0]["code"] == "model_does_not_hold"
         assert after["warnings"][0]["detail"] == shown["detail"]
+        page = client.get("/ui/profiles/v").text
+        assert "This model failed its verification" in page
         client.put("/profiles/v", json={"pipeline": OTHER})
         assert client.post("/optimize", json=asked).json()["warnings"] == []
+        assert "failed its verification" not in client.get("/ui/profiles/v").text
         pinned = client.post("/optimize", json={**asked, "profile": "v@1"}).json()
         assert pinned["id"] == after["id"]
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
 from app.questions.profiles import paper_profiles
+from domain.verification import ModelVerdict
 from tests.app.serving import MYRINET, Live, serving, settings_for
+from tests.support.records import a_verification
 
 OTHER: dict[str, Any] = {
     "stages": [{"name": "only", "overhead_us": 1.5, "ns_per_byte": 2.5}],
@@ -112,6 +115,31 @@ class TestProfiles:
         assert pinned["profile"] == {"name": "p", "revision": 1}
         assert newest["profile"] == {"name": "p", "revision": 2}
         assert len(pinned["pipeline"]["stages"]) == 4
+
+    def test_a_verification_is_sent_and_said_first(self, own: Live) -> None:
+        """An answer of before is not sent again, and that of another revision says nothing."""
+        client, asked = own.client, {"message_bytes": 4096, "profile": "v", "strategy": "single"}
+        client.post("/profiles", json={"name": "v", "pipeline": OTHER})
+        before = client.post("/optimize", json=asked).json()
+        assert client.post("/optimize", json=asked).json()["id"] == before["id"]
+        assert "verification" not in client.get("/profiles/v").json()
+        found = a_verification(ModelVerdict.DOES_NOT_HOLD)
+        with own.service.context.store.unit_of_work() as unit:
+            unit.profiles.verify("v", 1, replace(found, stages=("only",), reasons=()))
+        shown = client.get("/profiles/v").json()["verification"]
+        assert (shown["verdict"], shown["stages"]) == ("does_not_hold", ["only"])
+        assert client.get("/profiles/v/revisions").json()["revisions"][0]["verification"] == shown
+        after = client.post("/optimize", json=asked).json()
+        assert after["id"] != before["id"]
+        assert after["warnings"][0]["code"] == "model_does_not_hold"
+        assert after["warnings"][0]["detail"] == shown["detail"]
+        page = client.get("/ui/profiles/v").text
+        assert "This model failed its verification" in page
+        client.put("/profiles/v", json={"pipeline": OTHER})
+        assert client.post("/optimize", json=asked).json()["warnings"] == []
+        assert "failed its verification" not in client.get("/ui/profiles/v").text
+        pinned = client.post("/optimize", json={**asked, "profile": "v@1"}).json()
+        assert pinned["id"] == after["id"]
 
     def test_answers_outlive_their_profile(self, own: Live) -> None:
         client = own.client

@@ -6,8 +6,9 @@ import pytest
 
 from domain.errors import Conflict, InvalidInput, NotFound
 from domain.profile import Origin, Provenance
+from domain.verification import ModelVerdict
 from models.session import Store
-from tests.support.records import GIVEN, a_fit, a_pipeline, an_aggregate
+from tests.support.records import GIVEN, a_fit, a_pipeline, a_verification, an_aggregate
 
 
 class ProfileContract:
@@ -195,6 +196,46 @@ class ProfileContract:
             work.profiles.create("gms", a_pipeline(), Provenance(Origin.FIT, "", "absent"))
         with store.reading() as work, pytest.raises(NotFound):
             work.profiles.get("gms")
+
+    def test_a_verification_is_of_one_revision_and_replaced(self, store: Store) -> None:
+        """It reads back equal, wherever the revision is read; the revision stays as it was."""
+        first, second = a_verification(ModelVerdict.DOES_NOT_HOLD), a_verification()
+        with store.unit_of_work() as work:
+            work.profiles.create("gam", a_pipeline(), GIVEN)
+            work.profiles.add_revision("gam", a_pipeline(2.0), GIVEN)
+            assert work.profiles.verify("gam", 1, first).verification == first
+        with store.unit_of_work() as work:
+            assert work.profiles.revision("gam", 1).verification == first
+            assert work.profiles.verify("gam", 1, second).model == a_pipeline()
+        with store.reading() as work:
+            assert work.profiles.revision("gam", 1).verification == second
+            assert work.profiles.get("gam").current.verification is None
+            found = [one.verification for one in work.profiles.revisions("gam")]
+            assert found == [second, None]
+        with store.unit_of_work() as work:
+            work.profiles.verify("gam", 2, first)
+            assert work.profiles.get("gam").current.verification == first
+            assert work.profiles.list(limit=5)[0].current.verification == first
+
+    def test_a_verification_goes_with_its_profile(self, store: Store) -> None:
+        """A new profile of the name has none."""
+        with store.unit_of_work() as work:
+            work.profiles.create("gam", a_pipeline(), GIVEN)
+            work.profiles.verify("gam", 1, a_verification())
+            work.profiles.delete("gam")
+            assert work.profiles.create("gam", a_pipeline(), GIVEN).current.verification is None
+        with store.reading() as work:
+            assert work.profiles.get("gam").current.verification is None
+
+    @pytest.mark.parametrize(("name", "number"), [("gms", 1), ("gam", 2), ("gam", 2**70)])
+    def test_what_is_not_there_is_not_verified(self, store: Store, name: str, number: int) -> None:
+        """And nothing is kept."""
+        with store.unit_of_work() as work:
+            work.profiles.create("gam", a_pipeline(), GIVEN)
+        with pytest.raises(NotFound), store.unit_of_work() as work:
+            work.profiles.verify(name, number, a_verification())
+        with store.reading() as work:
+            assert work.profiles.get("gam").current.verification is None
 
     def test_provenance_that_no_column_can_hold_is_refused(self, store: Store) -> None:
         """NUL and lone surrogates name the field."""

@@ -13,6 +13,7 @@ from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import FragmentLimits
 from domain.profile import Origin, Provenance
 from domain.solution import Notice, Status, Strategy
+from domain.verification import ModelVerdict, Verification, VerifiedSize
 from models.identifiers import new_id
 from models.records import AnswerRecord, JobRecord, TableRecord
 
@@ -125,3 +126,12 @@ def a_table(file: bytes = b"\x89SLT\r\n\x00", **changes: Any) -> TableRecord:
         "document": b'{"a": "\x00\xff"}',
     }
     return TableRecord(**{**values, **changes})
+
+
+def a_verification(verdict: ModelVerdict = ModelVerdict.HOLDS_OFFSET) -> Verification:
+    """A verification whose numbers and names are odd ones."""
+    sizes = tuple(
+        VerifiedSize(size, 100 // size, size / 3, 1e300, 0.1, 1e301, 6) for size in (1, 50)
+    )
+    reason = Notice.of_stage("a\x00\ud800", "slower_in_company", "it", ratio=1 / 3, of="b")
+    return Verification(verdict, 100, ("a\x00\ud800", "µ"), sizes, -0.1, (reason,))

@@ -15,6 +15,7 @@ from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import FragmentLimits
 from domain.profile import HardwareProfile, Origin, Revision
 from domain.units import format_byte_range, format_bytes
+from domain.verification import ModelVerdict
 from models.records import TableSummary
 
 MAX_LISTED = 12
@@ -208,6 +209,8 @@ class ProfileView:
     delay: str
     revisions: tuple[RevisionRow, ...]
     before: int
+    verified: str
+    has_failed: bool
 
     @property
     def reference(self) -> str:
@@ -242,6 +245,9 @@ class ProfileView:
             delay=format_delay(shown.model),
             revisions=tuple(reversed(rows[-len(cut) :])) if cut else (),
             before=cut[0].number if len(known) > len(cut) else 0,
+            verified=shown.verification.notice().detail if shown.verification else "",
+            has_failed=shown.verification is not None
+            and shown.verification.verdict is ModelVerdict.DOES_NOT_HOLD,
         )
 
 

@@ -15,8 +15,8 @@ def about(code: str, stage: str, words: str = "words") -> Notice:
 
 
 def test_every_code_of_a_fit_has_its_meaning() -> None:
-    """Those that the rooms of fits write, and no other."""
-    files = [*python_files("fitting"), *python_files("analysis")]
+    """Those that fits and verifications write, and no other."""
+    files = [*python_files("fitting"), *python_files("analysis"), *python_files("domain")]
     texts = [path.read_text("utf-8") for path in files]
     written = {
         code

@@ -34,6 +34,7 @@ from solvers.kernels import cut_latency_us
 from solvers.line_problem import LineProblem
 from solvers.nested import hierarchical, hierarchical_ramp, on_line
 from solvers.nested.bound import nested_lower_bound_us
+from solvers.ranges.branch import Branching
 from solvers.ranges.improve import ranged_cuts
 
 REGISTRY: tuple[StrategySpec, ...] = (
@@ -264,7 +265,17 @@ class _Contest:
             relaxed, floor_us = relaxed.narrowed(best_us - delay_us), search.bound_us
             met = best_us <= floor_us * (1.0 + self._options.relative_gap)
             if met or relaxed.M > narrowed.M * _NARROWER or self._deadline.passed:
-                return search
+                break
+        if not met and known:
+            self._branch(search, relaxed, min(known, key=_rank))
+        return search
+
+    def _branch(self, search: CountSearch, relaxed: ConvexProblem, best: _Proposal) -> None:
+        """Raise the search's bounds by branch and bound on regions, and enter what it finds."""
+        branching = Branching(search, relaxed, best.candidate.fragment_bytes)
+        gap, deadline = self._options.relative_gap, self._deadline
+        for candidate in branching.run(relative_gap=gap, deadline=deadline):
+            self._enter(candidate, search)
 
     def _search(self, search: CountSearch, near: _Proposal | None, deadline: Deadline) -> None:
         count = near.fragments if near else fixed.best_count(self._problem)

@@ -52,6 +52,7 @@ REGISTRY: tuple[StrategySpec, ...] = (
 )
 _NARROWER = 0.95  # of the greatest size: what it must fall to for another search
 _BOUND_SHARE = 0.4  # of the time for the bound, where ranges leave schedules to be improved
+_CUTS_SHARE = 0.5  # of the time left for these schedules; the rest is for branch and bound
 CERTIFICATE_CELLS = 20_000  # k*n summed over the solves that certify a single heuristic
 _HEURISTICS = (
     Strategy.SINGLE,
@@ -257,7 +258,7 @@ class _Contest:
                 narrowed,
                 [proposal.candidate.fragment_bytes for proposal in known],
                 relative_gap=self._options.relative_gap,
-                deadline=self._deadline,
+                deadline=self._deadline.share(_CUTS_SHARE),
             )
             known = known + [self._enter(candidate, search) for candidate in cuts]
             best_us = min((proposal.latency_us for proposal in known), default=best_us)

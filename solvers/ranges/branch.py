@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from domain.problem import Problem
 from solvers.contract import Candidate, Deadline
-from solvers.exact.convex import ConvexProblem, flow_of
+from solvers.exact.convex import ConvexProblem, flow_of, resampled
 from solvers.exact.count_search import CountSearch
 from solvers.exact.dual import repaired
 from solvers.exact.lp.lines import (
@@ -54,6 +54,12 @@ _WORK = 6_000_000  # entries of all programs of one search
 _NEAR = 1.02  # of the best latency known: cuts up to it are improved
 _IMPROVE_CELLS = 200_000  # k n that improving one cut may evaluate
 _IMPROVEMENTS = 12
+_SPREAD = 1.0  # of a count: how far off another is that its dual is adapted to
+_FEW = 6  # fragments up to which it is decided which have a region, and not how many
+_OUTSTANDING = 0.15  # share of what all miss from which on one fragment is decided by itself
+_LITTLE, _TINY = 1e-9, 1e-300  # weight of fragments that miss nothing
+_MARGIN = 1e-9  # relative, of a latency that decides what can win
+_NARROWINGS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,41 @@ class Region:
 
     def __len__(self) -> int:
         return len(self.low)
+
+    def that_can_win(self, message_bytes: float, known_us: float) -> Region:
+        """Return it without sizes that no cut below this latency (µs, no delay) can have.
+
+        A path that crosses stages a..c with a fragment of x bytes has met stage a with all before
+        it and meets stage c with all behind it, and crosses the other stages at their least:
+        T >= sum_{j<a} min t_j + sum_{j=a..c} t_j(x) + min(r_a, r_c) (B - x) + sum_{j>c} min t_j,
+        r_j the least cost of a byte in stage j, overheads and all.
+        """
+        known, regions = known_us * (1.0 + _MARGIN), self
+        for _ in range(_NARROWINGS):
+            low, high = regions._that_can_win(message_bytes, known)
+            kept = low <= high
+            if not kept.any() or ((low == regions.low) & (high == regions.high)).all():
+                break
+            regions = Region(low[kept], high[kept], regions.g[kept], regions.G[kept])
+        return regions
+
+    def _that_can_win(self, message_bytes: float, known_us: float) -> tuple[Floats, Floats]:
+        """Least and greatest whole size of each region for which no path is longer than known."""
+        low, high, n = self.low.copy(), self.high.copy(), self.g.shape[1]
+        first, last = (self.g + self.G * at[:, None] for at in (self.low, self.high))
+        least = np.minimum(first, last).min(axis=0)
+        rates = np.minimum(first / self.low[:, None], last / self.high[:, None]).min(axis=0)
+        for a in range(n):
+            for c in range(a, n):
+                rest, fill = min(rates[a], rates[c]), float(least[:a].sum() + least[c + 1 :].sum())
+                start = self.g[:, a : c + 1].sum(axis=1) + rest * message_bytes + fill - known_us
+                slope = self.G[:, a : c + 1].sum(axis=1) - rest
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    zero = -start / slope
+                high = np.where(slope > 0.0, np.minimum(high, np.floor(zero) + 1.0), high)
+                low = np.where(slope < 0.0, np.maximum(low, np.ceil(zero) - 1.0), low)
+                high = np.where((slope == 0.0) & (start > 0.0), -1.0, high)
+        return low, high
 
     def ends(self) -> tuple[Ints, Floats, Floats]:
         """Return region (V,), size (V,) and costs (V, n), µs, of both ends of each region."""
@@ -151,6 +192,7 @@ class Relaxed:
     nu: Floats
     weights: Floats
     x: Floats
+    missing: Floats
 
 
 class Planes:
@@ -160,6 +202,7 @@ class Planes:
         self._regions, self._k, self._B = regions, k, message_bytes
         self._values = np.zeros((0, k, len(regions)))  # A - mu
         self._nu = np.zeros((0, len(regions)))
+        self.own = 0
         self._fixed = np.zeros(0)  # lambda B, less what rounding may take
 
     def add(self, found: Relaxed) -> None:
@@ -195,6 +238,7 @@ class Programs:
     def __init__(self, regions: Region, message_bytes: float, unit_us: float) -> None:
         self._regions, self._B, self._unit = regions, message_bytes, unit_us or 1.0
         self._q, self._at, costs = regions.ends()
+        self._costs = costs
         tails = np.cumsum(costs[:, ::-1], axis=1)[:, ::-1] / self._unit
         self._tails, self._behind = tails, tails - costs / self._unit
 
@@ -229,7 +273,12 @@ class Programs:
         weights = np.zeros((k, R))
         np.add.at(weights.T, self._q, shares.T)
         price = float(found[0][columns]) * self._unit / free
-        return Relaxed(repaired(p), price, nu * self._unit, weights, shares @ self._at)
+        p, x = repaired(p), shares @ self._at
+        f = flow_of(p)
+        q_x = np.minimum(np.searchsorted(regions.high, x - 1e-9 * x), R - 1)
+        true = (f * (regions.g[q_x] + regions.G[q_x] * x[:, None])).sum(axis=1)
+        hull = (f * (shares @ self._costs)).sum(axis=1)
+        return Relaxed(p, price, nu * self._unit, weights, x, np.maximum(0.0, true - hull))
 
     def _model(self, node: Node, rows: tuple[Ints, Ints], bytes_above: Floats) -> SparseModel:
         """Columns: p, lambda, theta_i, nu+ and nu-. Rows: an end of each fragment, unit, order."""
@@ -286,6 +335,11 @@ class _Open:
     node: Node = field(compare=False)
     planes: Planes = field(compare=False)
 
+    @property
+    def is_root(self) -> bool:
+        """Whether it holds all cuts of its count, and nothing but others' duals bounds it."""
+        return self.planes.own == 0
+
 
 class Branching:
     """The search over all counts that could win; tightens the bounds of a search over counts."""
@@ -294,9 +348,10 @@ class Branching:
         problem = search.problem
         self._search, self._problem, self._best = search, problem, best
         self._best_us = cut_us(problem, np.array(best))
-        self._regions = Region.of(problem, relaxed.M)
         self._delay = problem.pipeline.delay_us
         B = float(problem.message_bytes)
+        known_us = self._best_us - self._delay
+        self._regions = Region.of(problem, relaxed.M).that_can_win(B, known_us)
         self._programs = Programs(self._regions, B, self._best_us - self._delay)
         self._heap: list[_Open] = []
         self._closed: dict[int, float] = {}  # least bound of what is not divided, of each count
@@ -324,9 +379,6 @@ class Branching:
             if k == 1:  # one cut, and its latency is known
                 self._close(1, cut_us(self._problem, np.array([self._problem.message_bytes])) - self._delay)
                 continue
-            if self._programs.entries(k) > _MAX_ENTRIES:
-                self._close(k, bound)
-                continue
             planes = Planes(self._regions, k, float(self._problem.message_bytes))
             self._push(Node.whole(k, len(self._regions)), bound, planes)
 
@@ -348,11 +400,18 @@ class Branching:
         if bound > entry.bound_us and bound > (self._heap[0].bound_us if self._heap else target):
             self._push(node, bound, planes)
             return
+        if self._programs.entries(k) > _MAX_ENTRIES:
+            self._close(k, bound)
+            return
         self._work += self._programs.entries(k)
         found = self._programs.solve(node, deadline)
         if found is not None:
+            is_root = entry.is_root
             planes.add(found)
+            planes.own += 1
             bound = max(bound, planes.bound_us(node, last=True))
+            if is_root:
+                self._adapted(found)
             yield from self._cuts_near(found, deadline)
             if bound >= target:
                 self._push(node, bound, planes)
@@ -366,6 +425,16 @@ class Branching:
             settled = part.settled()
             if settled is not None and not self._is_void(settled):
                 self._push(settled, bound, planes)
+
+    def _adapted(self, found: Relaxed) -> None:
+        """Bound the counts that were not solved yet by the same mixture of paths, adapted."""
+        for at, entry in enumerate(self._heap):
+            k = len(entry.node.low)
+            if entry.is_root and abs(k - len(found.x)) <= _SPREAD * len(found.x):
+                entry.planes.add(replace(found, p=resampled(found.p, k)))
+                bound = max(entry.bound_us, entry.planes.bound_us(entry.node, last=True))
+                self._heap[at] = _Open(bound, entry.order, entry.node, entry.planes)
+        heapq.heapify(self._heap)
 
     def _is_void(self, node: Node) -> bool:
         """Whether no sizes of this node make up the message."""
@@ -419,11 +488,15 @@ def _divided(node: Node, found: Relaxed) -> tuple[Node, Node] | None:
     counts = above.sum(axis=0)
     off = np.abs(counts - np.rint(counts))
     off[node.least >= node.most] = 0.0
-    r = int(np.argmax(off))
-    if off[r] > _WHOLE * len(above):
-        return node.by_count(r, int(np.floor(counts[r])))
     away = np.minimum(above, 1.0 - above)
-    i, r = (int(at) for at in np.unravel_index(int(np.argmax(away)), away.shape))
+    by_fragment = away * (found.missing + _LITTLE * found.missing.sum() + _TINY)[:, None]
+    by_count = np.where(off > _WHOLE * len(above), np.minimum(off, 1.0), 0.0)
+    by_count *= by_fragment.sum(axis=0)
+    alike = len(above) > _FEW and by_fragment.max() < _OUTSTANDING * by_fragment.sum(axis=0).max()
+    r = int(np.argmax(by_count))
+    if by_count[r] > 0.0 and (alike or by_fragment.max() <= _WHOLE * by_count[r]):
+        return node.by_count(r, int(np.floor(counts[r])))
+    i, r = (int(at) for at in np.unravel_index(int(np.argmax(by_fragment)), away.shape))
     if away[i, r] <= _WHOLE or not node.low[i] < r <= node.high[i]:
         return None
     return node.by_fragment(i, r)

@@ -67,8 +67,8 @@ _REFRAGMENTING = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP, *_ON_LINE)
 _NOT_CONVEX = Notice(
     "ranges_not_convex",
     "the cost of a stage jumps at the end of a range, or falls by the byte from one range to the "
-    "next; the bound of this model is proven for the greatest convex cost below it, so part of "
-    "the gap may be the bound's: no cut is known to be better than this one",
+    "next; the bound of this model is that of a search over the ranges which ended before it "
+    "closed the gap, so part of it may be the bound's: no cut is known to be better than this one",
 )
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import solvers
-from bench.spec import BenchSpec, CaseResult, Check, Effort, Table
 from bench.timing import Timing
-from bench.workloads import KIB, MIB, example_trace
+from bench.workloads import MIB
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import Problem
 from domain.solution import relative_excess

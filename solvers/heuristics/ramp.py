@@ -15,9 +15,18 @@ through stage 1. Then all k lattice paths (into stage 1 at fragment i) are equal
 of these paths with w_{i+1} G_1 = w_i G_0 count every size with the same factor, so they are a dual
 of the program without limits on sizes, and the ramp is its optimum: for every k its latency is a
 lower bound, whether its sizes keep the limits or not, and the optimum where they do.
+
+Sizes that follow y_{i+1} = a y_i + b from y_0 on, for every length at once.
+
+Notation  a: ratio; b: step, bytes; y_i = p_i y_0 + o_i, p_i = a^i, o_i = b (1 + a + .. + a^{i-1}).
+Cost      O(length), once; then O(1) for the last size or the sum of any length.
+Traps     a near 1: everything is summed term by term, nothing is divided by 1 - a; a > 1 overflows
+          to infinity, which no limit on sizes admits.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +35,6 @@ from domain.errors import StrategyDeclined
 from domain.problem import Problem
 from domain.solution import Notice, Strategy
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
-from solvers.heuristics.recurrence_sums import Recurrence, promising_length
 from solvers.heuristics.rounded_best import best_rounded
 from solvers.line_problem import LineProblem
 
@@ -34,6 +42,73 @@ Floats = NDArray[np.float64]
 
 TRIED_COUNTS = 8  # the best counts in real sizes that are rounded to whole bytes
 _TIE = 1e-12  # relative difference of two latencies that is rounding alone
+_MIN_LOG = -708.0  # logarithm of the least power that is kept
+_SAMPLES = 64  # counts whose equal fragments are priced
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """For each length l = 1.. at index l-1: p and o of the last size, and their sums so far."""
+
+    powers: Floats
+    offsets: Floats
+    power_sums: Floats
+    offset_sums: Floats
+
+    @classmethod
+    def of(cls, ratio: float, step: float, length: int) -> Recurrence:
+        """Return all lengths up to this one."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            powers = _powers(ratio, length)
+            power_sums = np.cumsum(powers)
+            offsets = np.concatenate([[0.0], step * power_sums[:-1]])
+            return cls(powers, offsets, power_sums, np.cumsum(offsets))
+
+    def sizes(self, start: float, count: int) -> Floats:
+        """Return the first `count` sizes from this start on."""
+        out: Floats = self.powers[:count] * start + self.offsets[:count]
+        return out
+
+    def starts_within(self, minimum: float, maximum: float) -> tuple[Floats, Floats]:
+        """Return between which starts all sizes of each length lie in [minimum, maximum].
+
+        None does where low > high. The sizes rise or fall all along, so the first and the last one
+        are enough.
+        """
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            low = (minimum - self.offsets) / self.powers
+            high = (maximum - self.offsets) / self.powers
+        fixed = self.powers == 0.0  # the last size is its offset, whatever the start
+        fits = (self.offsets >= minimum) & (self.offsets <= maximum)
+        low = np.where(fixed, np.where(fits, minimum, np.inf), low)
+        high = np.where(fixed, np.where(fits, maximum, -np.inf), high)
+        known = np.isfinite(self.power_sums) & np.isfinite(self.offset_sums)
+        low = np.where(known, np.maximum(low, minimum), np.inf)
+        high = np.where(known, np.minimum(high, maximum), -np.inf)
+        return low, high
+
+
+def _powers(ratio: float, length: int) -> Floats:
+    """ratio^0 .. ratio^(length-1); 0 where that is below all normal numbers, which are slow."""
+    if not 0.0 < ratio < 1.0:
+        out: Floats = ratio ** np.arange(float(length))
+        return out
+    normal = min(length, int(min(_MIN_LOG / np.log(ratio), float(length))) + 1)
+    return np.concatenate([ratio ** np.arange(float(normal)), np.zeros(length - normal)])
+
+
+def promising_length(lines: LineProblem) -> int:
+    """Return the count that no larger one can beat: it costs some stage k g_b + B G_b, and equal
+    sizes cost less.
+    """
+    k = np.geomspace(lines.k_min, lines.k_max, _SAMPLES).astype(np.int64)
+    t = lines.g + lines.G * (lines.B / k)[:, None]
+    reached = float((t.sum(axis=1) + (k - 1) * t.max(axis=1)).min())
+    paying = lines.g > 0.0
+    spare = reached - lines.B * lines.G[paying] - (lines.g.sum() - lines.g[paying])
+    with np.errstate(over="ignore"):
+        maximum = float((spare / lines.g[paying]).min(initial=2.0**40))
+    return max(lines.k_min, min(lines.k_max, int(max(maximum, 0.0) * (1.0 + 1e-9)) + 2))
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:

@@ -37,7 +37,7 @@ from domain.errors import StrategyDeclined
 from domain.problem import Problem
 from domain.solution import Notice, Strategy
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
-from solvers.heuristics.recurrence_sums import Recurrence, promising_length
+from solvers.heuristics.ramp import Recurrence, promising_length
 from solvers.heuristics.rounded_best import best_rounded
 from solvers.line_problem import LineProblem
 

@@ -50,16 +50,15 @@ _EPS = float(np.finfo(np.float64).eps)
 _PARAMETERS = "use_dual_simplex:true use_preprocessing:false use_scaling:false"
 _WHOLE = 1e-6  # of a number of fragments, and of a fragment: what a solver may miss a whole one by
 _MAX_ENTRIES = 60_000  # of one program; larger counts keep the bound that they have
-_WORK = 6_000_000  # entries of all programs of one search
+_WORK = 500_000  # entries of all programs of one search, and what each takes besides
 _NEAR = 1.02  # of the best latency known: cuts up to it are improved
+_EACH = 500
 _IMPROVE_CELLS = 200_000  # k n that improving one cut may evaluate
 _IMPROVEMENTS = 12
 _SPREAD = 1.0  # of a count: how far off another is that its dual is adapted to
 _FEW = 6  # fragments up to which it is decided which have a region, and not how many
 _OUTSTANDING = 0.15  # share of what all miss from which on one fragment is decided by itself
 _LITTLE, _TINY = 1e-9, 1e-300  # weight of fragments that miss nothing
-_MARGIN = 1e-9  # relative, of a latency that decides what can win
-_NARROWINGS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,41 +81,6 @@ class Region:
 
     def __len__(self) -> int:
         return len(self.low)
-
-    def that_can_win(self, message_bytes: float, known_us: float) -> Region:
-        """Return it without sizes that no cut below this latency (µs, no delay) can have.
-
-        A path that crosses stages a..c with a fragment of x bytes has met stage a with all before
-        it and meets stage c with all behind it, and crosses the other stages at their least:
-        T >= sum_{j<a} min t_j + sum_{j=a..c} t_j(x) + min(r_a, r_c) (B - x) + sum_{j>c} min t_j,
-        r_j the least cost of a byte in stage j, overheads and all.
-        """
-        known, regions = known_us * (1.0 + _MARGIN), self
-        for _ in range(_NARROWINGS):
-            low, high = regions._that_can_win(message_bytes, known)
-            kept = low <= high
-            if not kept.any() or ((low == regions.low) & (high == regions.high)).all():
-                break
-            regions = Region(low[kept], high[kept], regions.g[kept], regions.G[kept])
-        return regions
-
-    def _that_can_win(self, message_bytes: float, known_us: float) -> tuple[Floats, Floats]:
-        """Least and greatest whole size of each region for which no path is longer than known."""
-        low, high, n = self.low.copy(), self.high.copy(), self.g.shape[1]
-        first, last = (self.g + self.G * at[:, None] for at in (self.low, self.high))
-        least = np.minimum(first, last).min(axis=0)
-        rates = np.minimum(first / self.low[:, None], last / self.high[:, None]).min(axis=0)
-        for a in range(n):
-            for c in range(a, n):
-                rest, fill = min(rates[a], rates[c]), float(least[:a].sum() + least[c + 1 :].sum())
-                start = self.g[:, a : c + 1].sum(axis=1) + rest * message_bytes + fill - known_us
-                slope = self.G[:, a : c + 1].sum(axis=1) - rest
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    zero = -start / slope
-                high = np.where(slope > 0.0, np.minimum(high, np.floor(zero) + 1.0), high)
-                low = np.where(slope < 0.0, np.maximum(low, np.ceil(zero) - 1.0), low)
-                high = np.where((slope == 0.0) & (start > 0.0), -1.0, high)
-        return low, high
 
     def ends(self) -> tuple[Ints, Floats, Floats]:
         """Return region (V,), size (V,) and costs (V, n), µs, of both ends of each region."""
@@ -244,7 +208,7 @@ class Programs:
 
     def entries(self, k: int) -> int:
         """Return about how many numbers the program of this many fragments has."""
-        return k * len(self._at) * 2 * self._tails.shape[1]
+        return k * self._tails.size * 2
 
     def solve(self, node: Node, deadline: Deadline) -> Relaxed | None:
         """Return the node's optimum; None where it has none, or the solver found none."""
@@ -308,7 +272,7 @@ class Programs:
         kept = data[2] != 0.0
         width = first + 2 * R
         height = count + k - 1 + len(a)
-        total = np.array([1.0 if self._B > self._regions.low[node.low].sum() else 0.0])
+        total = np.array([1.0 if self._regions.low[node.low].sum() < self._B else 0.0])
         free = np.concatenate([np.full(1 + k, np.inf), np.where(tied, np.inf, 0.0)])
         return SparseModel(
             cost=-np.concatenate(
@@ -322,7 +286,9 @@ class Programs:
             row_high=np.concatenate(
                 [np.full(count, np.inf), np.ones(k - 1), np.full(len(a), np.inf)]
             ),
-            matrix=sparse_matrix(data[2][kept], data[0][kept], data[1][kept], shape=(height, width)),
+            matrix=sparse_matrix(
+                data[2][kept], data[0][kept], data[1][kept], shape=(height, width)
+            ),
         )
 
 
@@ -350,8 +316,7 @@ class Branching:
         self._best_us = cut_us(problem, np.array(best))
         self._delay = problem.pipeline.delay_us
         B = float(problem.message_bytes)
-        known_us = self._best_us - self._delay
-        self._regions = Region.of(problem, relaxed.M).that_can_win(B, known_us)
+        self._regions = Region.of(problem, relaxed.M)
         self._programs = Programs(self._regions, B, self._best_us - self._delay)
         self._heap: list[_Open] = []
         self._closed: dict[int, float] = {}  # least bound of what is not divided, of each count
@@ -377,7 +342,9 @@ class Branching:
         for index in np.flatnonzero(self._search.lower < target):
             k, bound = first + int(index), float(self._search.lower[index])
             if k == 1:  # one cut, and its latency is known
-                self._close(1, cut_us(self._problem, np.array([self._problem.message_bytes])) - self._delay)
+                self._close(
+                    1, cut_us(self._problem, np.array([self._problem.message_bytes])) - self._delay
+                )
                 continue
             planes = Planes(self._regions, k, float(self._problem.message_bytes))
             self._push(Node.whole(k, len(self._regions)), bound, planes)
@@ -403,7 +370,7 @@ class Branching:
         if self._programs.entries(k) > _MAX_ENTRIES:
             self._close(k, bound)
             return
-        self._work += self._programs.entries(k)
+        self._work += self._programs.entries(k) + _EACH
         found = self._programs.solve(node, deadline)
         if found is not None:
             is_root = entry.is_root

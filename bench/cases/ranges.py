@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+
 import numpy as np
 
 import solvers
-from bench.timing import Timing
-from bench.workloads import MIB
+from bench.spec import BenchSpec, CaseResult, Check, Effort, Table
+from bench.workloads import KIB, MIB, example_trace
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import Problem
-from domain.solution import relative_excess
 
-_TRACE_GAP, _TRACE_S = 1e-4, 1.0
-_RANDOM_S = 2.0
+_GAP = 1e-4
+_TRACE_LIMIT_S, _RANDOM_LIMIT_S = 10.0, 2.0
 _SEED = 20
 
 
@@ -36,9 +40,54 @@ def _random_stage(rng: np.random.Generator, size: int) -> Stage:
     return Stage("s", tuple(parts))
 
 
-def _row(problem: Problem, limit_s: float) -> tuple[float, float, int]:
+def _solved(problem: Problem, limit_s: float) -> tuple[float, float, int]:
     """Gap, seconds and count of fragments of one answer."""
-    timing = Timing.start()
+    started_s = time.perf_counter()
     solution = solvers.solve(problem, "auto", time_limit_s=limit_s)
-    gap = relative_excess(solution.latency_us, solution.lower_bound_us, solution.lower_bound_us)
-    return gap, timing.stop(), len(solution.schedule.fragment_bytes)
+    taken_s = time.perf_counter() - started_s
+    return solution.relative_gap, taken_s, len(solution.schedule.fragment_bytes)
+
+
+def _run(effort: Effort) -> CaseResult:
+    solvers.warm_up()
+    sizes = effort.pick((64, 256, 1024, 4096, 16384), quick=(64, 256))
+    trace = [
+        (size, *_solved(Problem(example_trace(), size * KIB), _TRACE_LIMIT_S)) for size in sizes
+    ]
+    number = effort.pick(200, quick=5)
+    problems = [random_ranged_problem(np.random.default_rng([_SEED, i])) for i in range(number)]
+    rows = np.array([_solved(problem, _RANDOM_LIMIT_S) for problem in problems])
+    gaps, seconds = rows[:, 0], rows[:, 1]
+    within = tuple(float((gaps <= gap).mean()) for gap in (_GAP, 1e-2))
+    median, worst, slowest = (float(np.median(gaps)), float(gaps.max()), float(seconds.max()))
+    columns = ("message, KiB", "gap", "s", "fragments")
+    of_gaps = ("problems", "gap to 1e-4", "gap to 1e-2", "median gap", "worst gap", "slowest, s")
+    return CaseResult(
+        (
+            Table("The example trace", columns, tuple(trace)),
+            Table("Random pipelines", of_gaps, ((number, *within, median, worst, slowest),)),
+        ),
+        (
+            Check("greatest gap on the example trace", max(row[1] for row in trace), _GAP, ""),
+            Check("random problems with a gap to 1e-4", within[0], 0.9, "", "at least"),
+            Check("random problems with a gap to 1e-2", within[1], 0.99, "", "at least"),
+        ),
+    )
+
+
+def _workload() -> AbstractContextManager[Callable[[], object]]:
+    solvers.warm_up()
+    return nullcontext(partial(_solved, Problem(example_trace(), 4 * MIB), _RANDOM_LIMIT_S))
+
+
+SPEC = BenchSpec(
+    name="ranges",
+    title="Stages with ranges",
+    about=(
+        "The gap that `auto` proves where stages have several fit ranges: on the example trace, "
+        "and on random pipelines of 2 to 8 stages with 2 to 4 ranges that jump, fall or bend, "
+        "within 2 s each."
+    ),
+    run=_run,
+    workloads={"4 MiB": _workload},
+)

@@ -327,7 +327,8 @@ class _Contest:
         relaxed = search.lines if search is not None else None
         if self._best is None or not isinstance(relaxed, ConvexProblem) or relaxed.is_tight:
             return ()
-        left = self._best.latency_us > bound_us * (1.0 + self._options.relative_gap)
+        real_us = min(self._best.latency_us, self._unrounded_us(search) or float("inf"))
+        left = real_us > bound_us * (1.0 + self._options.relative_gap)
         return (_NOT_CONVEX,) if left else ()
 
     def _bound_us(self, search: CountSearch | None, *, nested: bool) -> float:

@@ -10,8 +10,8 @@ Cost      a linear program for each node that no earlier dual excludes: a row fo
 Exact     for ANY p, lambda, nu: T >= lambda B + sum_i min_q [A_i(q) - mu_q] + sum_r nu_r C_r, with
           A_i(q) the least of sum_j f_ij t_j(x) - lambda x over the sizes x of region q. So what a
           program says is never trusted: its dual is evaluated, errors deducted.
-Traps     fragments are nearly alike: what is decided first is how many have a region, and only then
-          which. The bound of a node without anything to divide is that of its real sizes, and whole
+Traps     many fragments are nearly alike: there it is decided first how many have a region, and
+          only then which. The bound of a node without anything to divide is that of its real sizes, and whole
           bytes may cost more: no division removes that difference.
 """
 
@@ -97,36 +97,36 @@ class Node:
 
     low: Ints
     high: Ints
-    least: Ints
-    most: Ints
+    min_counts: Ints
+    max_counts: Ints
 
     @classmethod
     def whole(cls, k: int, regions: int) -> Node:
         """Return the node of all cuts of this many fragments."""
         zeros = np.zeros(k, dtype=np.int64)
         counts = np.full(regions, k, dtype=np.int64)
-        least = np.zeros(regions, dtype=np.int64)
-        least[0] = k
-        return cls(zeros, zeros + regions - 1, least, counts)
+        low_counts = np.zeros(regions, dtype=np.int64)
+        low_counts[0] = k
+        return cls(zeros, zeros + regions - 1, low_counts, counts)
 
     def settled(self) -> Node | None:
         """Return it with what intervals of fragments and counts say of each other; None if void."""
-        r, k = np.arange(len(self.least))[:, None], len(self.low)
-        low = np.maximum(self.low, np.flatnonzero(self.least == k)[-1])
-        high = np.minimum(self.high, np.flatnonzero(self.most > 0)[-1])
-        least = np.maximum(self.least, (low[None, :] >= r).sum(axis=1))
-        most = np.minimum(self.most, (high[None, :] >= r).sum(axis=1))
-        least = np.maximum.accumulate(least[::-1])[::-1]
-        most = np.minimum.accumulate(most)
-        void = (least > most).any() or (low > high).any()
-        return None if void else Node(low, high, least, most)
+        r, k = np.arange(len(self.min_counts))[:, None], len(self.low)
+        low = np.maximum(self.low, np.flatnonzero(self.min_counts == k)[-1])
+        high = np.minimum(self.high, np.flatnonzero(self.max_counts > 0)[-1])
+        low_counts = np.maximum(self.min_counts, (low[None, :] >= r).sum(axis=1))
+        high_counts = np.minimum(self.max_counts, (high[None, :] >= r).sum(axis=1))
+        low_counts = np.maximum.accumulate(low_counts[::-1])[::-1]
+        high_counts = np.minimum.accumulate(high_counts)
+        void = (low_counts > high_counts).any() or (low > high).any()
+        return None if void else Node(low, high, low_counts, high_counts)
 
     def halves(self) -> tuple[Node, Node] | None:
         """Return two nodes that are together this one; None where nothing is left to decide."""
-        wide = self.most - self.least
+        wide = self.max_counts - self.min_counts
         if wide.any():
             r = int(np.argmax(wide))
-            return self.by_count(r, int(self.least[r] + self.most[r]) // 2)
+            return self.by_count(r, int(self.min_counts[r] + self.max_counts[r]) // 2)
         i = int(np.argmax(self.high - self.low))
         if self.high[i] == self.low[i]:
             return None
@@ -134,17 +134,17 @@ class Node:
 
     def by_count(self, r: int, count: int) -> tuple[Node, Node]:
         """Return the nodes with at most this many fragments in region r or above, and with more."""
-        least, most = self.least.copy(), self.most.copy()
-        least[r], most[r] = count + 1, count
-        fewer = Node(self.low, self.high, self.least, most)
-        return fewer, Node(self.low, self.high, least, self.most)
+        low_counts, high_counts = self.min_counts.copy(), self.max_counts.copy()
+        low_counts[r], high_counts[r] = count + 1, count
+        fewer = Node(self.low, self.high, self.min_counts, high_counts)
+        return fewer, Node(self.low, self.high, low_counts, self.max_counts)
 
     def by_fragment(self, i: int, r: int) -> tuple[Node, Node]:
         """Return the nodes with fragment i below region r, and in it or above."""
         low, high = self.low.copy(), self.high.copy()
         low[i], high[i] = r, r - 1
-        below = Node(self.low, high, self.least, self.most)
-        return below, Node(low, self.high, self.least, self.most)
+        below = Node(self.low, high, self.min_counts, self.max_counts)
+        return below, Node(low, self.high, self.min_counts, self.max_counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +174,12 @@ class Planes:
         f, price, regions = flow_of(found.p), found.price, self._regions
         a, s = f @ regions.g.T, f @ regions.G.T
         slope = s - price
-        least = a + np.minimum(slope * regions.low, slope * regions.high)
+        minimum = a + np.minimum(slope * regions.low, slope * regions.high)
         mu = np.cumsum(found.nu)
         size = np.abs(a).max(axis=1).sum() + self._k * np.abs(found.nu).sum()
         moved = (s.max(axis=1).sum() + self._k * abs(price)) * float(regions.high[-1])
         error = 16.0 * _EPS * (size + moved + abs(price) * self._B)
-        self._values = np.concatenate([self._values, (least - mu)[None]])
+        self._values = np.concatenate([self._values, (minimum - mu)[None]])
         self._nu = np.concatenate([self._nu, found.nu[None]])
         self._fixed = np.append(self._fixed, price * self._B - error)
 
@@ -190,10 +190,10 @@ class Planes:
             return 0.0
         q = np.arange(len(self._regions))[None, :]
         inside = (q >= node.low[:, None]) & (q <= node.high[:, None])
-        least = np.where(inside[None], self._values[start:], np.inf).min(axis=2).sum(axis=1)
+        minimum = np.where(inside[None], self._values[start:], np.inf).min(axis=2).sum(axis=1)
         nu = self._nu[start:]
-        counted = np.minimum(nu * node.least, nu * node.most).sum(axis=1)
-        return float((self._fixed[start:] + least + counted).max())
+        counted = np.minimum(nu * node.min_counts, nu * node.max_counts).sum(axis=1)
+        return float((self._fixed[start:] + minimum + counted).max())
 
 
 class Programs:
@@ -258,7 +258,7 @@ class Programs:
             parts.append((np.repeat(row[inside], n), at, cost[inside].ravel()))
         parts.append((row, np.full(count, columns), -bytes_above))
         parts.append((row, columns + 1 + i, np.full(count, -1.0)))
-        tied = (node.least > 0) | (node.most < k)
+        tied = (node.min_counts > 0) | (node.max_counts < k)
         tied[0] = False
         at_or_below, r = np.nonzero(tied[None, :] & (np.arange(R)[None, :] <= self._q[v][:, None]))
         first = columns + 1 + k
@@ -276,7 +276,7 @@ class Programs:
         free = np.concatenate([np.full(1 + k, np.inf), np.where(tied, np.inf, 0.0)])
         return SparseModel(
             cost=-np.concatenate(
-                [np.zeros(columns), total, np.ones(k), node.least, -node.most]
+                [np.zeros(columns), total, np.ones(k), node.min_counts, -node.max_counts]
             ).astype(float),
             low=np.concatenate([np.zeros(columns), np.full(1 + k, -np.inf), np.zeros(2 * R)]),
             high=np.concatenate([np.ones(columns), free, free[1 + k :]]),
@@ -408,21 +408,21 @@ class Branching:
         low, high, B = self._regions.low, self._regions.high, self._problem.message_bytes
         if not low[node.low].sum() <= B <= high[node.high].sum():
             return True
-        fewest = node.least - np.append(node.least[1:], 0)
-        greatest = node.most - np.append(node.most[1:], 0)
-        return bool(not fewest @ low <= B <= greatest @ high)
+        from_counts = node.min_counts - np.append(node.min_counts[1:], 0)
+        to_counts = node.max_counts - np.append(node.max_counts[1:], 0)
+        return bool(not from_counts @ low <= B <= to_counts @ high)
 
     def _tell(self) -> None:
         """Raise the bounds of the counts to what is proven of all their nodes."""
-        least = dict(self._closed)
+        lowest = dict(self._closed)
         for entry in self._heap:
             k = len(entry.node.low)
-            least[k] = min(entry.bound_us, least.get(k, np.inf))
+            lowest[k] = min(entry.bound_us, lowest.get(k, np.inf))
         first = self._search.lines.k_min
         known = self._best_us - self._delay
         for index in np.flatnonzero(self._search.lower < known):
             k = first + int(index)
-            value = min(known, least.get(k, np.inf))
+            value = min(known, lowest.get(k, np.inf))
             self._search.lower[index] = max(float(self._search.lower[index]), value)
 
     def _cuts_near(self, found: Relaxed, deadline: Deadline) -> Iterator[Candidate]:
@@ -454,7 +454,7 @@ def _divided(node: Node, found: Relaxed) -> tuple[Node, Node] | None:
     above = np.cumsum(found.weights[:, ::-1], axis=1)[:, ::-1]  # weight in region r or above
     counts = above.sum(axis=0)
     off = np.abs(counts - np.rint(counts))
-    off[node.least >= node.most] = 0.0
+    off[node.min_counts >= node.max_counts] = 0.0
     away = np.minimum(above, 1.0 - above)
     by_fragment = away * (found.missing + _LITTLE * found.missing.sum() + _TINY)[:, None]
     by_count = np.where(off > _WHOLE * len(above), np.minimum(off, 1.0), 0.0)

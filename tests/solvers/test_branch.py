@@ -41,7 +41,7 @@ def node_around(region: Region, cut: tuple[int, ...], rng: np.random.Generator) 
         rng.integers(0, counts + 1),
         rng.integers(counts, len(cut) + 1),
     )
-    node.least[0] = len(cut)
+    node.min_counts[0] = len(cut)
     settled = node.settled()
     assert settled is not None, "a node with a cut is not void"
     return settled
@@ -113,9 +113,9 @@ def test_halves_and_divisions_hold_every_cut_of_a_node() -> None:
 
 
 def _holds(node: Node, at: np.ndarray) -> bool:
-    counts = (at[None, :] >= np.arange(len(node.least))[:, None]).sum(axis=1)
+    counts = (at[None, :] >= np.arange(len(node.min_counts))[:, None]).sum(axis=1)
     inside = (node.low <= at).all() and (at <= node.high).all()
-    return bool(inside and (node.least <= counts).all() and (counts <= node.most).all())
+    return bool(inside and (node.min_counts <= counts).all() and (counts <= node.max_counts).all())
 
 
 def test_bounds_of_counts_are_below_the_best_cut_of_each() -> None:

@@ -11,8 +11,8 @@ Exact     for ANY p, lambda, nu: T >= lambda B + sum_i min_q [A_i(q) - mu_q] + s
           A_i(q) the least of sum_j f_ij t_j(x) - lambda x over the sizes x of region q. So what a
           program says is never trusted: its dual is evaluated, errors deducted.
 Traps     many fragments are nearly alike: there it is decided first how many have a region, and
-          only then which. The bound of a node without anything to divide is that of its real sizes, and whole
-          bytes may cost more: no division removes that difference.
+          only then which. The bound of a node without anything to divide is that of its real
+          sizes, and whole bytes may cost more: no division removes that difference.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from solvers.kernels import cut_latency_us
 from solvers.line_problem import LineProblem
 from solvers.nested import hierarchical, hierarchical_ramp, on_line
 from solvers.nested.bound import nested_lower_bound_us
+from solvers.ranges.branch import Branching
 from solvers.ranges.improve import ranged_cuts
 
 REGISTRY: tuple[StrategySpec, ...] = (
@@ -51,6 +52,7 @@ REGISTRY: tuple[StrategySpec, ...] = (
 )
 _NARROWER = 0.95  # of the greatest size: what it must fall to for another search
 _BOUND_SHARE = 0.4  # of the time for the bound, where ranges leave schedules to be improved
+_CUTS_SHARE = 0.5  # of the time left for these schedules; the rest is for branch and bound
 CERTIFICATE_CELLS = 20_000  # k*n summed over the solves that certify a single heuristic
 _HEURISTICS = (
     Strategy.SINGLE,
@@ -65,8 +67,8 @@ _REFRAGMENTING = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP, *_ON_LINE)
 _NOT_CONVEX = Notice(
     "ranges_not_convex",
     "the cost of a stage jumps at the end of a range, or falls by the byte from one range to the "
-    "next; the bound of this model is proven for the greatest convex cost below it, so part of "
-    "the gap may be the bound's: no cut is known to be better than this one",
+    "next; the bound of this model is that of a search over the ranges which ended before it "
+    "closed the gap, so part of it may be the bound's: no cut is known to be better than this one",
 )
 
 
@@ -256,7 +258,7 @@ class _Contest:
                 narrowed,
                 [proposal.candidate.fragment_bytes for proposal in known],
                 relative_gap=self._options.relative_gap,
-                deadline=self._deadline,
+                deadline=self._deadline.share(_CUTS_SHARE),
             )
             known = known + [self._enter(candidate, search) for candidate in cuts]
             best_us = min((proposal.latency_us for proposal in known), default=best_us)
@@ -264,7 +266,17 @@ class _Contest:
             relaxed, floor_us = relaxed.narrowed(best_us - delay_us), search.bound_us
             met = best_us <= floor_us * (1.0 + self._options.relative_gap)
             if met or relaxed.M > narrowed.M * _NARROWER or self._deadline.passed:
-                return search
+                break
+        if not met and known:
+            self._branch(search, relaxed, min(known, key=_rank))
+        return search
+
+    def _branch(self, search: CountSearch, relaxed: ConvexProblem, best: _Proposal) -> None:
+        """Raise the search's bounds by branch and bound on regions, and enter what it finds."""
+        branching = Branching(search, relaxed, best.candidate.fragment_bytes)
+        gap, deadline = self._options.relative_gap, self._deadline
+        for candidate in branching.run(relative_gap=gap, deadline=deadline):
+            self._enter(candidate, search)
 
     def _search(self, search: CountSearch, near: _Proposal | None, deadline: Deadline) -> None:
         count = near.fragments if near else fixed.best_count(self._problem)
@@ -315,7 +327,8 @@ class _Contest:
         relaxed = search.lines if search is not None else None
         if self._best is None or not isinstance(relaxed, ConvexProblem) or relaxed.is_tight:
             return ()
-        left = self._best.latency_us > bound_us * (1.0 + self._options.relative_gap)
+        real_us = min(self._best.latency_us, self._unrounded_us(search) or float("inf"))
+        left = real_us > bound_us * (1.0 + self._options.relative_gap)
         return (_NOT_CONVEX,) if left else ()
 
     def _bound_us(self, search: CountSearch | None, *, nested: bool) -> float:

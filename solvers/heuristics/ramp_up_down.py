@@ -37,7 +37,7 @@ from domain.errors import StrategyDeclined
 from domain.problem import Problem
 from domain.solution import Notice, Strategy
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
-from solvers.heuristics.ramp_parts import Recurrence, best_rounded, promising_length
+from solvers.heuristics.ramp import Recurrence, best_rounded, promising_length
 from solvers.line_problem import LineProblem
 
 Floats = NDArray[np.float64]

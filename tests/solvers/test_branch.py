@@ -1,0 +1,234 @@
+"""Branch and bound on regions: its bounds below every cut, its answers against a mixed program."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from domain.problem import Problem
+from domain.schedule import latency_us
+from solvers import compile_table, solve
+from solvers.contract import Deadline
+from solvers.exact import strategy as exact
+from solvers.exact.convex import ConvexProblem
+from solvers.exact.dual import repaired
+from solvers.exact.relaxation import solve_relaxed
+from solvers.heuristics.fixed import best_count
+from solvers.ranges.branch import Branching, Node, Planes, Programs, Region, Relaxed
+from tests.solvers.ranged_pipelines import (
+    Rule,
+    best_of_every_cut,
+    random_cut,
+    random_problems,
+)
+from tests.support.counts import count
+
+SMALL = Rule(stages=(1, 4), message_bytes=(2, 12))
+MANY = Rule(stages=(2, 4), message_bytes=(20, 100_000))
+
+
+def regions_of(problem: Problem) -> Region:
+    """The regions of all admitted sizes."""
+    return Region.of(problem, float(problem.largest_fragment_bytes))
+
+
+def node_around(region: Region, cut: tuple[int, ...], rng: np.random.Generator) -> Node:
+    """Some node that holds this cut."""
+    at, R = np.searchsorted(region.high, np.array(cut)), len(region)
+    counts = (at[None, :] >= np.arange(R)[:, None]).sum(axis=1)
+    node = Node(
+        rng.integers(0, at + 1),
+        rng.integers(at, R),
+        rng.integers(0, counts + 1),
+        rng.integers(counts, len(cut) + 1),
+    )
+    node.min_counts[0] = len(cut)
+    settled = node.settled()
+    assert settled is not None, "a node with a cut is not void"
+    return settled
+
+
+def test_any_dual_with_any_prices_bounds_every_cut_of_a_node() -> None:
+    """Nothing of the solver is needed: random flows, prices of bytes and of fragments."""
+    rng = np.random.default_rng(3)
+    for problem in random_problems(count(300), seed=131, rule=MANY):
+        cut = random_cut(problem, rng)
+        if cut is None or len(cut) < 2:
+            continue
+        region, k = regions_of(problem), len(cut)
+        planes = Planes(region, k, float(problem.message_bytes))
+        latency = latency_us(problem.pipeline, cut)
+        for _ in range(3):
+            p = repaired(rng.normal(size=(k - 1, len(problem.pipeline))))
+            nu = rng.normal(size=len(region)) * latency / k
+            nu[0] = 0.0
+            price = float(rng.normal()) * latency / problem.message_bytes
+            none = np.zeros((k, len(region)))
+            planes.add(Relaxed(p, price, nu, none, np.array(cut, dtype=float), none[:, 0]))
+        assert planes.bound_us(node_around(region, cut, rng)) <= latency * (1 + 1e-12)
+
+
+def test_the_program_of_a_node_is_below_its_cuts_and_above_the_minorants() -> None:
+    """The joint hull of all stages says no less than a hull for each stage."""
+    rng = np.random.default_rng(5)
+    above = 0
+    for problem in random_problems(count(60), seed=137, rule=MANY):
+        cut = random_cut(problem, rng)
+        if cut is None or len(cut) < 2:
+            continue
+        region, k, B = regions_of(problem), len(cut), float(problem.message_bytes)
+        latency = latency_us(problem.pipeline, cut)
+        planes, programs = Planes(region, k, B), Programs(region, B, latency)
+        for node in (Node.whole(k, len(region)), node_around(region, cut, rng)):
+            found = programs.solve(node, Deadline.after(30.0))
+            assert found is not None, "a node with a cut has an optimum"
+            planes.add(found)
+            assert planes.bound_us(node, last=True) <= latency * (1 + 1e-12)
+            assert found.x.sum() == pytest.approx(B, rel=1e-5)
+        convex = solve_relaxed(ConvexProblem.of(problem), k, Deadline.after(30.0), aim=1e-9)
+        root = planes.bound_us(Node.whole(k, len(region)))
+        assert root >= convex.lower_us * (1 - 1e-6)
+        above += root > convex.lower_us * (1 + 1e-6)
+    assert above > 0
+
+
+def test_halves_and_divisions_hold_every_cut_of_a_node() -> None:
+    """A cut of the node is in one of its two parts, whatever the node is divided by."""
+    rng = np.random.default_rng(7)
+    for problem in random_problems(count(300), seed=139, rule=MANY):
+        cut = random_cut(problem, rng)
+        if cut is None:
+            continue
+        region = regions_of(problem)
+        at, node = np.searchsorted(region.high, np.array(cut)), node_around(region, cut, rng)
+        for _ in range(64):
+            parts = node.halves()
+            if parts is None:
+                break
+            settled = [part for half in parts if (part := half.settled()) is not None]
+            holding = [part for part in settled if _holds(part, at)]
+            assert len(holding) == 1
+            node = holding[0]
+        if node.halves() is None:
+            assert (node.low == at).all()
+
+
+def _holds(node: Node, at: np.ndarray) -> bool:
+    counts = (at[None, :] >= np.arange(len(node.min_counts))[:, None]).sum(axis=1)
+    inside = (node.low <= at).all() and (at <= node.high).all()
+    return bool(inside and (node.min_counts <= counts).all() and (counts <= node.max_counts).all())
+
+
+def test_bounds_of_counts_are_below_the_best_cut_of_each() -> None:
+    """All compositions of messages up to 12 bytes, from the worst and from the best cut."""
+    for problem in random_problems(count(150), seed=149, rule=SMALL):
+        best = best_of_every_cut(problem)
+        search = exact.start(problem)
+        if not isinstance(search.lines, ConvexProblem):
+            continue
+        search.run(near=best_count(problem), relative_gap=1e-6, deadline=Deadline.after(60.0))
+        start = solve(problem, "fixed").schedule.fragment_bytes
+        branching, known = (
+            Branching(search, search.lines, start),
+            latency_us(problem.pipeline, start),
+        )
+        for candidate in branching.run(relative_gap=1e-9, deadline=Deadline.after(60.0)):
+            assert problem.admits(candidate.fragment_bytes)
+            assert latency_us(problem.pipeline, candidate.fragment_bytes) < known
+            known = latency_us(problem.pipeline, candidate.fragment_bytes)
+        for k, value in best.items():
+            if k - search.lines.k_min < len(search.lower):
+                delay = problem.pipeline.delay_us
+                assert search.lower[k - search.lines.k_min] + delay <= value * (1 + 1e-9)
+
+
+def test_answers_equal_a_mixed_program_over_all_counts() -> None:
+    """The optimum in real sizes lies between bound and latency; both are near it where proven."""
+    rule, proven = Rule(stages=(2, 3), message_bytes=(200, 20_000)), 0
+    tried = 0
+    for problem in random_problems(count(200, share=16), seed=151, rule=rule):
+        counts = problem.count_range()
+        if counts.maximum > 6 and counts.minimum > 1:
+            continue
+        few = Problem(
+            problem.pipeline, problem.message_bytes, _at_most(problem, max(counts.minimum, 5))
+        )
+        solution = solve(few, "auto", time_limit_s=20.0)
+        value = min(
+            mixed_optimum_us(few, k)
+            for k in range(few.count_range().minimum, few.count_range().maximum + 1)
+        )
+        assert solution.lower_bound_us <= value * (1 + 1e-6)
+        assert solution.latency_us >= value * (1 - 1e-6)
+        tried += 1
+        if solution.relative_gap <= 1e-6:
+            proven += 1
+            assert solution.latency_us == pytest.approx(value, rel=3e-6)
+    assert proven >= 0.5 * tried
+
+
+def _at_most(problem: Problem, fragments: int) -> object:
+    from dataclasses import replace
+
+    return replace(problem.limits, max_fragments=fragments)
+
+
+def mixed_optimum_us(problem: Problem, k: int) -> float:
+    """The optimum for k fragments by HiGHS: bytes and a choice for each fragment and region."""
+    region, n, B = regions_of(problem), len(problem.pipeline), float(problem.message_bytes)
+    R = len(region)
+    unit = float((region.g[-1] + region.G[-1] * B).sum()) or 1.0
+    columns = 2 * k * R + k * n  # bytes / B, choices, ends of every fragment in every stage
+    rows: list[np.ndarray] = []
+    low: list[float] = []
+    for i in range(k):
+        for j in range(n):
+            for before in {(i - 1, j), (i, j - 1)}:
+                if min(before) < 0 and (i, j) != (0, 0):
+                    continue
+                row = np.zeros(columns)
+                row[2 * k * R + i * n + j] = 1.0
+                if min(before) >= 0:
+                    row[2 * k * R + before[0] * n + before[1]] = -1.0
+                row[i * R : (i + 1) * R] = -region.G[:, j] * B / unit
+                row[k * R + i * R : k * R + (i + 1) * R] = -region.g[:, j] / unit
+                rows.append(row)
+                low.append(0.0)
+        for r in range(R):
+            for sign, end in ((1.0, region.low[r]), (-1.0, region.high[r])):
+                row = np.zeros(columns)
+                row[i * R + r], row[(k + i) * R + r] = sign, -sign * end / B
+                rows.append(row)
+                low.append(0.0)
+    equal = np.zeros((k + 1, columns))
+    for i in range(k):
+        equal[i, (k + i) * R : (k + i + 1) * R] = 1.0
+    equal[k, : k * R] = 1.0
+    cost = np.zeros(columns)
+    cost[-1] = 1.0
+    integral = np.zeros(columns)
+    integral[k * R : 2 * k * R] = 1.0
+    upper = np.where(integral > 0.0, 1.0, np.inf)
+    result = optimize.milp(
+        cost,
+        constraints=[
+            optimize.LinearConstraint(np.array(rows), np.array(low), np.inf),
+            optimize.LinearConstraint(equal, 1.0, 1.0),
+        ],
+        integrality=integral,
+        bounds=optimize.Bounds(0.0, upper),
+        options={"mip_rel_gap": 1e-9},
+    )
+    if result.x is None:
+        return np.inf
+    return float(result.fun) * unit + problem.pipeline.delay_us
+
+
+def test_a_table_of_one_message_is_no_better_than_auto_proves() -> None:
+    """Two ways to one question: neither's cut may be below the other's bound."""
+    for problem in random_problems(count(60), seed=157, rule=MANY):
+        size = problem.message_bytes
+        table = compile_table(
+            problem.pipeline, problem.limits, min_message_bytes=size, max_message_bytes=size
+        )
+        auto = solve(problem)
+        assert table.cuts[0].latency_us >= auto.lower_bound_us * (1 - 1e-9)

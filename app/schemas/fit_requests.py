@@ -46,18 +46,38 @@ EXCLUDED_PATTERN = (
 _EXCLUDED = re.compile(EXCLUDED_PATTERN, re.ASCII)
 
 
+# What a JSON Schema can say of columns, the size first: ASCII names without , : and =, or places #1
+# to #999. Every text that matches is understood.
+_NAMED = r"(#[1-9][0-9]{0,2}|[!-\"$-+\--9;<>-~]([ -+\--9;<>-~]*[!-+\--9;<>-~])?)"
+_TIMED = rf"{_NAMED}(:(ns|us|ms|s))?"
+_OTHER = rf"(,interarrival={_TIMED}|,rate={_NAMED}(:([GM]i?B|TB|[GM]b)/s)?)"
+COLUMNS_PATTERN = rf"^size={_NAMED}(:([KMG]i?)?B)?(,time={_TIMED}{_OTHER}?|{_OTHER})$"
+_COLUMNS = re.compile(COLUMNS_PATTERN, re.ASCII)
+
+
 def _columns(text: str) -> str:
-    """The word, where it names columns as `parse_columns` has them."""
+    """The word, where it names columns as `parse_columns` has them and the pattern allows."""
     try:
         parse_columns(text)
     except InvalidInput as refusal:
         raise ValueError(refusal.detail) from None
+    if not _COLUMNS.search(text):
+        raise ValueError(
+            "expected the size first, then the time, then interarrival or rate, and names of ASCII "
+            "without , : and =; another column is named by its place, as #2"
+        )
     return text
 
 
 # Which columns of a table hold what: role=column:unit,...
 Columns = Annotated[
-    str, Field(min_length=1, max_length=MAX_COLUMNS_LENGTH), AfterValidator(_columns)
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_COLUMNS_LENGTH,
+        json_schema_extra={"pattern": COLUMNS_PATTERN},
+    ),
+    AfterValidator(_columns),
 ]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
 MaxRanges = Annotated[int, Field(ge=1, le=MAX_FIT_RANGES)]

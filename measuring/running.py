@@ -3,17 +3,22 @@
 from measuring.running import Probe
 with Probe(["stage", "pipe", "--max-bytes", "65536"]) as probe:
     found = probe.ask("4096")
+
+A program of the user's own is a `Command`, which is run once a sample and prints the time.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import select
+import shlex
 import signal
 import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from math import nan
 from pathlib import Path
 from types import TracebackType
 
@@ -23,6 +28,10 @@ START_S = 30.0  # memory and files are filled before the first answer
 ANSWER_S = 30.0
 _WRONG, _NOT_HERE = 2, 3  # exit statuses of the probe
 _PIECE = 65536
+MAX_NS = 1e15  # eleven days
+_SIZE = "{bytes}"
+_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+_TIME = re.compile(r"([0-9]{1,15}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?) ?(ns|us|µs|ms|s)?")
 
 
 class Probe:
@@ -100,3 +109,80 @@ class Probe:
         status = self._process.wait()
         detail = f"{self._name}: {said or f'the probe ended with {status}'}"
         return InvalidInput(detail, field="measure") if status == _WRONG else NotMeasurable(detail)
+
+
+class Command:
+    """A user's program as a stage: it is run once a sample, and the last line that it prints is the
+    time: a number of µs, or one with its unit, as 0.0012 s or 1.2 ms.
+
+    `{bytes}` in its words is the size. No shell reads them. Raises InvalidInput for words that are
+    none, or have no {bytes}.
+    """
+
+    def __init__(self, name: str, line: str, *, limit_s: float = ANSWER_S) -> None:
+        try:
+            self._words = shlex.split(line)
+        except ValueError as refusal:
+            raise InvalidInput(f"{name}: {refusal}", field="stage") from None
+        if not any(_SIZE in word for word in self._words):
+            raise InvalidInput(f"{name}: expected {_SIZE} among its words", field="stage")
+        self._name, self._limit_s = name, limit_s
+
+    def ask(self, line: str) -> str:
+        """Run it on so many bytes; return "bytes ns preempted" as a probe answers.
+
+        Raises NotMeasurable where it cannot be run, fails, prints no time or too much, or takes too
+        long.
+        """
+        words = [word.replace(_SIZE, line) for word in self._words]
+        try:
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as refusal:
+            raise NotMeasurable(f"{self._name}: {words[0]} cannot be run: {refusal}") from None
+        try:
+            printed = self._printed(process)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            status = process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+        if status not in (0, -signal.SIGKILL):
+            raise NotMeasurable(f"{self._name}: it ended with {status} on {line} bytes")
+        return f"{line} {self._ns(printed):.0f} 0"
+
+    def _printed(self, process: subprocess.Popen[bytes]) -> str:
+        assert process.stdout is not None
+        end_s, read = time.monotonic() + self._limit_s, b""
+        while True:
+            left_s = end_s - time.monotonic()
+            if left_s <= 0 or not select.select([process.stdout], [], [], left_s)[0]:
+                raise NotMeasurable(f"{self._name}: it took longer than {self._limit_s:g} s")
+            piece = os.read(process.stdout.fileno(), _PIECE)
+            read += piece
+            if len(read) > _PIECE:
+                raise NotMeasurable(f"{self._name}: it printed more than {_PIECE} bytes")
+            if not piece:
+                break
+        with suppress(subprocess.TimeoutExpired):  # its output is closed; it ends when it ends
+            process.wait(max(0.0, end_s - time.monotonic()))
+            return read.decode(errors="replace")
+        raise NotMeasurable(f"{self._name}: it took longer than {self._limit_s:g} s")
+
+    def _ns(self, printed: str) -> float:
+        lines = [line.strip() for line in printed.splitlines() if line.strip()]
+        found = _TIME.fullmatch(lines[-1]) if lines else None
+        time_ns = float(found[1]) * _NS[found[2] or "us"] if found else nan
+        if not 0.0 <= time_ns <= MAX_NS:
+            shown = lines[-1][:40] if lines else ""
+            raise NotMeasurable(
+                f"{self._name}: expected a time in its last line, as 12.5 (µs) or 0.0012 s, got "
+                f"{shown!r}"
+            )
+        return time_ns

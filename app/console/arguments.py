@@ -198,6 +198,11 @@ def _add_measure(commands: Commands[Parser]) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="as --list has them")
     parser.add_argument("--list", action="store_true", help="what can be measured")
     parser.add_argument(
+        "--stage",
+        metavar="NAME=COMMAND",
+        help="a program of your own that prints the time it took, as h2d=./copy {bytes}",
+    )
+    parser.add_argument(
         "--what", choices=["stage", "signature"], help="of a name that is both (default stage)"
     )
     parser.add_argument(

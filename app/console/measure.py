@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,12 +30,15 @@ _PAGE = 4096
 _DIRECT = ("write-direct", "read-direct")
 _SIGNATURE_SIZES = (64,)
 _PROCESSOR = "model name"
+_STAGE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}", re.ASCII)
 
 
 def measure(arguments: argparse.Namespace, output: Output) -> int:
     """Measure one stage or signature, write what was measured, and print its fit."""
     from measuring.probe import program
 
+    if arguments.stage is not None:
+        return _measure_command(arguments, output)
     probe = program()
     if arguments.list or arguments.name is None:
         return _list(probe, output)
@@ -47,12 +51,47 @@ def measure(arguments: argparse.Namespace, output: Output) -> int:
     is_complete, text = (measure_stage if kind == "stage" else _signatures)(
         probe, arguments, output
     )
+    return _finish(arguments, output, target, text, is_complete=is_complete)
+
+
+def _finish(
+    arguments: argparse.Namespace, output: Output, target: str, text: str, *, is_complete: bool
+) -> int:
+    """Keep what was measured, and fit it where all of it was."""
     write_whole(target, text.encode(), field="output", noun="measurements")
     if not is_complete:
         output.note(f"interrupted; what was measured is in {printable(target)}")
         return INTERRUPTED
     output.note(f"measured into {printable(target)}")
     return fit_named(target, arguments, output)
+
+
+def _measure_command(arguments: argparse.Namespace, output: Output) -> int:
+    """Measure a program of the user's own, NAME=COMMAND, as a stage."""
+    from measuring.running import Command
+    from measuring.sweep import Sweep, SweepPlan
+
+    name, equals, line = arguments.stage.partition("=")
+    if arguments.name is not None or arguments.what == "signature" or arguments.cold:
+        raise InconsistentInput("a command is a stage by itself", field="stage")
+    if not equals or not _STAGE_NAME.fullmatch(name):
+        raise InvalidInput("expected NAME=COMMAND, as h2d=./copy {bytes}", field="stage")
+    command = Command(name, line)
+    target = arguments.output or f"{name}-stage.csv"
+    check_target(target, field="output", noun="measurements", example="h2d.csv")
+    if arguments.plot is not None:
+        check_plot_file(arguments.plot)
+    sizes = tuple(sorted(set(arguments.bytes or _STAGE_SIZES)))
+    found = Sweep(SweepPlan(sizes, arguments.tolerance, arguments.time_limit, arguments.seed))
+    facts = {"program": printable(line), **facts_of_machine(arguments)}
+    is_complete = True
+    try:
+        with shown_progress(output, "sizes") as show:
+            found.run(command.ask, show)
+    except KeyboardInterrupt:
+        is_complete = False
+    _check_samples(found)
+    return _finish(arguments, output, target, found.to_csv(name, facts), is_complete=is_complete)
 
 
 def _list(probe: Path, output: Output) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import ConfigDict, FailFast, Field
+from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 
 from analysis.hidden_ratios import ModelHidden, ModelQuestion, ProcessQuestion
 from analysis.hiding import MAX_MESSAGES, Exchange, Hidden, HideQuestion, HostStages
@@ -20,6 +20,7 @@ from app.schemas.base import (
     ProfileRevisionOut,
     notices_out,
     same_named,
+    whole,
 )
 from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
 from app.schemas.optimize import (
@@ -65,7 +66,7 @@ _OF_PIPELINES = (
 CalculationUs = Annotated[float, Field(ge=0.0, le=MAX_CALCULATION_US, description="µs")]
 Positive = Annotated[float, Field(gt=0.0, le=1e300)]
 Processes = Annotated[int, Field(ge=1, le=MAX_PROCESSES)]
-StageAt = Annotated[int, Field(ge=0, lt=MAX_STAGES)] | Name
+StageAt = Annotated[int, Field(ge=0, lt=MAX_STAGES), BeforeValidator(whole)] | Name
 
 
 class Communication(StrEnum):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from domain.errors import InvalidInput, UnitMismatch
+from domain.errors import InconsistentInput, UnitMismatch
 from domain.measurement import MessageTrace, Reading, TraceKind
 from domain.table_columns import ColumnRole, TableColumn, unit_bytes
 from domain.units import CostUnit, OverheadUnit, parse_bytes, unit_named
@@ -136,14 +136,14 @@ def _place(fields: Sequence[str], column: TableColumn) -> int | None:
 def _with_unit(column: TableColumn, name: str, line: Line) -> TableColumn:
     """The column with the unit that its name has, where the user named none.
 
-    Raises InvalidInput for one that is written of bits and of bytes.
+    Raises InconsistentInput for one that is written of bits and of bytes.
     """
     if column.unit:
         return column
     found = _UNIT_IN_NAME.match(name)
     unit = found.group(1) if found else name
     if _EITHER.fullmatch(unit):
-        raise InvalidInput(
+        raise InconsistentInput(
             f"line {line.number}: {unit} is written of bits and of bytes; say which, as in "
             f"{column.role}={name[:_MAX_SHOWN]}:GB/s or :Gb/s",
             field="columns",
@@ -170,7 +170,7 @@ def _size(word: str, unit: str) -> int | None:
 def _quantity(word: str, column: TableColumn) -> float | None:
     """The time in µs, or for a rate µs a byte (0 for a rate that is none); None for no number.
 
-    Raises InvalidInput where no unit is known.
+    Raises InconsistentInput where no unit is known.
     """
     value, unit = number_of(word), column.unit
     if value is None and (found := _CELL.fullmatch(word)):
@@ -181,7 +181,7 @@ def _quantity(word: str, column: TableColumn) -> float | None:
         return None
     if not unit:
         example = "GB/s" if column.role is ColumnRole.RATE else "us"
-        raise InvalidInput(
+        raise InconsistentInput(
             f"{column.role}: {column.expected}, as in "
             f"{column.role}={column.name[:_MAX_SHOWN]}:{example}",
             field="columns",
@@ -200,15 +200,15 @@ def read_table(
 ) -> Reading:
     """Return the measurements in these columns of a table (`parse_columns` gives them).
 
-    Raises UnreadableTrace for what is no such table; InvalidInput, naming `columns`, where it has
-    no such columns.
+    Raises UnreadableTrace for what is no such table; InconsistentInput, naming `columns`, where it
+    has no such columns.
     """
     table = _Table(tuple(columns), {column.role: Collector() for column in columns[1:]})
     for line in lines_of(content):
         table.take(line)
     parts = {role: part.samples() for role, part in table.samples.items()}
     if not table.separator:
-        raise InvalidInput(
+        raise InconsistentInput(
             f"no line of the table has the columns {', '.join(one.name for one in columns)}"
             if any(one.place is None for one in columns)
             else "no line of the table has numbers at the places of the columns",

@@ -239,3 +239,17 @@ class TestClosedForms:
         assert [buffered, static, eager] == pytest.approx([2136.1, 1126.0, 1061.8], abs=0.1)
         bound_us = nested_lower_bound_us(Problem(proxy, size, FragmentLimits()))
         assert bound_us <= eager
+
+
+@pytest.mark.parametrize(("threshold", "took_us"), [(512, 160.01), (2048, 189.45), (8192, 328.75)])
+def test_a_relay_with_buses_of_its_own(threshold: int, took_us: float) -> None:
+    """A link in, one host's bus twice, a link out; the bus that both transfers share is no rule."""
+    lines = [
+        ("link in", 1.0, 7.8125),
+        ("bus write", 2.35, 15.625),
+        ("bus read", 4.4, 7.8125),
+        ("link out", 1.0, 7.8125),
+    ]
+    relay = _pipeline(lines, 0.0, 1)
+    rules = (_eager(threshold),) * 3
+    assert latency_us(*rules, pipeline=relay) == pytest.approx(took_us, abs=5e-3)

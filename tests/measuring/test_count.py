@@ -278,7 +278,11 @@ def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("printed", "error", "said"),
     [
-        ("echo ranks 1; echo version An MPI", InvalidInput, "each rank is alone"),
+        (
+            "echo ranks 1; echo version An MPI",
+            InvalidInput,
+            "mpicc builds for An MPI, and .*mpirun starts launcher 1: each rank is alone",
+        ),
         ("echo 'Process terminating (SIGILL)'; exit 4", NotMeasurable, "older"),
         ("echo no room; exit 3", NotMeasurable, "status 3: no room"),
         ("echo ranks 2; echo version An MPI", NotMeasurable, "saw no instruction"),

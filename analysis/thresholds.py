@@ -30,6 +30,8 @@ from solvers.nested.on_line import rules_of
 MAX_EVALUATIONS = 20_000  # messages times choices in one question
 MAX_MESSAGES = 1_000
 _REPORTED = 64  # evaluations between two reports
+_PULSES_PER_S = 100_000.0  # of one stage that are delivered and evaluated, on a slow machine
+_FEW = 64  # pulses of a stage that are tried however little time is left
 
 Choice = tuple[int, ...]
 Progress = Callable[[int, int], None]
@@ -180,28 +182,42 @@ class _Pricing:
     def messages(self) -> Iterator[MessageThresholds]:
         """Price the choices of fewest pulses of all messages first: time ends with the others."""
         question, choices = self._question, self._choices
+        bounds = [self._bound_us(total) for total in question.message_bytes]
         order = sorted(range(len(choices)), key=lambda i: prod(choices[i]), reverse=True)
         priced: list[list[float | None]] = [[None] * len(choices) for _ in question.message_bytes]
         for i in order:
             for row, total in zip(priced, question.message_bytes, strict=True):
                 row[i] = self._price(choices[i], total)
-        for row, total in zip(priced, question.message_bytes, strict=True):
-            yield _message(question.pipeline, total, tuple(row))
+        for row, total, bound_us in zip(priced, question.message_bytes, bounds, strict=True):
+            yield _message(question.pipeline, total, tuple(row), bound_us)
+
+    def _bound_us(self, total: int) -> float:
+        """The bound of all cuts; without time for it what the slowest stage's bytes take alone."""
+        pipeline = self._question.pipeline
+        if monotonic() < self._ends_at:
+            return nested_lower_bound_us(Problem(pipeline, total, FragmentLimits()))
+        slowest = max(min(part.ns_per_byte for part in one.ranges) for one in pipeline.stages)
+        return pipeline.delay_us + total * slowest / 1000.0
 
     def _price(self, choice: Choice, total: int) -> float | None:
         self._done += 1
         if self._done % _REPORTED == 0:
             evaluations = len(self._choices) * len(self._question.message_bytes)
             self._on_progress(self._done, evaluations)
-        if monotonic() >= self._ends_at:
+        left_s = self._ends_at - monotonic()
+        if left_s <= 0.0:
             self.unpriced += 1
             return None
-        pipeline, cap = self._question.pipeline, self._question.max_pulses
+        pipeline = self._question.pipeline
+        cap = min(self._question.max_pulses, _FEW + int(left_s * _PULSES_PER_S / len(pipeline)))
         rules = self._question.rules(choice, total)
         try:
             return nested_latency_us(pipeline, deliver(pipeline, total, rules, max_pulses=cap))
         except Infeasible:
-            self._too_many += 1
+            if cap < self._question.max_pulses:  # it may be possible, but not in time
+                self.unpriced += 1
+            else:
+                self._too_many += 1
             return None
 
     def notices(self) -> Iterator[Notice]:
@@ -222,7 +238,7 @@ class _Pricing:
 
 
 def _message(
-    pipeline: Pipeline, total: int, latencies_us: tuple[float | None, ...]
+    pipeline: Pipeline, total: int, latencies_us: tuple[float | None, ...], bound_us: float
 ) -> MessageThresholds:
     whole = NestedSchedule(((total,),) * len(pipeline))
     return MessageThresholds(
@@ -230,7 +246,7 @@ def _message(
         latencies_us,
         store_and_forward_us=nested_latency_us(pipeline, whole),
         ideal_us=ideal_us(pipeline, total),
-        lower_bound_us=nested_lower_bound_us(Problem(pipeline, total, FragmentLimits())),
+        lower_bound_us=bound_us,
     )
 
 

@@ -76,7 +76,11 @@ def _add_counting(parser: Parser) -> None:
 
 def add_reproduce(commands: Commands[Parser]) -> None:
     parser = add(commands, "reproduce", "the numbers of a paper, published beside computed")
-    parser.add_argument("paper", metavar="PAPER", help="a paper's name, or all")
+    parser.add_argument(
+        "paper",
+        metavar="PAPER",
+        help="wang98, yocum97, strumpen94, culler96, karamcheti94 or all",
+    )
     parser.add_argument("--only", metavar="ITEM", help="one table or figure")
     parser.add_argument("--output", metavar="DIR", help="folder for CSV, SVG, HTML and JSON")
 

@@ -129,14 +129,27 @@ def test_time_ends_with_the_smallest_sizes_unpriced(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(thresholds, "monotonic", lambda: float(next(ticks)))
     found = price_thresholds(question(time_limit_s=5.0))
     priced = [us is not None for us in found.messages[0].latencies_us]
-    assert priced == [False] * 10 + [True] * 4
+    assert priced == [False] * 11 + [True] * 3
     assert found.cut_off
     assert [one.code for one in found.notices] == ["time_limit"]
-    assert found.notices[0].value("evaluations") == 10
+    assert found.notices[0].value("evaluations") == 11
     assert found.one is not None
     nothing = price_thresholds(question(time_limit_s=0.0))
     assert nothing.one is None
     assert nothing.messages[0].best is None
+    assert 0.0 < nothing.messages[0].lower_bound_us < found.messages[0].lower_bound_us
+
+
+def test_what_may_be_possible_but_not_in_time_is_out_of_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No single delivery goes on much longer than the time that is left."""
+    monkeypatch.setattr(thresholds, "_PULSES_PER_S", 1.0)
+    found = price_thresholds(question(rule=DeliveryRule.STATIC, sizes=(1, 4096), max_pulses=9000))
+    assert found.messages[0].latencies_us[0] is None
+    assert found.messages[0].best == 1
+    assert found.cut_off
+    assert [one.code for one in found.notices] == ["time_limit"]
 
 
 def test_progress_is_told() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.repeated_sizes import quantile, regrets_over
+from analysis.repeated_sizes import quantile, quantiles_of, regrets_over
 from domain.uncertain_answer import (
     Decision,
     DecisionCode,
@@ -111,7 +111,7 @@ def decide(
     """
     advised, baseline = advice.advised, choices.baseline
     gains = gains_over(advised.latency_us, baseline.latency_us)
-    probability = float((gains > thresholds.margin).mean())
+    probability = share_of(gains > thresholds.margin)
     worth_us = thresholds.worth_measuring * float(advised.latency_us.mean())
     is_worth = measurement is not None and 0.0 < measurement.saves_us >= worth_us
     has_current = choices.current is not None
@@ -150,22 +150,30 @@ def decide(
     )
 
 
+def share_of(flags: NDArray[np.bool_]) -> float:
+    """Return the share of the draws in which this is so, (draws,)."""
+    return int(np.count_nonzero(flags)) / len(flags)
+
+
 def probability_faster(latency_us: Floats, other_us: Floats) -> float:
     """Return the share of draws in which the first takes less than the second."""
-    return float((latency_us < other_us * (1.0 - _SAME)).mean())
+    return share_of(latency_us < other_us * (1.0 - _SAME))
 
 
 def gains_over(latency_us: Floats, other_us: Floats) -> Floats:
     """Return 1 - T/T_other, (draws,); 0 where both take no time."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gains: Floats = np.where(latency_us == other_us, 0.0, 1.0 - latency_us / other_us)
+    if other_us.min() > 0.0:
+        gains: Floats = 1.0 - latency_us / other_us
+    else:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gains = np.where(latency_us == other_us, 0.0, 1.0 - latency_us / other_us)
     return gains
 
 
 def is_set(cut: PricedCut, baseline: PricedCut, thresholds: Thresholds) -> bool:
     """Return whether a cut gains more than the margin over the baseline in 90 % of the draws."""
     gains = gains_over(cut.latency_us, baseline.latency_us)
-    return float((gains > thresholds.margin).mean()) >= thresholds.probability
+    return share_of(gains > thresholds.margin) >= thresholds.probability
 
 
 def gain_of(latency_us: Floats, other_us: Floats) -> Quantiles:
@@ -175,7 +183,7 @@ def gain_of(latency_us: Floats, other_us: Floats) -> Quantiles:
 
 def quantiles(values: Floats) -> Quantiles:
     """Return the 5 %, 50 % and 95 % quantiles of values over the draws, (draws,)."""
-    return Quantiles(*(quantile(values, share) for share in (0.05, 0.5, 0.95)))
+    return Quantiles(*quantiles_of(values, (0.05, 0.5, 0.95)))
 
 
 def _regret_p95(latency_us: Floats, best_us: Floats) -> float:

@@ -17,6 +17,8 @@ from analysis.draws import Draws
 from domain.aggregate import Aggregate
 from domain.errors import InvalidInput
 from domain.uncertainty import NamedCut
+from solvers.kernels import active
+from solvers.kernels.native_recurrence import DrawnCosts, NativeRecurrence
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,6 +33,10 @@ def repeated_us(draws: Draws, message_bytes: int, sizes: Ints) -> Floats:
     A size is in bytes, >= 1; the message itself or more sends it whole. O(n) passes over the
     result, whatever the number of fragments.
     """
+    native = native_of(draws)
+    if native is not None:
+        whole = np.minimum(sizes, message_bytes)
+        return native.repeated_in_draws_us(costs_of(draws), message_bytes, whole)
     price = _repeated_outside if draws.kind == Aggregate.kind else _repeated_stages
     found = np.empty((len(sizes), draws.count))
     length = max(1, _CACHED_CELLS // draws.count)
@@ -43,6 +49,23 @@ def repeated_us(draws: Draws, message_bytes: int, sizes: Ints) -> Floats:
         found[rows] = price(draws, full[:, None].astype(float), whole, rest)
     found += draws.delay_us
     return found
+
+
+def native_of(draws: Draws) -> NativeRecurrence | None:
+    """Return the kernels that price repeated sizes of such draws, None where NumPy does."""
+    if active.NATIVE is None or draws.kind == Aggregate.kind:
+        return None
+    return active.NATIVE.recurrence
+
+
+def costs_of(draws: Draws) -> DrawnCosts:
+    """Return the costs as these kernels take them."""
+    return draws.derived(_costs)
+
+
+def _costs(draws: Draws) -> DrawnCosts:
+    costs = draws.overhead_us, draws.ns_per_byte, draws.ends_bytes
+    return DrawnCosts.of(*costs, draws.delay_us)
 
 
 def cut_us(draws: Draws, message_bytes: int, cut: NamedCut) -> Floats:

@@ -17,14 +17,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from domain.derived import Derived
 from domain.errors import InvalidInput
 from domain.pipeline import MAX_NS_PER_BYTE, MAX_OVERHEAD_US, Stage, ends_of
 from domain.uncertainty import (
+    DEFAULT_DRAWS,
     AnyStage,
     StatedStage,
     UncertainAggregate,
     UncertainModel,
     UncertainStage,
+    seed_of,
 )
 
 Floats = NDArray[np.float64]
@@ -34,11 +37,12 @@ MIN_DEGREES = 3  # fewer give no scale at all
 MAX_DEGREES = 64  # more are as good as a normal distribution
 _NO_VARIANCE = 1e-200  # a cost with less is known; beyond it quotients may overflow
 _SINGULAR = 1e-12  # of a variance that correlations take away
+_KEPT_CELLS = 2**15  # stages, ranges and draws of what is kept for a model's next question
 _SWEEPS = 4  # of the projections that keep a bottleneck below the total
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Draws:
+@dataclass(frozen=True, eq=False)  # no slots: what kernels take is kept beside the fields
+class Draws(Derived):
     """Costs of n stages with at most m ranges, in d draws; of an aggregate (total, bottleneck).
 
     `overhead_us` and `ns_per_byte` are (n, m, d); `ends_bytes` (n, m - 1, d) are the last bytes of
@@ -76,17 +80,35 @@ class Draws:
 def draw(model: UncertainModel, count: int, seed: int) -> Draws:
     """Return `count` draws of the costs; the first is the estimate.
 
-    Source: docs/theory.md, "Uncertain costs". Raises InvalidInput for a count outside 1..10 000 or
-    a seed outside 64 bits.
+    Source: docs/theory.md, "Uncertain costs". The usual ones are kept with the model: every
+    message is priced on the same. Raises InvalidInput for a count outside 1..10 000 or a seed
+    outside 64 bits.
     """
     if not 1 <= count <= MAX_DRAWS:
         raise InvalidInput(f"expected 1 to {MAX_DRAWS} draws", field="draws")
     if not 0 <= seed < 2**64:
         raise InvalidInput("expected a seed of 64 bits, >= 0", field="seed")
-    most = max(len(stage.stage.ranges) for stage in model.stages)
-    shape = (len(model.stages), most, count)
+    if count == DEFAULT_DRAWS and seed == seed_of(model):
+        return model.derived(_usual) or _draw(model, count, seed)
+    return _draw(model, count, seed)
+
+
+def _usual(model: UncertainModel) -> Draws | None:
+    """The draws that most answers are over; None where they are too many to be kept."""
+    stages, ranges, _ = _shape(model, DEFAULT_DRAWS)
+    if stages * ranges * DEFAULT_DRAWS > _KEPT_CELLS:
+        return None
+    return _draw(model, DEFAULT_DRAWS, seed_of(model))
+
+
+def _shape(model: UncertainModel, count: int) -> tuple[int, int, int]:
+    return len(model.stages), max(len(stage.stage.ranges) for stage in model.stages), count
+
+
+def _draw(model: UncertainModel, count: int, seed: int) -> Draws:
+    shape = _shape(model, count)
     overhead_us, ns_per_byte = np.zeros(shape), np.zeros(shape)
-    ends_bytes = np.full((len(model.stages), most - 1, count), np.inf)
+    ends_bytes = np.full((shape[0], shape[1] - 1, count), np.inf)
     for j, stage in enumerate(model.stages):
         ranges = len(stage.stage.ranges)
         drawn = _drawn(stage, count, seed, j)

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, isfinite, lcm
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.draw_costs import repeated_us
+from analysis.draw_costs import costs_of, native_of, repeated_us
 from analysis.draws import Draws
 from domain.errors import StrategyDeclined
 from domain.problem import MessageProblem
 from domain.uncertain_answer import GoodSizes, RoundRule, RoundSize
+from solvers.kernels.native_recurrence import Halving
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,18 +41,23 @@ _ROUNDING = 1e-12
 _AS_GOOD = 5e-4  # expected regrets that differ by less: the rounder size is taken
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # no slots: what follows is kept beside the fields
 class PricedSizes:
     """Admitted sizes in bytes, ascending, (sizes,), and their latencies in µs, (sizes, draws)."""
 
     sizes: Ints
     latency_us: Floats
 
-    @property
+    @cached_property
     def best_us(self) -> Floats:
         """The latency of the best size of each draw, (draws,)."""
         best: Floats = self.latency_us.min(axis=0)
         return best
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """Their places, by ascending mean latency."""
+        return np.argsort(self.latency_us.mean(axis=1), kind="stable")
 
     def regrets(self) -> Floats:
         """Return T/min T - 1, (sizes, draws); 0 where the best takes no time and so does T."""
@@ -80,16 +87,23 @@ def regrets_over(latency_us: Floats, best_us: Floats) -> Floats:
 
 
 def quantile(values: Floats, share: float) -> float:
-    """Return the quantile of values over the draws, (draws,), linear between two of them.
+    """Return the quantile of values over the draws, (draws,), linear between two of them."""
+    return quantiles_of(values, (share,))[0]
+
+
+def quantiles_of(values: Floats, shares: Sequence[float]) -> list[float]:
+    """Return several of them.
 
     `numpy.quantile` gives the same for finite values, and takes ten times as long for so few.
     """
     ordered = np.sort(values)
-    place = share * (len(ordered) - 1)
-    low, high = float(ordered[int(place)]), float(ordered[ceil(place)])
-    if low == high or not (isfinite(low) and isfinite(high)):
-        return low
-    return low + (place - int(place)) * (high - low)
+    found = []
+    for share in shares:
+        place = share * (len(ordered) - 1)
+        low, high = float(ordered[int(place)]), float(ordered[ceil(place)])
+        is_between = low != high and isfinite(low) and isfinite(high)
+        found.append(low + (place - int(place)) * (high - low) if is_between else low)
+    return found
 
 
 def is_admitted(problem: MessageProblem, sizes: Ints) -> Flags:
@@ -119,21 +133,20 @@ def price_sizes(
     StrategyDeclined where the limits admit no repeated size, and Infeasible.
     """
     problem.count_range()
-    always = [*also, problem.message_bytes, _largest(problem)]
-    asked = _admitted(problem, np.array(always, dtype=np.int64))
-    tried = _admitted(problem, np.union1d(_candidates(problem, draws), asked))
+    always = np.array([*also, problem.message_bytes, _largest(problem)], dtype=np.int64)
+    tried = _admitted(problem, np.concatenate([_candidates(problem, draws), always]))
     if not len(tried):
         raise StrategyDeclined(
             "no repeated size satisfies the limits: with every one of them the remainder is "
             "smaller than min_fragment_bytes or the fragments are too many",
             field="constraints",
         )
-    kept = np.union1d(_screened(problem, draws, tried), asked)
-    priced = _priced(problem, draws, kept)
-    best = np.argsort(priced.latency_us.mean(axis=1), kind="stable")
-    leading = priced.sizes[best[:_ROUNDED_SIZES]]
+    is_kept = _is_near_best(problem, draws, tried)
+    is_kept |= _are_among(np.sort(np.minimum(always, problem.message_bytes)), tried)
+    priced = _priced(problem, draws, tried[is_kept])
+    leading = priced.sizes[priced.order[:_ROUNDED_SIZES]]
     more = [_rounded(leading, unit) for unit in _units(problem, mtu_bytes)]
-    more.append(_between(priced.sizes, int(best[0])))
+    more.append(_between(priced.sizes, int(priced.order[0])))
     return _with(problem, draws, priced, np.concatenate(more))
 
 
@@ -143,26 +156,13 @@ def good_sizes(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> tu
     An interval is a run of good sizes among those that were priced; how far it goes on towards the
     next one, which is not good, is found by halving to 1 %; its ends are good themselves.
     """
-    limits_us = [priced.best_us * (1.0 + within) for within in GOOD_WITHIN]
-    runs = [_runs(_are_good(priced.latency_us, limit_us)) for limit_us in limits_us]
-    which = np.repeat(np.arange(len(runs)), [2 * len(one) for one in runs])
-    inside = np.concatenate([one.ravel() for one in runs])
+    limits_us = priced.best_us * (1.0 + np.array(GOOD_WITHIN)[:, None])
+    are_good = np.stack([_are_good(priced.latency_us, limit_us) for limit_us in limits_us])
+    which, inside = _runs(are_good)
     outward = np.tile([-1, 1], len(inside) // 2)
     good = priced.sizes[inside]
     bad = priced.sizes[np.clip(inside + outward, 0, len(priced.sizes) - 1)]
-    unit = problem.limits.alignment_bytes
-    while True:
-        middle = (good + bad) // 2 // unit * unit
-        is_between = (middle > np.minimum(good, bad)) & (middle < np.maximum(good, bad))
-        left = np.flatnonzero(is_between & (np.abs(good - bad) > _END_PRECISION * good))
-        if not len(left):
-            break
-        at = middle[left]
-        latency_us = repeated_us(draws, problem.message_bytes, at)
-        is_good = _are_good(latency_us, np.stack(limits_us)[which[left]])
-        is_good &= is_admitted(problem, at)
-        good[left] = np.where(is_good, at, good[left])
-        bad[left] = np.where(is_good, bad[left], at)
+    good = _good_ends(problem, draws, limits_us[which], good, bad)
     return tuple(
         GoodSizes(within, GOOD_IN_DRAWS, _pairs(good[which == place]))
         for place, within in enumerate(GOOD_WITHIN)
@@ -229,7 +229,7 @@ def _candidates(problem: MessageProblem, draws: Draws) -> Ints:
     fewest = -(-total // problem.count_range().maximum)
     edges = np.array([_largest(problem), -(-fewest // unit) * unit], dtype=np.int64)
     aligned = np.concatenate([aligned, before, edges])
-    return np.unique(aligned[(aligned >= smallest) & (aligned <= total)])
+    return aligned[(aligned >= smallest) & (aligned <= total)]
 
 
 def _largest(problem: MessageProblem) -> int:
@@ -241,19 +241,31 @@ def _largest(problem: MessageProblem) -> int:
 
 def _admitted(problem: MessageProblem, sizes: Ints) -> Ints:
     """Those that the limits admit, ascending; the whole message is one of at most its size."""
-    clipped = np.unique(np.minimum(sizes[sizes >= 1], problem.message_bytes))
-    return clipped[is_admitted(problem, clipped)]
+    clipped = np.sort(np.minimum(sizes, problem.message_bytes))
+    once = clipped[np.concatenate([clipped[:1] >= 1, clipped[1:] > np.maximum(clipped[:-1], 0)])]
+    admitted: Ints = once[is_admitted(problem, once)]
+    return admitted
 
 
-def _screened(problem: MessageProblem, draws: Draws, sizes: Ints) -> Ints:
-    """Those that are near the best in some of a few draws, and the best cut into more than one."""
-    few = _priced(problem, draws.part(0, _SCREENED_DRAWS), sizes)
-    is_kept = few.regrets().min(axis=1) <= _SCREENED_REGRET
-    cuts = np.flatnonzero(sizes < problem.message_bytes)
-    if len(cuts):
-        is_kept[cuts[few.latency_us[cuts].mean(axis=1).argmin()]] = True
-    kept: Ints = sizes[is_kept]
-    return kept
+def _are_among(sizes: Ints, asked: Ints) -> Flags:
+    """Whether each one that is asked for is among these, which ascend and are some."""
+    found: Flags = sizes[np.minimum(np.searchsorted(sizes, asked), len(sizes) - 1)] == asked
+    return found
+
+
+def _is_near_best(problem: MessageProblem, draws: Draws, sizes: Ints) -> Flags:
+    """Which are near the best in some of a few draws, and the best cut into more than one."""
+    few = _priced(problem, draws.derived(_few), sizes)
+    near_us = few.best_us * (1.0 + _SCREENED_REGRET)
+    is_kept: Flags = np.any(few.latency_us <= near_us, axis=1)
+    cuts = len(sizes) - int(sizes[-1] == problem.message_bytes)
+    if cuts:
+        is_kept[few.latency_us[:cuts].sum(axis=1).argmin()] = True
+    return is_kept
+
+
+def _few(draws: Draws) -> Draws:
+    return draws.part(0, _SCREENED_DRAWS)
 
 
 def _priced(problem: MessageProblem, draws: Draws, sizes: Ints) -> PricedSizes:
@@ -262,7 +274,8 @@ def _priced(problem: MessageProblem, draws: Draws, sizes: Ints) -> PricedSizes:
 
 def _with(problem: MessageProblem, draws: Draws, priced: PricedSizes, more: Ints) -> PricedSizes:
     """The same and the sizes of `more` that are admitted."""
-    new = _priced(problem, draws, np.setdiff1d(_admitted(problem, more), priced.sizes))
+    asked = _admitted(problem, more)
+    new = _priced(problem, draws, asked[~_are_among(priced.sizes, asked)])
     sizes = np.concatenate([priced.sizes, new.sizes])
     order = np.argsort(sizes)
     return PricedSizes(sizes[order], np.concatenate([priced.latency_us, new.latency_us])[order])
@@ -283,20 +296,66 @@ def _rounded(sizes: Ints, unit: int) -> Ints:
 def _between(sizes: Ints, at: int) -> Ints:
     """Evenly spread sizes between one of these and its two neighbours."""
     before, after = sizes[max(0, at - 1)], sizes[min(len(sizes) - 1, at + 1)]
+    steps = np.arange(_NEIGHBOURS + 2)
     sides = ((before, sizes[at]), (sizes[at], after))
-    return np.concatenate([np.linspace(*side, _NEIGHBOURS + 2).astype(np.int64) for side in sides])
+    evenly = [low + steps * ((high - low) / (_NEIGHBOURS + 1)) for low, high in sides]
+    return np.concatenate(evenly).astype(np.int64)
 
 
 def _are_good(latency_us: Floats, limit_us: Floats) -> Flags:
     """Whether each size keeps to the limit in enough draws."""
-    good: Flags = (latency_us <= limit_us).mean(axis=-1) >= GOOD_IN_DRAWS - _ROUNDING
+    within = np.count_nonzero(latency_us <= limit_us, axis=-1)
+    good: Flags = within / latency_us.shape[-1] >= GOOD_IN_DRAWS - _ROUNDING
     return good
 
 
-def _runs(are_good: Flags) -> Ints:
-    """The first and the last place of every run of good ones, (runs, 2)."""
-    steps = np.diff(np.concatenate([[0], are_good.astype(np.int64), [0]]))
-    return np.stack([np.flatnonzero(steps == 1), np.flatnonzero(steps == -1) - 1], axis=1)
+def _runs(are_good: Flags) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The first and the last place of every run of good ones, row by row: (rows, places)."""
+    edges = np.zeros((len(are_good), are_good.shape[1] + 2), dtype=bool)
+    edges[:, 1:-1] = are_good
+    rows, places = np.nonzero(edges[:, 1:] != edges[:, :-1])
+    places[1::2] -= 1  # every second change is the one behind a run
+    return rows, places
+
+
+def _good_ends(
+    problem: MessageProblem, draws: Draws, limits_us: Floats, good: Ints, bad: Ints
+) -> Ints:
+    """Move good sizes towards bad ones, by halving to 1 %, as far as they keep to their limits,
+    (sizes, draws).
+    """
+    native = native_of(draws)
+    if native is not None:
+        limits = problem.limits
+        return native.good_ends(
+            costs_of(draws),
+            Halving(
+                problem.message_bytes,
+                limits.min_fragment_bytes,
+                problem.largest_fragment_bytes,
+                limits.alignment_bytes,
+                problem.count_range().maximum,
+                _END_PRECISION,
+                GOOD_IN_DRAWS - _ROUNDING,
+            ),
+            limits_us,
+            good,
+            bad,
+        )
+    unit = problem.limits.alignment_bytes
+    while True:
+        middle = (good + bad) // 2 // unit * unit
+        is_between = (middle > np.minimum(good, bad)) & (middle < np.maximum(good, bad))
+        left = np.flatnonzero(is_between & (np.abs(good - bad) > _END_PRECISION * good))
+        if not len(left):
+            break
+        at = middle[left]
+        latency_us = repeated_us(draws, problem.message_bytes, at)
+        is_good = _are_good(latency_us, limits_us[left])
+        is_good &= is_admitted(problem, at)
+        good[left] = np.where(is_good, at, good[left])
+        bad[left] = np.where(is_good, bad[left], at)
+    return good
 
 
 def _pairs(ends: Ints) -> tuple[tuple[int, int], ...]:

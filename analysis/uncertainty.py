@@ -25,6 +25,7 @@ from analysis.decision import (
     is_set,
     probability_faster,
     quantiles,
+    share_of,
     thresholds_of,
 )
 from analysis.draw_costs import cut_us
@@ -242,14 +243,13 @@ def _choices(
     gains 1 % over the best repeated size in 95 % of the draws.
     """
     total = problem.message_bytes
-    order = np.argsort(priced.latency_us.mean(axis=1), kind="stable")
-    best = _repeated(priced, int(priced.sizes[order[0]]))
+    best = _repeated(priced, int(priced.sizes[priced.order[0]]))
     sizes = [
         one.size_bytes
         for one in rounded
         if one.size_bytes < total and one.regret_mean <= thresholds.regret_p95
     ][:1]
-    sizes += [int(priced.sizes[at]) for at in order if priced.sizes[at] < total][:1]
+    sizes += [int(priced.sizes[at]) for at in priced.order if priced.sizes[at] < total][:1]
     whole = _repeated(priced, total, ONE_PIECE) if priced.sizes[-1] == total else None
     largest = _repeated(priced, int(priced.sizes[-1]), LARGEST)
     cuts = [_repeated(priced, size) for size in sizes]
@@ -337,29 +337,46 @@ def _rests_on(
     """Parameters that are not determined and make more of the latency than the margin.
 
     A latency is a longest path, piecewise linear in each parameter: what a parameter makes of it is
-    the parameter times its derivative, here a difference.
+    the parameter times its derivative, here a difference. A path has each fragment once a stage, so
+    that the derivative is at most the number of fragments, or of bytes; most need no difference.
     """
     few = draws.part(0, _RESTS_ON_PRICED)
     latency_us = subject.latency_us[:_RESTS_ON_PRICED]
+    margin_us = thresholds.margin * latency_us
+    most = {
+        Parameter.OVERHEAD: float(_fragments(subject.cut, message_bytes)),
+        Parameter.PER_BYTE: message_bytes / 1000.0,
+    }
     found = []
     for j, stage in enumerate(model.stages):
         for r, line in enumerate(stage.lines if isinstance(stage, UncertainStage) else ()):
             for parameter in line.unsupported:
+                if share_of(_costs(few, parameter)[j, r] * most[parameter] > margin_us) == 0.0:
+                    continue
                 raised = _raised(few, j, r, parameter)
                 more_us = cut_us(raised, message_bytes, subject.cut) - latency_us
-                matters = more_us > thresholds.margin * _STEP * latency_us
-                share = float(matters.mean())
+                share = share_of(more_us > _STEP * margin_us)
                 if share >= _RESTS_ON_DRAWS:
                     found.append(RestsOn(stage.name, r, parameter, share))
     return tuple(found)
 
 
+def _fragments(cut: NamedCut, message_bytes: int) -> int:
+    """Of the stage that sees most."""
+    if cut.schedule is None:
+        return -(-message_bytes // min(cut.size_bytes or 1, message_bytes))
+    return max(map(len, cut.schedule.stage_bytes))
+
+
+def _costs(draws: Draws, parameter: Parameter) -> Floats:
+    return draws.overhead_us if parameter is Parameter.OVERHEAD else draws.ns_per_byte
+
+
 def _raised(draws: Draws, stage: int, place: int, parameter: Parameter) -> Draws:
     """The draws with one parameter a step higher."""
-    is_overhead = parameter is Parameter.OVERHEAD
-    costs = (draws.overhead_us if is_overhead else draws.ns_per_byte).copy()
+    costs = _costs(draws, parameter).copy()
     costs[stage, place] *= 1.0 + _STEP
-    if is_overhead:
+    if parameter is Parameter.OVERHEAD:
         return replace(draws, overhead_us=costs)
     return replace(draws, ns_per_byte=costs)
 

@@ -90,9 +90,14 @@ def default_sizes(
     for one in DEFAULT_SIZES:
         size = -(-one.default_bytes // unit) * unit
         if size != current_bytes and size < problem.message_bytes and _is_admitted(problem, size):
-            found[size] = replace(one, fragment_bytes=size)
+            found[size] = one
     fitting = [size for size in found if size * MAX_PIECES >= problem.message_bytes]
-    return tuple(found[size] for size in fitting[-MAX_DEFAULTS:] or list(found)[-1:])
+    fitting = fitting[-MAX_DEFAULTS:] or list(found)[-1:]
+    return tuple(_in_units(found[size], size) for size in fitting)
+
+
+def _in_units(one: DefaultSize, size: int) -> DefaultSize:
+    return one if size == one.default_bytes else replace(one, fragment_bytes=size)
 
 
 def _is_admitted(problem: MessageProblem, size: int) -> bool:

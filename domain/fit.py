@@ -7,6 +7,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from domain.aggregate import Aggregate, lower_of
+from domain.derived import Derived
 from domain.errors import InconsistentInput, InvalidInput, MeasurementMissing
 from domain.loggp import LogGPFit
 from domain.measurement import TraceKind
@@ -312,8 +313,8 @@ class AggregateFit:
         return Aggregate(total, lower_of(self.bottleneck.to_stage(), total))
 
 
-@dataclass(frozen=True, slots=True)
-class TraceFit:
+@dataclass(frozen=True)  # no slots: what follows from a fit is kept beside its fields
+class TraceFit(Derived):
     """The fit of one or more traces of one pipeline: estimates, what was read, what to beware of.
 
     direct      `stages`, one for every column or group

@@ -30,6 +30,10 @@ def uncertain_model(fit: TraceFit) -> UncertainModel | None:
     None where a line has no covariance: fits of earlier versions. Raises MeasurementMissing as
     `to_model` does.
     """
+    return fit.derived(_uncertain)
+
+
+def _uncertain(fit: TraceFit) -> UncertainModel | None:
     fitted = (fit.aggregate.total, fit.aggregate.bottleneck) if fit.aggregate else fit.stages
     if not all(_is_known(stage) for stage in fitted):
         return None

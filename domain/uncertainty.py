@@ -9,11 +9,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from itertools import pairwise
 from math import isfinite
 from typing import ClassVar, TypeAlias
 
 from domain.aggregate import Aggregate
+from domain.derived import Derived
 from domain.errors import InvalidInput
 from domain.model import CostModel
 from domain.nested import NestedSchedule
@@ -137,8 +139,8 @@ class StatedStage:
 AnyStage: TypeAlias = UncertainStage | StatedStage
 
 
-@dataclass(frozen=True, slots=True)
-class UncertainPipeline:
+@dataclass(frozen=True)  # no slots: the seed is kept beside the fields
+class UncertainPipeline(Derived):
     """Stages whose costs are not known exactly, in order, and a constant delay in µs."""
 
     kind: ClassVar = Pipeline.kind
@@ -146,14 +148,14 @@ class UncertainPipeline:
     stages: tuple[AnyStage, ...]
     delay_us: float = 0.0
 
-    @property
+    @cached_property
     def model(self) -> Pipeline:
         """The pipeline at the estimates."""
         return Pipeline(tuple(one.stage for one in self.stages), self.delay_us)
 
 
-@dataclass(frozen=True, slots=True)
-class UncertainAggregate:
+@dataclass(frozen=True)  # as above
+class UncertainAggregate(Derived):
     """A total and a bottleneck that are not known exactly, and a constant delay in µs."""
 
     kind: ClassVar = Aggregate.kind
@@ -167,7 +169,7 @@ class UncertainAggregate:
         """The total and the bottleneck."""
         return (self.total, self.bottleneck)
 
-    @property
+    @cached_property
     def model(self) -> Aggregate:
         """The aggregate at the estimates."""
         return Aggregate(self.total.stage, self.bottleneck.stage, self.delay_us)
@@ -194,6 +196,10 @@ def seed_of(model: UncertainModel) -> int:
     It does not depend on the message, so that every answer about these costs, a table or an audit
     of many messages too, is over the same draws.
     """
+    return model.derived(_seed)
+
+
+def _seed(model: UncertainModel) -> int:
     known = [model.kind, [_key(stage) for stage in model.stages], model.delay_us]
     canonical = json.dumps(known, separators=(",", ":"), allow_nan=False)
     return int.from_bytes(hashlib.sha256(canonical.encode()).digest()[:8], "big")

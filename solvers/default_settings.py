@@ -8,16 +8,16 @@ Cost      O(k n) each for the evaluator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from domain.default_sizes import CURRENT, ONE_PIECE, default_sizes
 from domain.errors import Infeasible, StrategyDeclined
 from domain.problem import MessageProblem, Problem
-from domain.schedule import latency_us
 from domain.solution import Strategy
 from solvers.contract import Deadline, SolveOptions
 from solvers.heuristics import constant, fixed, repeat
+from solvers.kernels import evaluator_of
 
 EQUAL_FRAGMENTS = "equal fragments"
 _DEADLINE_S = 60.0  # a guard; each baseline takes milliseconds
@@ -109,7 +109,7 @@ def _baseline(problem: Problem, strategy: Strategy, static_bytes: int | None) ->
     except (StrategyDeclined, Infeasible) as refusal:
         return Baseline(strategy, static_bytes, None, None, refusal.detail)
     cut = candidate.fragment_bytes
-    return Baseline(strategy, static_bytes, latency_us(problem.pipeline, cut), len(cut))
+    return Baseline(strategy, static_bytes, _latency_us(problem, cut), len(cut))
 
 
 def _best_repeat(problem: Problem) -> BestRepeat | None:
@@ -117,4 +117,8 @@ def _best_repeat(problem: Problem) -> BestRepeat | None:
         size, cut = repeat.best_repeat(problem)
     except (StrategyDeclined, Infeasible):
         return None
-    return BestRepeat(size, len(cut), latency_us(problem.pipeline, cut))
+    return BestRepeat(size, len(cut), _latency_us(problem, cut))
+
+
+def _latency_us(problem: Problem, cut: Sequence[int]) -> float:
+    return problem.pipeline.derived(evaluator_of)(cut)

@@ -249,7 +249,7 @@ def fit_of(revision: Revision, find_fit: FindFit) -> TraceFit | None:
 
 def stored_fit(unit: UnitOfWork) -> FindFit:
     """Return a function that looks fits up in this unit of work."""
-    return lambda fit_id: unit.fits.get(fit_id).fit
+    return unit.fits.fit
 
 
 def find_stored(unit: UnitOfWork, prepared: PreparedQuestion) -> AnswerRecord | None:

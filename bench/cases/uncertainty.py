@@ -85,7 +85,7 @@ SPEC = BenchSpec(
     title="What it takes to say how sure an answer is",
     about=(
         "Draws of the costs, all repeated sizes priced in each of them, good and round sizes, the "
-        "decision and what to measure next, in NumPy; below, the same with an uneven answer, which "
+        "decision and what to measure next; below, the same with an uneven answer, which "
         "is priced fragment by fragment."
     ),
     run=_run,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import cast
 
-from sqlalchemy import select
+from sqlalchemy import Table, bindparam, select
 from sqlalchemy.orm import Session
 
 from domain.errors import NotFound
@@ -17,6 +19,10 @@ from models.repositories.statements import flush, is_storable
 from models.rows.fit import FitRow
 from models.rows.further_trace import FurtherTraceRow
 from models.rows.trace import TraceRow
+
+_FITS = cast(Table, FitRow.__table__)
+_DOCUMENT = select(_FITS.c.document).where(_FITS.c.id == bindparam("id"))  # built once
+_KEPT = 32  # fits that were read last, so that answers about one need not decode it each time
 
 
 class FitRepository:
@@ -68,6 +74,15 @@ class FitRepository:
             request=load_request(row.request),
         )
 
+    def fit(self, fit_id: str) -> TraceFit:
+        """The fit alone. Raises NotFound."""
+        found = None
+        if is_storable(fit_id):
+            found = self._session.connection().execute(_DOCUMENT, {"id": fit_id}).first()
+        if found is None:
+            raise NotFound("there is no fit", field="fit", subject=fit_id)
+        return _load_again(found.document)
+
     def _check_stored(self, digest: str) -> None:
         found = None
         if is_storable(digest):
@@ -75,3 +90,6 @@ class FitRepository:
             found = self._session.scalar(select(TraceRow.digest).where(TraceRow.digest == digest))
         if found is None:
             raise NotFound("there is no trace", field="trace", subject=digest)
+
+
+_load_again = lru_cache(_KEPT)(load_fit)

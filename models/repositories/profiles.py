@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Row, Select, delete, select
+from typing import cast
+
+from sqlalchemy import Row, Select, Table, bindparam, delete, select
 from sqlalchemy.orm import Session
 
 from domain.errors import Conflict, NotFound
@@ -20,11 +22,25 @@ from models.repositories.statements import (
     mark_changed_choices,
 )
 from models.rows.profile import ProfileRow
-from models.rows.revision import RevisionRow
+from models.rows.revision import RevisionRow, revision_of
 from models.rows.verification import VerificationRow
 
 Profiles = list[HardwareProfile]
 Revisions = list[Revision]
+
+# Every answer about a profile reads one revision: as with answers, the statements are built once.
+_PROFILE = cast(Table, ProfileRow.__table__)
+_REVISION = cast(Table, RevisionRow.__table__)
+_VERIFICATION = cast(Table, VerificationRow.__table__)
+_REVISIONS = (
+    select(_REVISION, _VERIFICATION.c.document)
+    .join_from(_REVISION, _VERIFICATION, isouter=True)
+    .where(_REVISION.c.profile_name == bindparam("name"))
+)
+_NUMBERED = _REVISIONS.where(_REVISION.c.number == bindparam("number"))
+_CURRENT = _REVISIONS.where(
+    _PROFILE.c.name == _REVISION.c.profile_name, _PROFILE.c.current_number == _REVISION.c.number
+)
 
 
 class ProfileRepository:
@@ -54,17 +70,17 @@ class ProfileRepository:
 
     def revision(self, name: str, number: int | None = None) -> Revision:
         """One revision, the current one by default. Raises NotFound."""
-        if number is None:
-            return self.get(name).current
-        row = None
-        if is_storable(name) and is_row_number(number):
-            row = self._session.get(RevisionRow, (name, number))
-        if row is None:
+        found = None
+        if is_storable(name) and (number is None or is_row_number(number)):
+            asked = _CURRENT if number is None else _NUMBERED
+            of = {"name": name} if number is None else {"name": name, "number": number}
+            found = self._session.connection().execute(asked, of).first()
+        if found is None:
             self.get(name)  # says so where even the profile is unknown
             raise NotFound(
                 f"there is no revision {number} of hardware profile", field="profile", subject=name
             )
-        return row.to_domain()
+        return revision_of(found, found.document)
 
     def revisions(self, name: str) -> Revisions:
         """Every revision, the oldest first. Raises NotFound."""

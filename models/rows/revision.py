@@ -6,14 +6,18 @@ A trigger of the database refuses every UPDATE; revisions go only together with 
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
+from typing import Any
 
-from sqlalchemy import ForeignKey, Text
+from sqlalchemy import ForeignKey, Row, Text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from domain.profile import Origin, Provenance, Revision
 from models.base import Base
 from models.documents import dump_model, load_model, load_verification
 from models.rows.verification import VerificationRow
+
+_KEPT = 64  # models that were read last, with what was computed of them
 
 
 class RevisionRow(Base):
@@ -47,11 +51,19 @@ class RevisionRow(Base):
 
     def to_domain(self) -> Revision:
         """The revision of this row."""
-        return Revision(
-            self.profile_name,
-            self.number,
-            load_model(self.pipeline),
-            Provenance(Origin(self.origin), self.detail, self.fit_id),
-            self.created_at,
-            load_verification(self.verification.document) if self.verification else None,
-        )
+        return revision_of(self, self.verification.document if self.verification else None)
+
+
+def revision_of(row: RevisionRow | Row[Any], verification: str | None) -> Revision:
+    """The revision of a row, or of these columns, and of the document of its verification."""
+    return Revision(
+        row.profile_name,
+        row.number,
+        _load_again(row.pipeline),
+        Provenance(Origin(row.origin), row.detail, row.fit_id),
+        row.created_at,
+        load_verification(verification) if verification else None,
+    )
+
+
+_load_again = lru_cache(_KEPT)(load_model)

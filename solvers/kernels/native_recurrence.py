@@ -1,6 +1,6 @@
 """The recurrence in C: the same values as in NumPy and as the evaluator's, sooner.
 
-Source    kernels/native/recurrence.c; Wang98 eq. (1)-(3); theory sec. 1.
+Source    kernels/native/recurrence.c and draws.c; Wang98 eq. (1)-(3); theory sec. 1.
 Notation  n stages, k fragments, m cuts; g, G: (n,) µs and µs/byte; x: (m, k) or (k,) bytes.
 Cost      one pass over the m k n cells; about a microsecond for what crosses into C.
 Exact     the operations of `domain.schedule.latency_us` in its order: the same bits.
@@ -83,6 +83,54 @@ def address_of(values: Floats | Ints) -> int:
         return values.ctypes.data
 
 
+class DrawnCosts(ctypes.Structure):
+    """Costs of stages in many draws, in the layout that kernels/native/draws.h declares."""
+
+    _fields_ = [
+        ("stages", ctypes.c_int64),
+        ("ranges", ctypes.c_int64),
+        ("draws", ctypes.c_int64),
+        ("row", ctypes.c_int64),
+        ("overhead_us", ctypes.c_void_p),
+        ("ns_per_byte", ctypes.c_void_p),
+        ("ends_bytes", ctypes.c_void_p),
+        ("delay_us", ctypes.c_double),
+    ]
+    keep: tuple[Floats, ...]
+
+    @classmethod
+    def of(
+        cls, overhead_us: Floats, ns_per_byte: Floats, ends_bytes: Floats, delay_us: float
+    ) -> DrawnCosts:
+        """Take overheads in µs and costs in ns/byte, (stages, ranges, draws), and the inclusive
+        last bytes of ranges, (stages, ranges - 1, draws), infinite where there is no further one.
+        """
+        keep: tuple[Floats, ...] = (overhead_us, ns_per_byte, ends_bytes)
+        rows = {_row(one) for one in keep if one.size}
+        if len(rows) > 1 or 0 in rows:
+            keep = tuple(map(np.ascontiguousarray, keep))
+            rows = {overhead_us.shape[-1]}
+        found = cls(*overhead_us.shape, *rows, *map(_address, keep), delay_us)
+        found.keep = keep
+        return found
+
+
+class Halving(ctypes.Structure):
+    """How good sizes are moved, in the layout of kernels/native/draws.h: the message and the limits
+    of its fragments, the relative precision, and the share of the draws in which a size is good.
+    """
+
+    _fields_ = [
+        ("message_bytes", ctypes.c_int64),
+        ("min_bytes", ctypes.c_int64),
+        ("max_bytes", ctypes.c_int64),
+        ("unit_bytes", ctypes.c_int64),
+        ("max_count", ctypes.c_int64),
+        ("precision", ctypes.c_double),
+        ("share", ctypes.c_double),
+    ]
+
+
 class NativeRecurrence:
     """Calls into one loaded library."""
 
@@ -94,6 +142,19 @@ class NativeRecurrence:
             ctypes.POINTER(NativePipeline),
             number,
             number,
+            address,
+            address,
+        ]
+        self._in_draws = library.sluice_repeated_in_draws
+        self._in_draws.restype = ctypes.c_int
+        self._in_draws.argtypes = [ctypes.POINTER(DrawnCosts), number, number, address, address]
+        self._good_ends = library.sluice_good_ends
+        self._good_ends.restype = ctypes.c_int
+        self._good_ends.argtypes = [
+            ctypes.POINTER(DrawnCosts),
+            ctypes.POINTER(Halving),
+            number,
+            address,
             address,
             address,
         ]
@@ -118,6 +179,30 @@ class NativeRecurrence:
     def evaluator(self, pipeline: Pipeline) -> NativeEvaluator:
         """Return the evaluator of this pipeline, for many cuts one at a time."""
         return NativeEvaluator(self._at_once, pipeline)
+
+    def repeated_in_draws_us(self, costs: DrawnCosts, message_bytes: int, sizes: Ints) -> Floats:
+        """Return latencies, delay included, of a message in repeated sizes, (sizes, draws).
+
+        A size is 1 byte to the whole message.
+        """
+        asked = np.ascontiguousarray(sizes, dtype=np.int64)
+        out: Floats = np.empty((len(asked), costs.draws))
+        _check_memory(
+            self._in_draws(costs, message_bytes, len(asked), address_of(asked), address_of(out))
+        )
+        return out
+
+    def good_ends(
+        self, costs: DrawnCosts, how: Halving, limits_us: Floats, good: Ints, bad: Ints
+    ) -> Ints:
+        """Return how far good sizes, (sizes,), can be moved towards bad ones and be good still:
+        within their limits, (sizes, draws), in enough of the draws.
+        """
+        allowed = np.ascontiguousarray(limits_us, dtype=np.float64)
+        inside, outside = np.array(good, dtype=np.int64), np.array(bad, dtype=np.int64)
+        addresses = address_of(allowed), address_of(inside), address_of(outside)
+        _check_memory(self._good_ends(costs, how, len(inside), *addresses))
+        return inside
 
     def _one(self, stages: NativePipeline, x: Floats) -> float:
         sizes = np.ascontiguousarray(x, dtype=np.float64)
@@ -157,6 +242,22 @@ class NativeEvaluator:
         at = numbers.buffer_info()[0]
         _check(self._latencies(self._at, 1, count, at, at + 8 * count))
         return numbers[count] + self._delay_us
+
+
+def _row(costs: Floats) -> int:
+    """How many numbers each row of draws is behind the one before; 0 where they are uneven."""
+    stage, row, number = costs.strides
+    is_even = number == costs.itemsize and stage == costs.shape[1] * row
+    return row // costs.itemsize if is_even else 0
+
+
+def _address(costs: Floats) -> int:
+    return costs.ctypes.data
+
+
+def _check_memory(status: int) -> None:
+    if status:
+        raise MemoryError("no memory for the draws of one size")
 
 
 def _check(status: int) -> None:

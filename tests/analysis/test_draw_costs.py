@@ -13,6 +13,7 @@ from domain.errors import InvalidInput
 from domain.nested import NestedSchedule, nested_latency_us
 from domain.pipeline import Pipeline
 from domain.uncertainty import NamedCut, UncertainAggregate, UncertainPipeline
+from solvers.kernels import active
 from tests.support.uncertain import (
     MYRINET,
     aggregates,
@@ -44,6 +45,19 @@ def test_repeated_sizes_cost_what_the_evaluator_says(
         one = model_of(draws, at)
         expected = [one.latency_us(repeated(message, size)) for size in found]
         assert priced[:, at] == pytest.approx(expected, rel=1e-11, abs=1e-9)
+
+
+@given(pipelines, seeds, st.integers(1, 8000), sizes, st.integers(0, 3))
+def test_kernels_price_as_numpy_does(
+    model: UncertainPipeline, seed: int, message: int, found: list[int], first: int
+) -> None:
+    """To the bit, in all draws and in a part of them; nothing to compare without a build."""
+    draws, asked = draw(model, 7, seed), np.array(found)
+    for some in (draws, draws.part(first, 6)):
+        ours = repeated_us(some, message, asked)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(active, "NATIVE", None)
+            assert repeated_us(some, message, asked).tolist() == ours.tolist()
 
 
 @given(pipelines | aggregates, seeds, cuts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.draw_costs import repeated_us
+from analysis.draw_costs import cut_us, repeated_us
 from analysis.draws import draw
 from analysis.repeated_sizes import GOOD_WITHIN, good_sizes, is_admitted, price_sizes
 from analysis.uncertainty import UncertaintyQuestion, assess
@@ -32,6 +33,7 @@ from domain.uncertainty import (
 from solvers import solve
 from solvers.heuristics.constant import repeated_cut
 from solvers.heuristics.repeat import best_repeat
+from solvers.kernels import active
 from tests.support.uncertain import MYRINET, aggregates, pipelines, stated
 
 messages = st.integers(1, 20_000)
@@ -144,6 +146,24 @@ class TestSizes:
         widths = [sum(high - low + 1 for low, high in one.intervals) for one in found]
         assert widths == sorted(widths)
 
+    @given(pipelines, messages, limits)
+    def test_kernels_and_numpy_find_the_same(
+        self, model: UncertainPipeline, size: int, found: FragmentLimits
+    ) -> None:
+        """The same sizes, prices and intervals, to the bit; nothing to compare without a build."""
+        problem = problem_of(model.model, size, found, fragment_cap=DEFAULT_FRAGMENT_CAP)
+        draws = draw(model, 30, 1)
+
+        def both() -> tuple[object, ...]:
+            priced = price_sizes(problem, draws)
+            priced_us = priced.latency_us.tolist()
+            return priced.sizes.tolist(), priced_us, good_sizes(problem, draws, priced)
+
+        with pytest.MonkeyPatch.context() as patch, suppress(Infeasible, StrategyDeclined):
+            ours = both()
+            patch.setattr(active, "NATIVE", None)
+            assert both() == ours
+
     def test_good_sizes_are_those_of_every_size(self) -> None:
         """Intervals found by halving, against all sizes of a message priced one by one."""
         problem, draws = (
@@ -232,6 +252,25 @@ class TestAnswers:
             (0, Parameter.OVERHEAD)
         ]
         assert found.rests_on[0].share_of_draws == 1.0
+
+    @given(pipelines, st.lists(st.integers(1, 3000), min_size=1, max_size=12), st.data())
+    def test_a_parameter_counts_once_a_fragment_or_byte(
+        self, model: UncertainPipeline, fragments: list[int], data: st.DataObject
+    ) -> None:
+        """What a latency may gain by raising a cost: why few parameters are priced again."""
+        draws, size = draw(model, 5, 1), sum(fragments)
+        cut = NamedCut.of_fragments("cut", fragments)
+        j = data.draw(st.integers(0, draws.stages - 1))
+        r = data.draw(st.integers(0, draws.overhead_us.shape[1] - 1))
+        by_byte = data.draw(st.booleans())
+        costs = draws.ns_per_byte if by_byte else draws.overhead_us
+        raised_costs = costs.copy()
+        raised_costs[j, r] *= 1.5
+        name = "ns_per_byte" if by_byte else "overhead_us"
+        raised = cut_us(replace(draws, **{name: raised_costs}), size, cut)
+        latency_us = cut_us(draws, size, cut)
+        most = size / 1000.0 if by_byte else len(fragments)
+        assert (raised - latency_us <= 0.5 * costs[j, r] * most + 1e-9 * raised).all()
 
     def test_whole_messages_are_always_among_what_to_measure(self) -> None:
         """They alone do not rest on the model; and no saving exceeds that of knowing all."""

@@ -9,6 +9,7 @@
 #include "blocks.h"
 #include "bounds.h"
 #include "count.h"
+#include "draws.h"
 #include "dual.h"
 #include "equal.h"
 #include "interior_point.h"
@@ -346,6 +347,37 @@ static void real_sizes(void)
     free(overhead), free(cost), free(x), free(p);
 }
 
+/* ---- repeated sizes in many draws ------------------------------------------------------------------ */
+
+static void many_draws(void)
+{
+    int64_t n = between(1, 6), ranges = between(1, 4), draws = between(1, 40);
+    int64_t row = draws + between(0, 3), cells = n * ranges * row, message = between(1, 1 << 20);
+    double *overhead = doubles(cells), *cost = doubles(cells), *limits = doubles(3 * draws);
+    double *ends = doubles(n * (ranges - 1) * row + 1), *latency = doubles(3 * draws);
+    for (int64_t i = 0; i < cells; i++) {
+        overhead[i] = between(0, 9) ? wide(1e-3, 1e4) : 0.0;
+        cost[i] = between(0, 9) ? wide(1e-4, 1e3) : 0.0;
+    }
+    for (int64_t at = 0; at < n * (ranges - 1); at++)
+        for (int64_t i = 0; i < row; i++)
+            ends[at * row + i] = between(0, 9) ? (double)(between(1, 1000) + 1000 * at) : INFINITY;
+    sluice_draws all = {n, ranges, draws, row, overhead, cost, ends, wide(1e-3, 10.0)};
+    int64_t sizes[3] = {1, between(1, message), message};
+    expect(sluice_repeated_in_draws(&all, message, 3, sizes, latency) == 0, "draws");
+    for (int64_t i = 0; i < 3 * draws; i++) {
+        expect(latency[i] >= all.delay_us, "latency in a draw");
+        limits[i] = latency[i] * (0.9 + uniform());
+    }
+    sluice_halving how = {message, 1, between(1, message), between(0, 1) ? 1 : between(1, 64),
+                          between(1, 100000), 0.01, 0.9};
+    int64_t bad[3] = {between(1, message), message, 1};
+    expect(sluice_good_ends(&all, &how, 3, limits, sizes, bad) == 0, "good sizes");
+    for (int64_t s = 0; s < 3; s++)
+        expect(1 <= sizes[s] && sizes[s] <= message, "a good size");
+    free(overhead), free(cost), free(ends), free(latency), free(limits);
+}
+
 int main(int count, char **words)
 {
     int64_t cases = count > 2 ? atoll(words[2]) : 0;
@@ -356,6 +388,7 @@ int main(int count, char **words)
         interior_point();
         whole_bytes();
         real_sizes();
+        many_draws();
     }
     refusals();
     printf("%lld cases\n", (long long)cases);

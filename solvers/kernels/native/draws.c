@@ -1,0 +1,190 @@
+#include "draws.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "portable.h"
+
+/* Source    docs/theory.md, "The regret of a setting": q fragments of a size and the rest behind
+             them. The equal ones have left stage j at sum_{i<=j} t_i + (q-1) max_{i<=j} t_i.
+   Notation  t (draws) times of one fragment in one stage, us; first, slowest their sum and maximum
+             over the stages so far; last: when the rest has left.
+   Cost      one pass over the draws for each size and stage, and one more for a rest.
+   Exact     the operations of the same in NumPy, in its order: the same bits. */
+
+typedef struct {
+    double *t, *first, *slowest, *last; /* (draws) */
+    double *low, *high;                 /* (stages, ranges - 1) of each end over the draws */
+} room;
+
+CLONES static void times_of_line(int64_t draws, double kilobytes, const double *restrict overhead,
+                                 const double *restrict cost, double *restrict t)
+{
+    for (int64_t i = 0; i < draws; i++)
+        t[i] = kilobytes * cost[i] + overhead[i];
+}
+
+/* The line behind an end, in the draws in which the size is behind it. */
+CLONES static void times_behind(int64_t draws, double kilobytes, double bytes,
+                                const double *restrict end, const double *restrict overhead,
+                                const double *restrict cost, double *restrict t)
+{
+    for (int64_t i = 0; i < draws; i++) {
+        double behind = kilobytes * cost[i] + overhead[i];
+        t[i] = bytes > end[i] ? behind : t[i];
+    }
+}
+
+CLONES static void pass_equal(int64_t draws, const double *restrict t, double *restrict first,
+                              double *restrict slowest)
+{
+    for (int64_t i = 0; i < draws; i++) {
+        first[i] += t[i];
+        slowest[i] = t[i] > slowest[i] ? t[i] : slowest[i];
+    }
+}
+
+CLONES static void pass_rest(int64_t draws, double behind_first, const double *restrict first,
+                             const double *restrict slowest, const double *restrict t,
+                             double *restrict last)
+{
+    for (int64_t i = 0; i < draws; i++) {
+        double left = behind_first * slowest[i] + first[i];
+        last[i] = (left > last[i] ? left : last[i]) + t[i];
+    }
+}
+
+CLONES static void leave(int64_t draws, double behind_first, double delay,
+                         const double *restrict first, const double *restrict slowest,
+                         double *restrict out)
+{
+    for (int64_t i = 0; i < draws; i++)
+        out[i] = behind_first * slowest[i] + first[i] + delay;
+}
+
+static void times_of(const sluice_draws *all, const room *use, int64_t stage, int64_t size)
+{
+    const double bytes = (double)size, kilobytes = bytes / 1000.0;
+    const double *overhead = all->overhead_us + stage * all->ranges * all->row;
+    const double *cost = all->ns_per_byte + stage * all->ranges * all->row;
+    const double *ends = all->ends_bytes + stage * (all->ranges - 1) * all->row;
+    const double *low = use->low + stage * (all->ranges - 1);
+    const double *high = use->high + stage * (all->ranges - 1);
+    int64_t place = 0;
+    while (place < all->ranges - 1 && bytes > high[place]) /* behind it in every draw */
+        place++;
+    times_of_line(all->draws, kilobytes, overhead + place * all->row, cost + place * all->row,
+                  use->t);
+    for (; place < all->ranges - 1 && bytes > low[place]; place++)
+        times_behind(all->draws, kilobytes, bytes, ends + place * all->row,
+                     overhead + (place + 1) * all->row, cost + (place + 1) * all->row, use->t);
+}
+
+static void price(const sluice_draws *all, const room *use, int64_t message_bytes, int64_t size,
+                  double *out)
+{
+    const int64_t full = message_bytes / size, rest = message_bytes - full * size;
+    const double behind_first = (double)full - 1.0;
+    for (int64_t i = 0; i < all->draws; i++)
+        use->first[i] = use->slowest[i] = use->last[i] = 0.0;
+    for (int64_t j = 0; j < all->stages; j++) {
+        times_of(all, use, j, size);
+        pass_equal(all->draws, use->t, use->first, use->slowest);
+        if (!rest)
+            continue;
+        times_of(all, use, j, rest);
+        pass_rest(all->draws, behind_first, use->first, use->slowest, use->t, use->last);
+    }
+    if (!rest) {
+        leave(all->draws, behind_first, all->delay_us, use->first, use->slowest, out);
+        return;
+    }
+    for (int64_t i = 0; i < all->draws; i++)
+        out[i] = use->last[i] + all->delay_us;
+}
+
+static void find_ends(const sluice_draws *all, const room *use)
+{
+    for (int64_t at = 0; at < all->stages * (all->ranges - 1); at++) {
+        const double *end = all->ends_bytes + at * all->row;
+        double low = INFINITY, high = -INFINITY;
+        for (int64_t i = 0; i < all->draws; i++) {
+            low = end[i] < low ? end[i] : low;
+            high = end[i] > high ? end[i] : high;
+        }
+        use->low[at] = low;
+        use->high[at] = high;
+    }
+}
+
+/* What one size needs; 0 or -1 without memory. */
+static int open_room(const sluice_draws *all, room *use)
+{
+    const int64_t draws = all->draws, ends = all->stages * (all->ranges - 1);
+    double *memory = malloc((size_t)(4 * draws + 2 * ends) * sizeof *memory);
+    if (!memory)
+        return -1;
+    *use = (room){memory, memory + draws, memory + 2 * draws, memory + 3 * draws,
+                  memory + 4 * draws, memory + 4 * draws + ends};
+    find_ends(all, use);
+    return 0;
+}
+
+int sluice_repeated_in_draws(const sluice_draws *all, int64_t message_bytes, int64_t count,
+                             const int64_t *sizes, double *latency_us)
+{
+    room use;
+    if (open_room(all, &use))
+        return -1;
+    for (int64_t s = 0; s < count; s++)
+        price(all, &use, message_bytes, sizes[s], latency_us + s * all->draws);
+    free(use.t);
+    return 0;
+}
+
+static int is_admitted(const sluice_halving *how, int64_t size)
+{
+    const int64_t full = how->message_bytes / size, rest = how->message_bytes - full * size;
+    const int64_t count = full + (rest > 0), smallest = rest > 0 ? rest : size;
+    if (size > how->max_bytes || count > how->max_count)
+        return 0;
+    return count == 1 || (size % how->unit_bytes == 0 && smallest >= how->min_bytes);
+}
+
+static int is_good(const sluice_draws *all, const room *use, const sluice_halving *how,
+                   int64_t size, const double *limit_us, double *latency_us)
+{
+    int64_t within = 0;
+    if (!is_admitted(how, size))
+        return 0;
+    price(all, use, how->message_bytes, size, latency_us);
+    for (int64_t i = 0; i < all->draws; i++)
+        within += latency_us[i] <= limit_us[i];
+    return (double)within / (double)all->draws >= how->share;
+}
+
+int sluice_good_ends(const sluice_draws *all, const sluice_halving *how, int64_t count,
+                     const double *limits_us, int64_t *good, int64_t *bad)
+{
+    room use;
+    if (open_room(all, &use))
+        return -1;
+    double *latency_us = malloc((size_t)all->draws * sizeof *latency_us);
+    for (int64_t s = 0; s < count && latency_us; s++) {
+        for (;;) {
+            const int64_t middle = (good[s] + bad[s]) / 2 / how->unit_bytes * how->unit_bytes;
+            const int64_t low = good[s] < bad[s] ? good[s] : bad[s], high = good[s] + bad[s] - low;
+            if (middle <= low || middle >= high ||
+                (double)(high - low) <= how->precision * (double)good[s])
+                break;
+            if (is_good(all, &use, how, middle, limits_us + s * all->draws, latency_us))
+                good[s] = middle;
+            else
+                bad[s] = middle;
+        }
+    }
+    const int status = latency_us ? 0 : -1;
+    free(latency_us);
+    free(use.t);
+    return status;
+}

@@ -34,6 +34,7 @@ from solvers.kernels import cut_latency_us
 from solvers.line_problem import LineProblem
 from solvers.nested import hierarchical, hierarchical_ramp, on_line
 from solvers.nested.bound import nested_lower_bound_us
+from solvers.nested.search import refragmented
 from solvers.ranges.branch import Branching
 from solvers.ranges.improve import ranged_cuts
 
@@ -125,7 +126,7 @@ def _heuristic(
             problem,
             spec.name,
             replace(candidate, cut_off=candidate.cut_off or deadline.passed),
-            bound_us=_bound_us(problem, search, nested=nested),
+            bound_us=_bound_us(problem, search, nested=nested, known_us=evaluated),
             relative_gap=options.relative_gap,
             evaluated=evaluated,
             unrounded_us=unrounded_us,
@@ -157,9 +158,11 @@ def _certificate(problem: Problem, options: SolveOptions, deadline: Deadline) ->
     return search
 
 
-def _bound_us(problem: Problem, search: CountSearch | None, *, nested: bool) -> float:
+def _bound_us(
+    problem: Problem, search: CountSearch | None, *, nested: bool, known_us: float
+) -> float:
     if nested:
-        return nested_lower_bound_us(problem)
+        return nested_lower_bound_us(problem, known_us)
     if search is not None:
         return search.bound_us
     counts = problem.count_range()
@@ -226,7 +229,9 @@ class _Contest:
         """Run the exact search, let its whole-byte cuts compete, and answer."""
         relaxed = relaxation_of(self._problem)
         if isinstance(relaxed, ConvexProblem):
-            return self._answer(self._on_ranges(relaxed))
+            search = self._on_ranges(relaxed)
+            self._refragment()
+            return self._answer(search)
         search = CountSearch.start(
             self._problem,
             relaxed,
@@ -237,7 +242,21 @@ class _Contest:
         found = exact.whole_bytes(search, self._options, self._deadline, best_us=self._best_us)
         for candidate in found:
             self._enter(candidate, search)
+        self._refragment()
         return self._answer(search)
+
+    def _refragment(self) -> None:
+        """Give each stage a cut of its own, from the best one on, where the question allows it."""
+        best = self._best
+        if best is None or not self._problem.allow_refragmentation:
+            return
+        stages = len(self._problem.pipeline)
+        levels = best.candidate.levels or (best.candidate.fragment_bytes,) * stages
+        better = refragmented(self._problem, levels, self._deadline, restarts=True)
+        if better is not None:
+            candidate = Candidate(fragment_bytes=min(better, key=len), levels=better)
+            latency_us = _evaluated_us(self._problem, candidate)
+            self._offer(_Proposal(Strategy.HIERARCHICAL_RAMP, candidate, latency_us), None)
 
     def _on_ranges(self, relaxed: ConvexProblem) -> CountSearch:
         """A search, whole-byte cuts from it, and both again where these narrow the sizes.
@@ -336,7 +355,10 @@ class _Contest:
         if search is not None and not nested:
             return search.bound_us
         if nested not in self._first_bounds:
-            self._first_bounds[nested] = _bound_us(self._problem, None, nested=nested)
+            known_us = self._best_us()
+            self._first_bounds[nested] = _bound_us(
+                self._problem, None, nested=nested, known_us=known_us
+            )
         return self._first_bounds[nested]
 
     def _unrounded_us(self, search: CountSearch | None) -> float | None:

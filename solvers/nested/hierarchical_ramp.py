@@ -5,8 +5,9 @@ Notation  c(x): compound time of a block by the convention; o(x): how long its b
           stage is occupied by the block; t: times, µs; x: block sizes, bytes.
 Cost      that of `hierarchical`, whose groupings it takes, then FIT_ROUNDS regressions of
           FIT_SAMPLES sizes and at most RAMPS evaluated cuts for each grouping and line, then
-          POLISH_STEPS evaluated cuts near the best one.
-Exact     no. The compound stages are taken as lines for the ramp, and cut into equal pieces inside.
+          POLISH_STEPS evaluated cuts near the best one, and a descent over each stage's own cut.
+Exact     no. The compound stages are taken as lines for the ramp, and cut into equal pieces inside;
+          the descent then moves any end of any stage.
 Traps     by the convention a compound stage takes c(x) a block; in truth the next block follows
           after o(x). Ramps are made with a line through each, and the true latency decides.
 
@@ -37,7 +38,14 @@ from solvers.nested.compound import (
     plan_pieces,
 )
 from solvers.nested.hierarchical import improve_equal
-from solvers.nested.search import NestedPlan, NestedSearch, check_stages, polish, room_for
+from solvers.nested.search import (
+    NestedPlan,
+    NestedSearch,
+    check_stages,
+    polish,
+    refragmented,
+    room_for,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -66,7 +74,11 @@ def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidat
         for cost in (_convention_us, _occupied_us):
             _offer_ramps(search, grouping, cost)
     polish(search)
-    return search.candidate(() if search.latency_us < equal_us else (_NO_GAIN,))
+    ramped = search.candidate(() if search.latency_us < equal_us else (_NO_GAIN,))
+    better = refragmented(problem, ramped.levels or (), deadline)
+    if better is None:
+        return ramped
+    return Candidate(fragment_bytes=min(better, key=len), levels=better, cut_off=deadline.passed)
 
 
 def _check_lines(problem: Problem) -> None:

@@ -1,7 +1,7 @@
 """Algorithms B, C and C' on whole bytes: admitted, nested, never above what they start from."""
 
 import math
-from itertools import accumulate
+from itertools import accumulate, combinations, pairwise
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from solvers.line_problem import LineProblem
 from solvers.nested import hierarchical, hierarchical_ramp
 from solvers.nested.bound import nested_lower_bound_us
 from solvers.nested.compound import CompoundLines, best_ramps, levels_of, plan_pieces, split_at
+from solvers.nested.search import _Descent, refragmented
 from tests.support.counts import count
 
 NETWORK = [("a", 36.0, 36.0), ("b", 26.0, 124.5), ("c", 37.5, 124.5), ("d", 37.0, 39.5)]
@@ -313,3 +314,49 @@ def test_extreme_stages_and_huge_messages_give_finite_answers_within_the_cap(
     latency = true_us(problem, found)
     assert math.isfinite(latency)
     assert nested_lower_bound_us(problem) <= latency * (1.0 + 1e-9)
+
+
+# ---- each stage's own cut ------------------------------------------------------------------------
+
+
+@given(problems)
+def test_a_descent_over_each_stages_cut_is_admitted_and_gains(problem: Problem) -> None:
+    """Whatever it begins with; it says nothing where it finds nothing."""
+    try:
+        shared = fixed.SPEC.run(problem, SolveOptions(), Deadline.after(60.0)).fragment_bytes
+    except Infeasible:
+        reject()
+    levels = (shared,) * len(problem.pipeline)
+    found = refragmented(problem, levels, Deadline.after(60.0))
+    if found is not None:
+        assert all(problem.admits(cut) for cut in found)
+        before_us = nested_latency_us(problem.pipeline, NestedSchedule(levels))
+        assert nested_latency_us(problem.pipeline, NestedSchedule(found)) < before_us
+
+
+@given(st.lists(stages(), min_size=2, max_size=4), st.integers(2, 8), st.data())
+def test_a_stages_best_cut_is_the_best_of_all(
+    parts: list[Stage], size: int, data: st.DataObject
+) -> None:
+    """While the others stay: against every cut of the one stage."""
+    problem = Problem(Pipeline(tuple(parts)), size)
+    levels = [data.draw(st.sampled_from(every_cut(size))) for _ in parts]
+    place = data.draw(st.integers(0, len(parts) - 1))
+
+    def with_cut(cut: tuple[int, ...]) -> float:
+        changed = (*levels[:place], cut, *levels[place + 1 :])
+        return nested_latency_us(problem.pipeline, NestedSchedule(changed))
+
+    ends = tuple(np.cumsum(cut) for cut in levels)
+    found = _Descent(problem, ends, Deadline.after(60.0), 1)._best_cut(place)
+    best_us, now_us = min(map(with_cut, every_cut(size))), with_cut(levels[place])
+    if found is None:
+        assert best_us >= now_us * (1.0 - 1e-8)
+    else:
+        assert with_cut(tuple(np.diff(found, prepend=0).tolist())) <= best_us + 1e-6 * now_us
+
+
+def every_cut(size: int) -> list[tuple[int, ...]]:
+    """All cuts of a tiny message."""
+    inner = [ends for count in range(size) for ends in combinations(range(1, size), count)]
+    return [tuple(end - start for start, end in pairwise((0, *ends, size))) for ends in inner]

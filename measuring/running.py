@@ -16,8 +16,9 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from math import nan
 from pathlib import Path
 from types import TracebackType
@@ -135,45 +136,10 @@ class Command:
         long.
         """
         words = [word.replace(_SIZE, line) for word in self._words]
-        try:
-            process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as refusal:
-            raise NotMeasurable(f"{self._name}: {words[0]} cannot be run: {refusal}") from None
-        try:
-            printed = self._printed(process)
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            status = process.wait()
-            assert process.stdout is not None
-            process.stdout.close()
-        if status not in (0, -signal.SIGKILL):
-            raise NotMeasurable(f"{self._name}: it ended with {status} on {line} bytes")
-        return f"{line} {self._ns(printed):.0f} 0"
-
-    def _printed(self, process: subprocess.Popen[bytes]) -> str:
-        assert process.stdout is not None
-        end_s, read = time.monotonic() + self._limit_s, b""
-        while True:
-            left_s = end_s - time.monotonic()
-            if left_s <= 0 or not select.select([process.stdout], [], [], left_s)[0]:
-                raise NotMeasurable(f"{self._name}: it took longer than {self._limit_s:g} s")
-            piece = os.read(process.stdout.fileno(), _PIECE)
-            read += piece
-            if len(read) > _PIECE:
-                raise NotMeasurable(f"{self._name}: it printed more than {_PIECE} bytes")
-            if not piece:
-                break
-        with suppress(subprocess.TimeoutExpired):  # its output is closed; it ends when it ends
-            process.wait(max(0.0, end_s - time.monotonic()))
-            return read.decode(errors="replace")
-        raise NotMeasurable(f"{self._name}: it took longer than {self._limit_s:g} s")
+        found = output_of(words, name=self._name, limit_s=self._limit_s)
+        if found.status not in (0, -signal.SIGKILL):
+            raise NotMeasurable(f"{self._name}: it ended with {found.status} on {line} bytes")
+        return f"{line} {self._ns(found.printed.decode(errors='replace')):.0f} 0"
 
     def _ns(self, printed: str) -> float:
         lines = [line.strip() for line in printed.splitlines() if line.strip()]
@@ -186,3 +152,75 @@ class Command:
                 f"{shown!r}"
             )
         return time_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a program printed, and how it ended."""
+
+    printed: bytes
+    status: int
+
+    def checked(self, name: str) -> bytes:
+        """Return what it printed. Raises NotMeasurable where it failed."""
+        if self.status == 0:
+            return self.printed
+        lines = self.printed.decode(errors="replace").strip().splitlines()
+        said = f": {lines[-1][:200]}" if lines else ""
+        raise NotMeasurable(f"{name}: it ended with {self.status}{said}")
+
+
+def output_of(words: Sequence[str], *, name: str, limit_s: float, most: int = _PIECE) -> Ended:
+    """Run a program without a shell; it and all that it started is killed when it is done.
+
+    Its errors are not read. Raises NotMeasurable where it cannot be run, prints more than `most`
+    bytes, or takes longer than `limit_s`.
+    """
+    with killed(words, name, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        printed = _read_all(process, name, limit_s, most)
+    return Ended(printed, process.returncode)
+
+
+@contextmanager
+def killed(
+    words: Sequence[str], name: str, *, stdout: int = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program in a session of its own, and kill that at the end. Raises NotMeasurable."""
+    try:
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as refusal:
+        raise NotMeasurable(f"{name}: {words[0]} cannot be run: {refusal}") from None
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _read_all(process: subprocess.Popen[bytes], name: str, limit_s: float, most: int) -> bytes:
+    assert process.stdout is not None
+    end_s, read = time.monotonic() + limit_s, bytearray()
+    while True:
+        left_s = end_s - time.monotonic()
+        if left_s <= 0 or not select.select([process.stdout], [], [], left_s)[0]:
+            raise NotMeasurable(f"{name}: it took longer than {limit_s:g} s")
+        piece = os.read(process.stdout.fileno(), _PIECE)
+        read += piece
+        if len(read) > most:
+            raise NotMeasurable(f"{name}: it printed more than {most} bytes")
+        if not piece:
+            break
+    with suppress(subprocess.TimeoutExpired):  # its output is closed; it ends when it ends
+        process.wait(max(0.0, end_s - time.monotonic()))
+        return bytes(read)
+    raise NotMeasurable(f"{name}: it took longer than {limit_s:g} s")

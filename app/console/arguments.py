@@ -203,7 +203,9 @@ def _add_measure(commands: Commands[Parser]) -> None:
         help="a program of your own that prints the time it took, as h2d=./copy {bytes}",
     )
     parser.add_argument(
-        "--what", choices=["stage", "signature"], help="of a name that is both (default stage)"
+        "--what",
+        choices=["stage", "signature", "tool"],
+        help="of a name that is several (default stage)",
     )
     parser.add_argument(
         "--bytes",

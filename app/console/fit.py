@@ -49,14 +49,13 @@ def fit(arguments: argparse.Namespace, output: Output) -> int:
     return _fit_together(files, arguments, request, settings, output)
 
 
-def fit_named(name: str, arguments: argparse.Namespace, output: Output) -> int:
-    """Fit one file as it is, and store and draw where the arguments say so."""
+def fit_named(names: Sequence[str], arguments: argparse.Namespace, output: Output) -> int:
+    """Fit files together as they are, and store and draw where the arguments say so."""
     from models.records import FitRequest
 
-    request = FitRequest(kinds=(None,))
-    return _fit_together(
-        (_File(name, is_named=True),), arguments, request, Settings.from_environment(), output
-    )
+    request = FitRequest(kinds=(None,) * len(names))
+    files = tuple(_File(name, is_named=True) for name in names)
+    return _fit_together(files, arguments, request, Settings.from_environment(), output)
 
 
 def compose(arguments: argparse.Namespace, output: Output) -> int:

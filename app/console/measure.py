@@ -1,4 +1,5 @@
-"""sluice measure: the stages and the signatures of this machine, measured, kept, and fitted.
+"""sluice measure: the stages and the signatures of this machine, and what other tools time on it,
+measured, kept, and fitted.
 
 No service measures: who asks a server to burn its processors has found a hole.
 """
@@ -30,12 +31,14 @@ _PAGE = 4096
 _DIRECT = ("write-direct", "read-direct")
 _SIGNATURE_SIZES = (64,)
 _PROCESSOR = "model name"
+_MAX_FILES = 16  # are fitted together
 _STAGE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}", re.ASCII)
 
 
 def measure(arguments: argparse.Namespace, output: Output) -> int:
     """Measure one stage or signature, write what was measured, and print its fit."""
     from measuring.probe import program
+    from measuring.tools import TOOLS
 
     if arguments.stage is not None:
         return _measure_command(arguments, output)
@@ -43,6 +46,8 @@ def measure(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.list or arguments.name is None:
         return _list(probe, output)
     known = _known(probe)
+    if arguments.what == "tool" or (arguments.what is None and arguments.name in TOOLS):
+        return _measure_tool(arguments, output)
     kind = _kind_of(arguments, known)
     target = arguments.output or f"{as_file_name(arguments.name)}-{kind}.csv"
     check_target(target, field="output", noun="measurements", example="pipe.csv")
@@ -63,7 +68,7 @@ def _finish(
         output.note(f"interrupted; what was measured is in {printable(target)}")
         return INTERRUPTED
     output.note(f"measured into {printable(target)}")
-    return fit_named(target, arguments, output)
+    return fit_named([target], arguments, output)
 
 
 def _measure_command(arguments: argparse.Namespace, output: Output) -> int:
@@ -94,9 +99,45 @@ def _measure_command(arguments: argparse.Namespace, output: Output) -> int:
     return _finish(arguments, output, target, found.to_csv(name, facts), is_complete=is_complete)
 
 
+def _measure_tool(arguments: argparse.Namespace, output: Output) -> int:
+    """Run an existing tool, keep what it prints in a folder, and fit that."""
+    from measuring.tools import SIZES, TOOLS, ToolRun
+
+    tool = TOOLS.get(arguments.name)
+    if tool is None:
+        raise InvalidInput(f"expected one of {', '.join(TOOLS)}", field="name")
+    if arguments.cold or arguments.cpus is not None:
+        raise InconsistentInput(
+            "a tool is run as it is", field="cold" if arguments.cold else "cpus"
+        )
+    default = (size for size in SIZES if tool.min_bytes <= size <= tool.max_bytes)
+    sizes = tuple(sorted(set(arguments.bytes or default)))
+    if len(sizes) > _MAX_FILES:
+        raise InvalidInput(f"expected {_MAX_FILES} sizes at most for a tool", field="bytes")
+    folder = Path(arguments.output or f"{arguments.name}-tool")
+    if arguments.plot is not None:
+        check_plot_file(arguments.plot)
+    run = ToolRun(tool, sizes, folder, limit_s=arguments.time_limit)
+    try:
+        with erased_line(output.err) as show:
+            run.run(lambda left, done: show(f"{done} runs done, {left} to come"))
+    except KeyboardInterrupt:
+        output.note(f"interrupted; what was measured is in {printable(str(folder))}")
+        return INTERRUPTED
+    output.note(f"measured into {printable(str(folder))}")
+    return fit_named([str(file) for file in run.files], arguments, output)
+
+
 def _list(probe: Path, output: Output) -> int:
     """Print what can be measured here, and why the rest cannot."""
+    from measuring.tools import ELSEWHERE, TOOLS
+
     rows = [(kind, name, about) for (kind, name), about in _known(probe).items()]
+    rows += [("tool", name, tool.missing or tool.about) for name, tool in TOOLS.items()]
+    rows += [
+        ("tool", name, f"run it yourself and fit what it prints; {about}")
+        for name, about in ELSEWHERE.items()
+    ]
     columns = tuple(Column(name, is_number=False) for name in ("what", "name", "is"))
     output.parts([Grid(columns, tuple(rows))])
     return 0

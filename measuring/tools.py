@@ -191,7 +191,7 @@ def _fio(sizes: Sequence[int], _: int, each_s: float) -> list[Call]:
 
 
 def _iperf3(sizes: Sequence[int], port: int, each_s: float) -> list[Call]:
-    server = ("iperf3", "-s", "-1", "-B", _LOOPBACK, "-p", str(port))
+    server = ("iperf3", "-s", "-1", "--bind", _LOOPBACK, "-p", str(port))
     seconds = str(max(1, round(each_s)))
     client = ("iperf3", "-c", _LOOPBACK, "-p", str(port), "-t", seconds, "-i", "0.1", "-J", "-l")
     return [Call(f"iperf3-{size}.json", (*client, str(size)), server) for size in sizes]
@@ -212,8 +212,8 @@ def _sockperf(sizes: Sequence[int], port: int, each_s: float) -> list[Call]:
 
 def _netpipe(sizes: Sequence[int], port: int, _: float) -> list[Call]:
     both = ("NPtcp", "-P", str(port), "-l", str(min(sizes)), "-u", str(max(sizes)))
-    far_side = (*both, "-o", "/dev/null")
-    return [Call("netpipe.out", (*both, "-h", _LOOPBACK, "-o", "{file}"), far_side)]
+    far_side = (*both, "-o/dev/null")
+    return [Call("netpipe.out", (*both, "-h", _LOOPBACK, "-o{file}"), far_side)]
 
 
 def _mpi(*words: str) -> Words:

@@ -137,7 +137,7 @@ class TestRuns:
         put(tools, "fio", "")
         for asked in (("iperf3", "--bytes", "2MiB"), ("fio", "--bytes", "64")):
             assert main(["measure", *asked]) == 2
-            assert "bytes: " in capsys.readouterr().err
+            assert " bytes for " in capsys.readouterr().err
         assert main(["measure", "fio", "--cpus", "0"]) == 2
         assert main(["measure", "memcpy", "--what", "tool"]) == 2
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 
 import solvers
 from analysis.hidden_ratios import (
@@ -267,12 +266,24 @@ def hide(question: HideQuestion, on_best: OnBest = lambda found: None) -> Hidden
         known = _solved(question, problem, deadline.share(0.5))
     moved = tuple(tuple(index + shift for index in on) for on in processors)
     host = HostWork(question.behind_us, moved, question.messages)
-    search = partial(hidden_cut, problem, host, known, relative_gap=question.relative_gap)
-    for until, shown in ((Deadline.after(0.0), ()), (deadline, _shown_counts(known))):
-        best = search(deadline=until, shown=shown)
-        optimal = _latency_optimal(question, problem, host, known, best)
-        found = _concluded(question, plain, unhidden_us, best, optimal)
-        on_best(found)
+    cut = known.schedule.fragment_bytes
+    latency_cut_us = question.before_us + host.run_us(problem, cut)
+
+    def conclude(best: HiddenCut) -> Hidden:
+        optimal = _latency_optimal(question, known, latency_cut_us, best)
+        return _concluded(question, plain, unhidden_us, best, optimal)
+
+    best = hidden_cut(
+        problem,
+        host,
+        known,
+        relative_gap=question.relative_gap,
+        deadline=deadline,
+        shown=_shown_counts(known),
+        on_first=lambda first: on_best(conclude(first)),
+    )
+    found = conclude(best)
+    on_best(found)
     return found
 
 
@@ -305,14 +316,11 @@ def _shown_counts(known: Solution) -> tuple[int, ...]:
 
 
 def _latency_optimal(
-    question: HideQuestion, problem: Problem, host: HostWork, known: Solution, best: HiddenCut
+    question: HideQuestion, known: Solution, with_us: float, best: HiddenCut
 ) -> LatencyOptimal:
-    cut = known.schedule.fragment_bytes
-    with_us = question.before_us + host.run_us(problem, cut)
     more_by = ratio(with_us, question.before_us + best.run_us) - 1.0
-    return LatencyOptimal(
-        len(cut), question.messages * known.latency_us, with_us, max(0.0, more_by)
-    )
+    fragments, sent_us = known.schedule.fragments, question.messages * known.latency_us
+    return LatencyOptimal(fragments, sent_us, with_us, max(0.0, more_by))
 
 
 def _concluded(

@@ -14,7 +14,8 @@ Traps     the cut of least latency is not the best one: each fragment costs its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,6 +29,7 @@ from solvers.assemble import check_limits, status_of
 from solvers.contract import Deadline
 from solvers.exact.count_search import CountSearch
 from solvers.exact.relaxation import is_convex_in_count, relaxation_of
+from solvers.kernels import Evaluator, evaluator_of
 from solvers.rounding import round_cut
 
 Floats = NDArray[np.float64]
@@ -57,9 +59,10 @@ class HostWork:
 
     def work_us(self, problem: Problem, sizes: Sequence[float]) -> float:
         """Return w(x) of all messages: the stage times of the busiest processor, µs."""
-        stages = problem.pipeline.stages
+        stages, alike = problem.pipeline.stages, Counter(sizes)  # most cuts have few sizes
         sums = (
-            sum(stages[j].time_us(size) for j in on for size in sizes) for on in self.processors
+            sum(count * stages[j].time_us(size) for j in on for size, count in alike.items())
+            for on in self.processors
         )
         return self.messages * max(sums, default=0.0)
 
@@ -125,6 +128,20 @@ class HiddenCut:
         return relative_excess(self.run_us, self.lower_bound_us, self.lower_bound_us)
 
 
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """A whole-byte cut with its latency T of all messages and the host's A + w, µs."""
+
+    fragment_bytes: tuple[int, ...]
+    latency_us: float
+    host_us: float
+
+    @property
+    def run_us(self) -> float:
+        """What takes longer."""
+        return max(self.latency_us, self.host_us)
+
+
 @dataclass(slots=True)
 class _Search:
     """The state of one search: bounds by count, and the whole-byte cut of each count tried."""
@@ -132,9 +149,10 @@ class _Search:
     problem: Problem
     host: HostWork
     counts: CountSearch
+    evaluate: Evaluator
     floor: Floats  # A + least w(k), all counts
     floor_us: float  # proven of T over all cuts from elsewhere
-    found: dict[int, tuple[float, tuple[int, ...]]] = field(default_factory=dict)  # by count
+    found: dict[int, _Timed] = field(default_factory=dict)  # by count
     unrounded_us: float = np.inf
 
     def bounds(self) -> Floats:
@@ -146,23 +164,25 @@ class _Search:
     def take(self, cut: tuple[int, ...]) -> None:
         """Keep a whole-byte cut where it is the best of its count."""
         check_limits(self.problem, (cut,))
-        known, run_us = self.found.get(len(cut)), self.run_us(cut)
-        if known is None or run_us < known[0]:
-            self.found[len(cut)] = (run_us, cut)
+        known, timed = self.found.get(len(cut)), _Timed(cut, *self._times_us(cut))
+        if known is None or timed.run_us < known.run_us:
+            self.found[len(cut)] = timed
 
-    def run_us(self, cut: Sequence[float]) -> float:
-        return self.host.run_us(self.problem, cut)
+    def best(self) -> _Timed:
+        """The best whole-byte cut; the fewest fragments of equals."""
+        return min(self.found.values(), key=lambda found: (found.run_us, len(found.fragment_bytes)))
 
-    def best(self) -> tuple[float, tuple[int, ...]]:
-        """The best whole-byte cut and its run time; the fewest fragments of equals."""
-        return min(self.found.values(), key=lambda found: (found[0], len(found[1])))
+    def _times_us(self, cut: Sequence[float]) -> tuple[float, float]:
+        """The latency of all messages by the evaluator, and A + w(x)."""
+        host_us = self.host.calculation_us + self.host.work_us(self.problem, cut)
+        return self.host.messages * self.evaluate(cut), host_us
 
     def solve(self, k: int, deadline: Deadline) -> None:
         """Solve one count, which raises the bounds of others, and round its sizes."""
         result = self.counts.solved.get(k) or self.counts.solve(k, deadline)
         sizes = result.x.tolist()
         if is_convex_in_count(self.counts.lines):
-            self.unrounded_us = min(self.unrounded_us, self.run_us(sizes))
+            self.unrounded_us = min(self.unrounded_us, max(self._times_us(sizes)))
         cut = round_cut(self.problem, result.x)
         if cut is not None:
             self.take(cut)
@@ -176,20 +196,25 @@ def hidden_cut(
     relative_gap: float,
     deadline: Deadline,
     shown: Sequence[int] = (),
+    on_first: Callable[[HiddenCut], None] = lambda cut: None,
 ) -> HiddenCut:
     """Return the best fragments found for a message that is hidden behind a calculation.
 
     `known` is an answer to the same problem: its cut is a candidate, and its bound holds. The
-    counts `shown` are solved besides, as far as the time goes. Raises InvalidInput for stages that
-    there are not, Infeasible where no cut satisfies the limits.
+    counts `shown` are solved besides, as far as the time goes. `on_first` is given what is known
+    before any count is solved: that cut, and the bounds of the closed forms. Raises InvalidInput
+    for stages that there are not, Infeasible where no cut satisfies the limits.
     """
     if any(not 0 <= j < len(problem.pipeline) for on in host.processors for j in on):
         raise InvalidInput("expected indices of stages", field="host_stages")
     counts = CountSearch.start(problem, relaxation_of(problem))
     admitted = counts.lines.k_min + np.arange(len(counts.lower), dtype=np.int64)
     floor = host.calculation_us + host.min_work_us(problem, admitted)
-    search = _Search(problem, host, counts, floor, known.lower_bound_us)
+    evaluate = evaluator_of(problem.pipeline)
+    search = _Search(problem, host, counts, evaluate, floor, known.lower_bound_us)
     search.take(known.schedule.fragment_bytes)
+    if not deadline.passed:
+        on_first(_concluded(search, relative_gap, cut_off=True))
     cut_off = _search(search, relative_gap, deadline)
     for k in shown:
         if deadline.passed or not counts.lines.k_min <= k < counts.lines.k_min + len(admitted):
@@ -202,7 +227,7 @@ def _search(search: _Search, relative_gap: float, deadline: Deadline) -> bool:
     """Solve counts that could still win, the least bound first; return whether time ended it."""
     first, cells = search.counts.lines.k_min, 0
     while True:
-        bounds, best_us = search.bounds(), search.best()[0]
+        bounds, best_us = search.bounds(), search.best().run_us
         reached_us = min(best_us, search.unrounded_us)
         is_settled = reached_us <= float(bounds.min()) * (1.0 + relative_gap)
         below = np.flatnonzero(bounds < best_us / (1.0 + min(relative_gap, _WORTHWHILE)))
@@ -222,25 +247,25 @@ def _search(search: _Search, relative_gap: float, deadline: Deadline) -> bool:
 
 
 def _concluded(search: _Search, relative_gap: float, *, cut_off: bool) -> HiddenCut:
-    problem, host, bounds = search.problem, search.host, search.bounds()
-    run_us, best = search.best()
+    bounds, best = search.bounds(), search.best()
+    run_us = best.run_us
     bound_us = min(float(bounds.min()), run_us)
     unrounded_us = search.unrounded_us if search.unrounded_us <= run_us else None
     first = search.counts.lines.k_min
     points = tuple(
         HiddenPoint(
             k,
-            cut,
-            host.messages * problem.pipeline.latency_us(cut),
-            host.calculation_us + host.work_us(problem, cut),
-            min(float(bounds[k - first]), known_us),
+            timed.fragment_bytes,
+            timed.latency_us,
+            timed.host_us,
+            min(float(bounds[k - first]), timed.run_us),
         )
-        for k, (known_us, cut) in sorted(search.found.items())
+        for k, timed in sorted(search.found.items())
     )
     return HiddenCut(
-        fragment_bytes=best,
-        latency_us=host.messages * problem.pipeline.latency_us(best),
-        host_us=host.calculation_us + host.work_us(problem, best),
+        fragment_bytes=best.fragment_bytes,
+        latency_us=best.latency_us,
+        host_us=best.host_us,
         run_us=run_us,
         lower_bound_us=bound_us,
         unrounded_us=unrounded_us,

@@ -180,6 +180,12 @@ class Hide(OperationDefaults[Hidden | ModelHidden]):
         """Search. Raises SluiceError."""
         return self.work.run(report)
 
+    def unreported(self) -> Hidden | ModelHidden:
+        """Return what is found without time for any search: the closed forms and their bounds."""
+        if isinstance(self.question, ModelQuestion):
+            return HideWork(self.question).compute()
+        return HideWork(replace(self.question, time_limit_s=0.0)).compute()
+
     def cut_off(self, best: Hidden | ModelHidden, why: SluiceError) -> Hidden | ModelHidden:
         """Return the best so far; its status says that time ended the search."""
         return best

@@ -9,8 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from analysis.hiding import Hidden, hide
+from analysis.hiding import Hidden, HideQuestion, hide
+from app.execution.engine import Limit, LimitExceeded, Limits
 from app.operations.models import Hide
+from app.operations.tasks import result_of
 from app.schemas.base import dump_json, parse_json, read_output
 from app.schemas.hide import HideIn, HideOut
 from app.text.notices import capitalised
@@ -312,3 +314,27 @@ def test_what_is_known_before_the_search_counts_where_time_ends_it() -> None:
     operation = Hide(question, None)
     assert operation.cut_off(first, TimeLimitReached("it took long")) is first
     assert first.status is Status.TIME_LIMIT
+
+
+@pytest.mark.parametrize("more", [{}, {"streamed": True, "hideable_fraction": 0.5}])
+def test_without_time_for_a_search_the_closed_forms_are_the_answer(more: dict[str, Any]) -> None:
+    """Where nothing was reported in time; whatever a search finds lies between bound and cut."""
+    asked = parse_json(HideIn, dump_json(ask(host_stages=COPIES, exchange="both_ways", **more)))
+    operation = Hide(asked.to_domain(Problem(PIPELINE, 4096, FragmentLimits())), None)
+    limits = Limits(operation.time_s, 1)
+    known = result_of(operation, LimitExceeded(Limit.TIME), best=None, limits=limits)
+    assert isinstance(known, Hidden)
+    assert known.status is Status.TIME_LIMIT
+    assert isinstance(operation.question, HideQuestion)
+    found = hide(operation.question)
+    assert known.lower_bound_us <= found.with_us <= known.with_us
+    assert sum(known.cut.fragment_bytes) == 4096
+
+
+def test_the_papers_terms_need_no_search_either() -> None:
+    question = parse_json(HideIn, dump_json(TERMS)).to_model()
+    assert question is not None
+    operation = Hide(question, None)
+    limits = Limits(operation.time_s, 1)
+    known = result_of(operation, LimitExceeded(Limit.TIME), best=None, limits=limits)
+    assert known == operation.run_here()

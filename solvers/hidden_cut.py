@@ -164,7 +164,9 @@ class _Search:
     def take(self, cut: tuple[int, ...]) -> None:
         """Keep a whole-byte cut where it is the best of its count."""
         check_limits(self.problem, (cut,))
-        known, timed = self.found.get(len(cut)), _Timed(cut, *self._times_us(cut))
+        host_us = self.host.calculation_us + self.host.work_us(self.problem, cut)
+        timed = _Timed(cut, self.host.messages * self.evaluate(cut), host_us)
+        known = self.found.get(len(cut))
         if known is None or timed.run_us < known.run_us:
             self.found[len(cut)] = timed
 
@@ -172,17 +174,12 @@ class _Search:
         """The best whole-byte cut; the fewest fragments of equals."""
         return min(self.found.values(), key=lambda found: (found.run_us, len(found.fragment_bytes)))
 
-    def _times_us(self, cut: Sequence[float]) -> tuple[float, float]:
-        """The latency of all messages by the evaluator, and A + w(x)."""
-        host_us = self.host.calculation_us + self.host.work_us(self.problem, cut)
-        return self.host.messages * self.evaluate(cut), host_us
-
     def solve(self, k: int, deadline: Deadline) -> None:
         """Solve one count, which raises the bounds of others, and round its sizes."""
         result = self.counts.solved.get(k) or self.counts.solve(k, deadline)
         sizes = result.x.tolist()
         if is_convex_in_count(self.counts.lines):
-            self.unrounded_us = min(self.unrounded_us, max(self._times_us(sizes)))
+            self.unrounded_us = min(self.unrounded_us, self.host.run_us(self.problem, sizes))
         cut = round_cut(self.problem, result.x)
         if cut is not None:
             self.take(cut)

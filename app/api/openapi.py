@@ -17,8 +17,8 @@ from app.schemas.compare import CompareIn, CompareOut, ExplanationOut
 from app.schemas.exports import ExportTargetsOut
 from app.schemas.fit_requests import ComposeIn, FitIn, MeasurementPlanIn, MeasurementPlanOut
 from app.schemas.fits import FitOut, FitPlotOut
-from app.schemas.hide import HideIn, HideOut
-from app.schemas.jobs import JobOut, LayerJobOut
+from app.schemas.hide import HideIn, StoredHideOut
+from app.schemas.jobs import AnyJobOut
 from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 from app.schemas.layers import LayersOut, PublishedLayerOut
 from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
@@ -70,7 +70,7 @@ _OUTPUTS: tuple[type[Output], ...] = (
     SimulateOut,
     ThresholdsOut,
     AuditOut,
-    HideOut,
+    StoredHideOut,
     FitOut,
     FitPlotOut,
     MeasurementPlanOut,
@@ -84,8 +84,7 @@ _OUTPUTS: tuple[type[Output], ...] = (
     LayersOut,
     PublishedLayerOut,
     LayerCostsOut,
-    JobOut,
-    LayerJobOut,
+    *get_args(AnyJobOut),
     LimitsOut,
     AliveOut,
     ReadyOut,
@@ -117,7 +116,7 @@ _JOB = {
     "content": {
         "application/json": {
             "schema": {
-                "anyOf": [{"$ref": _REF.format(model=one)} for one in ("JobOut", "LayerJobOut")]
+                "anyOf": [{"$ref": _REF.format(model=one.__name__)} for one in get_args(AnyJobOut)]
             }
         }
     },

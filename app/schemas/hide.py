@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -20,6 +21,7 @@ from app.schemas.base import (
     ProfileRevisionOut,
     notices_out,
     same_named,
+    timestamp,
     whole,
 )
 from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
@@ -30,6 +32,7 @@ from app.schemas.optimize import (
     TimeLimitS,
     check_exactly_one,
     exactly_one,
+    pinned,
 )
 from app.schemas.stages import ConstraintsIn, ConstraintsOut, Name, PipelineIn, PipelineOut
 from domain.errors import InconsistentInput, StrategyDeclined
@@ -178,6 +181,12 @@ class HideIn(Input):
             self.min_gain,
             None if self.processes is None else self.processes.to_domain(),
         )
+
+    def as_job(self, profile: ProfileRevision | None) -> bytes:
+        """Return this request as a job keeps it: a profile pinned to the revision that it had."""
+        request = pinned(self, profile)
+        # Without defaults: the paper's terms exclude what needs a pipeline.
+        return request.model_dump_json(exclude_unset=True, exclude_none=True).encode()
 
     def to_question(self) -> Question:
         """Return the question that finds or fits the pipeline. Raises InvalidInput."""
@@ -425,3 +434,16 @@ class HideOut(Output):
             curve=tuple(same_named(ProcessPointOut, point) for point in found.curve),
             warnings=notices_out(found.warnings),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredHideOut(HideOut):
+    """An answer as it is stored, and sent again for the same question."""
+
+    id: str
+    created_at: str
+
+    @classmethod
+    def stored(cls, answer: HideOut, *, id: str, created_at: datetime) -> StoredHideOut:
+        """Return the answer under its identifier."""
+        return cls(**vars(answer), id=id, created_at=timestamp(created_at))

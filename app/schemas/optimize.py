@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import ConfigDict, Field
 from pydantic.config import JsonValue
@@ -76,6 +76,8 @@ ProfileAt = Annotated[
 RelativeGap = Annotated[float, Field(ge=0.0, le=1.0)]
 TimeLimitS = Annotated[float, Field(gt=0.0, le=MAX_TIME_LIMIT_S)]
 
+InputT = TypeVar("InputT", bound=Input)
+
 
 def exactly_one(*names: str) -> list[JsonValue]:
     """Return the JSON Schema `oneOf` by which exactly one of these fields is not null."""
@@ -102,6 +104,13 @@ def check_exactly_one(given: dict[str, object]) -> None:
         f"{rule}, got {', '.join(present) or 'none'}",
         problems=tuple(FieldProblem(f"/{name}", rule) for name in places),
     )
+
+
+def pinned(asked: InputT, profile: ProfileRevision | None) -> InputT:
+    """Return a request for the revision of its profile that was found; itself without a profile."""
+    if profile is None:
+        return asked
+    return asked.model_copy(update={"profile": f"{profile.name}@{profile.revision}"})
 
 
 class OptimizeIn(Input):
@@ -143,11 +152,7 @@ class OptimizeIn(Input):
 
     def as_job(self, profile: ProfileRevision | None) -> bytes:
         """Return this request as a job keeps it: a profile pinned to the revision that it had."""
-        pinned = self
-        if profile is not None:
-            name = f"{profile.name}@{profile.revision}"
-            pinned = self.model_copy(update={"profile": name})
-        return pinned.model_dump_json(exclude_none=True).encode()
+        return pinned(self, profile).model_dump_json(exclude_none=True).encode()
 
     def _source(self) -> Source:
         if self.pipeline is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
+from typing import get_args
 
 import pytest
 
@@ -76,13 +77,12 @@ PAIRS: list[tuple[type, type]] = [
     (export_answers.Exported, exports.ExportedOut),
     (export_answers.ExportSizes, exports.ExportSizesOut),
     (export_answers.ExportOption, exports.ExportOptionOut),
-    (answers.Job, jobs.LayerJobOut),
     (answers.JobProgress, jobs.JobProgressOut),
     (answers.JobPoint, jobs.JobPointOut),
     (answers.BestSoFar, optimize.BestSoFarOut),
     (answers.Limits, queries.LimitsOut),
     (answers.Readiness, queries.ReadyOut),
-    (hide_answers.Hidden, hide.HideOut),
+    (hide_answers.Hidden, hide.StoredHideOut),
     (hide_answers.HiddenCount, hide.HiddenCountOut),
     (hide_answers.LatencyOptimal, hide.LatencyOptimalOut),
     (hide_answers.GammaWindow, hide.GammaWindowOut),
@@ -158,6 +158,11 @@ def names(kind: type) -> set[str]:
 def test_an_answer_has_every_field(kind: type, model: type) -> None:
     """That the service publishes, and no other."""
     assert names(kind) == names(model)
+
+
+def test_a_job_has_the_fields_of_every_kind() -> None:
+    """Each of which only jobs of its kind have."""
+    assert names(answers.Job) == set().union(*map(names, get_args(jobs.AnyJobOut)))
 
 
 @pytest.mark.parametrize(

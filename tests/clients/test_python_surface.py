@@ -227,6 +227,7 @@ CALLS: list[Call[Any]] = [
     messaging.layers(),
     messaging.layer("cmam-finite"),
     HIDE,
+    hiding.hidden("0" * 32),
     solving.optimization("0" * 32),
     solving.explanation("0" * 32),
     solving.schedule("a", 1),

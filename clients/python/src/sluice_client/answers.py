@@ -13,8 +13,10 @@ from typing import Generic, TypeVar
 from sluice_client.errors import Problem
 from sluice_client.export_answers import Audit, Exported
 from sluice_client.fit_answers import Fit, Notice, ProfileRevision
+from sluice_client.hide_answers import Hidden
 from sluice_client.layer_answers import LayerCosts
 from sluice_client.shapes import Aggregate, Constraints, Pipeline
+from sluice_client.threshold_answers import Thresholds
 from sluice_client.uncertainty import SettingsInDraws, Uncertainty
 
 T = TypeVar("T")
@@ -444,7 +446,7 @@ class JobProgress:
 @dataclass(frozen=True, slots=True)
 class Job:
     """A durable job: `answer_id` names the stored answer; `comparison`, `table`, `audit`,
-    `export` and `layer_costs` are what jobs of these kinds came to.
+    `export`, `layer_costs`, `hidden` and `thresholds` are what jobs of these kinds came to.
     """
 
     id: str
@@ -464,6 +466,8 @@ class Job:
     audit: Audit | None = None
     export: Exported | None = None
     layer_costs: LayerCosts | None = None
+    hidden: Hidden | None = None
+    thresholds: Thresholds | None = None
 
     @property
     def has_ended(self) -> bool:

@@ -61,7 +61,7 @@ class Hidden:
     """Run times without and with hiding, and the best fragments behind the calculation.
 
     Times in µs. Of a `granularity` all that needs a pipeline is None. `gamma` is the calculation
-    over the communication.
+    over the communication. `id` is that under which the answer is stored.
     """
 
     gain: float
@@ -97,3 +97,5 @@ class Hidden:
     constraints: Constraints | None
     pipeline: Pipeline | None
     profile: ProfileRevision | None
+    id: str
+    created_at: str

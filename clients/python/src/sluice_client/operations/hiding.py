@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sluice_client.calls import Call, reads, send
+from sluice_client.calls import Call, get, reads, segment, send
 from sluice_client.hide_answers import Hidden
+from sluice_client.operations.as_job import as_job
 from sluice_client.operations.solving import measurements_json
 from sluice_client.shapes import (
     Constraints,
@@ -78,3 +79,11 @@ def hide(
         may_repeat=True,
         takes_s=time_limit_s or _HIDE_LIMIT_S,
     )
+
+
+start_hide = as_job(hide, may_repeat=True)
+
+
+def hidden(id: str) -> Call[Hidden]:
+    """Return a stored answer about hiding."""
+    return get(f"/hide/{segment(id)}", reads(Hidden))

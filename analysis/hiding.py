@@ -29,7 +29,7 @@ from domain.hiding import (
     Regime,
     check_number,
 )
-from domain.pipeline import MAX_STAGES, Pipeline, Stage, unique_names
+from domain.pipeline import MAX_MESSAGE_BYTES, MAX_STAGES, Pipeline, Stage, unique_names
 from domain.problem import Problem
 from domain.solution import Notice, Solution, Status, Strategy, relative_excess
 from solvers.assemble import status_of
@@ -37,6 +37,7 @@ from solvers.contract import Deadline
 from solvers.hidden_cut import HiddenCut, HiddenPoint, HostWork, hidden_cut
 
 MAX_MESSAGES = 10**6
+MAX_TRAIN_FRAGMENTS = 100_000  # of all messages of a train
 CALCULATION = "calculation"  # the name of the stage that a streamed calculation becomes
 _SHOWN_COUNTS = 24  # counts of fragments that are solved for the table and the picture
 _MAX_SHOWN = 512  # a last count beyond which none is solved for them
@@ -48,6 +49,13 @@ class Exchange(StrEnum):
 
     ONE_WAY = "one_way"
     BOTH_WAYS = "both_ways"
+
+
+class MessagesAre(StrEnum):
+    """How several messages are sent: each after the one before it, or right behind it."""
+
+    SERIAL = "serial"
+    TRAIN = "train"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,7 @@ class HideQuestion:
     streamed: bool = False
     overhead_us: float = 0.0
     messages: int = 1
+    messages_are: MessagesAre = MessagesAre.SERIAL
     hosts: HostStages = HostStages()
     exchange: Exchange = Exchange.ONE_WAY
     min_gain: float | None = None
@@ -94,6 +103,8 @@ class HideQuestion:
             raise InvalidInput(
                 f"expected 1 <= messages <= {MAX_MESSAGES}, got {self.messages}", field="messages"
             )
+        if self.are_train:
+            self._check_train()
         for side in (self.hosts.sender, self.hosts.receiver):
             if any(not 0 <= index < len(self.problem.pipeline) for index in side):
                 raise InvalidInput("expected indices of stages", field="host_stages")
@@ -113,6 +124,24 @@ class HideQuestion:
                 f"the calculation is a stage of its own, and {MAX_STAGES} are allowed",
                 field="streamed",
             )
+
+    def _check_train(self) -> None:
+        problem, messages = self.problem, self.messages
+        if messages * problem.message_bytes > MAX_MESSAGE_BYTES:
+            raise InconsistentInput(
+                f"expected messages x message_bytes <= {MAX_MESSAGE_BYTES} of a train",
+                field="messages",
+            )
+        if messages * problem.count_range().maximum > MAX_TRAIN_FRAGMENTS:
+            raise InconsistentInput(
+                f"expected messages x fragments <= {MAX_TRAIN_FRAGMENTS} of a train",
+                field="messages",
+            )
+
+    @property
+    def are_train(self) -> bool:
+        """Whether several messages follow right behind each other."""
+        return self.messages > 1 and self.messages_are is MessagesAre.TRAIN
 
     @property
     def first_us(self) -> float:
@@ -250,28 +279,27 @@ def hide(question: HideQuestion, on_best: OnBest = lambda found: None) -> Hidden
     deadline = Deadline.after(question.time_limit_s)
     processors = question.hosts.processors(question.exchange)
     plain = _solved(question, question.problem, deadline.share(0.3))
-    unhidden_us = question.messages * plain.latency_us
+    sent_us = question.messages * plain.latency_us
+    if question.are_train:
+        sent_us = _unhidden_us(question, plain, (), deadline.share(0.3))
+    unhidden_us = sent_us
     if processors:
-        work = HostWork(0.0, processors, question.messages)
-        unhidden_us = hidden_cut(
-            question.problem,
-            work,
-            plain,
-            relative_gap=question.relative_gap,
-            deadline=deadline.share(0.3),
-        ).run_us
+        unhidden_us = _unhidden_us(question, plain, processors, deadline.share(0.3))
     problem, known, shift = question.problem, plain, 0
     if question.streamed and question.first_us > 0.0:
         problem, shift = streamed_problem(question), 1
         known = _solved(question, problem, deadline.share(0.5))
     moved = tuple(tuple(index + shift for index in on) for on in processors)
-    host = HostWork(question.behind_us, moved, question.messages)
+    host = HostWork(question.behind_us, moved, question.messages, question.are_train)
     cut = known.schedule.fragment_bytes
-    latency_cut_us = question.before_us + host.run_us(problem, cut)
+    latency_us = host.sent_us(solvers.evaluator_of(problem.pipeline), cut)
+    host_us = host.calculation_us + host.work_us(problem, cut)
+    with_us = question.before_us + max(host_us, latency_us)
 
     def conclude(best: HiddenCut) -> Hidden:
-        optimal = _latency_optimal(question, known, latency_cut_us, best)
-        return _concluded(question, plain, unhidden_us, best, optimal)
+        more_by = max(0.0, ratio(with_us, question.before_us + best.run_us) - 1.0)
+        optimal = LatencyOptimal(known.schedule.fragments, latency_us, with_us, more_by)
+        return _concluded(question, sent_us, unhidden_us, best, optimal)
 
     best = hidden_cut(
         problem,
@@ -285,6 +313,22 @@ def hide(question: HideQuestion, on_best: OnBest = lambda found: None) -> Hidden
     found = conclude(best)
     on_best(found)
     return found
+
+
+def _unhidden_us(
+    question: HideQuestion,
+    plain: Solution,
+    processors: tuple[tuple[int, ...], ...],
+    deadline: Deadline,
+) -> float:
+    """The run time of the messages without a calculation, with the best cut found for that."""
+    return hidden_cut(
+        question.problem,
+        HostWork(0.0, processors, question.messages, question.are_train),
+        plain,
+        relative_gap=question.relative_gap,
+        deadline=deadline,
+    ).run_us
 
 
 def streamed_problem(question: HideQuestion) -> Problem:
@@ -315,24 +359,15 @@ def _shown_counts(known: Solution) -> tuple[int, ...]:
     return tuple(range(1, last + 1, step))
 
 
-def _latency_optimal(
-    question: HideQuestion, known: Solution, with_us: float, best: HiddenCut
-) -> LatencyOptimal:
-    more_by = ratio(with_us, question.before_us + best.run_us) - 1.0
-    fragments, sent_us = known.schedule.fragments, question.messages * known.latency_us
-    return LatencyOptimal(fragments, sent_us, with_us, max(0.0, more_by))
-
-
 def _concluded(
     question: HideQuestion,
-    plain: Solution,
+    sent_us: float,
     unhidden_us: float,
     best: HiddenCut,
     latency_optimal: LatencyOptimal,
 ) -> Hidden:
     before_us = question.before_us
     without_us, with_us = question.calculation_us + unhidden_us, before_us + best.run_us
-    sent_us = question.messages * plain.latency_us
     curve, best_processes = _curve_of(question, sent_us)
     found = Hidden(
         question=question,
@@ -423,7 +458,7 @@ def _warnings(found: Hidden) -> Iterator[Notice]:
         yield Notice(
             "assumes_preemption", "what communicates is taken to interrupt the calculation at once"
         )
-    if question.messages > 1:
+    if question.messages > 1 and not question.are_train:
         yield Notice("serial_messages", "the messages are sent one after the other")
     if len(question.problem.pipeline) == 1 and not question.streamed:
         yield Notice("fragments_overlap_nothing", "one stage alone: fragments of it do not overlap")

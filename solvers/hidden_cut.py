@@ -17,15 +17,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from domain.errors import InvalidInput
 from domain.hiding import MAX_CALCULATION_US, check_number
-from domain.problem import Problem
+from domain.problem import FragmentLimits, Problem
 from domain.solution import Solution, Status, relative_excess
 from solvers.assemble import check_limits, status_of
+from solvers.bounds import closed_form_us
 from solvers.contract import Deadline
 from solvers.exact.count_search import CountSearch
 from solvers.exact.relaxation import is_convex_in_count, relaxation_of
@@ -33,9 +35,11 @@ from solvers.kernels import Evaluator, evaluator_of
 from solvers.rounding import round_cut
 
 Floats = NDArray[np.float64]
+S = TypeVar("S", int, float)
 
 _WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
 _FINISHING_CELLS = 100_000  # k*n that are tried once real or whole sizes are within the gap
+_TRAIN_COUNTS = 32  # solved for a train: closed forms exclude fewer counts there
 _FIRST_COUNT, _GROWTH = 256, 4  # the first solve's largest count; a later one's over those before
 
 
@@ -44,13 +48,14 @@ class HostWork:
     """What the host's processors do beside the message's latency. Raises InvalidInput.
 
     `calculation_us` is A. `processors` has, for each processor that counts, the indices of the
-    stages that run on it; the greatest work of them decides. `messages` are sent one after the
-    other, each with the same cut.
+    stages that run on it; the greatest work of them decides. `messages` are sent with the same cut
+    each: one after the other, or where `are_train` is set right behind each other.
     """
 
     calculation_us: float
     processors: tuple[tuple[int, ...], ...] = ()
     messages: int = 1
+    are_train: bool = False
 
     def __post_init__(self) -> None:
         check_number("calculation_us", self.calculation_us, 1e3 * MAX_CALCULATION_US)
@@ -66,9 +71,19 @@ class HostWork:
         )
         return self.messages * max(sums, default=0.0)
 
+    def sent_us(self, evaluate: Callable[[Sequence[S]], float], sizes: Sequence[S]) -> float:
+        """Return T of all messages by this evaluator, µs.
+
+        A fragment's time in a stage does not depend on whose message it is of, so that a train is a
+        cut of all its bytes.
+        """
+        if self.are_train:
+            return evaluate(tuple(sizes) * self.messages)
+        return self.messages * evaluate(sizes)
+
     def run_us(self, problem: Problem, sizes: Sequence[float]) -> float:
         """Return max(A + w(x), T(x)) of this cut by the evaluator, µs."""
-        sent = self.messages * problem.pipeline.latency_us(sizes)
+        sent = self.sent_us(problem.pipeline.latency_us, sizes)
         return max(self.calculation_us + self.work_us(problem, sizes), sent)
 
     def min_work_us(self, problem: Problem, counts: NDArray[np.int64]) -> Floats:
@@ -83,6 +98,15 @@ class HostWork:
                 sums += counts * np.interp(problem.message_bytes / counts, at, cost)
             low = np.maximum(low, sums)
         return self.messages * low
+
+    def min_sent_us(self, problem: Problem, counts: NDArray[np.int64]) -> Floats:
+        """Return a proven lower bound on T of a train over all cuts of each of these counts, µs.
+
+        A train of q messages is a cut of q B bytes into q k fragments.
+        """
+        limits = FragmentLimits(problem.smallest_fragment_bytes, problem.largest_fragment_bytes)
+        train = Problem(problem.pipeline, self.messages * problem.message_bytes, limits)
+        return closed_form_us(train, self.messages * counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +174,7 @@ class _Search:
     host: HostWork
     counts: CountSearch
     evaluate: Evaluator
-    floor: Floats  # A + least w(k), all counts
+    floor: Floats  # of all counts: A + least w(k), and of T what closed forms prove
     floor_us: float  # proven of T over all cuts from elsewhere
     found: dict[int, _Timed] = field(default_factory=dict)  # by count
     unrounded_us: float = np.inf
@@ -158,14 +182,15 @@ class _Search:
     def bounds(self) -> Floats:
         """Proven bounds on the run time of every admitted count."""
         sent = np.maximum(self.counts.lower + self.problem.pipeline.delay_us, self.floor_us)
-        low: Floats = np.maximum(self.floor, self.host.messages * sent)
+        in_turn = 1 if self.host.are_train else self.host.messages
+        low: Floats = np.maximum(self.floor, in_turn * sent)
         return low
 
     def take(self, cut: tuple[int, ...]) -> None:
         """Keep a whole-byte cut where it is the best of its count."""
         check_limits(self.problem, (cut,))
         host_us = self.host.calculation_us + self.host.work_us(self.problem, cut)
-        timed = _Timed(cut, self.host.messages * self.evaluate(cut), host_us)
+        timed = _Timed(cut, self.host.sent_us(self.evaluate, cut), host_us)
         known = self.found.get(len(cut))
         if known is None or timed.run_us < known.run_us:
             self.found[len(cut)] = timed
@@ -178,11 +203,15 @@ class _Search:
         """Solve one count, which raises the bounds of others, and round its sizes."""
         result = self.counts.solved.get(k) or self.counts.solve(k, deadline)
         sizes = result.x.tolist()
-        if is_convex_in_count(self.counts.lines):
+        if is_convex_in_count(self.counts.lines) and not self.host.are_train:
             self.unrounded_us = min(self.unrounded_us, self.host.run_us(self.problem, sizes))
-        cut = round_cut(self.problem, result.x)
-        if cut is not None:
-            self.take(cut)
+        candidates = [result.x]
+        if self.host.are_train:  # where many messages follow, none of them is first or last
+            candidates.append(np.full(k, self.problem.message_bytes / k))
+        for sizes in candidates:
+            cut = round_cut(self.problem, sizes)
+            if cut is not None:
+                self.take(cut)
 
 
 def hidden_cut(
@@ -207,6 +236,8 @@ def hidden_cut(
     counts = CountSearch.start(problem, relaxation_of(problem))
     admitted = counts.lines.k_min + np.arange(len(counts.lower), dtype=np.int64)
     floor = host.calculation_us + host.min_work_us(problem, admitted)
+    if host.are_train:
+        floor = np.maximum(floor, host.min_sent_us(problem, admitted))
     evaluate = evaluator_of(problem.pipeline)
     search = _Search(problem, host, counts, evaluate, floor, known.lower_bound_us)
     search.take(known.schedule.fragment_bytes)
@@ -233,6 +264,8 @@ def _search(search: _Search, relative_gap: float, deadline: Deadline) -> bool:
             return False
         if deadline.passed:
             return not is_settled
+        if search.host.are_train and len(search.counts.solved) >= _TRAIN_COUNTS:
+            return False
         largest = max(_FIRST_COUNT, _GROWTH * max(search.counts.solved, default=0))
         near = waiting[waiting + first <= largest]
         pool = near if len(near) else waiting[:1]

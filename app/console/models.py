@@ -346,6 +346,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "message_bytes": arguments.bytes,
         "messages": arguments.messages,
+        "messages_are": "train" if arguments.train else None,
         "calculation_us": arguments.calculation,
         "instructions": arguments.instructions,
         "instructions_per_us": arguments.instructions_per_us,

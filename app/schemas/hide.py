@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -11,7 +11,15 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 
 from analysis.hidden_ratios import ModelHidden, ModelQuestion, ProcessQuestion
-from analysis.hiding import MAX_MESSAGES, Exchange, Hidden, HideQuestion, HostStages
+from analysis.hiding import (
+    MAX_MESSAGES,
+    MAX_TRAIN_FRAGMENTS,
+    Exchange,
+    Hidden,
+    HideQuestion,
+    HostStages,
+    MessagesAre,
+)
 from app.questions.question import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, Question
 from app.schemas.base import (
     Bytes,
@@ -56,6 +64,7 @@ SOURCES = ("pipeline", "profile", "measurements", "granularity")
 _OF_PIPELINES = (
     "message_bytes",
     "messages",
+    "messages_are",
     "calculation_us",
     "instructions",
     "instructions_per_us",
@@ -148,6 +157,7 @@ class HideIn(Input):
     constraints: ConstraintsIn = ConstraintsIn()
     message_bytes: Bytes | None = None
     messages: Annotated[int, Field(ge=1, le=MAX_MESSAGES)] = 1
+    messages_are: MessagesAre = MessagesAre.SERIAL
     calculation_us: CalculationUs | None = None
     instructions: Annotated[float, Field(ge=0.0, le=1e300)] | None = None
     instructions_per_us: Positive | None = None
@@ -219,12 +229,13 @@ class HideIn(Input):
             _indices(self.host_stages.receiver, names, field="host_stages.receiver"),
         )
         return HideQuestion(
-            problem=problem,
+            problem=self._of_train(problem),
             calculation_us=self._calculation_us(),
             hideable_fraction=self.hideable_fraction,
             streamed=self.streamed,
             overhead_us=self.hiding_overhead_us,
             messages=self.messages,
+            messages_are=self.messages_are,
             hosts=hosts,
             exchange=self.exchange,
             min_gain=self.min_gain,
@@ -232,6 +243,23 @@ class HideIn(Input):
             relative_gap=self.relative_gap,
             time_limit_s=self.time_limit_s,
         )
+
+    def _of_train(self, problem: Problem) -> Problem:
+        """Return the problem with as many fragments as a train may have. Raises InconsistentInput.
+
+        The answer's `constraints` say so.
+        """
+        if self.messages_are is MessagesAre.SERIAL or self.messages == 1:
+            return problem
+        most = MAX_TRAIN_FRAGMENTS // self.messages
+        if problem.count_range().minimum > most:
+            raise InconsistentInput(
+                f"expected messages x fragments <= {MAX_TRAIN_FRAGMENTS} of a train",
+                field="messages",
+            )
+        if problem.count_range().maximum <= most:
+            return problem
+        return replace(problem, limits=replace(problem.limits, max_fragments=most))
 
     def _calculation_us(self) -> float:
         if (self.calculation_us is None) == (self.instructions is None):
@@ -353,6 +381,7 @@ class HideOut(Output):
     warnings: tuple[NoticeOut, ...]
     message_bytes: int | None = None
     messages: int | None = None
+    messages_are: MessagesAre | None = None
     calculation_us: float | None = None
     hiding_overhead_us: float | None = None
     streamed: bool | None = None
@@ -395,6 +424,7 @@ class HideOut(Output):
             warnings=notices_out((*found.warnings, *of_fit)),
             message_bytes=asked.problem.message_bytes,
             messages=asked.messages,
+            messages_are=asked.messages_are,
             calculation_us=asked.calculation_us,
             hiding_overhead_us=asked.overhead_us,
             streamed=asked.streamed,

@@ -131,6 +131,24 @@ class TestHidden:
         assert found["without_us"] == pytest.approx(4 * 184.361328125)
         assert "serial_messages" in codes(found)
 
+    def test_a_train_is_sooner_than_messages_one_after_the_other(
+        self, client: httpx.Client
+    ) -> None:
+        """Its run time is that of all fragments in a row; constraints say how many there may be."""
+        given = {"messages": 4, "calculation_us": 50.0, "host_stages": COPIES}
+        found = answer(client, ask(**given, messages_are="train"))
+        in_turn = answer(client, ask(**given))
+        assert found["messages_are"] == "train"
+        assert in_turn["messages_are"] == "serial"
+        assert found["with_us"] < in_turn["with_us"]
+        assert found["without_us"] < in_turn["without_us"]
+        assert "serial_messages" not in codes(found)
+        assert found["latency_us"] == latency_us(PIPELINE, found["fragment_bytes"] * 4)
+        assert found["lower_bound_us"] <= found["with_us"]
+        many = answer(client, ask(messages=20_000, messages_are="train"))
+        assert many["constraints"]["max_fragments"] == 5
+        assert many["fragments"] <= 5
+
     def test_nothing_that_takes_time_gains_nothing(self, client: httpx.Client) -> None:
         free = {"stages": [{"overhead_us": 0.0, "ns_per_byte": 0.0}]}
         found = answer(client, ask(pipeline=free, calculation_us=0.0, min_gain=1.5))
@@ -268,6 +286,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (ask(messages=0), "/messages"),
     (ask(messages=HUGE), "/messages"),
     (ask(messages=2, streamed=True), "/messages"),
+    (ask(messages=100_001, messages_are="train"), "/messages"),
+    (ask(messages=10**5, message_bytes=2**40, messages_are="train"), "/messages"),
+    (ask(messages_are="flock"), "/messages_are"),
+    ({**TERMS, "messages_are": "train"}, "/messages_are"),
     (ask(host_stages={"sender": ["nowhere"]}), "/host_stages/sender/0"),
     (ask(host_stages={"sender": [4]}), "/host_stages/sender/0"),
     (ask(host_stages={"receiver": [3, "receiver copy"]}), "/host_stages/receiver"),

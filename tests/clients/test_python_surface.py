@@ -194,6 +194,7 @@ HIDE: Call[Any] = hiding.hide(
     fit_options=OPTIONS,
     constraints=LIMITS,
     messages=1,
+    messages_are="train",
     instructions=1.0,
     instructions_per_us=1.0,
     hideable_fraction=1.0,

@@ -78,6 +78,7 @@ class Hidden:
     warnings: tuple[Notice, ...]
     message_bytes: int | None
     messages: int | None
+    messages_are: str | None
     calculation_us: float | None
     hiding_overhead_us: float | None
     streamed: bool | None

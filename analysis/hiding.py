@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import solvers
+from analysis.hidden_draws import HiddenCuts, gain_interval
 from analysis.hidden_ratios import (
     HIDING_LOSES,
     GammaWindow,
@@ -32,6 +33,7 @@ from domain.hiding import (
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_STAGES, Pipeline, Stage, unique_names
 from domain.problem import Problem
 from domain.solution import Notice, Solution, Status, Strategy, relative_excess
+from domain.uncertainty import UncertainPipeline
 from solvers.assemble import status_of
 from solvers.contract import Deadline
 from solvers.hidden_cut import HiddenCut, HiddenPoint, HostWork, hidden_cut
@@ -78,7 +80,8 @@ class HideQuestion:
     """What is hidden behind what: times in µs, `hideable_fraction` a share of the calculation.
 
     `streamed`: the part of the calculation that hides nothing produces the message, and fragments
-    leave while it goes on. Raises InvalidInput.
+    leave while it goes on. `uncertain` is what a fit says of the errors of the costs. Raises
+    InvalidInput.
     """
 
     problem: Problem
@@ -94,6 +97,7 @@ class HideQuestion:
     processes: ProcessQuestion | None = None
     relative_gap: float = solvers.DEFAULT_RELATIVE_GAP
     time_limit_s: float = solvers.DEFAULT_TIME_LIMIT_S
+    uncertain: UncertainPipeline | None = None
 
     def __post_init__(self) -> None:
         check_number("calculation_us", self.calculation_us, MAX_CALCULATION_US)
@@ -281,10 +285,11 @@ def hide(question: HideQuestion, on_best: OnBest = lambda found: None) -> Hidden
     plain = _solved(question, question.problem, deadline.share(0.3))
     sent_us = question.messages * plain.latency_us
     if question.are_train:
-        sent_us = _unhidden_us(question, plain, (), deadline.share(0.3))
-    unhidden_us = sent_us
+        sent_us = _unhidden(question, plain, (), deadline.share(0.3)).run_us
+    unhidden_us, unhidden = sent_us, plain.schedule.fragment_bytes
     if processors:
-        unhidden_us = _unhidden_us(question, plain, processors, deadline.share(0.3))
+        alone = _unhidden(question, plain, processors, deadline.share(0.3))
+        unhidden_us, unhidden = alone.run_us, alone.fragment_bytes
     problem, known, shift = question.problem, plain, 0
     if question.streamed and question.first_us > 0.0:
         problem, shift = streamed_problem(question), 1
@@ -311,24 +316,48 @@ def hide(question: HideQuestion, on_best: OnBest = lambda found: None) -> Hidden
         on_first=lambda first: on_best(conclude(first)),
     )
     found = conclude(best)
+    if question.uncertain is not None and not question.streamed and not deadline.passed:
+        alone_work = HostWork(0.0, processors, question.messages, question.are_train)
+        cuts = HiddenCuts(
+            unhidden,
+            alone_work,
+            question.calculation_us,
+            best.fragment_bytes,
+            host,
+            question.before_us,
+        )
+        found = _with_interval(found, gain_interval(question.uncertain, cuts))
     on_best(found)
     return found
 
 
-def _unhidden_us(
+def _with_interval(found: Hidden, gains: tuple[float, float] | None) -> Hidden:
+    """Warn where the costs may be such that hiding loses."""
+    if gains is None or found.regime is Regime.LOSS or gains[0] >= 1.0:
+        return found
+    notice = Notice(
+        "interval_contains_loss",
+        f"with costs as uncertain as they were fitted the gain is from {gains[0]:.4g} to "
+        f"{gains[1]:.4g} (95 %): hiding may lose",
+        values=(("from", gains[0]), ("to", gains[1])),
+    )
+    return replace(found, warnings=(*found.warnings, notice))
+
+
+def _unhidden(
     question: HideQuestion,
     plain: Solution,
     processors: tuple[tuple[int, ...], ...],
     deadline: Deadline,
-) -> float:
-    """The run time of the messages without a calculation, with the best cut found for that."""
+) -> HiddenCut:
+    """The best cut found for the messages without a calculation."""
     return hidden_cut(
         question.problem,
         HostWork(0.0, processors, question.messages, question.are_train),
         plain,
         relative_gap=question.relative_gap,
         deadline=deadline,
-    ).run_us
+    )
 
 
 def streamed_problem(question: HideQuestion) -> Problem:

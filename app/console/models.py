@@ -333,7 +333,7 @@ def _operation(arguments: argparse.Namespace, settings: Settings) -> Hide:
     with store_for(question.source, settings) as store:
         find_fit = None if store is None else fit_finder(store)
         prepared = prepare(question, finder(store), fragment_cap=cap, find_fit=find_fit)
-    return Hide(asked.to_domain(prepared.problem), prepared, asked.as_job)
+    return Hide(asked.to_domain(prepared.problem, prepared.uncertain), prepared, asked.as_job)
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:

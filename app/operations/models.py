@@ -258,7 +258,7 @@ def prepared_hide(
     if model is not None:
         return Hide(model, None, asked.as_job)
     prepared = prepare(asked.to_question(), find, fragment_cap=fragment_cap, find_fit=find_fit)
-    return Hide(asked.to_domain(prepared.problem), prepared, asked.as_job)
+    return Hide(asked.to_domain(prepared.problem, prepared.uncertain), prepared, asked.as_job)
 
 
 def requested_hide(request: bytes, unit: UnitOfWork, settings: Settings) -> Hide:

@@ -20,6 +20,7 @@ from analysis.hiding import (
     HostStages,
     MessagesAre,
 )
+from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, Question
 from app.schemas.base import (
     Bytes,
@@ -59,6 +60,7 @@ from domain.pipeline import MAX_STAGES
 from domain.problem import AnyProblem, Problem
 from domain.profile import ProfileRevision
 from domain.solution import Notice, Status
+from domain.uncertainty import UncertainPipeline
 
 SOURCES = ("pipeline", "profile", "measurements", "granularity")
 _OF_PIPELINES = (
@@ -213,7 +215,9 @@ class HideIn(Input):
         )
         return asked.to_domain()
 
-    def to_domain(self, problem: AnyProblem) -> HideQuestion:
+    def to_domain(
+        self, problem: AnyProblem, errors: UncertaintyQuestion | None = None
+    ) -> HideQuestion:
         """Return what is hidden behind what, for the pipeline found. Raises InvalidInput, and
         StrategyDeclined where its stages are not known.
         """
@@ -223,6 +227,7 @@ class HideIn(Input):
                 "alone are known",
                 field="profile" if self.profile else "measurements",
             )
+        uncertain = None if errors is None else errors.model
         names = [stage.name for stage in problem.pipeline.stages]
         hosts = HostStages(
             _indices(self.host_stages.sender, names, field="host_stages.sender"),
@@ -242,6 +247,7 @@ class HideIn(Input):
             processes=None if self.processes is None else self.processes.to_domain(),
             relative_gap=self.relative_gap,
             time_limit_s=self.time_limit_s,
+            uncertain=uncertain if isinstance(uncertain, UncertainPipeline) else None,
         )
 
     def _of_train(self, problem: Problem) -> Problem:

@@ -21,7 +21,7 @@ from app.schemas.hide import HideIn, StoredHideOut
 from app.schemas.jobs import AnyJobOut
 from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 from app.schemas.layers import LayersOut, PublishedLayerOut
-from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
+from app.schemas.optimize import AnyOptimizeOut, OptimizeIn
 from app.schemas.profiles import (
     CurrentIn,
     ProfileIn,
@@ -30,7 +30,7 @@ from app.schemas.profiles import (
     RevisionIn,
     RevisionsOut,
 )
-from app.schemas.queries import AliveOut, LimitsOut, ReadyOut
+from app.schemas.queries import AliveOut, LimitsOut, OptimizationsOut, ReadyOut
 from app.schemas.simulate import (
     DeliveredOut,
     SimulateIn,
@@ -62,7 +62,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
 # FastAPI would make a validator of each for every route; no route validates what it sends.
 _OUTPUTS: tuple[type[Output], ...] = (
     ProblemOut,
-    OptimizeOut,
+    *get_args(AnyOptimizeOut),
     OptimizationsOut,
     ExplanationOut,
     CompareOut,

@@ -19,11 +19,16 @@ from app.operations.optimize import optimize_operation
 from app.questions.compare import draw, run
 from app.questions.optimize import AnswerFilter, get_answer, list_answers
 from app.schemas.audit import AuditIn, AuditOut
-from app.schemas.base import dump_json, read_output
+from app.schemas.base import dump_json
 from app.schemas.compare import CompareIn, CompareOut, ExplanationOut, explained_of
 from app.schemas.hide import HideIn, StoredHideOut
-from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
-from app.schemas.queries import ExplanationQuery, NoQuery, OptimizationsQuery
+from app.schemas.optimize import AnyOptimizeOut, OptimizeIn, read_answer
+from app.schemas.queries import (
+    ExplanationQuery,
+    NoQuery,
+    OptimizationsOut,
+    OptimizationsQuery,
+)
 from app.schemas.simulate import (
     DeliveredOut,
     SimulateIn,
@@ -37,7 +42,7 @@ from app.schemas.simulate import (
 router = APIRouter(tags=["optimise"])
 
 
-@router.post("/optimize", **reads(OptimizeIn, 404, may_be_async=True, sends=OptimizeOut))
+@router.post("/optimize", **reads(OptimizeIn, 404, may_be_async=True, sends=AnyOptimizeOut))
 async def optimize(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Cut a message into fragments, with a proof, of this model, of how good the cut is."""
     service = service_of(request)
@@ -63,7 +68,7 @@ async def optimizations(
     return json_document(OptimizationsOut.of(page))
 
 
-@router.get("/optimizations/{id}", **refuses(404, 422, 503, sends=OptimizeOut))
+@router.get("/optimizations/{id}", **refuses(404, 422, 503, sends=AnyOptimizeOut))
 async def optimization(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """A stored answer, byte for byte as it was first sent."""
     service = service_of(request)
@@ -84,7 +89,7 @@ async def explanation(
     record = await service.call(lambda: get_answer(service.context.store, id))
     asked = await service.call(
         lambda: explained_of(
-            read_output(OptimizeOut, record.body), cheaper_by=query.cheaper_by, fragment_cap=cap
+            read_answer(record.body), cheaper_by=query.cheaper_by, fragment_cap=cap
         )
     )
     if asked.cells <= EXPLAINED_AT_ONCE:

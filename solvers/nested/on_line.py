@@ -58,6 +58,7 @@ def run(
         levels=cuts,
         notices=tuple(_said(problem.pipeline, rules)),
         cut_off=deadline.passed,
+        delivery=rules,
     )
 
 

@@ -47,13 +47,14 @@ from sluice_client import (
 from sluice_client import uncertainty as uncertain
 
 PAIRS: list[tuple[type, type]] = [
-    (answers.Optimization, optimize.OptimizeOut),
+    (answers.Optimization, optimize.DeliveredOptimizeOut),
+    (answers.StageDelivery, optimize.StageDeliveryOut),
     (answers.BestFixed, optimize.BestFixedOut),
     (answers.Baseline, optimize.BaselineOut),
     (answers.Explanation, explanations.ExplanationOut),
     (answers.PathShare, explanations.PathShareOut),
     (answers.Saving, explanations.SavingOut),
-    (answers.OptimizationSummary, optimize.SummaryOut),
+    (answers.OptimizationSummary, queries.SummaryOut),
     (answers.Comparison, compare.CompareOut),
     (answers.ComparisonRow, compare.CompareRowOut),
     (answers.Simulation, simulate.DeliveredOut),
@@ -168,7 +169,16 @@ def test_a_job_has_the_fields_of_every_kind() -> None:
 @pytest.mark.parametrize(
     ("kind", "later"),
     [
-        (answers.Optimization, {"uncertainty"}),
+        (
+            answers.Optimization,
+            {
+                "uncertainty",
+                "delivery",
+                "ideal_us",
+                "store_and_forward_us",
+                "sustained_mb_per_s",
+            },
+        ),
         (answers.CompiledTable, {"uncertainty"}),
         (export_answers.Exported, {"chosen", "uncertainty"}),
         (

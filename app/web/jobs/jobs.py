@@ -29,7 +29,7 @@ from app.schemas.jobs import (
     problem_of,
 )
 from app.schemas.layer_costs import LayerCostsIn
-from app.schemas.optimize import BestSoFarOut, OptimizeIn, OptimizeOut
+from app.schemas.optimize import BestSoFarOut, OptimizeIn, read_answer
 from app.schemas.simulate import ThresholdsIn
 from app.schemas.uncertainty import RepeatIn
 from app.text.numbers import format_count, format_gap
@@ -359,7 +359,7 @@ async def answer_address(request: Request, asked: ValidRequest) -> str:
         try:
             async with asyncio.timeout(WAIT_S):
                 body = await service.optimize(lambda _: operation, client_of(request))
-                return f"/ui/answers/{read_output(OptimizeOut, body).id}"
+                return f"/ui/answers/{read_answer(body).id}"
         except TimeoutError:
             pass
     return job_address(await service.start_job(lambda _: operation))

@@ -69,11 +69,26 @@ class Baseline:
 
 
 @dataclass(frozen=True, slots=True)
+class StageDelivery:
+    """What to set in one stage, how many pulses that makes, and what they take of it, µs."""
+
+    stage: int
+    rule: str
+    threshold_bytes: int | None
+    pulse_bytes: int | None
+    max_pulse_bytes: int | None
+    pulses: int
+    busy_us: float
+
+
+@dataclass(frozen=True, slots=True)
 class Optimization:
     """A schedule with a proof of how good it is. One of `pipeline` and `aggregate` is None.
 
-    `uncertainty` is None where nothing is known of the costs' errors, and in answers of earlier
-    versions.
+    The last four are of answers whose stages choose their pulses (`eager`, `pulses`), else None:
+    what each stage does, the limit of cut-through, store and forward, and the most that
+    back-to-back messages reach. `uncertainty` is None where nothing is known of the costs' errors,
+    and in answers of earlier versions.
     """
 
     id: str
@@ -103,6 +118,10 @@ class Optimization:
     solve_ms: float
     warnings: tuple[Notice, ...]
     uncertainty: Uncertainty | None = None
+    delivery: tuple[StageDelivery, ...] | None = None
+    ideal_us: float | None = None
+    store_and_forward_us: float | None = None
+    sustained_mb_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -410,7 +410,8 @@ class DeliveredOptimizeOut(OptimizeOut):
             eager = f"eager from {format_count(one.threshold_bytes or 1)} bytes"
             static = f"{format_count(one.pulse_bytes or 0)} bytes each"
             what = static if one.threshold_bytes is None else eager
-            yield f"stage {one.stage}", f"{format_count(one.pulses)} pulses, {what}"
+            noun = "pulse" if one.pulses == 1 else "pulses"
+            yield f"stage {one.stage}", f"{format_count(one.pulses)} {noun}, {what}"
         yield "cut-through", f"{format_time(self.ideal_us)} at best"
         yield "whole", f"{format_time(self.store_and_forward_us)}, store and forward"
         if self.sustained_mb_per_s is not None:

@@ -465,7 +465,13 @@ class TestDelivery:
         assert found["ideal_us"] == pytest.approx(ideal_us + found["pipeline"]["delay_us"])
         again = client.get(f"/optimizations/{found['id']}").json()
         assert again == found
-        assert client.get(f"/ui/answers/{found['id']}").status_code == 200
+        shown = client.get(f"/ui/answers/{found['id']}")
+        assert shown.status_code == 200
+        assert "store and forward" in shown.text
+        assert "MB/s at most" in shown.text
+        printed = client.get(f"/ui/answers/{found['id']}/report.html")
+        assert printed.status_code == 200
+        assert "MB/s at most" in printed.text
         assert client.get(f"/optimizations/{found['id']}/explanation").status_code in (200, 409)
 
     @pytest.mark.parametrize("strategy", ["auto", "exact", "repeat"])

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import product, repeat
+from itertools import product
 from math import lcm
 from pathlib import Path
 from types import MappingProxyType
@@ -157,18 +157,23 @@ class Work:
         parts, many = sums.denominator, [sums.every, *costs]
         every, *counts = units.values([one.instructions for one in many])
         every = every or 1
+        instructions = [one / parts for one in counts]
+        shares = [one / every for one in counts]
+        unknown = [None] * len(counts)
+        # Columns, and rows of them: as many objects as rows, which is what this takes its time for.
         if sums.costs is None:
-            return tuple(PartCost(one / parts, None, None, one / every, None) for one in counts)
+            rows = zip(instructions, unknown, unknown, shares, unknown, strict=True)
+            return tuple(map(PartCost._make, rows))
         every_cycles, *cycles = units.values([one.cycles for one in many])
         every_cycles, cycle_parts = every_cycles or 1, sums.cycle_denominator
-        times: Iterable[float | None] = repeat(None)
+        times: Sequence[float | None] = unknown
         if sums.clock is not None:
             over, by = cycle_parts * sums.clock[0], sums.clock[1]
             times = [one * by / over for one in cycles]
-        return tuple(
-            PartCost(one / parts, own / cycle_parts, us, one / every, own / every_cycles)
-            for one, own, us in zip(counts, cycles, times, strict=False)
-        )
+        own = [one / cycle_parts for one in cycles]
+        own_shares = [one / every_cycles for one in cycles]
+        timed = zip(instructions, own, times, shares, own_shares, strict=True)
+        return tuple(map(PartCost._make, timed))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from domain.errors import InvalidInput, NotPublished
 from domain.messaging_layer import (
     CycleModel,
@@ -41,6 +43,7 @@ from domain.messaging_layer import (
 FeatureSet: TypeAlias = tuple[NetworkFeature, ...]
 
 MAX_PACKET_SIZES = 200
+_EXACT = 2**53  # whole numbers up to it are doubles
 _UNITS = {per: place for place, per in enumerate(Per)}
 _FOLDER = Path(__file__).with_name("layers")
 _DISAGREEMENTS = "disagreements.json"
@@ -174,6 +177,39 @@ class Work:
         own_shares = [one / every_cycles for one in cycles]
         timed = zip(instructions, own, times, shares, own_shares, strict=True)
         return tuple(map(PartCost._make, timed))
+
+
+def costs_of_each(works: Sequence[Work], costs: Sequence[UnitCosts]) -> list[tuple[PartCost, ...]]:
+    """Return `cost_of` of each of these works, all of one layer's sums: the same bits.
+
+    Quotients of whole numbers that doubles hold exactly are rounded once by a double's division
+    too; works with greater numbers are reckoned one by one.
+    """
+    sums, units = works[0].sums, [work.units for work in works]
+    clock_over, clock_by = (1, 1) if sums.clock is None else sums.clock
+    many = [sums.every, *costs]
+    found = [[part.instructions for part in many]]
+    if sums.costs is not None:
+        found.append([part.cycles for part in many])
+    each = [(1, one.packets, one.words, one.acknowledgements) for one in units]
+    largest = sum(map(max, zip(*each, strict=True))) * max(
+        value for terms in found for part in terms for value in part
+    )
+    divisors = (sums.denominator, sums.cycle_denominator * clock_over)
+    if largest * clock_by > _EXACT or max(divisors) > _EXACT:
+        return [work.cost_of(costs) for work in works]
+    counted = np.array(each, dtype=np.int64)
+    columns: list[list[list[float]] | None] = [None] * 5
+    for place, terms in enumerate(found):
+        values = counted @ np.array(terms, dtype=np.int64).T  # (works, parts), the first all of it
+        parts, every = values[:, 1:], np.maximum(values[:, :1], 1)
+        columns[place] = (parts / (sums.cycle_denominator if place else sums.denominator)).tolist()
+        columns[place + 3] = (parts / every).tolist()
+        if place and sums.clock is not None:
+            columns[2] = (parts * clock_by / divisors[1]).tolist()
+    unknown = [[None] * len(costs)] * len(works)
+    rows = zip(*(column or unknown for column in columns), strict=True)
+    return [tuple(map(PartCost._make, zip(*row, strict=True))) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from analysis.layer_cost import (
     PartCost,
     UnitCosts,
     Work,
+    costs_of_each,
     feature_sets,
 )
 from analysis.layer_stages import (
@@ -288,6 +289,7 @@ class LayerCostsOut(Output):
         asked = answer.question
         own = answer.pipelines[0].stages if answer.pipelines else None
         costs, parts = asked.costs, _Parts.of(answer)
+        priced = costs_of_each([one.work for one in answer.messages], parts.priced)
         return cls(
             layer=LayerOut.of(asked.layer),
             cycles=dict(costs.cycles) if costs else None,
@@ -297,7 +299,7 @@ class LayerCostsOut(Output):
             stages=LayerStagesOut.of(own) if own else None,
             with_features=tuple(map(_with_features, answer.pipelines[1:])),
             messages=tuple(
-                _message(answer, parts, one, answer.tuned[place] if answer.tuned else None)
+                _message(answer, parts, one, priced[place], answer.tuned[place : place + 1])
                 for place, one in enumerate(answer.messages)
             ),
             assumptions=own.assumptions if own else (),
@@ -312,11 +314,16 @@ def _with_features(one: FeatureStages) -> FeatureStagesOut:
 
 
 def _message(
-    answer: LayerAnswer, parts: _Parts, message: MessageCosts, found: TunedMessage | None
+    answer: LayerAnswer,
+    parts: _Parts,
+    message: MessageCosts,
+    priced: Sequence[PartCost],
+    tuned: Sequence[TunedMessage],
 ) -> MessageCostsOut:
+    found = tuned[0] if tuned else None
     work, full = message.work, message.full_packets
     units, ends = work.units, len(parts.ends)
-    every, overhead, *costs = work.cost_of(parts.priced)
+    every, overhead, *costs = priced
     counts, *counts_of_ends = work.class_counts(parts.counted)
     return MessageCostsOut(
         message_bytes=units.message_bytes,

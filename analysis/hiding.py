@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 
 import solvers
+from analysis.hidden_draws import HiddenCuts, gain_interval
 from analysis.hidden_ratios import (
     HIDING_LOSES,
     GammaWindow,
@@ -30,14 +30,16 @@ from domain.hiding import (
     Regime,
     check_number,
 )
-from domain.pipeline import MAX_STAGES, Pipeline, Stage, unique_names
+from domain.pipeline import MAX_MESSAGE_BYTES, MAX_STAGES, Pipeline, Stage, unique_names
 from domain.problem import Problem
 from domain.solution import Notice, Solution, Status, Strategy, relative_excess
+from domain.uncertainty import UncertainPipeline
 from solvers.assemble import status_of
 from solvers.contract import Deadline
 from solvers.hidden_cut import HiddenCut, HiddenPoint, HostWork, hidden_cut
 
 MAX_MESSAGES = 10**6
+MAX_TRAIN_FRAGMENTS = 100_000  # of all messages of a train
 CALCULATION = "calculation"  # the name of the stage that a streamed calculation becomes
 _SHOWN_COUNTS = 24  # counts of fragments that are solved for the table and the picture
 _MAX_SHOWN = 512  # a last count beyond which none is solved for them
@@ -49,6 +51,13 @@ class Exchange(StrEnum):
 
     ONE_WAY = "one_way"
     BOTH_WAYS = "both_ways"
+
+
+class MessagesAre(StrEnum):
+    """How several messages are sent: each after the one before it, or right behind it."""
+
+    SERIAL = "serial"
+    TRAIN = "train"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +80,8 @@ class HideQuestion:
     """What is hidden behind what: times in µs, `hideable_fraction` a share of the calculation.
 
     `streamed`: the part of the calculation that hides nothing produces the message, and fragments
-    leave while it goes on. Raises InvalidInput.
+    leave while it goes on. `uncertain` is what a fit says of the errors of the costs. Raises
+    InvalidInput.
     """
 
     problem: Problem
@@ -80,12 +90,14 @@ class HideQuestion:
     streamed: bool = False
     overhead_us: float = 0.0
     messages: int = 1
+    messages_are: MessagesAre = MessagesAre.SERIAL
     hosts: HostStages = HostStages()
     exchange: Exchange = Exchange.ONE_WAY
     min_gain: float | None = None
     processes: ProcessQuestion | None = None
     relative_gap: float = solvers.DEFAULT_RELATIVE_GAP
     time_limit_s: float = solvers.DEFAULT_TIME_LIMIT_S
+    uncertain: UncertainPipeline | None = None
 
     def __post_init__(self) -> None:
         check_number("calculation_us", self.calculation_us, MAX_CALCULATION_US)
@@ -95,6 +107,8 @@ class HideQuestion:
             raise InvalidInput(
                 f"expected 1 <= messages <= {MAX_MESSAGES}, got {self.messages}", field="messages"
             )
+        if self.are_train:
+            self._check_train()
         for side in (self.hosts.sender, self.hosts.receiver):
             if any(not 0 <= index < len(self.problem.pipeline) for index in side):
                 raise InvalidInput("expected indices of stages", field="host_stages")
@@ -114,6 +128,24 @@ class HideQuestion:
                 f"the calculation is a stage of its own, and {MAX_STAGES} are allowed",
                 field="streamed",
             )
+
+    def _check_train(self) -> None:
+        problem, messages = self.problem, self.messages
+        if messages * problem.message_bytes > MAX_MESSAGE_BYTES:
+            raise InconsistentInput(
+                f"expected messages x message_bytes <= {MAX_MESSAGE_BYTES} of a train",
+                field="messages",
+            )
+        if messages * problem.count_range().maximum > MAX_TRAIN_FRAGMENTS:
+            raise InconsistentInput(
+                f"expected messages x fragments <= {MAX_TRAIN_FRAGMENTS} of a train",
+                field="messages",
+            )
+
+    @property
+    def are_train(self) -> bool:
+        """Whether several messages follow right behind each other."""
+        return self.messages > 1 and self.messages_are is MessagesAre.TRAIN
 
     @property
     def first_us(self) -> float:
@@ -251,29 +283,81 @@ def hide(question: HideQuestion, on_best: OnBest = lambda found: None) -> Hidden
     deadline = Deadline.after(question.time_limit_s)
     processors = question.hosts.processors(question.exchange)
     plain = _solved(question, question.problem, deadline.share(0.3))
-    unhidden_us = question.messages * plain.latency_us
+    sent_us = question.messages * plain.latency_us
+    if question.are_train:
+        sent_us = _unhidden(question, plain, (), deadline.share(0.3)).run_us
+    unhidden_us, unhidden = sent_us, plain.schedule.fragment_bytes
     if processors:
-        work = HostWork(0.0, processors, question.messages)
-        unhidden_us = hidden_cut(
-            question.problem,
-            work,
-            plain,
-            relative_gap=question.relative_gap,
-            deadline=deadline.share(0.3),
-        ).run_us
+        alone = _unhidden(question, plain, processors, deadline.share(0.3))
+        unhidden_us, unhidden = alone.run_us, alone.fragment_bytes
     problem, known, shift = question.problem, plain, 0
     if question.streamed and question.first_us > 0.0:
         problem, shift = streamed_problem(question), 1
         known = _solved(question, problem, deadline.share(0.5))
     moved = tuple(tuple(index + shift for index in on) for on in processors)
-    host = HostWork(question.behind_us, moved, question.messages)
-    search = partial(hidden_cut, problem, host, known, relative_gap=question.relative_gap)
-    for until, shown in ((Deadline.after(0.0), ()), (deadline, _shown_counts(known))):
-        best = search(deadline=until, shown=shown)
-        optimal = _latency_optimal(question, problem, host, known, best)
-        found = _concluded(question, plain, unhidden_us, best, optimal)
-        on_best(found)
+    host = HostWork(question.behind_us, moved, question.messages, question.are_train)
+    cut = known.schedule.fragment_bytes
+    latency_us = host.sent_us(solvers.evaluator_of(problem.pipeline), cut)
+    host_us = host.calculation_us + host.work_us(problem, cut)
+    with_us = question.before_us + max(host_us, latency_us)
+
+    def conclude(best: HiddenCut) -> Hidden:
+        more_by = max(0.0, ratio(with_us, question.before_us + best.run_us) - 1.0)
+        optimal = LatencyOptimal(known.schedule.fragments, latency_us, with_us, more_by)
+        return _concluded(question, sent_us, unhidden_us, best, optimal)
+
+    best = hidden_cut(
+        problem,
+        host,
+        known,
+        relative_gap=question.relative_gap,
+        deadline=deadline,
+        shown=_shown_counts(known),
+        on_first=lambda first: on_best(conclude(first)),
+    )
+    found = conclude(best)
+    if question.uncertain is not None and not question.streamed and not deadline.passed:
+        alone_work = HostWork(0.0, processors, question.messages, question.are_train)
+        cuts = HiddenCuts(
+            unhidden,
+            alone_work,
+            question.calculation_us,
+            best.fragment_bytes,
+            host,
+            question.before_us,
+        )
+        found = _with_interval(found, gain_interval(question.uncertain, cuts))
+    on_best(found)
     return found
+
+
+def _with_interval(found: Hidden, gains: tuple[float, float] | None) -> Hidden:
+    """Warn where the costs may be such that hiding loses."""
+    if gains is None or found.regime is Regime.LOSS or gains[0] >= 1.0:
+        return found
+    notice = Notice(
+        "interval_contains_loss",
+        f"with costs as uncertain as they were fitted the gain is from {gains[0]:.4g} to "
+        f"{gains[1]:.4g} (95 %): hiding may lose",
+        values=(("from", gains[0]), ("to", gains[1])),
+    )
+    return replace(found, warnings=(*found.warnings, notice))
+
+
+def _unhidden(
+    question: HideQuestion,
+    plain: Solution,
+    processors: tuple[tuple[int, ...], ...],
+    deadline: Deadline,
+) -> HiddenCut:
+    """The best cut found for the messages without a calculation."""
+    return hidden_cut(
+        question.problem,
+        HostWork(0.0, processors, question.messages, question.are_train),
+        plain,
+        relative_gap=question.relative_gap,
+        deadline=deadline,
+    )
 
 
 def streamed_problem(question: HideQuestion) -> Problem:
@@ -304,27 +388,15 @@ def _shown_counts(known: Solution) -> tuple[int, ...]:
     return tuple(range(1, last + 1, step))
 
 
-def _latency_optimal(
-    question: HideQuestion, problem: Problem, host: HostWork, known: Solution, best: HiddenCut
-) -> LatencyOptimal:
-    cut = known.schedule.fragment_bytes
-    with_us = question.before_us + host.run_us(problem, cut)
-    more_by = ratio(with_us, question.before_us + best.run_us) - 1.0
-    return LatencyOptimal(
-        len(cut), question.messages * known.latency_us, with_us, max(0.0, more_by)
-    )
-
-
 def _concluded(
     question: HideQuestion,
-    plain: Solution,
+    sent_us: float,
     unhidden_us: float,
     best: HiddenCut,
     latency_optimal: LatencyOptimal,
 ) -> Hidden:
     before_us = question.before_us
     without_us, with_us = question.calculation_us + unhidden_us, before_us + best.run_us
-    sent_us = question.messages * plain.latency_us
     curve, best_processes = _curve_of(question, sent_us)
     found = Hidden(
         question=question,
@@ -415,7 +487,7 @@ def _warnings(found: Hidden) -> Iterator[Notice]:
         yield Notice(
             "assumes_preemption", "what communicates is taken to interrupt the calculation at once"
         )
-    if question.messages > 1:
+    if question.messages > 1 and not question.are_train:
         yield Notice("serial_messages", "the messages are sent one after the other")
     if len(question.problem.pipeline) == 1 and not question.streamed:
         yield Notice("fragments_overlap_nothing", "one stage alone: fragments of it do not overlap")

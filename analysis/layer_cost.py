@@ -14,11 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import product, repeat
+from itertools import product
 from math import lcm
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from domain.errors import InvalidInput, NotPublished
 from domain.messaging_layer import (
@@ -41,6 +43,7 @@ from domain.messaging_layer import (
 FeatureSet: TypeAlias = tuple[NetworkFeature, ...]
 
 MAX_PACKET_SIZES = 200
+_EXACT = 2**53  # whole numbers up to it are doubles
 _UNITS = {per: place for place, per in enumerate(Per)}
 _FOLDER = Path(__file__).with_name("layers")
 _DISAGREEMENTS = "disagreements.json"
@@ -157,18 +160,56 @@ class Work:
         parts, many = sums.denominator, [sums.every, *costs]
         every, *counts = units.values([one.instructions for one in many])
         every = every or 1
+        instructions = [one / parts for one in counts]
+        shares = [one / every for one in counts]
+        unknown = [None] * len(counts)
+        # Columns, and rows of them: as many objects as rows, which is what this takes its time for.
         if sums.costs is None:
-            return tuple(PartCost(one / parts, None, None, one / every, None) for one in counts)
+            rows = zip(instructions, unknown, unknown, shares, unknown, strict=True)
+            return tuple(map(PartCost._make, rows))
         every_cycles, *cycles = units.values([one.cycles for one in many])
         every_cycles, cycle_parts = every_cycles or 1, sums.cycle_denominator
-        times: Iterable[float | None] = repeat(None)
+        times: Sequence[float | None] = unknown
         if sums.clock is not None:
             over, by = cycle_parts * sums.clock[0], sums.clock[1]
             times = [one * by / over for one in cycles]
-        return tuple(
-            PartCost(one / parts, own / cycle_parts, us, one / every, own / every_cycles)
-            for one, own, us in zip(counts, cycles, times, strict=False)
-        )
+        own = [one / cycle_parts for one in cycles]
+        own_shares = [one / every_cycles for one in cycles]
+        timed = zip(instructions, own, times, shares, own_shares, strict=True)
+        return tuple(map(PartCost._make, timed))
+
+
+def costs_of_each(works: Sequence[Work], costs: Sequence[UnitCosts]) -> list[tuple[PartCost, ...]]:
+    """Return `cost_of` of each of these works, all of one layer's sums: the same bits.
+
+    Quotients of whole numbers that doubles hold exactly are rounded once by a double's division
+    too; works with greater numbers are reckoned one by one.
+    """
+    sums, units = works[0].sums, [work.units for work in works]
+    clock_over, clock_by = (1, 1) if sums.clock is None else sums.clock
+    many = [sums.every, *costs]
+    found = [[part.instructions for part in many]]
+    if sums.costs is not None:
+        found.append([part.cycles for part in many])
+    each = [(1, one.packets, one.words, one.acknowledgements) for one in units]
+    largest = sum(map(max, zip(*each, strict=True))) * max(
+        value for terms in found for part in terms for value in part
+    )
+    divisors = (sums.denominator, sums.cycle_denominator * clock_over)
+    if largest * clock_by > _EXACT or max(divisors) > _EXACT:
+        return [work.cost_of(costs) for work in works]
+    counted = np.array(each, dtype=np.int64)
+    columns: list[list[list[float]] | None] = [None] * 5
+    for place, terms in enumerate(found):
+        values = counted @ np.array(terms, dtype=np.int64).T  # (works, parts), the first all of it
+        parts, every = values[:, 1:], np.maximum(values[:, :1], 1)
+        columns[place] = (parts / (sums.cycle_denominator if place else sums.denominator)).tolist()
+        columns[place + 3] = (parts / every).tolist()
+        if place and sums.clock is not None:
+            columns[2] = (parts * clock_by / divisors[1]).tolist()
+    unknown = [[None] * len(costs)] * len(works)
+    rows = zip(*(column or unknown for column in columns), strict=True)
+    return [tuple(map(PartCost._make, zip(*row, strict=True))) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

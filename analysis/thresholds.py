@@ -17,9 +17,15 @@ from itertools import product
 from math import prod
 from time import monotonic
 
-from domain.delivery import Delivery, DeliveryRule, deliver
+from domain.delivery import (
+    Delivery,
+    DeliveryRule,
+    deliver,
+    ideal_us,
+    store_and_forward_us,
+)
 from domain.errors import InconsistentInput, Infeasible, InvalidInput, StrategyDeclined
-from domain.nested import NestedSchedule, nested_latency_us
+from domain.nested import nested_latency_us
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits, Problem
 from domain.profile import ProfileRevision
@@ -240,25 +246,13 @@ class _Pricing:
 def _message(
     pipeline: Pipeline, total: int, latencies_us: tuple[float | None, ...], bound_us: float
 ) -> MessageThresholds:
-    whole = NestedSchedule(((total,),) * len(pipeline))
     return MessageThresholds(
         total,
         latencies_us,
-        store_and_forward_us=nested_latency_us(pipeline, whole),
+        store_and_forward_us=store_and_forward_us(pipeline, total),
         ideal_us=ideal_us(pipeline, total),
         lower_bound_us=bound_us,
     )
-
-
-def ideal_us(pipeline: Pipeline, message_bytes: int) -> float:
-    """Return the fluid limit of cut-through, µs: each overhead once, the slowest stage's bytes.
-
-    Source: Yocum97 sec. 4.4. Stages with ranges have the costs of the whole message.
-    """
-    lines = [stage.range_at(message_bytes) for stage in pipeline.stages]
-    slowest = max(line.ns_per_byte for line in lines)
-    overheads = sum(line.overhead_us for line in lines)
-    return pipeline.delay_us + overheads + message_bytes * slowest / 1000.0
 
 
 def _one(messages: tuple[MessageThresholds, ...]) -> OneChoice | None:

@@ -33,7 +33,7 @@ from app.errors import exit_code
 from app.schemas.base import dump_json, parse_json, read_output
 from app.schemas.compare import CompareOut
 from app.schemas.fits import FitOut
-from app.schemas.optimize import OptimizeIn, OptimizeOut
+from app.schemas.optimize import OptimizeIn, OptimizeOut, read_answer
 from app.schemas.stages import PipelineOut
 from app.serving import listen, names_port, prepare_store, server
 from app.settings import CHECKOUT, Settings
@@ -196,7 +196,7 @@ def _fit(client: Client, output: Output) -> FitOut:
 
 
 def _show_answer(client: Client, output: Output, body: bytes) -> None:
-    answer, screen = read_output(OptimizeOut, body), output.out
+    answer, screen = read_answer(body), output.out
     output.parts(schedule_parts(answer, width=screen.width, ink=screen.ink))
     output.parts(["", *warning_parts(answer.warnings)])
     output.parts([f"What each strategy would have cost for {format_bytes(answer.message_bytes)}:"])

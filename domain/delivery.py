@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from domain.errors import Infeasible, InvalidInput, InvalidLimits
-from domain.nested import NestedSchedule, Passed, Pulses
+from domain.nested import NestedSchedule, Passed, Pulses, nested_latency_us
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline, Stage
 
 _SAME = 1e-9  # of a time: bytes that arrive so little later count as there
@@ -248,3 +248,40 @@ def _listed(stage: _Handed, rule: Delivery) -> Sequence[int]:
             field=_FIELD,
         )
     return sizes
+
+
+# --- what deliveries are compared with ------------------------------------------------------------
+
+
+def ideal_us(pipeline: Pipeline, message_bytes: int) -> float:
+    """Return the fluid limit of cut-through, µs: each overhead once, the slowest stage's bytes.
+
+    Source: Yocum97 sec. 4.4. Stages with ranges have the costs of the whole message.
+    """
+    lines = [stage.range_at(message_bytes) for stage in pipeline.stages]
+    slowest = max(line.ns_per_byte for line in lines)
+    overheads = sum(line.overhead_us for line in lines)
+    return pipeline.delay_us + overheads + message_bytes * slowest / 1000.0
+
+
+def store_and_forward_us(pipeline: Pipeline, message_bytes: int) -> float:
+    """Return the latency in µs where each stage moves the message whole, once it has it."""
+    whole = NestedSchedule(((message_bytes,),) * len(pipeline))
+    return nested_latency_us(pipeline, whole)
+
+
+def busy_us(pipeline: Pipeline, pulses: Sequence[Sequence[int]]) -> tuple[float, ...]:
+    """Return how long these pulses, bytes by stage, occupy each stage, µs."""
+    return tuple(
+        sum(map(stage.time_us, cut)) for stage, cut in zip(pipeline.stages, pulses, strict=True)
+    )
+
+
+def sustained_mb_per_s(pipeline: Pipeline, pulses: Sequence[Sequence[int]]) -> float | None:
+    """Return what back-to-back messages with these pulses reach at most, 10^6 bytes a second.
+
+    Source: the busiest stage carries one message in its busy time, so that no rate is above
+    B / max_j (k_j g_j + B G_j). None where no stage takes any time.
+    """
+    slowest_us = max(busy_us(pipeline, pulses))
+    return sum(pulses[0]) / slowest_us if slowest_us > 0.0 else None

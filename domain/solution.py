@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+from domain.delivery import Delivery
 from domain.problem import AnyProblem
 from domain.schedule import Schedule
 
@@ -79,6 +80,7 @@ class Solution:
     Wang98 sec. 5.5. The bound covers nested cuts where the answer, or the question, allows them.
     `cut_off` says that the time limit ended the search, whatever had been proven by then. Where
     only an aggregate is known, `latency_us` is the most that any pipeline with it can take.
+    `delivery` has each stage's rule where the strategy chose one.
     """
 
     problem: AnyProblem
@@ -93,6 +95,7 @@ class Solution:
     latency_paper_us: float | None = None
     notices: tuple[Notice, ...] = ()
     cut_off: bool = False
+    delivery: tuple[Delivery, ...] | None = None
 
     @property
     def relative_gap(self) -> float:

@@ -59,6 +59,20 @@ class AnswerRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenAnswerRecord:
+    """A stored answer about a message behind a calculation; `body` is the JSON that was sent.
+
+    `cut_off`: time ended its search, so that it does not answer the same question again.
+    """
+
+    id: str
+    created_at: datetime
+    question_digest: str
+    cut_off: bool
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableSummary:
     """What a page shows of each compiled plan table; sizes in bytes.
 

@@ -22,6 +22,7 @@ from models.errors import translated_errors
 from models.repositories import (
     AnswerRepository,
     FitRepository,
+    HiddenAnswerRepository,
     JobRepository,
     ProfileRepository,
     RunnerRepository,
@@ -61,6 +62,11 @@ class UnitOfWork:
     def fits(self) -> FitRepository:
         """Fits of them."""
         return FitRepository(self._opened())
+
+    @property
+    def hidden_answers(self) -> HiddenAnswerRepository:
+        """Answers about messages that are hidden behind a calculation."""
+        return HiddenAnswerRepository(self._opened())
 
     @property
     def jobs(self) -> JobRepository:

@@ -65,6 +65,7 @@ def solution_of(
         latency_paper_us=candidate.latency_paper_us,
         notices=candidate.notices + notices,
         cut_off=candidate.cut_off,
+        delivery=candidate.delivery,
     )
 
 

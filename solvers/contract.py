@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from domain.delivery import Delivery
 from domain.errors import InvalidInput
 from domain.problem import Problem
 from domain.solution import Notice, Solution, Strategy
@@ -68,7 +69,8 @@ class Candidate:
 
     `real_sizes` is the real-valued cut behind it (bytes), where there is one. `levels` is set by
     strategies that cut differently from stage to stage: the sizes that each stage sees.
-    `cut_off` says that the deadline ended the strategy's own search.
+    `cut_off` says that the deadline ended the strategy's own search. `delivery` has the rules of
+    strategies that choose one for each stage.
     """
 
     fragment_bytes: tuple[int, ...]
@@ -77,6 +79,7 @@ class Candidate:
     latency_paper_us: float | None = None
     notices: tuple[Notice, ...] = field(default=())
     cut_off: bool = False
+    delivery: tuple[Delivery, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from app.http.dependencies import service_of
 from app.http.service import Service
 from app.jobs.ledger import shown_job
 from app.schemas.base import dump_json
-from app.schemas.jobs import JobOut, LayerJobOut
+from app.schemas.jobs import AnyJobOut, JobOut
 from app.schemas.queries import NoQuery
 from domain.errors import Overloaded, StoreUnavailable
 from models.records import JobRecord
@@ -29,10 +29,10 @@ _EVENTS = {
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
-_STOPPING = {202: {"description": "The job is stopping", "model": JobOut | LayerJobOut}}
+_STOPPING = {202: {"description": "The job is stopping", "model": AnyJobOut}}
 
 
-@router.get("/{id}", **refuses(404, 422, 503, sends=JobOut | LayerJobOut))
+@router.get("/{id}", **refuses(404, 422, 503, sends=AnyJobOut))
 async def job(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Where a job stands, with the best answer so far and the bound on it."""
     service = service_of(request)
@@ -40,7 +40,7 @@ async def job(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Resp
     return json_document(JobOut.of(found))
 
 
-@router.delete("/{id}", **refuses(404, 422, 503, also=_STOPPING, sends=JobOut | LayerJobOut))
+@router.delete("/{id}", **refuses(404, 422, 503, also=_STOPPING, sends=AnyJobOut))
 async def cancel(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Stop a job; its best answer so far is kept. 202 while it is still stopping."""
     found = await service_of(request).cancel_job(id)

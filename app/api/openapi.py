@@ -17,11 +17,11 @@ from app.schemas.compare import CompareIn, CompareOut, ExplanationOut
 from app.schemas.exports import ExportTargetsOut
 from app.schemas.fit_requests import ComposeIn, FitIn, MeasurementPlanIn, MeasurementPlanOut
 from app.schemas.fits import FitOut, FitPlotOut
-from app.schemas.hide import HideIn, HideOut
-from app.schemas.jobs import JobOut, LayerJobOut
+from app.schemas.hide import HideIn, StoredHideOut
+from app.schemas.jobs import AnyJobOut
 from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 from app.schemas.layers import LayersOut, PublishedLayerOut
-from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
+from app.schemas.optimize import AnyOptimizeOut, OptimizeIn
 from app.schemas.profiles import (
     CurrentIn,
     ProfileIn,
@@ -30,7 +30,7 @@ from app.schemas.profiles import (
     RevisionIn,
     RevisionsOut,
 )
-from app.schemas.queries import AliveOut, LimitsOut, ReadyOut
+from app.schemas.queries import AliveOut, LimitsOut, OptimizationsOut, ReadyOut
 from app.schemas.simulate import (
     DeliveredOut,
     SimulateIn,
@@ -62,7 +62,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
 # FastAPI would make a validator of each for every route; no route validates what it sends.
 _OUTPUTS: tuple[type[Output], ...] = (
     ProblemOut,
-    OptimizeOut,
+    *get_args(AnyOptimizeOut),
     OptimizationsOut,
     ExplanationOut,
     CompareOut,
@@ -70,7 +70,7 @@ _OUTPUTS: tuple[type[Output], ...] = (
     SimulateOut,
     ThresholdsOut,
     AuditOut,
-    HideOut,
+    StoredHideOut,
     FitOut,
     FitPlotOut,
     MeasurementPlanOut,
@@ -84,8 +84,7 @@ _OUTPUTS: tuple[type[Output], ...] = (
     LayersOut,
     PublishedLayerOut,
     LayerCostsOut,
-    JobOut,
-    LayerJobOut,
+    *get_args(AnyJobOut),
     LimitsOut,
     AliveOut,
     ReadyOut,
@@ -117,7 +116,7 @@ _JOB = {
     "content": {
         "application/json": {
             "schema": {
-                "anyOf": [{"$ref": _REF.format(model=one)} for one in ("JobOut", "LayerJobOut")]
+                "anyOf": [{"$ref": _REF.format(model=one.__name__)} for one in get_args(AnyJobOut)]
             }
         }
     },

@@ -9,21 +9,26 @@ from fastapi import APIRouter, Query, Request, Response
 
 from analysis.explain import EXPLAINED_AT_ONCE, explain
 from app.api.openapi import reads, refuses
-from app.api.respond import accepted, json_bytes, json_document
+from app.api.respond import JSON, accepted, json_bytes, json_document
 from app.execution.render_queue import Requester
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
 from app.operations.compare import audit_operation, compare_operation, threshold_operation
-from app.operations.models import hide_operation
+from app.operations.models import get_hidden_answer, hide_operation
 from app.operations.optimize import optimize_operation
 from app.questions.compare import draw, run
 from app.questions.optimize import AnswerFilter, get_answer, list_answers
 from app.schemas.audit import AuditIn, AuditOut
-from app.schemas.base import dump_json, read_output
+from app.schemas.base import dump_json
 from app.schemas.compare import CompareIn, CompareOut, ExplanationOut, explained_of
-from app.schemas.hide import HideIn, HideOut
-from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
-from app.schemas.queries import ExplanationQuery, NoQuery, OptimizationsQuery
+from app.schemas.hide import HideIn, StoredHideOut
+from app.schemas.optimize import AnyOptimizeOut, OptimizeIn, read_answer
+from app.schemas.queries import (
+    ExplanationQuery,
+    NoQuery,
+    OptimizationsOut,
+    OptimizationsQuery,
+)
 from app.schemas.simulate import (
     DeliveredOut,
     SimulateIn,
@@ -37,7 +42,7 @@ from app.schemas.simulate import (
 router = APIRouter(tags=["optimise"])
 
 
-@router.post("/optimize", **reads(OptimizeIn, 404, may_be_async=True, sends=OptimizeOut))
+@router.post("/optimize", **reads(OptimizeIn, 404, may_be_async=True, sends=AnyOptimizeOut))
 async def optimize(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Cut a message into fragments, with a proof, of this model, of how good the cut is."""
     service = service_of(request)
@@ -63,7 +68,7 @@ async def optimizations(
     return json_document(OptimizationsOut.of(page))
 
 
-@router.get("/optimizations/{id}", **refuses(404, 422, 503, sends=OptimizeOut))
+@router.get("/optimizations/{id}", **refuses(404, 422, 503, sends=AnyOptimizeOut))
 async def optimization(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """A stored answer, byte for byte as it was first sent."""
     service = service_of(request)
@@ -84,7 +89,7 @@ async def explanation(
     record = await service.call(lambda: get_answer(service.context.store, id))
     asked = await service.call(
         lambda: explained_of(
-            read_output(OptimizeOut, record.body), cheaper_by=query.cheaper_by, fragment_cap=cap
+            read_answer(record.body), cheaper_by=query.cheaper_by, fragment_cap=cap
         )
     )
     if asked.cells <= EXPLAINED_AT_ONCE:
@@ -155,12 +160,14 @@ def _accepted(request: Request) -> SimulationFormat:
 # --- POST /thresholds -----------------------------------------------------------------------------
 
 
-@router.post("/thresholds", **reads(ThresholdsIn, 404, sends=ThresholdsOut))
+@router.post("/thresholds", **reads(ThresholdsIn, 404, may_be_async=True, sends=ThresholdsOut))
 async def thresholds(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Latencies by threshold or pulse size, the best of each message, and the best one for all."""
     service = service_of(request)
     asked = await read_json(request, ThresholdsIn, **body_rules(request))
     make = partial(threshold_operation, asked, settings=service.context.settings)
+    if prefers_async(request):
+        return accepted(await service.start_job(make))
     performed = await service.perform(make, client_of(request))
     return json_bytes(performed.outcome.document)
 
@@ -183,11 +190,33 @@ async def audit(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
 # --- POST /hide -----------------------------------------------------------------------------------
 
 
-@router.post("/hide", **reads(HideIn, 404, sends=HideOut))
+_HIDDEN_AGAIN = {
+    200: {
+        "description": "The same was asked before",
+        "content": {JSON: {"schema": {"$ref": "#/components/schemas/StoredHideOut"}}},
+    }
+}
+
+
+@router.post(
+    "/hide",
+    **reads(HideIn, 404, sends=StoredHideOut, status=201, may_be_async=True, also=_HIDDEN_AGAIN),
+)
 async def hide(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """What hiding a message behind a calculation gains, and the fragments for it."""
     service = service_of(request)
     asked = await read_json(request, HideIn, **body_rules(request))
     make = partial(hide_operation, asked, settings=service.context.settings)
+    if prefers_async(request):
+        return accepted(await service.start_job(make))
     performed = await service.perform(make, client_of(request))
-    return json_bytes(performed.outcome.document)
+    outcome, status = performed.outcome, 201 if performed.is_new else 200
+    headers = {"Location": f"/hide/{outcome.hidden_id}"}
+    return json_bytes(outcome.document, status=status, headers=headers)
+
+
+@router.get("/hide/{id}", **refuses(404, 422, 503, sends=StoredHideOut))
+async def hidden_answer(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """A stored answer about hiding, byte for byte as it was first sent."""
+    service = service_of(request)
+    return json_bytes(await service.call(lambda: get_hidden_answer(service.context.store, id)))

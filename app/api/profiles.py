@@ -13,7 +13,7 @@ from app.http.dependencies import body_rules, client_of, prefers_async, service_
 from app.http.fastpath.responses import CachedResponse
 from app.http.service import Lookup
 from app.questions import profiles as questions
-from app.schemas.optimize import OptimizeOut
+from app.schemas.optimize import AnyOptimizeOut
 from app.schemas.profiles import (
     AnyProfileOut,
     CurrentIn,
@@ -107,7 +107,7 @@ async def set_current(request: Request, name: str, _: Annotated[NoQuery, Query()
 @router.get(
     "/{name}/schedule",
     **refuses(
-        404, 422, 503, may_be_async=True, also=_UNCHANGED, sends=OptimizeOut | TableScheduleOut
+        404, 422, 503, may_be_async=True, also=_UNCHANGED, sends=AnyOptimizeOut | TableScheduleOut
     ),
 )
 async def schedule(

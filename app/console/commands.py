@@ -48,8 +48,7 @@ DEFAULT_STATIC_BYTES = 4096  # what GAM repeats, and the default of `compare`
 
 def optimize(arguments: argparse.Namespace, output: Output) -> int:
     """Solve one question and print its answer."""
-    from app.schemas.base import read_output
-    from app.schemas.optimize import OptimizeOut
+    from app.schemas.optimize import read_answer
 
     if arguments.timeline is not None:
         check_timeline_file(arguments.timeline)
@@ -64,7 +63,7 @@ def optimize(arguments: argparse.Namespace, output: Output) -> int:
     if output.wants_json:
         output.document(body)
     if not output.wants_json or arguments.timeline is not None:
-        _show_answer(read_output(OptimizeOut, body), arguments.timeline, output)
+        _show_answer(read_answer(body), arguments.timeline, output)
     if is_interrupted:
         output.note("interrupted; this is the best found so far")
     return INTERRUPTED if is_interrupted else 0

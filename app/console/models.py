@@ -113,7 +113,7 @@ def thresholds(arguments: argparse.Namespace, output: Output) -> int:
         pipeline, profile = pipeline_of(source, finder(store))
     question = asked.to_domain(pipeline, profile, max_pulses=settings.max_fragments)
     with counting_line(output.err) as show:
-        ran = run_operation(PriceThresholds(question), settings, show)
+        ran = run_operation(PriceThresholds(question, asked.as_job), settings, show)
     found = ThresholdsOut.of(ran.result)
     if output.wants_json:
         output.document(dump_json(found))
@@ -333,7 +333,7 @@ def _operation(arguments: argparse.Namespace, settings: Settings) -> Hide:
     with store_for(question.source, settings) as store:
         find_fit = None if store is None else fit_finder(store)
         prepared = prepare(question, finder(store), fragment_cap=cap, find_fit=find_fit)
-    return Hide(asked.to_domain(prepared.problem), prepared)
+    return Hide(asked.to_domain(prepared.problem, prepared.uncertain), prepared, asked.as_job)
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -346,6 +346,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "message_bytes": arguments.bytes,
         "messages": arguments.messages,
+        "messages_are": "train" if arguments.train else None,
         "calculation_us": arguments.calculation,
         "instructions": arguments.instructions,
         "instructions_per_us": arguments.instructions_per_us,

@@ -90,6 +90,9 @@ def add_hide(commands: Commands[Parser]) -> None:
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
     parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
     parser.add_argument("--messages", type=int, metavar="COUNT", help="one after the other (1)")
+    parser.add_argument(
+        "--train", action="store_true", default=None, help="right behind each other instead"
+    )
     parser.add_argument("--calculation", type=number, metavar="US", help="of an iteration, in µs")
     parser.add_argument("--instructions", type=number, metavar="COUNT", help="instead of that")
     parser.add_argument("--instructions-per-us", type=number, metavar="RATE", help="of these")

@@ -111,6 +111,7 @@ def _answer_facts(answer: OptimizeOut) -> Iterator[tuple[str, str]]:
     if answer.is_fitted:
         yield "proof", NOT_OF_MACHINE
     yield "bottleneck", _bottleneck(answer)
+    yield from answer.delivery_facts()
     if answer.levels:
         yield "levels", "stages cut differently; the coarsest cut is shown above"
     if answer.limited_by:

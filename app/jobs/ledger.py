@@ -33,7 +33,12 @@ if TYPE_CHECKING:
 
 MAX_RUNNING_SHOWN = 64
 # Their results are kept in their jobs and nowhere else; they never change.
-_KEPT_IN_JOBS = (OperationKind.EXPORT, OperationKind.AUDIT, OperationKind.LAYER)
+_KEPT_IN_JOBS = (
+    OperationKind.EXPORT,
+    OperationKind.AUDIT,
+    OperationKind.LAYER,
+    OperationKind.THRESHOLDS,
+)
 
 
 def accept_job(store: Store, operation: Operation[Any], *, owner: str = OWNER) -> JobRecord:

@@ -249,6 +249,7 @@ class PriceThresholds(OperationDefaults[Thresholds]):
     """One grid of thresholds or pulse sizes."""
 
     question: ThresholdQuestion
+    request_for: Callable[[ProfileRevision | None], bytes]
 
     @property
     def kind(self) -> OperationKind:
@@ -270,8 +271,8 @@ class PriceThresholds(OperationDefaults[Thresholds]):
 
     @property
     def request(self) -> bytes:
-        """None: there are no jobs of it."""
-        return b""
+        """A ThresholdsIn as JSON."""
+        return self.request_for(self.question.profile)
 
     @property
     def digest(self) -> str:
@@ -295,4 +296,10 @@ def threshold_operation(
 ) -> PriceThresholds:
     """Find the pipeline. Raises NotFound, InvalidInput, and StrategyDeclined for an aggregate."""
     pipeline, profile = pipeline_of(asked.source(), stored_revision(unit))
-    return PriceThresholds(asked.to_domain(pipeline, profile, max_pulses=settings.max_fragments))
+    question = asked.to_domain(pipeline, profile, max_pulses=settings.max_fragments)
+    return PriceThresholds(question, asked.as_job)
+
+
+def requested_thresholds(request: bytes, unit: UnitOfWork, settings: Settings) -> PriceThresholds:
+    """Read a job's request again. Raises NotFound where the profile is gone."""
+    return threshold_operation(parse_json(ThresholdsIn, request), unit, settings)

@@ -1,12 +1,13 @@
 """Models of papers: what a messaging layer costs, and what hiding a message gains.
 
-A layer's stages are stored where they are to be kept as a profile; else nothing is stored.
+A layer's stages are stored where they are to be kept as a profile; answers about hiding always.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from analysis.hidden_ratios import ModelHidden, ModelQuestion
@@ -25,8 +26,9 @@ from app.questions.optimize import (
     stored_fit,
     stored_revision,
 )
+from app.questions.question import known_identifier
 from app.schemas.base import dump_json, parse_json
-from app.schemas.hide import HideIn, HideOut
+from app.schemas.hide import HideIn, HideOut, StoredHideOut
 from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 from app.schemas.layers import LayerOut
 from app.text.numbers import format_count, format_figure, format_percent, format_sizes
@@ -34,11 +36,14 @@ from app.text.units import PROVEN_BOUND, format_proven, format_time
 from domain.errors import InconsistentInput
 from domain.hiding import BestProcesses, Overlap, ProcessPoint
 from domain.profile import Origin, ProfileRevision, Provenance
+from domain.solution import Status
+from models.identifiers import new_id
+from models.records import HiddenAnswerRecord
 
 if TYPE_CHECKING:
     from app.settings import Settings
     from domain.errors import SluiceError
-    from models.session import UnitOfWork
+    from models.session import Store, UnitOfWork
 
 
 LAYER_GRACE_S = 0.1  # for the last of many solves; what was found before is kept
@@ -134,10 +139,14 @@ def requested_layer(request: bytes, unit: UnitOfWork, settings: Settings) -> Cos
 
 @dataclass(frozen=True, slots=True)
 class Hide(OperationDefaults[Hidden | ModelHidden]):
-    """One question; `prepared` is None where the paper's terms stand in place of a pipeline."""
+    """One question; `prepared` is None where the paper's terms stand in place of a pipeline.
+
+    `request_for` gives its request with the profile pinned to a revision.
+    """
 
     question: HideQuestion | ModelQuestion
     prepared: PreparedQuestion | None
+    request_for: Callable[[ProfileRevision | None], bytes]
 
     @property
     def kind(self) -> OperationKind:
@@ -160,13 +169,34 @@ class Hide(OperationDefaults[Hidden | ModelHidden]):
 
     @property
     def request(self) -> bytes:
-        """None: there are no jobs of it."""
-        return b""
+        """A HideIn as JSON."""
+        return self.request_for(None if self.prepared is None else self.prepared.profile)
 
     @property
     def digest(self) -> str:
-        profile = None if self.prepared is None else self.prepared.profile
-        return digest_of(self.kind, self.question, profile)
+        return digest_of(self.kind, self.question, self._source_digest)
+
+    @property
+    def answer_digest(self) -> str:
+        """Equal exactly for questions that one stored answer serves, whatever their time limits."""
+        asked = self.question
+        if isinstance(asked, HideQuestion):
+            asked = replace(asked, time_limit_s=0.0)
+        return digest_of(self.kind, asked, self._source_digest)
+
+    @property
+    def _source_digest(self) -> str | None:
+        return None if self.prepared is None else self.prepared.digest
+
+    @property
+    def stores(self) -> bool:
+        """The answer."""
+        return True
+
+    def stored(self, unit: UnitOfWork) -> Outcome | None:
+        """Return a stored answer to the identical question that time did not end."""
+        record = unit.hidden_answers.find(self.answer_digest)
+        return None if record is None else Outcome(record.body, hidden_id=record.id)
 
     @property
     def work(self) -> HideWork:
@@ -179,6 +209,12 @@ class Hide(OperationDefaults[Hidden | ModelHidden]):
     def run(self, report: Report) -> Hidden | ModelHidden:
         """Search. Raises SluiceError."""
         return self.work.run(report)
+
+    def unreported(self) -> Hidden | ModelHidden:
+        """Return what is found without time for any search: the closed forms and their bounds."""
+        if isinstance(self.question, ModelQuestion):
+            return HideWork(self.question).compute()
+        return HideWork(replace(self.question, time_limit_s=0.0)).compute()
 
     def cut_off(self, best: Hidden | ModelHidden, why: SluiceError) -> Hidden | ModelHidden:
         """Return the best so far; its status says that time ended the search."""
@@ -193,8 +229,18 @@ class Hide(OperationDefaults[Hidden | ModelHidden]):
         return HideOut.of(result, self.prepared.profile, () if fit is None else fit.notices)
 
     def keep(self, unit: UnitOfWork, result: Hidden | ModelHidden) -> Outcome:
-        """Store nothing."""
-        return Outcome(dump_json(self.document(result)))
+        """Store the answer."""
+        id, created_at = new_id(), datetime.now(UTC)
+        sent = StoredHideOut.stored(self.document(result), id=id, created_at=created_at)
+        record = HiddenAnswerRecord(
+            id=id,
+            created_at=created_at,
+            question_digest=self.answer_digest,
+            cut_off=isinstance(result, Hidden) and result.status is Status.TIME_LIMIT,
+            body=dump_json(sent),
+        )
+        unit.hidden_answers.add(record)
+        return Outcome(record.body, hidden_id=id)
 
 
 def hide_operation(asked: HideIn, unit: UnitOfWork, settings: Settings) -> Hide:
@@ -210,9 +256,21 @@ def prepared_hide(
     """Return the operation by these ways to find what is stored. Raises as `hide_operation`."""
     model = asked.to_model()
     if model is not None:
-        return Hide(model, None)
+        return Hide(model, None, asked.as_job)
     prepared = prepare(asked.to_question(), find, fragment_cap=fragment_cap, find_fit=find_fit)
-    return Hide(asked.to_domain(prepared.problem), prepared)
+    return Hide(asked.to_domain(prepared.problem, prepared.uncertain), prepared, asked.as_job)
+
+
+def requested_hide(request: bytes, unit: UnitOfWork, settings: Settings) -> Hide:
+    """Read a job's request again. Raises NotFound where the profile is gone."""
+    return hide_operation(parse_json(HideIn, request), unit, settings)
+
+
+def get_hidden_answer(store: Store, identifier: str) -> bytes:
+    """Return a stored answer, byte for byte as it was first sent. Raises NotFound."""
+    known_identifier(identifier, "stored answer")
+    with store.reading() as unit:
+        return unit.hidden_answers.get(identifier).body
 
 
 # --- as a person reads it -------------------------------------------------------------------------

@@ -67,6 +67,7 @@ class Outcome:
     document: bytes
     answer_id: str | None = None
     table_digest: str | None = None
+    hidden_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from app.execution.engine import (
     Stopped,
     Task,
 )
-from app.operations.compare import requested_audit, requested_compare
-from app.operations.models import requested_layer
+from app.operations.compare import requested_audit, requested_compare, requested_thresholds
+from app.operations.models import requested_hide, requested_layer
 from app.operations.operation import Operation, OperationKind
 from app.operations.optimize import requested_optimize
 from app.operations.tables import requested_export, requested_table
@@ -120,6 +120,8 @@ _PREPARE: dict[OperationKind, Prepare] = {
     OperationKind.EXPORT: requested_export,
     OperationKind.AUDIT: requested_audit,
     OperationKind.LAYER: requested_layer,
+    OperationKind.HIDE: requested_hide,
+    OperationKind.THRESHOLDS: requested_thresholds,
 }
 
 

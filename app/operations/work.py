@@ -105,6 +105,12 @@ class HideWork:
             return hide(self.question, report.best)
         return hide_model(self.question)
 
+    def compute(self) -> Hidden | ModelHidden:
+        """Compute without a report."""
+        if isinstance(self.question, HideQuestion):
+            return hide(self.question)
+        return hide_model(self.question)
+
 
 @dataclass(frozen=True, slots=True)
 class ThresholdWork:

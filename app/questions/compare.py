@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from analysis.comparison import Cell
 from app.questions.optimize import FindRevision, stored_revision
 from app.questions.question import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
-from domain.delivery import Delivery, deliver, flows_of
+from domain.delivery import Delivery, deliver, flows_of, store_and_forward_us
 from domain.errors import InconsistentInput, StrategyDeclined
 from domain.model import CostModel
-from domain.nested import NestedSchedule, nested_latency_us, simulate_nested
+from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline
 from domain.problem import FragmentLimits, Problem
 from domain.profile import ProfileReference, ProfileRevision
@@ -249,10 +249,9 @@ def simulate_delivery(
     cap = max(1, MAX_INTERVALS // len(pipeline))
     schedule = deliver(pipeline, message_bytes, rules, max_pulses=cap)
     found = _simulated(pipeline, schedule)
-    whole = NestedSchedule(((message_bytes,),) * len(pipeline))
     delivered = Delivered(
         levels=schedule.stage_bytes,
-        store_and_forward_us=nested_latency_us(pipeline, whole),
+        store_and_forward_us=store_and_forward_us(pipeline, message_bytes),
         lower_bound_us=_bound_us(pipeline, message_bytes, schedule.flows),
         notices=tuple(_delivery_notices(pipeline, schedule, rules)),
     )

@@ -41,7 +41,7 @@ from app.schemas.base import (
     whole,
 )
 from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
-from app.schemas.optimize import SOURCES, OptimizeIn, ProfileAt, exactly_one
+from app.schemas.optimize import SOURCES, OptimizeIn, ProfileAt, exactly_one, pinned
 from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut
 from app.schemas.uncertainty import DrawsIn, SettingsInDrawsOut
 from app.text.notices import format_change, setting_words
@@ -227,13 +227,10 @@ class AuditIn(Input):
 
     def as_job(self, profile: ProfileRevision | None) -> bytes:
         """Return this request as a job keeps it: a profile pinned to the revision that it had."""
-        pinned = self
-        if profile is not None:
-            name = f"{profile.name}@{profile.revision}"
-            pinned = self.model_copy(update={"profile": name})
         # What is null is sent, as of a step's size. Pydantic warns of unions with a function for a
         # tag.
-        return pinned.model_dump_json(exclude_unset=True, warnings=False).encode()
+        request = pinned(self, profile)
+        return request.model_dump_json(exclude_unset=True, warnings=False).encode()
 
     def _workload(self) -> Workload | None:
         if self.workload is None:

@@ -22,6 +22,7 @@ from app.schemas.optimize import (
     TimeLimitS,
     check_exactly_one,
     exactly_one,
+    pinned,
 )
 from app.schemas.stages import (
     AggregateIn,
@@ -70,11 +71,7 @@ class CompareIn(Input):
 
     def as_job(self, profile: ProfileRevision | None) -> bytes:
         """Return this request as a job keeps it: a profile pinned to the revision that it had."""
-        pinned = self
-        if profile is not None:
-            name = f"{profile.name}@{profile.revision}"
-            pinned = self.model_copy(update={"profile": name})
-        return pinned.model_dump_json(exclude_none=True).encode()
+        return pinned(self, profile).model_dump_json(exclude_none=True).encode()
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 
 from analysis.hidden_ratios import ModelHidden, ModelQuestion, ProcessQuestion
-from analysis.hiding import MAX_MESSAGES, Exchange, Hidden, HideQuestion, HostStages
+from analysis.hiding import (
+    MAX_MESSAGES,
+    MAX_TRAIN_FRAGMENTS,
+    Exchange,
+    Hidden,
+    HideQuestion,
+    HostStages,
+    MessagesAre,
+)
+from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, Question
 from app.schemas.base import (
     Bytes,
@@ -20,6 +30,7 @@ from app.schemas.base import (
     ProfileRevisionOut,
     notices_out,
     same_named,
+    timestamp,
     whole,
 )
 from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
@@ -30,6 +41,7 @@ from app.schemas.optimize import (
     TimeLimitS,
     check_exactly_one,
     exactly_one,
+    pinned,
 )
 from app.schemas.stages import ConstraintsIn, ConstraintsOut, Name, PipelineIn, PipelineOut
 from domain.errors import InconsistentInput, StrategyDeclined
@@ -48,11 +60,13 @@ from domain.pipeline import MAX_STAGES
 from domain.problem import AnyProblem, Problem
 from domain.profile import ProfileRevision
 from domain.solution import Notice, Status
+from domain.uncertainty import UncertainPipeline
 
 SOURCES = ("pipeline", "profile", "measurements", "granularity")
 _OF_PIPELINES = (
     "message_bytes",
     "messages",
+    "messages_are",
     "calculation_us",
     "instructions",
     "instructions_per_us",
@@ -145,6 +159,7 @@ class HideIn(Input):
     constraints: ConstraintsIn = ConstraintsIn()
     message_bytes: Bytes | None = None
     messages: Annotated[int, Field(ge=1, le=MAX_MESSAGES)] = 1
+    messages_are: MessagesAre = MessagesAre.SERIAL
     calculation_us: CalculationUs | None = None
     instructions: Annotated[float, Field(ge=0.0, le=1e300)] | None = None
     instructions_per_us: Positive | None = None
@@ -179,6 +194,12 @@ class HideIn(Input):
             None if self.processes is None else self.processes.to_domain(),
         )
 
+    def as_job(self, profile: ProfileRevision | None) -> bytes:
+        """Return this request as a job keeps it: a profile pinned to the revision that it had."""
+        request = pinned(self, profile)
+        # Without defaults: the paper's terms exclude what needs a pipeline.
+        return request.model_dump_json(exclude_unset=True, exclude_none=True).encode()
+
     def to_question(self) -> Question:
         """Return the question that finds or fits the pipeline. Raises InvalidInput."""
         if self.message_bytes is None:
@@ -194,7 +215,9 @@ class HideIn(Input):
         )
         return asked.to_domain()
 
-    def to_domain(self, problem: AnyProblem) -> HideQuestion:
+    def to_domain(
+        self, problem: AnyProblem, errors: UncertaintyQuestion | None = None
+    ) -> HideQuestion:
         """Return what is hidden behind what, for the pipeline found. Raises InvalidInput, and
         StrategyDeclined where its stages are not known.
         """
@@ -204,25 +227,45 @@ class HideIn(Input):
                 "alone are known",
                 field="profile" if self.profile else "measurements",
             )
+        uncertain = None if errors is None else errors.model
         names = [stage.name for stage in problem.pipeline.stages]
         hosts = HostStages(
             _indices(self.host_stages.sender, names, field="host_stages.sender"),
             _indices(self.host_stages.receiver, names, field="host_stages.receiver"),
         )
         return HideQuestion(
-            problem=problem,
+            problem=self._of_train(problem),
             calculation_us=self._calculation_us(),
             hideable_fraction=self.hideable_fraction,
             streamed=self.streamed,
             overhead_us=self.hiding_overhead_us,
             messages=self.messages,
+            messages_are=self.messages_are,
             hosts=hosts,
             exchange=self.exchange,
             min_gain=self.min_gain,
             processes=None if self.processes is None else self.processes.to_domain(),
             relative_gap=self.relative_gap,
             time_limit_s=self.time_limit_s,
+            uncertain=uncertain if isinstance(uncertain, UncertainPipeline) else None,
         )
+
+    def _of_train(self, problem: Problem) -> Problem:
+        """Return the problem with as many fragments as a train may have. Raises InconsistentInput.
+
+        The answer's `constraints` say so.
+        """
+        if self.messages_are is MessagesAre.SERIAL or self.messages == 1:
+            return problem
+        most = MAX_TRAIN_FRAGMENTS // self.messages
+        if problem.count_range().minimum > most:
+            raise InconsistentInput(
+                f"expected messages x fragments <= {MAX_TRAIN_FRAGMENTS} of a train",
+                field="messages",
+            )
+        if problem.count_range().maximum <= most:
+            return problem
+        return replace(problem, limits=replace(problem.limits, max_fragments=most))
 
     def _calculation_us(self) -> float:
         if (self.calculation_us is None) == (self.instructions is None):
@@ -344,6 +387,7 @@ class HideOut(Output):
     warnings: tuple[NoticeOut, ...]
     message_bytes: int | None = None
     messages: int | None = None
+    messages_are: MessagesAre | None = None
     calculation_us: float | None = None
     hiding_overhead_us: float | None = None
     streamed: bool | None = None
@@ -386,6 +430,7 @@ class HideOut(Output):
             warnings=notices_out((*found.warnings, *of_fit)),
             message_bytes=asked.problem.message_bytes,
             messages=asked.messages,
+            messages_are=asked.messages_are,
             calculation_us=asked.calculation_us,
             hiding_overhead_us=asked.overhead_us,
             streamed=asked.streamed,
@@ -425,3 +470,16 @@ class HideOut(Output):
             curve=tuple(same_named(ProcessPointOut, point) for point in found.curve),
             warnings=notices_out(found.warnings),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredHideOut(HideOut):
+    """An answer as it is stored, and sent again for the same question."""
+
+    id: str
+    created_at: str
+
+    @classmethod
+    def stored(cls, answer: HideOut, *, id: str, created_at: datetime) -> StoredHideOut:
+        """Return the answer under its identifier."""
+        return cls(**vars(answer), id=id, created_at=timestamp(created_at))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from orjson import Fragment
 from pydantic import Field
@@ -26,8 +26,10 @@ from app.schemas.base import (
 )
 from app.schemas.compare import CompareOut
 from app.schemas.exports import ExportedOut
+from app.schemas.hide import StoredHideOut
 from app.schemas.layer_costs import LayerCostsOut
 from app.schemas.optimize import BestSoFarOut, ProfileAt
+from app.schemas.simulate import ThresholdsOut
 from app.schemas.stages import ConstraintsIn, ConstraintsOut
 from app.schemas.tables import TableIn, TableOut
 from domain.profile import ProfileReference, ProfileRevision
@@ -121,7 +123,7 @@ def _scope(scope: TableScope) -> dict[str, Any]:
 
 class JobKind(StrEnum):
     """What a job does: an optimisation or many; a plan table, a configuration, an audit, the costs
-    of a messaging layer.
+    of a messaging layer, a message hidden behind a calculation, a grid of thresholds.
     """
 
     OPTIMIZE = "optimize"
@@ -130,6 +132,8 @@ class JobKind(StrEnum):
     EXPORT = "export"
     AUDIT = "audit"
     LAYER = "layer"
+    HIDE = "hide"
+    THRESHOLDS = "thresholds"
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,7 @@ class JobProgressOut(Output):
 
     `history` is how an optimisation came there: each improvement, thinned out where there are many.
     Steps are counted of a comparison (cells), a compilation (thousandths of it), an audit and an
-    export (messages), and of a messaging layer (solves).
+    export (messages), of a messaging layer (solves), and of thresholds (evaluations).
     """
 
     elapsed_s: float
@@ -230,9 +234,15 @@ class JobOut(Output):
             export=result if kind is JobKind.EXPORT else None,
             error=_fragment(job.error),
         )
-        return (
-            found if kind is not JobKind.LAYER else LayerJobOut(**vars(found), layer_costs=result)
-        )
+        match kind:
+            case JobKind.LAYER:
+                return LayerJobOut(**vars(found), layer_costs=result)
+            case JobKind.HIDE:
+                return HideJobOut(**vars(found), hidden=result)
+            case JobKind.THRESHOLDS:
+                return ThresholdsJobOut(**vars(found), thresholds=result)
+            case _:
+                return found
 
 
 @dataclass(frozen=True)
@@ -242,6 +252,23 @@ class LayerJobOut(JobOut):
     """
 
     layer_costs: Annotated[Fragment | None, SchemaOf(LayerCostsOut | None)]
+
+
+@dataclass(frozen=True)
+class HideJobOut(JobOut):
+    """A job about a message behind a calculation; `hidden` is its answer, which is stored too."""
+
+    hidden: Annotated[Fragment | None, SchemaOf(StoredHideOut | None)]
+
+
+@dataclass(frozen=True)
+class ThresholdsJobOut(JobOut):
+    """A job that prices thresholds or pulse sizes; `thresholds` is its result."""
+
+    thresholds: Annotated[Fragment | None, SchemaOf(ThresholdsOut | None)]
+
+
+AnyJobOut: TypeAlias = JobOut | LayerJobOut | HideJobOut | ThresholdsJobOut
 
 
 def _fragment(stored: bytes | None) -> Fragment | None:

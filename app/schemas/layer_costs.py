@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -13,8 +13,10 @@ from analysis.layer_answer import MAX_MESSAGES, LayerAnswer, LayerQuestion, Mess
 from analysis.layer_cost import (
     MAX_PACKET_SIZES,
     FeatureSet,
+    PartCost,
     UnitCosts,
     Work,
+    costs_of_each,
     feature_sets,
 )
 from analysis.layer_stages import (
@@ -287,6 +289,7 @@ class LayerCostsOut(Output):
         asked = answer.question
         own = answer.pipelines[0].stages if answer.pipelines else None
         costs, parts = asked.costs, _Parts.of(answer)
+        priced = costs_of_each([one.work for one in answer.messages], parts.priced)
         return cls(
             layer=LayerOut.of(asked.layer),
             cycles=dict(costs.cycles) if costs else None,
@@ -296,7 +299,7 @@ class LayerCostsOut(Output):
             stages=LayerStagesOut.of(own) if own else None,
             with_features=tuple(map(_with_features, answer.pipelines[1:])),
             messages=tuple(
-                _message(answer, parts, one, answer.tuned[place] if answer.tuned else None)
+                _message(answer, parts, one, priced[place], answer.tuned[place : place + 1])
                 for place, one in enumerate(answer.messages)
             ),
             assumptions=own.assumptions if own else (),
@@ -311,12 +314,17 @@ def _with_features(one: FeatureStages) -> FeatureStagesOut:
 
 
 def _message(
-    answer: LayerAnswer, parts: _Parts, message: MessageCosts, found: TunedMessage | None
+    answer: LayerAnswer,
+    parts: _Parts,
+    message: MessageCosts,
+    priced: Sequence[PartCost],
+    tuned: Sequence[TunedMessage],
 ) -> MessageCostsOut:
+    found = tuned[0] if tuned else None
     work, full = message.work, message.full_packets
-    units = work.units
-    every, overhead, *ends = work.cost_of(parts.of_message)
-    counts, _, *counts_of_ends = work.class_counts(parts.of_message)
+    units, ends = work.units, len(parts.ends)
+    every, overhead, *costs = priced
+    counts, *counts_of_ends = work.class_counts(parts.counted)
     return MessageCostsOut(
         message_bytes=units.message_bytes,
         words=units.words,
@@ -331,31 +339,39 @@ def _message(
         overhead_of_cycles=overhead.share_of_cycles,
         services=tuple(
             ServiceCostOut(service, end, own, *cost)
-            for (service, end, _), own, cost in zip(
-                work.sums.services, counts_of_ends, ends, strict=True
+            for (service, end), own, cost in zip(
+                parts.ends, counts_of_ends, costs[:ends], strict=True
             )
         ),
         full_packets=_full_packets(full) if full else None,
         packet_sizes=tuple(map(_packet_size, message.packet_sizes)),
         best=BestCutOut.of(found.cells[0]) if found else None,
-        savings=tuple(_savings(answer, parts, work, found)),
+        savings=tuple(_savings(answer, parts, costs[ends:], found)),
     )
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """The costs that each message's rows are of: all, the overhead and services; and savings."""
+    """The costs that each message's rows are of: what is priced is all, the overhead, each service
+    at each of the `ends`, and what each of the `features` removes; counted by class all and these.
+    """
 
-    of_message: tuple[UnitCosts, ...]
+    priced: tuple[UnitCosts, ...]
+    counted: tuple[UnitCosts, ...]
+    ends: tuple[tuple[Service, End], ...]
     features: tuple[FeatureSet, ...]
-    removed: tuple[UnitCosts, ...]
 
     @classmethod
     def of(cls, answer: LayerAnswer) -> _Parts:
         sums, sets = answer.messages[0].work.sums, feature_sets(answer.question.features)
-        services = (costs for _, _, costs in sums.services)
-        removed = tuple(map(sums.removed_by, sets))
-        return cls((sums.every, sums.overhead, *services), sets, removed)
+        services = tuple(costs for _, _, costs in sums.services)
+        removed = map(sums.removed_by, sets)
+        return cls(
+            (sums.every, sums.overhead, *services, *removed),
+            (sums.every, *services),
+            tuple((service, end) for service, end, _ in sums.services),
+            sets,
+        )
 
 
 def _full_packets(work: Work) -> FullPacketsOut:
@@ -376,21 +392,20 @@ def _packet_size(work: Work) -> PacketSizeOut:
 
 
 def _savings(
-    answer: LayerAnswer, parts: _Parts, work: Work, found: TunedMessage | None
+    answer: LayerAnswer, parts: _Parts, saved: Sequence[PartCost], found: TunedMessage | None
 ) -> Iterator[FeatureSavingOut]:
-    before = found.before if found else None
-    tuned = _tuned(answer, found)
-    for features, saved in zip(parts.features, work.cost_of(parts.removed), strict=True):
+    if found is None:
+        for features, cost in zip(parts.features, saved, strict=True):
+            yield FeatureSavingOut(features, *cost, None, None, None, None)
+        return
+    before, tuned = found.before, _tuned(answer, found)
+    for features, cost in zip(parts.features, saved, strict=True):
         cell, old_us = tuned.get(features, (None, None))
         best = cell.solution if cell else None
         kept_us = before.latency_us - old_us if before and old_us is not None else None
         yield FeatureSavingOut(
-            features=features,
-            instructions=saved.instructions,
-            cycles=saved.cycles,
-            us=saved.us,
-            share_of_instructions=saved.share_of_instructions,
-            share_of_cycles=saved.share_of_cycles,
+            features,
+            *cost,
             old_cut_us=old_us,
             best=BestCutOut.of(cell),
             saved_at_old_cut_us=kept_us,
@@ -399,10 +414,8 @@ def _savings(
 
 
 def _tuned(
-    answer: LayerAnswer, found: TunedMessage | None
+    answer: LayerAnswer, found: TunedMessage
 ) -> dict[FeatureSet, tuple[Cell | None, float | None]]:
     """Return the best cut with each set of features, and the latency of the old cut there."""
-    if found is None:
-        return {}
     sets = (one.features for one in answer.pipelines)
     return dict(zip(sets, zip(found.cells, found.at_old_cut_us, strict=True), strict=True))

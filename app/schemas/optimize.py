@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, TypeAlias, TypeVar
 
 from pydantic import ConfigDict, Field
 from pydantic.config import JsonValue
 
-from app.questions.optimize import Answer, AnswerPage
+from app.questions.optimize import Answer
 from app.questions.question import (
     DEFAULT_RELATIVE_GAP,
     DEFAULT_TIME_LIMIT_S,
@@ -26,6 +27,7 @@ from app.schemas.base import (
     ProfileRevisionOut,
     dump_json,
     notices_out,
+    read_output,
     same_named,
     timestamp,
 )
@@ -40,14 +42,23 @@ from app.schemas.stages import (
     PipelineOut,
 )
 from app.schemas.uncertainty import UncertaintyIn, UncertaintyOut
+from app.text.numbers import format_count, format_figure
+from app.text.units import format_time
 from domain.default_sizes import CURRENT
-from domain.errors import FieldProblem, InvalidFields
-from domain.pipeline import unique_names
+from domain.delivery import (
+    Delivery,
+    DeliveryRule,
+    busy_us,
+    ideal_us,
+    store_and_forward_us,
+    sustained_mb_per_s,
+)
+from domain.errors import FieldProblem, InvalidFields, UnreadableRecord
+from domain.pipeline import Pipeline, unique_names
 from domain.profile import PROFILE_NAME_RULE, ProfileReference, ProfileRevision
 from domain.solution import Notice, Solution, Status, Strategy
 from domain.uncertainty import ANSWER
 from domain.uncertainty import Source as ErrorSource
-from models.records import AnswerSummary
 
 SOURCES = ("pipeline", "aggregate", "profile", "measurements")
 _ERRORS_NOT_KNOWN = Notice(
@@ -76,6 +87,8 @@ ProfileAt = Annotated[
 RelativeGap = Annotated[float, Field(ge=0.0, le=1.0)]
 TimeLimitS = Annotated[float, Field(gt=0.0, le=MAX_TIME_LIMIT_S)]
 
+InputT = TypeVar("InputT", bound=Input)
+
 
 def exactly_one(*names: str) -> list[JsonValue]:
     """Return the JSON Schema `oneOf` by which exactly one of these fields is not null."""
@@ -102,6 +115,13 @@ def check_exactly_one(given: dict[str, object]) -> None:
         f"{rule}, got {', '.join(present) or 'none'}",
         problems=tuple(FieldProblem(f"/{name}", rule) for name in places),
     )
+
+
+def pinned(asked: InputT, profile: ProfileRevision | None) -> InputT:
+    """Return a request for the revision of its profile that was found; itself without a profile."""
+    if profile is None:
+        return asked
+    return asked.model_copy(update={"profile": f"{profile.name}@{profile.revision}"})
 
 
 class OptimizeIn(Input):
@@ -143,11 +163,7 @@ class OptimizeIn(Input):
 
     def as_job(self, profile: ProfileRevision | None) -> bytes:
         """Return this request as a job keeps it: a profile pinned to the revision that it had."""
-        pinned = self
-        if profile is not None:
-            name = f"{profile.name}@{profile.revision}"
-            pinned = self.model_copy(update={"profile": name})
-        return pinned.model_dump_json(exclude_none=True).encode()
+        return pinned(self, profile).model_dump_json(exclude_none=True).encode()
 
     def _source(self) -> Source:
         if self.pipeline is not None:
@@ -284,6 +300,10 @@ class OptimizeOut(Output):
             return sum(map(len, self.levels))
         return self.fragments * (len(self.pipeline.stages) if self.pipeline else 1)
 
+    def delivery_facts(self) -> Iterator[tuple[str, str]]:
+        """Yield nothing: stages that choose their pulses are of `DeliveredOptimizeOut`."""
+        return iter(())
+
     @classmethod
     def of(cls, answer: Answer) -> OptimizeOut:
         """Return an answer as it is sent and stored."""
@@ -323,6 +343,104 @@ class OptimizeOut(Output):
         )
 
 
+@dataclass(frozen=True)
+class StageDeliveryOut(Output):
+    """What to set in one stage, and how many pulses that makes; `busy_us` is what they take of it.
+
+    `threshold_bytes` goes with the rule `eager`, `pulse_bytes` with `static`.
+    """
+
+    stage: int
+    rule: DeliveryRule
+    threshold_bytes: int | None
+    pulse_bytes: int | None
+    max_pulse_bytes: int | None
+    pulses: int
+    busy_us: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeliveredOptimizeOut(OptimizeOut):
+    """An answer of `eager` or `pulses`: stages choose their pulses. No other has these fields.
+
+    `ideal_us` is the limit of cut-through, each byte passed on as it comes; `store_and_forward_us`
+    that of whole messages; `sustained_mb_per_s` what back-to-back messages reach at most, null
+    where no stage takes any time.
+    """
+
+    delivery: tuple[StageDeliveryOut, ...]
+    ideal_us: float
+    store_and_forward_us: float
+    sustained_mb_per_s: float | None
+
+    @classmethod
+    def delivered(
+        cls,
+        answer: OptimizeOut,
+        pipeline: Pipeline,
+        rules: Sequence[Delivery],
+        levels: Sequence[tuple[int, ...]],
+    ) -> DeliveredOptimizeOut:
+        """Return an answer with what its stages do."""
+        delivery = tuple(
+            StageDeliveryOut(
+                stage,
+                rule.rule,
+                rule.threshold if rule.rule is DeliveryRule.EAGER else None,
+                rule.pulse_bytes,
+                rule.max_pulse_bytes,
+                len(pulses),
+                busy,
+            )
+            for stage, (rule, pulses, busy) in enumerate(
+                zip(rules, levels, busy_us(pipeline, levels), strict=True)
+            )
+        )
+        return cls(
+            **vars(answer),
+            delivery=delivery,
+            ideal_us=ideal_us(pipeline, answer.message_bytes),
+            store_and_forward_us=store_and_forward_us(pipeline, answer.message_bytes),
+            sustained_mb_per_s=sustained_mb_per_s(pipeline, levels),
+        )
+
+    def delivery_facts(self) -> Iterator[tuple[str, str]]:
+        """Yield labels and values of what its stages do, as a person reads it."""
+        for one in self.delivery:
+            eager = f"eager from {format_count(one.threshold_bytes or 1)} bytes"
+            static = f"{format_count(one.pulse_bytes or 0)} bytes each"
+            what = static if one.threshold_bytes is None else eager
+            noun = "pulse" if one.pulses == 1 else "pulses"
+            yield f"stage {one.stage}", f"{format_count(one.pulses)} {noun}, {what}"
+        yield "cut-through", f"{format_time(self.ideal_us)} at best"
+        yield "whole", f"{format_time(self.store_and_forward_us)}, store and forward"
+        if self.sustained_mb_per_s is not None:
+            yield "back to back", f"{format_figure(self.sustained_mb_per_s)} MB/s at most"
+
+
+AnyOptimizeOut: TypeAlias = OptimizeOut | DeliveredOptimizeOut
+
+
+def answer_out(answer: Answer) -> OptimizeOut:
+    """Return an answer as it is sent and stored."""
+    solution, sent = answer.solution, OptimizeOut.of(answer)
+    pipeline = solution.problem.model
+    if solution.delivery is None or solution.levels is None or not isinstance(pipeline, Pipeline):
+        return sent
+    return DeliveredOptimizeOut.delivered(sent, pipeline, solution.delivery, solution.levels)
+
+
+def read_answer(body: bytes) -> OptimizeOut:
+    """Return what a stored answer says, of stages that choose their pulses too.
+
+    Raises UnreadableRecord for one of another version.
+    """
+    try:
+        return read_output(OptimizeOut, body)
+    except UnreadableRecord:
+        return read_output(DeliveredOptimizeOut, body)
+
+
 def current_of(answer: OptimizeOut) -> int | None:
     """Return the size that is repeated today, bytes; None where the answer does not have it."""
     found = next((one for one in answer.baselines if one.name == CURRENT), None)
@@ -346,55 +464,7 @@ def _unsure(answer: Answer) -> tuple[Notice, ...]:
 
 def render_answer(answer: Answer) -> bytes:
     """Return the JSON of an answer, as it is sent and stored."""
-    return dump_json(OptimizeOut.of(answer))
-
-
-@dataclass(frozen=True)
-class SummaryOut(Output):
-    """What a page shows of a stored answer; GET /optimizations/{id} gives all of it."""
-
-    id: str
-    created_at: str
-    strategy: Strategy
-    message_bytes: int
-    fragments: int
-    latency_us: float
-    lower_bound_us: float
-    relative_gap: float
-    status: Status
-    profile: ProfileRevisionOut | None
-
-    @classmethod
-    def of(cls, summary: AnswerSummary) -> SummaryOut:
-        """Return what a page shows of a stored answer."""
-        name, revision = summary.profile_name, summary.profile_revision
-        return cls(
-            id=summary.id,
-            created_at=timestamp(summary.created_at),
-            strategy=summary.strategy,
-            message_bytes=summary.message_bytes,
-            fragments=summary.fragments,
-            latency_us=summary.latency_us,
-            lower_bound_us=summary.lower_bound_us,
-            relative_gap=summary.relative_gap,
-            status=summary.status,
-            profile=None
-            if name is None or revision is None
-            else ProfileRevisionOut(name, revision),
-        )
-
-
-@dataclass(frozen=True)
-class OptimizationsOut(Output):
-    """A page of stored answers, newest first; `next_cursor` is null at the end."""
-
-    items: tuple[SummaryOut, ...]
-    next_cursor: str | None
-
-    @classmethod
-    def of(cls, page: AnswerPage) -> OptimizationsOut:
-        """Return a page of stored answers as it is sent."""
-        return cls(tuple(map(SummaryOut.of, page.summaries)), page.after)
+    return dump_json(answer_out(answer))
 
 
 def with_unique_names(answer: OptimizeOut) -> OptimizeOut:

@@ -1,4 +1,4 @@
-"""Query parameters, as strict as bodies, and what the service says of itself: limits, health."""
+"""Query parameters, as strict as bodies; pages of stored answers; limits and health."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from analysis.explanation import DEFAULT_SHARE
 from app.questions import compare, question
 from app.questions.fits import check_request
-from app.schemas.base import Output, ProfileName
+from app.questions.optimize import AnswerPage
+from app.schemas.base import Output, ProfileName, ProfileRevisionOut, timestamp
 from app.schemas.fit_requests import (
     EXCLUDED_PATTERN,
     MAX_MEASUREMENTS,
@@ -26,8 +27,8 @@ from domain import pipeline
 from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
 from domain.measurement import TraceKind
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
-from domain.solution import Strategy
-from models.records import FitRequest
+from domain.solution import Status, Strategy
+from models.records import AnswerSummary, FitRequest
 
 MAX_PAGE_SIZE = 1_000
 DEFAULT_PAGE_SIZE = 50
@@ -233,3 +234,54 @@ class ReadyOut(Output):
     status: Literal["ready"]
     database: Literal["sqlite", "postgresql"]
     workers: int
+
+
+# --- pages of stored answers ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SummaryOut(Output):
+    """What a page shows of a stored answer; GET /optimizations/{id} gives all of it."""
+
+    id: str
+    created_at: str
+    strategy: Strategy
+    message_bytes: int
+    fragments: int
+    latency_us: float
+    lower_bound_us: float
+    relative_gap: float
+    status: Status
+    profile: ProfileRevisionOut | None
+
+    @classmethod
+    def of(cls, summary: AnswerSummary) -> SummaryOut:
+        """Return what a page shows of a stored answer."""
+        name, revision = summary.profile_name, summary.profile_revision
+        return cls(
+            id=summary.id,
+            created_at=timestamp(summary.created_at),
+            strategy=summary.strategy,
+            message_bytes=summary.message_bytes,
+            fragments=summary.fragments,
+            latency_us=summary.latency_us,
+            lower_bound_us=summary.lower_bound_us,
+            relative_gap=summary.relative_gap,
+            status=summary.status,
+            profile=None
+            if name is None or revision is None
+            else ProfileRevisionOut(name, revision),
+        )
+
+
+@dataclass(frozen=True)
+class OptimizationsOut(Output):
+    """A page of stored answers, newest first; `next_cursor` is null at the end."""
+
+    items: tuple[SummaryOut, ...]
+    next_cursor: str | None
+
+    @classmethod
+    def of(cls, page: AnswerPage) -> OptimizationsOut:
+        """Return a page of stored answers as it is sent."""
+        return cls(tuple(map(SummaryOut.of, page.summaries)), page.after)

@@ -38,6 +38,7 @@ from app.schemas.optimize import (
     TimeLimitS,
     check_exactly_one,
     exactly_one,
+    pinned,
 )
 from app.schemas.queries import Query
 from app.schemas.stages import ConstraintsOut, PipelineIn, PipelineOut
@@ -366,6 +367,10 @@ class ThresholdsIn(Input):
         if self.pipeline is not None:
             return self.pipeline.to_domain()
         return ProfileReference.parse(self.profile or "")
+
+    def as_job(self, profile: ProfileRevision | None) -> bytes:
+        """Return this request as a job keeps it: a profile pinned to the revision that it had."""
+        return pinned(self, profile).model_dump_json(exclude_none=True).encode()
 
     def to_domain(
         self, pipeline: Pipeline, profile: ProfileRevision | None, *, max_pulses: int

@@ -19,7 +19,7 @@ from app.plots.models_svg import Picture, thresholds_svg
 from app.questions.compare import Cut, draw, simulate_delivery
 from app.questions.profiles import list_profiles
 from app.schemas.base import dump_json, parse_json, read_output
-from app.schemas.hide import HideIn, HideOut
+from app.schemas.hide import HideIn, HideOut, StoredHideOut
 from app.schemas.simulate import MessageThresholdsOut, ThresholdsIn, ThresholdsOut, size_curves
 from app.text.numbers import format_count, format_figure, format_percent, format_sizes
 from app.text.units import OF_MODEL, format_proven, format_time, parse_sizes
@@ -372,7 +372,7 @@ async def hiding(request: Request) -> Response:
         except SluiceError as refusal:
             mistakes = _mistakes(refusal, _HIDE_PLACES)
         else:
-            found = read_output(HideOut, performed.outcome.document)
+            found = read_output(StoredHideOut, performed.outcome.document)
             view = await service.call(lambda: HideView.of(found, texts))
     return page(
         request,

@@ -2,6 +2,7 @@
 
 from models.repositories.answers import AnswerRepository
 from models.repositories.fits import FitRepository
+from models.repositories.hidden_answers import HiddenAnswerRepository
 from models.repositories.jobs import JobRepository
 from models.repositories.profiles import ProfileRepository
 from models.repositories.runners import RunnerRepository
@@ -11,6 +12,7 @@ from models.repositories.traces import TraceRepository
 __all__ = [
     "AnswerRepository",
     "FitRepository",
+    "HiddenAnswerRepository",
     "JobRepository",
     "ProfileRepository",
     "RunnerRepository",

@@ -7,6 +7,7 @@ from models.rows.compiled_table import CompiledTableRow
 from models.rows.compiled_table_file import CompiledTableFileRow
 from models.rows.fit import FitRow
 from models.rows.further_trace import FurtherTraceRow
+from models.rows.hidden_answer import HiddenAnswerRow
 from models.rows.job import JobRow
 from models.rows.profile import ProfileRow
 from models.rows.revision import RevisionRow
@@ -22,6 +23,7 @@ __all__ = [
     "CompiledTableRow",
     "FitRow",
     "FurtherTraceRow",
+    "HiddenAnswerRow",
     "JobRow",
     "ProfileRow",
     "RevisionRow",

@@ -58,6 +58,7 @@ def run(
         levels=cuts,
         notices=tuple(_said(problem.pipeline, rules)),
         cut_off=deadline.passed,
+        delivery=rules,
     )
 
 
@@ -74,11 +75,13 @@ class _Search:
     def run(self) -> None:
         """Until a round changes nothing, ROUNDS are done, or time is up."""
         stages, grid = len(self._problem.pipeline), list(self._grid())
+        limit = self._problem.limits.max_fragment_bytes
+        first = 1 if _moves_whole(self._problem.pipeline, limit) else 0  # its size changes nothing
         for size in sorted(grid, reverse=True):  # few pulses first
             self._try((size,) * stages)
         for _ in range(ROUNDS):
             before = self._sizes
-            for at in range(stages if self._sizes else 0):
+            for at in range(first, stages if self._sizes else 0):
                 for size in sorted({*grid, *self._ramps(at), *_beside(self._sizes[at])}):
                     self._try((*self._sizes[:at], size, *self._sizes[at + 1 :]))
             if self._sizes == before or self._is_over:
@@ -178,8 +181,7 @@ def rules_of(
     static pulses.
     """
     first, *others = sizes
-    streams = pipeline.stages[0].handoff_bytes is not None
-    found = [_static(message_bytes if streams and largest_bytes is None else first)]
+    found = [_static(message_bytes if _moves_whole(pipeline, largest_bytes) else first)]
     for size in others:
         if rule is DeliveryRule.STATIC:
             found.append(_static(size))
@@ -187,6 +189,11 @@ def rules_of(
             most = None if largest_bytes is None else max(size, largest_bytes)
             found.append(Delivery(DeliveryRule.EAGER, threshold_bytes=size, max_pulse_bytes=most))
     return tuple(found)
+
+
+def _moves_whole(pipeline: Pipeline, largest_bytes: int | None) -> bool:
+    """Whether the first stage moves all at once: it hands bytes on, and no fragment is limited."""
+    return pipeline.stages[0].handoff_bytes is not None and largest_bytes is None
 
 
 def _static(size: int) -> Delivery:

@@ -325,8 +325,12 @@ class Branching:
         self._every = Regions.of(problem.pipeline)
 
     def run(self, *, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
-        """Yield better cuts; the bounds of the counts rise meanwhile, and are told at the end."""
-        self._start()
+        """Yield better cuts; the bounds of the counts rise meanwhile, and are told at the end.
+
+        Nothing is told where the deadline passes before every count has its node.
+        """
+        if not self._started(deadline):
+            return
         while self._heap and not deadline.passed and self._work < _WORK:
             target = self._best_us / (1.0 + relative_gap) - self._delay
             first = self._heap[0]
@@ -336,10 +340,12 @@ class Branching:
             yield from self._visit(first, target, deadline)
         self._tell()
 
-    def _start(self) -> None:
-        """A node for each count that could win and whose programs are small enough."""
+    def _started(self, deadline: Deadline) -> bool:
+        """Make a node for each count that could win; return whether there was time for all."""
         first, target = self._search.lines.k_min, self._best_us - self._delay
         for index in np.flatnonzero(self._search.lower < target):
+            if deadline.passed:
+                return False
             k, bound = first + int(index), float(self._search.lower[index])
             if k == 1:  # one cut, and its latency is known
                 self._close(
@@ -348,6 +354,7 @@ class Branching:
                 continue
             planes = Planes(self._regions, k, float(self._problem.message_bytes))
             self._push(Node.whole(k, len(self._regions)), bound, planes)
+        return True
 
     def _push(self, node: Node, bound: float, planes: Planes) -> None:
         self._entered += 1

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from analysis.layer_cost import (
     LayerSums,
     check_out_of_order,
+    costs_of_each,
     feature_sets,
     overhead_share,
     packet_curve,
@@ -183,3 +184,19 @@ def test_other_shares_out_of_order_are_not_published() -> None:
     never = replace(INDEFINITE, out_of_order=0.0)
     with pytest.raises(NotPublished, match="at no other share"):
         check_out_of_order(never, 0.5)
+
+
+@given(
+    layers,
+    st.lists(st.integers(1, 2**40), min_size=1, max_size=6),
+    st.sampled_from([None, COSTS, CycleModel(COSTS.cycles), CycleModel(COSTS.cycles, 33.3)]),
+)
+def test_costs_of_many_messages_are_those_of_each(
+    layer: MessagingLayer, message_bytes: list[int], costs: CycleModel | None
+) -> None:
+    """To the bit, whether or not doubles hold the numbers."""
+    sums = LayerSums.of(layer, costs)
+    units = [MessageUnits.of(layer, size, 2**20) for size in message_bytes]
+    works = [sums.work(one) for one in units]
+    parts = [sums.every, sums.overhead, *(one for _, _, one in sums.services)]
+    assert costs_of_each(works, parts) == [work.cost_of(parts) for work in works]

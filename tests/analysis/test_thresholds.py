@@ -8,9 +8,9 @@ from statistics import mean
 import pytest
 
 from analysis import thresholds
-from analysis.thresholds import ThresholdQuestion, Thresholds, ideal_us, price_thresholds
+from analysis.thresholds import ThresholdQuestion, Thresholds, price_thresholds
 from app.questions.profiles import paper_profiles
-from domain.delivery import Delivery, DeliveryRule, deliver
+from domain.delivery import Delivery, DeliveryRule, deliver, ideal_us
 from domain.errors import InconsistentInput, InvalidInput, StrategyDeclined
 from domain.nested import nested_latency_us
 from domain.pipeline import pipeline_of_lines

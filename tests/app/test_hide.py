@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import html
 import json
+import random
 from typing import Any
 
 import httpx
 import pytest
 
-from analysis.hiding import Hidden, hide
+from analysis.hiding import Hidden, HideQuestion, hide
+from app.execution.engine import Limit, LimitExceeded, Limits
 from app.operations.models import Hide
+from app.operations.tasks import result_of
 from app.schemas.base import dump_json, parse_json, read_output
-from app.schemas.hide import HideIn, HideOut
+from app.schemas.hide import HideIn, StoredHideOut
 from app.text.notices import capitalised
 from app.text.numbers import format_figure
 from domain.errors import TimeLimitReached
@@ -20,11 +23,12 @@ from domain.pipeline import pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from domain.solution import Status
-from tests.app.serving import MYRINET
+from tests.app.serving import MYRINET, Live, wait_for_end
 
 PIPELINE = pipeline_of_lines(
     [(one["name"], one["overhead_us"], one["ns_per_byte"]) for one in MYRINET["stages"]]
 )
+ASYNC = {"Prefer": "respond-async"}
 COPIES = {"sender": ["sender copy"], "receiver": [3]}
 TERMS = {"granularity": {"software": 5.0, "hardware": 5.0, "overhead": 0.2}}
 
@@ -35,8 +39,8 @@ def ask(**more: Any) -> dict[str, Any]:
 
 def answer(client: httpx.Client, body: dict[str, Any]) -> dict[str, Any]:
     response = client.post("/hide", json=body)
-    assert response.status_code == 200, response.text
-    read_output(HideOut, response.content)
+    assert response.status_code in (200, 201), response.text
+    read_output(StoredHideOut, response.content)
     found: dict[str, Any] = response.json()
     return found
 
@@ -127,6 +131,24 @@ class TestHidden:
         assert found["without_us"] == pytest.approx(4 * 184.361328125)
         assert "serial_messages" in codes(found)
 
+    def test_a_train_is_sooner_than_messages_one_after_the_other(
+        self, client: httpx.Client
+    ) -> None:
+        """Its run time is that of all fragments in a row; constraints say how many there may be."""
+        given = {"messages": 4, "calculation_us": 50.0, "host_stages": COPIES}
+        found = answer(client, ask(**given, messages_are="train"))
+        in_turn = answer(client, ask(**given))
+        assert found["messages_are"] == "train"
+        assert in_turn["messages_are"] == "serial"
+        assert found["with_us"] < in_turn["with_us"]
+        assert found["without_us"] < in_turn["without_us"]
+        assert "serial_messages" not in codes(found)
+        assert found["latency_us"] == latency_us(PIPELINE, found["fragment_bytes"] * 4)
+        assert found["lower_bound_us"] <= found["with_us"]
+        many = answer(client, ask(messages=20_000, messages_are="train"))
+        assert many["constraints"]["max_fragments"] == 5
+        assert many["fragments"] <= 5
+
     def test_nothing_that_takes_time_gains_nothing(self, client: httpx.Client) -> None:
         free = {"stages": [{"overhead_us": 0.0, "ns_per_byte": 0.0}]}
         found = answer(client, ask(pipeline=free, calculation_us=0.0, min_gain=1.5))
@@ -158,6 +180,76 @@ class TestHidden:
         found = answer(client, body)
         assert found["profile"]["name"] == "hidden-myrinet"
         assert found["with_us"] == answer(client, ask())["with_us"]
+
+
+class TestStored:
+    def test_the_same_question_has_the_stored_answer(self, client: httpx.Client) -> None:
+        """Byte for byte, also under its address and whatever the time limit."""
+        body = ask(calculation_us=121.5)
+        first = client.post("/hide", json=body)
+        again = client.post("/hide", json={**body, "time_limit_s": 7.5})
+        assert (first.status_code, again.status_code) == (201, 200)
+        place = first.headers["location"]
+        assert place == again.headers["location"] == f"/hide/{first.json()['id']}"
+        assert first.content == again.content == client.get(place).content
+        other = client.post("/hide", json={**body, "hideable_fraction": 0.5})
+        assert other.status_code == 201
+        assert other.json()["id"] != first.json()["id"]
+
+    def test_the_papers_terms_are_stored_too(self, client: httpx.Client) -> None:
+        body = {**TERMS, "hideable_fraction": 0.625}
+        answers = [client.post("/hide", json=body) for _ in range(2)]
+        assert [one.status_code for one in answers] == [201, 200]
+        assert answers[0].content == answers[1].content
+
+    def test_an_answer_that_time_ended_is_not_given_again(self, client: httpx.Client) -> None:
+        rng = random.Random(4)
+        stages = [
+            {"overhead_us": rng.uniform(0.01, 5.0), "ns_per_byte": rng.uniform(0.5, 1.5)}
+            for _ in range(24)
+        ]
+        body = ask(pipeline={"stages": stages}, message_bytes=2**26, time_limit_s=1e-3)
+        answers = [client.post("/hide", json=body) for _ in range(2)]
+        assert [one.status_code for one in answers] == [201, 201]
+        assert {one.json()["status"] for one in answers} == {"time_limit"}
+        assert all(one.json()["lower_bound_us"] <= one.json()["with_us"] for one in answers)
+
+    @pytest.mark.parametrize("id", ["absent", "0" * 32, "%00"])
+    def test_what_is_not_stored_is_not_found(self, client: httpx.Client, id: str) -> None:
+        assert client.get(f"/hide/{id}").status_code == 404
+
+    @pytest.mark.parametrize(
+        "body",
+        [ask(calculation_us=33.25, exchange="both_ways"), {**TERMS, "hideable_fraction": 0.125}],
+    )
+    def test_a_job_stores_the_same_answer(self, own: Live, body: dict[str, Any]) -> None:
+        """And a job of what is stored is done at once."""
+        response = own.client.post("/hide", json=body, headers=ASYNC)
+        assert response.status_code == 202
+        job = wait_for_end(own.client, response.headers["location"])
+        assert (job["kind"], job["state"]) == ("hide", "done")
+        direct = own.client.post("/hide", json=body)
+        assert direct.status_code == 200
+        assert direct.json() == job["hidden"]
+        again = own.client.post("/hide", json=body, headers=ASYNC).json()
+        assert (again["id"], again["state"]) == (job["id"], "done")
+        page = own.client.get(f"/ui/jobs/{job['id']}")
+        assert page.status_code == 200
+        assert "behind a calculation" in page.text
+
+
+def test_thresholds_as_a_job(own: Live) -> None:
+    """Have the same result, and are priced once for the same question."""
+    body = {"profile": "trapeze", "message_bytes": [8192], "stages": [1, 2], "sizes": [64, 128]}
+    response = own.client.post("/thresholds", json=body, headers=ASYNC)
+    assert response.status_code == 202
+    job = wait_for_end(own.client, response.headers["location"])
+    assert (job["kind"], job["state"]) == ("thresholds", "done")
+    assert job["thresholds"] == own.client.post("/thresholds", json=body).json()
+    assert own.client.post("/thresholds", json=body, headers=ASYNC).json()["id"] == job["id"]
+    page = own.client.get(f"/ui/jobs/{job['id']}")
+    assert page.status_code == 200
+    assert "Thresholds of 8 KiB" in page.text
 
 
 class TestTerms:
@@ -194,6 +286,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (ask(messages=0), "/messages"),
     (ask(messages=HUGE), "/messages"),
     (ask(messages=2, streamed=True), "/messages"),
+    (ask(messages=100_001, messages_are="train"), "/messages"),
+    (ask(messages=10**5, message_bytes=2**40, messages_are="train"), "/messages"),
+    (ask(messages_are="flock"), "/messages_are"),
+    ({**TERMS, "messages_are": "train"}, "/messages_are"),
     (ask(host_stages={"sender": ["nowhere"]}), "/host_stages/sender/0"),
     (ask(host_stages={"sender": [4]}), "/host_stages/sender/0"),
     (ask(host_stages={"receiver": [3, "receiver copy"]}), "/host_stages/receiver"),
@@ -309,6 +405,32 @@ def test_what_is_known_before_the_search_counts_where_time_ends_it() -> None:
     assert len(first.cut.fragment_bytes) == 6
     assert first.lower_bound_us <= found.with_us < first.with_us
     assert first.cut.cut_off
-    operation = Hide(question, None)
+    operation = Hide(question, None, asked.as_job)
     assert operation.cut_off(first, TimeLimitReached("it took long")) is first
     assert first.status is Status.TIME_LIMIT
+
+
+@pytest.mark.parametrize("more", [{}, {"streamed": True, "hideable_fraction": 0.5}])
+def test_without_time_for_a_search_the_closed_forms_are_the_answer(more: dict[str, Any]) -> None:
+    """Where nothing was reported in time; whatever a search finds lies between bound and cut."""
+    asked = parse_json(HideIn, dump_json(ask(host_stages=COPIES, exchange="both_ways", **more)))
+    question = asked.to_domain(Problem(PIPELINE, 4096, FragmentLimits()))
+    operation = Hide(question, None, asked.as_job)
+    limits = Limits(operation.time_s, 1)
+    known = result_of(operation, LimitExceeded(Limit.TIME), best=None, limits=limits)
+    assert isinstance(known, Hidden)
+    assert known.status is Status.TIME_LIMIT
+    assert isinstance(operation.question, HideQuestion)
+    found = hide(operation.question)
+    assert known.lower_bound_us <= found.with_us <= known.with_us
+    assert sum(known.cut.fragment_bytes) == 4096
+
+
+def test_the_papers_terms_need_no_search_either() -> None:
+    asked = parse_json(HideIn, dump_json(TERMS))
+    question = asked.to_model()
+    assert question is not None
+    operation = Hide(question, None, asked.as_job)
+    limits = Limits(operation.time_s, 1)
+    known = result_of(operation, LimitExceeded(Limit.TIME), best=None, limits=limits)
+    assert known == operation.run_here()

@@ -24,6 +24,7 @@ OPERATIONS = {
     ("GET", "/layers/{name}"),
     ("POST", "/layer-costs"),
     ("POST", "/hide"),
+    ("GET", "/hide/{id}"),
     ("POST", "/thresholds"),
     ("POST", "/simulate"),
     ("POST", "/fit"),

@@ -432,3 +432,50 @@ class TestOverload:
         for differs in ("id", "created_at", "solve_ms", "profile"):
             del here[differs], there[differs]
         assert there == here
+
+
+class TestDelivery:
+    """What stages that choose their pulses do, and what to compare it with."""
+
+    @pytest.mark.parametrize(("strategy", "rule"), [("eager", "eager"), ("pulses", "static")])
+    def test_rules_reproduce_the_pulses(
+        self, client: httpx.Client, strategy: str, rule: str
+    ) -> None:
+        """Run by POST /simulate; rates and limits by their own formulas (Yocum97)."""
+        asked = {"profile": "trapeze", "message_bytes": 8192}
+        found = client.post("/optimize", json={**asked, "strategy": strategy}).json()
+        names = ("rule", "threshold_bytes", "pulse_bytes", "max_pulse_bytes")
+        rules = [
+            {name: one[name] for name in names if one[name] is not None}
+            for one in found["delivery"]
+        ]
+        assert {one["rule"] for one in found["delivery"][1:]} == {rule}
+        run = client.post("/simulate", json={**asked, "delivery": rules}).json()
+        assert run["latency_us"] == pytest.approx(found["latency_us"], rel=1e-12)
+        assert run["levels"] == found["levels"]
+        assert [len(level) for level in run["levels"]] == [
+            one["pulses"] for one in found["delivery"]
+        ]
+        assert run["busy_us"] == pytest.approx([one["busy_us"] for one in found["delivery"]])
+        assert found["store_and_forward_us"] == run["store_and_forward_us"]
+        assert found["sustained_mb_per_s"] == pytest.approx(8192 / max(run["busy_us"]))
+        stages = found["pipeline"]["stages"]
+        slowest = max(stage["ns_per_byte"] for stage in stages)
+        ideal_us = sum(stage["overhead_us"] for stage in stages) + 8.192 * slowest
+        assert found["ideal_us"] == pytest.approx(ideal_us + found["pipeline"]["delay_us"])
+        again = client.get(f"/optimizations/{found['id']}").json()
+        assert again == found
+        shown = client.get(f"/ui/answers/{found['id']}")
+        assert shown.status_code == 200
+        assert "store and forward" in shown.text
+        assert "MB/s at most" in shown.text
+        printed = client.get(f"/ui/answers/{found['id']}/report.html")
+        assert printed.status_code == 200
+        assert "MB/s at most" in printed.text
+        assert client.get(f"/optimizations/{found['id']}/explanation").status_code in (200, 409)
+
+    @pytest.mark.parametrize("strategy", ["auto", "exact", "repeat"])
+    def test_others_do_not_have_the_fields(self, client: httpx.Client, strategy: str) -> None:
+        body = {"profile": "trapeze", "message_bytes": 8192, "strategy": strategy}
+        found = client.post("/optimize", json=body).json()
+        assert not {"delivery", "ideal_us", "store_and_forward_us", "sustained_mb_per_s"} & {*found}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
+from typing import get_args
 
 import pytest
 
@@ -46,13 +47,14 @@ from sluice_client import (
 from sluice_client import uncertainty as uncertain
 
 PAIRS: list[tuple[type, type]] = [
-    (answers.Optimization, optimize.OptimizeOut),
+    (answers.Optimization, optimize.DeliveredOptimizeOut),
+    (answers.StageDelivery, optimize.StageDeliveryOut),
     (answers.BestFixed, optimize.BestFixedOut),
     (answers.Baseline, optimize.BaselineOut),
     (answers.Explanation, explanations.ExplanationOut),
     (answers.PathShare, explanations.PathShareOut),
     (answers.Saving, explanations.SavingOut),
-    (answers.OptimizationSummary, optimize.SummaryOut),
+    (answers.OptimizationSummary, queries.SummaryOut),
     (answers.Comparison, compare.CompareOut),
     (answers.ComparisonRow, compare.CompareRowOut),
     (answers.Simulation, simulate.DeliveredOut),
@@ -76,13 +78,12 @@ PAIRS: list[tuple[type, type]] = [
     (export_answers.Exported, exports.ExportedOut),
     (export_answers.ExportSizes, exports.ExportSizesOut),
     (export_answers.ExportOption, exports.ExportOptionOut),
-    (answers.Job, jobs.LayerJobOut),
     (answers.JobProgress, jobs.JobProgressOut),
     (answers.JobPoint, jobs.JobPointOut),
     (answers.BestSoFar, optimize.BestSoFarOut),
     (answers.Limits, queries.LimitsOut),
     (answers.Readiness, queries.ReadyOut),
-    (hide_answers.Hidden, hide.HideOut),
+    (hide_answers.Hidden, hide.StoredHideOut),
     (hide_answers.HiddenCount, hide.HiddenCountOut),
     (hide_answers.LatencyOptimal, hide.LatencyOptimalOut),
     (hide_answers.GammaWindow, hide.GammaWindowOut),
@@ -160,10 +161,24 @@ def test_an_answer_has_every_field(kind: type, model: type) -> None:
     assert names(kind) == names(model)
 
 
+def test_a_job_has_the_fields_of_every_kind() -> None:
+    """Each of which only jobs of its kind have."""
+    assert names(answers.Job) == set().union(*map(names, get_args(jobs.AnyJobOut)))
+
+
 @pytest.mark.parametrize(
     ("kind", "later"),
     [
-        (answers.Optimization, {"uncertainty"}),
+        (
+            answers.Optimization,
+            {
+                "uncertainty",
+                "delivery",
+                "ideal_us",
+                "store_and_forward_us",
+                "sustained_mb_per_s",
+            },
+        ),
         (answers.CompiledTable, {"uncertainty"}),
         (export_answers.Exported, {"chosen", "uncertainty"}),
         (

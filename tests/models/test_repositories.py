@@ -6,6 +6,7 @@ import inspect
 
 from models.session import UnitOfWork
 from tests.contracts.answer_repository import AnswerContract
+from tests.contracts.hidden_answer_repository import HiddenAnswerContract
 from tests.contracts.job_repository import JobContract
 from tests.contracts.profile_repository import ProfileContract
 from tests.contracts.runner_repository import RunnerContract
@@ -27,6 +28,10 @@ class TestFits(FitContract):
 
 class TestAnswers(AnswerContract):
     """Answers."""
+
+
+class TestHiddenAnswers(HiddenAnswerContract):
+    """Answers about hidden messages."""
 
 
 class TestJobs(JobContract):
@@ -52,6 +57,7 @@ def test_every_repository_has_a_contract() -> None:
         "traces": TestTraces,
         "fits": TestFits,
         "answers": TestAnswers,
+        "hidden_answers": TestHiddenAnswers,
         "jobs": TestJobs,
         "runners": TestRunners,
         "tables": TestTables,

@@ -141,6 +141,21 @@ def test_bounds_of_counts_are_below_the_best_cut_of_each() -> None:
                 assert search.lower[k - search.lines.k_min] + delay <= value * (1 + 1e-9)
 
 
+def test_without_time_no_bound_is_raised() -> None:
+    """Counts without a node yet must not be taken for counts that cannot win."""
+    for problem in random_problems(count(40), seed=151, rule=SMALL):
+        search = exact.start(problem)
+        if not isinstance(search.lines, ConvexProblem):
+            continue
+        search.run(near=best_count(problem), relative_gap=1e-6, deadline=Deadline.after(60.0))
+        start, before = solve(problem, "fixed").schedule.fragment_bytes, search.lower.copy()
+        branching, over = Branching(search, search.lines, start), Deadline.after(0.0)
+        assert not list(branching.run(relative_gap=1e-9, deadline=over))
+        best_us = latency_us(problem.pipeline, start) - problem.pipeline.delay_us
+        could_win = before < best_us
+        assert np.array_equal(search.lower[could_win], before[could_win])
+
+
 def test_answers_equal_a_mixed_program_over_all_counts() -> None:
     """The optimum in real sizes lies between bound and latency; both are near it where proven."""
     rule, proven = Rule(stages=(2, 3), message_bytes=(200, 20_000)), 0

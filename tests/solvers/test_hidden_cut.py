@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
 from domain.errors import InvalidInput
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
-from domain.schedule import simulate
+from domain.schedule import latency_us, simulate
 from domain.solution import Status
 from solvers import solve
 from solvers.contract import Deadline
@@ -195,6 +196,35 @@ def test_messages_one_after_the_other_take_so_many_times_as_long() -> None:
     thrice = hidden(problem, HostWork(120.0, ((0,),), messages=3))
     assert thrice.run_us == pytest.approx(3.0 * once.run_us, rel=1e-9)
     assert thrice.latency_us == pytest.approx(3.0 * once.latency_us, rel=1e-9)
+
+
+def test_a_train_against_every_cut_in_whole_bytes() -> None:
+    """Of several messages cut alike, simulated as one row of fragments."""
+    rng = random.Random(23)
+    for _ in range(count(60)):
+        lines = [(f"s{j}", rng.uniform(0.0, 3.0), rng.uniform(0.0, 900.0)) for j in range(3)]
+        problem = Problem(pipeline_of_lines(lines, delay_us=rng.choice([0.0, 2.0])), 9)
+        messages, stages = rng.randint(2, 4), rng.choice([(), (0,), (0, 2)])
+        host = HostWork(rng.uniform(0.0, 20.0), (stages,) if stages else (), messages, True)
+        found = hidden(problem, host)
+        runs = {}
+        for cut in cuts(9):
+            work_us = sum(problem.pipeline.stages[j].time_us(size) for j in stages for size in cut)
+            sent_us = latency_us(problem.pipeline, cut * messages)
+            runs[cut] = max(host.calculation_us + messages * work_us, sent_us)
+        assert found.run_us == pytest.approx(runs[found.fragment_bytes], rel=1e-12)
+        best_us = min(runs.values())
+        assert found.lower_bound_us <= best_us * (1.0 + 1e-9)
+        assert best_us <= found.run_us * (1.0 + 1e-12)
+        assert found.run_us <= best_us * 1.05
+        in_turn = hidden(problem, replace(host, are_train=False))
+        assert found.run_us <= in_turn.run_us * (1.0 + 1e-9)
+
+
+def test_a_train_of_one_is_that_message() -> None:
+    problem = Problem(pipeline(random.Random(3)), 20_000)
+    one = HostWork(40.0, ((0,),))
+    assert hidden(problem, replace(one, are_train=True)).run_us == hidden(problem, one).run_us
 
 
 def test_without_time_the_answer_says_so() -> None:

@@ -11,9 +11,9 @@ from analysis.explain import MAX_CELLS, explain
 from app.http.dependencies import client_of, service_of
 from app.operations.fits import Draw
 from app.questions.optimize import get_answer
-from app.schemas.base import ProblemOut, read_output
+from app.schemas.base import ProblemOut
 from app.schemas.compare import explained_of
-from app.schemas.optimize import OptimizeOut, with_unique_names
+from app.schemas.optimize import OptimizeOut, read_answer, with_unique_names
 from app.web.answers.around import (
     alternatives_of,
     alternatives_remarks,
@@ -80,7 +80,7 @@ async def answer(
     def made() -> Response:
         # Thousands of ranges or fragments make a page that takes a while to write as well.
         try:
-            stored = read_output(OptimizeOut, record.body)
+            stored = read_answer(record.body)
         except UnreadableRecord as refusal:
             return _stored_earlier(request, record, refusal, units)
         values = _values(service.context.store, stored, wanted, base_url)
@@ -103,7 +103,7 @@ async def timeline(
     """Show the timeline of an answer with many fragments, or of a stretch of its time."""
     body, units = await _body(request, id), ShownUnits.of(request.query_params)
     service, wanted = service_of(request), Drawing(_beside(beside), window_of(from_us, to_us))
-    answer = await service.call(lambda: read_output(OptimizeOut, body))
+    answer = await service.call(lambda: read_answer(body))
     cells = 0 if answer.pipeline is None else answer.cells
     if cells <= IN_THREAD_CELLS:
         drawn = await service.call(lambda: timeline_of(answer, wanted))
@@ -123,7 +123,7 @@ async def cut(request: Request, id: str) -> Response:
     body = await _body(request, id)
 
     def made() -> Response:
-        return page(request, "answer_cut.html", sizes=read_output(OptimizeOut, body).fragment_bytes)
+        return page(request, "answer_cut.html", sizes=read_answer(body).fragment_bytes)
 
     return await service_of(request).call(made)
 
@@ -136,7 +136,7 @@ async def why(request: Request, id: str) -> Response:
     units = ShownUnits.of(request.query_params)
 
     def explained() -> dict[str, Any]:
-        answer = with_unique_names(read_output(OptimizeOut, body))
+        answer = with_unique_names(read_answer(body))
         asked = explained_of(answer, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
         if asked.cells > MAX_CELLS:
             unexplained = UnexplainedAnswer.of(answer, asked.cells, MAX_CELLS)
@@ -155,7 +155,7 @@ async def counts(request: Request, id: str) -> Response:
     body, cap = await _body(request, id), _fragment_cap(request)
 
     def drawn() -> dict[str, Any]:
-        answer = read_output(OptimizeOut, body)
+        answer = read_answer(body)
         asked = surroundings_of(answer, fragment_cap=cap)
         chart = counts_chart(answer, explore.counts(asked, time_limit_s=explore.COUNTS_LIMIT_S))
         return {"counts": chart, "words": f"Latency by number of fragments, {_about(answer)}"}
@@ -172,7 +172,7 @@ async def sizes(
     body, cap = await _body(request, id), _fragment_cap(request)
 
     def drawn() -> dict[str, Any]:
-        answer = read_output(OptimizeOut, body)
+        answer = read_answer(body)
         asked = surroundings_of(answer, fragment_cap=cap)
         lines = explore.sizes(asked, time_limit_s=explore.SIZES_LIMIT_S)
         chart = sizes_chart(answer, lines)
@@ -189,7 +189,7 @@ async def alternatives(request: Request, id: str) -> Response:
     body, cap = await _body(request, id), _fragment_cap(request)
 
     def priced() -> dict[str, Any]:
-        answer = read_output(OptimizeOut, body)
+        answer = read_answer(body)
         asked = surroundings_of(answer, fragment_cap=cap)
         lines = explore.alternatives(asked, time_limit_s=explore.ALTERNATIVES_LIMIT_S)
         unit = latency_unit(answer).name

@@ -12,8 +12,7 @@ from fastapi import APIRouter, Request, Response
 from app.http.dependencies import client_of, service_of
 from app.operations.fits import Draw
 from app.questions.optimize import get_answer
-from app.schemas.base import read_output
-from app.schemas.optimize import OptimizeOut
+from app.schemas.optimize import OptimizeOut, read_answer
 from app.schemas.stages import AggregateOut, StageOut
 from app.text.numbers import (
     format_cost,
@@ -380,7 +379,7 @@ def _bodies(store: Store, ids: Sequence[str]) -> list[bytes]:
 
 
 def _read(bodies: Sequence[bytes]) -> list[OptimizeOut]:
-    return [read_output(OptimizeOut, body) for body in bodies]
+    return [read_answer(body) for body in bodies]
 
 
 def _view(bodies: Sequence[bytes], *, shows_all: bool) -> CompareView:

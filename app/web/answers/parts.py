@@ -23,8 +23,7 @@ from fastapi import Request, Response
 
 from app.execution.render_queue import Requester
 from app.http.dependencies import READER_COOKIE, client_of, service_of
-from app.schemas.base import read_output
-from app.schemas.optimize import OptimizeOut
+from app.schemas.optimize import OptimizeOut, read_answer
 from app.text.numbers import format_percent
 from app.text.units import TimeUnit
 from app.web.answers.around import Chart
@@ -32,7 +31,7 @@ from app.web.pages import page
 from domain.errors import Overloaded
 
 if TYPE_CHECKING:
-    from app.schemas.optimize import OptimizeOut
+    from app.schemas.optimize import OptimizeOut, read_answer
     from domain.timeline import StageTimeline, Timeline
 
 
@@ -264,7 +263,7 @@ class TimelineDrawing:
 
     def draw(self) -> TimelineView:
         """Draw. Raises SluiceError."""
-        return timeline_of(read_output(OptimizeOut, self.body), self.drawing)
+        return timeline_of(read_answer(self.body), self.drawing)
 
 
 def window_of(from_us: str, to_us: str) -> Window | None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from analysis import explore
 from app.plots.curves_svg import Curve, CurvesPlot, HorizontalAxis, VerticalAxis, curves_element
-from app.schemas.base import read_output
-from app.schemas.optimize import OptimizeOut, with_unique_names
+from app.schemas.optimize import OptimizeOut, read_answer, with_unique_names
 from app.schemas.stages import StageOut
 from app.text.numbers import format_cost, format_count, format_percent
 from app.text.units import PROVEN_BOUND, format_given_time, format_time
@@ -186,7 +185,7 @@ def report_of(body: bytes, *, fragment_cap: int) -> Report:
 
     Raises UnreadableRecord.
     """
-    answer = with_unique_names(read_output(OptimizeOut, body))
+    answer = with_unique_names(read_answer(body))
     drawn, no_timeline = _drawn(answer)
     explained = _explained(answer, fragment_cap) if drawn else None
     lines = tuple(_fragment_lines(answer))

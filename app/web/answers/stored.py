@@ -14,8 +14,7 @@ from fastapi import APIRouter, Request, Response
 from app.http.dependencies import client_of, service_of
 from app.operations.fits import Draw
 from app.questions.optimize import AnswerFilter, AnswerPage, get_answer, get_answers, list_answers
-from app.schemas.base import read_output
-from app.schemas.optimize import OptimizeOut
+from app.schemas.optimize import OptimizeOut, read_answer
 from app.text.numbers import format_count, format_gap
 from app.text.units import format_proven, format_time
 from app.web.answers.compare import PLACE as COMPARE
@@ -90,7 +89,7 @@ class AnswerDetails:
     @classmethod
     def of(cls, body: bytes) -> AnswerDetails:
         """Read a stored answer. Raises UnreadableRecord."""
-        answer = read_output(OptimizeOut, body)
+        answer = read_answer(body)
         first = format_bytes(answer.fragment_bytes[0])
         if answer.pipeline is None:
             return cls("seen from outside", first)
@@ -241,7 +240,7 @@ class FileTask:
 
     def draw(self) -> bytes:
         """Return the file. Raises StrategyDeclined for a picture of an aggregate; LimitReached."""
-        answer = read_output(OptimizeOut, self.body)
+        answer = read_answer(self.body)
         if self.kind is FileKind.SVG:
             return _picture(answer)
         from app.web.answers.parts import schedule_csv
@@ -320,7 +319,7 @@ async def report(request: Request, id: str) -> Response:
     """Show all that is known of the answer, in one file."""
     service, pages = service_of(request), request.app.state.pages
     record = await _record(request, id)
-    answer = await service.call(lambda: read_output(OptimizeOut, record.body))
+    answer = await service.call(lambda: read_answer(record.body))
     task = ReportTask(record.body, service.context.settings.max_fragments)
     if answer.cells <= EXPLORED_CELLS:
         found = await explored(request, id, "report", task.draw)
@@ -338,7 +337,7 @@ async def _made(request: Request, id: str, kind: FileKind) -> Response:
     """Draw in a thread for calls, queued by reader, or in a worker, by how much there is."""
     service = service_of(request)
     record = await _record(request, id)
-    answer = await service.call(lambda: read_output(OptimizeOut, record.body))
+    answer = await service.call(lambda: read_answer(record.body))
     task, cells = FileTask(record.body, kind), answer.cells
     if cells <= IN_THREAD_CELLS:
         made = await service.call(task.draw)

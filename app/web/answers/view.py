@@ -259,6 +259,7 @@ class AnswerView:
     warnings: tuple[str, ...]
     cut: Cut
     levels: tuple[Cut, ...]
+    delivery: tuple[tuple[str, str], ...]
     limits: tuple[str, ...]
     unit: str
     alternatives: tuple[Alternative, ...]
@@ -282,6 +283,7 @@ class AnswerView:
             warnings=tuple(dict.fromkeys(one.detail for one in answer.warnings)),
             cut=cut_of(answer.fragment_bytes),
             levels=tuple(_levels(answer)),
+            delivery=tuple(answer.delivery_facts()),
             limits=format_constraints(answer),
             unit=unit.name,
             alternatives=tuple(_alternatives(answer, unit)),

@@ -19,6 +19,7 @@ from app.operations.optimize import optimize_operation
 from app.schemas.audit import AuditIn
 from app.schemas.base import ProblemOut, dump_json, read_output, read_request
 from app.schemas.compare import CompareIn, CompareOut
+from app.schemas.hide import HideIn
 from app.schemas.jobs import (
     ExportJobIn,
     JobPointOut,
@@ -28,7 +29,8 @@ from app.schemas.jobs import (
     problem_of,
 )
 from app.schemas.layer_costs import LayerCostsIn
-from app.schemas.optimize import BestSoFarOut, OptimizeIn, OptimizeOut
+from app.schemas.optimize import BestSoFarOut, OptimizeIn, read_answer
+from app.schemas.simulate import ThresholdsIn
 from app.schemas.uncertainty import RepeatIn
 from app.text.numbers import format_count, format_gap
 from app.text.units import TimeUnit, format_proven, format_time
@@ -46,6 +48,7 @@ from app.web.pages import has_own_place, is_htmx, moved, page, says_refusals
 from app.web.profiles.tables import format_table_range, work_address
 from app.web.workbench.choices import ShownUnits
 from app.web.workbench.state import InputState
+from domain.delivery import DeliveryRule
 from domain.errors import UnreadableRecord
 from domain.regret import Objective
 from domain.solution import Status, relative_excess
@@ -57,6 +60,8 @@ SECTIONS = {
     OperationKind.TABLE: "Profiles",
     OperationKind.EXPORT: "Profiles",
     OperationKind.LAYER: "Models",
+    OperationKind.HIDE: "Models",
+    OperationKind.THRESHOLDS: "Models",
 }
 WORKS = frozenset(SECTIONS)
 _LIMITS = {
@@ -68,7 +73,7 @@ _LIMITS = {
 
 
 def place_of(job: JobRecord) -> WorkPlace:
-    """Return the page of a table, an export, an audit or a messaging layer."""
+    """Return the page of a table, an export, an audit or a paper's model."""
     title, result, words = _MAKERS[OperationKind(job.kind)](job)
     if job.state is not JobState.DONE:
         words = "See what was asked"
@@ -118,9 +123,27 @@ def _choices(asked: ExportJobIn) -> Iterator[tuple[str, str]]:
 def _layer(job: JobRecord) -> tuple[str, str, str]:
     asked = read_request(LayerCostsIn, job.request)
     name = asked.layer if isinstance(asked.layer, str) else asked.layer.name
-    messages = len(asked.message_bytes)
-    sizes = f"{messages} messages" if messages > 1 else format_bytes(asked.message_bytes[0])
-    return f"Costs of {name} on {sizes}", f"/jobs/{job.id}", "See the result as JSON"
+    return f"Costs of {name} on {_messages(asked.message_bytes)}", *_as_json(job)
+
+
+def _hide(job: JobRecord) -> tuple[str, str, str]:
+    asked = read_request(HideIn, job.request)
+    size = "A message" if asked.message_bytes is None else format_bytes(asked.message_bytes)
+    return f"{size} behind a calculation", *_as_json(job)
+
+
+def _thresholds(job: JobRecord) -> tuple[str, str, str]:
+    asked = read_request(ThresholdsIn, job.request)
+    sizes = "Thresholds" if asked.rule is DeliveryRule.EAGER else "Pulse sizes"
+    return f"{sizes} of {_messages(asked.message_bytes)}", *_as_json(job)
+
+
+def _messages(sizes: Sequence[int]) -> str:
+    return f"{len(sizes)} messages" if len(sizes) > 1 else format_bytes(sizes[0])
+
+
+def _as_json(job: JobRecord) -> tuple[str, str]:
+    return f"/jobs/{job.id}", "See the result as JSON"
 
 
 _MAKERS = {
@@ -128,6 +151,8 @@ _MAKERS = {
     OperationKind.TABLE: _table,
     OperationKind.EXPORT: _export,
     OperationKind.LAYER: _layer,
+    OperationKind.HIDE: _hide,
+    OperationKind.THRESHOLDS: _thresholds,
 }
 
 
@@ -334,7 +359,7 @@ async def answer_address(request: Request, asked: ValidRequest) -> str:
         try:
             async with asyncio.timeout(WAIT_S):
                 body = await service.optimize(lambda _: operation, client_of(request))
-                return f"/ui/answers/{read_output(OptimizeOut, body).id}"
+                return f"/ui/answers/{read_answer(body).id}"
         except TimeoutError:
             pass
     return job_address(await service.start_job(lambda _: operation))

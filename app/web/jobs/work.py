@@ -23,6 +23,7 @@ UNITS = {
     OperationKind.EXPORT: "messages",
     OperationKind.COMPARE: "cells",
     OperationKind.LAYER: "solves",
+    OperationKind.THRESHOLDS: "evaluations",
 }
 _DOING = {
     OperationKind.AUDIT: "Auditing",
@@ -31,6 +32,8 @@ _DOING = {
     OperationKind.COMPARE: "Comparing",
     OperationKind.OPTIMIZE: "Solving",
     OperationKind.LAYER: "Tuning",
+    OperationKind.HIDE: "Solving",
+    OperationKind.THRESHOLDS: "Pricing",
 }
 
 

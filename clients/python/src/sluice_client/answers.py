@@ -13,8 +13,10 @@ from typing import Generic, TypeVar
 from sluice_client.errors import Problem
 from sluice_client.export_answers import Audit, Exported
 from sluice_client.fit_answers import Fit, Notice, ProfileRevision
+from sluice_client.hide_answers import Hidden
 from sluice_client.layer_answers import LayerCosts
 from sluice_client.shapes import Aggregate, Constraints, Pipeline
+from sluice_client.threshold_answers import Thresholds
 from sluice_client.uncertainty import SettingsInDraws, Uncertainty
 
 T = TypeVar("T")
@@ -67,11 +69,26 @@ class Baseline:
 
 
 @dataclass(frozen=True, slots=True)
+class StageDelivery:
+    """What to set in one stage, how many pulses that makes, and what they take of it, µs."""
+
+    stage: int
+    rule: str
+    threshold_bytes: int | None
+    pulse_bytes: int | None
+    max_pulse_bytes: int | None
+    pulses: int
+    busy_us: float
+
+
+@dataclass(frozen=True, slots=True)
 class Optimization:
     """A schedule with a proof of how good it is. One of `pipeline` and `aggregate` is None.
 
-    `uncertainty` is None where nothing is known of the costs' errors, and in answers of earlier
-    versions.
+    The last four are of answers whose stages choose their pulses (`eager`, `pulses`), else None:
+    what each stage does, the limit of cut-through, store and forward, and the most that
+    back-to-back messages reach. `uncertainty` is None where nothing is known of the costs' errors,
+    and in answers of earlier versions.
     """
 
     id: str
@@ -101,6 +118,10 @@ class Optimization:
     solve_ms: float
     warnings: tuple[Notice, ...]
     uncertainty: Uncertainty | None = None
+    delivery: tuple[StageDelivery, ...] | None = None
+    ideal_us: float | None = None
+    store_and_forward_us: float | None = None
+    sustained_mb_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,7 +465,7 @@ class JobProgress:
 @dataclass(frozen=True, slots=True)
 class Job:
     """A durable job: `answer_id` names the stored answer; `comparison`, `table`, `audit`,
-    `export` and `layer_costs` are what jobs of these kinds came to.
+    `export`, `layer_costs`, `hidden` and `thresholds` are what jobs of these kinds came to.
     """
 
     id: str
@@ -464,6 +485,8 @@ class Job:
     audit: Audit | None = None
     export: Exported | None = None
     layer_costs: LayerCosts | None = None
+    hidden: Hidden | None = None
+    thresholds: Thresholds | None = None
 
     @property
     def has_ended(self) -> bool:

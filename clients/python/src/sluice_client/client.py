@@ -109,7 +109,10 @@ class Client:
     start_compare = _method(solving.start_compare)
     simulate = _method(solving.simulate)
     thresholds = _method(solving.thresholds)
+    start_thresholds = _method(solving.start_thresholds)
     hide = _method(hiding.hide)
+    start_hide = _method(hiding.start_hide)
+    hidden = _method(hiding.hidden)
     schedule = _method(solving.schedule)
 
     fit = _method(measuring.fit)

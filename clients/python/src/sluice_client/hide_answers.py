@@ -61,7 +61,7 @@ class Hidden:
     """Run times without and with hiding, and the best fragments behind the calculation.
 
     Times in µs. Of a `granularity` all that needs a pipeline is None. `gamma` is the calculation
-    over the communication.
+    over the communication. `id` is that under which the answer is stored.
     """
 
     gain: float
@@ -78,6 +78,7 @@ class Hidden:
     warnings: tuple[Notice, ...]
     message_bytes: int | None
     messages: int | None
+    messages_are: str | None
     calculation_us: float | None
     hiding_overhead_us: float | None
     streamed: bool | None
@@ -97,3 +98,5 @@ class Hidden:
     constraints: Constraints | None
     pipeline: Pipeline | None
     profile: ProfileRevision | None
+    id: str
+    created_at: str

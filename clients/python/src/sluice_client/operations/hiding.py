@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sluice_client.calls import Call, reads, send
+from sluice_client.calls import Call, get, reads, segment, send
 from sluice_client.hide_answers import Hidden
+from sluice_client.operations.as_job import as_job
 from sluice_client.operations.solving import measurements_json
 from sluice_client.shapes import (
     Constraints,
@@ -31,6 +32,7 @@ def hide(
     fit_options: FitOptions | None = None,
     constraints: Constraints | None = None,
     messages: int | None = None,
+    messages_are: str | None = None,
     instructions: float | None = None,
     instructions_per_us: float | None = None,
     hideable_fraction: float | None = None,
@@ -58,6 +60,7 @@ def hide(
         "fit_options": fit_options and fit_options.as_json(),
         "constraints": constraints and constraints.as_json(),
         "messages": messages,
+        "messages_are": messages_are,
         "instructions": instructions,
         "instructions_per_us": instructions_per_us,
         "hideable_fraction": hideable_fraction,
@@ -78,3 +81,11 @@ def hide(
         may_repeat=True,
         takes_s=time_limit_s or _HIDE_LIMIT_S,
     )
+
+
+start_hide = as_job(hide, may_repeat=True)
+
+
+def hidden(id: str) -> Call[Hidden]:
+    """Return a stored answer about hiding."""
+    return get(f"/hide/{segment(id)}", reads(Hidden))

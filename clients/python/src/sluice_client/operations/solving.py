@@ -204,6 +204,7 @@ def schedule(name: str, message_bytes: int) -> Call[Schedule]:
 
 start_optimize = as_job(optimize)
 start_compare = as_job(compare)
+start_thresholds = as_job(thresholds, may_repeat=True)
 
 
 def measurements_json(given: Measurement | Sequence[Measurement] | None) -> Any:

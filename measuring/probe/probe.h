@@ -62,6 +62,7 @@ bool ring_write(struct ring *ring, const unsigned char *from, size_t bytes);
 bool ring_read(struct ring *ring, unsigned char *to, size_t bytes);
 
 /* Whole pages, each of which is there. */
+enum { PAGE = 4096 };
 unsigned char *memory(size_t bytes);
 
 uint32_t checksum(const unsigned char *from, size_t bytes);

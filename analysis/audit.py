@@ -122,7 +122,7 @@ class AuditQuestion:
     """An audit whose model is known, and the errors of its costs where they are.
 
     Of a model that was fitted for it, `fit_notices` are the fit's, and `measured_bytes` is the
-    greatest size at which every stage was measured.
+    greatest size at which every stage was measured; `verified` is what transfers said of a profile.
     """
 
     model: CostModel
@@ -132,6 +132,7 @@ class AuditQuestion:
     fit_notices: tuple[Notice, ...] = ()
     measured_bytes: int | None = None
     errors: KnownErrors | None = None
+    verified: tuple[Notice, ...] = ()
 
     def __post_init__(self) -> None:
         if self.scope.in_draws is not None and self.errors is None:
@@ -292,6 +293,7 @@ def _audit_of(
         verdict=verdict(priced.value(scope.objective), scope.max_regret),
         changes=(),
         notices=(
+            *question.verified,
             *((_time_ended(partial, len(best)),) if partial else ()),
             *_notices(question, (priced.worst, *at_powers)),
         ),

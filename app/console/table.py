@@ -337,8 +337,15 @@ def _asked_export(
     find_fit = None if store is None else fit_finder(store)
     prepared = prepare(question, finder(store), fragment_cap=cap, find_fit=find_fit)
     table = _table(arguments.table, prepared.profile, settings, store)
-    model, profile, fit = prepared.problem.model, prepared.profile, prepared.fit
-    return export_question(model, profile, scope, table, fragment_cap=cap, fit=fit)
+    return export_question(
+        prepared.problem.model,
+        prepared.profile,
+        scope,
+        table,
+        fragment_cap=cap,
+        fit=prepared.fit,
+        verification=prepared.verification,
+    )
 
 
 def _table(

@@ -220,6 +220,7 @@ def export_operation(
             export_questions.stored_table(unit, profile, table),
             fragment_cap=settings.max_fragments,
             fit=fit_of(revision, stored_fit(unit)),
+            verification=revision.verification,
         )
     )
 
@@ -230,10 +231,14 @@ def requested_export(request: bytes, unit: UnitOfWork, settings: Settings) -> Ex
     revision = stored_revision(unit)(asked.reference)
     profile = ProfileRevision(revision.profile, revision.number)
     table = export_questions.stored_table(unit, profile, asked.table) if asked.table else None
-    scope, cap = asked.to_domain(), settings.max_fragments
-    fit = fit_of(revision, stored_fit(unit))
     return ExportSetting(
         export_questions.export_question(
-            revision.model, profile, scope, table, fragment_cap=cap, fit=fit
+            revision.model,
+            profile,
+            asked.to_domain(),
+            table,
+            fragment_cap=settings.max_fragments,
+            fit=fit_of(revision, stored_fit(unit)),
+            verification=revision.verification,
         )
     )

@@ -39,6 +39,7 @@ from domain.profile import ProfileRevision
 from domain.regret import ChosenSetting, Objective, SizeRule
 from domain.uncertain_answer import SettingsInDraws
 from domain.uncertainty import KnownErrors
+from domain.verification import Verification
 from domain.workload import DEFAULT_MAX_MESSAGE_BYTES
 from exports.targets.registry import target_named
 from exports.targets.target import ExportInput, Takes, Target
@@ -99,7 +100,8 @@ FindTable: TypeAlias = Callable[[ProfileRevision], TableFile | None]
 class ExportQuestion:
     """An export whose pipeline and table are known. `profile` None: a pipeline without a name.
 
-    `errors` are those of the costs, None where they are not known or not looked at.
+    `errors` are those of the costs, None where they are not known or not looked at; `verified` is
+    what transfers said of the profile, "" where there were none.
     """
 
     pipeline: Pipeline
@@ -108,6 +110,7 @@ class ExportQuestion:
     table: TableFile | None
     fragment_cap: int
     errors: KnownErrors | None = None
+    verified: str = ""
 
     @property
     def target(self) -> Target:
@@ -124,7 +127,8 @@ class ExportQuestion:
         """SHA-256 in hexadecimal; equal exactly for questions of one answer."""
         scope = replace(self.scope, options=tuple(sorted(self.scope.options)))
         table = self.table.digest if self.table else ""
-        parts = (self.pipeline, self.profile, scope, table, self.fragment_cap, self.errors)
+        parts = [self.pipeline, self.profile, scope, table, self.fragment_cap, self.errors]
+        parts += [self.verified] * bool(self.verified)
         return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
 
 
@@ -150,10 +154,12 @@ def export_question(
     *,
     fragment_cap: int,
     fit: TraceFit | None = None,
+    verification: Verification | None = None,
 ) -> ExportQuestion:
     """Return the question about a model. Raises StrategyDeclined; Conflict without a table.
 
-    `fit` is what the model was fitted by, None where it was not.
+    `fit` is what the model was fitted by and `verification` what transfers said of it, None where
+    there was none.
     A table is taken along where the target reads it or where sizes are chosen by it.
     """
     if not isinstance(model, Pipeline):
@@ -172,7 +178,8 @@ def export_question(
     used = None if takes is Takes.COSTS else table
     between = (scope.min_message_bytes or 1, scope.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES)
     errors = known_errors(model, fit, None, message_bytes=between) if takes in _SIZED else None
-    return ExportQuestion(model, profile, scope, used, fragment_cap, errors)
+    verified = verification.notice().detail if verification else ""
+    return ExportQuestion(model, profile, scope, used, fragment_cap, errors, verified)
 
 
 def stored_table(
@@ -260,6 +267,7 @@ def _input(
         table=stored,
         table_digest=question.table.digest if question.table else "",
         table_bytes=question.table.file if question.table else b"",
+        verified=question.verified,
     )
 
 
@@ -342,6 +350,7 @@ def audit_question(
         errors=known_errors(
             model, prepared.fit, prepared.question.uncertainty, message_bytes=between
         ),
+        verified=(prepared.verification.notice(),) if prepared.verification else (),
     )
 
 

@@ -36,6 +36,7 @@ def commentary(
     read_by = target.verified_by if verified_by is None else verified_by
     lines = [
         *_origin(given, target),
+        *([given.verified] if given.verified else []),
         *_model(given.pipeline),
         *(_costs(given.chosen, given.in_draws, target) if given.chosen is not None else ()),
         _reading(read_by, target),

@@ -50,6 +50,7 @@ class ExportInput:
     table_digest: str = ""
     table_bytes: bytes = b""
     in_draws: SettingsInDraws | None = None  # of the chosen sizes, where errors of costs are known
+    verified: str = ""  # what transfers said of the model, where there were any
 
 
 OF_A_COLLECTIVE = (

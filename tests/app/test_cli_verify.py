@@ -19,6 +19,7 @@ from app.console import verify as module
 from app.console.verify import advice_of
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.verification import VerifiedSize
+from exports.targets.commentary import plain
 from measuring.transfers import TransferPlan, Transfers
 from measuring.verdict import repeated_cut
 from tests.support.compiler import ROOT, compiler
@@ -102,6 +103,19 @@ class TestRecorded:
         body = json.loads(printed("optimize", "path", "--bytes", MESSAGE, "--json")[1])
         assert body["warnings"][0]["code"] == "model_does_not_hold"
         assert body["warnings"][0]["values"]["ratio"] == pytest.approx(1.5, abs=0.1)
+
+    def test_a_failure_is_said_by_audits_and_exports(self, printed: Any) -> None:
+        """In the words of answers: first among an audit's warnings, and in an export's head."""
+        export = ("export", "path", "--target", "mooncake", "--max-message", "1MiB")
+        before = printed(*export)[1]
+        printed("verify", "path", "--recorded", recorded(pipeline_of_lines(SLOWER)))
+        audit = ("audit", "path", "--setting", "64KiB", "--max-message", "64KiB")
+        said = json.loads(printed(*audit, "--json")[1])["warnings"][0]
+        assert said["code"] == "model_does_not_hold"
+        after = printed(*export)[1]
+        words = " ".join(" ".join(line.removeprefix("#") for line in after.splitlines()).split())
+        assert plain(said["detail"]) in words
+        assert "verification" not in before
 
     def test_a_later_verification_replaces_it(self, printed: Any) -> None:
         assert printed("verify", "path", "--recorded", recorded(pipeline_of_lines(SLOWER)))[0] == 7

@@ -39,13 +39,16 @@ Ints = NDArray[np.int64]
 CHANGES = (-0.1, 0.1)
 MAX_CELLS = 200_000  # fragments times stages of an answer that is looked at
 _OPTIMUM_CELLS = 20_000  # of one whose optimum is solved again: each solve takes some ms
-_KINK_CELLS = 2_000  # of one whose kinks are
+_KINK_CELLS = 500  # of one whose kinks are
 _OPTIMAL = (Strategy.AUTO, Strategy.EXACT)
+_CHANGED_CELLS = 500  # of one whose optimum is solved at changed costs
+_CHANGED = 1e-6  # of the latency: how closely
 _AGREE = 1e-9  # of primal and dual, relative
 _AIM = 1e-13
 _STEPS = (3e-5, 3e-6)  # relative: beside a kink, the second where another is nearer than the first
 _FOLLOWS = 1e-5  # of the latency, times the step: what it may differ by from its derivative
 _KINK = 1e-3  # relative: what the derivatives beside a point differ by at a kink
+_ONE = 1e-6  # relative: derivatives that differ by less are one
 _TIE = 1e-12  # of the latency: paths that differ by less are equally long
 _NO_DEADLINE = Deadline(float("inf"))
 
@@ -105,23 +108,38 @@ def _assembled(
     latencies = explained.latencies_us(one for _, _, one in changed)
     rows: list[list[CostChange]] = [[] for _ in pipeline.stages]
     for (stage, by, _), latency_us in zip(changed, latencies, strict=True):
-        bound = None
-        if optimum is not None:
-            lines, gradient = optimum
-            factor = np.where(np.arange(lines.n) == stage, 1.0 + by, 1.0)
-            there = replace(lines, g=lines.g * factor, G=lines.G * factor)
-            bound = min(latency_us, pipeline.delay_us + value_us(there, gradient.found.p))
-        rows[stage].append(CostChange(by, latency_us, bound))
+        best_us, bound_us = (None, None) if optimum is None else _changed(*optimum, stage, by)
+        if bound_us is not None:
+            bound_us = min(latency_us, pipeline.delay_us + bound_us)
+            best_us = None if best_us is None else pipeline.delay_us + best_us
+        rows[stage].append(CostChange(by, latency_us, best_us, bound_us))
     overhead, per_byte, message = slopes
     return Sensitivities(
         basis,
         solution.latency_us,
+        None if optimum is None else pipeline.delay_us + optimum[1].found.upper_us,
         message,
         tuple(
             StageSensitivity(by_overhead, by_byte, tuple(changes))
             for by_overhead, by_byte, changes in zip(overhead, per_byte, rows, strict=True)
         ),
     )
+
+
+def _changed(
+    lines: LineProblem, here: _Gradient, stage: int, by: float
+) -> tuple[float | None, float]:
+    """The optimum at changed costs, µs without the delay, None where it is not solved; its bound.
+
+    The dual of the unchanged costs is a feasible one of the changed costs too.
+    """
+    factor = np.where(np.arange(lines.n) == stage, 1.0 + by, 1.0)
+    there = replace(lines, g=lines.g * factor, G=lines.G * factor)
+    k = here.found.k
+    if k * lines.n > _CHANGED_CELLS:
+        return None, value_us(there, here.found.p)
+    found = solve_count(there, k, _NO_DEADLINE, close=_CHANGED, aim=_CHANGED)
+    return found.upper_us, found.lower_us
 
 
 def scaled(pipeline: Pipeline, stage: int, factor: float) -> Pipeline:
@@ -227,16 +245,25 @@ def _sides(lines: LineProblem, here: _Gradient) -> _Slopes | None:
     """Both derivatives by each parameter, solved beside the point; None where one is not found."""
     n = lines.n
     values = np.concatenate([lines.g, lines.G, [lines.B]])
+    centre = np.concatenate([here.g, here.G, [here.B]])
 
     def side(at: int, sign: float) -> float | None:
         by = sign * np.eye(1, 2 * n + 1, at)[0]
         found = (_beside(lines, here, at, by * step) for step in _STEPS)
         return next((one for one in found if one is not None), None)
 
-    slopes = [
-        Slope(side(at, -1.0) if values[at] > 0.0 else None, side(at, 1.0))
-        for at in range(2 * n + 1)
-    ]
+    def both(at: int) -> Slope:
+        falling = side(at, -1.0) if values[at] > 0.0 else None
+        rising = side(at, 1.0)
+        # The centre of the optimal duals is that of one side only where the two are one.
+        known = [one for one in (falling, rising) if one is not None]
+        value = float(centre[at])
+        has_sides = at < 2 * n and values[at] > 0.0
+        if has_sides and len(known) == 1 and abs(known[0] - value) <= _ONE * abs(value):
+            return Slope(value, value)
+        return Slope(falling, rising)
+
+    slopes = [both(at) for at in range(2 * n + 1)]
     costs = zip(values[:-1], slopes[:-1], strict=True)
     if any(one.rising is None or (cost and one.falling is None) for cost, one in costs):
         return None

@@ -33,12 +33,13 @@ class Slope:
 class CostChange:
     """What one stage's two costs, both times 1 + `by`, do to the latency, µs with the delay.
 
-    `same_cut_us` is what the answer's cut then takes: no best cut takes longer. `lower_bound_us`
-    is proven of all cuts into as many fragments; None where there is none.
+    `same_cut_us` is what the answer's cut then takes, `best_us` the best real-valued cut into as
+    many fragments, of which `lower_bound_us` is proven; None where they were not solved.
     """
 
     by: float
     same_cut_us: float
+    best_us: float | None
     lower_bound_us: float | None
 
 
@@ -53,17 +54,37 @@ class StageSensitivity:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivities:
-    """How a latency moves; `message` is by bytes of the message (µs/byte), the count held."""
+    """How a latency moves; `message` is by bytes of the message (µs/byte), the count held.
+
+    `best_us` is that of the best real-valued cut into as many fragments, None where not solved.
+    """
 
     basis: Basis
     latency_us: float
+    best_us: float | None
     message: Slope
     stages: tuple[StageSensitivity, ...]
 
     @property
     def deciding(self) -> tuple[int, float] | None:
-        """The stage whose lower costs save most, and the share of the latency; None: none do."""
-        least_us = [min(one.same_cut_us for one in stage.changes) for stage in self.stages]
-        stage = min(range(len(least_us)), key=least_us.__getitem__)
-        saved_us = self.latency_us - least_us[stage]
-        return (stage, saved_us / self.latency_us) if saved_us > 0.0 else None
+        """The stage whose lower costs save most, and the share of the latency; None: none do.
+
+        Of best cuts where they were solved, else of the answer's cut, with which as much is saved
+        at least.
+        """
+        from_us, reached_us = self.latency_us, [one.same_cut_us for one in self._lower]
+        if self.is_solved and self.best_us is not None:
+            from_us = self.best_us
+            reached_us = [one.best_us or 0.0 for one in self._lower]
+        stage = min(range(len(reached_us)), key=reached_us.__getitem__)
+        saved_us = from_us - reached_us[stage]
+        return (stage, saved_us / from_us) if saved_us > 0.0 else None
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether the best cuts of all lower costs were solved."""
+        return all(one.best_us is not None for one in self._lower)
+
+    @property
+    def _lower(self) -> list[CostChange]:
+        return [min(stage.changes, key=lambda one: one.by) for stage in self.stages]

@@ -69,6 +69,9 @@ def answer_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
         yield ""
     yield from schedule_parts(answer, width=width, ink=ink)
     yield ""
+    if answer.sensitivities:
+        yield Facts(tuple(answer.sensitivities.facts()))
+        yield ""
     yield instead_table(answer)
     if any(one.source for one in answer.baselines):
         yield "What sets the defaults of systems, and where they are written: --json."

@@ -34,6 +34,7 @@ from domain.pipeline import Pipeline
 from domain.problem import AnyProblem, problem_of
 from domain.profile import Origin, ProfileReference, ProfileRevision, Provenance
 from domain.schedule import busiest_stage
+from domain.sensitivity import Sensitivities
 from domain.solution import Solution, Status, Strategy
 from domain.uncertain_answer import Uncertainty
 from domain.uncertain_fit import measured_whole_us, misfit_at, uncertain_model
@@ -81,6 +82,7 @@ class Answer:
     solve_ms: float
     profile: ProfileRevision | None
     uncertainty: Uncertainty | None = None
+    sensitivities: Sensitivities | None = None
 
 
 Render: TypeAlias = Callable[[Answer], bytes]
@@ -274,6 +276,7 @@ def conclude(
     solve_ms: float,
     baselines: BaselineSet | None = None,
     uncertainty: Uncertainty | None = None,
+    sensitivities: Sensitivities | None = None,
 ) -> Answer:
     """Return a solution's answer: with what other settings cost and its busiest stage."""
     return Answer(
@@ -287,6 +290,7 @@ def conclude(
         solve_ms=solve_ms,
         profile=prepared.profile,
         uncertainty=uncertainty,
+        sensitivities=sensitivities,
     )
 
 

@@ -197,6 +197,8 @@ def test_changed_costs_are_between_the_bound_and_the_same_cut(seed: int) -> None
             best = solve_count(lines, k, Deadline.after(60.0))
             assert change.lower_bound_us is not None
             assert change.lower_bound_us <= best.upper_us
+            assert change.best_us is not None
+            assert best.lower_us <= change.best_us <= best.upper_us * (1.0 + 2e-6)
             assert solvers.solve(problem).lower_bound_us <= change.same_cut_us
 
 

@@ -104,6 +104,10 @@ PAIRS: list[tuple[type, type]] = [
     (uncertain.RestsOn, uncertainty.RestsOnOut),
     (uncertain.SettingsInDraws, uncertainty.SettingsInDrawsOut),
     (uncertain.SettingInDraws, uncertainty.SettingInDrawsOut),
+    (uncertain.Sensitivities, uncertainty.SensitivitiesOut),
+    (uncertain.StageSensitivity, uncertainty.StageSensitivityOut),
+    (uncertain.CostChange, uncertainty.CostChangeOut),
+    (uncertain.Slope, uncertainty.SlopeOut),
     (SettingStep, audit.SettingStepOut),
     (layer_answers.LayerComponent, layers.ComponentOut),
     (layer_answers.Layer, layers.LayerOut),
@@ -163,7 +167,7 @@ def test_an_answer_has_every_field(kind: type, model: type) -> None:
 @pytest.mark.parametrize(
     ("kind", "later"),
     [
-        (answers.Optimization, {"uncertainty"}),
+        (answers.Optimization, {"uncertainty", "sensitivities"}),
         (answers.CompiledTable, {"uncertainty"}),
         (export_answers.Exported, {"chosen", "uncertainty"}),
         (

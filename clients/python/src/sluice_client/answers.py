@@ -15,7 +15,7 @@ from sluice_client.export_answers import Audit, Exported
 from sluice_client.fit_answers import Fit, Notice, ProfileRevision
 from sluice_client.layer_answers import LayerCosts
 from sluice_client.shapes import Aggregate, Constraints, Pipeline
-from sluice_client.uncertainty import SettingsInDraws, Uncertainty
+from sluice_client.uncertainty import Sensitivities, SettingsInDraws, Uncertainty
 
 T = TypeVar("T")
 
@@ -70,8 +70,8 @@ class Baseline:
 class Optimization:
     """A schedule with a proof of how good it is. One of `pipeline` and `aggregate` is None.
 
-    `uncertainty` is None where nothing is known of the costs' errors, and in answers of earlier
-    versions.
+    `uncertainty` is None where nothing is known of the costs' errors, `sensitivities` of an
+    aggregate and of very many fragments, and both in answers of earlier versions.
     """
 
     id: str
@@ -101,6 +101,7 @@ class Optimization:
     solve_ms: float
     warnings: tuple[Notice, ...]
     uncertainty: Uncertainty | None = None
+    sensitivities: Sensitivities | None = None
 
 
 @dataclass(frozen=True, slots=True)

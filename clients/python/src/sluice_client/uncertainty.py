@@ -201,3 +201,52 @@ class SettingsInDraws:
     probability: float
     margin: float
     settings: tuple[SettingInDraws, ...]
+
+
+# --- how the latency moves ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """The derivatives on both sides: they differ at a kink; None where a side is not there."""
+
+    falling: float | None
+    rising: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CostChange:
+    """What both costs of a stage, changed by this share, do to the latency, µs.
+
+    `same_cut_us` is what the answer's cut takes then, `best_us` the best real-valued cut into as
+    many fragments, of which `lower_bound_us` is proven; None where they were not solved.
+    """
+
+    by: float
+    same_cut_us: float
+    best_us: float | None
+    lower_bound_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageSensitivity:
+    """How the latency moves with a stage's overhead (µs per µs) and cost (µs per ns/byte)."""
+
+    name: str
+    by_overhead: Slope
+    by_ns_per_byte: Slope
+    changes: tuple[CostChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivities:
+    """How the latency moves with the costs, and with the message (µs per byte).
+
+    `basis` is "optimum", the best real-valued cut into as many fragments, or "cut", the answer's
+    own cut as it is, of which nothing is said by the message.
+    """
+
+    basis: str
+    sentence: str
+    by_message_byte: Slope
+    stages: tuple[StageSensitivity, ...]

@@ -57,7 +57,14 @@ def least_us(g: Floats, G: Floats, B: float, k: int) -> float:
     shares = np.concatenate([np.zeros(k * n), np.ones(k)])
     low = [(0.0, None)] * (k * n) + [(1.0 / B, None)] * k  # no fragment is empty
     found = linprog(
-        cost, np.array(rows), np.array(right), shares[None], np.ones(1), low, method="highs-ds"
+        cost,
+        np.array(rows),
+        np.array(right),
+        shares[None],
+        np.ones(1),
+        low,
+        method="highs-ds",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     assert found.status == 0
     return float(found.fun) * unit
@@ -114,11 +121,13 @@ def test_derivatives_are_finite_differences_of_another_linear_program(seed: int)
 
 
 def tangent_us(chord_us: Callable[[float], float], sign: float, here_us: float) -> float:
-    """Return value * derivative on one side, from two chords without a kink between them."""
-    for step in (STEP, STEP / 10.0, STEP / 100.0):
+    """Return value * derivative on one side, of two steps that agree: no kink is between them."""
+    tangents = []
+    for step in (STEP, STEP / 4.0, STEP / 16.0, STEP / 64.0):
         near, far = chord_us(sign * step), chord_us(2.0 * sign * step)
-        if abs(near - far) <= 10.0 * STEP * here_us:
-            return 2.0 * near - far
+        tangents.append(2.0 * near - far)
+        if len(tangents) > 1 and abs(tangents[-1] - tangents[-2]) <= CLOSE / 4.0 * here_us:
+            return tangents[-1]
     raise AssertionError("kinks at every step")
 
 

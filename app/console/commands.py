@@ -92,7 +92,11 @@ def _question(arguments: argparse.Namespace, source: Source) -> Question:
         "message_bytes": arguments.bytes,
         "strategy": arguments.strategy,
         "save_as": arguments.save_as,
-        "uncertainty": {"current": arguments.current, "relative": arguments.relative},
+        "uncertainty": {
+            "current": arguments.current,
+            "relative": arguments.relative,
+            "robust": arguments.robust,
+        },
         **_solving_options(arguments),
     }
     body = merged(body_of(source), options)

@@ -181,6 +181,7 @@ def _uncertain(
         measured_us=None if fit is None else measured_whole_us(fit, size),
         draws=errors.draws,
         seed=errors.seed,
+        robust=options.robust,
     )
 
 
@@ -373,6 +374,7 @@ def _digest(
         errors = seed_of(uncertain.model)
         cuts, drawn = (uncertain.current, uncertain.mtu_bytes), (uncertain.draws, uncertain.seed)
         parts += (repr((errors, uncertain.misfit, cuts, drawn)),)
+        parts += ("robust",) if uncertain.robust else ()
     elif question.current_bytes is not None:
         parts += (repr(("current", question.current_bytes)),)
     if verification is not None:

@@ -19,7 +19,7 @@ from app.text.notices import (
     format_probability,
     settings_sentence,
 )
-from app.text.numbers import format_percent
+from app.text.numbers import format_percent, format_sizes
 from app.text.units import format_setting_name, format_time, printable
 from domain.model import CostModel
 from domain.pipeline import Pipeline
@@ -29,6 +29,7 @@ from domain.uncertain_answer import (
     Measurement,
     Quantiles,
     RegretFigures,
+    RobustChoice,
     SettingsInDraws,
     Uncertainty,
 )
@@ -67,11 +68,13 @@ class DrawsIn(Input):
 class UncertaintyIn(DrawsIn):
     """How sure the answer is, over draws of the costs.
 
-    `current` is the setting in use, `mtu_bytes` a size whose multiples are round.
+    `current` is the setting in use, `mtu_bytes` a size whose multiples are round; `robust` asks for
+    the cut whose greatest regret over the draws is least.
     """
 
     current: CurrentIn | None = None
     mtu_bytes: Bytes | None = None
+    robust: bool = False
 
     def to_domain(self) -> UncertaintyOptions:
         """Return the options. Raises InvalidInput for a seed of more than 64 bits."""
@@ -81,6 +84,7 @@ class UncertaintyIn(DrawsIn):
             current_bytes=current.repeat if isinstance(current, RepeatIn) else None,
             sends_whole=current == "whole",
             mtu_bytes=self.mtu_bytes,
+            robust=self.robust,
         )
 
 
@@ -176,12 +180,58 @@ class RestsOnOut(Output):
 
 
 @dataclass(frozen=True)
+class RobustOut(Output):
+    """The cut, and the repeated size, whose greatest regret over the first draws is least.
+
+    Regret is T/T* - 1, T* that of the best cut into as many fragments or of the best repeated size,
+    whichever is less. No cut into as many fragments has less than `lower_bound` in these draws. The
+    figures of the other draws, null without any, have not chosen it; `answer_` are the answer's.
+    `is_best_size`: of all admitted sizes, not of some.
+    """
+
+    fragment_bytes: tuple[int, ...]
+    draws: int
+    worst_regret: float
+    lower_bound: float
+    is_proven: bool
+    answer_worst_regret: float
+    other_draws: RegretOut | None
+    answer_in_other_draws: RegretOut | None
+    size_bytes: int
+    size_worst_regret: float
+    is_best_size: bool
+
+    @classmethod
+    def of(cls, found: RobustChoice | None) -> RobustOut | None:
+        """Return the same as it is sent, None where it was not asked for or is not known."""
+        if found is None:
+            return None
+        basis = "best cut into as many fragments"
+        others, before = (
+            None if one is None else replace(RegretOut.of(one), basis=basis)
+            for one in (found.other_draws, found.answer_in_other_draws)
+        )
+        return replace(same_named(cls, found), other_draws=others, answer_in_other_draws=before)
+
+    def words(self) -> str:
+        """Return what it sends, and the figures that say why."""
+        rest = f"; {format_percent(self.answer_worst_regret)} for this answer"
+        size = f"{format_bytes(self.size_bytes)} repeated: {format_percent(self.size_worst_regret)}"
+        return (
+            f"{format_sizes(self.fragment_bytes)} bytes: at most "
+            f"{format_percent(self.worst_regret)} above the best of each of {self.draws} draws, "
+            f"no such cut below {format_percent(self.lower_bound)}{rest}; {size}"
+        )
+
+
+@dataclass(frozen=True)
 class UncertaintyOut(Output):
     """How sure the answer is, and what to do: `decision`, and `sentence` in words.
 
     `advised_bytes` is the size to repeat, null for the answer's own fragments; it gains `gain` over
     `compared_with`, more than `margin` in `probability` of the draws. `one_piece_measured_us` is
-    what this message in one piece was measured to take, null where it was not.
+    what this message in one piece was measured to take, null where it was not. `robust` is null
+    where it was not asked for, and where stages are not lines.
     """
 
     source: str
@@ -204,6 +254,7 @@ class UncertaintyOut(Output):
     evpi_us: float
     measure_next: tuple[MeasureOut, ...]
     rests_on: tuple[RestsOnOut, ...]
+    robust: RobustOut | None = None
 
     @classmethod
     def of(
@@ -249,6 +300,7 @@ class UncertaintyOut(Output):
                 )
                 for one in found.rests_on
             ),
+            robust=RobustOut.of(found.robust),
         )
 
     def facts(self) -> Iterator[tuple[str, str]]:
@@ -276,6 +328,8 @@ class UncertaintyOut(Output):
             mean = size.regret_mean
             costs = "" if mean is None else f"; costs {format_percent(mean)}"
             yield "round size", f"{format_bytes(size.size_bytes)}, {size.rule}{costs}"
+        if self.robust is not None:
+            yield "for the worst draw", self.robust.words()
         worth_us = WORTH_LISTING * (latency.p50 or 0.0)
         for one in [one for one in self.measure_next if one.saves_us > worth_us][:1]:
             what = "whole messages both ways"

@@ -108,6 +108,7 @@ PAIRS: list[tuple[type, type]] = [
     (uncertain.StageSensitivity, uncertainty.StageSensitivityOut),
     (uncertain.CostChange, uncertainty.CostChangeOut),
     (uncertain.Slope, uncertainty.SlopeOut),
+    (uncertain.Robust, uncertainty.RobustOut),
     (SettingStep, audit.SettingStepOut),
     (layer_answers.LayerComponent, layers.ComponentOut),
     (layer_answers.Layer, layers.LayerOut),

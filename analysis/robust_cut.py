@@ -10,8 +10,6 @@ Traps     the draws that a cut was chosen by flatter it: its regret is told from
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,10 +21,9 @@ from domain.problem import MessageProblem, Problem
 from domain.uncertain_answer import RegretFigures, RobustChoice
 from domain.uncertainty import ANSWER, NamedCut
 from solvers.contract import Deadline
-from solvers.exact.structured import solve_count
 from solvers.line_problem import LineProblem
 from solvers.rounding import nearest_cut
-from solvers.settings.regret import LinesInDraws, least_worst_regret
+from solvers.settings.regret import LinesInDraws, best_cuts_us, min_worst_regret
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +32,6 @@ TIME_LIMIT_S = 2.0
 MAX_CELLS = 2_000  # fragments times stages: more take longer than that
 ALL_SIZES = 16_384  # bytes of a message of which every repeated size is tried
 _CLOSE = 1e-4  # of the worst regret to its bound
-_NO_DEADLINE = Deadline(float("inf"))  # each solve of a draw takes less than a few ms
 
 
 def robust_choice(
@@ -49,33 +45,20 @@ def robust_choice(
     if not isinstance(problem, Problem) or draws.overhead_us.shape[1] != 1:
         return None
     lines = LineProblem.of(problem)
-    k = len(cut)
-    if lines is None or k * lines.n > MAX_CELLS:
+    count = len(cut)
+    if lines is None or count * lines.n > MAX_CELLS:
         return None
     if problem.pipeline.without_handoffs is not problem.pipeline:
         return None
-    drawn = [
-        replace(lines, g=overheads, G=costs / 1000.0)
-        for overheads, costs in zip(
-            draws.overhead_us[:, 0].T.copy(), draws.ns_per_byte[:, 0].T.copy(), strict=True
-        )
-    ]
-    cuts_us = np.array([solve_count(one, k, _NO_DEADLINE).upper_us for one in drawn])
+    overheads, costs = draws.overhead_us[:, 0].T.copy(), draws.ns_per_byte[:, 0].T.copy()
+    cuts_us = best_cuts_us(lines, overheads, costs, count)
     best_us = np.minimum(cuts_us + draws.delay_us, priced.best_us)
     if not best_us.min() > 0.0:
         return None
     few = slice(0, CHOSEN_BY)
-    there = LinesInDraws(
-        np.array([one.g for one in drawn[few]]),
-        np.array([one.G for one in drawn[few]]),
-        best_us[few],
-        draws.delay_us,
-        lines.B,
-        lines.m,
-        lines.M,
-    )
+    there = LinesInDraws.of(lines, overheads[few], costs[few], best_us[few], draws.delay_us)
     start = np.array(cut, dtype=np.float64)
-    found = least_worst_regret(there, start, Deadline.after(TIME_LIMIT_S), close=_CLOSE)
+    found = min_worst_regret(there, start, Deadline.after(TIME_LIMIT_S), close=_CLOSE)
     whole = nearest_cut(problem, found.x)
     kept = cut if whole is None else tuple(whole.tolist())
     regret, before = (
@@ -88,7 +71,7 @@ def robust_choice(
     size = int(worst.argmin())
     return RobustChoice(
         fragment_bytes=kept,
-        draws=len(there.g),
+        draws=len(best_us[few]),
         worst_regret=float(regret[few].max()),
         lower_bound=max(0.0, found.lower_bound),
         is_proven=found.worst_regret - found.lower_bound <= _CLOSE,

@@ -106,6 +106,11 @@ def _add_optimize(commands: Commands[Parser]) -> None:
         default=None,
         help="seek the cut whose greatest regret over draws of the costs is least",
     )
+    parser.add_argument(
+        "--sensitivities",
+        action="store_true",
+        help="say how the latency moves with the costs of each stage",
+    )
     _add_solving(parser)
 
 

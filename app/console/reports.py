@@ -55,7 +55,9 @@ _AT_MOST = "latency_is_upper_bound"
 # --- an answer ------------------------------------------------------------------------------------
 
 
-def answer_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
+def answer_parts(
+    answer: OptimizeOut, *, width: int, ink: Ink, with_sensitivities: bool = False
+) -> Parts:
     """Yield an answer: what to send, how good it is, the Gantt, and the cost of simpler cuts.
 
     That its model failed on the machine comes before all of it.
@@ -69,7 +71,7 @@ def answer_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
         yield ""
     yield from schedule_parts(answer, width=width, ink=ink)
     yield ""
-    if answer.sensitivities:
+    if with_sensitivities and answer.sensitivities:
         yield Facts(tuple(answer.sensitivities.facts()))
         yield ""
     yield instead_table(answer)

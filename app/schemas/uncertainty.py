@@ -418,7 +418,7 @@ class CostChangeOut(Output):
     """What both costs of a stage, changed by this share, do to the latency, µs.
 
     `same_cut_us` is what the answer's cut takes then, `best_us` the best real-valued cut into as
-    many fragments, of which `lower_bound_us` is proven; null where they were not solved.
+    many fragments, of which `lower_bound_us` is proven of this model; null where not solved.
     """
 
     by: float
@@ -441,8 +441,8 @@ class StageSensitivityOut(Output):
 class SensitivitiesOut(Output):
     """How the latency moves with the costs, and with the message (µs per byte).
 
-    `basis` is `optimum`, the best real-valued cut into as many fragments, or `cut`, the answer's
-    own cut as it is, of which nothing is said by the message.
+    `basis` is `optimum` of this model, the best real-valued cut into as many fragments, or `cut`,
+    the answer's own cut as it is, of which nothing is said by the message.
     """
 
     basis: str

@@ -15,7 +15,7 @@ Traps     messages outside the workload's range follow its first and its last st
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ from domain.regret import BestKnown, ChosenSetting, Objective, Regret, SizeRule
 from domain.workload import Workload
 from solvers.contract import Deadline
 from solvers.exact.lp.lines import PARAMETER_SETS, SparseModel, run_glop, sparse_matrix
+from solvers.exact.structured import solve_count
+from solvers.line_problem import LineProblem
 from solvers.settings.costs import Ints, WorkloadCosts, over, repeated_latencies_us
 from solvers.settings.sizes import Sizes, best_size, merged
 
@@ -153,6 +155,19 @@ class LinesInDraws:
     m: float
     M: float
 
+    @classmethod
+    def of(
+        cls,
+        lines: LineProblem,
+        overhead_us: Floats,
+        ns_per_byte: Floats,
+        best_us: Floats,
+        delay_us: float,
+    ) -> LinesInDraws:
+        """Return the same problem with the costs of each draw, (d, n)."""
+        limits = (lines.B, lines.m, lines.M)
+        return cls(overhead_us, ns_per_byte / 1000.0, best_us, delay_us, *limits)
+
     def regrets(self, x: Floats) -> Floats:
         """Return T/T* - 1 of sizes x (k,) in each draw, (d,)."""
         return self.paths(x)[0]
@@ -183,6 +198,20 @@ class LinesInDraws:
         return (left[-1] + self.delay_us) / scale - 1.0, constant / scale, weight / scale[:, None]
 
 
+def best_cuts_us(
+    lines: LineProblem, overhead_us: Floats, ns_per_byte: Floats, count: int
+) -> Floats:
+    """Return the latency in µs, without delay, of the best `count` real sizes in each draw, (d,).
+
+    The costs are (d, n). Each is attained, and above its bound by 1e-9 of itself at most where the
+    solve succeeds.
+    """
+    never = Deadline(float("inf"))
+    drawn = zip(overhead_us, ns_per_byte / 1000.0, strict=True)
+    found = (solve_count(replace(lines, g=g, G=G), count, never) for g, G in drawn)
+    return np.array([one.upper_us for one in found])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CutInDraws:
     """Real sizes x (k,), their worst regret, and a proven lower bound on that of any k sizes."""
@@ -192,7 +221,7 @@ class CutInDraws:
     lower_bound: float
 
 
-def least_worst_regret(
+def min_worst_regret(
     lines: LinesInDraws, start: Floats, deadline: Deadline, *, close: float = 1e-4
 ) -> CutInDraws:
     """Return the cut into len(start) fragments whose worst regret over the draws is least.

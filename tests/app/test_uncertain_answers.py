@@ -104,7 +104,7 @@ def test_the_setting_in_use_is_what_the_decision_is_about(client: httpx.Client) 
         ({"current": {"repeat": 0}}, "/uncertainty/current/repeat"),
         ({"current": "half"}, "/uncertainty/current"),
         ({"mtu_bytes": 0}, "/uncertainty/mtu_bytes"),
-        ({"robust": True}, "/uncertainty/robust"),
+        ({"robust": 1}, "/uncertainty/robust"),
     ],
 )
 def test_what_is_beyond_the_limits_is_refused(

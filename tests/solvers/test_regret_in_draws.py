@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from solvers.contract import Deadline
-from solvers.settings.regret import LinesInDraws, least_worst_regret
+from solvers.settings.regret import LinesInDraws, min_worst_regret
 from tests.support.counts import count
 
 Floats = NDArray[np.float64]
@@ -73,7 +73,7 @@ def drawn(seed: int) -> tuple[LinesInDraws, int]:
 def test_the_worst_regret_is_that_of_an_exact_program_over_all_draws(seed: int) -> None:
     lines, k = drawn(seed)
     exact = exact_worst_regret(lines, k)
-    found = least_worst_regret(lines, np.full(k, lines.B / k), Deadline.after(60.0), close=1e-7)
+    found = min_worst_regret(lines, np.full(k, lines.B / k), Deadline.after(60.0), close=1e-7)
     scale = 1.0 + exact
     assert abs(found.worst_regret - exact) <= 1e-6 * scale
     assert found.lower_bound <= exact + 1e-9 * scale
@@ -96,13 +96,13 @@ def test_no_sizes_are_below_the_bound_and_paths_are_below_all_latencies(
     middle = np.full(k, lines.B / k)
     assert np.allclose(constant + weight @ middle - 1.0, regret)
     if x.max() <= lines.M:
-        found = least_worst_regret(lines, middle, Deadline.after(60.0))
+        found = min_worst_regret(lines, middle, Deadline.after(60.0))
         assert found.lower_bound <= float(lines.regrets(x).max())
 
 
 def test_a_search_that_is_cut_off_says_no_more_than_it_knows() -> None:
     lines, k = drawn(5)
     start = np.full(k, lines.B / k)
-    found = least_worst_regret(lines, start, Deadline.after(0.0))
+    found = min_worst_regret(lines, start, Deadline.after(0.0))
     assert found.worst_regret == float(lines.regrets(start).max())
     assert found.lower_bound == -1.0

@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 
 CHANGES = (-0.1, 0.1)
 MAX_CELLS = 200_000  # fragments times stages of an answer that is looked at
-_OPTIMUM_CELLS = 20_000  # of one whose optimum is solved again: each solve takes some ms
+_OPTIMUM_CELLS = 2_000  # of one whose optimum is solved again: each solve takes a few ms
 _OPTIMAL = (Strategy.AUTO, Strategy.EXACT)
 _TIE = 1e-12  # of the latency: paths that differ by less are equally long
 

@@ -267,6 +267,8 @@ def find_stored(unit: UnitOfWork, prepared: PreparedQuestion) -> AnswerRecord | 
 
 def is_quick(prepared: PreparedQuestion) -> bool:
     """Return whether solving is small enough to be tried in this process."""
+    if prepared.uncertain is not None and prepared.uncertain.robust:
+        return False  # its best cut is solved in every draw
     return solvers.is_quick(prepared.problem, prepared.question.strategy)
 
 

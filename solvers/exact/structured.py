@@ -258,7 +258,7 @@ def _settling(factors: Floats) -> int:
 
 # --- how the optimum moves (docs/theory.md sec. 21) ----------------------------------------------
 
-_KINK_CELLS = 500  # of one whose kinks are
+_KINK_CELLS = 250  # of one whose kinks are
 _CHANGED_CELLS = 500  # of one whose optimum is solved at changed costs
 _CHANGED = 1e-6  # of the latency: how closely
 _AGREE = 1e-9  # of primal and dual, relative
@@ -283,7 +283,7 @@ class Gradient:
 
 
 def gradient_of(lines: LineProblem, k: int) -> Gradient | None:
-    """The derivatives that a primal and a dual solution give; None where they do not agree."""
+    """Return dT*/dg, dT*/dG and dT*/dB of k fragments; None where primal and dual differ."""
     if not k * lines.m <= lines.B <= k * lines.M:
         return None
     found = solve_count(lines, k, _NO_DEADLINE, close=_AGREE / 10.0, aim=_AIM)
@@ -300,7 +300,7 @@ def gradient_of(lines: LineProblem, k: int) -> Gradient | None:
 
 
 def slopes_of(lines: LineProblem, here: Gradient) -> Slopes | None:
-    """Both derivatives by each parameter; None where a kink's sides cannot be had."""
+    """Return both derivatives by each g, each G and B; None where a kink's sides cannot be had."""
     k = here.found.k
     tilt = 1.0 + 0.5 * np.cos(np.arange(2 * lines.n + 1, dtype=float) ** 2)
     beside = gradient_of(_moved(lines, k, _STEPS[0] * tilt), k)
@@ -404,7 +404,7 @@ def _beside(lines: LineProblem, here: Gradient, at: int, by: Floats) -> float | 
 def at_changed_costs(
     lines: LineProblem, here: Gradient, stage: int, by: float
 ) -> tuple[float | None, float]:
-    """The optimum at changed costs, µs without the delay, None where it is not solved; its bound.
+    """Return the optimum at changed costs, µs without delay, None where not solved; its bound.
 
     The dual of the unchanged costs is a feasible one of the changed costs too.
     """

@@ -40,6 +40,7 @@ from analysis.repeated_sizes import (
     regrets_over,
     round_sizes,
 )
+from analysis.robust_cut import robust_choice
 from domain.default_sizes import ONE_PIECE
 from domain.errors import InvalidInput, StrategyDeclined
 from domain.nested import NestedSchedule
@@ -85,7 +86,8 @@ class UncertaintyQuestion:
     certain enough to beat every repeated size. `current` is the user's setting, `defaults` those of
     other systems, each under a name of its own. `measured_us` is what this message in one piece was
     measured to take, where it was: it is priced no higher. `misfit` is the share of the latency by
-    which measured whole messages differ from the model. Without `seed` the costs have one.
+    which measured whole messages differ from the model. Without `seed` the costs have one. With
+    `robust` the solution's cut is `robust_from`, for which the best in the worst draw is sought.
     """
 
     model: UncertainModel
@@ -100,6 +102,8 @@ class UncertaintyQuestion:
     measured_us: float | None = None
     draws: int = DEFAULT_DRAWS
     seed: int | None = None
+    robust: bool = False
+    robust_from: tuple[int, ...] | None = None
 
 
 def assess(question: UncertaintyQuestion) -> Uncertainty:
@@ -158,8 +162,9 @@ def assess_solution(question: UncertaintyQuestion, solution: Solution) -> Uncert
         answer = None
     else:
         answer = NamedCut(ANSWER, schedule=NestedSchedule(levels))
+    robust_from = levels[0] if question.robust and len(levels) == 1 else None
     with suppress(StrategyDeclined):
-        return assess(replace(question, answer=answer))
+        return assess(replace(question, answer=answer, robust_from=robust_from))
     return None
 
 
@@ -227,6 +232,9 @@ def _concluded(
             PricedCut(subject.cut, modelled_us),
             thresholds,
         ),
+        robust=None
+        if question.robust_from is None
+        else robust_choice(problem, draws, priced, question.robust_from),
     )
 
 

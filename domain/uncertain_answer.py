@@ -197,6 +197,30 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class RobustChoice:
+    """The cut, and the repeated size, whose greatest regret over the first draws is least.
+
+    Regret is T/T* - 1, T* that of the best real-valued cut into as many fragments or of the best
+    repeated size, whichever is less. `worst_regret` is that of the whole bytes over `draws` draws;
+    no cut into as many fragments has less than `lower_bound` there, which `is_proven` to be near
+    what real sizes reach. The figures of the other draws, None without any, have not chosen it;
+    `answer_` are those of the answer's cut. `is_best_size`: of all admitted sizes, not of some.
+    """
+
+    fragment_bytes: tuple[int, ...]
+    draws: int
+    worst_regret: float
+    lower_bound: float
+    is_proven: bool
+    answer_worst_regret: float
+    other_draws: RegretFigures | None
+    answer_in_other_draws: RegretFigures | None
+    size_bytes: int
+    size_worst_regret: float
+    is_best_size: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Uncertainty:
     """What is known of an answer, over draws of the costs.
 
@@ -204,7 +228,8 @@ class Uncertainty:
     is one, else the advised cut. `best_size_bytes` is the repeated size that takes least in the
     mean; `round_sizes` has one entry a rule, the recommended one first. `evpi_us` is what knowing
     the costs exactly would save, in µs a message; `measure_next` what to measure, the best first:
-    nothing where that is less than 0.1 % of the latency.
+    nothing where that is less than 0.1 % of the latency. `robust` is None where it was not
+    asked for.
     """
 
     source: Source
@@ -221,6 +246,7 @@ class Uncertainty:
     evpi_us: float
     measure_next: tuple[Measurement, ...]
     rests_on: tuple[RestsOn, ...]
+    robust: RobustChoice | None = None
 
 
 @dataclass(frozen=True, slots=True)

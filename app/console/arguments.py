@@ -100,6 +100,17 @@ def _add_optimize(commands: Commands[Parser]) -> None:
     parser.add_argument(
         "--relative", type=share, metavar="SHARE", help="deviation of every cost, as 10%%"
     )
+    parser.add_argument(
+        "--robust",
+        action="store_true",
+        default=None,
+        help="seek the cut whose greatest regret over draws of the costs is least",
+    )
+    parser.add_argument(
+        "--sensitivities",
+        action="store_true",
+        help="say how the latency moves with the costs of each stage",
+    )
     _add_solving(parser)
 
 

@@ -63,19 +63,26 @@ def optimize(arguments: argparse.Namespace, output: Output) -> int:
     if output.wants_json:
         output.document(body)
     if not output.wants_json or arguments.timeline is not None:
-        _show_answer(read_answer(body), arguments.timeline, output)
+        _show_answer(read_answer(body), arguments, output)
     if is_interrupted:
         output.note("interrupted; this is the best found so far")
     return INTERRUPTED if is_interrupted else 0
 
 
-def _show_answer(answer: OptimizeOut, timeline: str | None, output: Output) -> None:
+def _show_answer(answer: OptimizeOut, arguments: argparse.Namespace, output: Output) -> None:
     """Print what a person reads of an answer, and draw it into the file that is named."""
-    screen = output.out
+    screen, timeline = output.out, arguments.timeline
     if not output.wants_json:
         if answer.fit:
             output.parts([*fit_summary_parts(answer.fit, width=screen.width), ""])
-        output.parts(answer_parts(answer, width=screen.width, ink=screen.ink))
+        output.parts(
+            answer_parts(
+                answer,
+                width=screen.width,
+                ink=screen.ink,
+                with_sensitivities=arguments.sensitivities,
+            )
+        )
     if timeline is not None:
         write_timeline(timeline, answer)
         if not output.wants_json:
@@ -91,7 +98,11 @@ def _question(arguments: argparse.Namespace, source: Source) -> Question:
         "message_bytes": arguments.bytes,
         "strategy": arguments.strategy,
         "save_as": arguments.save_as,
-        "uncertainty": {"current": arguments.current, "relative": arguments.relative},
+        "uncertainty": {
+            "current": arguments.current,
+            "relative": arguments.relative,
+            "robust": arguments.robust,
+        },
         **_solving_options(arguments),
     }
     body = merged(body_of(source), options)

@@ -55,7 +55,9 @@ _AT_MOST = "latency_is_upper_bound"
 # --- an answer ------------------------------------------------------------------------------------
 
 
-def answer_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
+def answer_parts(
+    answer: OptimizeOut, *, width: int, ink: Ink, with_sensitivities: bool = False
+) -> Parts:
     """Yield an answer: what to send, how good it is, the Gantt, and the cost of simpler cuts.
 
     That its model failed on the machine comes before all of it.
@@ -69,6 +71,9 @@ def answer_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
         yield ""
     yield from schedule_parts(answer, width=width, ink=ink)
     yield ""
+    if with_sensitivities and answer.sensitivities:
+        yield Facts(tuple(answer.sensitivities.facts()))
+        yield ""
     yield instead_table(answer)
     if any(one.source for one in answer.baselines):
         yield "What sets the defaults of systems, and where they are written: --json."

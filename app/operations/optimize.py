@@ -117,6 +117,7 @@ class Optimize(OperationDefaults[Solved]):
             solve_ms=result.solve_ms,
             baselines=result.baselines,
             uncertainty=result.uncertainty,
+            sensitivities=result.sensitivities,
         )
 
     @property

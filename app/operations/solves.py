@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import solvers
 from analysis.comparison import Cell, cells, each_cell
+from analysis.sensitivities import sensitivities
 from analysis.uncertainty import UncertaintyQuestion, assess_solution
 from app.operations.operation import Report
 from app.questions.compare import Comparison, Resolved
 from domain.errors import Infeasible, MemoryLimitReached
 from domain.problem import AnyProblem, problem_of
+from domain.sensitivity import Sensitivities
 from domain.solution import Notice, Solution, Status, Strategy
 from domain.uncertain_answer import Uncertainty
 
@@ -28,14 +30,15 @@ QUICK_LIMIT_S = 0.04  # of a solve in the service's own process; 50 ms with all 
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """A solution and the time it took; at the end with other settings beside it, and with
-    what the errors of the costs leave of it where they are known.
+    """A solution and the time it took; at the end with other settings beside it, how it moves
+    with the costs, and what their errors leave of it where they are known.
     """
 
     solution: Solution
     solve_ms: float
     baselines: BaselineSet | None = None
     uncertainty: Uncertainty | None = None
+    sensitivities: Sensitivities | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +77,17 @@ class Solve:
         return self.completed(Solved(solution, solve_ms))
 
     def completed(self, found: Solved) -> Solved:
-        """Return the same with the default settings, and what the errors leave of it."""
+        """Return the same with the default settings, its sensitivities, and what errors leave."""
         uncertainty = None
         if self.uncertain is not None:
             uncertainty = assess_solution(self.uncertain, found.solution)
         baselines = solvers.baselines(self.problem, current_bytes=self.current_bytes)
-        return replace(found, baselines=baselines, uncertainty=uncertainty)
+        return replace(
+            found,
+            baselines=baselines,
+            uncertainty=uncertainty,
+            sensitivities=sensitivities(found.solution, self.strategy),
+        )
 
     def quick_solution(self) -> Solution | None:
         """Return the solution where it takes no longer than QUICK_LIMIT_S, else None.

@@ -34,6 +34,7 @@ from domain.pipeline import Pipeline
 from domain.problem import AnyProblem, problem_of
 from domain.profile import Origin, ProfileReference, ProfileRevision, Provenance
 from domain.schedule import busiest_stage
+from domain.sensitivity import Sensitivities
 from domain.solution import Solution, Status, Strategy
 from domain.uncertain_answer import Uncertainty
 from domain.uncertain_fit import measured_whole_us, misfit_at, uncertain_model
@@ -81,6 +82,7 @@ class Answer:
     solve_ms: float
     profile: ProfileRevision | None
     uncertainty: Uncertainty | None = None
+    sensitivities: Sensitivities | None = None
 
 
 Render: TypeAlias = Callable[[Answer], bytes]
@@ -179,6 +181,7 @@ def _uncertain(
         measured_us=None if fit is None else measured_whole_us(fit, size),
         draws=errors.draws,
         seed=errors.seed,
+        robust=options.robust,
     )
 
 
@@ -264,6 +267,8 @@ def find_stored(unit: UnitOfWork, prepared: PreparedQuestion) -> AnswerRecord | 
 
 def is_quick(prepared: PreparedQuestion) -> bool:
     """Return whether solving is small enough to be tried in this process."""
+    if prepared.uncertain is not None and prepared.uncertain.robust:
+        return False  # its best cut is solved in every draw
     return solvers.is_quick(prepared.problem, prepared.question.strategy)
 
 
@@ -274,6 +279,7 @@ def conclude(
     solve_ms: float,
     baselines: BaselineSet | None = None,
     uncertainty: Uncertainty | None = None,
+    sensitivities: Sensitivities | None = None,
 ) -> Answer:
     """Return a solution's answer: with what other settings cost and its busiest stage."""
     return Answer(
@@ -287,6 +293,7 @@ def conclude(
         solve_ms=solve_ms,
         profile=prepared.profile,
         uncertainty=uncertainty,
+        sensitivities=sensitivities,
     )
 
 
@@ -369,6 +376,7 @@ def _digest(
         errors = seed_of(uncertain.model)
         cuts, drawn = (uncertain.current, uncertain.mtu_bytes), (uncertain.draws, uncertain.seed)
         parts += (repr((errors, uncertain.misfit, cuts, drawn)),)
+        parts += ("robust",) if uncertain.robust else ()
     elif question.current_bytes is not None:
         parts += (repr(("current", question.current_bytes)),)
     if verification is not None:

@@ -87,7 +87,8 @@ class UncertaintyOptions:
 
     `seed` fixes the draws, which else follow from the question. `relative` is the deviation of
     every cost, as a share, in the place of those of a fit. `current_bytes` is the size that the
-    user repeats today, `sends_whole` that messages are sent whole. Raises InvalidInput.
+    user repeats today, `sends_whole` that messages are sent whole. `robust` asks for the cut of
+    least worst regret. Raises InvalidInput.
     """
 
     draws: int = 400
@@ -96,6 +97,7 @@ class UncertaintyOptions:
     current_bytes: int | None = None
     sends_whole: bool = False
     mtu_bytes: int | None = None
+    robust: bool = False
 
     @property
     def only_names_current(self) -> bool:

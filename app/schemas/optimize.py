@@ -41,7 +41,7 @@ from app.schemas.stages import (
     PipelineIn,
     PipelineOut,
 )
-from app.schemas.uncertainty import UncertaintyIn, UncertaintyOut
+from app.schemas.uncertainty import SensitivitiesOut, UncertaintyIn, UncertaintyOut
 from app.text.numbers import format_count, format_figure
 from app.text.units import format_time
 from domain.default_sizes import CURRENT
@@ -249,7 +249,8 @@ class OptimizeOut(Output):
 
     One of `pipeline` and `aggregate` is null. Of an aggregate no stage is known to be the
     bottleneck, and `latency_us` is the most that any pipeline with these costs can take.
-    `uncertainty` is null where the costs' errors are not known, and in answers of earlier versions.
+    `uncertainty` is null where the costs' errors are not known, `sensitivities` of an aggregate and
+    of very many fragments, and both in answers of earlier versions.
     """
 
     id: str
@@ -279,6 +280,7 @@ class OptimizeOut(Output):
     solve_ms: float
     warnings: tuple[NoticeOut, ...]
     uncertainty: UncertaintyOut | None = None
+    sensitivities: SensitivitiesOut | None = None
 
     @property
     def model(self) -> PipelineOut | AggregateOut:
@@ -340,6 +342,7 @@ class OptimizeOut(Output):
                 (*_verified(answer), *_unsure(answer), *solution.notices, *of_fit)
             ),
             uncertainty=UncertaintyOut.of(answer.uncertainty, answer.prepared.uncertain),
+            sensitivities=SensitivitiesOut.of(answer.sensitivities, problem.model),
         )
 
 

@@ -1,4 +1,4 @@
-"""How sure an answer is: what a request asks, and what an answer says of it."""
+"""How sure an answer is, and how it moves with the costs: what is asked, and what is said."""
 
 from __future__ import annotations
 
@@ -12,14 +12,24 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import UncertaintyOptions
 from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, same_named, whole
-from app.text.notices import decision_sentence, format_gain, format_probability, settings_sentence
-from app.text.numbers import format_percent
+from app.text.notices import (
+    deciding_sentence,
+    decision_sentence,
+    format_gain,
+    format_probability,
+    settings_sentence,
+)
+from app.text.numbers import format_percent, format_sizes
 from app.text.units import format_setting_name, format_time, printable
+from domain.model import CostModel
+from domain.pipeline import Pipeline
+from domain.sensitivity import Sensitivities, Slope
 from domain.uncertain_answer import (
     WORTH_LISTING,
     Measurement,
     Quantiles,
     RegretFigures,
+    RobustChoice,
     SettingsInDraws,
     Uncertainty,
 )
@@ -58,11 +68,13 @@ class DrawsIn(Input):
 class UncertaintyIn(DrawsIn):
     """How sure the answer is, over draws of the costs.
 
-    `current` is the setting in use, `mtu_bytes` a size whose multiples are round.
+    `current` is the setting in use, `mtu_bytes` a size whose multiples are round; `robust` asks for
+    the cut whose greatest regret over the draws is least.
     """
 
     current: CurrentIn | None = None
     mtu_bytes: Bytes | None = None
+    robust: bool = False
 
     def to_domain(self) -> UncertaintyOptions:
         """Return the options. Raises InvalidInput for a seed of more than 64 bits."""
@@ -72,6 +84,7 @@ class UncertaintyIn(DrawsIn):
             current_bytes=current.repeat if isinstance(current, RepeatIn) else None,
             sends_whole=current == "whole",
             mtu_bytes=self.mtu_bytes,
+            robust=self.robust,
         )
 
 
@@ -167,12 +180,58 @@ class RestsOnOut(Output):
 
 
 @dataclass(frozen=True)
+class RobustOut(Output):
+    """The cut, and the repeated size, whose greatest regret over the first draws is least.
+
+    Regret is T/T* - 1, T* that of the best cut into as many fragments or of the best repeated size,
+    whichever is less. No cut into as many fragments has less than `lower_bound` in these draws. The
+    figures of the other draws, null without any, have not chosen it; `answer_` are the answer's.
+    `is_best_size`: of all admitted sizes, not of some.
+    """
+
+    fragment_bytes: tuple[int, ...]
+    draws: int
+    worst_regret: float
+    lower_bound: float
+    is_proven: bool
+    answer_worst_regret: float
+    other_draws: RegretOut | None
+    answer_in_other_draws: RegretOut | None
+    size_bytes: int
+    size_worst_regret: float
+    is_best_size: bool
+
+    @classmethod
+    def of(cls, found: RobustChoice | None) -> RobustOut | None:
+        """Return the same as it is sent, None where it was not asked for or is not known."""
+        if found is None:
+            return None
+        basis = "best cut into as many fragments"
+        others, before = (
+            None if one is None else replace(RegretOut.of(one), basis=basis)
+            for one in (found.other_draws, found.answer_in_other_draws)
+        )
+        return replace(same_named(cls, found), other_draws=others, answer_in_other_draws=before)
+
+    def words(self) -> str:
+        """Return what it sends, and the figures that say why."""
+        rest = f"; {format_percent(self.answer_worst_regret)} for this answer"
+        size = f"{format_bytes(self.size_bytes)} repeated: {format_percent(self.size_worst_regret)}"
+        return (
+            f"{format_sizes(self.fragment_bytes)} bytes: at most "
+            f"{format_percent(self.worst_regret)} above the best of each of {self.draws} draws, "
+            f"no such cut below {format_percent(self.lower_bound)}{rest}; {size}"
+        )
+
+
+@dataclass(frozen=True)
 class UncertaintyOut(Output):
     """How sure the answer is, and what to do: `decision`, and `sentence` in words.
 
     `advised_bytes` is the size to repeat, null for the answer's own fragments; it gains `gain` over
     `compared_with`, more than `margin` in `probability` of the draws. `one_piece_measured_us` is
-    what this message in one piece was measured to take, null where it was not.
+    what this message in one piece was measured to take, null where it was not. `robust` is null
+    where it was not asked for, and where stages are not lines.
     """
 
     source: str
@@ -195,6 +254,7 @@ class UncertaintyOut(Output):
     evpi_us: float
     measure_next: tuple[MeasureOut, ...]
     rests_on: tuple[RestsOnOut, ...]
+    robust: RobustOut | None = None
 
     @classmethod
     def of(
@@ -240,6 +300,7 @@ class UncertaintyOut(Output):
                 )
                 for one in found.rests_on
             ),
+            robust=RobustOut.of(found.robust),
         )
 
     def facts(self) -> Iterator[tuple[str, str]]:
@@ -267,6 +328,8 @@ class UncertaintyOut(Output):
             mean = size.regret_mean
             costs = "" if mean is None else f"; costs {format_percent(mean)}"
             yield "round size", f"{format_bytes(size.size_bytes)}, {size.rule}{costs}"
+        if self.robust is not None:
+            yield "for the worst draw", self.robust.words()
         worth_us = WORTH_LISTING * (latency.p50 or 0.0)
         for one in [one for one in self.measure_next if one.saves_us > worth_us][:1]:
             what = "whole messages both ways"
@@ -332,6 +395,97 @@ class SettingsInDrawsOut(Output):
                 for one in found.settings
             ),
         )
+
+
+@dataclass(frozen=True)
+class SlopeOut(Output):
+    """The derivatives on both sides: they differ at a kink; null where a side is not there."""
+
+    falling: float | None
+    rising: float | None
+
+    @classmethod
+    def of(cls, found: Slope, unit: float = 1.0) -> SlopeOut:
+        """Return the derivatives by a parameter in this unit."""
+        falling, rising = found.falling, found.rising
+        return cls(
+            None if falling is None else falling * unit, None if rising is None else rising * unit
+        )
+
+
+@dataclass(frozen=True)
+class CostChangeOut(Output):
+    """What both costs of a stage, changed by this share, do to the latency, µs.
+
+    `same_cut_us` is what the answer's cut takes then, `best_us` the best real-valued cut into as
+    many fragments, of which `lower_bound_us` is proven of this model; null where not solved.
+    """
+
+    by: float
+    same_cut_us: float
+    best_us: float | None
+    lower_bound_us: float | None
+
+
+@dataclass(frozen=True)
+class StageSensitivityOut(Output):
+    """How the latency moves with a stage's overhead (µs per µs) and cost (µs per ns/byte)."""
+
+    name: str
+    by_overhead: SlopeOut
+    by_ns_per_byte: SlopeOut
+    changes: tuple[CostChangeOut, ...]
+
+
+@dataclass(frozen=True)
+class SensitivitiesOut(Output):
+    """How the latency moves with the costs, and with the message (µs per byte).
+
+    `basis` is `optimum` of this model, the best real-valued cut into as many fragments, or `cut`,
+    the answer's own cut as it is, of which nothing is said by the message.
+    """
+
+    basis: str
+    sentence: str
+    by_message_byte: SlopeOut
+    stages: tuple[StageSensitivityOut, ...]
+
+    @classmethod
+    def of(cls, found: Sensitivities | None, model: CostModel) -> SensitivitiesOut | None:
+        """Return the same as it is sent and stored, None where nothing is known."""
+        if found is None or not isinstance(model, Pipeline):
+            return None
+        names = [stage.name for stage in model.stages]
+        return cls(
+            found.basis,
+            deciding_sentence(found, names),
+            SlopeOut.of(found.message),
+            tuple(
+                StageSensitivityOut(
+                    name,
+                    SlopeOut.of(one.overhead),
+                    SlopeOut.of(one.per_byte, 1e-3),
+                    tuple(same_named(CostChangeOut, change) for change in one.changes),
+                )
+                for name, one in zip(names, found.stages, strict=True)
+            ),
+        )
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Yield how the latency moves, in words: the sentence, and each stage's figures."""
+        yield "what decides", self.sentence
+        for one in self.stages:
+            parts = [
+                f"{_sides(one.by_overhead)} per µs of overhead",
+                f"{_sides(one.by_ns_per_byte)} per ns/byte",
+            ]
+            yield printable(one.name), ", ".join(part for part in parts if part[0] != " ")
+
+
+def _sides(slope: SlopeOut) -> str:
+    """The derivative in µs, two where they differ by a digit that is shown; "" where none is."""
+    shown = [f"{one:.4g}" for one in (slope.falling, slope.rising) if one is not None]
+    return " to ".join(dict.fromkeys(shown)) + " µs" * bool(shown)
 
 
 def finite(value: float) -> float | None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from analysis.audit import WORTH_SAYING, Audit, Change, Priced
 from analysis.uncertainty import LARGEST, UncertaintyQuestion, forbids_current
-from app.text.numbers import format_gap, format_regret_span
+from app.text.numbers import format_gap, format_percent, format_regret_span
 from domain.default_sizes import CURRENT
 from domain.fragment_setting import FragmentSetting
 from domain.pipeline import MAX_MESSAGE_BYTES
+from domain.sensitivity import Sensitivities
 from domain.solution import Notice
 from domain.uncertain_answer import (
     Decision,
@@ -98,6 +99,21 @@ def decision_sentence(found: Uncertainty, question: UncertaintyQuestion) -> str:
     if found.decision.measure is not None:
         said.append(_to_measure(found.decision.measure, found.decision.code))
     return " ".join(said)
+
+
+def deciding_sentence(found: Sensitivities, names: Sequence[str]) -> str:
+    """Return which stage's costs matter most, and what 10 % less of them saves.
+
+    A stage decides where that is half of what 10 % less of all stages would save, or more.
+    """
+    if found.deciding is None:
+        return "No stage decides: 10 % less of the costs of any one saves nothing with this cut."
+    stage, share = found.deciding
+    by = max(-change.by for change in found.stages[stage].changes)
+    how = "decides" if share >= by / 2.0 else "matters most"
+    saved = format_percent(share)
+    cut = "" if found.is_solved else " with this cut"
+    return f"Stage {names[stage]} {how}: {by * 100:.0f} % less cost there saves {saved}{cut}."
 
 
 def settings_sentence(found: SettingsInDraws, errors: KnownErrors, words: Mapping[str, str]) -> str:

@@ -15,12 +15,16 @@ Traps     the no-wait chain is solved first; only stages whose order it violates
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
+from domain.sensitivity import Slope
 from solvers.contract import Deadline
 from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate
-from solvers.exact.dual import repaired, value_us
+from solvers.exact.dual import marginal_us, repaired, value_us
 from solvers.exact.lp.lines import (
     CountResult,
     equal_sizes,
@@ -250,3 +254,164 @@ def _settling(factors: Floats) -> int:
     if slowest >= 1.0 - 1e-9:
         return 1 << 40
     return 8 + int(np.log(_SETTLED) / np.log(max(slowest, 1e-3)))
+
+
+# --- how the optimum moves (docs/theory.md sec. 21) ----------------------------------------------
+
+_KINK_CELLS = 250  # of one whose kinks are
+_CHANGED_CELLS = 500  # of one whose optimum is solved at changed costs
+_CHANGED = 1e-6  # of the latency: how closely
+_AGREE = 1e-9  # of primal and dual, relative
+_AIM = 1e-13
+_STEPS = (3e-5, 3e-6)  # relative: beside a kink, the second where another is nearer than the first
+_FOLLOWS = 1e-5  # of the latency, times the step: what it may differ by from its derivative
+_KINK = 1e-3  # relative: what the derivatives beside a point differ by at a kink
+_ONE = 1e-6  # relative: derivatives that differ by less are one
+_NO_DEADLINE = Deadline(float("inf"))
+
+Slopes: TypeAlias = tuple[list[Slope], list[Slope], Slope]
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """dT*/dg and dT*/dG (n,), dT*/dB, and the dual and primal that they are of."""
+
+    g: Floats
+    G: Floats
+    B: float
+    found: CountResult
+
+
+def gradient_of(lines: LineProblem, k: int) -> Gradient | None:
+    """Return dT*/dg, dT*/dG and dT*/dB of k fragments; None where primal and dual differ."""
+    if not k * lines.m <= lines.B <= k * lines.M:
+        return None
+    found = solve_count(lines, k, _NO_DEADLINE, close=_AGREE / 10.0, aim=_AIM)
+    if found.upper_us - found.lower_us > _AGREE * found.upper_us:
+        return None
+    # A fragment is in the stages from where its path came to where it goes on to the next.
+    p, n = found.p, lines.n
+    at_end = np.vstack([p, np.eye(1, n, n - 1)])
+    at_start = np.vstack([np.eye(1, n, 0), p])
+    came = np.cumsum(at_start, axis=1)
+    gone = np.cumsum(at_end, axis=1) - at_end
+    spent = came - gone
+    return Gradient(g=1.0 + p.sum(axis=0), G=found.x @ spent, B=marginal_us(lines, p), found=found)
+
+
+def slopes_of(lines: LineProblem, here: Gradient) -> Slopes | None:
+    """Return both derivatives by each g, each G and B; None where a kink's sides cannot be had."""
+    k = here.found.k
+    tilt = 1.0 + 0.5 * np.cos(np.arange(2 * lines.n + 1, dtype=float) ** 2)
+    beside = gradient_of(_moved(lines, k, _STEPS[0] * tilt), k)
+    if beside is not None and _is_smooth(here, beside):
+        return (
+            [_slope(value, cost) for value, cost in zip(here.g.tolist(), lines.g, strict=True)],
+            [_slope(value, cost) for value, cost in zip(here.G.tolist(), lines.G, strict=True)],
+            Slope(here.B, here.B),
+        )
+    if k * lines.n > _KINK_CELLS:
+        return None
+    return _sides(lines, here)
+
+
+def _slope(value: float, cost: float) -> Slope:
+    return Slope(value if cost > 0.0 else None, value)
+
+
+def _is_smooth(here: Gradient, beside: Gradient) -> bool:
+    """Whether the derivatives beside a point are those in it, but for their own change.
+
+    At a kink those in it are of the centre of the optimal duals, away from those on each side.
+    """
+    one, other = np.append(here.g, here.B), np.append(beside.g, beside.B)
+    return bool(
+        (abs(other - one) <= _KINK * np.append(1.0 + here.g, here.B)).all()
+        and (abs(beside.G - here.G) <= _KINK * float(here.found.x.sum())).all()
+    )
+
+
+def _moved(lines: LineProblem, k: int, by: Floats) -> LineProblem:
+    """The problem with g, G and B moved: G and B by shares of themselves, g by its own scale.
+
+    A cost of 0 stays where it would fall. Of limits that are the message's own size, they follow.
+    """
+    n = lines.n
+    mean = lines.B / k
+    scale = lines.latency_us(np.full(k, mean)) / (n + k - 1)
+    overheads = lines.g + by[:n] * np.where(lines.g > 0.0, lines.g, scale)
+    costs = lines.G + by[n:-1] * np.where(lines.G > 0.0, lines.G, scale / mean)
+    size = lines.B * (1.0 + by[-1])
+    return replace(
+        lines,
+        g=np.maximum(overheads, 0.0),
+        G=np.maximum(costs, 0.0),
+        B=size,
+        M=size if lines.M == lines.B else lines.M,
+    )
+
+
+def _sides(lines: LineProblem, here: Gradient) -> Slopes | None:
+    """Both derivatives by each parameter, solved beside the point; None where one is not found."""
+    n = lines.n
+    values = np.concatenate([lines.g, lines.G, [lines.B]])
+    centre = np.concatenate([here.g, here.G, [here.B]])
+
+    def side(at: int, sign: float) -> float | None:
+        by = sign * np.eye(1, 2 * n + 1, at)[0]
+        found = (_beside(lines, here, at, by * step) for step in _STEPS)
+        return next((one for one in found if one is not None), None)
+
+    def both(at: int) -> Slope:
+        falling = side(at, -1.0) if values[at] > 0.0 else None
+        rising = side(at, 1.0)
+        # The centre of the optimal duals is that of one side only where the two are one.
+        known = [one for one in (falling, rising) if one is not None]
+        value = float(centre[at])
+        has_sides = at < 2 * n and values[at] > 0.0
+        if has_sides and len(known) == 1 and abs(known[0] - value) <= _ONE * abs(value):
+            return Slope(value, value)
+        return Slope(falling, rising)
+
+    slopes = [both(at) for at in range(2 * n + 1)]
+    costs = zip(values[:-1], slopes[:-1], strict=True)
+    if any(one.rising is None or (cost and one.falling is None) for cost, one in costs):
+        return None
+    return slopes[:n], slopes[n:-1], slopes[-1]
+
+
+def _beside(lines: LineProblem, here: Gradient, at: int, by: Floats) -> float | None:
+    """The derivative beside the point, extrapolated to it from two steps and one.
+
+    None where the latency does not follow it: there is another kink within the step.
+    """
+    values, found = [], []
+    for steps in (0.0, 1.0, 2.0):
+        moved = _moved(lines, here.found.k, steps * by)
+        values.append(float(np.concatenate([moved.g, moved.G, [moved.B]])[at]))
+        gradient = gradient_of(moved, here.found.k) if steps else here
+        if gradient is None:
+            return None
+        found.append(gradient)
+    near = [float(np.concatenate([one.g, one.G, [one.B]])[at]) for one in found[1:]]
+    derivative = 2.0 * near[0] - near[1]
+    risen_us = found[1].found.upper_us - here.found.upper_us
+    followed_us = 0.5 * (derivative + near[0]) * (values[1] - values[0])
+    allowed_us = _FOLLOWS * float(np.abs(by).max()) * here.found.upper_us
+    return derivative if abs(risen_us - followed_us) <= allowed_us else None
+
+
+def at_changed_costs(
+    lines: LineProblem, here: Gradient, stage: int, by: float
+) -> tuple[float | None, float]:
+    """Return the optimum at changed costs, µs without delay, None where not solved; its bound.
+
+    The dual of the unchanged costs is a feasible one of the changed costs too.
+    """
+    factor = np.where(np.arange(lines.n) == stage, 1.0 + by, 1.0)
+    there = replace(lines, g=lines.g * factor, G=lines.G * factor)
+    k = here.found.k
+    if k * lines.n > _CHANGED_CELLS:
+        return None, value_us(there, here.found.p)
+    found = solve_count(there, k, _NO_DEADLINE, close=_CHANGED, aim=_CHANGED)
+    return found.upper_us, found.lower_us

@@ -45,7 +45,7 @@ and starts when that has left the stage before: at least g_j + 1 byte G_j more. 
 counts. (In a stage with ranges g_j and G_j are the least of all of them: inside a block its own
 line counts, and none below the cost of whole blocks.)
 
-Messages of few units (theory 21). Choose bytes p_1 <= ... <= p_{n-1} by any law, p_0 the first and
+Messages of few units (theory 23). Choose bytes p_1 <= ... <= p_{n-1} by any law, p_0 the first and
 p_n the last one. The path that leaves stage j by its block with byte p_j has every block of j with
 a byte from p_{j-1} to p_j, so that T is at least the mean over the law of these blocks' times. With
 D_j(s) = Pr(p_j <= s) a block (s, e] of stage j counts D_{j-1}(e) - D_j(s) times, whatever the other

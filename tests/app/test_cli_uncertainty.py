@@ -51,3 +51,16 @@ class TestUncertainty:
         assert code == 0
         assert "interval" not in out
         assert "your setting     16 KiB each: 4 fragments" in out
+
+
+def test_sensitivities_and_the_cut_for_the_worst_draw_are_asked_for(printed: Any) -> None:
+    asked = ("optimize", MYRINET, "--bytes", "16KiB", "--relative", "10%")
+    _, plain, _ = printed(*asked)
+    assert "what decides" not in plain
+    assert "for the worst draw" not in plain
+    code, out, _ = printed(*asked, "--robust", "--sensitivities")
+    assert code == 0
+    words = " ".join(out.split())
+    assert "for the worst draw" in words
+    assert "10 % less cost there saves" in words
+    assert "per µs of overhead" in words

@@ -104,7 +104,7 @@ def test_the_setting_in_use_is_what_the_decision_is_about(client: httpx.Client) 
         ({"current": {"repeat": 0}}, "/uncertainty/current/repeat"),
         ({"current": "half"}, "/uncertainty/current"),
         ({"mtu_bytes": 0}, "/uncertainty/mtu_bytes"),
-        ({"robust": True}, "/uncertainty/robust"),
+        ({"robust": 1}, "/uncertainty/robust"),
     ],
 )
 def test_what_is_beyond_the_limits_is_refused(
@@ -253,3 +253,46 @@ def test_limits_that_no_repeated_size_keeps_leave_nothing_to_compare(client: htt
 
 def _codes(answer: dict[str, Any]) -> list[str]:
     return [warning["code"] for warning in answer["warnings"]]
+
+
+def test_the_cut_for_the_worst_draw_is_there_where_it_is_asked_for(client: httpx.Client) -> None:
+    asked: dict[str, Any] = {"pipeline": MYRINET, "uncertainty": {"relative": 0.1}}
+    plain = _ask(client, **asked)
+    assert plain["uncertainty"]["robust"] is None
+    asked["uncertainty"]["robust"] = True
+    answer = _ask(client, **asked)
+    assert answer["id"] != plain["id"]  # another question
+    robust = answer["uncertainty"]["robust"]
+    assert sum(robust["fragment_bytes"]) == 65536
+    assert robust["lower_bound"] <= robust["worst_regret"] < robust["answer_worst_regret"]
+    assert robust["other_draws"]["p95"] < robust["answer_in_other_draws"]["p95"]
+    assert not robust["is_best_size"]
+    kept = read_output(OptimizeOut, orjson.dumps(answer)).uncertainty
+    assert kept is not None
+    assert dict(kept.facts())["for the worst draw"].count("%") == 4
+
+
+def test_an_answer_says_how_its_latency_moves(client: httpx.Client) -> None:
+    answer = _ask(client, pipeline=MYRINET)
+    found = answer["sensitivities"]
+    assert found["basis"] == "optimum"
+    assert [one["name"] for one in found["stages"]] == [one["name"] for one in MYRINET["stages"]]
+    assert "10 % less cost there saves" in found["sentence"]
+    for one in found["stages"]:
+        assert one["by_overhead"]["falling"] == pytest.approx(one["by_overhead"]["rising"])
+        less, more = one["changes"]
+        assert less["lower_bound_us"] <= less["best_us"] < answer["unrounded_latency_us"]
+        assert more["best_us"] <= more["same_cut_us"]
+    # Euler: the latency without delay is linear in all costs together.
+    total_us = sum(
+        one["by_overhead"]["rising"] * stage["overhead_us"]
+        + one["by_ns_per_byte"]["rising"] * stage["ns_per_byte"]
+        for one, stage in zip(found["stages"], MYRINET["stages"], strict=True)
+    )
+    assert total_us == pytest.approx(answer["unrounded_latency_us"], rel=1e-6)
+
+
+def test_an_answer_of_an_earlier_version_has_no_sensitivities(client: httpx.Client) -> None:
+    answer = _ask(client, pipeline=MYRINET)
+    del answer["sensitivities"]
+    assert read_output(OptimizeOut, orjson.dumps(answer)).sensitivities is None

@@ -254,6 +254,7 @@ class AnswerView:
     gains: tuple[str, ...]
     decision: str
     certainty: tuple[tuple[str, str], ...]
+    sensitivities: tuple[tuple[str, str], ...]
     draws: int
     profile: str
     warnings: tuple[str, ...]
@@ -279,6 +280,7 @@ class AnswerView:
             decision=answer.uncertainty.sentence if answer.uncertainty else "",
             draws=answer.uncertainty.draws if answer.uncertainty else 0,
             certainty=tuple(answer.uncertainty.facts()) if answer.uncertainty else (),
+            sensitivities=tuple(answer.sensitivities.facts()) if answer.sensitivities else (),
             profile=answer.profile.reference if answer.profile else "",
             warnings=tuple(dict.fromkeys(one.detail for one in answer.warnings)),
             cut=cut_of(answer.fragment_bytes),

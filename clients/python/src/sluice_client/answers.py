@@ -17,7 +17,7 @@ from sluice_client.hide_answers import Hidden
 from sluice_client.layer_answers import LayerCosts
 from sluice_client.shapes import Aggregate, Constraints, Pipeline
 from sluice_client.threshold_answers import Thresholds
-from sluice_client.uncertainty import SettingsInDraws, Uncertainty
+from sluice_client.uncertainty import Sensitivities, SettingsInDraws, Uncertainty
 
 T = TypeVar("T")
 
@@ -88,7 +88,8 @@ class Optimization:
     The last four are of answers whose stages choose their pulses (`eager`, `pulses`), else None:
     what each stage does, the limit of cut-through, store and forward, and the most that
     back-to-back messages reach. `uncertainty` is None where nothing is known of the costs' errors,
-    and in answers of earlier versions.
+    `sensitivities` of an aggregate and of very many fragments, and both in answers of earlier
+    versions.
     """
 
     id: str
@@ -118,6 +119,7 @@ class Optimization:
     solve_ms: float
     warnings: tuple[Notice, ...]
     uncertainty: Uncertainty | None = None
+    sensitivities: Sensitivities | None = None
     delivery: tuple[StageDelivery, ...] | None = None
     ideal_us: float | None = None
     store_and_forward_us: float | None = None

@@ -32,7 +32,8 @@ class Draws:
 class UncertaintyOptions:
     """The same, and the setting in use: a size to repeat, or "whole"; None: one piece.
 
-    Multiples of `mtu_bytes` are round sizes too.
+    Multiples of `mtu_bytes` are round sizes too. With `robust` the answer has the cut whose
+    greatest regret over the draws is least.
     """
 
     draws: int = 400
@@ -40,6 +41,7 @@ class UncertaintyOptions:
     relative: float | None = None
     current: int | Literal["whole"] | None = None
     mtu_bytes: int | None = None
+    robust: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return it as requests have it."""
@@ -48,6 +50,7 @@ class UncertaintyOptions:
             **_draws_json(self.draws, self.seed, self.relative),
             "current": {"repeat": self.current} if is_size else self.current,
             "mtu_bytes": self.mtu_bytes,
+            "robust": self.robust,
         }
 
 
@@ -138,6 +141,29 @@ class RestsOn:
 
 
 @dataclass(frozen=True, slots=True)
+class Robust:
+    """The cut, and the repeated size, whose greatest regret over the first draws is least.
+
+    Regret is T/T* - 1, T* that of the best cut into as many fragments or of the best repeated size,
+    whichever is less. No cut into as many fragments has less than `lower_bound` in these draws. The
+    figures of the other draws, None without any, have not chosen it; `answer_` are the answer's.
+    `is_best_size`: of all admitted sizes, not of some.
+    """
+
+    fragment_bytes: tuple[int, ...]
+    draws: int
+    worst_regret: float
+    lower_bound: float
+    is_proven: bool
+    answer_worst_regret: float
+    other_draws: RegretInDraws | None
+    answer_in_other_draws: RegretInDraws | None
+    size_bytes: int
+    size_worst_regret: float
+    is_best_size: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Uncertainty:
     """How sure an answer is, and what to do: `decision`, and `sentence` in words.
 
@@ -166,6 +192,7 @@ class Uncertainty:
     evpi_us: float
     measure_next: tuple[WorthMeasuring, ...]
     rests_on: tuple[RestsOn, ...]
+    robust: Robust | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,3 +228,52 @@ class SettingsInDraws:
     probability: float
     margin: float
     settings: tuple[SettingInDraws, ...]
+
+
+# --- how the latency moves ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """The derivatives on both sides: they differ at a kink; None where a side is not there."""
+
+    falling: float | None
+    rising: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CostChange:
+    """What both costs of a stage, changed by this share, do to the latency, µs.
+
+    `same_cut_us` is what the answer's cut takes then, `best_us` the best real-valued cut into as
+    many fragments, of which `lower_bound_us` is proven; None where they were not solved.
+    """
+
+    by: float
+    same_cut_us: float
+    best_us: float | None
+    lower_bound_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageSensitivity:
+    """How the latency moves with a stage's overhead (µs per µs) and cost (µs per ns/byte)."""
+
+    name: str
+    by_overhead: Slope
+    by_ns_per_byte: Slope
+    changes: tuple[CostChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivities:
+    """How the latency moves with the costs, and with the message (µs per byte).
+
+    `basis` is "optimum", the best real-valued cut into as many fragments, or "cut", the answer's
+    own cut as it is, of which nothing is said by the message.
+    """
+
+    basis: str
+    sentence: str
+    by_message_byte: Slope
+    stages: tuple[StageSensitivity, ...]

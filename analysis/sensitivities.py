@@ -1,0 +1,185 @@
+"""How an answer's latency moves with the costs of its stages and with its message.
+
+Source    docs/theory.md, "Sensitivities of an answer": Danskin's theorem on the reduced dual, and
+          the paths of Wang98 eq. (1)-(3).
+Cost      two solves of the answer's count, each a small part of the search for it; at a kink
+          4n + 4 more. Of a cut that is kept O(fragments x stages^2).
+Exact     the bounds of CostChange are proven, for a repaired p is a feasible dual at any costs.
+          Derivatives of the optimum are those of a primal and a dual solution that agree to 1e-9;
+          those of a cut are whole numbers, of fragments and of bytes on its critical paths.
+Traps     an interior point gives the centre of all optimal duals, so that at a kink its derivative
+          lies between the two sides and is that of neither. Both sides are then solved beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.explain import Explained
+from domain.pipeline import FitRange, Pipeline, Stage
+from domain.problem import Problem
+from domain.sensitivity import Basis, CostChange, Sensitivities, Slope, StageSensitivity
+from domain.solution import Solution, Strategy
+from solvers.exact.structured import Gradient, Slopes, at_changed_costs, gradient_of, slopes_of
+from solvers.kernels import stage_times_us
+from solvers.line_problem import LineProblem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+CHANGES = (-0.1, 0.1)
+MAX_CELLS = 200_000  # fragments times stages of an answer that is looked at
+_OPTIMUM_CELLS = 2_000  # of one whose optimum is solved again: each solve takes a few ms
+_OPTIMAL = (Strategy.AUTO, Strategy.EXACT)
+_TIE = 1e-12  # of the latency: paths that differ by less are equally long
+
+
+def sensitivities(solution: Solution, asked: Strategy) -> Sensitivities | None:
+    """Return how a solution's latency moves; None of an aggregate and of very many fragments.
+
+    The optimum's derivatives where the stages are lines and the strategy asked for seeks the
+    optimum, else those of the solution's own cut.
+    """
+    problem = solution.problem
+    if not isinstance(problem, Problem):
+        return None
+    cuts = solution.levels or (solution.schedule.fragment_bytes,)
+    explained = Explained(problem.pipeline, cuts, problem.limits, problem.fragment_cap)
+    if explained.cells > MAX_CELLS or solution.latency_us <= 0.0:
+        return None
+    optimum = _optimum(solution, problem, asked)
+    slopes = None
+    if optimum is not None:
+        slopes = slopes_of(*optimum)
+    if slopes is not None:
+        return _assembled(explained, solution, Basis.OPTIMUM, slopes, optimum)
+    n = len(problem.pipeline)
+    unknown = ([Slope()] * n, [Slope()] * n, Slope())
+    kept = None if solution.levels else cut_slopes(problem.pipeline, cuts[0])
+    slopes = unknown if kept is None else (*kept, Slope())
+    return _assembled(explained, solution, Basis.CUT, slopes, optimum)
+
+
+def _assembled(
+    explained: Explained,
+    solution: Solution,
+    basis: Basis,
+    slopes: Slopes,
+    optimum: tuple[LineProblem, Gradient] | None,
+) -> Sensitivities:
+    pipeline = explained.pipeline
+    changed = [
+        (stage, by, scaled(pipeline, stage, 1.0 + by))
+        for stage in range(len(pipeline))
+        for by in CHANGES
+    ]
+    latencies = explained.latencies_us(one for _, _, one in changed)
+    rows: list[list[CostChange]] = [[] for _ in pipeline.stages]
+    for (stage, by, _), latency_us in zip(changed, latencies, strict=True):
+        best_us, bound_us = (
+            (None, None) if optimum is None else at_changed_costs(*optimum, stage, by)
+        )
+        if bound_us is not None:
+            bound_us = min(latency_us, pipeline.delay_us + bound_us)
+            best_us = None if best_us is None else pipeline.delay_us + best_us
+        rows[stage].append(CostChange(by, latency_us, best_us, bound_us))
+    overhead, per_byte, message = slopes
+    return Sensitivities(
+        basis,
+        solution.latency_us,
+        None if optimum is None else pipeline.delay_us + optimum[1].found.upper_us,
+        message,
+        tuple(
+            StageSensitivity(by_overhead, by_byte, tuple(changes))
+            for by_overhead, by_byte, changes in zip(overhead, per_byte, rows, strict=True)
+        ),
+    )
+
+
+def scaled(pipeline: Pipeline, stage: int, factor: float) -> Pipeline:
+    """Return the pipeline with both costs of one stage times this factor, at every size."""
+    old = pipeline.stages[stage]
+    ranges = tuple(
+        replace(part, overhead_us=part.overhead_us * factor, ns_per_byte=part.ns_per_byte * factor)
+        for part in old.ranges
+    )
+    stages = list(pipeline.stages)
+    stages[stage] = Stage(old.name, ranges, old.handoff_bytes)
+    return replace(pipeline, stages=tuple(stages))
+
+
+# --- the optimum ----------------------------------------------------------------------------------
+
+
+def _optimum(
+    solution: Solution, problem: Problem, asked: Strategy
+) -> tuple[LineProblem, Gradient] | None:
+    """The relaxation and its gradient at the solution's count; None where it is not solved."""
+    count = solution.schedule.fragments
+    pipeline = problem.pipeline
+    if solution.levels or asked not in _OPTIMAL:
+        return None
+    if count * len(pipeline) > _OPTIMUM_CELLS or pipeline.without_handoffs is not pipeline:
+        return None
+    lines = LineProblem.of(problem)
+    gradient = None if lines is None else gradient_of(lines, count)
+    return None if lines is None or gradient is None else (lines, gradient)
+
+
+# --- a cut that is kept ---------------------------------------------------------------------------
+
+
+def cut_slopes(pipeline: Pipeline, cut: tuple[int, ...]) -> tuple[list[Slope], list[Slope]] | None:
+    """Return the derivatives of a cut's latency by each stage's overhead and cost per byte.
+
+    A path counts by its fragments in the stage (1) and by their bytes; of all longest paths the
+    most is the derivative from above, the least that from below. A stage's costs move at all sizes
+    alike. None where stages hand fragments on in parts, which is another recurrence.
+    """
+    n, count = len(pipeline), len(cut)
+    if pipeline.without_handoffs is not pipeline:
+        return None
+    sizes = np.array(cut, dtype=np.int64)
+    big = 4 * (int(sizes.sum()) + count) + 1
+    if big * count >= 1 << 62:
+        return None
+    times = stage_times_us(pipeline, sizes.astype(np.float64))
+    tie_us = _TIE * float(times.sum(axis=0).max() + times.sum(axis=1).max())
+    steps = np.stack([np.ones(count, dtype=np.int64), sizes, np.full(count, -1), -sizes], axis=1)
+    sums = np.cumsum(steps, axis=0)
+    entry = np.full(count, -np.inf)
+    entry[0] = 0.0
+    counts = np.zeros((count, n, 4), dtype=np.int64)  # of the paths to here, most and (minus) least
+    for j in range(n):
+        spent = np.cumsum(times[:, j])
+        ahead = entry - (spent - times[:, j])
+        best = np.maximum.accumulate(ahead)
+        group = np.cumsum(np.diff(best, prepend=best[0]) > tie_us)[:, None, None]
+        passed = np.zeros_like(counts)
+        passed[:, j] = sums
+        before = passed.copy()
+        before[:, j] -= steps
+        among = np.where(
+            (ahead >= best - tie_us)[:, None, None], counts - before + group * big, -(1 << 62)
+        )
+        counts = np.maximum.accumulate(among, axis=0) - group * big + passed
+        entry = best + spent
+    most = counts[-1]
+    ranges = [stage.ranges for stage in pipeline.stages]
+    return (
+        [
+            Slope(None if _is_zero(ranges[j], "overhead_us") else -float(low), float(high))
+            for j, (high, low) in enumerate(zip(most[:, 0], most[:, 2], strict=True))
+        ],
+        [
+            Slope(None if _is_zero(ranges[j], "ns_per_byte") else -float(low), float(high))
+            for j, (high, low) in enumerate(zip(most[:, 1], most[:, 3], strict=True))
+        ],
+    )
+
+
+def _is_zero(ranges: tuple[FitRange, ...], name: str) -> bool:
+    return any(getattr(part, name) == 0.0 for part in ranges)

@@ -20,6 +20,7 @@ from domain.pipeline import Pipeline
 from domain.problem import Problem
 from solvers.kernels import active, exit_times_us, latencies_us, stage_times_us
 from solvers.kernels.native_whole import whole_of
+from solvers.line_problem import LineProblem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -55,6 +56,20 @@ def round_cut(
     best = cuts[int(np.argmin(latencies))]
     improved = _improve(problem, best, search_cells)
     return tuple(improved.tolist())
+
+
+def rounding_loss_us(problem: Problem) -> float:
+    """Return what rounding a real cut may add to its latency, µs, whatever its count is.
+
+    The rounding lemma (docs/theory.md sec. 6), for stages of one line each over the admitted
+    sizes; infinite for others, of which it says nothing.
+    """
+    lines = LineProblem.of(problem)
+    if lines is None:
+        return float("inf")
+    total, ends = float(lines.G.sum()), float(lines.G[0] + lines.G[-1]) / 2.0
+    unit = problem.limits.alignment_bytes
+    return unit * min(total - float(lines.G[0]), total - float(lines.G[-1]), total - ends)
 
 
 def nearest_cut(problem: Problem, real_sizes: Floats) -> Ints | None:

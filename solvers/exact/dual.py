@@ -74,6 +74,18 @@ def _knapsack(ascending: Floats, amount: float, capacity: float) -> float:
     return float(np.diff(filled, prepend=0.0) @ ascending)
 
 
+def drift(n: int, k: int) -> Floats:
+    """Return the rows (k-1, n) that move evenly from the first stage to the last.
+
+    With G_0 = G_{n-1} every fragment's weight is then G_0 + (sum of the other G) / k
+    (docs/theory.md sec. 14): the optimum where these two stages are the slowest.
+    """
+    rows = np.zeros((k - 1, n))
+    rows[:, -1] = np.arange(1, k) / k
+    rows[:, 0] += 1.0 - rows[:, -1]
+    return rows
+
+
 def marginal_us(lines: LineProblem, p: Floats) -> float:
     """Return lambda: the weight of the fragment that takes the last byte of the knapsack."""
     ascending = np.sort(weights(lines, p))

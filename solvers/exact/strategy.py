@@ -22,7 +22,7 @@ from solvers.exact.count_search import CountSearch
 from solvers.exact.relaxation import relaxation_of
 from solvers.heuristics.fixed import best_count
 from solvers.kernels import cut_latency_us
-from solvers.rounding import round_cut
+from solvers.rounding import round_cut, rounding_loss_us
 
 _EQUAL = 1.0 + 1e-9  # two latencies may differ by so much in rounding alone
 _WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
@@ -74,7 +74,10 @@ def whole_bytes(
         minimum = min(minimum, latency)
         limit = min(known, latency) / worthwhile
         pending = _worth_trying(search, tried, limit)
-        is_settled = min(known, latency) <= search.bound_us * (1.0 + options.relative_gap)
+        settled = search.bound_us * (1.0 + options.relative_gap)
+        if search.is_proven(options.relative_gap):  # a further solve can win what rounding may lose
+            settled = max(settled, search.unrounded_us + rounding_loss_us(problem))
+        is_settled = min(known, latency) <= settled
         if is_settled and pending and cells + pending[0] * len(problem.pipeline) > _FINISHING_CELLS:
             pending = []
         if cut is not None and (latency <= known * _EQUAL or len(tried) == 1):

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from solvers.contract import Deadline
-from solvers.exact.dual import bound_above, bound_below, repaired, value_us
+from solvers.exact.dual import bound_above, bound_below, drift, repaired, value_us
 from solvers.exact.lp.lines import solve_count
 from solvers.line_problem import LineProblem
 
@@ -71,3 +71,18 @@ def test_the_optimum_is_convex_in_k(lines: LineProblem, k: int) -> None:
     assert result.upper_us - result.lower_us <= 1e-7 * result.upper_us
     both = bound_above(lines, result.p) + bound_below(lines, result.p)
     assert both == pytest.approx(2 * result.upper_us, rel=1e-6) or both > 2 * result.upper_us
+
+
+@given(costs, costs, st.lists(st.tuples(costs, costs), max_size=6), st.integers(2, 300))
+def test_the_drift_proves_equal_sizes_where_the_ends_are_the_slowest(
+    g: float, G: float, between: list[tuple[float, float]], k: int
+) -> None:
+    """Against the recurrence: the bound is the latency of equal sizes, but for rounding."""
+    stages = [(g, G), *((min(g, a), min(G, b)) for a, b in between), (g, G)]
+    overheads, slopes = np.array(stages).T
+    size = 7.0 * k
+    lines = LineProblem(overheads, slopes, size, 0.0, size, 1, 1000)
+    rows = drift(lines.n, k)
+    np.testing.assert_allclose(repaired(rows), rows, atol=1e-14)
+    equal_us = lines.latency_us(np.full(k, size / k))
+    assert value_us(lines, rows) == pytest.approx(equal_us, rel=1e-10, abs=1e-9)

@@ -1,13 +1,19 @@
 """Whole bytes: the rounding lemma, and limits kept wherever a count is admitted."""
 
+from itertools import combinations
+
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from domain.errors import Infeasible
+from domain.errors import Infeasible, InvalidInput
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
+from domain.solution import Status
+from solvers import solve
+from solvers.line_problem import LineProblem
 from solvers.rounding import round_cut
 
 costs = st.floats(0.0, 50.0)
@@ -79,3 +85,37 @@ def test_the_local_search_only_improves(pipeline: Pipeline, sizes: list[float]) 
     assert plain is not None
     assert improved is not None
     assert latency_us(pipeline, improved) <= latency_us(pipeline, plain) * (1 + 1e-12)
+
+
+@given(pipelines, st.integers(1, 11), st.sampled_from([None, 2, 3, 4, 7]), st.integers(1, 3))
+def test_no_whole_byte_cut_is_below_its_bound(
+    pipeline: Pipeline, size: int, most: int | None, least: int
+) -> None:
+    """Against every cut there is: the bound of the greatest fragment's path holds for all."""
+    try:
+        problem = Problem(pipeline, size, FragmentLimits(least, most))
+        problem.count_range()
+    except (Infeasible, InvalidInput):
+        assume(False)
+    lines = LineProblem.of(problem)
+    assert lines is not None
+    places = range(1, size)
+    cuts = [
+        tuple(np.diff((0, *inner, size)).tolist())
+        for k in range(size)
+        for inner in combinations(places, k)
+    ]
+    best_us = min(latency_us(pipeline, cut) for cut in cuts if problem.admits(cut))
+    assert lines.whole_byte_bound_us() <= best_us * (1 + 1e-12)
+
+
+def test_stages_alike_without_overheads_are_proven_in_whole_bytes() -> None:
+    """Eight stages of 10 ns a byte, 1 MiB: 11 bytes a fragment, which no more fragments can better.
+
+    (B + 7 * 11) * 10 ns, by hand; in real sizes 10.49 bytes would do.
+    """
+    alike = pipeline_of_lines([("s", 0.0, 10.0)] * 8)
+    answer = solve(Problem(alike, 1 << 20), "auto")
+    assert answer.status is Status.OPTIMAL
+    assert answer.latency_us == pytest.approx(((1 << 20) + 77) * 0.01, rel=1e-12)
+    assert answer.lower_bound_us == pytest.approx(answer.latency_us, rel=1e-12)

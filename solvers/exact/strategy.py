@@ -22,10 +22,12 @@ from solvers.exact.count_search import CountSearch
 from solvers.exact.relaxation import relaxation_of
 from solvers.heuristics.fixed import best_count
 from solvers.kernels import cut_latency_us
-from solvers.rounding import round_cut, rounding_loss_us
+from solvers.rounding import EXCHANGE_CELLS, round_cut, rounding_loss_us
 
 _EQUAL = 1.0 + 1e-9  # two latencies may differ by so much in rounding alone
 _WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
+_WORTH_LITTLE = 1e-9  # the same, while it takes next to no time
+_LITTLE_CELLS = 20_000  # k*n of the counts tried so
 _FINISHING_CELLS = 100_000  # k*n that are tried beyond a whole-byte cut within the gap asked for
 
 
@@ -59,7 +61,6 @@ def whole_bytes(
     as take little time.
     """
     problem, minimum, cells = search.problem, float("inf"), 0
-    worthwhile = 1.0 + min(options.relative_gap, _WORTHWHILE)
     pending = [search.best.k]
     tried: set[int] = set()
     while pending:
@@ -67,12 +68,13 @@ def whole_bytes(
         tried.add(k)
         cells += k * len(problem.pipeline)
         result = search.solved.get(k) or search.solve(k, deadline)
-        cut = round_cut(problem, result.x)
+        cut = round_cut(problem, result.x, exchange_cells=EXCHANGE_CELLS)
         late = deadline.passed
         latency = float("inf") if cut is None else _kernel_us(problem, cut)
         known = min(minimum, best_us())
         minimum = min(minimum, latency)
-        limit = min(known, latency) / worthwhile
+        gain = _WORTH_LITTLE if cells <= _LITTLE_CELLS else _WORTHWHILE
+        limit = min(known, latency) / (1.0 + min(options.relative_gap, gain))
         pending = _worth_trying(search, tried, limit)
         settled = search.bound_us * (1.0 + options.relative_gap)
         if search.is_proven(options.relative_gap):  # a further solve can win what rounding may lose

@@ -4,17 +4,22 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from bench.reference.integer_optimum import IntegerStatus, integer_optimum
 from domain.errors import Infeasible, InvalidInput
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from domain.solution import Status
 from solvers import solve
+from solvers.kernels import latencies_us
 from solvers.line_problem import LineProblem
-from solvers.rounding import round_cut
+from solvers.rounding import EXCHANGE_CELLS, round_cut
+from tests.solvers.integer_cases import small_problems
+from tests.support.counts import count, is_campaign
+from tests.support.kernels import computed_by
 
 costs = st.floats(0.0, 50.0)
 pipelines = st.lists(st.tuples(st.just("s"), costs, costs), min_size=2, max_size=6).map(
@@ -119,3 +124,69 @@ def test_stages_alike_without_overheads_are_proven_in_whole_bytes() -> None:
     assert answer.status is Status.OPTIMAL
     assert answer.latency_us == pytest.approx(((1 << 20) + 77) * 0.01, rel=1e-12)
     assert answer.lower_bound_us == pytest.approx(answer.latency_us, rel=1e-12)
+
+
+def every_cut(size: int, k: int) -> list[tuple[int, ...]]:
+    """All ways to cut so many bytes into k fragments."""
+    places = combinations(range(1, size), k - 1)
+    return [tuple(np.diff((0, *inner, size)).tolist()) for inner in places]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_exchanges_find_what_trying_every_cut_finds(seed: int) -> None:
+    """Five fragments of 24 bytes, from sizes at random: never worse, and the optimum as a rule."""
+    rng, met, before = np.random.default_rng(seed), 0, 0
+    cuts = every_cut(24, 5)
+    for small in small_problems(12, seed=seed):
+        problem = Problem(small.pipeline, 24)
+        best_us = latencies_us(problem.pipeline, np.array(cuts, dtype=float)).min()
+        real = rng.dirichlet(np.full(5, 3.0)) * 24.0
+        found = []
+        for cells in (0, EXCHANGE_CELLS):
+            cut = round_cut(problem, real, exchange_cells=cells)
+            assert cut is not None
+            found.append(latency_us(problem.pipeline, cut))
+        assert best_us * (1 - 1e-12) <= found[1] <= found[0] * (1 + 1e-12)
+        before += found[0] <= best_us * (1 + 1e-9)
+        met += found[1] <= best_us * (1 + 1e-9)
+    assert met >= 10
+    assert met >= before
+
+
+@settings(max_examples=count(60), deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 8), st.sampled_from([0, EXCHANGE_CELLS]))
+def test_c_and_numpy_round_to_the_same_cut(seed: int, k: int, cells: int) -> None:
+    """Ties are broken by place, whatever the last digits: both give the same sizes."""
+    (problem,) = small_problems(1, seed=seed)
+    k = min(k, problem.count_range().maximum)
+    real = np.random.default_rng(seed).dirichlet(np.full(k, 3.0)) * problem.message_bytes
+    with computed_by("native"):
+        native = round_cut(problem, real, exchange_cells=cells)
+    with computed_by("numpy"):
+        assert round_cut(problem, real, exchange_cells=cells) == native
+
+
+def test_auto_is_not_above_exact_by_what_the_gap_allows() -> None:
+    """Three fragments are better than four by 2.8e-7 here: less than the gap, and still found."""
+    rows = [(5681.68, 20893900.0), (1.72e-8, 0.0), (1.14e-4, 0.658132), (16005.4, 1.438e-5)]
+    pipeline = pipeline_of_lines([("s", *row) for row in [*rows, (0.0, 79344.0)]])
+    problem = Problem(pipeline, 822_893, FragmentLimits(max_fragments=20))
+    auto, exact = solve(problem, "auto"), solve(problem, "exact")
+    assert auto.latency_us <= exact.latency_us * (1 + 1e-9)
+
+
+class TestAgainstTheIntegerOptimum:
+    """800 small problems, each proven by the integer program."""
+
+    __test__ = is_campaign()
+
+    def test_the_optimum_is_met_in_95_of_100(self) -> None:
+        """Of those that are proven; the others are within 2e-3."""
+        over = []
+        for problem in small_problems(800, seed=5):
+            best = integer_optimum(problem, time_limit_s=60.0)
+            if best.status is IntegerStatus.PROVEN:
+                over.append(solve(problem, "auto").latency_us / best.latency_us - 1.0)
+        assert len(over) >= 780
+        assert np.mean(np.array(over) <= 1e-9) >= 0.95
+        assert max(over) <= 2e-3

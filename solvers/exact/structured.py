@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from solvers.contract import Deadline
 from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate
-from solvers.exact.dual import drift, repaired, value_us
+from solvers.exact.dual import capped_value_us, drift, projected, repaired, value_us
 from solvers.exact.lp.lines import (
     CountResult,
     equal_sizes,
@@ -45,6 +45,9 @@ _WORTH_SHORTENING = 0.6  # of the fragments: a chain longer than this is not wor
 _MIN_SHORTENED = 40  # no chain is, below: its ends take two dozen
 _TINY_CELLS = 200  # k n up to which NumPy's overhead exceeds a general solver's
 _ONE_CALL_CELLS = 20_000  # k n of a solve whose every step is in C
+_CONVERGED = 1e-9  # complementarity from which on only the digits of p are missing
+_ROUNDED = 1e-6  # bounds farther apart lack more than digits: waits, or longer ends
+_CUTS = (1e-7, 1e-6, 1e-8)  # weights of cells below which they are nothing
 _MAX_CELLS = 50_000_000  # of one array of blocks and cells: 1 GB in all
 _STEPS_A_SECOND = 4e8  # of elimination and of the cells, cautiously
 _ITERATIONS = 20
@@ -223,7 +226,19 @@ class _Search:
         p = repaired(iterate.all_p(chain))
         shares = np.nan_to_num(np.maximum(iterate.all_y(chain), 0.0))
         x = lines.m + spread_shares(shares, lines.free_bytes(k), np.full(k, lines.M - lines.m))
-        return CountResult(k, value_us(lines, p), lines.latency_us(x), x, p)
+        upper = lines.latency_us(x)
+        found = CountResult(k, value_us(lines, p), upper, x, p)
+        if _is_close(found, self._close):
+            return found
+        found = closer(found, CountResult(k, capped_value_us(lines, p, upper), upper, x, p))
+        if iterate.complementarity > _CONVERGED or not _is_close(found, _ROUNDED):
+            return found
+        for cut in _CUTS:  # a wrong guess of what is tight worsens it: the better one is kept
+            if _is_close(found, self._close):
+                break
+            q = repaired(projected(lines, iterate.all_p(chain), cut))
+            found = closer(found, CountResult(k, capped_value_us(lines, q, upper), upper, x, q))
+        return found
 
 
 def _first_alike(iterate: Iterate) -> frozenset[int]:

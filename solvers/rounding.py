@@ -34,6 +34,7 @@ _TIE = 1.0 + 1e-13  # values this close are equal, whatever their last digits
 WIDTHS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1.0, 0.1, 0.01, 0.3, 0.03, 0.003)
 EXCHANGE_CELLS = 120_000  # matrix cells that the exchanges from one start may evaluate
 _EXCHANGED = OFFSETS[[0, 16, 32]]  # further starts of exchanges
+_ROOM = 1e-9  # bytes by which the sums of a ramp may be short from rounding alone
 _NO_WIDTHS = np.zeros(0)
 
 
@@ -96,6 +97,48 @@ def rounding_loss_us(problem: Problem) -> float:
     total, ends = float(lines.G.sum()), float(lines.G[0] + lines.G[-1]) / 2.0
     unit = problem.limits.alignment_bytes
     return unit * min(total - float(lines.G[0]), total - float(lines.G[-1]), total - ends)
+
+
+def steady_ramps(problem: Problem, real_sizes: Floats) -> list[tuple[int, ...]]:
+    """Return whole-byte ramps that leave no gap in the slowest stage, where that is an end stage.
+
+    Each fragment is the largest that arrives there before the stage is free, the first one the end
+    of the real ramp, rounded down and up. Rounded positions add up to a unit in every stage that a
+    path crosses; here only the growth is held up (docs/theory.md sec. 6). O(k n); none where other
+    stages are the slowest or the limits admit none.
+    """
+    lines, unit = LineProblem.of(problem), problem.limits.alignment_bytes
+    if lines is None or lines.n < 2:
+        return []
+    found = []
+    for step, end in ((1, 0), (-1, -1)):
+        g, G = lines.g[::step], lines.G[::step]
+        if g[-1] < g.max() or G[-1] < G.max() or not G[:-1].all():
+            continue
+        first = int(real_sizes[end] / unit) * unit
+        for size in (first, first + unit):
+            cut = _steady(problem, (g.tolist(), G.tolist()), max(size, unit))[::step]
+            if cut and problem.admits(tuple(cut)):
+                found.append(tuple(cut))
+    return found
+
+
+def _steady(problem: Problem, lines: tuple[list[float], list[float]], size: int) -> list[int]:
+    """Grow from this first size as fast as the last stage never waits; empty beyond the counts."""
+    (g, G), unit, left = lines, problem.limits.alignment_bytes, problem.message_bytes
+    minimum, maximum = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
+    tau, sizes, k_max = [0.0] * len(g), list[int](), problem.count_range().maximum
+    to_last = [(sum(g[a:-1]), sum(G[a:-1])) for a in range(len(g) - 1)]
+    while left and len(sizes) < k_max:
+        size = min(max(size, minimum), maximum, left)
+        sizes.append(size)
+        left -= size
+        ready = 0.0
+        for j, (overhead, slope) in enumerate(zip(g, G, strict=True)):
+            ready = tau[j] = max(ready, tau[j]) + overhead + slope * size
+        room = min((tau[-1] - at - a) / b for at, (a, b) in zip(tau, to_last, strict=False))
+        size = int((room + _ROOM) / unit) * unit if room < maximum else maximum
+    return [] if left else sizes
 
 
 def nearest_cut(problem: Problem, real_sizes: Floats) -> Ints | None:

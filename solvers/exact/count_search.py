@@ -141,6 +141,14 @@ class CountSearch:
                 return
             k = self._next(candidates)
 
+    def sharpen(self, relative_gap: float, deadline: Deadline, *, solves: int) -> None:
+        """Solve so many further counts, at most, until the best is proven to this smaller gap."""
+        for _ in range(solves):
+            candidates = self.unsolved_below(self.unrounded_us / (1.0 + relative_gap))
+            if deadline.passed or self.is_proven(relative_gap) or not len(candidates):
+                return
+            self.solve(self._next(candidates), deadline)
+
     def solve(self, k: int, deadline: Deadline) -> CountResult:
         """Solve one count and let its dual raise the bounds of all others."""
         result = self.solved[k] = solve_relaxed(self.lines, k, deadline, aim=self.aim)

@@ -22,12 +22,14 @@ from solvers.exact.count_search import CountSearch
 from solvers.exact.relaxation import relaxation_of
 from solvers.heuristics.fixed import best_count
 from solvers.kernels import cut_latency_us
-from solvers.rounding import EXCHANGE_CELLS, round_cut, rounding_loss_us
+from solvers.rounding import EXCHANGE_CELLS, round_cut, rounding_loss_us, steady_ramps
 
 _EQUAL = 1.0 + 1e-9  # two latencies may differ by so much in rounding alone
 _WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
 _WORTH_LITTLE = 1e-9  # the same, while it takes next to no time
 _LITTLE_CELLS = 20_000  # k*n of the counts tried so
+_WORTH_SHARPENING = 0.05  # of the gap: a real bound is not asked to be closer than that
+_SHARPENING_SOLVES = 4
 _FINISHING_CELLS = 100_000  # k*n that are tried beyond a whole-byte cut within the gap asked for
 
 
@@ -69,6 +71,11 @@ def whole_bytes(
         cells += k * len(problem.pipeline)
         result = search.solved.get(k) or search.solve(k, deadline)
         cut = round_cut(problem, result.x, exchange_cells=EXCHANGE_CELLS)
+        if len(tried) == 1 and cells > _LITTLE_CELLS:
+            ramps = [*steady_ramps(problem, result.x), *([cut] if cut else [])]
+            cut = min(ramps, key=lambda one: _kernel_us(problem, one), default=None)
+            if cut is not None:
+                _sharpen(search, _kernel_us(problem, cut), options.relative_gap, deadline)
         late = deadline.passed
         latency = float("inf") if cut is None else _kernel_us(problem, cut)
         known = min(minimum, best_us())
@@ -86,6 +93,13 @@ def whole_bytes(
             yield Candidate(cut, tuple(result.x.tolist()), cut_off=late and bool(pending))
         if late:
             return
+
+
+def _sharpen(search: CountSearch, latency_us: float, gap: float, deadline: Deadline) -> None:
+    """Prove a large whole-byte cut where only the real bound keeps it from being within the gap."""
+    smaller = (1.0 + gap) * search.unrounded_us / latency_us - 1.0
+    if _WORTH_SHARPENING * gap < smaller < gap:
+        search.sharpen(smaller, deadline, solves=_SHARPENING_SOLVES)
 
 
 def _worth_trying(search: CountSearch, tried: set[int], limit_us: float) -> list[int]:

@@ -16,7 +16,7 @@ from domain.solution import Status
 from solvers import solve
 from solvers.kernels import latencies_us
 from solvers.line_problem import LineProblem
-from solvers.rounding import EXCHANGE_CELLS, round_cut
+from solvers.rounding import EXCHANGE_CELLS, round_cut, steady_ramps
 from tests.solvers.integer_cases import small_problems
 from tests.support.counts import count, is_campaign
 from tests.support.kernels import computed_by
@@ -173,6 +173,35 @@ def test_auto_is_not_above_exact_by_what_the_gap_allows() -> None:
     problem = Problem(pipeline, 822_893, FragmentLimits(max_fragments=20))
     auto, exact = solve(problem, "auto"), solve(problem, "exact")
     assert auto.latency_us <= exact.latency_us * (1 + 1e-9)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.0, 5.0), st.floats(0.1, 9.0)), min_size=2, max_size=6),
+    st.integers(1, 3000),
+    st.integers(1, 40),
+    st.booleans(),
+)
+def test_a_steady_ramp_never_lets_the_slowest_stage_wait(
+    rows: list[tuple[float, float]], size: int, first: int, mirrored: bool
+) -> None:
+    """Against the recurrence: the end stage works on all bytes without a gap that a size makes."""
+    slowest = (max(g for g, _ in rows), 1.05 * max(G for _, G in rows))
+    stages = [*rows, slowest][:: -1 if mirrored else 1]
+    problem = Problem(pipeline_of_lines([("s", *row) for row in stages]), size)
+    ends = np.array([float(min(first, size))] * 2)
+    for cut in steady_ramps(problem, ends):
+        assert problem.admits(cut)
+        begin = cut[-1] if mirrored else cut[0]
+        through = sum(g + G * begin / 1000.0 for g, G in rows)
+        work = len(cut) * slowest[0] + slowest[1] * size / 1000.0
+        assert latency_us(problem.pipeline, cut) == pytest.approx(through + work, rel=1e-9)
+
+
+def test_flat_pipelines_are_proven_in_whole_bytes() -> None:
+    """Stages that differ by a thousandth: the ramp in whole bytes is within 1e-6 of the bound."""
+    flat = pipeline_of_lines([("s", 1e-4, 10.0 + 0.01 * j) for j in range(8)])
+    answer = solve(Problem(flat, 4 << 20), "auto", time_limit_s=60.0)
+    assert answer.status is Status.OPTIMAL
 
 
 class TestAgainstTheIntegerOptimum:

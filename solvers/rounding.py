@@ -60,7 +60,7 @@ def round_cut(
     if len(cuts) < 2:
         return tuple(cuts[0].tolist()) if cuts else None
     latencies = latencies_us(problem.pipeline, np.array(cuts, dtype=float))
-    return tuple(cuts[_first_of_least(latencies)].tolist())
+    return tuple(cuts[_first_minimum(latencies)].tolist())
 
 
 def _from(
@@ -81,7 +81,7 @@ def _from(
         return None
     cuts = np.array(found)
     latencies = latencies_us(problem.pipeline, cuts.astype(float))
-    best = _improve(problem, cuts[_first_of_least(latencies)], search_cells)
+    best = _improve(problem, cuts[_first_minimum(latencies)], search_cells)
     return _exchanged(problem, best, widths, exchanges)
 
 
@@ -246,7 +246,7 @@ def _best_move(problem: Problem, sizes: Ints) -> Ints | None:
     pairs = np.stack([sizes[places] + shifts, sizes[places + 1] - shifts])
     moved_to = moved_us(pipeline, pairs, places, tau, rest)
     values = np.where(within(problem, pairs), moved_to, np.inf)
-    best = _first_of_least(values)
+    best = _first_minimum(values)
     if not values[best] < float(tau[-1, -1]) * _GAIN:
         return None
     moved = sizes.copy()
@@ -255,7 +255,7 @@ def _best_move(problem: Problem, sizes: Ints) -> Ints | None:
     return moved
 
 
-def _first_of_least(values: Floats) -> int:
+def _first_minimum(values: Floats) -> int:
     """The first of those that are the least but for rounding: ties are broken by place alone."""
     return int(np.argmax(values <= values.min() * _TIE))
 
@@ -325,7 +325,7 @@ def _exchanged(problem: Problem, sizes: Ints, widths: Floats, passes: int) -> In
             cuts[rows, takers] += unit
             pairs = np.stack([cuts[rows, givers], cuts[rows, takers]])
             lengths = np.where(within(problem, pairs), _lengths(problem, cuts, width), np.inf)
-            smooth, true = (_first_of_least(values) for values in lengths)
+            smooth, true = (_first_minimum(values) for values in lengths)
             if lengths[1][true] < known * _GAIN:
                 best, known = cuts[true], float(lengths[1][true])
             if not lengths[0][smooth] < soft * _GAIN:

@@ -96,12 +96,12 @@ def largest_below(lines: LineProblem, k: int, known_us: float) -> float:
     outside a..c at the least size.
     """
     g, G = lines.g, lines.G
-    least = g + G * lines.m
+    smallest = g + G * lines.m
     maximum, limit = float(lines.M), known_us * (1.0 + 1e-9)
     for a in range(lines.n):
         rest = np.minimum(G[a], G[a:])
         slope = np.cumsum(G[a:]) - rest
-        outside = float(least.sum()) - np.cumsum(least[a:])
+        outside = float(smallest.sum()) - np.cumsum(smallest[a:])
         paths = outside + np.cumsum(g[a:]) + (k - 1) * np.minimum(g[a], g[a:]) + rest * lines.B
         known = slope > 1e-12 * float(G.sum())
         if known.any():

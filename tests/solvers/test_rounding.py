@@ -94,11 +94,11 @@ def test_the_local_search_only_improves(pipeline: Pipeline, sizes: list[float]) 
 
 @given(pipelines, st.integers(1, 11), st.sampled_from([None, 2, 3, 4, 7]), st.integers(1, 3))
 def test_no_whole_byte_cut_is_below_its_bound(
-    pipeline: Pipeline, size: int, most: int | None, least: int
+    pipeline: Pipeline, size: int, maximum: int | None, minimum: int
 ) -> None:
     """Against every cut there is: the bound of the greatest fragment's path holds for all."""
     try:
-        problem = Problem(pipeline, size, FragmentLimits(least, most))
+        problem = Problem(pipeline, size, FragmentLimits(minimum, maximum))
         problem.count_range()
     except (Infeasible, InvalidInput):
         assume(False)

@@ -26,6 +26,7 @@ from solvers.rounding import EXCHANGE_CELLS, round_cut, rounding_loss_us, steady
 
 _EQUAL = 1.0 + 1e-9  # two latencies may differ by so much in rounding alone
 _WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
+_EXCHANGED_COUNTS = 4  # the most promising: units are exchanged between their fragments
 _WORTH_LITTLE = 1e-9  # the same, while it takes next to no time
 _LITTLE_CELLS = 20_000  # k*n of the counts tried so
 _WORTH_SHARPENING = 0.05  # of the gap: a real bound is not asked to be closer than that
@@ -70,7 +71,8 @@ def whole_bytes(
         tried.add(k)
         cells += k * len(problem.pipeline)
         result = search.solved.get(k) or search.solve(k, deadline)
-        cut = round_cut(problem, result.x, exchange_cells=EXCHANGE_CELLS)
+        is_exchanged = len(tried) <= _EXCHANGED_COUNTS and not deadline.passed
+        cut = round_cut(problem, result.x, exchange_cells=EXCHANGE_CELLS * is_exchanged)
         if len(tried) == 1 and cells > _LITTLE_CELLS:
             ramps = [*steady_ramps(problem, result.x), *([cut] if cut else [])]
             cut = min(ramps, key=lambda one: _kernel_us(problem, one), default=None)

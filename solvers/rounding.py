@@ -298,9 +298,10 @@ def _widths(problem: Problem, count: int) -> Floats:
 
 
 def _exchanges(problem: Problem, count: int, cells: int) -> int:
-    """How many passes over all pairs fit, for each width."""
+    """How many passes over all pairs fit, for each width; a single one is not worth its time."""
     each = count * max(1, count - 1) * count * len(problem.pipeline) * len(WIDTHS)
-    return min(cells // each, 4 * count) * (count > 1)
+    passes = min(cells // each, 4 * count) * (count > 1)
+    return passes if passes > 1 else 0
 
 
 def _exchanged(problem: Problem, sizes: Ints, widths: Floats, passes: int) -> Ints:

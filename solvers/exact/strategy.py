@@ -21,12 +21,13 @@ from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.exact.count_search import CountSearch
 from solvers.exact.relaxation import relaxation_of
 from solvers.heuristics.fixed import best_count
-from solvers.kernels import cut_latency_us
+from solvers.kernels import active, cut_latency_us
 from solvers.rounding import EXCHANGE_CELLS, round_cut, rounding_loss_us, steady_ramps
 
 _EQUAL = 1.0 + 1e-9  # two latencies may differ by so much in rounding alone
 _WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
-_EXCHANGED_COUNTS = 4  # the most promising: units are exchanged between their fragments
+_EXCHANGED_COUNTS = 2  # the most promising: units are exchanged between their fragments
+_EXCHANGE_S = 2.0  # without C: exchanges are not begun with less time left
 _WORTH_LITTLE = 1e-9  # the same, while it takes next to no time
 _LITTLE_CELLS = 20_000  # k*n of the counts tried so
 _WORTH_SHARPENING = 0.05  # of the gap: a real bound is not asked to be closer than that
@@ -71,7 +72,8 @@ def whole_bytes(
         tried.add(k)
         cells += k * len(problem.pipeline)
         result = search.solved.get(k) or search.solve(k, deadline)
-        is_exchanged = len(tried) <= _EXCHANGED_COUNTS and not deadline.passed
+        needed_s = 0.0 if active.NATIVE is not None else _EXCHANGE_S
+        is_exchanged = len(tried) <= _EXCHANGED_COUNTS and deadline.remaining_s > needed_s
         cut = round_cut(problem, result.x, exchange_cells=EXCHANGE_CELLS * is_exchanged)
         if len(tried) == 1 and cells > _LITTLE_CELLS:
             ramps = [*steady_ramps(problem, result.x), *([cut] if cut else [])]

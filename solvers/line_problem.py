@@ -21,6 +21,8 @@ from solvers.kernels.native_dual import NativeLines, native_lines
 
 Floats = NDArray[np.float64]
 
+_SAFETY = 1.0 - 1e-13  # a few roundings of sums of at most 130 terms
+
 
 @dataclass(frozen=True)
 class LineProblem(Derived):
@@ -60,6 +62,20 @@ class LineProblem(Derived):
     def latency_us(self, x: Floats) -> float:
         """Return the latency in µs of real sizes x (k,), without the constant delay."""
         return line_latency_us(self.g, self.G, x)
+
+    def whole_byte_bound_us(self) -> float:
+        """Return a lower bound, µs without delay, on every whole-byte cut of every admitted count.
+
+        Some fragment has at least x = ceil(B/k) bytes. The path that crosses all stages with the
+        greatest one meets the others in the first stage or the last: T >= sum(g + G x) +
+        (k-1) min(g_0, g_{n-1}) + (B - x) min(G_0, G_{n-1}), rising with x (docs/theory.md sec. 6).
+        """
+        k = np.arange(self.k_min, self.k_max + 1, dtype=np.float64)
+        x = np.ceil(self.B / k * (1.0 - 4e-16))
+        g, G = min(self.g[0], self.g[-1]), min(self.G[0], self.G[-1])
+        others = (k - 1.0) * g + (self.B - x) * G if self.n > 1 else k * 0.0
+        paths = others + (self.g.sum() + self.G.sum() * x)
+        return float(paths.min()) * _SAFETY
 
     @property
     def native(self) -> NativeLines:

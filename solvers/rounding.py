@@ -20,6 +20,7 @@ from domain.pipeline import Pipeline
 from domain.problem import Problem
 from solvers.kernels import active, exit_times_us, latencies_us, stage_times_us
 from solvers.kernels.native_whole import whole_of
+from solvers.line_problem import LineProblem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,6 +28,14 @@ Ints = NDArray[np.int64]
 OFFSETS = np.linspace(0.0, 1.0, 33)  # floor(X + u): 0 is the floor, 1/2 the nearest, 1 the ceiling
 SEARCH_CELLS = 400_000  # matrix cells that one local search may evaluate in all
 _ROUNDING_CELLS = 2_000_000  # and that all roundings of one cut may
+_GAIN = 1.0 - 1e-13  # what a move must win
+_TIE = 1.0 + 1e-13  # values this close are equal, whatever their last digits
+# Of the smooth maxima, as shares of the slowest stage's mean time; each wider one starts afresh.
+WIDTHS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1.0, 0.1, 0.01, 0.3, 0.03, 0.003)
+EXCHANGE_CELLS = 120_000  # matrix cells that the exchanges from one start may evaluate
+_EXCHANGED = OFFSETS[[0, 16, 32]]  # further starts of exchanges
+_ROOM = 1e-9  # bytes by which the sums of a ramp may be short from rounding alone
+_NO_WIDTHS = np.zeros(0)
 
 
 def round_cut(
@@ -34,27 +43,102 @@ def round_cut(
     real_sizes: Floats,
     *,
     search_cells: int = SEARCH_CELLS,
+    exchange_cells: int = 0,
 ) -> tuple[int, ...] | None:
     """Return the best whole-byte cut found near these sizes, or None where the limits admit none.
 
     The cumulative positions are rounded with several offsets (floor, nearest and ceiling among
     them), repaired into the limits and compared; then single cut positions move by one unit while
-    that helps. C and NumPy give the same cut but for ties.
+    that helps. With `exchange_cells`, units are then exchanged between any two fragments, as
+    `_exchanged` says, from floor, nearest and ceiling besides. C and NumPy give the same cut.
     """
+    offsets = _offsets(problem, real_sizes)
+    exchanges = _exchanges(problem, len(real_sizes), exchange_cells)
+    starts = [offsets] if not exchanges else [offsets, *_EXCHANGED.reshape(-1, 1)]
+    found = [_from(problem, real_sizes, start, search_cells, exchanges) for start in starts]
+    cuts = [cut for cut in found if cut is not None]
+    if len(cuts) < 2:
+        return tuple(cuts[0].tolist()) if cuts else None
+    latencies = latencies_us(problem.pipeline, np.array(cuts, dtype=float))
+    return tuple(cuts[_first_minimum(latencies)].tolist())
+
+
+def _from(
+    problem: Problem, real_sizes: Floats, offsets: Floats, search_cells: int, exchanges: int
+) -> Ints | None:
+    """The best cut that these offsets and what follows lead to."""
+    widths = _widths(problem, len(real_sizes)) if exchanges else _NO_WIDTHS
     whole = whole_of(problem) if active.NATIVE is not None else None
     if active.NATIVE is not None and whole is not None:
-        offsets, passes = _offsets(problem, real_sizes), _passes(problem, real_sizes, search_cells)
-        taken, sizes = active.NATIVE.whole.rounded(whole, real_sizes, offsets, passes=passes)
+        passes = _passes(problem, real_sizes, search_cells)
+        taken, sizes = active.NATIVE.whole.rounded(
+            whole, real_sizes, offsets, passes=passes, widths=widths, exchanges=exchanges
+        )
         if taken:
-            return None if sizes is None else tuple(sizes.tolist())
-    found = [cut for cut in _rounded(problem, real_sizes) if cut is not None]
+            return sizes
+    found = [cut for cut in _rounded(problem, real_sizes, offsets) if cut is not None]
     if not found:
         return None
     cuts = np.array(found)
     latencies = latencies_us(problem.pipeline, cuts.astype(float))
-    best = cuts[int(np.argmin(latencies))]
-    improved = _improve(problem, best, search_cells)
-    return tuple(improved.tolist())
+    best = _improve(problem, cuts[_first_minimum(latencies)], search_cells)
+    return _exchanged(problem, best, widths, exchanges)
+
+
+def rounding_loss_us(problem: Problem) -> float:
+    """Return what rounding a real cut may add to its latency, µs, whatever its count is.
+
+    The rounding lemma (docs/theory.md sec. 6), for stages of one line each over the admitted
+    sizes; infinite for others, of which it says nothing.
+    """
+    lines = LineProblem.of(problem)
+    if lines is None:
+        return float("inf")
+    total, ends = float(lines.G.sum()), float(lines.G[0] + lines.G[-1]) / 2.0
+    unit = problem.limits.alignment_bytes
+    return unit * min(total - float(lines.G[0]), total - float(lines.G[-1]), total - ends)
+
+
+def steady_ramps(problem: Problem, real_sizes: Floats) -> list[tuple[int, ...]]:
+    """Return whole-byte ramps that leave no gap in the slowest stage, where that is an end stage.
+
+    Each fragment is the largest that arrives there before the stage is free, the first one the end
+    of the real ramp, rounded down and up. Rounded positions add up to a unit in every stage that a
+    path crosses; here only the growth is held up (docs/theory.md sec. 6). O(k n); none where other
+    stages are the slowest or the limits admit none.
+    """
+    lines, unit = LineProblem.of(problem), problem.limits.alignment_bytes
+    if lines is None or lines.n < 2:
+        return []
+    found = []
+    for step, end in ((1, 0), (-1, -1)):
+        g, G = lines.g[::step], lines.G[::step]
+        if g[-1] < g.max() or G[-1] < G.max() or not G[:-1].all():
+            continue
+        first = int(real_sizes[end] / unit) * unit
+        for size in (first, first + unit):
+            cut = _steady(problem, (g.tolist(), G.tolist()), max(size, unit))[::step]
+            if cut and problem.admits(tuple(cut)):
+                found.append(tuple(cut))
+    return found
+
+
+def _steady(problem: Problem, lines: tuple[list[float], list[float]], size: int) -> list[int]:
+    """Grow from this first size as fast as the last stage never waits; empty beyond the counts."""
+    (g, G), unit, left = lines, problem.limits.alignment_bytes, problem.message_bytes
+    minimum, maximum = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
+    tau, sizes, k_max = [0.0] * len(g), list[int](), problem.count_range().maximum
+    to_last = [(sum(g[a:-1]), sum(G[a:-1])) for a in range(len(g) - 1)]
+    while left and len(sizes) < k_max:
+        size = min(max(size, minimum), maximum, left)
+        sizes.append(size)
+        left -= size
+        ready = 0.0
+        for j, (overhead, slope) in enumerate(zip(g, G, strict=True)):
+            ready = tau[j] = max(ready, tau[j]) + overhead + slope * size
+        room = min((tau[-1] - at - a) / b for at, (a, b) in zip(tau, to_last, strict=False))
+        size = int((room + _ROOM) / unit) * unit if room < maximum else maximum
+    return [] if left else sizes
 
 
 def nearest_cut(problem: Problem, real_sizes: Floats) -> Ints | None:
@@ -66,10 +150,10 @@ def nearest_cut(problem: Problem, real_sizes: Floats) -> Ints | None:
     return _repair(problem, positions.astype(np.int64))
 
 
-def _rounded(problem: Problem, real_sizes: Floats) -> list[Ints | None]:
+def _rounded(problem: Problem, real_sizes: Floats, offsets: Floats) -> list[Ints | None]:
     unit, count = problem.limits.alignment_bytes, len(real_sizes)
     positions = np.cumsum(real_sizes)[:-1] / unit
-    places = np.floor(positions[None, :] + _offsets(problem, real_sizes)[:, None])
+    places = np.floor(positions[None, :] + offsets[:, None])
     if count > 1:
         places = np.unique(places, axis=0)
     return [_repair(problem, (place * unit).astype(np.int64)) for place in places]
@@ -158,20 +242,22 @@ def _best_move(problem: Problem, sizes: Ints) -> Ints | None:
     pipeline, unit = problem.pipeline, problem.limits.alignment_bytes
     t = stage_times_us(pipeline, sizes.astype(float))
     tau, rest = exit_times_us(t), exit_times_us(t[::-1, ::-1])[::-1, ::-1]
-    best: tuple[float, int, int] = (float(tau[-1, -1]) * (1.0 - 1e-13), -1, 0)
-    places = np.arange(len(sizes) - 1)
-    for shift in (unit, -unit):
-        pairs = np.stack([sizes[:-1] + shift, sizes[1:] - shift])
-        moved_to = moved_us(pipeline, pairs, places, tau, rest)
-        values = np.where(within(problem, pairs), moved_to, np.inf)
-        i = int(np.argmin(values))
-        best = min(best, (float(values[i]), i, shift))
-    if best[1] < 0:
+    places, shifts = np.repeat(np.arange(len(sizes) - 1), 2), np.tile([-unit, unit], len(sizes) - 1)
+    pairs = np.stack([sizes[places] + shifts, sizes[places + 1] - shifts])
+    moved_to = moved_us(pipeline, pairs, places, tau, rest)
+    values = np.where(within(problem, pairs), moved_to, np.inf)
+    best = _first_minimum(values)
+    if not values[best] < float(tau[-1, -1]) * _GAIN:
         return None
     moved = sizes.copy()
-    moved[best[1]] += best[2]
-    moved[best[1] + 1] -= best[2]
+    moved[places[best]] += shifts[best]
+    moved[places[best] + 1] -= shifts[best]
     return moved
+
+
+def _first_minimum(values: Floats) -> int:
+    """The first of those that are the least but for rounding: ties are broken by place alone."""
+    return int(np.argmax(values <= values.min() * _TIE))
 
 
 def within(problem: Problem, pairs: Ints) -> NDArray[np.bool_]:
@@ -198,3 +284,74 @@ def moved_us(pipeline: Pipeline, pairs: Ints, places: Ints, tau: Floats, rest: F
             ready = exits[:, j] = np.maximum(ready, exits[:, j]) + times[:, j]
     joined: Floats = (exits + behind).max(axis=1)
     return joined
+
+
+# ---- exchanges between any two fragments --------------------------------------------------------
+
+
+def _widths(problem: Problem, count: int) -> Floats:
+    """How wide the smooth maxima are, in µs^2: shares of the slowest stage's time, squared."""
+    mean = np.array([problem.message_bytes / count])
+    slowest = float(stage_times_us(problem.pipeline, mean).max())
+    shares: Floats = np.array([(share * slowest) ** 2 for share in WIDTHS])
+    return shares
+
+
+def _exchanges(problem: Problem, count: int, cells: int) -> int:
+    """How many passes over all pairs fit, for each width; a single one is not worth its time."""
+    each = count * max(1, count - 1) * count * len(problem.pipeline) * len(WIDTHS)
+    passes = min(cells // each, 4 * count) * (count > 1)
+    return passes if passes > 1 else 0
+
+
+def _exchanged(problem: Problem, sizes: Ints, widths: Floats, passes: int) -> Ints:
+    """Move a unit between any two fragments, the best pair by a smooth path length; the best kept.
+
+    The latency does not see paths that are almost the longest; with smooth maxima it does, and
+    plateaus get a slope. Narrower maxima go on where wider ones ended; where they widen again, from
+    the best. The sizes of least latency that were met on the way are returned.
+    """
+    unit, count = problem.limits.alignment_bytes, len(sizes)
+    givers, takers = np.nonzero(~np.eye(count, dtype=bool))
+    best, known = sizes, float(_lengths(problem, sizes[None, :], 0.0)[1][0])
+    at = best
+    for level, width in enumerate(widths.tolist()):
+        if level and width > widths[level - 1]:
+            at = best
+        soft = float(_lengths(problem, at[None, :], width)[0][0])
+        for _ in range(passes):
+            cuts = np.repeat(at[None, :], len(givers), axis=0)
+            rows = np.arange(len(givers))
+            cuts[rows, givers] -= unit
+            cuts[rows, takers] += unit
+            pairs = np.stack([cuts[rows, givers], cuts[rows, takers]])
+            lengths = np.where(within(problem, pairs), _lengths(problem, cuts, width), np.inf)
+            smooth, true = (_first_minimum(values) for values in lengths)
+            if lengths[1][true] < known * _GAIN:
+                best, known = cuts[true], float(lengths[1][true])
+            if not lengths[0][smooth] < soft * _GAIN:
+                break
+            at, soft = cuts[smooth], float(lengths[0][smooth])
+    return best
+
+
+def _lengths(problem: Problem, cuts: Ints, width: float) -> Floats:
+    """Path lengths (2, c) of cuts (c, k), µs without delay: with smooth maxima, and the true ones.
+
+    The smooth maximum of a and b is (a + b + sqrt((a - b)^2 + width)) / 2.
+    """
+    n = len(problem.pipeline)
+    soft, tau = np.zeros((n, len(cuts))), np.zeros((n, len(cuts)))
+    for i in range(cuts.shape[1]):
+        times = stage_times_us(problem.pipeline, cuts[:, i].astype(float)).T
+        before, ready = np.zeros(len(cuts)), np.zeros(len(cuts))
+        for j in range(n):
+            if i and j:
+                apart = before - soft[j]
+                before = 0.5 * ((before + soft[j]) + np.sqrt(apart * apart + width))
+            elif i:
+                before = soft[j]
+            before = soft[j] = before + times[j]
+            ready = tau[j] = np.maximum(tau[j], ready) + times[j]
+    lengths: Floats = np.stack([soft[-1], tau[-1]])
+    return lengths

@@ -55,6 +55,7 @@ _NARROWER = 0.95  # of the greatest size: what it must fall to for another searc
 _BOUND_SHARE = 0.4  # of the time for the bound, where ranges leave schedules to be improved
 _CUTS_SHARE = 0.5  # of the time left for these schedules; the rest is for branch and bound
 CERTIFICATE_CELLS = 20_000  # k*n summed over the solves that certify a single heuristic
+_LARGE_CELLS = 100_000  # k*n of a program that a bound in closed form is tried before
 _HEURISTICS = (
     Strategy.SINGLE,
     Strategy.REPEAT,
@@ -238,10 +239,11 @@ class _Contest:
             known_us=_latency_of(self._shared),
             near=self._shared.fragments if self._shared else 1,
         )
-        self._search(search, self._shared, self._deadline)
-        found = exact.whole_bytes(search, self._options, self._deadline, best_us=self._best_us)
-        for candidate in found:
-            self._enter(candidate, search)
+        if not self._is_met_in_whole_bytes(search):
+            self._search(search, self._shared, self._deadline)
+            best_us = self._best_us
+            for one in exact.whole_bytes(search, self._options, self._deadline, best_us=best_us):
+                self._enter(one, search)
         self._refragment()
         return self._answer(search)
 
@@ -257,6 +259,19 @@ class _Contest:
             candidate = Candidate(fragment_bytes=min(better, key=len), levels=better)
             latency_us = _evaluated_us(self._problem, candidate)
             self._offer(_Proposal(Strategy.HIERARCHICAL_RAMP, candidate, latency_us), None)
+
+    def _is_met_in_whole_bytes(self, search: CountSearch) -> bool:
+        """Whether the bound in whole bytes proves what is known, and spares a large program."""
+        lines, best = search.lines, self._shared
+        if best is None or not isinstance(lines, LineProblem) or lines.n < 2:
+            return False
+        if best.fragments * lines.n < _LARGE_CELLS:
+            return False
+        bound_us = lines.whole_byte_bound_us() + self._problem.pipeline.delay_us
+        if best.latency_us > bound_us * (1.0 + self._options.relative_gap):
+            return False
+        search.floor_us = bound_us
+        return True
 
     def _on_ranges(self, relaxed: ConvexProblem) -> CountSearch:
         """A search, whole-byte cuts from it, and both again where these narrow the sizes.

@@ -36,6 +36,7 @@ from solvers.exact.relaxation import (
 from solvers.exact.structured import AIM
 from solvers.kernels import active
 from solvers.kernels.native_whole import whole_of
+from solvers.line_problem import LineProblem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -51,6 +52,10 @@ _MAX_ENDS = 100  # ends of ranges beyond which they are not
 _SHARPER = 1e-3  # a solve than the gap asked for: blunt slopes exclude no count where T* is flat
 _FINEST = 1e-12
 _GROWTH = 4  # nor any later one larger than this many times the largest before it
+_JUMP_GROWTH = 16  # where the slopes of solved counts say how far the best one is
+_MAX_JUMPS = 6
+_NEAR = 0.02  # of the count jumped to: farther from it nothing is left to be solved there
+_EQUAL_SIZES_RATE = 2.2  # equal sizes win k^-2 by one more fragment; faster than this is a ramp
 
 
 @dataclass(slots=True)
@@ -65,6 +70,8 @@ class CountSearch:
     solved: dict[int, CountResult] = field(default_factory=dict)
     aim: float = AIM  # of one solve
     _best: CountResult | None = None
+    _gains: dict[int, tuple[float, float]] = field(default_factory=dict)  # see `_jump`
+    _jumps: int = 0
 
     @classmethod
     def start(
@@ -119,6 +126,8 @@ class CountSearch:
         """
         self.aim = min(AIM, max(_FINEST, _SHARPER * relative_gap))
         k = max(self.lines.k_min, min(near, self._last, self._reach()))
+        if isinstance(self.lines, LineProblem) and not self.lines.g.any():
+            k = self._last  # a fragment more costs nothing; what is proven does not rest on it
         cells = 0
         while True:
             cells += k * self.lines.n
@@ -132,6 +141,14 @@ class CountSearch:
                 return
             k = self._next(candidates)
 
+    def sharpen(self, relative_gap: float, deadline: Deadline, *, solves: int) -> None:
+        """Solve so many further counts, at most, until the best is proven to this smaller gap."""
+        for _ in range(solves):
+            candidates = self.unsolved_below(self.unrounded_us / (1.0 + relative_gap))
+            if deadline.passed or self.is_proven(relative_gap) or not len(candidates):
+                return
+            self.solve(self._next(candidates), deadline)
+
     def solve(self, k: int, deadline: Deadline) -> CountResult:
         """Solve one count and let its dual raise the bounds of all others."""
         result = self.solved[k] = solve_relaxed(self.lines, k, deadline, aim=self.aim)
@@ -142,6 +159,9 @@ class CountSearch:
         if k >= 2 and k < self.lines.k_max:
             above = above_us(self.lines, result)
             self._raise_from(k + 1 - first, above, above - result.upper_us, towards=1)
+            if isinstance(self.lines, LineProblem) and k >= _FIRST_COUNT:
+                overhead = float((result.p @ self.lines.g).mean())
+                self._gains[k] = (overhead, overhead - (above - result.upper_us))
         if k >= 3 and k > first:
             below = below_us(self.lines, result)
             self._raise_from(k - 1 - first, below, below - result.upper_us, towards=-1)
@@ -210,8 +230,36 @@ class CountSearch:
         minimum = int(pool[int(np.argmin(self.lower_at(pool)))])
         if not self._is_convex:
             return minimum
+        jump = self._jump()
+        if jump is not None:
+            jump = min(jump, float(_JUMP_GROWTH * max(self.solved)))
+            nearest = int(candidates[int(np.argmin(np.abs(candidates - jump)))])
+            if abs(nearest - jump) <= _NEAR * jump:
+                return nearest
         halfway = self.best.k + int((minimum - self.best.k) / 2)
         return int(pool[int(np.argmin(np.abs(pool - halfway)))])
+
+    def _jump(self) -> float | None:
+        """Where one more fragment wins what it costs, by the slopes at the solved counts.
+
+        One more fragment costs the mean overhead c of a step and wins f(k), both of the dual:
+        slope = c - f. Equal sizes win A / k^2; ramps of many fragments exp(-b k). Either is laid
+        through the two solved counts nearest to the end. What is proven does not depend on it.
+        """
+        known = [(k, *pair) for k, pair in self._gains.items() if min(pair) > 0.0]
+        if not known or self._jumps >= _MAX_JUMPS:
+            return None
+        self._jumps += 1
+        known.sort(key=lambda one: abs(np.log(one[1] / one[2])))
+        k, cost, gain = known[0]
+        rate = 2.0
+        if len(known) > 1:
+            other, _, gain_there = known[1]
+            rate = float(np.log(gain_there / gain) / np.log(k / other))
+            if rate > _EQUAL_SIZES_RATE:
+                decay = float(np.log(gain_there / gain)) / (k - other)
+                return k + float(np.log(gain / cost)) / decay
+        return k * float((gain / cost) ** (1.0 / max(rate, 1.0)))
 
     @property
     def _is_convex(self) -> bool:

@@ -12,8 +12,12 @@ Traps     the order between the rows of p (running sums never rise along i) must
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
 
 from solvers.kernels import active
 from solvers.kernels.native_dual import MAX_STAGES
@@ -22,6 +26,10 @@ from solvers.line_problem import LineProblem
 Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+_TIGHT_BYTES = 1e-5  # of the greatest G: byte rows above lambda by less hold with equality
+_TIGHT_ORDER = 1e-7  # the same of the order rows
+_REGULAR = 1e-9  # of each diagonal entry: rows may follow from one another
+_REFINEMENTS = 4
 
 
 def repaired(p: Floats) -> Floats:
@@ -67,11 +75,57 @@ def value_us(lines: LineProblem, p: Floats) -> float:
     return overheads + minimum + rest - error
 
 
+def capped_value_us(lines: LineProblem, p: Floats, known_us: float) -> float:
+    """Return the same bound, not above a known latency, for cuts that could be better than that.
+
+    These have no fragment above `largest_below`, so the knapsack is filled with less of the
+    lightest ones: T*(k) >= min(known, value with that greatest size) (docs/theory.md sec. 14).
+    """
+    maximum = largest_below(lines, len(p) + 1, known_us)
+    if maximum >= min(lines.M, lines.B):
+        return value_us(lines, p)
+    narrowed = replace(lines, M=max(maximum, lines.B / (len(p) + 1), lines.m))
+    return max(value_us(lines, p), min(known_us, value_us(narrowed, p)))
+
+
+def largest_below(lines: LineProblem, k: int, known_us: float) -> float:
+    """Return the size in bytes above which no fragment of k is in a cut of this latency or less.
+
+    The path that crosses the stages a..c with a fragment of x bytes meets the others in a or c:
+    T >= sum_{a..c} (g + G x) + (k-1) min(g_a, g_c) + min(G_a, G_c) (B - x), and the ends' stages
+    outside a..c at the least size.
+    """
+    g, G = lines.g, lines.G
+    smallest = g + G * lines.m
+    maximum, limit = float(lines.M), known_us * (1.0 + 1e-9)
+    for a in range(lines.n):
+        rest = np.minimum(G[a], G[a:])
+        slope = np.cumsum(G[a:]) - rest
+        outside = float(smallest.sum()) - np.cumsum(smallest[a:])
+        paths = outside + np.cumsum(g[a:]) + (k - 1) * np.minimum(g[a], g[a:]) + rest * lines.B
+        known = slope > 1e-12 * float(G.sum())
+        if known.any():
+            maximum = min(maximum, float(((limit - paths)[known] / slope[known]).min()))
+    return max(maximum, 0.0)
+
+
 def _knapsack(ascending: Floats, amount: float, capacity: float) -> float:
     if amount <= capacity:
         return float(ascending[0]) * amount
     filled = np.minimum(capacity * np.arange(1, len(ascending) + 1), amount)
     return float(np.diff(filled, prepend=0.0) @ ascending)
+
+
+def drift(n: int, k: int) -> Floats:
+    """Return the rows (k-1, n) that move evenly from the first stage to the last.
+
+    With G_0 = G_{n-1} every fragment's weight is then G_0 + (sum of the other G) / k
+    (docs/theory.md sec. 14): the optimum where these two stages are the slowest.
+    """
+    rows = np.zeros((k - 1, n))
+    rows[:, -1] = np.arange(1, k) / k
+    rows[:, 0] += 1.0 - rows[:, -1]
+    return rows
 
 
 def marginal_us(lines: LineProblem, p: Floats) -> float:
@@ -130,3 +184,135 @@ def stretched(p: Floats, alpha: Floats) -> Floats:
     after = np.vstack([p, p[-1:]])
     out: Floats = a * before + (1.0 - a) * after
     return out
+
+
+# ---- the projection on the tight rows -----------------------------------------------------------
+
+
+def projected(lines: LineProblem, p: Floats, cut: float) -> Floats:
+    """Return rows near p that meet, to the last digits, the rows of the dual that are tight.
+
+    Least sum (dp/p)^2 such that the rows sum to 1, the byte rows that are near lambda are lambda,
+    the order rows near 0 are 0, and weights below `cut` are 0. Residuals are of extended precision
+    and are removed by a few substitutions with one banded factorisation; lambda is a border of it.
+    No proof: what p is worth is said by `value_us` of its repair. p itself where there is none.
+    """
+    near = p.astype(np.longdouble)
+    near = np.where(np.isfinite(near) & (near >= cut), near, 0.0)
+    totals = near.sum(axis=1, keepdims=True)
+    if not (totals > 0.0).all() or not lines.G.any():
+        return p
+    rows = _Tight.of(lines, near / totals)
+    near, price = near / totals, rows.price
+    weight = np.asarray(near, dtype=np.float64).ravel() ** 2
+    try:
+        factor = cholesky_banded(rows.normal(weight))
+    except (LinAlgError, ValueError):
+        return p
+    border = cho_solve_banded((factor, False), rows.border)
+    for _ in range(_REFINEMENTS):
+        residual = cho_solve_banded((factor, False), rows.residual(near, price))
+        step = -float(rows.border @ residual) / float(rows.border @ border)
+        change = weight * (rows.matrix.T @ (residual + step * border))
+        near, price = near + change.reshape(near.shape), price + step
+    moved: Floats = np.asarray(near, dtype=np.float64)
+    return moved if np.isfinite(moved).all() else p
+
+
+@dataclass(frozen=True, slots=True)
+class _Tight:
+    """The tight rows of the dual: a sparse matrix over all weights, sorted along the steps.
+
+    `order` sorts [sums (k-1), byte rows, order rows]; `border` is 1 at byte rows, lambda's column.
+    """
+
+    Q: NDArray[np.longdouble]
+    before: NDArray[np.longdouble]  # Q-
+    bytes_at: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    stages: NDArray[np.int64]
+    order: NDArray[np.int64]
+    matrix: sp.csr_matrix
+    border: Floats
+    price: float
+
+    @classmethod
+    def of(cls, lines: LineProblem, p: NDArray[np.longdouble]) -> _Tight:
+        """Find what is tight at p, G in units of its greatest."""
+        steps, n = p.shape
+        G = lines.G.astype(np.longdouble) / lines.G.max()
+        Q = np.cumsum(G)
+        w = _byte_rows(p, Q, Q - G)
+        price = float(np.median(w))
+        bytes_at = np.flatnonzero(w - price <= _TIGHT_BYTES)
+        running = np.cumsum(p, axis=1)
+        tight = np.abs(running[:-1, :-1] - running[1:, :-1]) < _TIGHT_ORDER
+        empty = (p[:-1, :-1] == 0.0) & (p[1:, :-1] == 0.0)
+        follows = np.pad(tight[:, :-1], ((0, 0), (1, 0)), constant_values=True) & empty
+        at, stages = np.nonzero(tight & ~follows)
+        parts = [_sums(steps, n), _bytes(bytes_at, Q, G, steps), _orders(at, stages, steps, n)]
+        place = np.concatenate([2 * np.arange(steps), 2 * bytes_at - 1, 2 * at + 1])
+        order = np.argsort(place, kind="stable")
+        border = np.concatenate([np.zeros(steps), np.ones(len(bytes_at)), np.zeros(len(at))])
+        matrix = sp.csr_matrix(sp.vstack(parts, format="csr")[order])
+        return cls(Q, Q - G, bytes_at, at, stages, order, matrix, border[order], price)
+
+    def normal(self, weight: Floats) -> Floats:
+        """Upper banded storage of A diag(weight) A', a little added to its diagonal."""
+        product = sp.triu(self.matrix @ sp.diags(weight) @ self.matrix.T).tocoo()
+        width = int((product.col - product.row).max(initial=0))
+        bands = np.zeros((width + 1, self.matrix.shape[0]))
+        bands[width - (product.col - product.row), product.col] = product.data
+        bands[width] = np.maximum(bands[width] * (1.0 + _REGULAR), bands[width] + 1e-18)
+        return bands
+
+    def residual(self, p: NDArray[np.longdouble], price: float) -> Floats:
+        """What the rows lack, of extended precision until the last."""
+        running = np.cumsum(p, axis=1)
+        lacking = np.concatenate(
+            [
+                1.0 - running[:, -1],
+                price - _byte_rows(p, self.Q, self.before)[self.bytes_at],
+                running[self.steps + 1, self.stages] - running[self.steps, self.stages],
+            ]
+        )
+        return np.asarray(lacking[self.order], dtype=np.float64)
+
+
+def _byte_rows(
+    p: NDArray[np.longdouble], Q: NDArray[np.longdouble], before: NDArray[np.longdouble]
+) -> NDArray[np.longdouble]:
+    zero = np.zeros(1, dtype=np.longdouble)
+    rows: NDArray[np.longdouble] = np.append(p @ Q, Q[-1]) - np.concatenate([zero, p @ before])
+    return rows
+
+
+def _sums(steps: int, n: int) -> sp.csr_matrix:
+    at = np.arange(steps * n)
+    return sp.csr_matrix((np.ones(steps * n), (at // n, at)), shape=(steps, steps * n))
+
+
+def _bytes(
+    at: NDArray[np.int64], Q: NDArray[np.longdouble], G: NDArray[np.longdouble], steps: int
+) -> sp.csr_matrix:
+    """Q of step i and -Q- of step i-1 in the row of fragment i."""
+    n, row = len(Q), np.arange(len(at))
+    shape = (len(at), steps * n)
+    found = sp.csr_matrix(shape)
+    for inside, step, values in ((at < steps, at, Q), (at > 0, at - 1, G - Q)):
+        columns = step[inside][:, None] * n + np.arange(n)
+        data = np.tile(np.asarray(values, dtype=np.float64), len(columns))
+        rows = np.repeat(row[inside], n)
+        found = found + sp.csr_matrix((data, (rows, columns.ravel())), shape=shape)
+    return sp.csr_matrix(found)
+
+
+def _orders(at: NDArray[np.int64], stages: NDArray[np.int64], steps: int, n: int) -> sp.csr_matrix:
+    """1 at the stages up to d of step t, -1 at those of step t+1."""
+    shape = (len(at), steps * n)
+    row, stage = np.nonzero(np.arange(n) <= stages[:, None])
+    ones = np.ones(len(row))
+    here = sp.csr_matrix((ones, (row, at[row] * n + stage)), shape=shape)
+    return sp.csr_matrix(
+        here - sp.csr_matrix((ones, (row, (at[row] + 1) * n + stage)), shape=shape)
+    )

@@ -21,11 +21,17 @@ from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.exact.count_search import CountSearch
 from solvers.exact.relaxation import relaxation_of
 from solvers.heuristics.fixed import best_count
-from solvers.kernels import cut_latency_us
-from solvers.rounding import round_cut
+from solvers.kernels import active, cut_latency_us
+from solvers.rounding import EXCHANGE_CELLS, round_cut, rounding_loss_us, steady_ramps
 
 _EQUAL = 1.0 + 1e-9  # two latencies may differ by so much in rounding alone
 _WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
+_EXCHANGED_COUNTS = 2  # the most promising: units are exchanged between their fragments
+_EXCHANGE_S = 2.0  # without C: exchanges are not begun with less time left
+_WORTH_LITTLE = 1e-9  # the same, while it takes next to no time
+_LITTLE_CELLS = 20_000  # k*n of the counts tried so
+_WORTH_SHARPENING = 0.05  # of the gap: a real bound is not asked to be closer than that
+_SHARPENING_SOLVES = 4
 _FINISHING_CELLS = 100_000  # k*n that are tried beyond a whole-byte cut within the gap asked for
 
 
@@ -59,7 +65,6 @@ def whole_bytes(
     as take little time.
     """
     problem, minimum, cells = search.problem, float("inf"), 0
-    worthwhile = 1.0 + min(options.relative_gap, _WORTHWHILE)
     pending = [search.best.k]
     tried: set[int] = set()
     while pending:
@@ -67,20 +72,38 @@ def whole_bytes(
         tried.add(k)
         cells += k * len(problem.pipeline)
         result = search.solved.get(k) or search.solve(k, deadline)
-        cut = round_cut(problem, result.x)
+        needed_s = 0.0 if active.NATIVE is not None else _EXCHANGE_S
+        is_exchanged = len(tried) <= _EXCHANGED_COUNTS and deadline.remaining_s > needed_s
+        cut = round_cut(problem, result.x, exchange_cells=EXCHANGE_CELLS * is_exchanged)
+        if len(tried) == 1 and cells > _LITTLE_CELLS:
+            ramps = [*steady_ramps(problem, result.x), *([cut] if cut else [])]
+            cut = min(ramps, key=lambda one: _kernel_us(problem, one), default=None)
+            if cut is not None:
+                _sharpen(search, _kernel_us(problem, cut), options.relative_gap, deadline)
         late = deadline.passed
         latency = float("inf") if cut is None else _kernel_us(problem, cut)
         known = min(minimum, best_us())
         minimum = min(minimum, latency)
-        limit = min(known, latency) / worthwhile
+        gain = _WORTH_LITTLE if cells <= _LITTLE_CELLS else _WORTHWHILE
+        limit = min(known, latency) / (1.0 + min(options.relative_gap, gain))
         pending = _worth_trying(search, tried, limit)
-        is_settled = min(known, latency) <= search.bound_us * (1.0 + options.relative_gap)
+        settled = search.bound_us * (1.0 + options.relative_gap)
+        if search.is_proven(options.relative_gap):  # a further solve can win what rounding may lose
+            settled = max(settled, search.unrounded_us + rounding_loss_us(problem))
+        is_settled = min(known, latency) <= settled
         if is_settled and pending and cells + pending[0] * len(problem.pipeline) > _FINISHING_CELLS:
             pending = []
         if cut is not None and (latency <= known * _EQUAL or len(tried) == 1):
             yield Candidate(cut, tuple(result.x.tolist()), cut_off=late and bool(pending))
         if late:
             return
+
+
+def _sharpen(search: CountSearch, latency_us: float, gap: float, deadline: Deadline) -> None:
+    """Prove a large whole-byte cut where only the real bound keeps it from being within the gap."""
+    smaller = (1.0 + gap) * search.unrounded_us / latency_us - 1.0
+    if _WORTH_SHARPENING * gap < smaller < gap:
+        search.sharpen(smaller, deadline, solves=_SHARPENING_SOLVES)
 
 
 def _worth_trying(search: CountSearch, tried: set[int], limit_us: float) -> list[int]:

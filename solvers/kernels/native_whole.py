@@ -54,6 +54,9 @@ class _Rounding(ctypes.Structure):
         ("offsets", _Address),
         ("roundings", _Long),
         ("passes", _Long),
+        ("widths", _Address),
+        ("levels", _Long),
+        ("exchanges", _Long),
     ]
 
 
@@ -136,13 +139,29 @@ class NativeWhole:
         return first.value, last.value
 
     def rounded(
-        self, whole: Whole, x: Floats, offsets: Floats, *, passes: int
+        self,
+        whole: Whole,
+        x: Floats,
+        offsets: Floats,
+        *,
+        passes: int,
+        widths: Floats,
+        exchanges: int,
     ) -> tuple[bool, Ints | None]:
         """Return whether these sizes are for this kernel, and the best whole-byte cut found near
         them.
         """
         real = np.ascontiguousarray(x, dtype=np.float64)
-        asked = _Rounding(len(real), address_of(real), address_of(offsets), len(offsets), passes)
+        asked = _Rounding(
+            len(real),
+            address_of(real),
+            address_of(offsets),
+            len(offsets),
+            passes,
+            address_of(widths),
+            len(widths),
+            exchanges,
+        )
         sizes: Ints = np.empty(len(real), dtype=np.int64)
         status = self._round(whole, asked, address_of(sizes))
         return status in (_FOUND, _NONE), sizes if status == _FOUND else None

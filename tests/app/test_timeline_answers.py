@@ -42,7 +42,7 @@ class TestCommand:
         assert f"timeline written to {file}" in " ".join(capsys.readouterr().out.split())
         upper, lower = drawn_file(file)
         assert headings([upper, lower]) == [
-            "exact: 6 fragments, 184.361 µs",
+            "exact: 6 fragments, 184.357 µs",
             "best fixed size: 5 fragments, 188.9 µs (+2.46 %)",
         ]
         assert len(by_class(upper.element, "bound")) == 1

@@ -33,7 +33,7 @@ from tests.support import example_operation
 
 PROFILE = "myrinet-gam"
 RUNNER = WorkerOptions(runner="tests.support.example_operation:run", niceness=0)
-WANTED = [(1, pytest.approx(27.36337890625)), (4096, pytest.approx(184.361328125))]
+WANTED = [(1, pytest.approx(27.36337890625)), (4096, pytest.approx(184.3572265625))]
 
 
 class Collected:

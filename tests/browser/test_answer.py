@@ -99,7 +99,7 @@ def test_the_parts_come_by_themselves(browser_page: Page, live: Live) -> None:
     page, waiting = browser_page, []
     page.route("**/parts/*", lambda route: waiting.append(route))
     page.goto(stored(live))
-    expect(page.locator(".figures .foremost dd")).to_have_text("184.361 µs")
+    expect(page.locator(".figures .foremost dd")).to_have_text("184.357 µs")
     assert page.locator("#timeline svg .block").count() == 24
     expect(page.locator(".later")).to_have_count(3)
     while len(waiting) < 4:

@@ -6,7 +6,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from solvers.contract import Deadline
-from solvers.exact.dual import bound_above, bound_below, repaired, value_us
+from solvers.exact.dual import (
+    bound_above,
+    bound_below,
+    capped_value_us,
+    drift,
+    largest_below,
+    projected,
+    repaired,
+    value_us,
+)
 from solvers.exact.lp.lines import solve_count
 from solvers.line_problem import LineProblem
 
@@ -71,3 +80,59 @@ def test_the_optimum_is_convex_in_k(lines: LineProblem, k: int) -> None:
     assert result.upper_us - result.lower_us <= 1e-7 * result.upper_us
     both = bound_above(lines, result.p) + bound_below(lines, result.p)
     assert both == pytest.approx(2 * result.upper_us, rel=1e-6) or both > 2 * result.upper_us
+
+
+@given(costs, costs, st.lists(st.tuples(costs, costs), max_size=6), st.integers(2, 300))
+def test_the_drift_proves_equal_sizes_where_the_ends_are_the_slowest(
+    g: float, G: float, between: list[tuple[float, float]], k: int
+) -> None:
+    """Against the recurrence: the bound is the latency of equal sizes, but for rounding."""
+    stages = [(g, G), *((min(g, a), min(G, b)) for a, b in between), (g, G)]
+    overheads, slopes = np.array(stages).T
+    size = 7.0 * k
+    lines = LineProblem(overheads, slopes, size, 0.0, size, 1, 1000)
+    rows = drift(lines.n, k)
+    np.testing.assert_allclose(repaired(rows), rows, atol=1e-14)
+    equal_us = lines.latency_us(np.full(k, size / k))
+    assert value_us(lines, rows) == pytest.approx(equal_us, rel=1e-10, abs=1e-9)
+
+
+@given(line_problems(), st.integers(1, 12), st.integers(0, 2**32 - 1))
+def test_no_fragment_is_larger_than_its_latency_allows(
+    lines: LineProblem, k: int, seed: int
+) -> None:
+    """Against the recurrence: each cut's greatest size is below the cap of its own latency."""
+    assume(k * lines.M >= lines.B and lines.free_bytes(k) > 0)
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        x = random_cut(lines, k, rng)
+        assert x.max() <= largest_below(lines, k, lines.latency_us(x)) * (1 + 1e-9) + 1e-9
+
+
+@given(line_problems(), st.integers(2, 12), st.integers(0, 2**32 - 1))
+def test_capped_and_projected_bounds_hold_for_any_distribution(
+    lines: LineProblem, k: int, seed: int
+) -> None:
+    """Whatever p and the known cut are, no cut is below; and the cap never weakens the bound."""
+    assume(k * lines.M >= lines.B and lines.free_bytes(k) > 0)
+    rng = np.random.default_rng(seed)
+    cuts = [random_cut(lines, k, rng) for _ in range(5)]
+    latencies = [lines.latency_us(x) for x in cuts]
+    p = repaired(rng.normal(size=(k - 1, lines.n)))
+    for q in (p, *(repaired(projected(lines, p, cut)) for cut in (1e-6, 1e-8))):
+        bound = capped_value_us(lines, q, latencies[0])
+        assert bound >= value_us(lines, q)
+        assert bound <= min(latencies) * (1 + 1e-12)
+
+
+@given(line_problems(), st.integers(3, 12), st.integers(0, 2**32 - 1))
+def test_a_projection_restores_lost_digits(lines: LineProblem, k: int, seed: int) -> None:
+    """An optimal p with errors of 1e-9: the better of before and after is as good as before."""
+    assume((k - 1) * lines.M >= lines.B and lines.free_bytes(k + 1) > 0)
+    result = solve_count(lines, k, Deadline.after(30.0))
+    noise = np.random.default_rng(seed).normal(size=result.p.shape) * 1e-9
+    blurred = repaired(result.p + noise * (result.p > 0.0))
+    before = value_us(lines, blurred)
+    after = value_us(lines, repaired(projected(lines, blurred, 1e-7)))
+    assert max(before, after) >= result.upper_us * (1 - 1e-6)
+    assert after <= result.upper_us * (1 + 1e-9)

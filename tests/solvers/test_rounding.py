@@ -1,14 +1,25 @@
 """Whole bytes: the rounding lemma, and limits kept wherever a count is admitted."""
 
+from itertools import combinations
+
 import numpy as np
-from hypothesis import assume, given
+import pytest
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from domain.errors import Infeasible
+from bench.reference.integer_optimum import IntegerStatus, integer_optimum
+from domain.errors import Infeasible, InvalidInput
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
-from solvers.rounding import round_cut
+from domain.solution import Status
+from solvers import solve
+from solvers.kernels import latencies_us
+from solvers.line_problem import LineProblem
+from solvers.rounding import EXCHANGE_CELLS, round_cut, steady_ramps
+from tests.solvers.integer_cases import small_problems
+from tests.support.counts import count, is_campaign
+from tests.support.kernels import computed_by
 
 costs = st.floats(0.0, 50.0)
 pipelines = st.lists(st.tuples(st.just("s"), costs, costs), min_size=2, max_size=6).map(
@@ -79,3 +90,132 @@ def test_the_local_search_only_improves(pipeline: Pipeline, sizes: list[float]) 
     assert plain is not None
     assert improved is not None
     assert latency_us(pipeline, improved) <= latency_us(pipeline, plain) * (1 + 1e-12)
+
+
+@given(pipelines, st.integers(1, 11), st.sampled_from([None, 2, 3, 4, 7]), st.integers(1, 3))
+def test_no_whole_byte_cut_is_below_its_bound(
+    pipeline: Pipeline, size: int, maximum: int | None, minimum: int
+) -> None:
+    """Against every cut there is: the bound of the greatest fragment's path holds for all."""
+    try:
+        problem = Problem(pipeline, size, FragmentLimits(minimum, maximum))
+        problem.count_range()
+    except (Infeasible, InvalidInput):
+        assume(False)
+    lines = LineProblem.of(problem)
+    assert lines is not None
+    places = range(1, size)
+    cuts = [
+        tuple(np.diff((0, *inner, size)).tolist())
+        for k in range(size)
+        for inner in combinations(places, k)
+    ]
+    best_us = min(latency_us(pipeline, cut) for cut in cuts if problem.admits(cut))
+    assert lines.whole_byte_bound_us() <= best_us * (1 + 1e-12)
+
+
+def test_stages_alike_without_overheads_are_proven_in_whole_bytes() -> None:
+    """Eight stages of 10 ns a byte, 1 MiB: 11 bytes a fragment, which no more fragments can better.
+
+    (B + 7 * 11) * 10 ns, by hand; in real sizes 10.49 bytes would do.
+    """
+    alike = pipeline_of_lines([("s", 0.0, 10.0)] * 8)
+    answer = solve(Problem(alike, 1 << 20), "auto")
+    assert answer.status is Status.OPTIMAL
+    assert answer.latency_us == pytest.approx(((1 << 20) + 77) * 0.01, rel=1e-12)
+    assert answer.lower_bound_us == pytest.approx(answer.latency_us, rel=1e-12)
+
+
+def every_cut(size: int, k: int) -> list[tuple[int, ...]]:
+    """All ways to cut so many bytes into k fragments."""
+    places = combinations(range(1, size), k - 1)
+    return [tuple(np.diff((0, *inner, size)).tolist()) for inner in places]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_exchanges_find_what_trying_every_cut_finds(seed: int) -> None:
+    """Five fragments of 24 bytes, from sizes at random: never worse, and the optimum as a rule."""
+    rng, met, before = np.random.default_rng(seed), 0, 0
+    cuts = every_cut(24, 5)
+    for small in small_problems(12, seed=seed):
+        problem = Problem(small.pipeline, 24)
+        best_us = latencies_us(problem.pipeline, np.array(cuts, dtype=float)).min()
+        real = rng.dirichlet(np.full(5, 3.0)) * 24.0
+        found = []
+        for cells in (0, EXCHANGE_CELLS):
+            cut = round_cut(problem, real, exchange_cells=cells)
+            assert cut is not None
+            found.append(latency_us(problem.pipeline, cut))
+        assert best_us * (1 - 1e-12) <= found[1] <= found[0] * (1 + 1e-12)
+        before += found[0] <= best_us * (1 + 1e-9)
+        met += found[1] <= best_us * (1 + 1e-9)
+    assert met >= 10
+    assert met >= before
+
+
+@settings(max_examples=count(60), deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 8), st.sampled_from([0, EXCHANGE_CELLS]))
+def test_c_and_numpy_round_to_the_same_cut(seed: int, k: int, cells: int) -> None:
+    """Ties are broken by place, whatever the last digits: both give the same sizes."""
+    (problem,) = small_problems(1, seed=seed)
+    k = min(k, problem.count_range().maximum)
+    real = np.random.default_rng(seed).dirichlet(np.full(k, 3.0)) * problem.message_bytes
+    with computed_by("native"):
+        native = round_cut(problem, real, exchange_cells=cells)
+    with computed_by("numpy"):
+        assert round_cut(problem, real, exchange_cells=cells) == native
+
+
+def test_auto_is_not_above_exact_by_what_the_gap_allows() -> None:
+    """Three fragments are better than four by 2.8e-7 here: less than the gap, and still found."""
+    rows = [(5681.68, 20893900.0), (1.72e-8, 0.0), (1.14e-4, 0.658132), (16005.4, 1.438e-5)]
+    pipeline = pipeline_of_lines([("s", *row) for row in [*rows, (0.0, 79344.0)]])
+    problem = Problem(pipeline, 822_893, FragmentLimits(max_fragments=20))
+    auto, exact = solve(problem, "auto"), solve(problem, "exact")
+    assert auto.latency_us <= exact.latency_us * (1 + 1e-9)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.0, 5.0), st.floats(0.1, 9.0)), min_size=2, max_size=6),
+    st.integers(1, 3000),
+    st.integers(1, 40),
+    st.booleans(),
+)
+def test_a_steady_ramp_never_lets_the_slowest_stage_wait(
+    rows: list[tuple[float, float]], size: int, first: int, mirrored: bool
+) -> None:
+    """Against the recurrence: the end stage works on all bytes without a gap that a size makes."""
+    slowest = (max(g for g, _ in rows), 1.05 * max(G for _, G in rows))
+    stages = [*rows, slowest][:: -1 if mirrored else 1]
+    problem = Problem(pipeline_of_lines([("s", *row) for row in stages]), size)
+    ends = np.array([float(min(first, size))] * 2)
+    for cut in steady_ramps(problem, ends):
+        assert problem.admits(cut)
+        begin = cut[-1] if mirrored else cut[0]
+        through = sum(g + G * begin / 1000.0 for g, G in rows)
+        work = len(cut) * slowest[0] + slowest[1] * size / 1000.0
+        assert latency_us(problem.pipeline, cut) == pytest.approx(through + work, rel=1e-9)
+
+
+def test_flat_pipelines_are_proven_in_whole_bytes() -> None:
+    """Stages that differ by a thousandth: the ramp in whole bytes is within 1e-6 of the bound."""
+    flat = pipeline_of_lines([("s", 1e-4, 10.0 + 0.01 * j) for j in range(8)])
+    answer = solve(Problem(flat, 4 << 20), "auto", time_limit_s=60.0)
+    assert answer.status is Status.OPTIMAL
+
+
+class TestAgainstTheIntegerOptimum:
+    """800 small problems, each proven by the integer program."""
+
+    __test__ = is_campaign()
+
+    def test_the_optimum_is_met_in_95_of_100(self) -> None:
+        """Of those that are proven; the others are within 2e-3."""
+        over = []
+        for problem in small_problems(800, seed=5):
+            best = integer_optimum(problem, time_limit_s=60.0)
+            if best.status is IntegerStatus.PROVEN:
+                over.append(solve(problem, "auto").latency_us / best.latency_us - 1.0)
+        assert len(over) >= 780
+        assert np.mean(np.array(over) <= 1e-9) >= 0.95
+        assert max(over) <= 2e-3

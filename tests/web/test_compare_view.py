@@ -39,7 +39,7 @@ def test_only_what_differs_or_all(pair: list[OptimizeOut]) -> None:
 def test_latencies_are_beside_the_first(pair: list[OptimizeOut]) -> None:
     """The first as it is, others with their excess."""
     first, second = rows(CompareView.of(pair, shows_all=False))["Latency"]
-    assert first == "184.361 µs"
+    assert first == "184.357 µs"
     assert second == "188.9 µs (+2.46 %)"
 
 

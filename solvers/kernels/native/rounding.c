@@ -13,6 +13,7 @@
 #define SPAN SLUICE_LINES_MAX_STAGES
 #define LARGEST 1e15 /* bytes; no message is larger, and doubles below it count single bytes */
 #define GAIN (1.0 - 1e-13)
+#define TIE (1.0 + 1e-13) /* values this close are equal, whatever their last digits: first wins */
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -70,29 +71,56 @@ typedef struct {
     double *positions;              /* (count), in units */
     int64_t *places, *known, *trial; /* (count) */
     double *tau, *rest, *t;         /* (count + 2, n) */
+    double *values;                 /* of all that is compared */
 } room;
+
+/* The first of the values that are the least but for rounding; -1 where all are infinite. */
+static int64_t first_of_least(const double *values, int64_t count)
+{
+    double least = INFINITY;
+    int64_t first = 0;
+    for (int64_t c = 0; c < count; c++)
+        least = values[c] < least ? values[c] : least;
+    if (least == INFINITY)
+        return -1;
+    while (values[first] > least * TIE)
+        first++;
+    return first;
+}
+
+/* How many values are compared at once, at most. */
+static int64_t compared(const sluice_rounding *asked)
+{
+    int64_t pairs = asked->exchanges > 0 ? 2 * asked->count * asked->count : 0;
+    return larger(larger(asked->roundings, 2 * asked->count), pairs);
+}
+
+/* The places of one rounding. */
+static void place(const sluice_whole *q, const sluice_rounding *asked, room *r, int64_t u)
+{
+    for (int64_t i = 0; i < asked->count - 1; i++)
+        r->places[i] = (int64_t)floor(r->positions[i] + asked->offsets[u]) * q->unit_bytes;
+}
 
 /* All roundings; the best cut in `sizes`. Equal ones are neighbours, for offsets ascend. */
 static int best_rounding(const sluice_whole *q, const sluice_rounding *asked, room *r,
                          int64_t *sizes)
 {
-    int64_t inner = asked->count - 1;
-    double best = INFINITY;
+    size_t inner = (size_t)(asked->count - 1);
     for (int64_t u = 0; u < asked->roundings; u++) {
-        for (int64_t i = 0; i < inner; i++)
-            r->places[i] = (int64_t)floor(r->positions[i] + asked->offsets[u]) * q->unit_bytes;
-        if (u > 0 && !memcmp(r->places, r->known, (size_t)inner * sizeof *r->places))
+        place(q, asked, r, u);
+        r->values[u] = INFINITY;
+        if (u > 0 && !memcmp(r->places, r->known, inner * sizeof *r->places))
             continue;
-        memcpy(r->known, r->places, (size_t)inner * sizeof *r->places);
-        if (!repair(q, asked->count, r->places, r->trial))
-            continue;
-        double latency = sluice_evaluate(q, asked->count, r->trial);
-        if (latency < best) {
-            best = latency;
-            memcpy(sizes, r->trial, (size_t)asked->count * sizeof *sizes);
-        }
+        memcpy(r->known, r->places, inner * sizeof *r->places);
+        if (repair(q, asked->count, r->places, r->trial))
+            r->values[u] = sluice_evaluate(q, asked->count, r->trial);
     }
-    return best < INFINITY;
+    int64_t best = first_of_least(r->values, asked->roundings);
+    if (best < 0)
+        return 0;
+    place(q, asked, r, best);
+    return repair(q, asked->count, r->places, sizes);
 }
 
 /* Rows 1..count of tau and of rest; row 0 of tau and row count + 1 of rest are nothing. */
@@ -139,32 +167,104 @@ static int admitted(const sluice_whole *q, int64_t size)
     return size >= q->min_bytes && size <= q->max_bytes;
 }
 
-/* The best of all moves of one position by one unit, taken if it is better; 0 if none is. */
+/* The best of all moves of one position by one unit, taken if it is better; 0 if none is. Of equals
+   the first place, and there the lesser shift. */
 static int improve(const sluice_whole *q, int64_t count, int64_t *sizes, room *r)
 {
+    int64_t unit = q->unit_bytes;
     paths(q, count, sizes, r);
-    double best = r->tau[count * q->n + q->n - 1] * GAIN;
-    int64_t place = -1, by = 0;
-    for (int64_t i = 0; i < count - 1; i++) {
-        /* Of equals the first place, and there the lesser shift. */
-        for (int side = -1; side <= 1; side += 2) {
-            int64_t shift = side * q->unit_bytes;
-            int64_t first = sizes[i] + shift, second = sizes[i + 1] - shift;
-            if (!admitted(q, first) || !admitted(q, second))
-                continue;
-            double latency = moved(q, r, i, first, second);
-            if (latency < best) {
-                best = latency;
-                place = i;
-                by = shift;
+    double known = r->tau[count * q->n + q->n - 1] * GAIN;
+    for (int64_t move = 0; move < 2 * (count - 1); move++) {
+        int64_t i = move / 2, shift = move % 2 ? unit : -unit;
+        int64_t first = sizes[i] + shift, second = sizes[i + 1] - shift;
+        int takes = admitted(q, first) && admitted(q, second);
+        r->values[move] = takes ? moved(q, r, i, first, second) : INFINITY;
+    }
+    int64_t best = first_of_least(r->values, 2 * (count - 1));
+    if (best < 0 || !(r->values[best] < known))
+        return 0;
+    sizes[best / 2] += best % 2 ? unit : -unit;
+    sizes[best / 2 + 1] -= best % 2 ? unit : -unit;
+    return 1;
+}
+
+/* The path length of a cut with smooth maxima, (a + b + sqrt((a - b)^2 + width)) / 2, and in `hard`
+   the true one, both without delay. Sums, products and roots alone: NumPy gives the same bits. */
+static double smooth_length(const sluice_whole *q, int64_t count, const int64_t *sizes, double width,
+                            double *hard)
+{
+    double soft[SPAN], tau[SPAN];
+    for (int64_t i = 0; i < count; i++) {
+        double before = 0.0, ready = 0.0;
+        for (int64_t j = 0; j < q->n; j++) {
+            double t = sluice_time_us(q, j, (double)sizes[i]);
+            if (i > 0 && j > 0) {
+                double apart = before - soft[j];
+                before = 0.5 * ((before + soft[j]) + sqrt(apart * apart + width));
+            } else if (i > 0) {
+                before = soft[j];
             }
+            before = soft[j] = before + t;
+            ready = tau[j] = (i > 0 && tau[j] > ready ? tau[j] : ready) + t;
         }
     }
-    if (place < 0)
-        return 0;
-    sizes[place] += by;
-    sizes[place + 1] -= by;
-    return 1;
+    *hard = tau[q->n - 1];
+    return soft[q->n - 1];
+}
+
+static void shift(const sluice_whole *q, int64_t count, int64_t *sizes, int64_t pair, int64_t by)
+{
+    sizes[pair / count] -= by * q->unit_bytes;
+    sizes[pair % count] += by * q->unit_bytes;
+}
+
+/* Both lengths of the cut after each exchange of a unit between two fragments: giver by giver. */
+static void exchanges(const sluice_whole *q, int64_t count, int64_t *sizes, double width,
+                      double *values)
+{
+    int64_t pairs = count * count;
+    for (int64_t pair = 0; pair < pairs; pair++) {
+        double *soft = values + pair, *hard = values + pairs + pair;
+        *soft = *hard = INFINITY;
+        if (pair / count == pair % count || !admitted(q, sizes[pair / count] - q->unit_bytes) ||
+            !admitted(q, sizes[pair % count] + q->unit_bytes))
+            continue;
+        shift(q, count, sizes, pair, 1);
+        *soft = smooth_length(q, count, sizes, width, hard);
+        shift(q, count, sizes, pair, -1);
+    }
+}
+
+/* Descends on the smooth length at each level, keeping the best true length met on the way; a level
+   that is wider than the one before starts from it. */
+static void exchange(const sluice_whole *q, const sluice_rounding *asked, room *r, int64_t *sizes)
+{
+    int64_t count = asked->count, pairs = count * count, *at = r->trial;
+    double known, hard;
+    smooth_length(q, count, sizes, 0.0, &known);
+    memcpy(at, sizes, (size_t)count * sizeof *at);
+    for (int64_t level = 0; level < asked->levels; level++) {
+        double width = asked->widths[level];
+        if (level > 0 && width > asked->widths[level - 1])
+            memcpy(at, sizes, (size_t)count * sizeof *at);
+        double soft = smooth_length(q, count, at, width, &hard);
+        for (int64_t pass = 0; pass < asked->exchanges; pass++) {
+            exchanges(q, count, at, width, r->values);
+            int64_t smooth = first_of_least(r->values, pairs);
+            int64_t truly = first_of_least(r->values + pairs, pairs);
+            if (smooth < 0)
+                return;
+            if (r->values[pairs + truly] < known * GAIN) {
+                known = r->values[pairs + truly];
+                memcpy(sizes, at, (size_t)count * sizeof *at);
+                shift(q, count, sizes, truly, 1);
+            }
+            if (!(r->values[smooth] < soft * GAIN))
+                break;
+            soft = r->values[smooth];
+            shift(q, count, at, smooth, 1);
+        }
+    }
 }
 
 /* Cumulative positions in units; 0 where some cannot be counted in whole bytes. */
@@ -189,6 +289,8 @@ static int round_with(const sluice_whole *q, const sluice_rounding *asked, room 
     for (int64_t pass = 0; pass < asked->passes; pass++)
         if (!improve(q, asked->count, sizes, r))
             break;
+    if (asked->exchanges > 0)
+        exchange(q, asked, r, sizes);
     return SLUICE_ROUND_FOUND;
 }
 
@@ -197,7 +299,7 @@ int sluice_round(const sluice_whole *q, const sluice_rounding *asked, int64_t *s
     int64_t count = asked->count, cells = (count + 2) * q->n;
     if (count < 2 || count > q->k_max || q->max_aligned < q->unit_bytes)
         return SLUICE_ROUND_OTHER;
-    double *numbers = malloc((size_t)(count + 3 * cells) * sizeof *numbers);
+    double *numbers = malloc((size_t)(count + 3 * cells + compared(asked)) * sizeof *numbers);
     int64_t *places = malloc((size_t)(3 * count) * sizeof *places);
     int status = SLUICE_ROUND_MEMORY;
     if (numbers != NULL && places != NULL) {
@@ -209,6 +311,7 @@ int sluice_round(const sluice_whole *q, const sluice_rounding *asked, int64_t *s
             .tau = numbers + count,
             .rest = numbers + count + cells,
             .t = numbers + count + 2 * cells,
+            .values = numbers + count + 3 * cells,
         };
         status = round_with(q, asked, &r, sizes);
     }

@@ -17,6 +17,9 @@ typedef struct {
     const double *offsets; /* (roundings), ascending: a position becomes floor(position + offset) */
     int64_t roundings;
     int64_t passes;        /* of the steepest descent, at most */
+    const double *widths;  /* (levels) us^2: of the smooth maxima, one after the other */
+    int64_t levels;
+    int64_t exchanges;     /* of the exchange between any two, at most at each level; 0: none */
 } sluice_rounding;
 
 /* The best whole-byte cut (count) found near real sizes. */

@@ -6,7 +6,7 @@ bytes, the bound is proven, and the status says no more than the two of them sho
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from domain.errors import SolverFailed
 from domain.problem import AnyProblem
@@ -21,6 +21,13 @@ def evaluated_us(problem: AnyProblem, candidate: Candidate) -> float:
     """Return the latency of a cut that all stages share, in µs. Raises SolverFailed."""
     check_limits(problem, (candidate.fragment_bytes,))
     return problem.model.latency_us(candidate.fragment_bytes)
+
+
+def rank_of(latency_us: float, cut: Sequence[int]) -> tuple[float, int, int]:
+    """Return the written rule for ties: least latency, then fewer fragments, then smaller first
+    one. Latencies that differ by what rounding adds over many fragments alone are equal.
+    """
+    return (float(f"{latency_us:.11e}"), len(cut), cut[0])
 
 
 def check_limits(problem: AnyProblem, cuts: Iterable[tuple[int, ...]]) -> None:

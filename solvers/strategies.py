@@ -22,7 +22,7 @@ from domain.nested import NestedSchedule, nested_latency_us
 from domain.problem import Problem
 from domain.schedule import latency_us
 from domain.solution import Notice, Solution, Strategy
-from solvers.assemble import check_limits, evaluated_us, solution_of
+from solvers.assemble import check_limits, evaluated_us, rank_of, solution_of
 from solvers.bounds import closed_form_us
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.exact import strategy as exact
@@ -86,8 +86,7 @@ class _Proposal:
 
     @property
     def rank(self) -> tuple[float, int, int]:
-        cut = self.candidate.fragment_bytes
-        return (self.latency_us, len(cut), cut[0])
+        return rank_of(self.latency_us, self.candidate.fragment_bytes)
 
 
 def spec_of(strategy: Strategy) -> StrategySpec:

@@ -17,6 +17,7 @@ import numpy as np
 
 from domain.problem import Problem
 from domain.solution import Strategy
+from solvers.assemble import rank_of
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.exact.count_search import CountSearch
 from solvers.exact.relaxation import relaxation_of
@@ -47,7 +48,11 @@ def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidat
     search = start(problem)
     search.run(near=best_count(problem), relative_gap=options.relative_gap, deadline=deadline)
     found = list(whole_bytes(search, options, deadline, best_us=lambda: float("inf")))
-    return min(found, key=lambda cut: rank_of(problem, cut))
+
+    def rank(one: Candidate) -> tuple[float, int, int]:
+        return rank_of(_kernel_us(problem, one.fragment_bytes), one.fragment_bytes)
+
+    return min(found, key=rank)
 
 
 def whole_bytes(
@@ -84,7 +89,9 @@ def whole_bytes(
         latency = float("inf") if cut is None else _kernel_us(problem, cut)
         known = min(minimum, best_us())
         minimum = min(minimum, latency)
-        gain = _WORTH_LITTLE if cells <= _LITTLE_CELLS else _WORTHWHILE
+        gain = (
+            _WORTH_LITTLE if cells <= _LITTLE_CELLS and active.NATIVE is not None else _WORTHWHILE
+        )
         limit = min(known, latency) / (1.0 + min(options.relative_gap, gain))
         pending = _worth_trying(search, tried, limit)
         settled = search.bound_us * (1.0 + options.relative_gap)
@@ -114,14 +121,6 @@ def _worth_trying(search: CountSearch, tried: set[int], limit_us: float) -> list
     below[[k - search.lines.k_min for k in tried]] = False
     counts = np.flatnonzero(below) + search.lines.k_min
     return [int(k) for k in counts[np.argsort(search.lower_at(counts), kind="stable")]]
-
-
-def rank_of(problem: Problem, candidate: Candidate) -> tuple[float, int, int]:
-    """Return the written rule for ties: least latency, then fewer fragments, then smaller first
-    one.
-    """
-    cut = candidate.fragment_bytes
-    return (_kernel_us(problem, cut), len(cut), cut[0])
 
 
 def _kernel_us(problem: Problem, cut: tuple[int, ...]) -> float:

@@ -25,6 +25,7 @@ SOLVES_LIMIT_S = 0.5  # for all the cheaper pipelines of one answer
 ONE_SOLVE_LIMIT_S = 0.04
 MAX_CELLS = 2_000_000  # fragments times stages of an answer that is explained
 EXPLAINED_AT_ONCE = 200_000  # of them; beyond, it takes some 100 ms
+_FEW_FRAGMENTS = 8  # take less time than handing a pipeline to a kernel
 _MANY_FRAGMENTS = 5_000
 _NOISE = 1e-11  # relative: what a kernel may differ from the evaluator, and no saving
 
@@ -68,6 +69,8 @@ class Explained:
             schedule = NestedSchedule(self.stage_bytes)
             return (nested_latency_us(one, schedule) for one in pipelines)
         (cut,) = self.stage_bytes
+        if len(cut) <= _FEW_FRAGMENTS:
+            return (one.latency_us(cut) for one in pipelines)
         if len(cut) <= _MANY_FRAGMENTS:
             return (solvers.evaluator_of(one)(cut) for one in pipelines)
         return _by_kernel(cut, pipelines)

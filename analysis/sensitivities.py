@@ -13,8 +13,6 @@ Traps     an interior point gives the centre of all optimal duals, so that at a 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -103,12 +101,12 @@ def scaled(pipeline: Pipeline, stage: int, factor: float) -> Pipeline:
     """Return the pipeline with both costs of one stage times this factor, at every size."""
     old = pipeline.stages[stage]
     ranges = tuple(
-        replace(part, overhead_us=part.overhead_us * factor, ns_per_byte=part.ns_per_byte * factor)
+        FitRange(part.overhead_us * factor, part.ns_per_byte * factor, part.up_to_bytes)
         for part in old.ranges
     )
-    stages = list(pipeline.stages)
-    stages[stage] = Stage(old.name, ranges, old.handoff_bytes)
-    return replace(pipeline, stages=tuple(stages))
+    changed = Stage(old.name, ranges, old.handoff_bytes)
+    stages = (*pipeline.stages[:stage], changed, *pipeline.stages[stage + 1 :])
+    return Pipeline(stages, pipeline.delay_us)
 
 
 # --- the optimum ----------------------------------------------------------------------------------

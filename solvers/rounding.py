@@ -52,6 +52,9 @@ def round_cut(
     that helps. With `exchange_cells`, units are then exchanged between any two fragments, as
     `_exchanged` says, from floor, nearest and ceiling besides. C and NumPy give the same cut.
     """
+    if len(real_sizes) == 1:
+        whole = (problem.message_bytes,)
+        return whole if problem.admits(whole) else None
     offsets = _offsets(problem, real_sizes)
     exchanges = _exchanges(problem, len(real_sizes), exchange_cells)
     starts = [offsets] if not exchanges else [offsets, *_EXCHANGED.reshape(-1, 1)]

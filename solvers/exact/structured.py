@@ -325,8 +325,10 @@ def gradient_of(lines: LineProblem, k: int) -> Gradient | None:
     found = solve_count(lines, k, _NO_DEADLINE, close=_AGREE / 10.0, aim=_AIM)
     if found.upper_us - found.lower_us > _AGREE * found.upper_us:
         return None
-    # A fragment is in the stages from where its path came to where it goes on to the next.
     p, n = found.p, lines.n
+    if k == 1:  # one path: all stages, with all bytes
+        return Gradient(np.ones(n), np.full(n, lines.B), float(lines.G.sum()), found)
+    # A fragment is in the stages from where its path came to where it goes on to the next.
     at_end = np.vstack([p, np.eye(1, n, n - 1)])
     at_start = np.vstack([np.eye(1, n, 0), p])
     came = np.cumsum(at_start, axis=1)
@@ -338,8 +340,7 @@ def gradient_of(lines: LineProblem, k: int) -> Gradient | None:
 def slopes_of(lines: LineProblem, here: Gradient) -> Slopes | None:
     """Return both derivatives by each g, each G and B; None where a kink's sides cannot be had."""
     k = here.found.k
-    tilt = 1.0 + 0.5 * np.cos(np.arange(2 * lines.n + 1, dtype=float) ** 2)
-    beside = gradient_of(_moved(lines, k, _STEPS[0] * tilt), k)
+    beside = here if k == 1 else _tilted(lines, k)  # one fragment has one path, and no kinks
     if beside is not None and _is_smooth(here, beside):
         return (
             [_slope(value, cost) for value, cost in zip(here.g.tolist(), lines.g, strict=True)],
@@ -349,6 +350,12 @@ def slopes_of(lines: LineProblem, here: Gradient) -> Slopes | None:
     if k * lines.n > _KINK_CELLS:
         return None
     return _sides(lines, here)
+
+
+def _tilted(lines: LineProblem, k: int) -> Gradient | None:
+    """The derivatives a step beside a point, in no direction of its own."""
+    tilt = 1.0 + 0.5 * np.cos(np.arange(2 * lines.n + 1, dtype=float) ** 2)
+    return gradient_of(_moved(lines, k, _STEPS[0] * tilt), k)
 
 
 def _slope(value: float, cost: float) -> Slope:
@@ -444,6 +451,9 @@ def at_changed_costs(
 
     The dual of the unchanged costs is a feasible one of the changed costs too.
     """
+    if here.found.k == 1:
+        more_us = by * float(lines.g[stage] + lines.G[stage] * lines.B)
+        return here.found.upper_us + more_us, here.found.lower_us + more_us
     factor = np.where(np.arange(lines.n) == stage, 1.0 + by, 1.0)
     there = replace(lines, g=lines.g * factor, G=lines.G * factor)
     k = here.found.k

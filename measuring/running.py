@@ -108,7 +108,7 @@ class Probe:
         assert self._process.stderr is not None
         said = self._process.stderr.read(_PIECE).decode(errors="replace").strip()
         status = self._process.wait()
-        detail = f"{self._name}: {said or f'the probe ended with {status}'}"
+        detail = f"{self._name}: {said or f'the probe {_ended_by(status)}'}"
         return InvalidInput(detail, field="measure") if status == _WRONG else NotMeasurable(detail)
 
 
@@ -138,7 +138,7 @@ class Command:
         words = [word.replace(_SIZE, line) for word in self._words]
         found = output_of(words, name=self._name, limit_s=self._limit_s)
         if found.status not in (0, -signal.SIGKILL):
-            raise NotMeasurable(f"{self._name}: it ended with {found.status} on {line} bytes")
+            raise NotMeasurable(f"{self._name}: it {_ended_by(found.status)} on {line} bytes")
         return f"{line} {self._ns(found.printed.decode(errors='replace')):.0f} 0"
 
     def _ns(self, printed: str) -> float:
@@ -154,6 +154,16 @@ class Command:
         return time_ns
 
 
+def _ended_by(status: int) -> str:
+    """An exit status in words, or the signal by its name."""
+    if status >= 0:
+        return f"ended with {status}"
+    try:
+        return f"was ended by {signal.Signals(-status).name}"
+    except ValueError:  # a signal of real time
+        return f"was ended by signal {-status}"
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """What a program printed, and how it ended."""
@@ -167,7 +177,7 @@ class Ended:
             return self.printed
         lines = self.printed.decode(errors="replace").strip().splitlines()
         said = f": {lines[-1][:200]}" if lines else ""
-        raise NotMeasurable(f"{name}: it ended with {self.status}{said}")
+        raise NotMeasurable(f"{name}: it {_ended_by(self.status)}{said}")
 
 
 def output_of(words: Sequence[str], *, name: str, limit_s: float, most: int = _PIECE) -> Ended:

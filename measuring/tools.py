@@ -286,7 +286,17 @@ TOOLS = _named(
 )
 # What needs hardware or a second machine is named, with what to run, and not run here.
 ELSEWHERE = {
-    "perftest": "RDMA ping-pong between two machines: ib_write_lat -a HOST",
-    "nvbandwidth": "copies of a GPU: nvbandwidth -t host_to_device_memcpy_ce",
-    "nccl-tests": "messages between GPUs: sendrecv_perf -b 1K -e 64M -f 2",
+    "perftest": ("ib_write_lat", "RDMA ping-pong between two machines: ib_write_lat -a HOST"),
+    "nvbandwidth": ("nvbandwidth", "copies of a GPU: nvbandwidth -t host_to_device_memcpy_ce"),
+    "nccl-tests": ("sendrecv_perf", "messages between GPUs: sendrecv_perf -b 1K -e 64M -f 2"),
 }
+
+
+def elsewhere() -> dict[str, str]:
+    """Return what is to be known of the tools that are not run here, by their names."""
+    return {
+        name: f"run it yourself and fit what it prints; {about}"
+        if shutil.which(program)
+        else f"not here: {program} not on PATH"
+        for name, (program, about) in ELSEWHERE.items()
+    }

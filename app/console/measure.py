@@ -130,14 +130,11 @@ def _measure_tool(arguments: argparse.Namespace, output: Output) -> int:
 
 def _list(probe: Path, output: Output) -> int:
     """Print what can be measured here, and why the rest cannot."""
-    from measuring.tools import ELSEWHERE, TOOLS
+    from measuring.tools import TOOLS, elsewhere
 
     rows = [(kind, name, about) for (kind, name), about in _known(probe).items()]
     rows += [("tool", name, tool.missing or tool.about) for name, tool in TOOLS.items()]
-    rows += [
-        ("tool", name, f"run it yourself and fit what it prints; {about}")
-        for name, about in ELSEWHERE.items()
-    ]
+    rows += [("tool", name, about) for name, about in elsewhere().items()]
     columns = tuple(Column(name, is_number=False) for name in ("what", "name", "is"))
     output.parts([Grid(columns, tuple(rows))])
     return 0

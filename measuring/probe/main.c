@@ -70,6 +70,7 @@ int main(int count, char **words)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit of the process: the write says so */
     if (count == 2 && !strcmp(words[1], "list")) {
         list_stages();
         list_transports();

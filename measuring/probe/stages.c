@@ -258,8 +258,11 @@ static struct sample timed_file(struct state *state, size_t bytes, transfer *don
     int64_t took = now_ns() - start - state->timer;
     if (moved < 0 && errno == EINVAL)
         refuse(PROBE_USAGE, "%zu bytes: direct transfers are of multiples of %d bytes", bytes, PAGE);
-    if (moved < 0 || (size_t)moved != bytes)
-        refuse(PROBE_FAILED, "%zu bytes: %s", bytes, moved < 0 ? strerror(errno) : "cut short");
+    if (moved < 0)
+        refuse(PROBE_FAILED, "%zu bytes: %s", bytes, strerror(errno));
+    if ((size_t)moved != bytes)
+        refuse(PROBE_FAILED, "%zu bytes: cut short after %zd: the disk, a quota or a limit is reached",
+               bytes, moved);
     struct sample found = {(double)took, own_preemptions() > before};
     return found;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -113,6 +114,22 @@ class TestMeasure:
         assert (code, out) == (2, "")
         assert "output" in err
         assert "No space left" in err
+
+    def test_a_file_beyond_the_limit_of_the_process(self, tmp_path: Path) -> None:
+        """Is said as that, and not as the signal that such a write would end a process by."""
+        asked = (sys.executable, "-m", "app.cli", "measure", "write", "--path", str(tmp_path))
+        limits = (512 * 1024, 512 * 1024)
+        done = subprocess.run(
+            (*asked, "--bytes", "64KiB..1MiB", "--time-limit", "1", "--output", "write.csv"),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits),
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        assert (done.returncode, done.stdout) == (3, "")
+        assert "File too large" in done.stderr
+        assert list(tmp_path.iterdir()) == []
 
     def test_one_processor_for_two_that_spin(self, printed: Any, tmp_path: Path) -> None:
         """No burst is ever undisturbed: said with what helps, and nothing is written."""

@@ -211,6 +211,25 @@ def test_changed_costs_are_between_the_bound_and_the_same_cut(seed: int) -> None
             assert solvers.solve(problem).lower_bound_us <= change.same_cut_us
 
 
+@pytest.mark.parametrize("seed", range(PROBLEMS))
+def test_the_same_cut_costs_what_the_evaluator_says(seed: int) -> None:
+    """Of few fragments and of many, to the last bit."""
+    rng = np.random.default_rng(seed)
+    stages = tuple(
+        Stage.of_line(f"s{j}", overhead_us=float(overhead), ns_per_byte=float(cost))
+        for j, (overhead, cost) in enumerate(rng.exponential(20.0, (int(rng.integers(1, 6)), 2)))
+    )
+    pipeline = Pipeline(stages, 3.0 * (seed % 2))
+    for size in (10, 500, 40_000):
+        found = solvers.solve(Problem(pipeline, size), Strategy.AUTO)
+        said = sensitivities(found, Strategy.AUTO)
+        assert said is not None
+        for place, stage in enumerate(said.stages):
+            for change in stage.changes:
+                changed = scaled(pipeline, place, 1.0 + change.by)
+                assert change.same_cut_us == changed.latency_us(found.schedule.fragment_bytes)
+
+
 def test_a_cut_that_was_asked_for_is_kept() -> None:
     g, G, B = drawn(3)
     problem = Problem(pipeline_of(g, G), B)

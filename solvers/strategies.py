@@ -122,11 +122,12 @@ def _heuristic(
     nested = spec.refragments or problem.allow_refragmentation
 
     def answer(search: CountSearch | None) -> Solution:
+        bound_us = _bound_us(problem, search, deadline, nested=nested, known_us=evaluated)
         return solution_of(
             problem,
             spec.name,
             replace(candidate, cut_off=candidate.cut_off or deadline.passed),
-            bound_us=_bound_us(problem, search, nested=nested, known_us=evaluated),
+            bound_us=bound_us,
             relative_gap=options.relative_gap,
             evaluated=evaluated,
             unrounded_us=unrounded_us,
@@ -159,10 +160,15 @@ def _certificate(problem: Problem, options: SolveOptions, deadline: Deadline) ->
 
 
 def _bound_us(
-    problem: Problem, search: CountSearch | None, *, nested: bool, known_us: float
+    problem: Problem,
+    search: CountSearch | None,
+    deadline: Deadline,
+    *,
+    nested: bool,
+    known_us: float,
 ) -> float:
     if nested:
-        return nested_lower_bound_us(problem, known_us)
+        return nested_lower_bound_us(problem, known_us, deadline)
     if search is not None:
         return search.bound_us
     counts = problem.count_range()
@@ -341,8 +347,8 @@ class _Contest:
             raise SolverFailed("no strategy found a cut that the limits admit")
         problem, best = self._problem, self._best
         nested = best.candidate.levels is not None or problem.allow_refragmentation
-        cut_off = self._deadline.passed
         bound_us = self._bound_us(search, nested=nested)
+        cut_off = self._deadline.passed
         return solution_of(
             problem,
             best.strategy,
@@ -371,7 +377,7 @@ class _Contest:
         if nested not in self._first_bounds:
             known_us = self._best_us()
             self._first_bounds[nested] = _bound_us(
-                self._problem, None, nested=nested, known_us=known_us
+                self._problem, None, self._deadline, nested=nested, known_us=known_us
             )
         return self._first_bounds[nested]
 

@@ -152,7 +152,7 @@ class CountSearch:
     def solve(self, k: int, deadline: Deadline) -> CountResult:
         """Solve one count and let its dual raise the bounds of all others."""
         result = self.solved[k] = solve_relaxed(self.lines, k, deadline, aim=self.aim)
-        if self._best is None or (result.upper_us, k) < (self._best.upper_us, self._best.k):
+        if self._best is None or _rank(result) < _rank(self._best):
             self._best = result
         first = self.lines.k_min
         self._raise(k - first, result.lower_us)
@@ -299,6 +299,11 @@ class CountSearch:
             return
         part = self.lower[index:] if towards > 0 else self.lower[: index + 1][::-1]
         np.maximum(part, value + slope * np.arange(len(part)), out=part)
+
+
+def _rank(result: CountResult) -> tuple[float, int]:
+    """The latency, but for what rounding makes of the sum of many fragments; then the count."""
+    return float(f"{result.upper_us:.11e}"), result.k
 
 
 def _last_that_could_win(

@@ -13,15 +13,17 @@ Traps     the order between the rows of p (running sums never rise along i) must
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
 
 from solvers.kernels import active
 from solvers.kernels.native_dual import MAX_STAGES
 from solvers.line_problem import LineProblem
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 Floats = NDArray[np.float64]
 
@@ -197,6 +199,8 @@ def projected(lines: LineProblem, p: Floats, cut: float) -> Floats:
     and are removed by a few substitutions with one banded factorisation; lambda is a border of it.
     No proof: what p is worth is said by `value_us` of its repair. p itself where there is none.
     """
+    from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
+
     near = p.astype(np.longdouble)
     near = np.where(np.isfinite(near) & (near >= cut), near, 0.0)
     totals = near.sum(axis=1, keepdims=True)
@@ -239,6 +243,8 @@ class _Tight:
     @classmethod
     def of(cls, lines: LineProblem, p: NDArray[np.longdouble]) -> _Tight:
         """Find what is tight at p, G in units of its greatest."""
+        import scipy.sparse as sp
+
         steps, n = p.shape
         G = lines.G.astype(np.longdouble) / lines.G.max()
         Q = np.cumsum(G)
@@ -259,6 +265,8 @@ class _Tight:
 
     def normal(self, weight: Floats) -> Floats:
         """Upper banded storage of A diag(weight) A', a little added to its diagonal."""
+        import scipy.sparse as sp
+
         product = sp.triu(self.matrix @ sp.diags(weight) @ self.matrix.T).tocoo()
         width = int((product.col - product.row).max(initial=0))
         bands = np.zeros((width + 1, self.matrix.shape[0]))
@@ -288,6 +296,8 @@ def _byte_rows(
 
 
 def _sums(steps: int, n: int) -> sp.csr_matrix:
+    import scipy.sparse as sp
+
     at = np.arange(steps * n)
     return sp.csr_matrix((np.ones(steps * n), (at // n, at)), shape=(steps, steps * n))
 
@@ -296,6 +306,8 @@ def _bytes(
     at: NDArray[np.int64], Q: NDArray[np.longdouble], G: NDArray[np.longdouble], steps: int
 ) -> sp.csr_matrix:
     """Q of step i and -Q- of step i-1 in the row of fragment i."""
+    import scipy.sparse as sp
+
     n, row = len(Q), np.arange(len(at))
     shape = (len(at), steps * n)
     found = sp.csr_matrix(shape)
@@ -309,6 +321,8 @@ def _bytes(
 
 def _orders(at: NDArray[np.int64], stages: NDArray[np.int64], steps: int, n: int) -> sp.csr_matrix:
     """1 at the stages up to d of step t, -1 at those of step t+1."""
+    import scipy.sparse as sp
+
     shape = (len(at), steps * n)
     row, stage = np.nonzero(np.arange(n) <= stages[:, None])
     ones = np.ones(len(row))

@@ -108,6 +108,8 @@ def whole_bytes(
 
 def _sharpen(search: CountSearch, latency_us: float, gap: float, deadline: Deadline) -> None:
     """Prove a large whole-byte cut where only the real bound keeps it from being within the gap."""
+    if latency_us <= 0.0:
+        return
     smaller = (1.0 + gap) * search.unrounded_us / latency_us - 1.0
     if _WORTH_SHARPENING * gap < smaller < gap:
         search.sharpen(smaller, deadline, solves=_SHARPENING_SOLVES)

@@ -80,17 +80,20 @@ from solvers.line_problem import LineProblem
 
 SEARCH_CELLS = 1500  # k*n summed over the solves for one stage b
 _SEARCHED_STAGES = 3  # the most promising choices of b that are searched
+_NO_DEADLINE = Deadline(inf)
 _LINE_ERROR = 1e-14  # relative error of a line through two vertices
 _GUARD_S = 5.0  # a search is bounded by its work; this only guards against a solver that hangs
 _SAFETY = 1.0 - 1e-12  # the sums and the lines through hull points are rounded
 _REFERENCE_SHARE = 8  # stages are ranked by what they add to a prefix of this part of the message
 
 
-def nested_lower_bound_us(problem: Problem, known_us: float = inf) -> float:
+def nested_lower_bound_us(
+    problem: Problem, known_us: float = inf, deadline: Deadline = _NO_DEADLINE
+) -> float:
     """Return the lower bound (µs, delay included) on all nested cuts that the limits admit.
 
-    `known_us` is a latency that is known to be possible: coming nearer to it takes no more work.
-    Raises Infeasible where no cut satisfies the limits.
+    `known_us` is a latency that is known to be possible: coming nearer to it takes no more work,
+    nor does what is past the deadline. Raises Infeasible where no cut satisfies the limits.
     """
     problem.count_range()
     if any(stage.handoff_bytes is not None for stage in problem.pipeline.stages[:-1]):
@@ -98,7 +101,7 @@ def nested_lower_bound_us(problem: Problem, known_us: float = inf) -> float:
     delay_us = problem.pipeline.delay_us
     complete_us = _complete_us(problem)
     if complete_us < (known_us - delay_us) * (1.0 - _CLOSED):
-        complete_us = max(complete_us, _turning_us(problem, known_us - delay_us))
+        complete_us = max(complete_us, _turning_us(problem, known_us - delay_us, deadline))
     return complete_us + delay_us
 
 
@@ -283,7 +286,8 @@ def _line_below(a: tuple[float, float], b: tuple[float, float]) -> Line | None:
 # --- messages of few units: laws of the bytes at which a path turns -----------------------------
 
 TURNING_UNITS = 24  # more, and the linear programs take longer than the bound is worth
-TURNING_ROWS = 40_000  # of all linear programs for one bound
+TURNING_ROWS = 12_000  # of all linear programs for one bound,
+_MAX_ROWS = 1_600  # and of each of them: some 50 ms
 _CLOSED = 1e-6  # below the latency that is known, relative: where branching ends
 _WHOLE = 1e-6  # a mean count nearer to a whole number is one
 
@@ -291,14 +295,17 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def _turning_us(problem: Problem, known_us: float) -> float:
-    """The bound by laws of turning bytes, without the delay; 0 where there are too many units.
+def _turning_us(problem: Problem, known_us: float, deadline: Deadline) -> float:
+    """The bound by laws of turning bytes, without the delay; 0 where there are too many units or
+    stages, or no time.
 
     Branch and bound on the number of blocks of each stage, the least bound first, until that is
     next to what is known or TURNING_ROWS are used up.
     """
-    total, unit = problem.message_bytes, problem.limits.alignment_bytes
-    if -(-total // unit) > TURNING_UNITS or len(problem.pipeline) < 2:
+    units = -(-problem.message_bytes // problem.limits.alignment_bytes)
+    if units > TURNING_UNITS or len(problem.pipeline) < 2 or deadline.passed:
+        return 0.0
+    if len(problem.pipeline) * units * (units + 1) // 2 > _MAX_ROWS:
         return 0.0
     turning = _Turning.of(problem)
     low, high = turning.count_range()
@@ -307,7 +314,7 @@ def _turning_us(problem: Problem, known_us: float) -> float:
     first = np.full((2, len(problem.pipeline)), [[low], [high]])
     heap = [(*turning.bound(first), next(order), first)]
     rows = 0
-    while heap[0][0] < known_us * (1.0 - _CLOSED) and rows < TURNING_ROWS:
+    while heap[0][0] < known_us * (1.0 - _CLOSED) and rows < TURNING_ROWS and not deadline.passed:
         bound_us, means, _, counts = heap[0]
         stage, last = _split(means, counts)
         if counts[0, stage] == counts[1, stage]:

@@ -18,12 +18,14 @@ where no ramp was better.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from domain.errors import StrategyDeclined
 from domain.hierarchy import Grouping
+from domain.nested import NestedSchedule, nested_latency_us
 from domain.pipeline import Line
 from domain.problem import Problem
 from domain.solution import Notice, Strategy
@@ -78,7 +80,14 @@ def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidat
     better = refragmented(problem, ramped.levels or (), deadline)
     if better is None:
         return ramped
-    return Candidate(fragment_bytes=min(better, key=len), levels=better, cut_off=deadline.passed)
+    return replace(
+        ramped,
+        fragment_bytes=min(better, key=len),
+        levels=better,
+        latency_paper_us=nested_latency_us(problem.pipeline, NestedSchedule(better)),
+        notices=(),
+        cut_off=deadline.passed,
+    )
 
 
 def _check_lines(problem: Problem) -> None:

@@ -107,7 +107,7 @@ def test_the_parts_come_by_themselves(browser_page: Page, live: Live) -> None:
     for route in waiting:
         route.continue_()
     expect(page.locator(".later")).to_have_count(0)
-    expect(page.locator("#why .binding")).to_have_count(3)
+    expect(page.locator("#why .binding")).to_have_count(2)
 
 
 @pytest.mark.parametrize("name", ODD)

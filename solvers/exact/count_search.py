@@ -126,7 +126,7 @@ class CountSearch:
         """
         self.aim = min(AIM, max(_FINEST, _SHARPER * relative_gap))
         k = max(self.lines.k_min, min(near, self._last, self._reach()))
-        if isinstance(self.lines, LineProblem) and not self.lines.g.any():
+        if isinstance(self.lines, LineProblem) and self.lines.n > 1 and not self.lines.g.any():
             k = self._last  # a fragment more costs nothing; what is proven does not rest on it
         cells = 0
         while True:

@@ -158,7 +158,7 @@ class HideIn(Input):
     fit_options: FitOptionsIn | None = None
     constraints: ConstraintsIn = ConstraintsIn()
     message_bytes: Bytes | None = None
-    messages: Annotated[int, BeforeValidator(whole), Field(ge=1, le=MAX_MESSAGES)] = 1
+    messages: Annotated[int, Field(ge=1, le=MAX_MESSAGES), BeforeValidator(whole)] = 1
     messages_are: MessagesAre = MessagesAre.SERIAL
     calculation_us: CalculationUs | None = None
     instructions: Annotated[float, Field(ge=0.0, le=1e300)] | None = None

@@ -54,7 +54,13 @@ def test_every_job_is_done_once_whatever_dies(chaos: Chaos, store: Store) -> Non
         deed()
     # Long ones, so that whoever is stopped is at one of them.
     jobs += [accepted(store, number + at, "lasts", wall_s=1.0) for at in range(LONG_JOBS)]
-    number += LONG_JOBS
+    short, number = number, number + LONG_JOBS
+
+    def are_at_long_ones() -> bool:
+        states = chaos.states()
+        return states[JobState.DONE] >= short and states[JobState.RUNNING] >= len(chaos.members)
+
+    wait_until(are_at_long_ones, every_s=LOOK_S)
     chaos.stop_member(GUARD_S)
     wait_until(lambda: _are_ended(chaos.states()), every_s=LOOK_S)
     stated = [json.loads(member.stop()) for member in chaos.members]

@@ -146,11 +146,11 @@ class TestEnds:
     """A tool that fails or hangs ends with its reason, and leaves nothing running."""
 
     @pytest.mark.parametrize(
-        ("program", "words"),
+        ("program", "words", "limit_s"),
         [
-            (SERVER + "print('no route')\nraise SystemExit(1)", "ended with 1: no route"),
-            (SERVER + "time.sleep(60)", "took longer"),
-            ("raise SystemExit(4)", "its far side ended with 4"),
+            (SERVER + "print('no route')\nraise SystemExit(1)", "ended with 1: no route", 20.0),
+            (SERVER + "time.sleep(60)", "took longer", 0.3),
+            ("raise SystemExit(4)", "ended with 4", 20.0),
         ],
     )
     def test_both_sides_are_gone(
@@ -160,12 +160,13 @@ class TestEnds:
         monkeypatch: pytest.MonkeyPatch,
         program: str,
         words: str,
+        limit_s: float,
     ) -> None:
         monkeypatch.setattr("measuring.tools._FAR_SIDE_S", 0.5)
         put(tools, "iperf3", program)
         begun_s = time.monotonic()
         with pytest.raises(NotMeasurable, match=words):
-            ToolRun(TOOLS["iperf3"], (1024,), tmp_path / "out", limit_s=0.3).run(quiet)
+            ToolRun(TOOLS["iperf3"], (1024,), tmp_path / "out", limit_s=limit_s).run(quiet)
         assert time.monotonic() - begun_s < 50.0  # the tool sleeps for 60
         assert not is_running(str(tools / "iperf3"))
         assert (tmp_path / "out" / "commands.txt").exists()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -164,9 +163,7 @@ class TestEnds:
     ) -> None:
         monkeypatch.setattr("measuring.tools._FAR_SIDE_S", 0.5)
         put(tools, "iperf3", program)
-        begun_s = time.monotonic()
         with pytest.raises(NotMeasurable, match=words):
             ToolRun(TOOLS["iperf3"], (1024,), tmp_path / "out", limit_s=limit_s).run(quiet)
-        assert time.monotonic() - begun_s < 50.0  # the tool sleeps for 60
         assert not is_running(str(tools / "iperf3"))
         assert (tmp_path / "out" / "commands.txt").exists()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from domain.errors import InvalidInput, UnreadableTrace
+from domain.problem import DEFAULT_FRAGMENT_CAP
 from measuring.sweep import Ask, check_plan
 from measuring.verdict import MIN_RUNS, Run, median_interval
 
@@ -151,6 +152,10 @@ def read_transfers(text: str) -> RecordedTransfers:
             raise UnreadableTrace(f"transfer {number} cannot be read", field="source") from None
     if len(messages) != 1:
         raise UnreadableTrace("expected transfers of one message size", field="source")
+    if max(messages) > DEFAULT_FRAGMENT_CAP * min(runs):
+        raise UnreadableTrace(
+            f"expected at most {DEFAULT_FRAGMENT_CAP} fragments in a transfer", field="source"
+        )
     found = {size: tuple(taken) for size, taken in runs.items()}
     return RecordedTransfers(messages.pop(), found, facts)
 

@@ -109,6 +109,15 @@ class TestFile:
                 f"1_occupied_us,1_processor_us\n64,64,0,{value},0,1.0,1.0\n"
             )
 
+    @pytest.mark.parametrize("message", [10**14, 100_001])
+    def test_more_fragments_than_any_answer_has(self, message: int) -> None:
+        """Are refused before they are made."""
+        with pytest.raises(UnreadableTrace, match="100000 fragments"):
+            read_transfers(
+                "# stages: memcpy\nmessage_bytes,fragment_bytes,repetition,latency_us,preempted,"
+                f"1_occupied_us,1_processor_us\n{message},1,0,5.0,0,1.0,1.0\n"
+            )
+
 
 @pytest.mark.parametrize("sizes", [(), (0,), (4097,), (-5, 64)])
 def test_sizes_are_of_the_message(sizes: tuple[int, ...]) -> None:

@@ -79,7 +79,7 @@ _OF_PIPELINES = (
 
 CalculationUs = Annotated[float, Field(ge=0.0, le=MAX_CALCULATION_US, description="µs")]
 Positive = Annotated[float, Field(gt=0.0, le=1e300)]
-Processes = Annotated[int, Field(ge=1, le=MAX_PROCESSES)]
+Processes = Annotated[int, Field(ge=1, le=MAX_PROCESSES), BeforeValidator(whole)]
 StageAt = Annotated[int, Field(ge=0, lt=MAX_STAGES), BeforeValidator(whole)] | Name
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.main import create_app
+from app.schemas.base import Input, all_whole, whole
 from tests.app.serving import settings_for
 
 OPERATIONS = {
@@ -131,3 +132,36 @@ def test_operations_have_names_and_words(document: dict[str, Any]) -> None:
     names = [operation["operationId"] for _, _, operation in operations(document)]
     assert len(names) == len(set(names))
     assert all(operation["description"] for _, _, operation in operations(document))
+
+
+def integers_that_refuse_floats(node: object, guarded: bool = False) -> Iterator[object]:
+    """Yield every integer of a core schema that no validator turns 4096.0 into 4096 for."""
+    if isinstance(node, dict):
+        if node.get("type") == "int" and not guarded:
+            yield node
+        if node.get("type") == "function-before":
+            guarded = guarded or node["function"]["function"] in {whole, all_whole}
+        for key, value in node.items():
+            if key not in {"serialization", "metadata", "config"}:
+                yield from integers_that_refuse_floats(value, guarded)
+    elif isinstance(node, list | tuple):
+        for value in node:
+            yield from integers_that_refuse_floats(value, guarded)
+
+
+def inputs_below(kind: type[Input]) -> Iterator[type[Input]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from inputs_below(below)
+
+
+def test_whole_numbers_may_be_written_with_a_point() -> None:
+    """JSON knows one kind of number: 4096.0 is the integer that a schema allows."""
+    kinds = set(inputs_below(Input))
+    assert len(kinds) > 20
+    found = {
+        kind.__name__
+        for kind in kinds
+        if any(integers_that_refuse_floats(kind.__pydantic_core_schema__))
+    }
+    assert found == set()

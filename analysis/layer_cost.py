@@ -196,7 +196,7 @@ def costs_of_each(works: Sequence[Work], costs: Sequence[UnitCosts]) -> list[tup
         value for terms in found for part in terms for value in part
     )
     divisors = (sums.denominator, sums.cycle_denominator * clock_over)
-    if largest * clock_by > _EXACT or max(divisors) > _EXACT:
+    if max(largest * clock_by, clock_by, *divisors) > _EXACT:
         return [work.cost_of(costs) for work in works]
     counted = np.array(each, dtype=np.int64)
     columns: list[list[list[float]] | None] = [None] * 5

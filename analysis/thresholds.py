@@ -71,11 +71,11 @@ class ThresholdQuestion:
             raise StrategyDeclined("thresholds need at least two stages", field="pipeline")
         for place, stage in enumerate(self.stages or ()):
             if not 0 <= stage < count:
-                raise InvalidInput(
+                raise InconsistentInput(
                     f"expected a stage from 0 to {count - 1}", field=f"stages.{place}"
                 )
         if self.stages is not None and len(set(self.stages)) != len(self.stages):
-            raise InvalidInput("expected different stages", field="stages")
+            raise InconsistentInput("expected different stages", field="stages")
         evaluations = len(self.message_bytes) * len(self.grid) ** self.varied
         if evaluations > MAX_EVALUATIONS:
             raise InconsistentInput(

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from domain.errors import Infeasible, InvalidInput, InvalidLimits
+from domain.errors import InconsistentInput, Infeasible, InvalidInput
 from domain.nested import NestedSchedule, Passed, Pulses, nested_latency_us
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline, Stage
 
@@ -53,7 +53,8 @@ class Delivery:
     """The rule of one stage with its sizes in bytes, each given where the rule has it.
 
     `pulse_bytes` goes with static, `threshold_bytes` (1 where not given) and `max_pulse_bytes` with
-    eager, `planned_bytes` with planned. Raises InvalidInput and InvalidLimits.
+    eager, `planned_bytes` with planned. Raises InvalidInput, and InconsistentInput for sizes that
+    do not go with the rule or with each other.
     """
 
     rule: DeliveryRule
@@ -71,15 +72,15 @@ class Delivery:
         }
         for name, (value, rule, is_needed) in given.items():
             if value is not None and self.rule is not rule:
-                raise InvalidInput(f"the rule {self.rule} has no {name}", field=name)
+                raise InconsistentInput(f"the rule {self.rule} has no {name}", field=name)
             if value is None and is_needed and self.rule is rule:
-                raise InvalidInput(f"the rule {self.rule} needs {name}", field=name)
+                raise InconsistentInput(f"the rule {self.rule} needs {name}", field=name)
             sizes = value if isinstance(value, tuple) else () if value is None else (value,)
             if any(not 1 <= size <= MAX_MESSAGE_BYTES for size in sizes):
                 raise InvalidInput(f"expected 1 <= {name} <= {MAX_MESSAGE_BYTES}", field=name)
         largest = self.max_pulse_bytes
         if largest is not None and self.threshold > largest:
-            raise InvalidLimits(
+            raise InconsistentInput(
                 f"the threshold of {self.threshold} bytes is above the greatest pulse, {largest}",
                 field="threshold_bytes",
             )
@@ -95,11 +96,11 @@ def deliver(
 ) -> NestedSchedule:
     """Return the pulses of every stage, in O(pulses).
 
-    Raises InvalidInput unless there is one rule a stage and planned sizes sum to the message, and
-    Infeasible where a stage would make more than `max_pulses`.
+    Raises InconsistentInput unless there is one rule a stage and planned sizes sum to the message,
+    and Infeasible where a stage would make more than `max_pulses`.
     """
     if len(rules) != len(pipeline):
-        raise InvalidInput(
+        raise InconsistentInput(
             f"expected {len(pipeline)} rules, one per stage, got {len(rules)}", field=_FIELD
         )
     before: _Handed | None = None
@@ -243,7 +244,7 @@ def _listed(stage: _Handed, rule: Delivery) -> Sequence[int]:
         return stage.before.sizes if stage.before else (stage.message_bytes,)
     sizes = rule.planned_bytes or ()
     if sum(sizes) != stage.message_bytes:
-        raise InvalidInput(
+        raise InconsistentInput(
             f"the planned sizes sum to {sum(sizes)} bytes and not to {stage.message_bytes}",
             field=_FIELD,
         )

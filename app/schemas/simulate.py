@@ -183,7 +183,7 @@ class DeliveryIn(Input):
     planned_bytes: Sizes | None = None
 
     def to_domain(self, place: int) -> Delivery:
-        """Return the rule. Raises InvalidInput and InvalidLimits naming the field of this place."""
+        """Return the rule. Raises InvalidInput naming the field of this place."""
         planned = None if self.planned_bytes is None else tuple(self.planned_bytes)
         sizes = self.pulse_bytes, self.threshold_bytes, self.max_pulse_bytes, planned
         try:

@@ -189,7 +189,15 @@ def test_other_shares_out_of_order_are_not_published() -> None:
 @given(
     layers,
     st.lists(st.integers(1, 2**40), min_size=1, max_size=6),
-    st.sampled_from([None, COSTS, CycleModel(COSTS.cycles), CycleModel(COSTS.cycles, 33.3)]),
+    st.sampled_from(
+        [
+            None,
+            COSTS,
+            CycleModel(COSTS.cycles),
+            CycleModel(COSTS.cycles, 33.3),
+            CycleModel((("reg", 0.0), ("mem", 0.0), ("dev", 0.0)), 5e-324),
+        ]
+    ),
 )
 def test_costs_of_many_messages_are_those_of_each(
     layer: MessagingLayer, message_bytes: list[int], costs: CycleModel | None

@@ -47,6 +47,7 @@ TOGETHER = (
     "unreadable_trace",
     "poor_fit",
     "time_limit",
+    "memory_limit",  # as `_refused` says
 )
 
 schema = schemathesis.openapi.from_dict(

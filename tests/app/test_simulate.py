@@ -142,13 +142,13 @@ class TestDelivery:
     @pytest.mark.parametrize(
         ("changes", "code", "pointer"),
         [
-            ({"delivery": [WHOLE]}, "invalid_input", "/delivery"),
+            ({"delivery": [WHOLE]}, "inconsistent_input", "/delivery"),
             ({"message_bytes": None}, "inconsistent_input", "/message_bytes"),
             ({"levels": [[1], [1], [1]]}, "invalid_input", "/levels"),
-            ({"delivery": [WHOLE, EAGER, {"rule": "static"}]}, "invalid_input", "/delivery/2"),
+            ({"delivery": [WHOLE, EAGER, {"rule": "static"}]}, "inconsistent_input", "/delivery/2"),
             (
                 {"delivery": [WHOLE, EAGER, {**EAGER, "pulse_bytes": 5}]},
-                "invalid_input",
+                "inconsistent_input",
                 "/delivery/2/pulse_bytes",
             ),
             ({"delivery": [WHOLE, EAGER, {"rule": "lazy"}]}, "invalid_input", "/delivery/2/rule"),
@@ -159,12 +159,12 @@ class TestDelivery:
             ),
             (
                 {"delivery": [WHOLE, EAGER, {**EAGER, "max_pulse_bytes": 511}]},
-                "invalid_limits",
+                "inconsistent_input",
                 "/delivery/2/threshold_bytes",
             ),
             (
                 {"delivery": [WHOLE, EAGER, {"rule": "planned", "planned_bytes": [1]}]},
-                "invalid_input",
+                "inconsistent_input",
                 "/delivery",
             ),
             (
@@ -172,7 +172,7 @@ class TestDelivery:
                     "message_bytes": 2**30,
                     "delivery": [WHOLE, {"rule": "static", "pulse_bytes": 1}] * 2,
                 },
-                "invalid_input",
+                "inconsistent_input",
                 "/delivery",
             ),
             (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.questions.compare import simulate_delivery
 from domain.delivery import Delivery, DeliveryRule, deliver
-from domain.errors import Infeasible, InvalidInput, InvalidLimits, InvalidStage
+from domain.errors import InconsistentInput, Infeasible, InvalidInput, InvalidStage
 from domain.nested import NestedSchedule, nested_latency_us, simulate_nested
 from domain.pipeline import Pipeline, Stage
 from domain.problem import FragmentLimits, Problem
@@ -404,7 +404,7 @@ class TestRefusals:
         assert refused.value.field == field
 
     def test_a_threshold_above_the_greatest_pulse(self) -> None:
-        with pytest.raises(InvalidLimits):
+        with pytest.raises(InconsistentInput):
             eager(8, 7)
 
     def test_as_many_rules_as_stages(self) -> None:

@@ -22,6 +22,7 @@ from domain.errors import InvalidInput
 from domain.pipeline import MAX_NS_PER_BYTE, MAX_OVERHEAD_US, Stage, ends_of
 from domain.uncertainty import (
     DEFAULT_DRAWS,
+    MAX_SEED,
     AnyStage,
     StatedStage,
     UncertainAggregate,
@@ -86,7 +87,7 @@ def draw(model: UncertainModel, count: int, seed: int) -> Draws:
     """
     if not 1 <= count <= MAX_DRAWS:
         raise InvalidInput(f"expected 1 to {MAX_DRAWS} draws", field="draws")
-    if not 0 <= seed < 2**64:
+    if not 0 <= seed <= MAX_SEED:
         raise InvalidInput("expected a seed of 64 bits, >= 0", field="seed")
     if count == DEFAULT_DRAWS and seed == seed_of(model):
         return model.derived(_usual) or _draw(model, count, seed)

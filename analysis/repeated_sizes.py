@@ -6,7 +6,7 @@ Source    docs/theory.md, "Uncertain costs". The regret of a size in a draw is T
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, isfinite, lcm
@@ -180,10 +180,10 @@ def round_sizes(
     regrets = priced.regrets()
     mean = regrets.mean(axis=1)
     found: dict[int, RoundSize] = {}
-    for rule in RoundRule:
-        kept = np.flatnonzero(_keeps(rule, priced.sizes, problem, mtu_bytes))
+    for rule, is_kept in _kept(priced.sizes, problem, mtu_bytes):
+        kept = is_kept.nonzero()[0]
         if len(kept):
-            at = int(kept[np.argmin(mean[kept])])
+            at = int(kept[mean[kept].argmin()])
             size, p95 = int(priced.sizes[at]), quantile(regrets[at], 0.95)
             found.setdefault(size, RoundSize(size, rule, float(mean[at]), p95))
     listed = list(found.values())  # the roundest rule first
@@ -193,25 +193,21 @@ def round_sizes(
     return (*first, *sorted(rest, key=lambda one: one.regret_mean))
 
 
-def _keeps(rule: RoundRule, sizes: Ints, problem: MessageProblem, mtu_bytes: int | None) -> Flags:
-    alignment = problem.limits.alignment_bytes
-    is_whole = sizes == problem.message_bytes
+def _kept(
+    sizes: Ints, problem: MessageProblem, mtu_bytes: int | None
+) -> Iterator[tuple[RoundRule, Flags]]:
+    """Yield the rules that may be kept, the roundest first, and which sizes keep each."""
+    alignment, is_cut = problem.limits.alignment_bytes, sizes != problem.message_bytes
     odd = sizes // (sizes & -sizes)  # without the factors of two
-    found: Flags
-    match rule:
-        case RoundRule.WHOLE:
-            found = is_whole
-        case RoundRule.POWER_OF_TWO:
-            found = (odd == 1) & ~is_whole
-        case RoundRule.THREE_POWERS:
-            found = ((odd == 1) | (odd == 3)) & ~is_whole
-        case RoundRule.PAGE:
-            found = (sizes % PAGE_BYTES == 0) & ~is_whole
-        case RoundRule.ALIGNMENT:
-            found = (sizes % alignment == 0) & ~is_whole & (alignment > 1)
-        case RoundRule.MTU:
-            found = (sizes % (mtu_bytes or 1) == 0) & ~is_whole & (mtu_bytes is not None)
-    return found
+    is_power = (odd == 1) & is_cut
+    yield RoundRule.WHOLE, ~is_cut
+    yield RoundRule.POWER_OF_TWO, is_power
+    yield RoundRule.THREE_POWERS, is_power | ((odd == 3) & is_cut)
+    yield RoundRule.PAGE, (sizes % PAGE_BYTES == 0) & is_cut
+    if alignment > 1:
+        yield RoundRule.ALIGNMENT, (sizes % alignment == 0) & is_cut
+    if mtu_bytes is not None:
+        yield RoundRule.MTU, (sizes % mtu_bytes == 0) & is_cut
 
 
 def _candidates(problem: MessageProblem, draws: Draws) -> Ints:

@@ -348,6 +348,14 @@ def _rests_on(
     the parameter times its derivative, here a difference. A path has each fragment once a stage, so
     that the derivative is at most the number of fragments, or of bytes; most need no difference.
     """
+    asked = [
+        (stage.name, j, r, parameter)
+        for j, stage in enumerate(model.stages)
+        for r, line in enumerate(stage.lines if isinstance(stage, UncertainStage) else ())
+        for parameter in line.unsupported
+    ]
+    if not asked:
+        return ()
     few = draws.part(0, _RESTS_ON_PRICED)
     latency_us = subject.latency_us[:_RESTS_ON_PRICED]
     margin_us = thresholds.margin * latency_us
@@ -356,16 +364,14 @@ def _rests_on(
         Parameter.PER_BYTE: message_bytes / 1000.0,
     }
     found = []
-    for j, stage in enumerate(model.stages):
-        for r, line in enumerate(stage.lines if isinstance(stage, UncertainStage) else ()):
-            for parameter in line.unsupported:
-                if share_of(_costs(few, parameter)[j, r] * most[parameter] > margin_us) == 0.0:
-                    continue
-                raised = _raised(few, j, r, parameter)
-                more_us = cut_us(raised, message_bytes, subject.cut) - latency_us
-                share = share_of(more_us > _STEP * margin_us)
-                if share >= _RESTS_ON_DRAWS:
-                    found.append(RestsOn(stage.name, r, parameter, share))
+    for name, j, r, parameter in asked:
+        if share_of(_costs(few, parameter)[j, r] * most[parameter] > margin_us) == 0.0:
+            continue
+        raised = _raised(few, j, r, parameter)
+        more_us = cut_us(raised, message_bytes, subject.cut) - latency_us
+        share = share_of(more_us > _STEP * margin_us)
+        if share >= _RESTS_ON_DRAWS:
+            found.append(RestsOn(name, r, parameter, share))
     return tuple(found)
 
 

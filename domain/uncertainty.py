@@ -21,6 +21,7 @@ from domain.model import CostModel
 from domain.nested import NestedSchedule
 from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline, Stage
 
+MAX_SEED = 2**64 - 1
 DEFAULT_DRAWS = 400  # the standard error of a probability is 2.5 % at most
 UNKNOWN_ERRORS = (
     "the errors of these costs are not known: give relative, their deviation, as 0.1, or fit "

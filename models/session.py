@@ -29,6 +29,7 @@ from models.repositories import (
     TableRepository,
     TraceRepository,
 )
+from models.repositories.fits import KeptFits
 from models.repositories.statements import has_changed_choices, has_changed_jobs
 from models.schema import upgrade
 from models.wakeup import listen
@@ -41,10 +42,11 @@ class UnitOfWork:
     which costs more than their statements, is opened when another repository is asked for.
     """
 
-    __slots__ = ("_connection", "_session", "answers")
+    __slots__ = ("_connection", "_kept_fits", "_session", "answers")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, kept_fits: KeptFits) -> None:
         self._connection = connection
+        self._kept_fits = kept_fits
         self._session: Session | None = None
         self.answers = AnswerRepository(connection)
 
@@ -61,7 +63,7 @@ class UnitOfWork:
     @property
     def fits(self) -> FitRepository:
         """Fits of them."""
-        return FitRepository(self._opened())
+        return FitRepository(self._opened(), self._kept_fits)
 
     @property
     def hidden_answers(self) -> HiddenAnswerRepository:
@@ -120,6 +122,7 @@ class Store:
         self._writer, self._reader = open_engines(self._url)
         self._watchers: list[Callable[[], None]] = []
         self._job_watchers: list[Callable[[], None]] = []
+        self._kept_fits = KeptFits()
 
     def watch_choices(self, act: Callable[[], None]) -> None:
         """Have `act` called after each commit through this store that may have changed which
@@ -206,7 +209,7 @@ class Store:
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[UnitOfWork]:
         with translated_errors(), engine.connect() as connection, connection.begin():
-            unit = UnitOfWork(connection)
+            unit = UnitOfWork(connection, self._kept_fits)
             try:
                 yield unit
                 unit.flush()

@@ -15,6 +15,7 @@ from domain.model import CostModel
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference, check_profile_name
 from domain.solution import Strategy
+from domain.uncertainty import MAX_SEED
 
 _PIECE_BYTES = 2**20
 
@@ -108,7 +109,7 @@ class UncertaintyOptions:
         )
 
     def __post_init__(self) -> None:
-        if self.seed is not None and not 0 <= self.seed < 2**64:
+        if self.seed is not None and not 0 <= self.seed <= MAX_SEED:
             raise InvalidInput("expected a seed of 64 bits", field="uncertainty.seed")
 
 

@@ -34,6 +34,7 @@ from domain.errors import (
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.profile import PROFILE_NAME_RULE, PROFILE_NAME_WORDS
 from domain.solution import Notice
+from domain.uncertainty import MAX_SEED
 
 MAX_ARRAYS_AND_OBJECTS = 20_000
 MAX_MEMBERS = 20_000
@@ -95,8 +96,22 @@ def all_whole(values: Any) -> Any:
     return values
 
 
+def decimals_to(limit: int) -> str:
+    """Return a pattern of the whole numbers from 0 to this one, in decimal digits."""
+    digits = str(limit)
+    # Fewer digits, or as many: the first ones alike, the next one smaller, and any behind it.
+    forms = [f"[1-9][0-9]{{0,{len(digits) - 2}}}"] if len(digits) > 1 else []
+    for place, digit in enumerate(digits):
+        first = 0 if place else 1
+        if int(digit) > first:
+            rest = len(digits) - place - 1
+            forms.append(f"{digits[:place]}[{first}-{int(digit) - 1}][0-9]{{{rest}}}")
+    return f"^({'|'.join(['0', *forms, digits])})$"
+
+
 PlainBytes = Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES, description="whole bytes")]
 Bytes = Annotated[PlainBytes, BeforeValidator(whole)]
+Seed = Annotated[str, Field(pattern=decimals_to(MAX_SEED))]  # text: a double has 53 bits
 Microseconds = Annotated[float, Field(allow_inf_nan=False, description="µs")]
 ProfileName = Annotated[str, Field(pattern=f"^{PROFILE_NAME_RULE}$")]
 

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import UncertaintyOptions
-from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, same_named, whole
+from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, Seed, same_named, whole
 from app.text.notices import (
     deciding_sentence,
     decision_sentence,
@@ -56,11 +56,11 @@ class DrawsIn(Input):
     """
 
     draws: Annotated[int, Field(ge=50, le=2000), BeforeValidator(whole)] = DEFAULT_DRAWS
-    seed: Annotated[str, Field(pattern="^(0|[1-9][0-9]{0,19})$")] | None = None
+    seed: Seed | None = None
     relative: Annotated[float, Field(ge=0.001, le=MAX_RELATIVE)] | None = None
 
     def to_domain(self) -> UncertaintyOptions:
-        """Return the options. Raises InvalidInput for a seed of more than 64 bits."""
+        """Return the options."""
         seed = None if self.seed is None else int(self.seed)
         return UncertaintyOptions(draws=self.draws, seed=seed, relative=self.relative)
 
@@ -77,7 +77,7 @@ class UncertaintyIn(DrawsIn):
     robust: bool = False
 
     def to_domain(self) -> UncertaintyOptions:
-        """Return the options. Raises InvalidInput for a seed of more than 64 bits."""
+        """Return the options."""
         current = self.current
         return replace(
             super().to_domain(),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import cast
 
 from sqlalchemy import Table, bindparam, select
@@ -22,14 +23,41 @@ from models.rows.trace import TraceRow
 
 _FITS = cast(Table, FitRow.__table__)
 _DOCUMENT = select(_FITS.c.document).where(_FITS.c.id == bindparam("id"))  # built once
-_KEPT = 32  # fits that were read last, so that answers about one need not decode it each time
+_KEPT = 32  # fits
+
+
+class KeptFits:
+    """The fits of one database that were read last: a fit that is stored never changes nor goes.
+
+    Thread-safe. Every answer about a profile reads what the profile was fitted from.
+    """
+
+    def __init__(self) -> None:
+        self._fits = OrderedDict[str, TraceFit]()
+        self._lock = threading.Lock()
+
+    def find(self, fit_id: str) -> TraceFit | None:
+        """Return the fit where it is kept."""
+        with self._lock:
+            found = self._fits.get(fit_id)
+            if found is not None:
+                self._fits.move_to_end(fit_id)
+            return found
+
+    def add(self, fit_id: str, fit: TraceFit) -> None:
+        """Keep it in the place of the one that was not asked for longest."""
+        with self._lock:
+            self._fits[fit_id] = fit
+            if len(self._fits) > _KEPT:
+                self._fits.popitem(last=False)
 
 
 class FitRepository:
     """Fits by identifier, each with the digests of its traces."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, kept: KeptFits) -> None:
         self._session = session
+        self._kept = kept
 
     def add(
         self, trace_digests: Sequence[str], fit: TraceFit, request: FitRequest | None = None
@@ -76,12 +104,17 @@ class FitRepository:
 
     def fit(self, fit_id: str) -> TraceFit:
         """The fit alone. Raises NotFound."""
-        found = None
+        kept = self._kept.find(fit_id)
+        if kept is not None:
+            return kept
+        document = None
         if is_storable(fit_id):
-            found = self._session.connection().execute(_DOCUMENT, {"id": fit_id}).first()
-        if found is None:
+            document = self._session.connection().scalar(_DOCUMENT, {"id": fit_id})
+        if document is None:
             raise NotFound("there is no fit", field="fit", subject=fit_id)
-        return _load_again(found.document)
+        fit = load_fit(document)
+        self._kept.add(fit_id, fit)
+        return fit
 
     def _check_stored(self, digest: str) -> None:
         found = None
@@ -90,6 +123,3 @@ class FitRepository:
             found = self._session.scalar(select(TraceRow.digest).where(TraceRow.digest == digest))
         if found is None:
             raise NotFound("there is no trace", field="trace", subject=digest)
-
-
-_load_again = lru_cache(_KEPT)(load_fit)

@@ -340,8 +340,8 @@ def gradient_of(lines: LineProblem, k: int) -> Gradient | None:
 def slopes_of(lines: LineProblem, here: Gradient) -> Slopes | None:
     """Return both derivatives by each g, each G and B; None where a kink's sides cannot be had."""
     k = here.found.k
-    beside = here if k == 1 else _tilted(lines, k)  # one fragment has one path, and no kinks
-    if beside is not None and _is_smooth(here, beside):
+    beside = None if k == 1 else _tilted(lines, k)  # one fragment has one path, and no kinks
+    if k == 1 or (beside is not None and _is_smooth(here, beside)):
         return (
             [_slope(value, cost) for value, cost in zip(here.g.tolist(), lines.g, strict=True)],
             [_slope(value, cost) for value, cost in zip(here.G.tolist(), lines.G, strict=True)],

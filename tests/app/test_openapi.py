@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.main import create_app
-from app.schemas.base import Input, all_whole, whole
+from app.schemas.base import Input, all_whole, decimals_to, whole
 from tests.app.serving import settings_for
 
 OPERATIONS = {
@@ -165,3 +168,12 @@ def test_whole_numbers_may_be_written_with_a_point() -> None:
         if any(integers_that_refuse_floats(kind.__pydantic_core_schema__))
     }
     assert found == set()
+
+
+@given(st.integers(0, 2**70), st.integers(0, 2**70))
+def test_patterns_of_numbers_end_where_they_say(limit: int, value: int) -> None:
+    pattern = re.compile(decimals_to(limit))
+    for one in (value, limit, limit + 1, max(0, limit - 1), value % (limit + 1)):
+        assert bool(pattern.search(str(one))) == (one <= limit)
+    assert not pattern.search(f"0{value}")
+    assert not pattern.search("")

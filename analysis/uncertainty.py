@@ -356,7 +356,6 @@ def _rests_on(
     ]
     if not asked:
         return ()
-    few = draws.part(0, _RESTS_ON_PRICED)
     latency_us = subject.latency_us[:_RESTS_ON_PRICED]
     margin_us = thresholds.margin * latency_us
     most = {
@@ -365,9 +364,10 @@ def _rests_on(
     }
     found = []
     for name, j, r, parameter in asked:
-        if share_of(_costs(few, parameter)[j, r] * most[parameter] > margin_us) == 0.0:
+        costs = _costs(draws, parameter)[j, r, :_RESTS_ON_PRICED]
+        if not np.any(costs * most[parameter] > margin_us):
             continue
-        raised = _raised(few, j, r, parameter)
+        raised = _raised(draws.part(0, _RESTS_ON_PRICED), j, r, parameter)
         more_us = cut_us(raised, message_bytes, subject.cut) - latency_us
         share = share_of(more_us > _STEP * margin_us)
         if share >= _RESTS_ON_DRAWS:

@@ -12,6 +12,7 @@ a name that is not this machine's. A proxy on this machine has a port of its own
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import TypedDict
 from urllib.parse import urlsplit
@@ -24,6 +25,7 @@ from domain.errors import ForeignOrigin, NotReady
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _OWN_SITES = ("same-origin", "none")
+_KNOWN = 64  # addresses and names of hosts that were judged last
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
@@ -68,6 +70,7 @@ def _is_rebound(request: Request) -> bool:
     return port == own_port and not _is_local(name)
 
 
+@lru_cache(_KNOWN)
 def _is_local(name: str) -> bool:
     """Return whether a host is an address, this machine or a name without a domain."""
     plain = name.removesuffix(".")
@@ -82,6 +85,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
+@lru_cache(_KNOWN)
 def _is_loopback(address: str) -> bool:
     return _is_address(address) and ip_address(address).is_loopback
 

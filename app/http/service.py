@@ -221,12 +221,33 @@ class Service:
         Raises what preparing and running raise, Overloaded, Cancelled, LimitReached, SolverFailed.
         """
 
-        operation = await self.prepare(make)
-        stored = await self._in_unit(operation, operation.stored)
+        found = await self.call(lambda: self._performed_here(make))
+        if isinstance(found, Performed):
+            return found
+        if found.stores:
+            stored = await self._in_unit(found, found.stored)
+            if stored is not None:
+                return Performed(stored, is_new=False)
+        result = await self.run(found, client)
+        return Performed(await self.keep(found, result), is_new=True)
+
+    def _performed_here(
+        self, make: Callable[[UnitOfWork], Operation[Any]]
+    ) -> Performed | Operation[Any]:
+        """Return what is computed at once and stored nowhere; else what is left to do."""
+        store = self.context.store
+        with store.reading() as unit:
+            operation = make(unit)
+            if operation.stores:
+                return operation
+            stored = operation.stored(unit)
         if stored is not None:
             return Performed(stored, is_new=False)
-        result = await self.run(operation, client)
-        return Performed(await self.keep(operation, result), is_new=True)
+        result = None if operation.pool is Pool.SOLVE else operation.run_here()
+        if result is None:
+            return operation
+        with store.reading() as unit:
+            return Performed(operation.keep(unit, result), is_new=True)
 
     async def run(self, operation: Operation[T], client: Client) -> T:
         """Compute: here where that is quick, else in the engine. Nothing is stored."""

@@ -31,6 +31,39 @@ def check_number(field: str, value: float, maximum: float) -> None:
         raise InvalidInput(f"expected 0 <= {field} <= {maximum:g}, got {value!r}", field=field)
 
 
+@dataclass(frozen=True, slots=True)
+class HiddenBehind:
+    """The calculation that messages of B bytes are hidden behind: c = fixed + per byte B, µs.
+
+    f of it may go on while a message is under way, with the time `overhead_us` that hiding adds;
+    the rest is over before. `processors` has, for each processor that calculates and communicates,
+    the indices of its stages. Raises InvalidInput.
+    """
+
+    calculation_us: float
+    calculation_us_per_byte: float = 0.0
+    hideable_fraction: float = 1.0
+    overhead_us: float = 0.0
+    processors: tuple[tuple[int, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_number("calculation", self.calculation_us, MAX_CALCULATION_US)
+        check_number("calculation_per_byte", self.calculation_us_per_byte, MAX_CALCULATION_US)
+        check_number("hideable_fraction", self.hideable_fraction, 1.0)
+        check_number("hiding_overhead", self.overhead_us, MAX_CALCULATION_US)
+
+    @property
+    def meanwhile_us(self) -> tuple[float, float]:
+        """What is left to calculate while a message is under way: fixed, and for each byte."""
+        share = self.hideable_fraction
+        return self.overhead_us + share * self.calculation_us, share * self.calculation_us_per_byte
+
+    def before_us(self, message_bytes: int) -> float:
+        """Return what is over before a message begins to leave."""
+        whole = self.calculation_us + self.calculation_us_per_byte * message_bytes
+        return (1.0 - self.hideable_fraction) * whole
+
+
 class Regime(StrEnum):
     """What decides the run time with hiding.
 

@@ -17,6 +17,7 @@ from domain.solution import Solution, Strategy
 
 if TYPE_CHECKING:
     from domain.fragment_setting import FragmentSetting
+    from domain.hiding import HiddenBehind
     from domain.model import CostModel
     from domain.pipeline import Pipeline
     from domain.plan_table import PlanTable
@@ -133,6 +134,7 @@ def compile_table(
     relative_gap: float = 1e-3,
     fragment_cap: int = 100_000,
     time_limit_s: float = 60.0,
+    behind: HiddenBehind | None = None,
     on_progress: Callable[[float], None] | None = None,
     on_loosened: Callable[[float], None] | None = None,
     on_cut_off: Callable[[], None] | None = None,
@@ -144,7 +146,8 @@ def compile_table(
     costs with several ranges do not let it be met, or where it takes more cuts than are tried:
     `on_loosened` is then called with the tolerance that all of them are compiled to,
     `on_progress` with the share that is done, `on_cut_off` where time ended the search for cuts
-    and gaps are those reached by then. Raises InvalidInput, Infeasible, TimeLimitReached and
+    and gaps are those reached by then. Where messages are hidden `behind` a calculation, the run
+    time takes the place of the latency. Raises InvalidInput, Infeasible, TimeLimitReached and
     StrategyDeclined where models of this kind have no tables.
     """
     from solvers.backends import table_compiler
@@ -157,6 +160,7 @@ def compile_table(
         relative_gap=relative_gap,
         fragment_cap=fragment_cap,
         time_limit_s=time_limit_s,
+        behind=behind,
         on_progress=on_progress or _quietly,
         on_loosened=on_loosened or _quietly,
         on_cut_off=on_cut_off or (lambda: None),

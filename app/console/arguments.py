@@ -25,6 +25,7 @@ from app.console.argument_parts import (
 from app.console.paper_arguments import (
     LAYER_VERBS,
     add_deliver,
+    add_hidden_behind,
     add_hide,
     add_layer,
     add_reproduce,
@@ -348,6 +349,13 @@ def _add_table(commands: Commands[Parser]) -> None:
         action="store_true",
         default=None,
         help="have the profile's lookups answer from it",
+    )
+    parser.add_argument(
+        "--hidden", action="store_true", help="for messages behind a --calculation, as in hide"
+    )
+    add_hidden_behind(parser)
+    parser.add_argument(
+        "--calculation-per-byte", type=number, metavar="US", help="and for each byte, in µs"
     )
 
 

@@ -345,8 +345,19 @@ def _operation(arguments: argparse.Namespace, settings: Settings) -> Hide:
     return Hide(asked.to_domain(prepared.problem, prepared.uncertain), prepared, asked.as_job)
 
 
-def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+def hiding_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what a message is hidden behind, and where, as requests have it."""
     hosts = {side: getattr(arguments, f"{side}_stage") for side in ("sender", "receiver")}
+    return {
+        "calculation_us": arguments.calculation,
+        "hideable_fraction": arguments.hideable_fraction,
+        "hiding_overhead_us": arguments.hiding_overhead,
+        "host_stages": _given({side: _stages(names) for side, names in hosts.items()}),
+        "exchange": "both_ways" if arguments.both_ways else None,
+    }
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     terms = {name: getattr(arguments, name) for name in ("software", "hardware", "overhead")}
     processes = {
         "max_processes": arguments.processes,
@@ -356,14 +367,10 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
         "message_bytes": arguments.bytes,
         "messages": arguments.messages,
         "messages_are": "train" if arguments.train else None,
-        "calculation_us": arguments.calculation,
+        **hiding_options(arguments),
         "instructions": arguments.instructions,
         "instructions_per_us": arguments.instructions_per_us,
-        "hideable_fraction": arguments.hideable_fraction,
         "streamed": arguments.streamed,
-        "hiding_overhead_us": arguments.hiding_overhead,
-        "host_stages": _given({side: _stages(names) for side, names in hosts.items()}),
-        "exchange": "both_ways" if arguments.both_ways else None,
         "min_gain": arguments.min_gain,
         "processes": _given(processes),
         "granularity": _given(terms),

@@ -85,25 +85,11 @@ def add_reproduce(commands: Commands[Parser]) -> None:
     parser.add_argument("--output", metavar="DIR", help="folder for CSV, SVG, HTML and JSON")
 
 
-def add_hide(commands: Commands[Parser]) -> None:
-    parser = add(commands, "hide", "say what hiding a message behind a calculation gains")
-    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
-    parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
-    parser.add_argument("--messages", type=int, metavar="COUNT", help="one after the other (1)")
-    parser.add_argument(
-        "--train", action="store_true", default=None, help="right behind each other instead"
-    )
+def add_hidden_behind(parser: Parser) -> None:
+    """Add what a message is hidden behind, and which stages run on a processor that calculates."""
     parser.add_argument("--calculation", type=number, metavar="US", help="of an iteration, in µs")
-    parser.add_argument("--instructions", type=number, metavar="COUNT", help="instead of that")
-    parser.add_argument("--instructions-per-us", type=number, metavar="RATE", help="of these")
     parser.add_argument(
         "--hideable-fraction", type=share, metavar="SHARE", help="of the calculation (100%%)"
-    )
-    parser.add_argument(
-        "--streamed",
-        action="store_true",
-        default=None,
-        help="fragments leave while the rest is calculated",
     )
     parser.add_argument(
         "--hiding-overhead", type=number, metavar="US", help="what hiding adds, in µs"
@@ -117,6 +103,25 @@ def add_hide(commands: Commands[Parser]) -> None:
         )
     parser.add_argument(
         "--both-ways", action="store_true", default=None, help="both ends are one processor"
+    )
+
+
+def add_hide(commands: Commands[Parser]) -> None:
+    parser = add(commands, "hide", "say what hiding a message behind a calculation gains")
+    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
+    parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
+    parser.add_argument("--messages", type=int, metavar="COUNT", help="one after the other (1)")
+    parser.add_argument(
+        "--train", action="store_true", default=None, help="right behind each other instead"
+    )
+    add_hidden_behind(parser)
+    parser.add_argument("--instructions", type=number, metavar="COUNT", help="instead of that")
+    parser.add_argument("--instructions-per-us", type=number, metavar="RATE", help="of these")
+    parser.add_argument(
+        "--streamed",
+        action="store_true",
+        default=None,
+        help="fragments leave while the rest is calculated",
     )
     parser.add_argument("--min-gain", type=number, metavar="GAIN", help="show where it is reached")
     parser.add_argument("--processes", type=int, metavar="COUNT", help="curves from 1 to so many")

@@ -37,10 +37,13 @@ from domain.units import format_bytes
 if TYPE_CHECKING:
     from app.questions.question import Question
     from app.questions.settings import Exported, ExportQuestion, ExportScope, TableFile
-    from app.questions.tables import TableScope
+    from app.questions.tables import TableQuestion, TableScope
     from app.schemas.exports import ExportTargetsOut
     from app.schemas.tables import GapRangeOut, TableOut, TablesOut
+    from domain.hiding import HiddenBehind
+    from domain.problem import AnyProblem
     from domain.profile import ProfileRevision
+    from domain.solution import Notice
     from models.session import Store
 
 
@@ -155,10 +158,13 @@ def table(arguments: argparse.Namespace, output: Output) -> int:
     settings = Settings.from_environment()
     scope, question = _asked(arguments, read_source(arguments.source, settings))
     with store_for(question.source, settings) as store:
-        if arguments.activate and store is None:
-            raise InvalidInput("a table becomes active for a stored profile", field="activate")
+        if arguments.activate and (store is None or arguments.hidden):
+            what = "a table becomes active for a stored profile, and none of hidden messages does"
+            raise InvalidInput(what, field="activate")
+        asked, said = _question_of(arguments, scope, question, settings, store)
+        keep_in = None if asked.behind else store  # lookups give latencies
         file, document = _compiled(
-            scope, question, settings, store, output, activate=arguments.activate
+            asked, said, settings, keep_in, output, activate=arguments.activate
         )
     if arguments.output is not None:
         write_whole(arguments.output, _form(arguments.output, file), field=_FIELD, noun=_NOUN)
@@ -211,9 +217,55 @@ def _constraints(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _compiled(
+def _question_of(
+    arguments: argparse.Namespace,
     scope: TableScope,
     question: Question,
+    settings: Settings,
+    store: Store | None,
+) -> tuple[TableQuestion, Notice | None]:
+    """Return what to compile, and what transfers said of its profile."""
+    from app.questions.optimize import prepare
+    from app.questions.tables import table_question
+    from domain.verification import said_of
+
+    cap = settings.max_fragments
+    find_fit = None if store is None else fit_finder(store)
+    prepared = prepare(question, finder(store), fragment_cap=cap, find_fit=find_fit)
+    model, profile, fit = prepared.problem.model, prepared.profile, prepared.fit
+    asked = table_question(model, profile, scope, fragment_cap=cap, fit=fit)
+    asked = replace(asked, behind=_behind(arguments, prepared.problem))
+    return asked, said_of(prepared.verification)
+
+
+def _behind(arguments: argparse.Namespace, problem: AnyProblem) -> HiddenBehind | None:
+    """Return what messages are hidden behind; None where they are waited for."""
+    from app.console.models import hiding_options
+    from app.schemas.base import dump_json, parse_json
+    from app.schemas.hide import HideIn
+    from domain.hiding import HiddenBehind
+
+    given = {name: one for name, one in hiding_options(arguments).items() if one is not None}
+    per_byte = arguments.calculation_per_byte
+    if not arguments.hidden:
+        if given or per_byte is not None:
+            raise InvalidInput("a calculation is for --hidden messages", field="hidden")
+        return None
+    if arguments.calculation is None:
+        raise InvalidInput("expected the calculation that hides messages", field="calculation")
+    asked = parse_json(HideIn, dump_json(given)).to_domain(problem)
+    return HiddenBehind(
+        asked.calculation_us,
+        per_byte or 0.0,
+        asked.hideable_fraction,
+        asked.overhead_us,
+        asked.hosts.processors(asked.exchange),
+    )
+
+
+def _compiled(
+    asked: TableQuestion,
+    said: Notice | None,
     settings: Settings,
     store: Store | None,
     output: Output,
@@ -225,17 +277,9 @@ def _compiled(
     The document says first what transfers said of the profile, which is not stored with it.
     """
     from app.operations.tables import CompileTable
-    from app.questions.optimize import prepare
-    from app.questions.tables import get_table, table_question
+    from app.questions.tables import get_table
     from app.schemas.tables import render_table, said_first
-    from domain.verification import said_of
 
-    cap = settings.max_fragments
-    find_fit = None if store is None else fit_finder(store)
-    prepared = prepare(question, finder(store), fragment_cap=cap, find_fit=find_fit)
-    model, profile, fit = prepared.problem.model, prepared.profile, prepared.fit
-    said = said_of(prepared.verification)
-    asked = table_question(model, profile, scope, fragment_cap=cap, fit=fit)
     operation = CompileTable(asked, activate)
     if store is not None:
         with store.unit_of_work() as unit:
@@ -246,7 +290,7 @@ def _compiled(
     with share_line(output.err, "compiling") as show:
         compiled = run_operation(operation, settings, show).result
     if store is None:
-        return compiled.file, render_table(compiled)
+        return compiled.file, said_first(render_table(compiled), said)
     with store.unit_of_work() as unit:
         return compiled.file, said_first(operation.keep(unit, compiled).document, said)
 

@@ -21,6 +21,7 @@ from app.questions.optimize import known_errors
 from app.questions.question import IDENTIFIER
 from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed, StrategyDeclined
 from domain.fit import TraceFit
+from domain.hiding import HiddenBehind
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.plan_table import (
@@ -32,7 +33,7 @@ from domain.plan_table import (
     check_table_range,
 )
 from domain.problem import FragmentLimits, Problem
-from domain.profile import ProfileReference, ProfileRevision
+from domain.profile import MAX_PROFILE_NAME, ProfileReference, ProfileRevision
 from domain.uncertain_answer import SettingsInDraws
 from domain.uncertainty import KnownErrors, NamedCut
 from domain.workload import Workload
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 DEFAULT_MAX_MESSAGE_BYTES = 2**24
 COMPILE_LIMIT_S = 100.0  # what is left then is taken as it is; the process is ended at 120 s
 PROGRESS_STEPS = 1_000
+_HIDDEN = "hidden"  # at the end of the name in the file of such a table
 REPEATS, CUTS = "repeats", "cuts"  # the table's two ways of cutting, in draws
 MAX_LISTED = 50
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -77,7 +79,8 @@ class TableScope:
 class TableQuestion:
     """What to compile. `profile` is None for a pipeline without a name.
 
-    `errors` are those of the costs, None where they are not known; the table is the same.
+    `errors` are those of the costs, None where they are not known; the table is the same. Where
+    messages are hidden `behind` a calculation, it is compiled for run times; no such one is stored.
     """
 
     pipeline: Pipeline
@@ -85,6 +88,7 @@ class TableQuestion:
     scope: TableScope
     fragment_cap: int
     errors: KnownErrors | None = None
+    behind: HiddenBehind | None = None
 
     def digest(self, *, cut_off: bool = False) -> str:
         """SHA-256 in hexadecimal; equal exactly for questions that one stored table answers.
@@ -99,6 +103,7 @@ class TableQuestion:
             repr(float(scope.relative_gap)),
             repr((self.profile.name, self.profile.revision) if self.profile else None),
             *(("cut off", repr(scope.time_limit_s)) if cut_off else ()),
+            *((repr(self.behind),) if self.behind else ()),
         )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -203,7 +208,7 @@ def compile_table(
     started_s = time.perf_counter()
     table, loosened_gap, is_cut_off = _plan_table(question, progress)
     compile_ms = (time.perf_counter() - started_s) * 1e3
-    profile = question.profile or ProfileRevision("", 0)
+    profile = _named(question)
     file = encode(table, profile=profile.name, revision=profile.revision)
     facts = facts_of(table)
     worst = max(_gap(facts.worst), _gap(facts.worst_repeat))
@@ -220,6 +225,16 @@ def compile_table(
     )
 
 
+def _named(question: TableQuestion) -> ProfileRevision:
+    """The name in the file, which says so where its figures are run times."""
+    if question.behind is None:
+        return question.profile or ProfileRevision("", 0)
+    if question.profile is None:
+        return ProfileRevision(_HIDDEN, 1)
+    name = question.profile.name[: MAX_PROFILE_NAME - len(_HIDDEN) - 1]
+    return ProfileRevision(f"{name}.{_HIDDEN}", question.profile.revision)
+
+
 def _in_draws(question: TableQuestion, table: PlanTable) -> SettingsInDraws | None:
     """What the table's ways of cutting cost over draws of the costs, in the mean over its range.
 
@@ -228,7 +243,7 @@ def _in_draws(question: TableQuestion, table: PlanTable) -> SettingsInDraws | No
     from analysis.settings_in_draws import CutOf, SettingsQuestion, settings_in_draws
     from analysis.uncertainty import MAX_CELLS
 
-    if question.errors is None:
+    if question.errors is None or question.behind is not None:
         return None
 
     def cut(message_bytes: int) -> NamedCut:
@@ -270,6 +285,7 @@ def _plan_table(
             relative_gap=scope.relative_gap,
             fragment_cap=question.fragment_cap,
             time_limit_s=scope.time_limit_s,
+            behind=question.behind,
             on_progress=_in_steps(progress) if progress else None,
             on_loosened=loosened.append,
             on_cut_off=lambda: cut_off.append(True),

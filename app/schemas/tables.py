@@ -33,6 +33,7 @@ from app.schemas.base import (
 from app.schemas.stages import ConstraintsIn, ConstraintsOut, PipelineOut
 from app.schemas.uncertainty import SettingsInDrawsOut
 from app.text.numbers import format_percent
+from app.text.units import format_given_time
 from domain.errors import InconsistentInput
 from domain.plan_table import DEFAULT_TABLE_GAP
 from domain.solution import Notice
@@ -223,7 +224,16 @@ def render_table(compiled: CompiledTable) -> bytes:
 
 
 def _notices(compiled: CompiledTable) -> Iterator[Notice]:
-    facts = compiled.facts
+    facts, behind = compiled.facts, compiled.question.behind
+    if behind is not None:
+        per_byte = behind.calculation_us_per_byte
+        took = format_given_time(behind.calculation_us)
+        more = f" and {per_byte:g} µs a byte" if per_byte else ""
+        yield Notice(
+            "run_times",
+            f"chosen for messages behind a calculation of {took}{more}: its figures are run times, "
+            "and messages that are waited for need another table",
+        )
     if facts.is_cut_off:
         yield Notice(
             "time_limit",

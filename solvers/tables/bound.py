@@ -14,12 +14,13 @@ Traps     counts between two of K are bounded by secants from outside them, coun
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solvers.line_problem import LineProblem
-from solvers.tables.points import Point, Solve
+from solvers.tables.points import Line, Point
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -93,20 +94,27 @@ class Stretch:
         return worst
 
     def _closed_form(self, k: int, size: Floats) -> Floats:
-        """(n, sizes): T >= sum_{j != b} (g_j + m G_j) + k g_b + B G_b; never falls with k."""
+        """(rows, sizes): T >= sum_{j != b} (g_j + m G_j) + k g_b + B G_b, and what a host does;
+        never falls with k.
+        """
         g, G, m = self.lines.g, self.lines.G, self.lines.m
         ends = (g + m * G).sum() - (g + m * G)
-        out: Floats = (ends + k * g)[:, None] + G[:, None] * size[None, :]
-        return out * (1.0 - 1e-13)
+        out: Floats = ((ends + k * g)[:, None] + G[:, None] * size[None, :]) * (1.0 - 1e-13)
+        host = self.first.host
+        if host is None:
+            return out
+        lines = host.lines(k, self.first.problem.pipeline.delay_us)
+        return np.vstack([out, *(line.us(size) for line in lines)])
 
     # ---- the bounds ------------------------------------------------------------------------------
 
-    def _solves(self, k: int) -> list[Solve]:
+    def _below(self, k: int) -> list[Line]:
+        """The lines below a count: one of each end, and those of a host, which the ends share."""
         found = (self.first.solve(k), self.last.solve(k))
-        return [solve for solve in found if solve is not None]
+        return list(dict.fromkeys(line for one in found if one for line in one.lines))
 
     def _lower(self, size: Floats) -> Floats:
-        rows = [np.max([s.line_us(size) for s in self._solves(k)], axis=0) for k in self.counts]
+        rows = [np.max([line.us(size) for line in self._below(k)], axis=0) for k in self.counts]
         out: Floats = np.where(self._admitted(size), np.array(rows), np.inf)
         return out
 
@@ -118,13 +126,13 @@ class Stretch:
         return out
 
     def _lower_pieces(self, knots: Floats) -> Floats:
-        """(counts, pieces, 2): the line that is the higher one in the middle, at both ends."""
+        """(counts, pieces, 2): the line that is the highest one in the middle, at both ends."""
         middle = 0.5 * (knots[1:] + knots[:-1])
         rows = []
         for k in self.counts:
-            solves = self._solves(k)
-            values = np.array([s.line_us(knots) for s in solves])
-            chosen = np.argmax([s.line_us(middle) for s in solves], axis=0)
+            lines = self._below(k)
+            values = np.array([line.us(knots) for line in lines])
+            chosen = np.argmax([line.us(middle) for line in lines], axis=0)
             at = np.arange(len(middle))
             rows.append(np.stack([values[chosen, at], values[chosen, at + 1]], axis=1))
         out: Floats = np.where(self._admitted(middle)[:, :, None], np.array(rows), np.inf)
@@ -145,7 +153,7 @@ class Stretch:
         return out
 
     def _knots(self) -> Floats:
-        """Both ends, the first one twice, and where the two lines of a count cross.
+        """Both ends, the first one twice, and where two lines of a count cross.
 
         The first message may be the greatest that a count of fragments can make up: a piece of no
         length for it alone.
@@ -155,14 +163,13 @@ class Stretch:
         maximum = self.first.problem.limits.max_fragment_bytes or self.last.size
         for k in self.counts:
             knots += [at for at in (k * self.lines.m, k * float(maximum)) if low < at < high]
-            one, other = self.first.solve(k), self.last.solve(k)
-            if one is None or other is None or other.slope <= one.slope:
-                continue
-            at = one.at + (one.lower_us - (other.lower_us + other.slope * (one.at - other.at))) / (
-                other.slope - one.slope
-            )
-            if low < at < high:
-                knots.append(float(at))
+            for one, other in permutations(self._below(k), 2):
+                if other.slope <= one.slope:
+                    continue
+                behind_us = other.value_us + other.slope * (one.at - other.at)
+                at = one.at + (one.value_us - behind_us) / (other.slope - one.slope)
+                if low < at < high:
+                    knots.append(float(at))
         out: Floats = np.concatenate([[low, low], np.unique(np.array(knots))])
         return out
 

@@ -13,13 +13,15 @@ Traps     what the tolerance cannot be met for must not be refined for ever: the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.errors import SolverFailed, StrategyDeclined, TimeLimitReached
+from domain.errors import InvalidInput, SolverFailed, StrategyDeclined, TimeLimitReached
+from domain.hiding import HiddenBehind
 from domain.pipeline import Pipeline, Stage
 from domain.plan_table import (
     DEFAULT_TABLE_GAP,
@@ -37,7 +39,14 @@ from solvers.contract import Deadline
 from solvers.line_problem import LineProblem
 from solvers.rounding import round_cut
 from solvers.tables.bound import Stretch
-from solvers.tables.budget import MARGIN, CompileProgress, Compiler, EvenCompilation, Memory
+from solvers.tables.budget import (
+    MARGIN,
+    CompileProgress,
+    Compiler,
+    Entry,
+    EvenCompilation,
+    Memory,
+)
 from solvers.tables.cuts import (
     Cut,
     has_room,
@@ -46,7 +55,7 @@ from solvers.tables.cuts import (
     shifts_fit,
     whole_cut,
 )
-from solvers.tables.points import Point, between, count_grid
+from solvers.tables.points import HostCosts, Point, between, count_grid
 from solvers.tables.range_repeat import RangeRepeatCompiler
 from solvers.tables.ranges import RangeCompiler
 from solvers.tables.repeat import RepeatCompiler
@@ -70,9 +79,15 @@ class CutCompiler:
     """Compiles the cuts of one table, from the least message size upwards."""
 
     def __init__(
-        self, problem: Problem, *, min_message_bytes: int, max_message_bytes: int, tolerance: float
+        self,
+        problem: Problem,
+        host: HostCosts | None = None,
+        *,
+        min_message_bytes: int,
+        max_message_bytes: int,
+        tolerance: float,
     ) -> None:
-        self._problem, self._tolerance = problem, tolerance
+        self._problem, self._host, self._tolerance = problem, host, tolerance
         self._minimum, self._maximum = min_message_bytes, max_message_bytes
         self._near = self._points = 0
         self._grid = count_grid(self._point(max_message_bytes).maximum)
@@ -131,7 +146,7 @@ class CutCompiler:
 
     def _point(self, size: int) -> Point:
         self._points += 1
-        return Point.of(replace(self._problem, message_bytes=size))
+        return Point.of(replace(self._problem, message_bytes=size), self._host)
 
     def _first_sizes(self) -> list[int]:
         sizes = [self._minimum]
@@ -226,6 +241,8 @@ class CutCompiler:
         """The greatest gap of what a reader computes, size by size."""
         sizes = np.arange(first.size, last.size, dtype=np.int64)
         latency = reader_latencies_us(self._problem, ends[0], ends[1], sizes)
+        if self._host is not None:
+            latency = self._host.longer_us(latency, len(ends[0]), sizes)
         bound = stretch.lower_us(sizes.astype(float)) + self._problem.pipeline.delay_us
         with np.errstate(all="ignore"):
             worst = np.argmax(np.where(bound > 0.0, (latency - bound) / bound, np.inf))
@@ -254,7 +271,11 @@ class CutCompiler:
     # ---- entries ---------------------------------------------------------------------------------
 
     def _latency_us(self, cut: Cut) -> float:
-        return latency_us(self._problem.pipeline, cut)
+        """The latency of a cut, or what its host does meanwhile where that takes longer."""
+        found = latency_us(self._problem.pipeline, cut)
+        if self._host is None:
+            return found
+        return float(self._host.longer_us(np.array(found), len(cut), sum(cut)))
 
     def _add(self, size: int, cut: Cut, relative_gap: float) -> None:
         self._entries.append(TableCut(size, cut, self._latency_us(cut), relative_gap))
@@ -319,6 +340,7 @@ def compile_table(
     relative_gap: float = DEFAULT_TABLE_GAP,
     fragment_cap: int = DEFAULT_FRAGMENT_CAP,
     time_limit_s: float = 60.0,
+    behind: HiddenBehind | None = None,
     on_progress: Callable[[float], None] = lambda share: None,
     on_loosened: Callable[[float], None] = lambda relative_gap: None,
     on_cut_off: Callable[[], None] = lambda: None,
@@ -328,26 +350,19 @@ def compile_table(
     `on_progress` is called with the share done, 1 at the end alone, `on_loosened` with the gap
     that the cuts were compiled to, where the one asked for takes too many of them (theory.md,
     section 15), `on_cut_off` where time ended the search: from some message size on the gaps are
-    those reached by then. Raises InvalidInput, Infeasible where no cut of some message size
-    satisfies the limits, and TimeLimitReached where not even that ends soon after.
+    those reached by then. Where messages are hidden `behind` a calculation, the run time takes the
+    place of the latency: of what cuts are chosen by, what entries state and what gaps are of
+    (theory.md, section 19). Raises InvalidInput, Infeasible where no cut of some message size
+    satisfies the limits, TimeLimitReached where not even that ends soon after, and
+    StrategyDeclined for hidden messages where stages are no lines.
     """
     check_table_range(min_message_bytes, max_message_bytes)
     check_table_gap(relative_gap)
     deadline, last = Deadline.after(time_limit_s), Deadline.after(time_limit_s + _FINISH_S)
     lines = _as_lines(pipeline, limits, min_message_bytes, max_message_bytes)
     problem = Problem(lines or pipeline, max_message_bytes, limits, fragment_cap)
-    compiler: Compiler[TableCut] = (CutCompiler if lines else RangeCompiler)(
-        problem,
-        min_message_bytes=min_message_bytes,
-        max_message_bytes=max_message_bytes,
-        tolerance=relative_gap * MARGIN,
-    )
-    repeater: Compiler[TableRepeat] = (RepeatCompiler if lines else RangeRepeatCompiler)(
-        problem,
-        min_message_bytes=min_message_bytes,
-        max_message_bytes=max_message_bytes,
-        tolerance=relative_gap * MARGIN,
-    )
+    over = _Over(min_message_bytes, max_message_bytes, relative_gap * MARGIN)
+    compiler, repeater = _compilers(problem, over, behind, are_lines=lines is not None)
     progress = CompileProgress(min_message_bytes, max_message_bytes, on_progress)
     even, even_repeats = (
         EvenCompilation(compiler, relative_gap),
@@ -367,6 +382,8 @@ def compile_table(
     if loosened_gap > relative_gap:
         on_loosened(loosened_gap)
     progress.end()
+    if behind is not None:  # whatever the cut, this is over before: no gap grows by it
+        cuts, repeats = _later(cuts, behind), _later(repeats, behind)
     return PlanTable(
         pipeline=pipeline,
         limits=limits,
@@ -392,3 +409,42 @@ def _as_lines(
         if line is not None
     )
     return Pipeline(stages, pipeline.delay_us) if len(stages) == len(lines) else None
+
+
+class _Over(NamedTuple):
+    """The message sizes that compilers are for, and the tolerance."""
+
+    min_message_bytes: int
+    max_message_bytes: int
+    tolerance: float
+
+
+def _compilers(
+    problem: Problem, over: _Over, behind: HiddenBehind | None, *, are_lines: bool
+) -> tuple[Compiler[TableCut], Compiler[TableRepeat]]:
+    options = over._asdict()
+    if not are_lines:
+        if behind is not None:
+            raise StrategyDeclined(
+                "a table of hidden messages needs stages that are one line over its sizes: narrow "
+                "them, or fit lines",
+                field="hidden",
+            )
+        return RangeCompiler(problem, **options), RangeRepeatCompiler(problem, **options)
+    stages = len(problem.pipeline)
+    if behind is None:
+        host = None
+    elif all(0 <= j < stages for on in behind.processors for j in on):
+        host = HostCosts.of(behind, problem.pipeline)
+    else:
+        raise InvalidInput("expected indices of stages", field="host_stages")
+    return CutCompiler(problem, host, **options), RepeatCompiler(problem, host, **options)
+
+
+def _later(entries: Sequence[Entry], behind: HiddenBehind) -> list[Entry]:
+    return [
+        replace(one, latency_us=one.latency_us + behind.before_us(one.message_bytes))
+        if one.fragments
+        else one  # none of the limits' cuts repeats a size
+        for one in entries
+    ]

@@ -13,11 +13,13 @@ Traps     lines far from their own B lose digits by cancellation: a share of bot
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import isqrt
+from math import inf, isqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from domain.hiding import HiddenBehind
+from domain.pipeline import Pipeline
 from domain.problem import Problem
 from solvers.contract import Deadline
 from solvers.exact.dual import marginal_us
@@ -25,6 +27,7 @@ from solvers.exact.structured import solve_count
 from solvers.line_problem import LineProblem
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 _CLOSE = 1e-7  # of the two bounds of one solve: far below any tolerance of a table
 _LOST = 1e-12  # of the terms of a line, deducted
@@ -35,21 +38,95 @@ _FAR_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """A lower bound on all that k fragments cost: `value_us` for `at` bytes, and its slope."""
+
+    at: float
+    value_us: float
+    slope: float
+
+    def us(self, size: Floats | float) -> Floats:
+        """Return the bound at these message sizes, what rounding may take from it deducted."""
+        moved = self.slope * (np.asarray(size, dtype=float) - self.at)
+        out: Floats = (self.value_us + moved) - _LOST * (abs(self.value_us) + np.abs(moved))
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class HostCosts:
+    """What processors do while B bytes in k fragments are under way: lines in both, µs.
+
+    For each of `processors`, (overhead of a fragment, cost of a byte), it is `start_us` +
+    `us_per_byte` B + overhead k + cost B. A message takes what of it and of T takes longest.
+    """
+
+    start_us: float
+    us_per_byte: float
+    processors: tuple[tuple[float, float], ...]
+
+    @classmethod
+    def of(cls, behind: HiddenBehind, lines: Pipeline) -> HostCosts:
+        """Return the costs where every stage is a line."""
+        ranges = [stage.ranges[0] for stage in lines.stages]
+        sums = tuple(
+            (
+                sum(ranges[j].overhead_us for j in on),
+                sum(ranges[j].ns_per_byte for j in on) / 1000.0,
+            )
+            for on in behind.processors
+        )
+        start_us, us_per_byte = behind.meanwhile_us
+        return cls(start_us, us_per_byte, sums or ((0.0, 0.0),))
+
+    def lines(self, k: int, delay_us: float) -> tuple[Line, ...]:
+        """Return what k fragments cost each processor, less the delay that latencies lack here."""
+        at_0 = self.at_no_bytes_us(np.array(float(k))) - delay_us
+        return tuple(
+            Line(0.0, us, cost) for us, cost in zip(at_0.tolist(), self.slopes, strict=True)
+        )
+
+    @property
+    def slopes(self) -> tuple[float, ...]:
+        """What a byte costs each processor, µs."""
+        return tuple(self.us_per_byte + cost for _, cost in self.processors)
+
+    def at_no_bytes_us(self, k: Floats) -> Floats:
+        """Return the part of each processor's work that no bytes change, (processors, *k)."""
+        overheads = np.array([overhead for overhead, _ in self.processors])
+        out: Floats = self.start_us + np.multiply.outer(overheads, k)
+        return out
+
+    def enough(self, run_us: float, size: float) -> float:
+        """Return the number of fragments from which on a processor's work alone takes this long."""
+        found = [inf]
+        for (overhead, _), slope in zip(self.processors, self.slopes, strict=True):
+            missing_us = run_us - self.start_us - slope * size
+            if missing_us <= 0.0:
+                found.append(0.0)
+            elif overhead > 0.0:
+                found.append(missing_us / overhead)
+        return min(found)
+
+    def longer_us(self, latency_us: Floats, k: Ints | int, size: Floats | Ints | float) -> Floats:
+        """Return what takes longest, elementwise, of latencies with the delay and this work."""
+        found = np.asarray(latency_us, dtype=float)
+        at_0 = self.at_no_bytes_us(np.asarray(k, dtype=float))
+        for fixed, slope in zip(at_0, self.slopes, strict=True):
+            found = np.maximum(found, fixed + slope * np.asarray(size, dtype=float))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class Solve:
-    """T*(k, B) between two bounds (µs, no delay), the upper one's sizes, and the dual's line."""
+    """What k fragments cost at least and at most (µs, no delay), sizes of it, and lines below.
+
+    That is T*(k, B), or what a host does meanwhile where that takes longer.
+    """
 
     k: int
-    at: int
-    lower_us: float
     upper_us: float
-    slope: float
     x: Floats
-
-    def line_us(self, size: Floats | float) -> Floats:
-        """Return a lower bound on T*(k, .) at these message sizes."""
-        moved = self.slope * (np.asarray(size, dtype=float) - self.at)
-        out: Floats = (self.lower_us + moved) - _LOST * (abs(self.lower_us) + np.abs(moved))
-        return out
+    lines: tuple[Line, ...]
 
 
 @dataclass(slots=True)
@@ -59,13 +136,14 @@ class Point:
     problem: Problem
     minimum: int
     maximum: int
+    host: HostCosts | None = None
     solves: dict[int, Solve] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, problem: Problem) -> Point:
+    def of(cls, problem: Problem, host: HostCosts | None = None) -> Point:
         """Return the point of this problem's message size."""
         counts = problem.count_range()
-        return cls(problem, counts.minimum, counts.maximum)
+        return cls(problem, counts.minimum, counts.maximum, host)
 
     @property
     def size(self) -> int:
@@ -78,7 +156,7 @@ class Point:
             return None
         found = self.solves.get(k)
         if found is None:
-            found = self.solves[k] = _solved(self.problem, k)
+            found = self.solves[k] = _solved(self.problem, k, self.host)
         return found
 
     def nearby(self, grid: list[int], index: int) -> int:
@@ -122,10 +200,15 @@ def up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def _solved(problem: Problem, k: int) -> Solve:
+def _solved(problem: Problem, k: int, host: HostCosts | None) -> Solve:
     lines = LineProblem.of(problem)
     if lines is None:
         raise AssertionError("only stages of one line have parametric solves")
     found = solve_count(lines, k, Deadline.after(_FAR_S), close=_CLOSE)
     slope = float(lines.G.sum()) if k == 1 else marginal_us(lines, found.p)
-    return Solve(k, problem.message_bytes, found.lower_us, found.upper_us, slope, found.x)
+    below = Line(problem.message_bytes, found.lower_us, slope)
+    if host is None:
+        return Solve(k, found.upper_us, found.x, (below,))
+    delay_us = problem.pipeline.delay_us
+    took_us = host.longer_us(np.array(found.upper_us + delay_us), k, problem.message_bytes)
+    return Solve(k, float(took_us) - delay_us, found.x, (below, *host.lines(k, delay_us)))

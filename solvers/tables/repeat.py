@@ -26,7 +26,7 @@ from solvers.contract import Deadline
 from solvers.heuristics.repeat import Best, search
 from solvers.kernels import PipelineArrays
 from solvers.tables.budget import Memory
-from solvers.tables.points import between, up
+from solvers.tables.points import HostCosts, between, up
 from solvers.tables.repeat_points import (
     Floats,
     Ints,
@@ -56,9 +56,15 @@ class RepeatCompiler:
     """Compiles the repeated sizes of one table, from the least message size upwards."""
 
     def __init__(
-        self, problem: Problem, *, min_message_bytes: int, max_message_bytes: int, tolerance: float
+        self,
+        problem: Problem,
+        host: HostCosts | None = None,
+        *,
+        min_message_bytes: int,
+        max_message_bytes: int,
+        tolerance: float,
     ) -> None:
-        self._problem, self._tolerance = problem, tolerance
+        self._problem, self._host, self._tolerance = problem, host, tolerance
         self._minimum, self._maximum = min_message_bytes, max_message_bytes
         self._unit = problem.limits.alignment_bytes
         self._entries: list[TableRepeat] = []
@@ -119,7 +125,7 @@ class RepeatCompiler:
         self._points += 1
         return self._memory.of(
             size,
-            lambda: repeat_point(replace(self._problem, message_bytes=size)),
+            lambda: repeat_point(replace(self._problem, message_bytes=size), self._host),
             cells=lambda point: 4 * len(point.size),
         )
 
@@ -278,13 +284,13 @@ class RepeatCompiler:
         latency = self._latency_us(first, ends[0]), self._latency_us(last, ends[1])
         chord = latency[0] * (1.0 - share) + latency[1] * share + self._rounding_us(k, ends)
         rows = [row + delay_us for row in rows_us(first, last, knots)]
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             quotients = [np.where(row > 0.0, chord / row, np.inf) for row in rows]
         pieces = [np.maximum(one[:, 1:], one[:, :-1]) for one in quotients]
-        worst = float(np.minimum(*pieces).max())
+        worst = float(np.minimum.reduce(pieces).max())
         for start, cost in outside(first, last):
             plain = (start[:, None] + cost[:, None] * knots) * (1.0 - 1e-13) + delay_us
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(all="ignore"):
                 above = np.where(plain > 0.0, chord / plain, np.inf)
             worst = max(worst, float(above.max(axis=1).min()))
         return max(0.0, worst - 1.0)
@@ -314,7 +320,7 @@ class RepeatCompiler:
 
     def _bound_us(self, first: RepeatPoint, last: RepeatPoint, sizes: Floats) -> Floats:
         """Lower bound over every repeated size at these messages, delay included."""
-        own = np.maximum(*rows_us(first, last, sizes)).min(axis=0)
+        own = np.maximum.reduce(rows_us(first, last, sizes)).min(axis=0)
         for start, cost in outside(first, last):
             plain = (start[:, None] + cost[:, None] * sizes).max(axis=0) * (1.0 - 1e-13)
             own = np.minimum(own, plain)
@@ -336,12 +342,17 @@ class RepeatCompiler:
             at = k == count
             value, _, _ = _value_of(arrays.g, arrays.G, sizes[at], int(count), size[at])
             out[at] = value
-        return out + self._problem.pipeline.delay_us
+        out += self._problem.pipeline.delay_us
+        return out if self._host is None else self._host.longer_us(out, k, sizes)
 
     def _latency_us(self, point: RepeatPoint, size: int) -> float:
+        """The latency, or what a host does meanwhile where that takes longer."""
         q = (point.message - 1) // size
         cut = (size,) * q + (point.message - q * size,)
-        return latency_us(self._problem.pipeline, cut)
+        found = latency_us(self._problem.pipeline, cut)
+        if self._host is None:
+            return found
+        return float(self._host.longer_us(np.array(found), len(cut), point.message))
 
     def _alone(self, point: RepeatPoint) -> int:
         """The best whole size at one message size."""

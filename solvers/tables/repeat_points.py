@@ -25,7 +25,7 @@ Traps     an end may move with B: there the line is taken along that end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from domain.problem import Problem
 from solvers.kernels import PipelineArrays
+from solvers.tables.points import HostCosts
 
 Floats = NDArray[np.float64]
 Value: TypeAlias = Callable[[Floats], tuple[Floats, Floats, Floats]]
@@ -109,7 +110,8 @@ class RepeatPoint:
 
     Without delay. `lower` + `slope` (B - message) is below the latency of every repeated size with
     that count. `above` and `below` are (start, cost), (n,) each: the greatest of the lines
-    start + cost B is below the latency of every greater count, and of every smaller one.
+    start + cost B is below the latency of every greater count, and of every smaller one. Beside a
+    host the run time takes the place of the latency; its own lines are in `lines_us` as well.
     """
 
     problem: Problem
@@ -120,6 +122,7 @@ class RepeatPoint:
     slope: Floats
     above: tuple[Floats, Floats] | None
     below: tuple[Floats, Floats] | None
+    host: HostCosts | None = None
 
     @property
     def message(self) -> int:
@@ -132,32 +135,66 @@ class RepeatPoint:
         out: Floats = self.lower_us[:, None] + moved
         return out - 1e-12 * (np.abs(self.lower_us)[:, None] + np.abs(moved))
 
+    def host_lines_us(self, sizes: Floats) -> Iterator[Floats]:
+        """Yield for each processor of the host lower bounds, (counts, sizes)."""
+        if self.host is None:
+            return
+        k = np.arange(self.first, self.first + len(self.size), dtype=float)
+        at_0 = self.host.at_no_bytes_us(k) - self.problem.pipeline.delay_us
+        for fixed, slope in zip(at_0, self.host.slopes, strict=True):
+            moved = slope * sizes
+            yield fixed[:, None] + moved - 1e-12 * (np.abs(fixed)[:, None] + moved)
 
-def repeat_point(problem: Problem) -> RepeatPoint:
+
+def repeat_point(problem: Problem, host: HostCosts | None = None) -> RepeatPoint:
     """Return the best repeated size of every count that can win at this message size."""
     counts = problem.count_range()
     arrays = PipelineArrays.of(problem.pipeline)
     g, G = arrays.g, arrays.G
     B, m = float(problem.message_bytes), float(problem.smallest_fragment_bytes)
     around = g.sum() - g + m * (G.sum() - G)
-    known, near = _best_of_sample(problem, g, G)
+    delay_us = problem.pipeline.delay_us
+    known, near = _best_of_sample(problem, g, G, host)
     # T >= sum_{j != b} (g_j + m G_j) + k g_b + B G_b never falls with k.
     with np.errstate(divide="ignore", invalid="ignore"):
         maximum = np.where(g > 0.0, (1.01 * known - around - B * G) / g, np.inf).min()
+    if host is not None:
+        maximum = min(maximum, host.enough(known + delay_us, B))
     last = int(min(counts.maximum, max(maximum, near, counts.minimum) + 2))
     last = min(last, max(near, counts.minimum) + _MAX_COUNTS // 2)
     start = max(counts.minimum, last - _MAX_COUNTS)
-    found = _minimised(problem, g, G, np.arange(start, last + 1, dtype=np.int64))
+    k = np.arange(start, last + 1, dtype=np.int64)
+    size, upper_us, lower_us, slope = _minimised(problem, g, G, k)
     above = None if last >= counts.maximum else (around + (last + 1) * g, G)
     below = None if start <= counts.minimum else (around + counts.minimum * g, G)
-    return RepeatPoint(problem, start, *found, above, below)
+    if host is not None:
+        upper_us = host.longer_us(upper_us + delay_us, k, B) - delay_us
+        above = _with_host(above, host, last + 1, delay_us)
+        below = _with_host(below, host, counts.minimum, delay_us)
+    return RepeatPoint(problem, start, size, upper_us, lower_us, slope, above, below, host)
 
 
-def _best_of_sample(problem: Problem, g: Floats, G: Floats) -> tuple[float, int]:
-    """Latency of the best of some sixty counts, and the fewest fragments that come near it."""
+def _with_host(
+    lines: tuple[Floats, Floats] | None, host: HostCosts, k: int, delay_us: float
+) -> tuple[Floats, Floats] | None:
+    """The same and what k fragments cost each processor: with more of them nothing falls."""
+    if lines is None:
+        return None
+    fixed = host.at_no_bytes_us(np.array(float(k))) - delay_us
+    fixed = fixed - 1e-12 * np.abs(fixed)
+    return np.concatenate([lines[0], fixed]), np.concatenate([lines[1], np.array(host.slopes)])
+
+
+def _best_of_sample(
+    problem: Problem, g: Floats, G: Floats, host: HostCosts | None
+) -> tuple[float, int]:
+    """What the best of some sixty counts takes, and the fewest fragments that come near it."""
     counts = problem.count_range()
     k = np.unique(np.geomspace(counts.minimum, counts.maximum, 64).astype(np.int64))
     latency = _minimised(problem, g, G, k)[1]
+    if host is not None:
+        delay_us = problem.pipeline.delay_us
+        latency = host.longer_us(latency + delay_us, k, problem.message_bytes) - delay_us
     known = float(latency.min())
     return known, int(k[int(np.argmax(latency <= known * (1.0 + _WORTHWHILE)))])
 
@@ -228,14 +265,17 @@ def outside(first: RepeatPoint, last: RepeatPoint) -> list[tuple[Floats, Floats]
     return [lines for lines in (above, below) if lines is not None]
 
 
-def rows_us(first: RepeatPoint, last: RepeatPoint, sizes: Floats) -> tuple[Floats, Floats]:
-    """Return lower bounds from both points for every count of either, (counts, sizes) each."""
+def rows_us(first: RepeatPoint, last: RepeatPoint, sizes: Floats) -> list[Floats]:
+    """Return lower bounds for every count of either point, (counts, sizes) each: both points' own,
+    and those of a host.
+    """
     start = min(first.first, last.first)
     end = max(point.first + len(point.size) for point in (first, last))
     out = []
     for point in (first, last):
-        rows = np.full((end - start, len(sizes)), -np.inf)
-        at = point.first - start
-        rows[at : at + len(point.size)] = point.lines_us(sizes)
-        out.append(rows)
-    return out[0], out[1]
+        for lines in (point.lines_us(sizes), *point.host_lines_us(sizes)):
+            rows = np.full((end - start, len(sizes)), -np.inf)
+            at = point.first - start
+            rows[at : at + len(point.size)] = lines
+            out.append(rows)
+    return out

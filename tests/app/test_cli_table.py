@@ -17,6 +17,7 @@ from app.console.arguments import parse
 from app.questions.tables import TableQuestion
 from exports.table.slt import decode, digest_of
 from exports.table.twin import decode_json
+from solvers import compile_table
 from tests.support.in_process_engine import InProcessEngine
 from tests.support.long_work import note_questions
 from tests.support.plan_tables import whole_messages
@@ -279,3 +280,63 @@ def test_a_table_that_time_ends_is_marked_and_not_given_again(
     assert "time_limit" in codes[0]
     assert codes[1] == codes[2] == [code for code in codes[0] if code != "time_limit"]
     assert [question.scope.time_limit_s for question in compiled] == [0.5, 100.0]
+
+
+class TestHidden:
+    """Behind a calculation; the compiler is the real one."""
+
+    OPTIONS = ("--hidden", "--calculation", "120", "--sender-stage", "0", "--both-ways")
+
+    @pytest.fixture(autouse=True)
+    def real(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(solvers, "compile_table", compile_table)
+
+    def test_it_is_a_file_with_a_name_that_says_so(self, printed: Any, tmp_path: Path) -> None:
+        out = tmp_path / "hidden.slt"
+        more = ("--receiver-stage", "receiver copy", "--from", "4096", "--to", "4096")
+        code, reported, _ = printed("table", MYRINET, *self.OPTIONS, *more, "--output", str(out))
+        assert code == 0
+        assert "behind a calculation of 120 µs" in " ".join(reported.split())
+        stored = decode(out.read_bytes())
+        assert (stored.profile, stored.revision) == ("hidden", 1)
+        assert stored.table.cuts[0].fragments == 2  # of 6 for the least latency
+        assert stored.table.cuts[0].latency_us == pytest.approx(213.289, abs=1e-3)
+
+    def test_a_profile_keeps_its_own_tables(self, printed: Any, tmp_path: Path) -> None:
+        out = tmp_path / "hidden.slt"
+        assert printed("optimize", MYRINET, "--save-as", "box")[0] == 0
+        code, reported, _ = printed(
+            *("table", "box", *self.OPTIONS, "--to", "1KiB", "--output", str(out), "--json")
+        )
+        assert code == 0
+        assert json.loads(reported)["warnings"][0]["code"] == "run_times"
+        assert (decode(out.read_bytes()).profile, decode(out.read_bytes()).revision) == (
+            "box.hidden",
+            1,
+        )
+        assert json.loads(printed("profiles", "tables", "box", "--json")[1])["items"] == []
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (("--calculation", "5"), "a calculation is for --hidden messages"),
+            (("--both-ways",), "a calculation is for --hidden messages"),
+            (("--hidden",), "expected the calculation"),
+            (("--hidden", "--calculation", "5", "--sender-stage", "9"), "host_stages.sender.0"),
+            (("--hidden", "--calculation", "-5"), "calculation_us"),
+            (
+                ("--hidden", "--calculation", "5", "--calculation-per-byte", "-1"),
+                "0 <= calculation_per_byte",
+            ),
+            (("--hidden", "--calculation", "5", "--activate"), "none of hidden messages"),
+        ],
+    )
+    def test_refusals(self, printed: Any, options: tuple[str, ...], said: str) -> None:
+        code, reported, refused = printed("table", MYRINET, *options)
+        assert (code, reported) == (2, "")
+        assert said in refused
+
+    def test_stages_with_ranges_are_declined(self, printed: Any) -> None:
+        code, _, refused = printed("table", TRACE, "--hidden", "--calculation", "5")
+        assert code == 3
+        assert "one line" in refused

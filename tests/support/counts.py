@@ -10,6 +10,7 @@ from pathlib import Path
 
 import hypothesis
 from hypothesis.internal.charmap import charmap_file
+from hypothesis.internal.conjecture import providers
 
 
 def is_campaign() -> bool:
@@ -38,6 +39,14 @@ def register_hypothesis_profiles() -> None:
     )
     hypothesis.settings.register_profile("campaign", untimed, max_examples=1000, print_blob=True)
     hypothesis.settings.load_profile("campaign" if is_campaign() else "test")
+    if not is_campaign():
+        # Numbers that stand in our modules are tried too, of those alone that are loaded by then:
+        # with them the cases would be others in each process.
+        providers._get_local_constants = _no_constants
+
+
+def _no_constants() -> providers.Constants:
+    return providers._local_constants  # none, where nothing collects them
 
 
 def keep_known_characters() -> None:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
+from domain.hiding import HiddenBehind
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.plan_table import PlanTable, TableCut, TableRepeat
 from domain.problem import FragmentLimits
@@ -96,6 +97,7 @@ def whole_messages(
     relative_gap: float,
     fragment_cap: int,
     time_limit_s: float,
+    behind: HiddenBehind | None = None,
     on_progress: Callable[[float], None] | None = None,
     on_loosened: Callable[[float], None] | None = None,
     on_cut_off: Callable[[], None] | None = None,

@@ -253,17 +253,21 @@ class _Contest:
         return self._answer(search)
 
     def _refragment(self) -> None:
-        """Give each stage a cut of its own, from the best one on, where the question allows it."""
-        best = self._best
-        if best is None or not self._problem.allow_refragmentation:
+        """Give each stage a cut of its own, where the question allows it.
+
+        From the best cut on, and from the best that all stages share, which is where `exact` has
+        to begin: the better of two beginnings need not have the better end.
+        """
+        if self._best is None or not self._problem.allow_refragmentation:
             return
         stages = len(self._problem.pipeline)
-        levels = best.candidate.levels or (best.candidate.fragment_bytes,) * stages
-        better = refragmented(self._problem, levels, self._deadline, restarts=True)
-        if better is not None:
-            candidate = Candidate(fragment_bytes=min(better, key=len), levels=better)
-            latency_us = _evaluated_us(self._problem, candidate)
-            self._offer(_Proposal(Strategy.HIERARCHICAL_RAMP, candidate, latency_us), None)
+        begun = [one.candidate for one in (self._best, self._shared) if one is not None]
+        for levels in dict.fromkeys(one.levels or (one.fragment_bytes,) * stages for one in begun):
+            better = refragmented(self._problem, levels, self._deadline, restarts=True)
+            if better is not None:
+                candidate = Candidate(fragment_bytes=min(better, key=len), levels=better)
+                latency_us = _evaluated_us(self._problem, candidate)
+                self._offer(_Proposal(Strategy.HIERARCHICAL_RAMP, candidate, latency_us), None)
 
     def _is_met_in_whole_bytes(self, search: CountSearch) -> bool:
         """Whether the bound in whole bytes proves what is known, and spares a large program."""

@@ -26,9 +26,8 @@ from app.console.reports import (
     fit_parts,
     schedule_parts,
     stages_table,
-    warning_parts,
 )
-from app.console.screen import Output, Part, leave_reader
+from app.console.screen import Output, Part, leave_reader, warning_parts
 from app.errors import exit_code
 from app.schemas.base import dump_json, parse_json, read_output
 from app.schemas.compare import CompareOut

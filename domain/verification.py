@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from domain.solution import Notice
@@ -53,7 +54,8 @@ class Verification:
     """A verdict and what it rests on: the stages that ran, and every size, the smallest first.
 
     `offset_us` is the constant of HOLDS_OFFSET, else None. `reasons` are those that the measured
-    times speak for, the likeliest first; none where the model holds.
+    times speak for, the likeliest first; none where the model holds. `verified_at` is when it was
+    stored, None before: of what was found it says nothing, and two that differ in it are equal.
     """
 
     verdict: ModelVerdict
@@ -62,6 +64,7 @@ class Verification:
     sizes: tuple[VerifiedSize, ...]
     offset_us: float | None = None
     reasons: tuple[Notice, ...] = ()
+    verified_at: datetime | None = field(default=None, compare=False)
 
     def notice(self) -> Notice:
         """Return the verdict in one sentence, with the likeliest reason where there is one."""
@@ -71,25 +74,28 @@ class Verification:
             f"{format_bytes(min(sizes))} to {format_bytes(max(sizes))}"
         )
         why = f"; likely {self.reasons[0].detail}" if self.reasons else ""
+        at = self.verified_at
+        on = "" if at is None else f" on {at.astimezone(UTC):%Y-%m-%d}"
         if self.verdict is ModelVerdict.HOLDS:
             return Notice(
-                "model_holds", f"the model was verified: {where} took what it says, within 5 %"
+                "model_holds", f"the model was verified{on}: {where} took what it says, within 5 %"
             )
         if self.verdict is ModelVerdict.HOLDS_OFFSET:
             return Notice(
                 "model_holds_with_offset",
-                f"the model was verified: {where} took what it says and {self.offset_us:.3g} µs "
-                f"more, within 5 %{why}",
+                f"the model was verified{on}: {where} took what it says and {self.offset_us:.3g} "
+                f"µs more, within 5 %{why}",
                 values=(("offset_us", self.offset_us or 0.0),),
             )
         if self.verdict is ModelVerdict.NOT_DECIDED:
             return Notice(
-                "model_not_decided", f"whether the model holds was not decided by {where}{why}"
+                "model_not_decided",
+                f"whether the model holds was not decided{on} by {where}{why}",
             )
         worst = max(self.sizes, key=lambda size: abs(size.ratio - 1.0))
         return Notice(
             "model_does_not_hold",
-            f"this model failed its verification: of {where}, those of "
+            f"this model does not hold here and failed its verification{on}: of {where}, those of "
             f"{format_bytes(worst.fragment_bytes)} took {worst.ratio:.2f} times what it says{why}",
             values=(("ratio", worst.ratio), ("fragment_bytes", float(worst.fragment_bytes))),
         )
@@ -98,3 +104,8 @@ class Verification:
     def best_measured(self) -> VerifiedSize:
         """The size with the least measured latency."""
         return min(self.sizes, key=lambda size: size.measured_us)
+
+
+def said_of(verification: Verification | None) -> Notice | None:
+    """Return what every answer about a model says first; None where it was not verified."""
+    return None if verification is None else verification.notice()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from domain.aggregate import Aggregate
@@ -38,11 +39,13 @@ def load_model(text: str) -> CostModel:
 
 
 def dump_verification(found: Verification) -> str:
-    """The document of a verification."""
-    return _dump({"version": VERSION, **asdict(found)})
+    """The document of a verification. When it was stored is a column beside it."""
+    document = asdict(found)
+    del document["verified_at"]
+    return _dump({"version": VERSION, **document})
 
 
-def load_verification(text: str) -> Verification:
+def load_verification(text: str, verified_at: datetime) -> Verification:
     """The verification of a document. Raises Conflict for a version that is not known."""
     document = _load(text)
     return Verification(
@@ -52,6 +55,7 @@ def load_verification(text: str) -> Verification:
         tuple(VerifiedSize(**size) for size in document["sizes"]),
         document["offset_us"],
         tuple(map(_notice, document["reasons"])),
+        verified_at,
     )
 
 

@@ -13,6 +13,7 @@ from domain.fit import FitOptions, TraceFit
 from domain.measurement import TraceKind
 from domain.problem import FragmentLimits
 from domain.solution import Status, Strategy
+from domain.verification import Verification
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +102,16 @@ class TableSummary:
 
 @dataclass(frozen=True, slots=True)
 class ActiveTable:
-    """The choice of one revision, and which revision of its profile is the current one."""
+    """The choice of one revision, and which revision of its profile is the current one.
+
+    `verification` is what transfers said of the revision last, None where there were none.
+    """
 
     profile_name: str
     current_revision: int
     revision: int
     digest: str
+    verification: Verification | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

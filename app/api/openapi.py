@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 from app.api.respond import PROBLEM
 from app.schemas.audit import AuditIn, AuditOut
 from app.schemas.base import Output, ProblemOut
-from app.schemas.compare import CompareIn, CompareOut, ExplanationOut
+from app.schemas.compare import AnyCompareOut, CompareIn, ExplanationOut
 from app.schemas.exports import ExportTargetsOut
 from app.schemas.fit_requests import ComposeIn, FitIn, MeasurementPlanIn, MeasurementPlanOut
 from app.schemas.fits import FitOut, FitPlotOut
@@ -65,7 +65,7 @@ _OUTPUTS: tuple[type[Output], ...] = (
     *get_args(AnyOptimizeOut),
     OptimizationsOut,
     ExplanationOut,
-    CompareOut,
+    *get_args(AnyCompareOut),
     DeliveredOut,
     SimulateOut,
     ThresholdsOut,

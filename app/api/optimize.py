@@ -20,7 +20,7 @@ from app.questions.compare import draw, run
 from app.questions.optimize import AnswerFilter, get_answer, list_answers
 from app.schemas.audit import AuditIn, AuditOut
 from app.schemas.base import dump_json
-from app.schemas.compare import CompareIn, CompareOut, ExplanationOut, explained_of
+from app.schemas.compare import AnyCompareOut, CompareIn, ExplanationOut, explained_of
 from app.schemas.hide import HideIn, StoredHideOut
 from app.schemas.optimize import AnyOptimizeOut, OptimizeIn, read_answer
 from app.schemas.queries import (
@@ -108,7 +108,7 @@ async def explanation(
 # --- POST /compare --------------------------------------------------------------------------------
 
 
-@router.post("/compare", **reads(CompareIn, 404, may_be_async=True, sends=CompareOut))
+@router.post("/compare", **reads(CompareIn, 404, may_be_async=True, sends=AnyCompareOut))
 async def compare(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """What each strategy gives on each message size."""
     service = service_of(request)

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from app.console.commands import INTERRUPTED, finder, fit_finder, store_for, unrequested
 from app.console.files import Source, TraceSource, body_of, merged, read_source
-from app.console.reports import warning_parts
 from app.console.running import counting_line, run_operation
-from app.console.screen import Column, Facts, Grid, Output, Part
+from app.console.screen import (
+    Column,
+    Facts,
+    Grid,
+    Output,
+    Part,
+    failure_lines,
+    others,
+    warning_parts,
+)
 from app.settings import Settings
 from app.text.notices import format_advised_regret, format_probability
 from app.text.numbers import (
@@ -44,6 +52,7 @@ _MAX_STEPS = 4
 def audit_parts(audit: AuditOut) -> Iterator[Part]:
     """Yield the regret over the workload, the verdict, regrets at powers of two, and advice."""
     setting = audit.setting
+    yield from failure_lines(audit.warnings)
     yield f"{_format_steps(setting.steps)}{_of(audit)}"
     yield ""
     if audit.uncertainty:
@@ -57,7 +66,7 @@ def audit_parts(audit: AuditOut) -> Iterator[Part]:
     yield "What to change:"
     yield from (f"- {printable(change)}" for change in audit.changes)
     yield ""
-    yield from warning_parts(audit.warnings)
+    yield from warning_parts(others(audit.warnings))
     if audit.fit_warnings:
         yield f"note: the fit has {len(audit.fit_warnings)} warnings; sluice fit tells them"
 

@@ -15,9 +15,9 @@ from app.console.files import (
     read_source,
     write_whole,
 )
-from app.console.reports import stages_table, warning_parts
+from app.console.reports import stages_table
 from app.console.running import counting_line, run_operation
-from app.console.screen import Column, Grid, Output, Part
+from app.console.screen import Column, Grid, Output, Part, warning_parts
 from app.settings import Settings
 from app.text.numbers import (
     format_count,

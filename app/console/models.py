@@ -17,9 +17,18 @@ from app.console.files import (
     read_source,
     write_whole,
 )
-from app.console.reports import warning_parts
 from app.console.running import counting_line, run_operation
-from app.console.screen import Column, Facts, GanttRow, Grid, Ink, Output, Part, paint
+from app.console.screen import (
+    Column,
+    Facts,
+    GanttRow,
+    Grid,
+    Ink,
+    Output,
+    Part,
+    paint,
+    warning_parts,
+)
 from app.settings import Settings
 from app.text.numbers import format_count, format_percent, format_sizes
 from app.text.units import PROVEN_BOUND, format_proven, format_time, printable

@@ -6,8 +6,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.console.screen import MAX_BLOCKS, Column, Facts, Grid, Ink, Part, chart_of, draw
-from app.text.notices import capitalised, notice_lines
+from app.console.screen import (
+    MAX_BLOCKS,
+    Column,
+    Facts,
+    Grid,
+    Ink,
+    Part,
+    chart_of,
+    draw,
+    failure_lines,
+    others,
+    warning_parts,
+)
+from app.text.notices import notice_lines
 from app.text.numbers import (
     format_cost,
     format_count,
@@ -28,10 +40,9 @@ from app.text.units import (
     printable,
 )
 from domain.units import format_bytes
-from domain.verification import DOES_NOT_HOLD
 
 if TYPE_CHECKING:
-    from app.schemas.base import NoticeOut, ProfileRevisionOut
+    from app.schemas.base import ProfileRevisionOut
     from app.schemas.compare import CompareOut, CompareRowOut
     from app.schemas.fits import EstimateOut, FitOut, LogGPFitOut, StageFitOut
     from app.schemas.optimize import BaselineOut, OptimizeOut
@@ -62,10 +73,7 @@ def answer_parts(
 
     That its model failed on the machine comes before all of it.
     """
-    failed = [one for one in answer.warnings if one.code == DOES_NOT_HOLD]
-    for one in failed:
-        yield capitalised(printable(one.detail)) + "."
-        yield ""
+    yield from failure_lines(answer.warnings)
     if answer.uncertainty:
         yield from uncertainty_parts(answer.uncertainty)
         yield ""
@@ -80,8 +88,7 @@ def answer_parts(
     yield ""
     # Those of its fit are counted above it, and listed by the fit.
     of_fit = answer.fit.warnings if answer.fit else ()
-    listed = [one for one in answer.warnings if one not in (*of_fit, *failed)]
-    yield from warning_parts(listed)
+    yield from warning_parts([one for one in others(answer.warnings) if one not in of_fit])
 
 
 def uncertainty_parts(known: UncertaintyOut) -> Parts:
@@ -195,12 +202,6 @@ def _instead_row(name: str, how: str, other_us: float | None, latency_us: float)
     if other_us is None:
         return (name, how, "", "")
     return (name, how, format_time(other_us), format_excess(other_us, latency_us))
-
-
-def warning_parts(warnings: Sequence[NoticeOut]) -> Parts:
-    """Yield the warnings, one line each."""
-    for warning in warnings:
-        yield f"note: {printable(warning.detail)} ({warning.code})"
 
 
 # --- pipelines and fits ---------------------------------------------------------------------------
@@ -332,6 +333,9 @@ def _fit_row(stage: StageFitOut, place: int, *, is_wide: bool, has_ranges: bool)
 
 def comparison_parts(comparison: CompareOut) -> Parts:
     """Yield the table of a comparison, one grid a message size, and what was declined."""
+    from app.schemas.compare import warnings_of
+
+    yield from failure_lines(warnings_of(comparison))
     yield f"{_crossed(comparison)}{_source(comparison.profile)}"
     sizes = dict.fromkeys(row.message_bytes for row in comparison.rows)
     for size in sizes:
@@ -340,6 +344,7 @@ def comparison_parts(comparison: CompareOut) -> Parts:
         yield format_bytes(size)
         yield comparison_grid(rows)
         yield from comparison_note_parts(rows)
+    yield from warning_parts(others(warnings_of(comparison)))
 
 
 def comparison_grid(rows: Sequence[CompareRowOut]) -> Grid:

@@ -17,16 +17,17 @@ import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
 from app.text.units import fit_to, format_given_time, format_time, printable, quoted, width_of
 from domain.errors import InvalidFields, SluiceError
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import Pipeline
 from domain.schedule import simulate
+from domain.verification import DOES_NOT_HOLD
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -386,3 +387,42 @@ def format_error(error: SluiceError) -> str:
     if isinstance(error, InvalidFields) or error.field is None or error.field in detail:
         return detail
     return f"{error.field}: {detail}"
+
+
+# --- notices of the model -------------------------------------------------------------------------
+
+
+class Said(Protocol):
+    """A notice, as it is found or as it is sent."""
+
+    @property
+    def code(self) -> str:
+        """Its stable name."""
+
+    @property
+    def detail(self) -> str:
+        """Its sentence."""
+
+
+SaidT = TypeVar("SaidT", bound=Said)
+
+
+def failure_lines(notices: Iterable[Said]) -> Iterator[str]:
+    """Yield that the model failed on the machine, which is printed before all else."""
+    from app.text.notices import capitalised
+
+    for one in notices:
+        if one.code == DOES_NOT_HOLD:
+            yield capitalised(printable(one.detail)) + "."
+            yield ""
+
+
+def others(notices: Iterable[SaidT]) -> list[SaidT]:
+    """Return the notices that `failure_lines` leaves."""
+    return [one for one in notices if one.code != DOES_NOT_HOLD]
+
+
+def warning_parts(warnings: Iterable[Said]) -> Iterator[str]:
+    """Yield the warnings, one line each."""
+    for warning in warnings:
+        yield f"note: {printable(warning.detail)} ({warning.code})"

@@ -17,9 +17,17 @@ from app.console.files import (
     read_source,
     write_whole,
 )
-from app.console.reports import warning_parts
 from app.console.running import OperationRun, counting_line, run_operation, share_line
-from app.console.screen import Column, Facts, Grid, Output, Part
+from app.console.screen import (
+    Column,
+    Facts,
+    Grid,
+    Output,
+    Part,
+    failure_lines,
+    others,
+    warning_parts,
+)
 from app.settings import Settings
 from app.text.numbers import format_count, format_gap
 from app.text.units import OF_MODEL, format_time, printable, quoted
@@ -42,6 +50,7 @@ _DIGITS = 16  # of a digest: enough to name a table by
 
 def table_parts(table: TableOut) -> Iterator[Part]:
     """Yield the certificate, the numbers of fragments, and where the tolerance is missed."""
+    yield from failure_lines(table.warnings)
     yield f"messages of {_span(table.min_message_bytes, table.max_message_bytes)}{_of(table)}"
     yield ""
     yield Facts(tuple(_facts(table)))
@@ -53,7 +62,7 @@ def table_parts(table: TableOut) -> Iterator[Part]:
         yield f"Where the tolerance is not proven {OF_MODEL}:"
         yield _missed_table(table)
     yield ""
-    yield from warning_parts(table.warnings)
+    yield from warning_parts(others(table.warnings))
 
 
 def tables_table(tables: TablesOut) -> Grid:
@@ -211,29 +220,35 @@ def _compiled(
     *,
     activate: bool | None,
 ) -> tuple[bytes, bytes]:
-    """Return the table file and its document: stored ones, or compiled now."""
+    """Return the table file and its document: stored ones, or compiled now.
+
+    The document says first what transfers said of the profile, which is not stored with it.
+    """
     from app.operations.tables import CompileTable
     from app.questions.optimize import prepare
     from app.questions.tables import get_table, table_question
-    from app.schemas.tables import render_table
+    from app.schemas.tables import render_table, said_first
+    from domain.verification import said_of
 
     cap = settings.max_fragments
     find_fit = None if store is None else fit_finder(store)
     prepared = prepare(question, finder(store), fragment_cap=cap, find_fit=find_fit)
     model, profile, fit = prepared.problem.model, prepared.profile, prepared.fit
+    said = said_of(prepared.verification)
     asked = table_question(model, profile, scope, fragment_cap=cap, fit=fit)
     operation = CompileTable(asked, activate)
     if store is not None:
         with store.unit_of_work() as unit:
             stored = operation.stored(unit)
         if stored is not None and stored.table_digest is not None:
-            return get_table(store, stored.table_digest).file, stored.document
+            file = get_table(store, stored.table_digest).file
+            return file, said_first(stored.document, said)
     with share_line(output.err, "compiling") as show:
         compiled = run_operation(operation, settings, show).result
     if store is None:
         return compiled.file, render_table(compiled)
     with store.unit_of_work() as unit:
-        return compiled.file, operation.keep(unit, compiled).document
+        return compiled.file, said_first(operation.keep(unit, compiled).document, said)
 
 
 def _form(name: str, file: bytes) -> bytes:

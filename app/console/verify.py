@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,7 +88,7 @@ def verify(arguments: argparse.Namespace, output: Output) -> int:
         found = _recorded(model, arguments)
     else:
         found = _transferred(model, arguments, output)
-    _keep(model.revision, found.verification, settings)
+    found = _kept(model.revision, found, settings)
     _show(found, output)
     if model.revision is not None:
         output.note(f"kept with {model.revision.profile}@{model.revision.number}")
@@ -283,10 +283,13 @@ def _sizes(
     return tuple(sorted(size for size in found if size <= message_bytes))
 
 
-def _keep(revision: Revision | None, found: Verification, settings: Settings) -> None:
-    if revision is not None:
-        with opened_store(settings) as store, store.unit_of_work() as unit:
-            unit.profiles.verify(revision.profile, revision.number, found)
+def _kept(revision: Revision | None, found: _Verified, settings: Settings) -> _Verified:
+    """Keep the verdict with the revision where there is one, and return it with its date."""
+    if revision is None:
+        return found
+    with opened_store(settings) as store, store.unit_of_work() as unit:
+        kept = unit.profiles.verify(revision.profile, revision.number, found.verification)
+    return replace(found, verification=kept.verification or found.verification)
 
 
 # --- tune -----------------------------------------------------------------------------------------
@@ -327,7 +330,7 @@ def tune(arguments: argparse.Namespace, output: Output) -> int:
         }
     )
     found = _transferred(model, verify_with, output)
-    _keep(model.revision, found.verification, settings)
+    found = _kept(model.revision, found, settings)
     is_gain = _show_tuned(found, profile.current, output)
     output.note(f"{time.monotonic() - started_s:.0f} s in all")
     if found.is_interrupted:

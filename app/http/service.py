@@ -37,6 +37,7 @@ from app.questions.fits import find_fit
 from app.settings import Settings
 from domain.errors import Cancelled
 from domain.profile import ProfileReference
+from domain.verification import said_of
 from models.identifiers import new_id
 
 if TYPE_CHECKING:
@@ -371,10 +372,11 @@ class Service:
             summary = unit.tables.active_summary(name, revision)
             if summary is None or not summary.covers(asked.message_bytes):
                 return None
+            verified = said_of(unit.profiles.revision(name, summary.profile_revision).verification)
             held = self.lookups.fast_path.cache.peek(summary.digest)
             file = b"" if held else unit.tables.get(summary.digest).file
         table = held or LoadedTable.of(summary.digest, file)
-        response = table.sibling().schedule(asked.if_none_match, asked.message_bytes)
+        response = table.sibling().schedule(asked.if_none_match, asked.message_bytes, verified)
         return FromTable(response, None if held else table)
 
     # --- on the event loop ------------------------------------------------------------------------

@@ -66,7 +66,8 @@ class Compare(OperationDefaults[Cells]):
     def digest(self) -> str:
         resolved = self.resolved
         asked = replace(resolved.comparison, source=resolved.model)
-        return digest_of(self.kind, asked, resolved.profile, self.fragment_cap)
+        said = () if resolved.verified is None else (resolved.verified,)
+        return digest_of(self.kind, asked, resolved.profile, self.fragment_cap, *said)
 
     @property
     def work(self) -> CompareWork:
@@ -86,7 +87,8 @@ class Compare(OperationDefaults[Cells]):
 
     def table(self, cells: Cells) -> ComparisonTable:
         """Return the table of all cells."""
-        return ComparisonTable(self.resolved.model, self.resolved.profile, cells)
+        resolved = self.resolved
+        return ComparisonTable(resolved.model, resolved.profile, cells, resolved.verified)
 
     def keep(self, unit: UnitOfWork, result: Cells) -> Outcome:
         """Store nothing."""

@@ -19,6 +19,7 @@ from domain.profile import ProfileReference, ProfileRevision
 from domain.schedule import simulate as simulate_shared
 from domain.solution import Notice, Strategy
 from domain.timeline import nested_timeline_of, timeline_of
+from domain.verification import said_of
 from solvers.nested.bound import nested_lower_bound_us
 
 if TYPE_CHECKING:
@@ -54,20 +55,25 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonTable:
-    """The rows by message size, then in the order of the strategies asked for."""
+    """The rows by message size, then in the order of the strategies asked for.
+
+    `verified` is what transfers said of the profile, None where there were none.
+    """
 
     model: CostModel
     profile: ProfileRevision | None
     cells: tuple[Cell, ...]
+    verified: Notice | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A comparison whose model is known, and the profile it came from."""
+    """A comparison whose model is known, its profile, and what transfers said of that."""
 
     comparison: Comparison
     model: CostModel
     profile: ProfileRevision | None
+    verified: Notice | None = None
 
 
 def resolve(comparison: Comparison, find_revision: FindRevision) -> Resolved:
@@ -76,7 +82,7 @@ def resolve(comparison: Comparison, find_revision: FindRevision) -> Resolved:
         return Resolved(comparison, comparison.source, None)
     revision = find_revision(comparison.source)
     profile = ProfileRevision(revision.profile, revision.number)
-    return Resolved(comparison, revision.model, profile)
+    return Resolved(comparison, revision.model, profile, said_of(revision.verification))
 
 
 # --- simulations of a given cut -------------------------------------------------------------------

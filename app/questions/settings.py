@@ -39,7 +39,7 @@ from domain.profile import ProfileRevision
 from domain.regret import ChosenSetting, Objective, SizeRule
 from domain.uncertain_answer import SettingsInDraws
 from domain.uncertainty import KnownErrors
-from domain.verification import Verification
+from domain.verification import Verification, said_of
 from domain.workload import DEFAULT_MAX_MESSAGE_BYTES
 from exports.targets.registry import target_named
 from exports.targets.target import ExportInput, Takes, Target
@@ -178,7 +178,8 @@ def export_question(
     used = None if takes is Takes.COSTS else table
     between = (scope.min_message_bytes or 1, scope.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES)
     errors = known_errors(model, fit, None, message_bytes=between) if takes in _SIZED else None
-    verified = verification.notice().detail if verification else ""
+    said = said_of(verification)
+    verified = said.detail if said else ""
     return ExportQuestion(model, profile, scope, used, fragment_cap, errors, verified)
 
 
@@ -338,6 +339,7 @@ def audit_question(
     prepared: PreparedQuestion, scope: AuditScope, *, fragment_cap: int
 ) -> AuditQuestion:
     """Return the audit of a model that was found or fitted."""
+    said = said_of(prepared.verification)
     fit = prepared.fitted.fit if prepared.fitted else None
     model, between = prepared.problem.model, (scope.min_message_bytes, scope.max_message_bytes)
     return AuditQuestion(
@@ -350,7 +352,7 @@ def audit_question(
         errors=known_errors(
             model, prepared.fit, prepared.question.uncertainty, message_bytes=between
         ),
-        verified=(prepared.verification.notice(),) if prepared.verification else (),
+        verified=(said,) if said else (),
     )
 
 

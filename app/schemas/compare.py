@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby, starmap
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import ConfigDict, FailFast, Field
 
@@ -14,7 +14,16 @@ from analysis.explain import Explained
 from analysis.explanation import Cost, Explanation
 from app.questions.compare import MAX_COMPARED, Comparison, ComparisonTable
 from app.questions.question import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S
-from app.schemas.base import Bytes, Input, Output, ProfileRevisionOut, same_named
+from app.schemas.base import (
+    Bytes,
+    Input,
+    NoticeOut,
+    Output,
+    ProfileRevisionOut,
+    notices_out,
+    read_output,
+    same_named,
+)
 from app.schemas.optimize import (
     OptimizeOut,
     ProfileAt,
@@ -31,7 +40,7 @@ from app.schemas.stages import (
     PipelineIn,
     PipelineOut,
 )
-from domain.errors import StrategyDeclined
+from domain.errors import StrategyDeclined, UnreadableRecord
 from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Status, Strategy
 
@@ -132,12 +141,42 @@ class CompareOut(Output):
     @classmethod
     def of(cls, table: ComparisonTable) -> CompareOut:
         """Return a comparison as it is sent."""
-        return cls(
+        parts = (
             PipelineOut.of_model(table.model),
             AggregateOut.of_model(table.model),
             ProfileRevisionOut.of(table.profile),
             tuple(starmap(CompareRowOut.of, _with_excesses(table.cells))),
         )
+        if table.verified is None:
+            return cls(*parts)
+        return VerifiedCompareOut(*parts, notices_out((table.verified,)))
+
+
+@dataclass(frozen=True)
+class VerifiedCompareOut(CompareOut):
+    """A comparison of a profile that was verified; `warnings` say what transfers said of it."""
+
+    warnings: tuple[NoticeOut, ...]
+
+
+# A field that is only there where it is set: bodies of others stay as they were.
+AnyCompareOut: TypeAlias = VerifiedCompareOut | CompareOut
+
+
+def warnings_of(comparison: CompareOut) -> tuple[NoticeOut, ...]:
+    """Return what transfers said of the profile that was compared on; nothing without them."""
+    return comparison.warnings if isinstance(comparison, VerifiedCompareOut) else ()
+
+
+def read_comparison(body: bytes) -> CompareOut:
+    """Return what a stored comparison says, of a verified profile too.
+
+    Raises UnreadableRecord for one of another version.
+    """
+    try:
+        return read_output(VerifiedCompareOut, body)
+    except UnreadableRecord:
+        return read_output(CompareOut, body)
 
 
 def _with_excesses(cells: Iterable[Cell]) -> Iterator[tuple[Cell, Excess | None]]:

@@ -24,7 +24,7 @@ from app.schemas.base import (
     read_output,
     timestamp,
 )
-from app.schemas.compare import CompareOut
+from app.schemas.compare import AnyCompareOut
 from app.schemas.exports import ExportedOut
 from app.schemas.hide import StoredHideOut
 from app.schemas.layer_costs import LayerCostsOut
@@ -206,7 +206,7 @@ class JobOut(Output):
     progress: JobProgressOut
     best: Annotated[Fragment | None, SchemaOf(BestSoFarOut | None)]
     answer_id: str | None
-    comparison: Annotated[Fragment | None, SchemaOf(CompareOut | None)]
+    comparison: Annotated[Fragment | None, SchemaOf(AnyCompareOut | None)]
     table: Annotated[Fragment | None, SchemaOf(TableOut | None)]
     audit: Annotated[Fragment | None, SchemaOf(AuditOut | None)]
     export: Annotated[Fragment | None, SchemaOf(ExportedOut | None)]

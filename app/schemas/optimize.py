@@ -59,6 +59,7 @@ from domain.profile import PROFILE_NAME_RULE, ProfileReference, ProfileRevision
 from domain.solution import Notice, Solution, Status, Strategy
 from domain.uncertainty import ANSWER
 from domain.uncertainty import Source as ErrorSource
+from domain.verification import said_of
 
 SOURCES = ("pipeline", "aggregate", "profile", "measurements")
 _ERRORS_NOT_KNOWN = Notice(
@@ -452,8 +453,8 @@ def current_of(answer: OptimizeOut) -> int | None:
 
 def _verified(answer: Answer) -> tuple[Notice, ...]:
     """What transfers said of the profile, before all else."""
-    verification = answer.prepared.verification
-    return () if verification is None else (verification.notice(),)
+    said = said_of(answer.prepared.verification)
+    return () if said is None else (said,)
 
 
 def _unsure(answer: Answer) -> tuple[Notice, ...]:

@@ -107,7 +107,8 @@ class VerifiedSizeOut(Output):
 class VerificationOut(Output):
     """Whether a model holds on the machine, by transfers over the stages that it is of.
 
-    `offset_us` is what every transfer takes more, of `holds_offset`, else null.
+    `offset_us` is what every transfer takes more, of `holds_offset`, else null; `verified_at` is
+    when it was stored, null before.
     """
 
     verdict: ModelVerdict
@@ -117,6 +118,7 @@ class VerificationOut(Output):
     stages: tuple[str, ...]
     sizes: tuple[VerifiedSizeOut, ...]
     reasons: tuple[NoticeOut, ...]
+    verified_at: str | None
 
     @classmethod
     def of(cls, found: Verification) -> VerificationOut:
@@ -129,6 +131,7 @@ class VerificationOut(Output):
             stages=found.stages,
             sizes=tuple(map(VerifiedSizeOut.of, found.sizes)),
             reasons=notices_out(found.reasons),
+            verified_at=timestamp(found.verified_at) if found.verified_at else None,
         )
 
 

@@ -98,17 +98,19 @@ class ScheduleRenderer:
         self._tail = b"," + dump_json(shared)[1:-1] + b',"warnings":%b}'
         self._unwarned = self._tail % b"[]"
 
-    def body(self, message_bytes: int, answer: Answer) -> bytes:
-        """Return TableScheduleOut as JSON."""
+    def body(self, message_bytes: int, answer: Answer, verified: Notice | None = None) -> bytes:
+        """Return TableScheduleOut as JSON. `verified` is what transfers said of the model."""
         fragments, sizes, latency_us, gap, size_bytes, repeats, repeat_us = answer
         bound = bound_below(latency_us, gap, operations=fragments + self._stages)
         # A message below the table's size is sent whole, and the answer has it so.
         repeated_bytes = min(size_bytes, message_bytes)
         best = _BEST % (repeated_bytes, repeats, _number(repeat_us)) if repeats else b"null"
-        if repeats and gap <= self._tolerance:
+        if repeats and gap <= self._tolerance and verified is None:
             tail = self._unwarned
         else:
-            tail = self._tail % _warnings(missed=gap > self._tolerance, repeats=repeats)
+            first = () if verified is None else (verified,)
+            notices = (*first, *_notices(missed=gap > self._tolerance, repeats=repeats))
+            tail = self._tail % dump_json(notices_out(notices))
         return _BODY % (
             message_bytes,
             sizes,
@@ -136,10 +138,6 @@ def bound_below(latency_us: float, relative_gap: float, *, operations: int) -> f
     one path of the recurrence; two more roundings are in this quotient.
     """
     return latency_us / (1.0 + relative_gap) * (1.0 - (operations + 4) * _ULP)
-
-
-def _warnings(*, missed: bool, repeats: int) -> bytes:
-    return dump_json(notices_out(_notices(missed=missed, repeats=repeats)))
 
 
 def _notices(*, missed: bool, repeats: int) -> Iterator[Notice]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field
@@ -26,6 +26,7 @@ from app.schemas.base import (
     ProfileRevisionOut,
     dump_json,
     notices_out,
+    read_output,
     same_named,
     timestamp,
 )
@@ -206,6 +207,14 @@ class TablesOut(Output):
     def of(cls, page: TablePage) -> TablesOut:
         """Return a page of a profile's tables as it is sent."""
         return cls(tuple(map(TableSummaryOut.of, page.summaries)), page.after)
+
+
+def said_first(document: bytes, said: Notice | None) -> bytes:
+    """Return a TableOut as JSON with what transfers said of the model before its other warnings."""
+    if said is None:
+        return document
+    table = read_output(TableOut, document)
+    return dump_json(replace(table, warnings=(*notices_out((said,)), *table.warnings)))
 
 
 def render_table(compiled: CompiledTable) -> bytes:

@@ -22,7 +22,7 @@ from models.repositories.statements import (
     mark_changed_choices,
 )
 from models.rows.profile import ProfileRow
-from models.rows.revision import RevisionRow, revision_of
+from models.rows.revision import RevisionRow, revision_of, verification_of
 from models.rows.verification import VerificationRow
 
 Profiles = list[HardwareProfile]
@@ -33,7 +33,11 @@ _PROFILE = cast(Table, ProfileRow.__table__)
 _REVISION = cast(Table, RevisionRow.__table__)
 _VERIFICATION = cast(Table, VerificationRow.__table__)
 _REVISIONS = (
-    select(_REVISION, _VERIFICATION.c.document)
+    select(
+        _REVISION,
+        _VERIFICATION.c.document,
+        _VERIFICATION.c.created_at.label("verified_at"),
+    )
     .join_from(_REVISION, _VERIFICATION, isouter=True)
     .where(_REVISION.c.profile_name == bindparam("name"))
 )
@@ -80,7 +84,7 @@ class ProfileRepository:
             raise NotFound(
                 f"there is no revision {number} of hardware profile", field="profile", subject=name
             )
-        return revision_of(found, found.document)
+        return revision_of(found, verification_of(found.document, found.verified_at))
 
     def revisions(self, name: str) -> Revisions:
         """Every revision, the oldest first. Raises NotFound."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Select, select, update
+from sqlalchemy import ColumnElement, Select, and_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -18,6 +18,8 @@ from models.rows.active_table import ActiveTableRow
 from models.rows.compiled_table import CompiledTableRow, values_of
 from models.rows.compiled_table_file import CompiledTableFileRow
 from models.rows.profile import ProfileRow
+from models.rows.revision import verification_of
+from models.rows.verification import VerificationRow
 
 Summaries = list[TableSummary]
 ActiveTables = list[ActiveTable]
@@ -107,13 +109,23 @@ class TableRepository:
 
     def active_all(self) -> ActiveTables:
         """Every choice there is, by profile and revision."""
-        row = ActiveTableRow
+        row, verified = ActiveTableRow, VerificationRow
+        of_revision = (
+            verified.profile_name == row.profile_name,
+            verified.profile_revision == row.profile_revision,
+        )
         statement = (
             select(row.profile_name, ProfileRow.current_number, row.profile_revision, row.digest)
+            .add_columns(verified.document, verified.created_at)
             .join(ProfileRow, ProfileRow.name == row.profile_name)
+            .join(verified, and_(*of_revision), isouter=True)
             .order_by(row.profile_name, row.profile_revision)
         )
-        return [ActiveTable(*found) for found in self._session.execute(statement)]
+        found = self._session.execute(statement)
+        return [
+            ActiveTable(name, current, revision, digest, verification_of(document, verified_at))
+            for name, current, revision, digest, document, verified_at in found
+        ]
 
     def activate(self, profile_name: str, digest: str, *, revision: int | None = None) -> None:
         """Have the revision that this table was compiled for answer from it from now on.

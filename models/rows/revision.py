@@ -13,6 +13,7 @@ from sqlalchemy import ForeignKey, Row, Text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from domain.profile import Origin, Provenance, Revision
+from domain.verification import Verification
 from models.base import Base
 from models.documents import dump_model, load_model, load_verification
 from models.rows.verification import VerificationRow
@@ -51,19 +52,29 @@ class RevisionRow(Base):
 
     def to_domain(self) -> Revision:
         """The revision of this row."""
-        return revision_of(self, self.verification.document if self.verification else None)
+        found = self.verification
+        return revision_of(
+            self, verification_of(found.document, found.created_at) if found else None
+        )
 
 
-def revision_of(row: RevisionRow | Row[Any], verification: str | None) -> Revision:
-    """The revision of a row, or of these columns, and of the document of its verification."""
+def revision_of(row: RevisionRow | Row[Any], verification: Verification | None) -> Revision:
+    """The revision of a row, or of these columns, and its verification."""
     return Revision(
         row.profile_name,
         row.number,
         _load_again(row.pipeline),
         Provenance(Origin(row.origin), row.detail, row.fit_id),
         row.created_at,
-        load_verification(verification) if verification else None,
+        verification,
     )
+
+
+def verification_of(document: str | None, verified_at: datetime | None) -> Verification | None:
+    """The verification of the columns of a revision; None where they are, as one is not there."""
+    if document is None or verified_at is None:
+        return None
+    return load_verification(document, verified_at)
 
 
 _load_again = lru_cache(_KEPT)(load_model)

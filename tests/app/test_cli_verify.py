@@ -98,8 +98,8 @@ class TestRecorded:
         assert (code, shown["verdict"]) == (module.DOES_NOT_HOLD, "does_not_hold")
         assert [one["code"] for one in shown["reasons"]] == ["slower_in_company"]
         after = printed("optimize", "path", "--bytes", MESSAGE, "--strategy", "repeat")[1]
-        assert after.startswith("This model failed its verification")
-        assert after.count("failed its verification") == 1
+        assert after.startswith("This model does not hold here and failed its verification on 20")
+        assert after.count("does not hold here") == 1
         body = json.loads(printed("optimize", "path", "--bytes", MESSAGE, "--json")[1])
         assert body["warnings"][0]["code"] == "model_does_not_hold"
         assert body["warnings"][0]["values"]["ratio"] == pytest.approx(1.5, abs=0.1)
@@ -116,6 +116,28 @@ class TestRecorded:
         words = " ".join(" ".join(line.removeprefix("#") for line in after.splitlines()).split())
         assert plain(said["detail"]) in words
         assert "verification" not in before
+
+    def test_a_failure_is_said_by_tables_and_comparisons(self, printed: Any) -> None:
+        """Before all else, with the words of answers; the stored table stays as it was."""
+        table = ("table", "path", "--max-message", "64KiB", "--relative-gap", "0.1")
+        compare = ("compare", "path", "--bytes", "64KiB", "--strategies", "single")
+        before = [printed(*words, "--json")[1] for words in (table, compare)]
+        printed("verify", "path", "--recorded", recorded(pipeline_of_lines(SLOWER)))
+        said = json.loads(printed("profiles", "show", "path", "--json")[1])["verification"]
+        for words, earlier in zip((table, compare), map(json.loads, before), strict=True):
+            shown = printed(*words)[1]
+            assert shown.startswith("This model does not hold here and failed its verification on")
+            assert shown.count("does not hold here") == 1
+            found = json.loads(printed(*words, "--json")[1])
+            first, *others = found["warnings"]
+            assert (first["code"], first["detail"]) == ("model_does_not_hold", said["detail"])
+            assert {**found, "warnings": others} == {"warnings": [], **earlier}
+
+    def test_a_model_that_holds_is_a_note(self, printed: Any) -> None:
+        printed("verify", "path", "--recorded", recorded(pipeline_of_lines(MODEL)))
+        shown = printed("compare", "path", "--bytes", "64KiB", "--strategies", "single")[1]
+        assert "note: the model was verified on 20" in shown
+        assert not shown.startswith("The model was")
 
     def test_a_later_verification_replaces_it(self, printed: Any) -> None:
         assert printed("verify", "path", "--recorded", recorded(pipeline_of_lines(SLOWER)))[0] == 7

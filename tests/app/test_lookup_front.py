@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count as numbers
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ from app.questions import tables as questions
 from app.schemas.tables import render_table
 from domain.errors import StoreUnavailable
 from domain.profile import ProfileRevision
+from domain.verification import ModelVerdict
 from models.session import Store, create_store
 from tests.app.lookup_support import fast_path_of, is_warm, warm
 from tests.app.serving import MYRINET, Live, serving, settings_for, wait_until
 from tests.support.plan_tables import whole_messages
+from tests.support.records import a_verification
 
 BODY: dict[str, Any] = {"min_message_bytes": 100, "max_message_bytes": 1000, "relative_gap": 0.01}
 SCHEDULE = "/profiles/{name}/schedule"
@@ -48,6 +51,38 @@ def looked_up(client: httpx.Client, reference: str) -> Any:
     answer = client.get(f"/profiles/{reference}/schedule?bytes=500")
     assert answer.status_code == 200
     return answer.json().get("table")
+
+
+@pytest.mark.parametrize("verdict", ModelVerdict)
+def test_what_transfers_said_of_the_model_is_said_first(
+    own: Live, quick: None, verdict: ModelVerdict
+) -> None:
+    """By memory and framework alike; another tag; as before where the revision is another one."""
+    client, path = own.client, "/profiles/p/schedule?bytes=500"
+    client.post("/profiles", json={"name": "p", "pipeline": MYRINET})
+    compiled(client, "p")
+    warm(own, "p")
+    before = client.get(path)
+    with own.service.context.store.unit_of_work() as unit:
+        found = replace(a_verification(verdict), stages=("only",), reasons=())
+        unit.profiles.verify("p", 1, found)
+    cold = client.get(path, headers={"If-None-Match": before.headers["etag"]})
+    warm(own, "p")
+    hot = client.get(path)
+    said = client.get("/profiles/p").json()["verification"]
+    assert cold.status_code == 200
+    assert cold.content == hot.content
+    assert cold.headers["etag"] == hot.headers["etag"] != before.headers["etag"]
+    first, *others = hot.json()["warnings"]
+    assert first["detail"] == said["detail"]
+    assert {**hot.json(), "warnings": others} == before.json()
+    again = client.get(path, headers={"If-None-Match": hot.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert client.get(path).content == client.get(path).content == hot.content
+    unverified = client.put("/profiles/p", json={"pipeline": MYRINET}).json()["revision"]
+    compiled(client, "p")
+    assert unverified == 2
+    assert client.get(path).json()["warnings"] == others
 
 
 def test_whoever_wrote_reads_what_they_wrote(own: Live, quick: None) -> None:

@@ -133,11 +133,15 @@ class TestProfiles:
         assert after["id"] != before["id"]
         assert after["warnings"][0]["code"] == "model_does_not_hold"
         assert after["warnings"][0]["detail"] == shown["detail"]
+        comparison = {"profile": "v", "message_bytes": [64], "strategies": ["single"]}
+        compared = client.post("/compare", json=comparison).json()
+        assert compared["warnings"][0]["detail"] == shown["detail"]
         page = client.get("/ui/profiles/v").text
-        assert "This model failed its verification" in page
+        assert "This model does not hold here and failed its verification on 20" in page
         client.put("/profiles/v", json={"pipeline": OTHER})
         assert client.post("/optimize", json=asked).json()["warnings"] == []
-        assert "failed its verification" not in client.get("/ui/profiles/v").text
+        assert "does not hold here" not in client.get("/ui/profiles/v").text
+        assert "warnings" not in client.post("/compare", json=comparison).json()
         pinned = client.post("/optimize", json={**asked, "profile": "v@1"}).json()
         assert pinned["id"] == after["id"]
 

@@ -55,7 +55,7 @@ PAIRS: list[tuple[type, type]] = [
     (answers.PathShare, explanations.PathShareOut),
     (answers.Saving, explanations.SavingOut),
     (answers.OptimizationSummary, queries.SummaryOut),
-    (answers.Comparison, compare.CompareOut),
+    (answers.Comparison, compare.VerifiedCompareOut),
     (answers.ComparisonRow, compare.CompareRowOut),
     (answers.Simulation, simulate.DeliveredOut),
     (answers.Interval, Interval),

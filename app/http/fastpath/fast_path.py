@@ -7,6 +7,7 @@ thread.
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any, TypeAlias
@@ -27,6 +28,8 @@ from app.http.fastpath.responses import (
 )
 from app.schemas.queries import TableFormat
 from app.schemas.simulate import FORM, ScheduleRenderer
+from domain.solution import Notice
+from domain.verification import said_of
 from exports.table.lookup import TableReader, answer_by
 from exports.table.lookup_native import open_reader
 from models.records import ActiveTable
@@ -52,7 +55,6 @@ class LoadedTable:
         self._reader = reader
         self._evaluator = evaluator_of(head.pipeline)
         self._answer = reader.answerer(self._evaluator)
-        self.tag = tag_of(digest)
         self._renderer = ScheduleRenderer(
             digest,
             (head.profile, head.revision),
@@ -70,32 +72,40 @@ class LoadedTable:
         """Return the same table for another thread."""
         return LoadedTable(self.digest, self.file, self._reader.sibling())
 
-    def short_body(self, message_bytes: int) -> bytes | None:
+    def short_body(self, message_bytes: int, verified: Notice | None = None) -> bytes | None:
         """Return the JSON about a message in the range; None where it takes the event loop too
-        long.
+        long. `verified` is what transfers said of the model.
         """
         answer = self._answer(message_bytes)
-        return None if answer is None else self._renderer.body(message_bytes, answer)
+        return None if answer is None else self._renderer.body(message_bytes, answer, verified)
 
-    def schedule(self, wanted: str, message_bytes: int) -> CachedResponse:
-        """Return the response to a lookup in the range; `wanted` is If-None-Match."""
-        tag = self.tag % message_bytes
+    def schedule(
+        self, wanted: str, message_bytes: int, verified: Notice | None = None
+    ) -> CachedResponse:
+        """Return the response to a lookup in the range; `wanted` is If-None-Match, `verified` what
+        transfers said of the model.
+        """
+        tag = tag_of(self.digest, verified) % message_bytes
         if wanted and holds(wanted, tag.decode()):
             return unchanged(tag)
-        body = self.short_body(message_bytes)
+        body = self.short_body(message_bytes, verified)
         if body is None:
             answer = answer_by(self._reader, self._evaluator, message_bytes)
             assert answer is not None  # without a limit there is always one
-            body = self._renderer.body(message_bytes, answer)
+            body = self._renderer.body(message_bytes, answer, verified)
         return found(tag, body)
 
 
-def tag_of(digest: str) -> bytes:
+def tag_of(digest: str, verified: Notice | None = None) -> bytes:
     """Return the ETag of a table's answers, with a place for the message.
 
-    The digest says which file, the message which answer, the form how it is written.
+    The digest says which file, the message which answer, the form how it is written; and where
+    transfers said something of the model, a digest of that.
     """
-    return f'"{digest[:_TAG_DIGITS]}-%d-{FORM}"'.encode()
+    said = ""
+    if verified is not None:
+        said = "-" + hashlib.sha256(repr(verified).encode()).hexdigest()[:_TAG_DIGITS]
+    return f'"{digest[:_TAG_DIGITS]}-%d-{FORM}{said}"'.encode()
 
 
 def unchanged(tag: bytes) -> CachedResponse:
@@ -160,13 +170,16 @@ _MAX_DIGITS = 19  # what the framework's rule for numbers takes as well
 
 
 class CachedRoute:
-    """A path whose lookups one table answers: its digest, and the ETag around the message."""
+    """A path whose lookups one table answers: its digest, what transfers said of its model, and the
+    ETag around the message.
+    """
 
-    __slots__ = ("after", "before", "digest")
+    __slots__ = ("after", "before", "digest", "verified")
 
-    def __init__(self, digest: str) -> None:
+    def __init__(self, digest: str, verified: Notice | None) -> None:
         self.digest = digest
-        self.before, self.after = tag_of(digest).split(b"%d")
+        self.verified = verified
+        self.before, self.after = tag_of(digest, verified).split(b"%d")
 
 
 class ActiveTables:
@@ -176,10 +189,15 @@ class ActiveTables:
     """
 
     def __init__(self, active: Iterable[ActiveTable] = ()) -> None:
-        self.digests: Mapping[str, str] = _by_reference(active)
+        by_reference = _by_reference(active)
+        self.digests: Mapping[str, str] = {
+            reference: chosen.digest for reference, chosen in by_reference.items()
+        }
         self.schedules = {
-            f"/profiles/{reference}/schedule": CachedRoute(digest)
-            for reference, digest in self.digests.items()
+            f"/profiles/{reference}/schedule": CachedRoute(
+                chosen.digest, said_of(chosen.verification)
+            )
+            for reference, chosen in by_reference.items()
         }
         self.tables = {
             f"/profiles/{reference}/table": digest for reference, digest in self.digests.items()
@@ -192,14 +210,14 @@ class ActiveTables:
         return [digest for digest in dict.fromkeys(ordered) if digest not in known]
 
 
-def _by_reference(active: Iterable[ActiveTable]) -> dict[str, str]:
-    """Return digests by "name", where the current revision has a table, and by "name@revision"."""
-    digests: dict[str, str] = {}
+def _by_reference(active: Iterable[ActiveTable]) -> dict[str, ActiveTable]:
+    """Return choices by "name", where the current revision has a table, and by "name@revision"."""
+    found: dict[str, ActiveTable] = {}
     for one in active:
-        digests[f"{one.profile_name}@{one.revision}"] = one.digest
+        found[f"{one.profile_name}@{one.revision}"] = one
         if one.revision == one.current_revision:
-            digests[one.profile_name] = one.digest
-    return digests
+            found[one.profile_name] = one
+    return found
 
 
 class FastPath:
@@ -245,7 +263,7 @@ class FastPath:
             return None
         if wanted and holds(wanted, tag.decode()):
             return unchanged(tag).as_asgi()
-        body = table.short_body(message_bytes)
+        body = table.short_body(message_bytes, route.verified)
         if body is None:
             return None
         self.rendered.see(tag, body)

@@ -17,8 +17,8 @@ from app.jobs.ledger import get_job
 from app.operations.operation import OperationKind
 from app.operations.optimize import optimize_operation
 from app.schemas.audit import AuditIn
-from app.schemas.base import ProblemOut, dump_json, read_output, read_request
-from app.schemas.compare import CompareIn, CompareOut
+from app.schemas.base import NoticeOut, ProblemOut, dump_json, read_output, read_request
+from app.schemas.compare import CompareIn, CompareOut, read_comparison, warnings_of
 from app.schemas.hide import HideIn
 from app.schemas.jobs import (
     ExportJobIn,
@@ -205,6 +205,7 @@ class JobView:
     again: str
     history: tuple[Improvement, ...]
     compared: tuple[ComparedRow, ...]
+    verified: tuple[NoticeOut, ...]
     is_comparison: bool
     answer_id: str
     error_title: str
@@ -240,6 +241,7 @@ class JobView:
             again=format_attempt(job),
             history=tuple(_improvements(history_of(job))),
             compared=tuple(_compared(found) if isinstance(found, CompareOut) else ()),
+            verified=_verified(found),
             is_comparison=job.kind == OperationKind.COMPARE,
             answer_id=job.answer_id or "",
             error_title=error.title if error else "",
@@ -289,7 +291,7 @@ def _found(job: JobRecord) -> tuple[BestSoFarOut | CompareOut | None, ProblemOut
         if job.best is None:
             return None, problem_of(job)
         if job.kind == OperationKind.COMPARE:
-            return read_output(CompareOut, job.best), problem_of(job)
+            return read_comparison(job.best), problem_of(job)
         return read_output(BestSoFarOut, job.best), problem_of(job)
     except UnreadableRecord as refusal:
         return None, ProblemOut.of(refusal)
@@ -329,6 +331,11 @@ def _improvements(history: Sequence[JobPointOut]) -> Iterator[Improvement]:
         elapsed = f"{point.elapsed_s:.1f} s"
         best, bound = known_texts(best_us, bound_us)
         yield Improvement(elapsed, best, bound, format_gap(gap))
+
+
+def _verified(found: BestSoFarOut | CompareOut | None) -> tuple[NoticeOut, ...]:
+    """Return what transfers said of the profile that was compared on."""
+    return warnings_of(found) if isinstance(found, CompareOut) else ()
 
 
 def _compared(comparison: CompareOut) -> Iterator[ComparedRow]:

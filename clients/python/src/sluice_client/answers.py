@@ -224,12 +224,16 @@ class ComparisonRow:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Rows by message size, then in the order of the strategies asked for."""
+    """Rows by message size, then in the order of the strategies asked for.
+
+    `warnings` has what transfers said of the profile, where it was verified.
+    """
 
     pipeline: Pipeline | None
     aggregate: Aggregate | None
     profile: ProfileRevision | None
     rows: tuple[ComparisonRow, ...]
+    warnings: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +303,10 @@ class VerifiedSize:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether a profile's model holds on the machine, by transfers over its stages."""
+    """Whether a profile's model holds on the machine, by transfers over its stages.
+
+    `verified_at` is when that was stored (RFC 3339), None where the service does not say it.
+    """
 
     verdict: str
     detail: str
@@ -308,6 +315,7 @@ class Verification:
     stages: tuple[str, ...]
     sizes: tuple[VerifiedSize, ...]
     reasons: tuple[Notice, ...]
+    verified_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -315,3 +316,171 @@ def test_samples_are_named_to_the_last_digit() -> None:
     """So that a form finds them again."""
     sample = ExcludedSample("a|b", 4096, 0.1 + 0.2)
     assert sample_value(sample) == "4096|0.30000000000000004|a|b"
+
+
+# --- stages that were measured each by itself -----------------------------------------------------
+
+
+COMPOSE_COLUMNS = ("name", "trace", "stored", "step", "processor")
+COPY = "message_bytes,copy_us\n" + "".join(
+    f"{2**power},{5 + 2**power / 1000 + noise}\n"
+    for power in range(8, 18)
+    for noise in (0.0, 0.01, 0.02)
+)
+MESSAGES = "message_bytes,latency_us\n" + COPY.partition("\n")[2]
+WIRE = "message_bytes,wire_us\n" + "".join(
+    f"{2**power},{9 + 2**power / 400 + noise}\n"
+    for power in range(8, 18)
+    for noise in (0.0, 0.01, 0.03)
+)
+
+
+def composed(live: Live, *rows: dict[str, str], **more: str):  # type: ignore[no-untyped-def]
+    """The answer to the form with these rows."""
+    cells = [(column, row.get(column, "")) for row in rows for column in COMPOSE_COLUMNS]
+    return post(live, "/ui/compose", *cells, *more.items())
+
+
+def numbers_of(fit: dict[str, Any]) -> dict[str, Any]:
+    """A stored fit without what names it."""
+    return {name: fit[name] for name in ("pipeline", "warnings", "understood", "kind", "method")}
+
+
+def costs_of(stage: dict[str, Any]) -> list[tuple[object, ...]]:
+    """Its ranges alone."""
+    names = ("up_to_bytes", "overhead_us", "ns_per_byte")
+    return [tuple(one.get(name) for name in names) for one in stage.get("ranges", [stage])]
+
+
+def test_the_page_composes_as_the_service_does(live: Live) -> None:
+    """Files, order, processors and method: the same numbers, and the processor is stored."""
+    rows = [
+        {"name": "in", "trace": COPY, "processor": "cpu0"},
+        {"name": "sum", "trace": COPY.replace("copy", "crc"), "processor": "cpu0"},
+        {},
+        {"name": "wire", "trace": WIRE.replace("\n", "\r\n")},
+    ]
+    sent = composed(live, *rows, method="weighted", shape="line")
+    assert sent.status_code == 303, sent.text
+    shown = live.client.get(sent.headers["location"])
+    assert "in + sum" in shown.text
+    found = live.client.get(sent.headers["location"].removeprefix("/ui").split("?")[0]).json()
+    stages = [
+        {
+            "name": row["name"],
+            "measurements": {"content": row["trace"].replace("\r", "")},
+            **({"processor": row["processor"]} if "processor" in row else {}),
+        }
+        for row in rows
+        if row
+    ]
+    asked = {"stages": stages, "method": "weighted", "shape": "line", "save_as": "one-processor"}
+    same = live.client.post("/compose", json=asked).json()
+    assert numbers_of(found) == numbers_of(same)
+    assert found["trace_digests"] == same["trace_digests"]
+    assert [stage["name"] for stage in found["pipeline"]["stages"]] == ["in + sum", "wire"]
+
+
+def test_stages_of_stored_profiles_are_measured_again(live: Live) -> None:
+    """A step of a direct file, and a stage of a composed one: their own samples, others' left."""
+    live.client.post("/fit?save_as=direct-path", content=TRACE)
+    asked = {"stages": [{"name": "copy", "measurements": {"content": COPY}}], "save_as": "apart"}
+    live.client.post("/compose", json=asked)
+    sent = composed(
+        live,
+        {"name": "first", "stored": "direct-path@1/crc32"},
+        {"name": "b", "stored": "apart/copy"},
+    )
+    assert sent.status_code == 303, sent.text
+    found = live.client.get(sent.headers["location"].removeprefix("/ui").split("?")[0]).json()
+    first, second = map(costs_of, found["pipeline"]["stages"])
+    whole = live.client.get("/profiles/direct-path").json()["pipeline"]["stages"]
+    assert [first] == [costs_of(stage) for stage in whole if stage["name"] == "crc32"]
+    apart = live.client.get("/profiles/apart").json()["pipeline"]["stages"]
+    assert [second] == list(map(costs_of, apart))
+
+
+def test_offered_stages_are_those_that_are_found(live: Live) -> None:
+    """Those of one processor each by itself, those of a profile without samples not at all."""
+    stages = [
+        {"name": name, "measurements": {"content": COPY}, "processor": "cpu0"} for name in "ab"
+    ]
+    live.client.post("/compose", json={"stages": stages, "save_as": "shared"})
+    live.client.post("/fit?save_as=one&as_stage=x/y", content=MESSAGES)
+    live.client.post("/fit?save_as=outside", content=MESSAGES)
+    shown = live.client.get("/ui/compose").text
+    offered = re.findall(r'<option value="((?:one|outside|shared)@[^"]*)"', shown)
+    assert offered == ["one@1/x/y", "shared@1/a", "shared@1/b"]
+    rows = [{"name": f"s{at}", "stored": unescape(one)} for at, one in enumerate(offered)]
+    assert composed(live, *rows).status_code == 303
+    assert '<option value="robust" selected>' in shown
+
+
+@pytest.mark.parametrize(
+    ("row", "place", "words"),
+    [
+        ({"name": "a"}, "trace-1", "paste or drop a file"),
+        ({"trace": COPY}, "name-1", "a name of the stage"),
+        ({"name": "in", "trace": COPY}, "name-1", "another stage has this name"),
+        ({"name": "a", "trace": COPY, "stored": "b/c"}, "trace-1", "not both"),
+        ({"name": "a", "stored": "no-slash"}, "stored-1", "profile/stage"),
+        ({"name": "a", "stored": "Not A Name/x"}, "stored-1", "a profile's name"),
+        ({"name": "a", "stored": "nowhere/x"}, "stored-1", "there is no hardware profile"),
+        ({"name": "a", "stored": "myrinet-gam/sender copy"}, "stored-1", "were not measured"),
+        ({"name": "a", "stored": "direct/none"}, "stored-1", "expected a stage that was measured"),
+        ({"name": "a", "trace": "<script>alert(1)</script>"}, "trace-1", ""),
+        ({"name": "a", "trace": "\x00\x01"}, "trace-1", ""),
+        ({"name": "a", "trace": "message_bytes,a_us,b_us\n64,1,nan\n"}, "trace-1", ""),
+        ({"name": "a", "trace": TRACE.decode()}, "trace-1", "has several steps"),
+        ({"name": "a", "trace": COPY, "step": "b" * 101}, "step-1", "at most 100 characters"),
+        ({"name": "a", "trace": COPY, "step": "b"}, "trace-1", "has no step b"),
+        ({"name": "a" * 101, "trace": COPY}, "name-1", "at most 100 characters"),
+        ({"name": "a", "trace": "message_bytes,copy_us\n64,1\n"}, "trace-1", ""),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_row(
+    live: Live, row: dict[str, str], place: str, words: str
+) -> None:
+    """Nothing is stored; what was filled in is still there."""
+    live.client.post("/fit?save_as=direct", content=TRACE)
+    sent = composed(live, {"name": "in", "trace": COPY}, row)
+    assert sent.status_code == 422
+    said = re.search(rf'id="{place}-mistake">([^<]*)', sent.text)
+    assert said is not None, re.findall('class="mistake"[^>]*>[^<]*', sent.text)
+    assert words.lower() in unescape(said[1]).lower()
+    assert sent.text.count("autofocus") == 1
+    assert "256,5.256" in sent.text
+    assert "<script>alert" not in sent.text
+
+
+def test_stages_of_one_processor_have_sizes_together(live: Live) -> None:
+    """Else their sum is nowhere known, which is said at the processor."""
+    above = "message_bytes,crc_us\n" + "".join(f"{2**power},{power}\n" for power in range(20, 28))
+    rows = [{"name": name, "processor": "cpu0"} for name in ("in", "sum")]
+    sent = composed(
+        live, {"name": "far", "trace": WIRE}, rows[0] | {"trace": COPY}, rows[1] | {"trace": above}
+    )
+    assert sent.status_code == 422
+    assert re.search('id="processor-1-mistake">In and sum share a processor', sent.text)
+
+
+def test_a_form_without_stages_says_so(live: Live) -> None:
+    """Also with more rows than there may be stages."""
+    assert "measurements of one stage at least" in composed(live, {}, {}).text
+    many = [{"name": f"s{number}", "trace": COPY[:100]} for number in range(70)]
+    assert composed(live, *many).status_code == 422
+
+
+def test_rows_move_without_a_script(live: Live) -> None:
+    """Added, moved, reversed and deleted, each by its button; texts stay."""
+    rows = [{"name": "first", "trace": "\nx"}, {"name": "second", "stored": "p/s"}]
+
+    def names(change: str) -> list[str]:
+        shown = composed(live, *rows, do=change)
+        assert shown.status_code == 200
+        return re.findall(r'id="name-[0-9]+" name="name" value="([^"]*)"', shown.text)
+
+    assert names("add") == ["first", "second", ""]
+    assert names("down.0") == names("up.1") == names("reverse") == ["second", "first"]
+    assert names("delete.1") == ["first"]
+    assert names("delete.9") == ["first", "second"]

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 router = APIRouter(include_in_schema=False)
 DEFAULT_MESSAGE = "64 KiB"
 Chosen = TypeVar("Chosen", FitMethod, FitShape)
+Unread: TypeAlias = UnreadableRows | UnrecognisedTrace
 Keep: TypeAlias = Callable[[Sequence[LoadedTrace], FitRequest], Awaitable[str]]
 
 
@@ -214,12 +215,16 @@ class MeasuredRow:
 
 @dataclass(frozen=True, slots=True)
 class ComposeForm:
-    """What templates/compose.html is given. `mistakes` is by field and row, "" for all of it."""
+    """What templates/compose.html is given.
+
+    `mistakes` is by field and row, "" for all of it; `unread` has more to say of files of some.
+    """
 
     rows: tuple[MeasuredRow, ...] = (MeasuredRow(),) * _NEW_ROWS
     method: str = METHODS[0][0]
     shape: str = SHAPES[0][0]
     mistakes: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, Unread] = field(default_factory=dict)
     methods = METHODS
     shapes = SHAPES
 
@@ -268,11 +273,11 @@ class ComposeForm:
 
 
 class _RowMistakes(Exception):
-    """Rows that are no stages; `mistakes` has what is wrong, by field and row."""
+    """Rows that are no stages; what is wrong, as ComposeForm has it."""
 
-    def __init__(self, mistakes: Mapping[str, str]) -> None:
+    def __init__(self, mistakes: Mapping[str, str], unread: Mapping[str, Unread]) -> None:
         super().__init__("rows hold mistakes")
-        self.mistakes = mistakes
+        self.mistakes, self.unread = mistakes, unread
 
 
 @router.get(COMPOSE)
@@ -295,14 +300,14 @@ async def composed(request: Request) -> Response:
         asked = await service.call(lambda: _composition(service.context.store, form))
         address = await fit_and_store(request, *asked)
     except _RowMistakes as refusal:
-        mistakes = refusal.mistakes
+        form = replace(form, mistakes=refusal.mistakes, unread=refusal.unread)
     except SluiceError as refusal:
         if isinstance(refusal, Overloaded) or kind_of(refusal.code).status >= 500:
             raise
-        mistakes = {_row_of(form, refusal): refusal.detail}
+        form = replace(form, mistakes={_row_of(form, refusal): refusal.detail})
     else:
         return moved(request, address)
-    return await _compose_page(request, replace(form, mistakes=mistakes), status=422)
+    return await _compose_page(request, form, status=422)
 
 
 async def _compose_page(request: Request, form: ComposeForm, *, status: int = 200) -> Response:
@@ -322,9 +327,9 @@ def _offered_stages(store: Store) -> list[str]:
 def _composition(store: Store, form: ComposeForm) -> tuple[list[LoadedTrace], FitRequest]:
     """Return the files of all stages and how to fit them. Raises _RowMistakes, InvalidInput."""
     if not form.filled:
-        raise _RowMistakes({"": "expected the measurements of one stage at least"})
+        raise _RowMistakes({"": "expected the measurements of one stage at least"}, {})
     stages, traces, kinds, excluded = [], list[LoadedTrace](), list[TraceKind | None](), []
-    mistakes: dict[str, str] = {}
+    mistakes, unread = dict[str, str](), dict[str, Unread]()
     for place, row in form.filled:
         mistakes |= {f"{name}-{place}": words for name, words in _wrong_names(row)}
         try:
@@ -333,6 +338,8 @@ def _composition(store: Store, form: ComposeForm) -> tuple[list[LoadedTrace], Fi
             if kind_of(refusal.code).status >= 500:
                 raise
             mistakes[f"{row.source}-{place}"] = refusal.detail
+            if isinstance(refusal, UnreadableRows | UnrecognisedTrace):
+                unread[f"{row.source}-{place}"] = refusal
             continue
         if not mistakes:
             step, processor = row.step or found.step, row.processor or None
@@ -346,7 +353,7 @@ def _composition(store: Store, form: ComposeForm) -> tuple[list[LoadedTrace], Fi
         if row.name and names.count(row.name) > 1:
             mistakes.setdefault(f"name-{place}", "another stage has this name")
     if mistakes:
-        raise _RowMistakes(mistakes)
+        raise _RowMistakes(mistakes, unread)
     options = FitOptions(
         _chosen(FitMethod, form.method),
         _chosen(FitShape, form.shape, of=(FitShape.RANGES, FitShape.LINE)),

@@ -63,7 +63,7 @@ def test_a_pipeline_is_composed_of_files_and_a_stored_stage(
     page.get_by_role("button", name="Fit the pipeline").click()
     page.wait_for_url(re.compile("/ui/fits/"))
     expect(page.locator("main")).to_contain_text("in + sum")
-    expect(page.locator("[data-fit-chart][data-drawn=yes]")).to_have_count(3)
+    expect(page.locator("[data-fit-chart][data-drawn=yes]")).to_have_count(2)
 
 
 def test_what_is_no_file_of_measurements_is_refused_where_it_is_dropped(browser_page: Page) -> None:

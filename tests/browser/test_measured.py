@@ -1,4 +1,4 @@
-"""Measurements of a machine by hand: stages measured apart."""
+"""Measurements of a machine by hand: stages measured apart, and transfers that verify a profile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from domain.pipeline import pipeline_of_lines
 from tests.app.serving import Live
+from tests.support.transfers import transfers_of
 from tests.web.test_fits import COPY, TRACE, WIRE
 
 DROP = """([place, files]) => {
@@ -93,3 +95,56 @@ def test_stages_are_composed_without_scripts(new_page: Callable[..., Page]) -> N
     expect(page.locator("#name-0")).to_have_value("copy")
     page.get_by_role("button", name="Fit the pipeline").click()
     expect(page).to_have_url(re.compile("/ui/fits/"))
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
+def test_transfers_are_dropped_and_judged(
+    new_page: Callable[..., Page],
+    axe_of_any_impact: Callable[[Page], list[str]],
+    live: Live,
+    width: int,
+    scheme: str,
+) -> None:
+    """The command is copied; a wrong file is said to be; the verdict has every size."""
+    name = f"judged-{width}"
+    stages = [
+        {"name": stage, "measurements": {"content": f"# stage: {probed}\n{text}"}}
+        for stage, probed, text in (("copy", "memcpy", COPY), ("wire", "tcp", WIRE))
+    ]
+    assert live.client.post("/compose", json={"stages": stages, "save_as": name}).is_success
+    page = new_page(width=width, color_scheme=scheme)
+    page.goto(f"/ui/profiles/{name}")
+    part = page.get_by_role("region", name="Verification")
+    expect(part).to_contain_text("Not verified")
+    expect(part.locator("pre")).to_contain_text(f"verify {name}.json --stage memcpy --stage tcp")
+    copy = part.get_by_role("button", name="Copy the commands")
+    copy.click()
+    expect(copy).to_have_text(re.compile("Copied|Selected: copy"))
+    page.evaluate(DROP, ["#transfers", [["transfers.csv", "# stages: a\nno, transfers"]]])
+    part.get_by_role("button", name="Keep the verdict").click()
+    expect(page.locator("#transfers-mistake")).to_contain_text("sluice verify writes")
+    expect(page.locator("#transfers")).to_be_focused()
+    expect(page.locator("#transfers")).to_have_value("# stages: a\nno, transfers")
+    assert axe_of_any_impact(page) == []
+    runs = transfers_of(pipeline_of_lines([("copy", 5.0, 1.0), ("wire", 9.0, 3.5)]))
+    page.evaluate(DROP, ["#transfers", [["transfers.csv", runs]]])
+    part.get_by_role("button", name="Keep the verdict").click()
+    expect(part.locator("strong")).to_have_text("The model does not hold here.")
+    expect(page).to_have_url(f"/ui/profiles/{name}@1#verification")
+    expect(part.locator("tbody tr")).to_have_count(7)
+    expect(page.get_by_role("note").first).to_contain_text("failed its verification")
+    assert axe_of_any_impact(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_transfers_are_pasted_without_scripts(new_page: Callable[..., Page], live: Live) -> None:
+    """The form is one; a better machine takes the place of the verdict."""
+    stages = [{"name": "copy", "overhead_us": 5.0, "ns_per_byte": 1.0}]
+    live.client.post("/profiles", json={"name": "typed-in", "pipeline": {"stages": stages}})
+    page = new_page(java_script_enabled=False)
+    for ns_per_byte, words in ((2.0, "does not hold"), (1.0, "holds: every size")):
+        page.goto("/ui/profiles/typed-in")
+        machine = pipeline_of_lines([("copy", 5.0, ns_per_byte)])
+        page.locator("#transfers").fill(transfers_of(machine, ("memcpy",)))
+        page.get_by_role("button", name="the verdict").click()
+        expect(page.locator("#verification strong")).to_contain_text(words)

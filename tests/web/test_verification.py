@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from html import unescape
@@ -129,13 +128,11 @@ def test_stages_that_are_not_known_are_to_be_named(live: Live) -> None:
     assert live.client.put("/profiles/by-hand", json=body).is_success
     page = shown(live, "by-hand")
     assert "in place of STAGE_1, STAGE_2, STAGE_3, STAGE_4 what runs each stage" in page
-    fetch, verify = commands(page)
+    verify = commands(page)[1]
     assert parse(verify[1:]).stages == ["STAGE_1", "STAGE_2", "STAGE_3", "STAGE_4"]
     (verify,) = commands(shown(live, "by-hand@1"))
     assert parse(verify[1:]).source == "by-hand@1"
     part = {"overhead_us": 1, "ns_per_byte": 1}
     outside = {"name": "known-outside", "aggregate": {"total": part, "bottleneck": part}}
-    assert live.client.post(
-        "/profiles", content=json.dumps(outside), headers={"content-type": "application/json"}
-    ).is_success
+    assert live.client.post("/profiles", json=outside).is_success
     assert "verify-command" not in shown(live, "known-outside")

@@ -120,7 +120,7 @@ async def verify(request: Request, name: str, _: Annotated[NoQuery, Query()]) ->
     reference = questions.known_reference(name)
     with options_named(dict.fromkeys(("source", "recorded"), "transfers")):
         revision, found = await service.call(
-            lambda: questions.judge_transfers(store, reference, asked.transfers)
+            lambda: questions.recorded_verification(store, reference, asked.transfers)
         )
     kept = await service.write(lambda: questions.keep_verification(store, revision, found))
     current = await service.call(lambda: questions.get_profile(store, kept.profile).current.number)

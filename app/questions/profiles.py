@@ -117,7 +117,7 @@ _MIN_LATENCY_US = 0.001  # below it transfers are not written down
 _HEADER_BYTES = 4096  # of a file, with its first lines
 
 
-def judge_transfers(
+def recorded_verification(
     store: Store, reference: ProfileReference, transfers: str
 ) -> tuple[Revision, Verification]:
     """Return what recorded transfers say of a revision's model; nothing is stored.

@@ -343,7 +343,7 @@ class TestVerification:
         assert [one["pointer"] for one in problem["errors"]] == ["/transfers"]
         assert live.client.get(f"/profiles/{verified}").json() == before
 
-    def test_more_than_can_be_judged_at_once(self, live: Live, verified: str) -> None:
+    def test_more_than_is_compared_at_once(self, live: Live, verified: str) -> None:
         """Too many sizes, and too many fragments of all of them."""
         pair = transfers_of(pipeline_of_lines(MODEL)).partition("message_bytes,")[0]
         head = f"{pair}{HEAD},2_occupied_us,2_processor_us\n"

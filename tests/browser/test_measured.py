@@ -98,7 +98,7 @@ def test_stages_are_composed_without_scripts(new_page: Callable[..., Page]) -> N
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
-def test_transfers_are_dropped_and_judged(
+def test_transfers_are_dropped_and_compared(
     new_page: Callable[..., Page],
     axe_of_any_impact: Callable[[Page], list[str]],
     live: Live,
@@ -106,7 +106,7 @@ def test_transfers_are_dropped_and_judged(
     scheme: str,
 ) -> None:
     """The command is copied; a wrong file is said to be; the verdict has every size."""
-    name = f"judged-{width}"
+    name = f"verified-{width}"
     stages = [
         {"name": stage, "measurements": {"content": f"# stage: {probed}\n{text}"}}
         for stage, probed, text in (("copy", "memcpy", COPY), ("wire", "tcp", WIRE))

@@ -17,11 +17,11 @@ from app.operations.tables import export_operation, table_operation
 from app.questions.profiles import (
     delete_profile,
     get_revision,
-    judge_transfers,
     keep_verification,
     known_reference,
     list_profiles,
     list_revisions,
+    recorded_verification,
     set_current,
     stages_measured,
 )
@@ -187,7 +187,9 @@ async def verify(request: Request, name: str) -> Response:
     service = service_of(request)
     store = service.context.store
     try:
-        revision, found = await service.call(lambda: judge_transfers(store, reference, transfers))
+        revision, found = await service.call(
+            lambda: recorded_verification(store, reference, transfers)
+        )
     except (NotFound, Overloaded):
         raise
     except SluiceError as refusal:

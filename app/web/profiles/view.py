@@ -352,7 +352,7 @@ class ProfileView:
             verified=shown.verification.notice().detail if shown.verification else "",
             has_failed=shown.verification is not None
             and shown.verification.verdict is ModelVerdict.DOES_NOT_HOLD,
-            verification=shown.verification and VerificationView.of(shown.verification),
+            verification=(VerificationView.of(shown.verification) if shown.verification else None),
         )
 
 

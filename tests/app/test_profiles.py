@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from datetime import UTC, datetime
+from math import isfinite
 from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from app.questions.profiles import paper_profiles
+from app.questions.profiles import paper_profiles, verification_by
+from app.schemas.base import dump_json
+from app.schemas.profiles import VerificationOut
+from domain.errors import SluiceError
 from domain.pipeline import pipeline_of_lines
 from domain.verification import ModelVerdict
+from measuring.transfers import read_transfers
 from measuring.verdict import repeated_cut
+from models.documents import dump_verification, load_verification
 from tests.app.serving import MYRINET, Live, serving, settings_for
+from tests.support.counts import is_campaign
 from tests.support.records import a_verification
 from tests.support.transfers import MESSAGE, SIZES, STAGES, transfers_of
 
@@ -378,3 +389,49 @@ class TestVerification:
         )
         sent = live.client.post(f"/profiles/{verified}/verification", json={"transfers": few})
         assert (sent.status_code, sent.json()["code"]) == (422, "not_measurable"), sent.text
+
+
+NUMBERS = st.sampled_from(
+    ["", "-1", "0", "1e308", "1e-308", "0.001", "nan", "inf", "1_0", str(2**48 + 1), "9" * 30]
+)
+TIMES_US = st.floats(0.001, 9e14)
+
+
+@st.composite
+def files_of_transfers(draw: st.DrawFn) -> str:
+    """Mostly ones that are read: any times, and here and there a cell that is none."""
+    message = draw(st.integers(1, 300))
+    rows = list[str]()
+    for _ in range(draw(st.integers(1, 4))):
+        row = [str(message), str(draw(st.integers(1, message))), "0", repr(draw(TIMES_US)), "0"]
+        row += [repr(draw(TIMES_US)) for _ in range(4)]
+        if draw(st.integers(0, 19)) == 0:
+            row[draw(st.integers(0, 8))] = draw(NUMBERS)
+        rows += [",".join(row)] * draw(st.integers(6, 7))
+    processors = draw(st.sampled_from(["1", "64", "1000000"]))
+    head = f"# processors: {processors}\n# stages: a, b\n{HEAD},2_occupied_us,2_processor_us\n"
+    return head + "\n".join(rows)
+
+
+COST = st.one_of(st.sampled_from([0.0, 5e-324, 1e-300, 0.001]), st.floats(0.0, 1e9))
+
+
+@settings(max_examples=2000 if is_campaign() else 200, deadline=None)
+@given(files_of_transfers(), st.lists(st.tuples(COST, COST), min_size=1, max_size=2))
+def test_every_verdict_can_be_sent_and_stored(
+    transfers: str, costs: list[tuple[float, float]]
+) -> None:
+    """Or the file is refused; predictions are those of the evaluator on whole bytes."""
+    model = pipeline_of_lines([("stage", *cost) for cost in costs])
+    try:
+        found = verification_by(model, read_transfers(transfers))
+    except SluiceError:
+        return
+    sent = json.loads(dump_json(VerificationOut.of(found)), parse_constant=pytest.fail)
+    for size in sent["sizes"]:
+        cut = repeated_cut(found.message_bytes, size["fragment_bytes"])
+        assert size["predicted_us"] == model.latency_us(cut) > 0.0
+        assert isfinite(size["ratio"])
+    stored = dump_verification(found)
+    json.loads(stored, parse_constant=pytest.fail)
+    assert load_verification(stored, datetime.now(UTC)) == found

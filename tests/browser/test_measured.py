@@ -68,6 +68,25 @@ def test_a_pipeline_is_composed_of_files_and_a_stored_stage(
     expect(page.locator("[data-fit-chart][data-drawn=yes]")).to_have_count(2)
 
 
+def test_files_beside_the_rows_go_into_those_that_are_empty(browser_page: Page) -> None:
+    """From above, each with its name; what finds no row is said, and the page stays."""
+    page = browser_page
+    page.goto("/ui/compose")
+    page.locator("#trace-0").fill(WIRE)
+    files = [["copy.csv", COPY], ["sum.csv", f"# stage: crc32\n{COPY}"]]
+    page.evaluate(DROP, ["#compose", files[:1]])
+    expect(page.locator("#name-1")).to_have_value("copy")
+    expect(page.locator("#trace-1")).to_have_value(COPY)
+    page.evaluate(DROP, ["#compose-title", files])
+    refused = page.locator(".measured-row").nth(1).get_by_role("alert")
+    expect(refused).to_contain_text("2 files find no empty field")
+    expect(page.locator("#trace-0")).to_have_value(WIRE)
+    page.get_by_role("button", name="Add a stage").click()
+    expect(page.locator(".measured-row")).to_have_count(3)
+    page.evaluate(DROP, ["#compose", files[1:]])
+    expect(page.locator("#name-2")).to_have_value("crc32")
+
+
 def test_what_is_no_file_of_measurements_is_refused_where_it_is_dropped(browser_page: Page) -> None:
     """Several, none, and what is no text; the field stays as it was."""
     page = browser_page

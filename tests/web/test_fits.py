@@ -9,6 +9,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from app.questions.fits import find_fit, plot_stored
 from app.web.fits.view import ROWS_A_PAGE, chart_views, fit_view, sample_value
@@ -379,6 +381,9 @@ def test_the_page_composes_as_the_service_does(live: Live) -> None:
     assert numbers_of(found) == numbers_of(same)
     assert found["trace_digests"] == same["trace_digests"]
     assert [stage["name"] for stage in found["pipeline"]["stages"]] == ["in + sum", "wire"]
+    fit_id = sent.headers["location"].rpartition("/")[2]
+    kept = find_fit(live.service.context.store, fit_id).options.composed
+    assert [stage.processor for stage in kept] == ["cpu0", "cpu0", None]
 
 
 def test_stages_of_stored_profiles_are_measured_again(live: Live) -> None:
@@ -484,3 +489,23 @@ def test_rows_move_without_a_script(live: Live) -> None:
     assert names("down.0") == names("up.1") == names("reverse") == ["second", "first"]
     assert names("delete.1") == ["first"]
     assert names("delete.9") == ["first", "second"]
+
+
+CELLS = st.sampled_from(
+    ["", " ", "a", "in + sum", "a" * 101, "=1", "\x00", "apart/copy", "apart@9/x", "@/", "9" * 40]
+)
+TEXTS = st.one_of(
+    st.sampled_from(["", COPY, WIRE, MESSAGES, TRACE.decode(), "message_bytes,a_us\n1e9,1e400\n"]),
+    st.text(max_size=40),
+)
+ROW = st.fixed_dictionaries(dict.fromkeys(COMPOSE_COLUMNS, CELLS) | {"trace": TEXTS})
+
+
+@settings(max_examples=25, deadline=None)
+@given(rows=st.lists(ROW, max_size=3), method=CELLS, shape=CELLS, change=CELLS)
+def test_any_form_is_answered(
+    live: Live, rows: list[dict[str, str]], method: str, shape: str, change: str
+) -> None:
+    """With a fit, with the form, or with what is wrong; never with an error of the service."""
+    sent = composed(live, *rows, method=method, shape=shape, do=change)
+    assert sent.status_code in (303, 422), sent.text

@@ -1,9 +1,11 @@
-// A file that is dropped or chosen becomes the text of its field.
+// A file that is dropped or chosen becomes the text of its field; those that are dropped beside the fields, of empty ones.
 "use strict";
 
 (() => {
   const MIB = 2 ** 20;
   const FIRST_LINES = 4096;
+
+  const hasFiles = (event) => [...event.dataTransfer.types].includes("Files");
 
   class FileField {
     constructor(part) {
@@ -15,21 +17,17 @@
       this.chooser = part.querySelector("input[type=file]");
       part.querySelector("[data-choose]").hidden = false;
       this.chooser.addEventListener("change", () => this.take([...this.chooser.files]));
-      part.addEventListener("dragover", (event) => this.onOver(event));
+      part.addEventListener("dragover", (event) => hasFiles(event) && this.place.classList.add("over"));
       part.addEventListener("dragleave", () => this.place.classList.remove("over"));
       part.addEventListener("drop", (event) => this.onDrop(event));
-    }
-
-    onOver(event) {
-      if (![...event.dataTransfer.types].includes("Files")) return;
-      event.preventDefault();
-      this.place.classList.add("over");
+      part.fileField = this;
     }
 
     onDrop(event) {
+      this.place.classList.remove("over");
       if (event.dataTransfer.files.length === 0) return;
       event.preventDefault();
-      this.place.classList.remove("over");
+      event.stopPropagation();
       this.take([...event.dataTransfer.files]);
     }
 
@@ -59,6 +57,11 @@
       name.value = (stated ?? file.replace(/\.[^.]*$/, "")).trim();
     }
 
+    isEmpty() {
+      const stored = this.part.querySelector("[name=stored]");
+      return !this.area.value.trim() && !stored?.value;
+    }
+
     refuse(text) {
       this.note.textContent = text;
       this.note.hidden = !text;
@@ -66,4 +69,21 @@
   }
 
   window.Sluice.onPart("[data-measured]", (part) => new FileField(part));
+
+  // A file that missed its field would take the page's place, with all that was filled in.
+  window.Sluice.onPart(".measured", (panel) => {
+    panel.addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
+    panel.addEventListener("drop", (event) => {
+      const files = [...event.dataTransfer.files];
+      if (files.length === 0) return;
+      event.preventDefault();
+      const fields = [...panel.querySelectorAll("[data-measured]")].map((part) => part.fileField);
+      const empty = fields.filter((field) => field.isEmpty());
+      if (files.length > empty.length) {
+        const words = files.length === 1 ? "1 file finds" : `${files.length} files find`;
+        return fields.at(-1).refuse(`${words} no empty field.`);
+      }
+      files.forEach((file, place) => empty[place].take([file]));
+    });
+  });
 })();

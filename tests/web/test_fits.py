@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.console.arguments import parse
 from app.questions.fits import find_fit, plot_stored
 from app.web.fits.view import ROWS_A_PAGE, chart_views, fit_view, sample_value
 from domain.fit import ExcludedSample
@@ -419,6 +420,8 @@ def test_offered_stages_are_those_that_are_found(live: Live) -> None:
     rows = [{"name": f"s{at}", "stored": unescape(one)} for at, one in enumerate(offered)]
     assert composed(live, *rows).status_code == 303
     assert '<option value="robust" selected>' in shown
+    (command,) = re.findall(r'<pre id="measure-command"[^>]*>sluice ([^<]*)</pre>', shown)
+    assert parse(command.split()).name == "memcpy"
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,10 @@ def measured(live: Live) -> str:
         {"name": name, "measurements": {"content": f"# stage: {probed}\n{text}"}}
         for name, probed, text in (("copy", "memcpy", COPY), ("wire", "tcp", WIRE))
     ]
-    assert live.client.post("/compose", json={"stages": stages, "save_as": "apart"}).is_success
-    return "apart"
+    assert live.client.post(
+        "/compose", json={"stages": stages, "save_as": "stages-apart"}
+    ).is_success
+    return "stages-apart"
 
 
 def shown(live: Live, name: str) -> str:
@@ -58,14 +60,14 @@ def test_the_command_verifies_what_the_page_shows(
     """What curl fetches is read, and the stages are those that were measured."""
     fetch, verify = commands(shown(live, measured))
     assert fetch[:2] == ["curl", "-fsS"]
-    assert fetch[-2:] == ["-o", "apart.json"]
+    assert fetch[-2:] == ["-o", "stages-apart.json"]
     asked = parse(verify[1:])
-    assert (asked.source, asked.stages) == ("apart.json", ["memcpy", "tcp"])
+    assert (asked.source, asked.stages) == ("stages-apart.json", ["memcpy", "tcp"])
     assert (asked.bytes, asked.output) == (1 << 20, "transfers.csv")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'other.db'}")
     place = re.sub("^http://[^/]+", "", fetch[2])
-    Path("apart.json").write_bytes(live.client.get(place).content)
+    Path("stages-apart.json").write_bytes(live.client.get(place).content)
     Path("transfers.csv").write_text(transfers_of(MACHINE))
     assert main([*verify[1:3], "--recorded", "transfers.csv"]) == 0
 
@@ -78,9 +80,9 @@ def test_the_verdict_is_shown_with_every_size(live: Live, measured: str) -> None
     ):
         answer = sent(live, measured, transfers_of(machine))
         assert answer.status_code == 303, answer.text
-        assert answer.headers["location"] == "/ui/profiles/apart@1#verification"
+        assert answer.headers["location"] == "/ui/profiles/stages-apart@1#verification"
         page = shown(live, measured)
-        found = live.client.get("/profiles/apart").json()["verification"]
+        found = live.client.get("/profiles/stages-apart").json()["verification"]
         assert found["verdict"] == verdict
         assert words in page
         rows = re.findall(r'<td class="number( more)?">([0-9.]+)(?:<span|</td>)', page)
@@ -101,7 +103,7 @@ def test_transfers_of_other_stages_are_said_to_be(live: Live, measured: str) -> 
 
 def test_what_is_wrong_is_said_and_what_was_sent_stays(live: Live, measured: str) -> None:
     """Nothing is kept of it."""
-    before = live.client.get("/profiles/apart").json()
+    before = live.client.get("/profiles/stages-apart").json()
     for text, words in (
         ("", "expected the transfers that sluice verify writes"),
         ("</textarea><script>alert(1)</script>", "expected the transfers"),
@@ -117,7 +119,7 @@ def test_what_is_wrong_is_said_and_what_was_sent_stays(live: Live, measured: str
             .replace("\r", "")
             .startswith("\n" + text)
         )
-    assert live.client.get("/profiles/apart").json() == before
+    assert live.client.get("/profiles/stages-apart").json() == before
     assert sent(live, "no-such-profile", transfers_of(MACHINE)).status_code == 404
 
 

@@ -187,7 +187,7 @@ async def save(request: Request, fit_id: str) -> Response:
 COMPOSE = "/ui/compose"
 _COLUMNS = ("name", "trace", "stored", "step", "processor")
 _NEW_ROWS = 2
-_OFFERED_PROFILES = 100
+_OFFERED_PROFILES = 50
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,25 +197,24 @@ class VerifiedRow:
     """What is predicted and was measured of one fragment size. Texts with their units."""
 
     size: str
-    fragments: str
     predicted: str
     measured: str
-    interval: str
     ratio: str
     is_off: bool
+    interval: str
+    fragments: str
     runs: str
 
     @classmethod
     def of(cls, size: VerifiedSize) -> VerifiedRow:
-        interval = " to ".join(map(format_time, (size.low_us, size.high_us)))
         return cls(
             size=format_bytes(size.fragment_bytes),
-            fragments=format_count(size.fragments),
             predicted=format_time(size.predicted_us),
             measured=format_time(size.measured_us),
-            interval=interval,
             ratio=f"{size.ratio:.3f}",
             is_off=abs(size.ratio - 1.0) > TOLERANCE,
+            interval=" to ".join(map(format_time, (size.low_us, size.high_us))),
+            fragments=format_count(size.fragments),
             runs=format_count(size.runs),
         )
 

@@ -97,6 +97,7 @@ def test_what_is_no_file_of_measurements_is_refused_where_it_is_dropped(browser_
         ([["a", "1"], ["b", "2"]], "One file a field"),
         ([["a", ""]], "empty"),
         ([["a", "1\0"]], "no plain text"),
+        ([["a", "1,\n" * 2**19]], "the form would have more than 4 MiB"),
     ):
         page.evaluate(DROP, ["#trace-1", files])
         expect(refused).to_contain_text(words)

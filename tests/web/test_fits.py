@@ -406,6 +406,29 @@ def test_stages_of_stored_profiles_are_measured_again(live: Live) -> None:
     assert [second] == list(map(costs_of, apart))
 
 
+def test_samples_that_were_left_out_stay_left_out(live: Live) -> None:
+    """Of the stage that is taken, under its new name, and not those of another."""
+    left_out = [
+        {"stage": stage, "message_bytes": 256, "time_us": time_us}
+        for stage, time_us in (("copy", 5.266), ("wire", 9.65))
+    ]
+    stages = [
+        {"name": name, "measurements": {"content": text}}
+        for name, text in (("copy", COPY), ("wire", WIRE))
+    ]
+    asked = {"stages": stages, "excluded": left_out, "save_as": "without-some"}
+    assert live.client.post("/compose", json=asked).is_success
+    sent = composed(live, {"name": "again", "stored": "without-some/wire"})
+    assert sent.status_code == 303, sent.text
+    fit_id = sent.headers["location"].rpartition("/")[2]
+    found = find_fit(live.service.context.store, fit_id)
+    assert found.options.excluded == (ExcludedSample("again", 256, 9.65),)
+    before = live.client.get("/profiles/without-some").json()["pipeline"]["stages"][1]
+    assert costs_of(before) == [
+        (line.up_to_bytes, line.overhead_us, line.ns_per_byte) for line in found.fit.stages[0].lines
+    ]
+
+
 def test_offered_stages_are_those_that_are_found(live: Live) -> None:
     """Those of one processor each by itself, those of a profile without samples not at all."""
     stages = [

@@ -5,6 +5,12 @@
   const MIB = 2 ** 20;
   const FIRST_LINES = 4096;
 
+  /** The bytes that a form is sent in: a line ends in CR LF there, of which each has three. */
+  function sentBytes(form) {
+    const text = new URLSearchParams(new FormData(form)).toString();
+    return text.length + 3 * (text.split("%0A").length - text.split("%0D%0A").length);
+  }
+
   const hasFiles = (event) => [...event.dataTransfer.types].includes("Files");
 
   class FileField {
@@ -40,8 +46,13 @@
       if (files[0].size > maxBytes) return this.refuse(`The file has more than ${maxBytes / MIB} MiB.`);
       const text = await files[0].text().catch(() => "");
       if (!text || text.includes("\u0000")) return this.refuse("The file is no plain text.");
-      this.refuse("");
+      const before = this.area.value;
       this.area.value = text;
+      if (sentBytes(this.form) > maxBytes) {
+        this.area.value = before;
+        return this.refuse(`With it the form would have more than ${maxBytes / MIB} MiB.`);
+      }
+      this.refuse("");
       this.area.removeAttribute("aria-invalid");
       this.area.dispatchEvent(new Event("input", {bubbles: true}));
       this.suggestName(text, files[0].name);

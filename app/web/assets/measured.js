@@ -5,9 +5,9 @@
   const MIB = 2 ** 20;
   const FIRST_LINES = 4096;
 
-  /** The bytes that a form is sent in: a line ends in CR LF there, of which each has three. */
-  function sentBytes(form) {
-    const text = new URLSearchParams(new FormData(form)).toString();
+  /** The bytes that fields are sent in: a line ends in CR LF there, of which each has three. */
+  function sentBytes(fields) {
+    const text = new URLSearchParams(fields).toString();
     return text.length + 3 * (text.split("%0A").length - text.split("%0D%0A").length);
   }
 
@@ -46,12 +46,12 @@
       if (files[0].size > maxBytes) return this.refuse(`The file has more than ${maxBytes / MIB} MiB.`);
       const text = await files[0].text().catch(() => "");
       if (!text || text.includes("\u0000")) return this.refuse("The file is no plain text.");
-      const before = this.area.value;
-      this.area.value = text;
-      if (sentBytes(this.form) > maxBytes) {
-        this.area.value = before;
+      // Before it is in the field: to lay out a text that is too long takes seconds.
+      const more = sentBytes({text}) - sentBytes({text: this.area.value});
+      if (sentBytes(new FormData(this.form)) + more > maxBytes) {
         return this.refuse(`With it the form would have more than ${maxBytes / MIB} MiB.`);
       }
+      this.area.value = text;
       this.refuse("");
       this.area.removeAttribute("aria-invalid");
       this.area.dispatchEvent(new Event("input", {bubbles: true}));

@@ -12,7 +12,8 @@ from playwright.sync_api import Page, expect
 from domain.pipeline import pipeline_of_lines
 from tests.app.serving import Live
 from tests.support.transfers import transfers_of
-from tests.web.test_fits import COPY, TRACE, WIRE
+from tests.web.test_compose_page import COPY, WIRE
+from tests.web.test_fits import TRACE
 
 DROP = """([place, files]) => {
     const data = new DataTransfer();

@@ -15,7 +15,8 @@ from app.console.arguments import parse
 from domain.pipeline import pipeline_of_lines
 from tests.app.serving import MYRINET, Live
 from tests.support.transfers import transfers_of
-from tests.web.test_fits import COPY, FORM, WIRE
+from tests.web.test_compose_page import COPY, WIRE
+from tests.web.test_fits import FORM
 
 COSTS = {"copy": (5.0, 1.0), "wire": (9.0, 2.5)}
 MACHINE = pipeline_of_lines([(name, *costs) for name, costs in COSTS.items()])

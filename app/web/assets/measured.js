@@ -19,7 +19,9 @@
       this.form = part.closest("form");
       this.place = part.querySelector(".drop");
       this.area = part.querySelector("textarea");
-      this.note = part.querySelector("[data-refused]");
+      this.note = document.createElement("p");
+      this.note.className = "mistake";
+      this.note.setAttribute("role", "alert");
       this.chooser = part.querySelector("input[type=file]");
       part.querySelector("[data-choose]").hidden = false;
       this.chooser.addEventListener("change", () => this.take([...this.chooser.files]));
@@ -74,8 +76,10 @@
     }
 
     refuse(text) {
+      this.note.remove();
+      if (!text) return;
       this.note.textContent = text;
-      this.note.hidden = !text;
+      this.area.after(this.note);
     }
   }
 

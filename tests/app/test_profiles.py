@@ -371,7 +371,7 @@ class TestVerification:
         """An aggregate, and a pipeline that takes no time; a revision that is not there."""
         free = {"stages": [{"name": "a", "overhead_us": 0, "ns_per_byte": 0}]}
         part = {"overhead_us": 1, "ns_per_byte": 1}
-        models = {"free-of-cost": {"pipeline": free}}
+        models: dict[str, Any] = {"free-of-cost": {"pipeline": free}}
         models["from-outside"] = {"aggregate": {"total": part, "bottleneck": part}}
         body = {"transfers": one_stage(64, 64, "1.0")}
         for name, model in models.items():

@@ -6,13 +6,13 @@ and marked, as a transfer of milliseconds is never without.
 
 from __future__ import annotations
 
-import csv
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
 from domain.errors import InvalidInput, UnreadableTrace
+from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
 from domain.problem import DEFAULT_FRAGMENT_CAP
 from measuring.sweep import Ask, check_plan
 from measuring.verdict import MIN_RUNS, Run, median_interval
@@ -21,6 +21,8 @@ MAX_RUNS = 100
 _COLUMNS = ("message_bytes", "fragment_bytes", "repetition", "latency_us", "preempted")
 _OCCUPIED, _PROCESSOR = "_occupied_us", "_processor_us"
 MAX_FILE_ROWS = 1_000_000
+MAX_FILE_SIZES = 256
+_MIN_LATENCY_US = 0.001  # the last digit that is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +129,16 @@ class RecordedTransfers:
 
 
 def read_transfers(text: str) -> RecordedTransfers:
-    """Read the file that `Transfers.to_csv` writes. Raises UnreadableTrace."""
+    """Read the file that `Transfers.to_csv` writes, with any number of runs of each size.
+
+    Raises UnreadableTrace, also for what no transfer has: more sizes than a sweep, other stages
+    than a pipeline, or longer messages.
+    """
     lines = text.splitlines()
+    if len(lines) > MAX_FILE_ROWS:
+        raise UnreadableTrace(f"expected at most {MAX_FILE_ROWS} lines", field="source")
     facts, rows = dict[str, str](), list[str]()
-    for line in lines[:MAX_FILE_ROWS]:
+    for line in lines:
         if line.startswith("# "):
             name, _, value = line.removeprefix("# ").partition(": ")
             facts[name] = value
@@ -139,10 +147,10 @@ def read_transfers(text: str) -> RecordedTransfers:
     if not rows or not rows[0].startswith(",".join(_COLUMNS)) or not facts.get("stages"):
         raise UnreadableTrace("expected the transfers that sluice verify writes", field="source")
     runs, messages = dict[int, list[Run]](), set[int]()
-    count = len(facts["stages"].split(", "))
-    for number, cells in enumerate(csv.reader(rows[1:]), start=1):
+    count = _count_stages(facts["stages"])
+    for number, row in enumerate(rows[1:], start=1):
         try:
-            message, fragment, _, latency, preempted, *times = cells
+            message, fragment, _, latency, preempted, *times = row.split(",")
             run = _read_run(latency, preempted, times, count)
             messages.add(int(message))
             runs.setdefault(int(fragment), []).append(run)
@@ -150,8 +158,15 @@ def read_transfers(text: str) -> RecordedTransfers:
                 raise ValueError
         except ValueError:
             raise UnreadableTrace(f"transfer {number} cannot be read", field="source") from None
-    if len(messages) != 1:
-        raise UnreadableTrace("expected transfers of one message size", field="source")
+    if len(messages) != 1 or max(messages) > MAX_MESSAGE_BYTES:
+        raise UnreadableTrace(
+            f"expected transfers of one message of at most {MAX_MESSAGE_BYTES} bytes",
+            field="source",
+        )
+    if len(runs) > MAX_FILE_SIZES:
+        raise UnreadableTrace(
+            f"expected at most {MAX_FILE_SIZES} fragment sizes, got {len(runs)}", field="source"
+        )
     if max(messages) > DEFAULT_FRAGMENT_CAP * min(runs):
         raise UnreadableTrace(
             f"expected at most {DEFAULT_FRAGMENT_CAP} fragments in a transfer", field="source"
@@ -160,10 +175,23 @@ def read_transfers(text: str) -> RecordedTransfers:
     return RecordedTransfers(messages.pop(), found, facts)
 
 
+def _count_stages(names: str) -> int:
+    """Return how many stages are named. Raises UnreadableTrace for more, or names of none."""
+    found = names.split(", ")
+    if len(found) > MAX_STAGES:
+        raise UnreadableTrace(f"expected at most {MAX_STAGES} stages", field="source")
+    if not all(0 < len(name) <= MAX_NAME_LENGTH and name.isprintable() for name in found):
+        raise UnreadableTrace(
+            f"expected printable names of stages, of at most {MAX_NAME_LENGTH} characters",
+            field="source",
+        )
+    return len(found)
+
+
 def _read_run(latency: str, preempted: str, times: list[str], stages: int) -> Run:
     values = list(map(float, (latency, *times)))
     if len(times) != 2 * stages or not all(0.0 <= value < 1e15 for value in values):
         raise ValueError  # not NaN either
-    if values[0] <= 0.0 or preempted not in ("0", "1"):
+    if values[0] < _MIN_LATENCY_US or preempted not in ("0", "1"):
         raise ValueError
     return Run(values[0], tuple(values[1::2]), tuple(values[2::2]), preempted == "1")

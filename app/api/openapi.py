@@ -29,6 +29,7 @@ from app.schemas.profiles import (
     ProfilesOut,
     RevisionIn,
     RevisionsOut,
+    VerificationIn,
 )
 from app.schemas.queries import AliveOut, LimitsOut, OptimizationsOut, ReadyOut
 from app.schemas.simulate import (
@@ -55,6 +56,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     ProfileIn,
     RevisionIn,
     CurrentIn,
+    VerificationIn,
     TableIn,
     ActivateIn,
     LayerCostsIn,

@@ -13,6 +13,7 @@ from app.http.dependencies import body_rules, client_of, prefers_async, service_
 from app.http.fastpath.responses import CachedResponse
 from app.http.service import Lookup
 from app.questions import profiles as questions
+from app.questions.fits import options_named
 from app.schemas.optimize import AnyOptimizeOut
 from app.schemas.profiles import (
     AnyProfileOut,
@@ -21,7 +22,10 @@ from app.schemas.profiles import (
     ProfileOut,
     ProfilesOut,
     RevisionIn,
+    RevisionOut,
     RevisionsOut,
+    VerificationIn,
+    VerifiedRevisionOut,
 )
 from app.schemas.queries import NoQuery, ProfilesQuery, ScheduleQuery
 from app.schemas.simulate import TableScheduleOut
@@ -102,6 +106,25 @@ async def set_current(request: Request, name: str, _: Annotated[NoQuery, Query()
         lambda: questions.set_current(service.context.store, name, asked.revision)
     )
     return json_document(ProfileOut.of(profile))
+
+
+@router.post("/{name}/verification", **reads(VerificationIn, 404, sends=VerifiedRevisionOut))
+async def verify(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """Compare recorded transfers with a revision's model, and keep the verdict with it.
+
+    `name@2` pins a revision. A verdict that was there is replaced; nothing is measured here.
+    """
+    service = service_of(request)
+    store = service.context.store
+    asked = await read_json(request, VerificationIn, **body_rules(request))
+    reference = questions.known_reference(name)
+    with options_named(dict.fromkeys(("source", "recorded"), "transfers")):
+        revision, found = await service.call(
+            lambda: questions.recorded_verification(store, reference, asked.transfers)
+        )
+    kept = await service.write(lambda: questions.keep_verification(store, revision, found))
+    current = await service.call(lambda: questions.get_profile(store, kept.profile).current.number)
+    return json_document(RevisionOut.of(kept, current=current))
 
 
 @router.get(

@@ -26,6 +26,7 @@ from app.console.measure import (
     shown_progress,
 )
 from app.console.screen import Column, Facts, Grid, Output, Part
+from app.questions.profiles import first_lines, stages_measured, verification_by
 from app.settings import Settings
 from app.text.notices import capitalised
 from app.text.numbers import format_percent
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 
     from app.schemas.profiles import VerificationOut
     from domain.model import CostModel
-    from measuring.transfers import RecordedTransfers
-    from models.session import UnitOfWork
 
 STOPPED, DOES_NOT_HOLD = 6, 7  # exit codes, as in the table of app/console/arguments.py
 _EXIT = {ModelVerdict.NOT_DECIDED: STOPPED, ModelVerdict.DOES_NOT_HOLD: DOES_NOT_HOLD}
@@ -51,7 +50,6 @@ _MAX_FRAGMENTS = 65536  # of one transfer, as the probe has it
 _MESSAGE_BYTES = 1 << 20
 _MAX_MESSAGE_BYTES = 1 << 32  # which the stages have in memory, each for itself
 _PAGE = 4096
-_HEADER_BYTES = 4096  # of a file, with its first lines
 _NOUN = "the transfers"
 
 
@@ -108,9 +106,9 @@ def _model(name: str, settings: Settings) -> _Model:
         with opened_store(settings) as store, store.reading() as unit:
             reference = ProfileReference.parse(source.reference)
             revision = unit.profiles.revision(reference.name, reference.revision)
-            return _Model(_pipeline(revision.model), revision, _measured_stages(revision, unit))
+            return _Model(_pipeline(revision.model), revision, stages_measured(unit, revision))
     if isinstance(source, TraceSource):
-        stage = _header(source.content).get("stage")
+        stage = first_lines(source.content).get("stage")
         fitted = fit_source(source, settings).fit
         return _Model(_pipeline(fitted.to_model()), None, (stage,) if stage else ())
     given = {name: source.body.get(name) for name in SOURCES}
@@ -125,31 +123,6 @@ def _pipeline(model: CostModel) -> Pipeline:
     )
 
 
-def _measured_stages(revision: Revision, unit: UnitOfWork) -> tuple[str, ...]:
-    """Return what the files of the revision's fit say that they time; none where one does not."""
-    fit_id = revision.provenance.fit_id
-    if fit_id is None:
-        return ()
-    record = unit.fits.get(fit_id)
-    digests = list(record.trace_digests)
-    composed = record.request.options.composed if record.request else ()
-    counts = [stage.files for stage in composed] or [1] * len(digests)
-    firsts = [digests[sum(counts[:place])] for place in range(len(counts))]
-    found = [_header(unit.traces.get(digest)).get("stage", "") for digest in firsts]
-    return tuple(found) if all(found) else ()
-
-
-def _header(content: bytes) -> dict[str, str]:
-    """Return the first lines of a measurement, `# name: value`."""
-    found = {}
-    for line in content[:_HEADER_BYTES].decode(errors="replace").splitlines():
-        name, colon, value = line.removeprefix("# ").partition(": ")
-        if not line.startswith("# ") or not colon:
-            break
-        found[name] = value
-    return found
-
-
 def _recorded(model: _Model, arguments: argparse.Namespace) -> _Verified:
     """Return the verification of transfers in a file. Raises InvalidInput and UnreadableTrace."""
     from measuring.transfers import read_transfers
@@ -161,22 +134,7 @@ def _recorded(model: _Model, arguments: argparse.Namespace) -> _Verified:
         raise InvalidInput(f"the transfers' file: {reason}", field="recorded") from None
     recorded = read_transfers(text)
     recommended = _recommended(model.pipeline, recorded.message_bytes, recorded.stages)
-    return _Verified(_verification(model.pipeline, recorded), recommended, None, False)
-
-
-def _verification(pipeline: Pipeline, recorded: RecordedTransfers) -> Verification:
-    from measuring.verdict import verdict_on
-
-    processors = recorded.facts.get("processors", "")
-    if not processors.isascii() or not processors.isdigit() or not 1 <= int(processors) <= 10**6:
-        raise InvalidInput("the file does not say how many processors there were", field="recorded")
-    return verdict_on(
-        pipeline,
-        recorded.message_bytes,
-        recorded.runs,
-        stages=recorded.stages,
-        processors=int(processors),
-    )
+    return _Verified(verification_by(model.pipeline, recorded), recommended, None, False)
 
 
 def _transferred(model: _Model, arguments: argparse.Namespace, output: Output) -> _Verified:
@@ -210,7 +168,7 @@ def _transferred(model: _Model, arguments: argparse.Namespace, output: Output) -
     text = found.to_csv(facts)
     write_whole(target, text.encode(), field="output", noun=_NOUN)
     output.note(f"every transfer is in {printable(target)}")
-    verification = _verification(model.pipeline, read_transfers(text))
+    verification = verification_by(model.pipeline, read_transfers(text))
     return _Verified(verification, recommended, current_bytes, is_interrupted)
 
 

@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from typing import TYPE_CHECKING
 
 from analysis.narrowed_fit import Range, SizesUsed, fit_narrowed, hull
 from app.questions.question import LoadedTrace, Measurement, known_identifier
 from domain.errors import InconsistentInput, InvalidInput, NotFound, UnreadableTrace
-from domain.fit import FitOptions, FitShape, TraceFit
+from domain.fit import ExcludedSample, FitOptions, FitShape, TraceFit
 from domain.fit_plot import FitPlot
 from domain.measurement import MessageTrace, Reading, TraceKind
 from domain.plan import MeasurementPlan, PlanLimits
-from domain.profile import Origin, Provenance
+from domain.profile import Origin, ProfileReference, Provenance
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from models.records import FitRecord, FitRequest
 
@@ -245,6 +245,106 @@ def utf8(text: str | bytes) -> bytes:
         raise UnreadableTrace(
             "expected text without lone surrogates", field="measurements"
         ) from None
+
+
+# --- stages of stored profiles, as they were measured ---------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredStage:
+    """The files that one stage was measured in, and how they are read.
+
+    `step` is its column where the files have several, `excluded` what was left out of them by hand.
+    """
+
+    traces: tuple[LoadedTrace, ...]
+    kinds: tuple[TraceKind | None, ...]
+    step: str | None = None
+    columns: str | None = None
+    excluded: tuple[ExcludedSample, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _StageFiles:
+    """Which files of a fit have the times of one stage, and in which column."""
+
+    first: int
+    count: int
+    step: str | None
+    columns: str | None
+
+
+def measured_stage(store: Store, reference: ProfileReference, name: str) -> MeasuredStage:
+    """Return how a stage of a stored profile was measured.
+
+    Raises NotFound, and InvalidInput where no file has the times of this stage alone.
+    """
+    with store.reading() as unit:
+        revision = unit.profiles.revision(reference.name, reference.revision)
+        if revision.provenance.fit_id is None:
+            raise InvalidInput(
+                "the stages of this profile were not measured: they have costs and no samples"
+            )
+        record = unit.fits.get(revision.provenance.fit_id)
+        request = record.request or FitRequest()
+        known = _files_by_stage(record, request.options)
+        if not known:
+            raise InvalidInput(
+                "this profile was measured from outside: no file has one stage's times"
+            )
+        if name not in known:
+            listed = ", ".join([*known][:8])
+            raise InvalidInput(f"expected a stage that was measured, one of {listed}")
+        files = known[name]
+        last = files.first + files.count
+        packed = [unit.traces.packed(digest) for digest in record.trace_digests[files.first : last]]
+    kinds = request.kinds[files.first : last] or (None,) * files.count
+    return MeasuredStage(
+        tuple(
+            LoadedTrace(one.digest, one.content_bytes, one.pieces, one.content) for one in packed
+        ),
+        kinds,
+        files.step,
+        files.columns,
+        tuple(sample for sample in request.options.excluded if sample.stage == name),
+    )
+
+
+def list_measured_stages(store: Store, *, limit: int) -> list[tuple[ProfileReference, str]]:
+    """Return the stages that `measured_stage` finds in the current revisions of profiles.
+
+    Of the first `limit` profiles in the order of their names.
+    """
+    with store.reading() as unit:
+        current = [profile.current for profile in unit.profiles.list(limit=limit)]
+        fitted = [(one, one.provenance.fit_id) for one in current]
+        records = [(one, unit.fits.get(fit_id)) for one, fit_id in fitted if fit_id is not None]
+    return [
+        (ProfileReference(revision.profile, revision.number), name)
+        for revision, record in records
+        for name in _files_by_stage(record, (record.request or FitRequest()).options)
+    ]
+
+
+def _files_by_stage(record: FitRecord, options: FitOptions) -> dict[str, _StageFiles]:
+    """Return the stages whose times stand by themselves in a fit's files; none of an aggregate."""
+    count = len(record.trace_digests)
+    if options.composed:
+        ends = accumulate(stage.files for stage in options.composed)
+        return {
+            stage.name: _StageFiles(end - stage.files, stage.files, stage.step, stage.columns)
+            for stage, end in zip(options.composed, ends, strict=True)
+        }
+    if options.as_stage is not None:
+        return {options.as_stage: _StageFiles(0, count, None, options.columns)}
+    if record.fit.kind is not TraceKind.DIRECT:
+        return {}
+    steps = {group.name: group.steps for group in options.groups}
+    return {
+        step: _StageFiles(0, count, step, options.columns)
+        for stage in record.fit.stages
+        for step in steps.get(stage.name, (stage.name,))
+    }
 
 
 # --- plots of stored fits -------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-"""Hardware profiles: find, create, revise, roll back, delete; and the published ones."""
+"""Hardware profiles: find, create, revise, roll back, verify, delete; and the published ones."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -20,7 +21,9 @@ from domain.units import ns_per_byte_from_mb_per_s, ns_per_byte_from_us_per_kb
 
 if TYPE_CHECKING:
     from domain.model import CostModel
-    from models.session import Store
+    from domain.verification import Verification
+    from measuring.transfers import RecordedTransfers
+    from models.session import Store, UnitOfWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,97 @@ def known_reference(text: str) -> ProfileReference:
         return ProfileReference.parse(text)
     except InvalidInput:
         raise NotFound("there is no profile of this name", field="profile") from None
+
+
+# --- verifications: transfers over the stages of a model, recorded where they are -----------------
+
+
+MAX_BLOCKS = 1_000_000  # fragments x stages of all sizes: 0.1 s of processor time
+_MIN_LATENCY_US = 0.001  # below it transfers are not written down
+_HEADER_BYTES = 4096  # of a file, with its first lines
+
+
+def recorded_verification(
+    store: Store, reference: ProfileReference, transfers: str
+) -> tuple[Revision, Verification]:
+    """Return what recorded transfers say of a revision's model; nothing is stored.
+
+    `transfers` is the file that `sluice verify` writes. Raises NotFound, UnreadableTrace,
+    InvalidInput and NotMeasurable.
+    """
+    from measuring.transfers import read_transfers
+
+    recorded = read_transfers(transfers)
+    revision = get_revision(store, reference)
+    blocks = sum(-(-recorded.message_bytes // size) for size in recorded.runs)
+    if blocks * len(recorded.stages) > MAX_BLOCKS:
+        raise InvalidInput(
+            f"expected at most {MAX_BLOCKS} fragments through all stages, of all sizes together",
+            field="recorded",
+        )
+    return revision, verification_by(revision.model, recorded)
+
+
+def keep_verification(store: Store, revision: Revision, found: Verification) -> Revision:
+    """Store a verification with its revision, in the place of an earlier one. Raises NotFound."""
+    with store.unit_of_work() as unit:
+        return unit.profiles.verify(revision.profile, revision.number, found)
+
+
+def verification_by(model: CostModel, recorded: RecordedTransfers) -> Verification:
+    """Return what transfers say of a model. Raises InvalidInput and NotMeasurable."""
+    from measuring.verdict import verdict_on
+
+    if not isinstance(model, Pipeline):
+        raise InvalidInput(
+            "expected a pipeline: of an aggregate no stage is known that could be run",
+            field="source",
+        )
+    if len(recorded.stages) < len(model):
+        raise InvalidInput(
+            f"the model has {len(model)} stages, and {len(recorded.stages)} were run",
+            field="recorded",
+        )
+    processors = recorded.facts.get("processors", "")
+    if not re.fullmatch("[1-9][0-9]{0,5}|1000000", processors, re.ASCII):
+        raise InvalidInput("the file does not say how many processors there were", field="recorded")
+    if model.latency_us((recorded.message_bytes,)) < _MIN_LATENCY_US:
+        raise InvalidInput("of this model a transfer takes no time", field="source")
+    return verdict_on(
+        model,
+        recorded.message_bytes,
+        recorded.runs,
+        stages=recorded.stages,
+        processors=int(processors),
+    )
+
+
+def stages_measured(unit: UnitOfWork, revision: Revision) -> tuple[str, ...]:
+    """Return what the files of a revision's fit say that they time; none where one does not."""
+    fit_id = revision.provenance.fit_id
+    if fit_id is None:
+        return ()
+    record = unit.fits.get(fit_id)
+    digests = list(record.trace_digests)
+    composed = record.request.options.composed if record.request else ()
+    counts = [stage.files for stage in composed] or [1] * len(digests)
+    firsts = [digests[sum(counts[:place])] for place in range(len(counts))]
+    found = [
+        first_lines(next(iter(unit.traces.packed(digest).pieces()), b"")).get("stage", "")
+        for digest in firsts
+    ]
+    return tuple(found) if all(found) else ()
+
+
+def first_lines(content: bytes) -> dict[str, str]:
+    """Return the first lines of a measurement, `# name: value`."""
+    found = {}
+    for line in content[:_HEADER_BYTES].decode(errors="replace").splitlines():
+        name, colon, value = line.removeprefix("# ").partition(": ")
+        if not line.startswith("# ") or not colon:
+            break
+        found[name] = value
+    return found
 
 
 # --- the published pipelines, which a store holds from its first start ----------------------------

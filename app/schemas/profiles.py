@@ -65,6 +65,12 @@ class CurrentIn(Input):
     revision: Annotated[int, Field(ge=1, le=999_999_999), BeforeValidator(whole)]
 
 
+class VerificationIn(Input):
+    """Transfers over the stages of a profile: the file that `sluice verify` writes, as text."""
+
+    transfers: Annotated[str, Field(min_length=1)]
+
+
 @dataclass(frozen=True)
 class ProvenanceOut(Output):
     """Where the stages of a revision came from."""

@@ -23,6 +23,7 @@ from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.problem import FragmentLimits
 from domain.units import parse_bytes
 
+T = TypeVar("T")
 FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 4 * MAX_ROWS + 64
 _CHANGE = re.compile(r"(add|reverse|(?:up|down|delete)\.[0-9]{1,4})", re.ASCII)
@@ -105,11 +106,12 @@ def changed(entry: InputState, change: str) -> InputState:
     elif verb == "reverse":
         rows = _reversed(rows)
     elif place < len(rows):
-        _move(rows, place, verb)
+        move_row(rows, place, verb)
     return replace(entry, rows=tuple(rows[: MAX_ROWS + 1]) or (StageRow(),))
 
 
-def _move(rows: list[StageRow], place: int, verb: str) -> None:
+def move_row(rows: list[T], place: int, verb: str) -> None:
+    """Move the row at a place up or down by one, or delete it."""
     row = rows.pop(place)
     if verb != "delete":
         rows.insert(max(0, place - 1) if verb == "up" else place + 1, row)
@@ -165,8 +167,6 @@ LIMITS = (
     ("align", "alignment_bytes"),
     ("max_fragments", "max_fragments"),
 )
-
-T = TypeVar("T")
 
 
 async def sent_fields(request: Request) -> dict[str, str]:

@@ -20,13 +20,9 @@ from app.console.verify import advice_of
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.verification import VerifiedSize
 from exports.targets.commentary import plain
-from measuring.transfers import TransferPlan, Transfers
-from measuring.verdict import repeated_cut
 from tests.support.compiler import ROOT, compiler
+from tests.support.transfers import MESSAGE, transfers_of
 
-MESSAGE = 1 << 20
-SIZES = tuple(MESSAGE >> power for power in range(7))
-STAGES = ("memcpy", "tcp")
 MODEL = [("copy", 20.0, 1.0), ("wire", 30.0, 4.0)]
 SLOWER = [("copy", 20.0, 1.0), ("wire", 30.0, 6.0)]
 
@@ -54,18 +50,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Any:
 
 def recorded(machine: Pipeline, name: str = "runs.csv", **facts: str) -> str:
     """A file of transfers as this machine would make them."""
-
-    def ask(line: str) -> str:
-        message, size = map(int, line.split())
-        cut = repeated_cut(message, size)
-        pairs = [
-            f"{sum(map(stage.time_us, cut)) * 1000:.0f}:{len(cut) * 10}" for stage in machine.stages
-        ]
-        return f"{message} {size} {machine.latency_us(cut) * 1000:.0f} 0 {' '.join(pairs)}"
-
-    found = Transfers(TransferPlan(MESSAGE, SIZES, STAGES))
-    found.run(ask)
-    Path(name).write_text(found.to_csv({"processors": "2", **facts}))
+    Path(name).write_text(transfers_of(machine, **facts))
     return name
 
 

@@ -42,6 +42,7 @@ OPERATIONS = {
     ("DELETE", "/profiles/{name}"),
     ("GET", "/profiles/{name}/revisions"),
     ("POST", "/profiles/{name}/current"),
+    ("POST", "/profiles/{name}/verification"),
     ("GET", "/profiles/{name}/schedule"),
     ("POST", "/profiles/{name}/tables"),
     ("GET", "/profiles/{name}/tables"),

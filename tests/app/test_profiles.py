@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from datetime import UTC, datetime
+from math import isfinite
 from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from app.questions.profiles import paper_profiles
+from app.questions.profiles import paper_profiles, verification_by
+from app.schemas.base import dump_json
+from app.schemas.profiles import VerificationOut
+from domain.errors import SluiceError
+from domain.pipeline import pipeline_of_lines
 from domain.verification import ModelVerdict
+from measuring.transfers import read_transfers
+from measuring.verdict import repeated_cut
+from models.documents import dump_verification, load_verification
 from tests.app.serving import MYRINET, Live, serving, settings_for
+from tests.support.counts import is_campaign
 from tests.support.records import a_verification
+from tests.support.transfers import MESSAGE, SIZES, STAGES, transfers_of
 
 OTHER: dict[str, Any] = {
     "stages": [{"name": "only", "overhead_us": 1.5, "ns_per_byte": 2.5}],
@@ -245,3 +259,179 @@ class TestSchedule:
         response = client.get(path)
         assert response.status_code == status
         assert response.headers["content-type"] == "application/problem+json"
+
+
+MODEL = [("copy", 20.0, 1.0), ("wire", 30.0, 4.0)]
+SLOWER = [("copy", 20.0, 1.0), ("wire", 30.0, 6.0)]
+HEAD = "message_bytes,fragment_bytes,repetition,latency_us,preempted,1_occupied_us,1_processor_us"
+
+
+def one_stage(message: int, fragment: int, latency: str, runs: int = 6, facts: str = "") -> str:
+    """Equal transfers through one stage."""
+    row = f"{message},{fragment},0,{latency},0,1.0,1.0\n"
+    return f"# processors: 2\n# stages: a\n{facts}{HEAD}\n{row * runs}"
+
+
+@pytest.fixture(scope="module")
+def verified(live: Live) -> str:
+    """The name of a profile with two revisions, the first of which is MODEL."""
+    for number, costs in enumerate((MODEL, SLOWER)):
+        stages = [{"name": n, "overhead_us": g, "ns_per_byte": c} for n, g, c in costs]
+        body = {"pipeline": {"stages": stages}}
+        if number == 0:
+            live.client.post("/profiles", json={"name": "to-verify", **body})
+        else:
+            live.client.put("/profiles/to-verify", json=body)
+    return "to-verify"
+
+
+class TestVerification:
+    """POST /profiles/{name}/verification."""
+
+    def test_the_verdict_is_kept_with_the_revision(self, live: Live, verified: str) -> None:
+        """The current one or a pinned one; answers and lookups say it, and a later one replaces."""
+        client, runs = live.client, {"transfers": transfers_of(pipeline_of_lines(MODEL))}
+        lookup = f"/profiles/{verified}@1/schedule?bytes=65536"
+        before = client.get(lookup).headers["etag"]
+        sent = client.post(f"/profiles/{verified}@1/verification", json=runs)
+        assert sent.status_code == 200, sent.text
+        found = sent.json()
+        assert (found["revision"], found["is_current"]) == (1, False)
+        verdict = found["verification"]
+        assert (verdict["verdict"], verdict["stages"]) == ("holds", list(STAGES))
+        assert [size["fragment_bytes"] for size in verdict["sizes"]] == sorted(SIZES)
+        machine = pipeline_of_lines(MODEL)
+        for size in verdict["sizes"]:
+            cut = repeated_cut(MESSAGE, size["fragment_bytes"])
+            assert size["predicted_us"] == machine.latency_us(cut)
+            assert size["measured_us"] == pytest.approx(machine.latency_us(cut), abs=0.001)
+        after = client.get(lookup)
+        assert after.headers["etag"] != before
+        assert after.json()["warnings"][0]["code"] == "model_holds"
+        current = client.post(f"/profiles/{verified}/verification", json=runs).json()
+        assert (current["revision"], current["is_current"]) == (2, True)
+        assert current["verification"]["verdict"] == "does_not_hold"
+        again = {"transfers": transfers_of(pipeline_of_lines(SLOWER))}
+        client.post(f"/profiles/{verified}/verification", json=again)
+        listed = client.get(f"/profiles/{verified}/revisions").json()["revisions"]
+        assert [one["verification"]["verdict"] for one in listed] == ["holds", "holds"]
+
+    @pytest.mark.parametrize(
+        ("transfers", "code", "words"),
+        [
+            ("nonsense", "unreadable_trace", "sluice verify writes"),
+            ("\x00", "unreadable_trace", "sluice verify writes"),
+            (one_stage(64, 64, "nan"), "unreadable_trace", "cannot be read"),
+            (one_stage(64, 64, "1e400"), "unreadable_trace", "cannot be read"),
+            (one_stage(64, 64, "0.0001"), "unreadable_trace", "cannot be read"),
+            (one_stage(64, 64, '"' + "1" * 200_000), "unreadable_trace", "cannot be read"),
+            (one_stage(10**30, 10**29, "1.0"), "unreadable_trace", "at most 281474976710656 bytes"),
+            (one_stage(64, 64, "1.0", facts="# stages: a, \n"), "unreadable_trace", "names"),
+            (one_stage(64, 64, "1.0", facts="# stages: \x07\n"), "unreadable_trace", "names"),
+            (
+                one_stage(64, 64, "1.0", facts=f"# stages: {'a, ' * 64}a\n"),
+                "unreadable_trace",
+                "at most 64 stages",
+            ),
+            (one_stage(64, 64, "1.0"), "invalid_input", "the model has 2 stages, and 1 were run"),
+            (transfers_of(pipeline_of_lines(MODEL), processors="0"), "invalid_input", "processors"),
+            (
+                transfers_of(pipeline_of_lines(MODEL), processors="9" * 5000),
+                "invalid_input",
+                "processors",
+            ),
+        ],
+    )
+    def test_what_are_no_transfers_of_it(
+        self, live: Live, verified: str, transfers: str, code: str, words: str
+    ) -> None:
+        """Nothing is stored of them."""
+        before = live.client.get(f"/profiles/{verified}").json()
+        sent = live.client.post(f"/profiles/{verified}/verification", json={"transfers": transfers})
+        problem = sent.json()
+        assert (sent.status_code, problem["code"]) == (422, code), sent.text[:300]
+        assert words in problem["detail"]
+        assert [one["pointer"] for one in problem["errors"]] == ["/transfers"]
+        assert live.client.get(f"/profiles/{verified}").json() == before
+
+    def test_more_than_is_compared_at_once(self, live: Live, verified: str) -> None:
+        """Too many sizes, and too many fragments of all of them."""
+        pair = transfers_of(pipeline_of_lines(MODEL)).partition("message_bytes,")[0]
+        head = f"{pair}{HEAD},2_occupied_us,2_processor_us\n"
+        row = "{},{},0,9.0,0,1.0,1.0,1.0,1.0\n"
+        sizes = "".join(row.format(1000, size) for size in range(1, 258))
+        fragments = "".join(row.format(99_000, size) for size in range(1, 200))
+        for rows, words in ((sizes, "256 fragment sizes"), (fragments, "1000000 fragments")):
+            body = {"transfers": head + rows}
+            sent = live.client.post(f"/profiles/{verified}/verification", json=body)
+            assert sent.status_code == 422
+            assert words in sent.json()["detail"]
+
+    def test_models_that_no_transfer_is_of(self, live: Live) -> None:
+        """An aggregate, and a pipeline that takes no time; a revision that is not there."""
+        free = {"stages": [{"name": "a", "overhead_us": 0, "ns_per_byte": 0}]}
+        part = {"overhead_us": 1, "ns_per_byte": 1}
+        models: dict[str, Any] = {"free-of-cost": {"pipeline": free}}
+        models["from-outside"] = {"aggregate": {"total": part, "bottleneck": part}}
+        body = {"transfers": one_stage(64, 64, "1.0")}
+        for name, model in models.items():
+            assert live.client.post("/profiles", json={"name": name, **model}).status_code == 201
+            sent = live.client.post(f"/profiles/{name}/verification", json=body)
+            assert (sent.status_code, sent.json()["code"]) == (422, "invalid_input"), sent.text
+        for name in ("free-of-cost@9", "no-such-profile"):
+            assert live.client.post(f"/profiles/{name}/verification", json=body).status_code == 404
+
+    def test_too_few_runs(self, live: Live, verified: str) -> None:
+        """Of five no two bound the median."""
+        lines = transfers_of(pipeline_of_lines(MODEL)).splitlines()
+        few = "\n".join(
+            line for line in lines if line.split(",")[2:3] < ["5"] or not line[0].isdigit()
+        )
+        sent = live.client.post(f"/profiles/{verified}/verification", json={"transfers": few})
+        assert (sent.status_code, sent.json()["code"]) == (422, "not_measurable"), sent.text
+
+
+NUMBERS = st.sampled_from(
+    ["", "-1", "0", "1e308", "1e-308", "0.001", "nan", "inf", "1_0", str(2**48 + 1), "9" * 30]
+)
+TIMES_US = st.floats(0.001, 9e14)
+
+
+@st.composite
+def files_of_transfers(draw: st.DrawFn) -> str:
+    """Mostly ones that are read: any times, and here and there a cell that is none."""
+    message = draw(st.integers(1, 300))
+    rows = list[str]()
+    for _ in range(draw(st.integers(1, 4))):
+        row = [str(message), str(draw(st.integers(1, message))), "0", repr(draw(TIMES_US)), "0"]
+        row += [repr(draw(TIMES_US)) for _ in range(4)]
+        if draw(st.integers(0, 19)) == 0:
+            row[draw(st.integers(0, 8))] = draw(NUMBERS)
+        rows += [",".join(row)] * draw(st.integers(6, 7))
+    processors = draw(st.sampled_from(["1", "64", "1000000"]))
+    head = f"# processors: {processors}\n# stages: a, b\n{HEAD},2_occupied_us,2_processor_us\n"
+    return head + "\n".join(rows)
+
+
+COST = st.one_of(st.sampled_from([0.0, 5e-324, 1e-300, 0.001]), st.floats(0.0, 1e9))
+
+
+@settings(max_examples=2000 if is_campaign() else 200, deadline=None)
+@given(files_of_transfers(), st.lists(st.tuples(COST, COST), min_size=1, max_size=2))
+def test_every_verdict_can_be_sent_and_stored(
+    transfers: str, costs: list[tuple[float, float]]
+) -> None:
+    """Or the file is refused; predictions are those of the evaluator on whole bytes."""
+    model = pipeline_of_lines([("stage", *cost) for cost in costs])
+    try:
+        found = verification_by(model, read_transfers(transfers))
+    except SluiceError:
+        return
+    sent = json.loads(dump_json(VerificationOut.of(found)), parse_constant=pytest.fail)
+    for size in sent["sizes"]:
+        cut = repeated_cut(found.message_bytes, size["fragment_bytes"])
+        assert size["predicted_us"] == model.latency_us(cut) > 0.0
+        assert isfinite(size["ratio"])
+    stored = dump_verification(found)
+    json.loads(stored, parse_constant=pytest.fail)
+    assert load_verification(stored, datetime.now(UTC)) == found

@@ -42,6 +42,7 @@ def test_nothing_is_wider_than_the_window(new_page: Callable[..., Page], width: 
 VIEWS = (
     "/",
     "/ui/answers",
+    "/ui/compose",
     "/ui/profiles",
     "/ui/audit",
     "/ui/delivery",

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from app.questions.profiles import paper_profiles
 from exports.table.slt import digest_of
 from sluice_client import (
     Aggregate,
@@ -38,6 +39,7 @@ from sluice_client import (
 )
 from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live, serving, settings_for
 from tests.clients.python_clients import KINDS, opened
+from tests.support.transfers import transfers_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TRACE = EXAMPLES / "local-path-direct.csv"
@@ -262,6 +264,11 @@ def test_a_profile_from_its_first_revision_to_its_end(client: Any, name: str) ->
     assert (back.revision, back.latest_revision, back.pipeline) == (1, 2, PIPELINE)
     listed = client.revisions(name)
     assert [(one.revision, one.is_current) for one in listed.revisions] == [(1, True), (2, False)]
+    machine = paper_profiles()[0].pipeline
+    runs = transfers_of(machine, tuple(stage.name for stage in machine.stages))
+    verified = client.verify(name, runs)
+    assert (verified.revision, verified.verification.verdict) == (1, "holds")
+    assert client.profile(name).verification == verified.verification
     with pytest.raises(Conflict):
         client.create_profile(name, pipeline=PIPELINE)
     assert name in [one.name for one in client.each_profile(limit=2)]

@@ -240,6 +240,7 @@ CALLS: list[Call[Any]] = [
     storing.delete_profile("a"),
     storing.revisions("a"),
     storing.set_current("a", 1),
+    storing.verify("a", "x"),
     storing.tables("a"),
     storing.table("0" * 64),
     storing.active_table("a"),
@@ -286,6 +287,7 @@ def test_every_operation_of_the_service_has_a_call() -> None:
         (LAYER, layer_costs.LayerCostsIn),
         (HIDE, hide.HideIn),
         (storing.set_current("a", 1), profiles.CurrentIn),
+        (storing.verify("a", "x"), profiles.VerificationIn),
         (storing.activate_table("a", "0"), tables.ActivateIn),
     ],
 )

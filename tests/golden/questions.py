@@ -405,6 +405,13 @@ def _pages() -> list[Http]:
         _page(
             "fit-mistaken", "/ui/fits/<fit/direct>/again", "POST", fields=(("max_ranges", "17"),)
         ),
+        _page("compose", "/ui/compose"),
+        _page(
+            "compose-mistaken",
+            "/ui/compose",
+            "POST",
+            fields=(("name", "a"), ("trace", "size,time\n1,2\n"), ("processor", "cpu0")),
+        ),
         *(
             _page(f"job-{name}", f"/ui/jobs/<job/{name}>")
             for name in ("optimize", "compare", "table", "export")

@@ -17,16 +17,20 @@ from app.operations.tables import export_operation, table_operation
 from app.questions.profiles import (
     delete_profile,
     get_revision,
+    keep_verification,
     known_reference,
     list_profiles,
     list_revisions,
+    recorded_verification,
     set_current,
+    stages_measured,
 )
 from app.questions.tables import TablePage, activate_table, active_table, get_table, list_tables
 from app.schemas.base import read_output, read_request
 from app.schemas.exports import ExportedOut
 from app.schemas.jobs import ExportJobIn
 from app.schemas.tables import TableOut
+from app.web.answers.snippets import base_url_of
 from app.web.forms import address, in_path, sent_fields
 from app.web.jobs.work import SHORT_S, WorkPlace, WorkView
 from app.web.pages import is_htmx, moved, page, says_refusals
@@ -40,7 +44,7 @@ from app.web.profiles.tables import (
     table_work,
     work_address,
 )
-from app.web.profiles.view import ProfileRow, ProfileView, TableRow
+from app.web.profiles.view import ProfileRow, ProfileView, SentTransfers, TableRow, VerifyForm
 from domain.errors import InvalidInput, NotFound, Overloaded, SluiceError
 from domain.profile import HardwareProfile, ProfileReference, Revision
 from domain.units import format_bytes
@@ -61,11 +65,15 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ShownProfile:
-    """A profile with its revisions, the one that is looked at, and its compiled tables."""
+    """A profile with its revisions, the one that is looked at, and its compiled tables.
+
+    `measured` are the stages that the files of the one that is looked at time, where they say so.
+    """
 
     profile: HardwareProfile
     revisions: tuple[Revision, ...]
     shown: Revision
+    measured: tuple[str, ...]
     tables: TablePage
     is_first: bool
     work: TableWork | None
@@ -105,9 +113,14 @@ async def profile(request: Request, name: str) -> Response:
 
 
 async def profile_page(
-    request: Request, reference: ProfileReference, form: TableForm, *, status: int = 200
+    request: Request,
+    reference: ProfileReference,
+    form: TableForm,
+    *,
+    sent: SentTransfers | None = None,
+    status: int = 200,
 ) -> Response:
-    """Show the page of a profile, with the form of a table as it was filled in."""
+    """Show the page of a profile, with the forms of a table and of transfers as filled in."""
     service = service_of(request)
     before = _number(request.query_params.get("before", ""))
     after = request.query_params.get("tables") or None
@@ -127,6 +140,13 @@ async def profile_page(
         older_tables=address(here, (("tables", found.tables.after or ""),)),
         has_older_tables=found.tables.after is not None,
         form=form,
+        verify=VerifyForm.of(
+            found.shown,
+            found.measured,
+            base_url=base_url_of(request),
+            current=found.profile.current.number,
+            sent=sent or SentTransfers(),
+        ),
         is_first=found.is_first,
         running=found.running,
         work=found.work.work if found.work else None,
@@ -158,6 +178,28 @@ async def delete(request: Request, name: str) -> Response:
     return moved(request, PLACE)
 
 
+@router.post(PLACE + "/{name}/verification")
+@says_refusals
+async def verify(request: Request, name: str) -> Response:
+    """Keep what recorded transfers say of a revision's model, and show it with the revision."""
+    reference = known_reference(name)
+    transfers = (await sent_fields(request)).get("transfers", "")
+    service = service_of(request)
+    store = service.context.store
+    try:
+        revision, found = await service.call(
+            lambda: recorded_verification(store, reference, transfers)
+        )
+    except (NotFound, Overloaded):
+        raise
+    except SluiceError as refusal:
+        status = kind_of(refusal.code).status
+        sent = SentTransfers(transfers, refusal.detail)
+        return await profile_page(request, reference, TableForm(), sent=sent, status=status)
+    kept = await service.write(lambda: keep_verification(store, revision, found))
+    return moved(request, f"{PLACE}/{in_path(kept.profile)}@{kept.number}#verification")
+
+
 def _find(store: Store, reference: ProfileReference, after: str | None, work: str) -> ShownProfile:
     found, revisions = list_revisions(store, reference.name)
     number = reference.revision or found.current.number
@@ -170,7 +212,9 @@ def _find(store: Store, reference: ProfileReference, after: str | None, work: st
     running = running_tables(store, reference.name, work)
     if asked is None and running:  # who comes back without its address sees it all the same
         asked, running = table_work(store, reference.name, running[0].id), running[1:]
-    return ShownProfile(found, revisions, shown, tables, is_first, asked, running)
+    with store.reading() as unit:
+        measured = stages_measured(unit, shown)
+    return ShownProfile(found, revisions, shown, measured, tables, is_first, asked, running)
 
 
 def _reference(name: str, revision: str) -> ProfileReference:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
+from shlex import quote
 
 from app.text.numbers import format_cost, format_count, format_figure, format_gap, format_percent
-from app.text.units import format_given_time
+from app.text.units import format_given_time, format_time
 from app.web.forms import format_timestamp
 from domain.aggregate import Aggregate
 from domain.model import CostModel
@@ -15,7 +16,7 @@ from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import FragmentLimits
 from domain.profile import HardwareProfile, Origin, Revision
 from domain.units import format_byte_range, format_bytes
-from domain.verification import ModelVerdict
+from domain.verification import TOLERANCE, ModelVerdict, Verification, VerifiedSize
 from models.records import TableSummary
 
 MAX_LISTED = 12
@@ -192,6 +193,107 @@ class TableRow:
 
 
 @dataclass(frozen=True, slots=True)
+class VerifiedRow:
+    """What is predicted and was measured of one fragment size. Texts with their units."""
+
+    size: str
+    predicted: str
+    measured: str
+    ratio: str
+    is_off: bool
+    interval: str
+    fragments: str
+    runs: str
+
+    @classmethod
+    def of(cls, size: VerifiedSize) -> VerifiedRow:
+        return cls(
+            size=format_bytes(size.fragment_bytes),
+            predicted=format_time(size.predicted_us),
+            measured=format_time(size.measured_us),
+            ratio=f"{size.ratio:.3f}",
+            is_off=abs(size.ratio - 1.0) > TOLERANCE,
+            interval=" to ".join(map(format_time, (size.low_us, size.high_us))),
+            fragments=format_count(size.fragments),
+            runs=format_count(size.runs),
+        )
+
+
+_VERDICTS = {
+    ModelVerdict.HOLDS: "The model holds: every size took what it says, within 5 %.",
+    ModelVerdict.HOLDS_OFFSET: "The model holds, within 5 %, with {offset} added at every size.",
+    ModelVerdict.NOT_DECIDED: "Whether the model holds was not decided.",
+    ModelVerdict.DOES_NOT_HOLD: "The model does not hold here.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationView:
+    """The transfers of a verification; `also` are reasons beyond the one that its notice names."""
+
+    verdict: str
+    message: str
+    stages: tuple[str, ...]
+    rows: tuple[VerifiedRow, ...]
+    also: tuple[str, ...]
+
+    @classmethod
+    def of(cls, found: Verification) -> VerificationView:
+        offset = format_time(found.offset_us or 0.0)
+        return cls(
+            verdict=_VERDICTS[found.verdict].format(offset=offset),
+            message=format_bytes(found.message_bytes),
+            stages=found.stages,
+            rows=tuple(map(VerifiedRow.of, found.sizes)),
+            also=tuple(reason.detail for reason in found.reasons[1:]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyForm:
+    """How a revision is verified: the command, and the file that was sent, with what is wrong.
+
+    `measured` are the stages that the profile was measured by; where they are not known the command
+    has placeholders, `to_name`, in the place of what runs each stage.
+    """
+
+    command: str
+    measured: tuple[str, ...]
+    to_name: tuple[str, ...]
+    sent: SentTransfers
+
+    @classmethod
+    def of(
+        cls,
+        shown: Revision,
+        measured: tuple[str, ...],
+        *,
+        base_url: str,
+        current: int,
+        sent: SentTransfers,
+    ) -> VerifyForm | None:
+        """Return the form of a revision; None of an aggregate, which has no stages to run."""
+        if not isinstance(shown.model, Pipeline):
+            return None
+        to_name = () if measured else tuple(f"STAGE_{at + 1}" for at in range(len(shown.model)))
+        named = " ".join(f"--stage {quote(name)}" for name in measured or to_name)
+        source, lines = f"{shown.profile}@{shown.number}", []
+        if shown.number == current:  # only of this one an address has the document alone
+            source = f"{shown.profile}.json"
+            lines.append(f"curl -fsS {base_url}/profiles/{shown.profile} -o {source}")
+        lines.append(f"sluice verify {source} {named} --bytes 1MiB --output transfers.csv")
+        return cls("\n".join(lines), measured, to_name, sent)
+
+
+@dataclass(frozen=True, slots=True)
+class SentTransfers:
+    """A file of transfers that was sent, and what is wrong with it."""
+
+    text: str = ""
+    mistake: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ProfileView:
     """What templates/profile.html is given of a profile and the revision that is looked at."""
 
@@ -211,6 +313,7 @@ class ProfileView:
     before: int
     verified: str
     has_failed: bool
+    verification: VerificationView | None
 
     @property
     def reference(self) -> str:
@@ -248,6 +351,7 @@ class ProfileView:
             verified=shown.verification.notice().detail if shown.verification else "",
             has_failed=shown.verification is not None
             and shown.verification.verdict is ModelVerdict.DOES_NOT_HOLD,
+            verification=(VerificationView.of(shown.verification) if shown.verification else None),
         )
 
 

@@ -134,6 +134,7 @@ class AsyncClient:
     delete_profile = _method(storing.delete_profile)
     revisions = _method(storing.revisions)
     set_current = _method(storing.set_current)
+    verify = _method(storing.verify)
 
     compile_table = _method(storing.compile_table)
     start_compile_table = _method(storing.start_compile_table)

@@ -9,6 +9,7 @@ from sluice_client.answers import (
     Job,
     Page,
     Profile,
+    Revision,
     Revisions,
     TableSummary,
 )
@@ -72,6 +73,15 @@ def set_current(name: str, revision: int) -> Call[Profile]:
     return send(
         "POST", _at(name, "current"), reads(Profile), {"revision": revision}, may_repeat=True
     )
+
+
+def verify(name: str, transfers: str) -> Call[Revision]:
+    """Compare recorded transfers with a profile's model, and keep the verdict with its revision.
+
+    `transfers` is the text of the file that `sluice verify` writes; `name@2` pins a revision.
+    """
+    document = {"transfers": transfers}
+    return send("POST", _at(name, "verification"), reads(Revision), document, may_repeat=True)
 
 
 # --- compiled tables ------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def _baselines(problem: Problem, current_bytes: int | None) -> BaselineSet:
 def _compile_table(*args: object, **options: object) -> PlanTable:
     from solvers.tables.compile import compile_table
 
-    return compile_table(*args, **options)  # type: ignore[arg-type]
+    return compile_table(*args, solve=_solve, **options)  # type: ignore[arg-type]
 
 
 def _repeated_us(pipeline: Pipeline, q: Ints, s: Ints, r: Ints) -> Floats:

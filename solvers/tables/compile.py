@@ -34,8 +34,8 @@ from domain.plan_table import (
 )
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, Problem
 from domain.schedule import latency_us
-from domain.solution import relative_excess
-from solvers.contract import Deadline
+from domain.solution import Solution, Strategy, relative_excess
+from solvers.contract import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, Deadline, SolveOptions
 from solvers.line_problem import LineProblem
 from solvers.rounding import round_cut
 from solvers.tables.bound import Stretch
@@ -61,6 +61,7 @@ from solvers.tables.ranges import RangeCompiler
 from solvers.tables.repeat import RepeatCompiler
 
 Ints = NDArray[np.int64]
+SolveOne = Callable[[Problem, Strategy, SolveOptions], Solution]
 
 _NEIGHBOURS = 2  # counts of the grid on each side of the best that bound a stretch
 _MORE_NEIGHBOURS = 6
@@ -70,6 +71,7 @@ _MAX_POINTS = 4_000  # message sizes that are solved; then the gaps reached are 
 _FLOOR_SLACK = 1.05  # of the gap that no halving can remove
 _UNIT_SHARE = 0.5  # of the greatest rounding to units, where these are greater than a byte
 _SAFE = 1e-12
+_MAX_GAP = 1e300  # where nothing is proven
 _CUTS_SHARE = 0.7  # of the time, for schedules; what they leave is for repeated sizes
 _FINISH_S = 60.0  # after the limit, for what is taken as it is then
 _SEARCH_SHARE = 0.4  # of the time left, for each part that is compiled again to looser tolerances
@@ -341,6 +343,7 @@ def compile_table(
     fragment_cap: int = DEFAULT_FRAGMENT_CAP,
     time_limit_s: float = 60.0,
     behind: HiddenBehind | None = None,
+    solve: SolveOne | None = None,
     on_progress: Callable[[float], None] = lambda share: None,
     on_loosened: Callable[[float], None] = lambda relative_gap: None,
     on_cut_off: Callable[[], None] = lambda: None,
@@ -352,9 +355,9 @@ def compile_table(
     section 15), `on_cut_off` where time ended the search: from some message size on the gaps are
     those reached by then. Where messages are hidden `behind` a calculation, the run time takes the
     place of the latency: of what cuts are chosen by, what entries state and what gaps are of
-    (theory.md, section 19). Raises InvalidInput, Infeasible where no cut of some message size
-    satisfies the limits, TimeLimitReached where not even that ends soon after, and
-    StrategyDeclined for hidden messages where stages are no lines.
+    (theory.md, section 19). A table of one message has the cut of `solve`. Raises InvalidInput,
+    Infeasible where no cut of some message size satisfies the limits, TimeLimitReached where not
+    even that ends soon after, and StrategyDeclined for hidden messages where stages are no lines.
     """
     check_table_range(min_message_bytes, max_message_bytes)
     check_table_gap(relative_gap)
@@ -363,6 +366,8 @@ def compile_table(
     problem = Problem(lines or pipeline, max_message_bytes, limits, fragment_cap)
     over = _Over(min_message_bytes, max_message_bytes, relative_gap * MARGIN)
     compiler, repeater = _compilers(problem, over, behind, are_lines=lines is not None)
+    if min_message_bytes == max_message_bytes and behind is None and solve is not None:
+        compiler = _OfOneMessage(replace(problem, pipeline=pipeline), relative_gap, solve)
     progress = CompileProgress(min_message_bytes, max_message_bytes, on_progress)
     even, even_repeats = (
         EvenCompilation(compiler, relative_gap),
@@ -409,6 +414,34 @@ def _as_lines(
         if line is not None
     )
     return Pipeline(stages, pipeline.delay_us) if len(stages) == len(lines) else None
+
+
+class _OfOneMessage:
+    """A table of one message has the cut of an optimisation, and what that proves."""
+
+    def __init__(self, problem: Problem, relative_gap: float, solve: SolveOne) -> None:
+        self._problem, self._gap, self._solve = problem, relative_gap, solve
+
+    def restart(self, tolerance: float) -> None:
+        """Nothing is looser for one message."""
+
+    def spend(self) -> None:
+        """One message is all there is."""
+
+    @property
+    def is_spent(self) -> bool:
+        """Never: there are no further messages."""
+        return False
+
+    def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableCut]:
+        """Return the entry. Raises Infeasible."""
+        limit_s = max(1e-3, min(deadline.remaining_s, DEFAULT_TIME_LIMIT_S))
+        gap = min(self._gap, DEFAULT_RELATIVE_GAP)
+        options = SolveOptions(relative_gap=gap, time_limit_s=limit_s)
+        found = self._solve(self._problem, Strategy.AUTO, options)
+        cut = found.schedule.fragment_bytes
+        gap = min(_MAX_GAP, _excess_of(found.latency_us, found.lower_bound_us) + _SAFE)
+        return [TableCut(self._problem.message_bytes, cut, found.latency_us, gap)]
 
 
 class _Over(NamedTuple):

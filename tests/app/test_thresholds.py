@@ -262,3 +262,9 @@ def test_mistakes_stand_at_their_fields(
     text = page(client, status, **query)
     assert words in text
     assert 'class="mistake"' in text or 'role="alert"' in text
+
+
+def test_long_lists_of_pulses_take_nothing_from_the_other_columns(printed: Any) -> None:
+    code, out, _ = printed("deliver", "trapeze", "--bytes", "64MiB", "--rules", "eager,eager,eager")
+    assert code == 0
+    assert re.search(r"^bus write +26 .* 1\.049 s$", out, re.MULTILINE)

@@ -160,8 +160,10 @@ def _recorded(model: _Model, arguments: argparse.Namespace) -> _Verified:
         reason = refusal.strerror or "it cannot be read"
         raise InvalidInput(f"the transfers' file: {reason}", field="recorded") from None
     recorded = read_transfers(text)
+    _check_stages(model, recorded.stages, field="recorded")
     recommended = _recommended(model.pipeline, recorded.message_bytes, recorded.stages)
-    return _Verified(_verification(model.pipeline, recorded), recommended, None, False)
+    current_bytes = _current(arguments.current, recorded.message_bytes)
+    return _Verified(_verification(model.pipeline, recorded), recommended, current_bytes, False)
 
 
 def _verification(pipeline: Pipeline, recorded: RecordedTransfers) -> Verification:
@@ -223,7 +225,7 @@ def _message_bytes(arguments: argparse.Namespace) -> int:
     return int(given)
 
 
-def _check_stages(model: _Model, stages: Sequence[str]) -> None:
+def _check_stages(model: _Model, stages: Sequence[str], field: str = "stage") -> None:
     if not stages:
         raise InconsistentInput(
             "which stages were measured is not known of this source: name each with --stage, in "
@@ -233,7 +235,7 @@ def _check_stages(model: _Model, stages: Sequence[str]) -> None:
     if len(stages) < len(model.pipeline):
         raise InconsistentInput(
             f"the model has {len(model.pipeline)} stages, and {len(stages)} are named",
-            field="stage",
+            field=field,
         )
     wrong = next((name for name in stages if "," in name or not name.strip()), None)
     if wrong is not None:

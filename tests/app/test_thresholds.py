@@ -268,3 +268,9 @@ def test_long_lists_of_pulses_take_nothing_from_the_other_columns(printed: Any) 
     code, out, _ = printed("deliver", "trapeze", "--bytes", "64MiB", "--rules", "eager,eager,eager")
     assert code == 0
     assert re.search(r"^bus write +26 .* 1\.049 s$", out, re.MULTILINE)
+
+
+def test_a_rule_that_is_none_is_refused_in_words(client: httpx.Client) -> None:
+    response = client.post("/thresholds", json={**ASKED, "rule": "nonsense"})
+    assert response.status_code == 422
+    assert response.json()["detail"] == "/rule: expected one of 'static' or 'eager'"

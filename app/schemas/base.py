@@ -286,6 +286,7 @@ _RULES: dict[str, Callable[[dict[str, Any]], str]] = {
     "string_pattern_mismatch": lambda limit: _format_pattern(limit["pattern"]),
     "greater_than": lambda limit: f"expected a number > {limit['gt']}",
     "greater_than_equal": lambda limit: f"expected a number >= {limit['ge']}",
+    "less_than": lambda limit: f"expected a number < {limit['lt']}",
     "less_than_equal": lambda limit: f"expected a number <= {limit['le']}",
     "enum": lambda limit: f"expected one of {limit['expected']}",
     "literal_error": lambda limit: _format_choices(limit["expected"]),

@@ -270,7 +270,14 @@ def test_long_lists_of_pulses_take_nothing_from_the_other_columns(printed: Any) 
     assert re.search(r"^bus write +26 .* 1\.049 s$", out, re.MULTILINE)
 
 
-def test_a_rule_that_is_none_is_refused_in_words(client: httpx.Client) -> None:
-    response = client.post("/thresholds", json={**ASKED, "rule": "nonsense"})
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"rule": "nonsense"}, "/rule: expected one of 'static' or 'eager'"),
+        ({"stages": [64]}, "/stages/0: expected a number < 64"),
+    ],
+)
+def test_refusals_are_in_words(client: httpx.Client, given: dict[str, Any], words: str) -> None:
+    response = client.post("/thresholds", json={**ASKED, **given})
     assert response.status_code == 422
-    assert response.json()["detail"] == "/rule: expected one of 'static' or 'eager'"
+    assert response.json()["detail"] == words

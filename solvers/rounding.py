@@ -314,6 +314,8 @@ def _exchanged(problem: Problem, sizes: Ints, widths: Floats, passes: int) -> In
     plateaus get a slope. Narrower maxima go on where wider ones ended; where they widen again, from
     the best. The sizes of least latency that were met on the way are returned.
     """
+    if not passes:
+        return sizes  # before any array of all pairs
     unit, count = problem.limits.alignment_bytes, len(sizes)
     givers, takers = np.nonzero(~np.eye(count, dtype=bool))
     best, known = sizes, float(_lengths(problem, sizes[None, :], 0.0)[1][0])

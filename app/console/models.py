@@ -88,14 +88,14 @@ def _delivered(found: DeliveredOut) -> Iterator[Part]:
         )
     )
     yield ""
-    headings = ("stage", "pulses", "sizes", "busy")
+    columns = (Column("stage"), Column("pulses"), Column("sizes", is_list=True), Column("busy"))
     rows = tuple(
         (stage.name, format_count(len(sizes)), format_sizes(sizes), format_time(busy_us))
         for stage, sizes, busy_us in zip(
             found.pipeline.stages, found.levels, found.busy_us, strict=True
         )
     )
-    yield Grid(tuple(map(Column, headings)), rows)
+    yield Grid(columns, rows)
     yield from warning_parts(found.warnings)
 
 

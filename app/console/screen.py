@@ -186,10 +186,13 @@ _PLAIN = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table's column: its heading and on which side its cells are aligned."""
+    """A table's column: its heading, on which side its cells are aligned, and whether they are
+    lists, which take several lines before another column loses anything.
+    """
 
     heading: str
     is_number: bool = True
+    is_list: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +314,7 @@ def _table(grid: Grid, words: Callable[[str], str], *, is_unicode: bool) -> Tabl
             Text(words(column.heading)),
             justify="right" if column.is_number else "left",
             overflow="fold",
-            no_wrap=column.is_number,
+            no_wrap=column.is_number and not column.is_list,
         )
     for row in grid.rows:
         table.add_row(*(Text(words(cell)) for cell in row))

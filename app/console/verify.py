@@ -133,8 +133,10 @@ def _recorded(model: _Model, arguments: argparse.Namespace) -> _Verified:
         reason = refusal.strerror or "it cannot be read"
         raise InvalidInput(f"the transfers' file: {reason}", field="recorded") from None
     recorded = read_transfers(text)
+    verification = verification_by(model.pipeline, recorded)
     recommended = _recommended(model.pipeline, recorded.message_bytes, recorded.stages)
-    return _Verified(verification_by(model.pipeline, recorded), recommended, None, False)
+    current_bytes = _current(arguments.current, recorded.message_bytes)
+    return _Verified(verification, recommended, current_bytes, False)
 
 
 def _transferred(model: _Model, arguments: argparse.Namespace, output: Output) -> _Verified:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
@@ -300,10 +301,20 @@ _RULES: dict[str, Callable[[dict[str, Any]], str]] = {
     "string_pattern_mismatch": lambda limit: _format_pattern(limit["pattern"]),
     "greater_than": lambda limit: f"expected a number > {limit['gt']}",
     "greater_than_equal": lambda limit: f"expected a number >= {limit['ge']}",
+    "less_than": lambda limit: f"expected a number < {limit['lt']}",
     "less_than_equal": lambda limit: f"expected a number <= {limit['le']}",
     "enum": lambda limit: f"expected one of {limit['expected']}",
+    "literal_error": lambda limit: _format_choices(limit["expected"]),
     "value_error": lambda limit: str(limit["error"])[:300],  # our own validators' words
 }
+
+
+def _format_choices(expected: str) -> str:
+    """Return the values that there are, those of enumerations without their names in Python."""
+    words = re.sub(r"<[\w.]+: ('[^']*')>", r"\1", expected)
+    if words in ("True", "False"):
+        return f"expected {words.lower()}"
+    return f"expected one of {words}" if " or " in words else f"expected {words}"
 
 
 def _format_pattern(pattern: str) -> str:

@@ -40,8 +40,9 @@ byte is there, so that by induction over the blocks byte p of the message is han
 than g_j + (the exit of byte p from the stage (0, G_j) in blocks of one byte). So for any stage b,
 the stages before it that hand bytes on being replaced like that and their overheads added, the
 bound above on the pipeline 0..b, with blocks of one byte and more, holds for the exit of b's last
-block; b itself hands on to nobody there. Behind b the last block of each stage holds the last byte
-and starts when that has left the stage before: at least g_j + 1 byte G_j more. The greatest over b
+block; b itself hands on to nobody there. The middle stage is never one that was replaced, whose
+single bytes no greatest count limits. Behind b the last block of each stage holds the last byte and
+starts when that has left the stage before: at least g_j + 1 byte G_j more. The greatest over b
 counts. (In a stage with ranges g_j and G_j are the least of all of them: inside a block its own
 line counts, and none below the cost of whole blocks.)
 
@@ -60,6 +61,7 @@ an admitted block.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import count, pairwise
@@ -124,7 +126,8 @@ def _handoff_us(problem: Problem) -> float:
             if stage.handoff_bytes is not None
         ) + sum(floor.time_us(1) for floor in floors[b + 1 :])
         part = replace(problem, pipeline=Pipeline((*before, whole[b])), limits=limits)
-        best_us = max(best_us, _complete_us(part) + around_us * _SAFETY)
+        cut = [j for j in range(b + 1) if j == b or whole[j].handoff_bytes is None]
+        best_us = max(best_us, _complete_us(part, cut) + around_us * _SAFETY)
     return best_us
 
 
@@ -136,12 +139,16 @@ def _floor_of(stage: Stage) -> Line:
     )
 
 
-def _complete_us(problem: Problem) -> float:
-    """The bound, without the delay, where stages hand on whole blocks."""
+def _complete_us(problem: Problem, cut: Sequence[int] | None = None) -> float:
+    """The bound, without the delay, where stages hand on whole blocks.
+
+    `cut` are the stages whose blocks the greatest count limits, all of them without it.
+    """
     stages = [_StageLines.of(problem, stage) for stage in problem.pipeline.stages]
     best_us = max(_weak_us(problem, stages, b) for b in range(len(stages)))
     if len(stages) > 1:
-        triples = [triple for b in range(len(stages)) for triple in _triples(problem, stages, b)]
+        middles = range(len(stages)) if cut is None else cut
+        triples = [triple for b in middles for triple in _triples(problem, stages, b)]
         triples.sort(key=lambda triple: triple.likely_us(problem), reverse=True)
         for triple in triples[:_SEARCHED_STAGES]:
             best_us = max(best_us, triple.bound_us(problem))

@@ -143,6 +143,17 @@ class TestRecorded:
         assert (code, err) == (0, "")
         assert "model was verified" in out
 
+    def test_transfers_of_fewer_stages_than_the_model_has(self, printed: Any) -> None:
+        file = recorded(pipeline_of_lines(MODEL))
+        code, out, err = printed("verify", "myrinet-gam", "--recorded", file)
+        assert (code, out) == (2, "")
+        assert err == "sluice: error: recorded: the model has 4 stages, and 2 were run\n"
+
+    def test_the_size_in_use_of_recorded_transfers(self, printed: Any) -> None:
+        file = recorded(pipeline_of_lines(MODEL))
+        out = printed("verify", "path", "--recorded", file, "--current", "whole")[1]
+        assert "\ncurrent " in out
+
     @pytest.mark.parametrize(
         ("words", "field"),
         [

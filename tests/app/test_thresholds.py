@@ -262,3 +262,22 @@ def test_mistakes_stand_at_their_fields(
     text = page(client, status, **query)
     assert words in text
     assert 'class="mistake"' in text or 'role="alert"' in text
+
+
+def test_long_lists_of_pulses_take_nothing_from_the_other_columns(printed: Any) -> None:
+    code, out, _ = printed("deliver", "trapeze", "--bytes", "64MiB", "--rules", "eager,eager,eager")
+    assert code == 0
+    assert re.search(r"^bus write +26 .* 1\.049 s$", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"rule": "nonsense"}, "/rule: expected one of 'static' or 'eager'"),
+        ({"stages": [64]}, "/stages/0: expected a number < 64"),
+    ],
+)
+def test_refusals_are_in_words(client: httpx.Client, given: dict[str, Any], words: str) -> None:
+    response = client.post("/thresholds", json={**ASKED, **given})
+    assert response.status_code == 422
+    assert response.json()["detail"] == words

@@ -181,3 +181,18 @@ def test_a_fast_network_and_a_slow_disk_are_bounded_closely() -> None:
     # Two blocks with 0.1 (B - x) = 4000 + 0.2 x, so that the disk never waits.
     first = (6553.6 - 4000.0) / 0.3
     assert bound_us == pytest.approx(0.1 * first + 8000.0 + 0.2 * 65_536, rel=1e-6)
+
+
+def test_the_most_fragments_do_not_limit_bytes_that_are_handed_on_as_they_move() -> None:
+    """The case that showed it: the stream of a stage was bounded as if it had three blocks."""
+    costs = [(0.0, 454.0, 1), (0.25, 2224.0, 1), (0.0, 720.0, 2)]
+    pipeline = Pipeline(
+        tuple(
+            Stage.of_line("s", overhead_us=g, ns_per_byte=per_byte, handoff_bytes=grain)
+            for g, per_byte, grain in costs
+        )
+    )
+    problem = Problem(pipeline, 40, FragmentLimits(max_fragments=3), allow_refragmentation=True)
+    cuts = NestedSchedule(((7, 7, 26), (7, 33), (21, 14, 5)))
+    assert all(map(problem.admits, cuts.stage_bytes))
+    assert nested_lower_bound_us(problem) <= nested_latency_us(pipeline, cuts)

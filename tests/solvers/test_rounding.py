@@ -1,5 +1,6 @@
 """Whole bytes: the rounding lemma, and limits kept wherever a count is admitted."""
 
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
@@ -219,3 +220,16 @@ class TestAgainstTheIntegerOptimum:
         assert len(over) >= 780
         assert np.mean(np.array(over) <= 1e-9) >= 0.95
         assert max(over) <= 2e-3
+
+
+def test_many_fragments_take_no_array_of_all_pairs() -> None:
+    pipeline = pipeline_of_lines([("a", 0.0, 5.9), ("b", 0.0, 7.3)])
+    with computed_by("numpy"):
+        tracemalloc.start()
+        try:
+            cut = round_cut(Problem(pipeline, 1 << 20), np.full(5000, (1 << 20) / 5000))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert cut is not None
+    assert peak < 5000 * 5000

@@ -117,7 +117,7 @@ class _Search:
         for _ in range(_RAMPS):
             factors, shifts = factors + factor, shifts + shift
             first = (total - shifts) / factors
-            if first < 1.0:
+            if not first >= 1.0:  # growth beyond all numbers makes it none
                 return
             for size in range(ceil(first), ceil(first) + 4):
                 if self._admits(size) and size % self._problem.limits.alignment_bytes == 0:

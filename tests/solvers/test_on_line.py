@@ -135,3 +135,15 @@ def test_free_stages_end_soon(strategy: Strategy) -> None:
     problem = Problem(free, 2**20, FragmentLimits(), fragment_cap=1000)
     found = solve(problem, strategy, time_limit_s=5.0)
     assert max(map(len, found.levels or ())) <= 1000
+
+
+@pytest.mark.parametrize("strategy", [Strategy.PULSES, Strategy.EAGER, Strategy.AUTO])
+@pytest.mark.parametrize("per_byte", [5e-324, 1e-300])
+def test_a_stage_that_is_all_but_free_is_no_failure(strategy: Strategy, per_byte: float) -> None:
+    stages = (
+        Stage.of_line("a", overhead_us=1.0, ns_per_byte=per_byte, handoff_bytes=1),
+        Stage.of_line("b", overhead_us=0.0, ns_per_byte=1e9),
+    )
+    problem = Problem(Pipeline(stages), 4096, allow_refragmentation=True)
+    answer = solve(problem, strategy, time_limit_s=1.0)
+    assert answer.lower_bound_us <= answer.latency_us

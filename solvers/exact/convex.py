@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from domain.pipeline import Stage
 from domain.problem import Problem
 from solvers.exact.dual import repaired, step_weights, stretched
-from solvers.kernels import exit_times_us
+from solvers.kernels import exit_times_us, range_arrays
 
 Floats = NDArray[np.float64]
 
@@ -199,20 +199,18 @@ def _last_below(at: Floats, starts: Floats, ends: Floats, limit: float) -> Float
 def _ends(stages: Sequence[Stage], m: float, M: float) -> tuple[Floats, Floats, Floats]:
     """Sizes at the ends of ranges, and the costs (n, W) on their two sides."""
     inner = {part.up_to_bytes for stage in stages for part in stage.ranges}
-    at = sorted({m, M} | {float(end) for end in inner if end is not None and m <= end <= M})
-    before = [[stage.time_us(size) for size in at] for stage in stages]
-    behind = [
-        [_time_behind_us(stage, size) for size in at[:-1]] + [stage.time_us(M)] for stage in stages
-    ]
-    return np.array(at), np.array(before), np.array(behind)
-
-
-def _time_behind_us(stage: Stage, size: float) -> float:
-    """The limit of the cost from sizes just above this one."""
-    for part in stage.ranges:
-        if part.up_to_bytes is None or size < part.up_to_bytes:
-            return part.line.time_us(size)
-    raise AssertionError("the last range is open")
+    at = np.array(
+        sorted({m, M} | {float(end) for end in inner if end is not None and m <= end <= M})
+    )
+    before, behind = np.empty((len(stages), len(at))), np.empty((len(stages), len(at)))
+    for j, stage in enumerate(stages):
+        ends, overhead, cost = range_arrays(stage)
+        here = np.searchsorted(ends, at, side="left")  # an end belongs to the range that it ends
+        above = np.searchsorted(ends, at, side="right")
+        before[j] = overhead[here] + cost[here] * at / 1000.0
+        behind[j] = overhead[above] + cost[above] * at / 1000.0
+    behind[:, -1] = before[:, -1]
+    return at, before, behind
 
 
 def _between(at: Floats, costs: Floats, x: Floats) -> Floats:

@@ -42,7 +42,7 @@ from solvers.bounds import closed_form_us
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.heuristics.constant import repeated_cut
 from solvers.heuristics.fixed import best_count, equal_latency_us
-from solvers.kernels import active, stage_times_us
+from solvers.kernels import active, range_arrays, stage_times_us
 from solvers.kernels.native_whole import whole_of
 
 Floats = NDArray[np.float64]
@@ -185,10 +185,10 @@ def _lines_at(stages: tuple[Stage, ...], size: Ints) -> tuple[Floats, Floats]:
     """The line of each stage at these sizes: (n, p) µs and µs/byte."""
     overhead, cost = [], []
     for stage in stages:
-        ends = np.array([part.up_to_bytes for part in stage.ranges[:-1]], dtype=float)
+        ends, of_overhead, of_cost = range_arrays(stage)
         index = np.searchsorted(ends, size.astype(float), side="left")
-        overhead.append(np.array([part.overhead_us for part in stage.ranges])[index])
-        cost.append(np.array([part.ns_per_byte for part in stage.ranges])[index] / 1000.0)
+        overhead.append(of_overhead[index])
+        cost.append(of_cost[index] / 1000.0)
     return np.stack(overhead), np.stack(cost)
 
 

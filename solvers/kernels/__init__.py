@@ -14,6 +14,7 @@ from solvers.kernels.recurrence import (
     latencies_us,
     line_latency_us,
     nested_latency_us,
+    range_arrays,
     stage_times_us,
 )
 
@@ -26,5 +27,6 @@ __all__ = [
     "latencies_us",
     "line_latency_us",
     "nested_latency_us",
+    "range_arrays",
     "stage_times_us",
 ]

@@ -46,6 +46,17 @@ class PipelineArrays:
         )
 
 
+def range_arrays(stage: Stage) -> tuple[Floats, Floats, Floats]:
+    """Return a stage's R ranges: ends (R - 1,) in bytes, each within the range before it,
+    overheads (R,) in µs, costs (R,) in ns/byte.
+    """
+    return (
+        np.array([part.up_to_bytes for part in stage.ranges[:-1]], dtype=float),
+        np.array([part.overhead_us for part in stage.ranges]),
+        np.array([part.ns_per_byte for part in stage.ranges]),
+    )
+
+
 def stage_times_us(pipeline: Pipeline, x: Floats) -> Floats:
     """Return times t of shape x.shape + (n,) for sizes x in bytes."""
     return np.stack([_times_of(stage, x) for stage in pipeline.stages], axis=-1)
@@ -126,9 +137,7 @@ def _times_of(stage: Stage, x: Floats) -> Floats:
     if stage.is_line:
         line = stage.ranges[0]
         return line.overhead_us + line.ns_per_byte * x / 1000.0
-    ends = np.array([part.up_to_bytes for part in stage.ranges[:-1]], dtype=float)
+    ends, overhead, cost = range_arrays(stage)
     index = np.searchsorted(ends, x, side="left")
-    overhead = np.array([part.overhead_us for part in stage.ranges])
-    cost = np.array([part.ns_per_byte for part in stage.ranges])
     times: Floats = overhead[index] + cost[index] * x / 1000.0
     return times

@@ -30,7 +30,7 @@ from solvers.exact.lp.lines import (
     run_glop,
     spread_shares,
 )
-from solvers.kernels import exit_times_us, stage_times_us
+from solvers.kernels import exit_times_us, range_arrays, stage_times_us
 from solvers.rounding import round_cut
 
 Floats = NDArray[np.float64]
@@ -64,12 +64,16 @@ class Regions:
         parts = [part for stage in pipeline.stages for part in stage.ranges]
         ends = sorted({float(part.up_to_bytes) for part in parts if part.up_to_bytes is not None})
         highs = [*ends, np.inf]
-        rows = [[stage.range_at(high) for stage in pipeline.stages] for high in highs]
+        g, G = np.empty((len(highs), len(pipeline))), np.empty((len(highs), len(pipeline)))
+        for j, stage in enumerate(pipeline.stages):
+            of_stage, overhead, cost = range_arrays(stage)
+            at = np.searchsorted(of_stage, highs, side="left")
+            g[:, j], G[:, j] = overhead[at], cost[at]
         return cls(
             low=np.array([1.0, *(end + 1.0 for end in ends)]),
             high=np.array(highs),
-            g=np.array([[part.overhead_us for part in row] for row in rows]),
-            G=np.array([[part.ns_per_byte for part in row] for row in rows]) / 1000.0,
+            g=g,
+            G=G / 1000.0,
         )
 
     def __len__(self) -> int:

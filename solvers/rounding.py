@@ -11,6 +11,7 @@ Traps     sizes must not be rounded one by one: the error would grow with k.
 
 from __future__ import annotations
 
+import math
 from itertools import accumulate
 
 import numpy as np
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 
 from domain.pipeline import Pipeline
 from domain.problem import Problem
-from solvers.kernels import active, exit_times_us, latencies_us, stage_times_us
+from solvers.assemble import rank_of
+from solvers.kernels import active, cut_latency_us, exit_times_us, latencies_us, stage_times_us
 from solvers.kernels.native_whole import whole_of
 from solvers.line_problem import LineProblem
 
@@ -34,6 +36,7 @@ _TIE = 1.0 + 1e-13  # values this close are equal, whatever their last digits
 WIDTHS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1.0, 0.1, 0.01, 0.3, 0.03, 0.003)
 EXCHANGE_CELLS = 120_000  # matrix cells that the exchanges from one start may evaluate
 _EXCHANGED = OFFSETS[[0, 16, 32]]  # further starts of exchanges
+_EXPONENT = 0.1  # of 2: so finely first sizes of ramps are searched
 _ROOM = 1e-9  # bytes by which the sums of a ramp may be short from rounding alone
 _NO_WIDTHS = np.zeros(0)
 
@@ -110,29 +113,91 @@ def steady_ramps(problem: Problem, real_sizes: Floats) -> list[tuple[int, ...]]:
     path crosses; here only the growth is held up (docs/theory.md sec. 6). O(k n); none where other
     stages are the slowest or the limits admit none.
     """
-    lines, unit = LineProblem.of(problem), problem.limits.alignment_bytes
+    unit = problem.limits.alignment_bytes
+    found: list[tuple[int, ...]] = []
+    for reverse in _slowest_ends(problem):
+        first = int(real_sizes[-1 if reverse else 0] / unit) * unit
+        sizes = (max(first, unit), first + unit)
+        found += [_steady(problem, size, reverse=reverse) for size in sizes]
+    return [cut for cut in found if cut]
+
+
+def steady_start(problem: Problem, *, enough_us: float) -> tuple[int, ...]:
+    """Return the best of these ramps over first sizes; empty where there is none.
+
+    It needs no program, and it is near the optimum where the stages are nearly alike. A larger
+    first size fills the pipeline later and saves fragments, so that the latency falls and then
+    rises: thirds of its exponent. The smallest is the optimum where no stage has an overhead, and
+    comes first: nothing else is tried once a ramp is as good as `enough_us`.
+    """
+    unit = problem.limits.alignment_bytes
+    smallest, largest = problem.aligned_sizes()
+    ramps: list[tuple[int, ...]] = [()]
+
+    def price_us(exponent: float, reverse: bool) -> float:
+        size = min(max(int(2.0**exponent / unit) * unit, smallest), largest)
+        ramps.append(_steady(problem, size, reverse=reverse))
+        return _priced_us(problem, ramps[-1])
+
+    for reverse in _slowest_ends(problem):
+        low, high = math.log2(smallest), math.log2(max(smallest, largest))
+        if price_us(low, reverse) <= enough_us:
+            break
+        while high - low > _EXPONENT:
+            third = (high - low) / 3.0
+            # Where neither is a ramp the first size is too small: there are too many fragments.
+            if price_us(low + third, reverse) < price_us(high - third, reverse):
+                high -= third
+            else:
+                low += third
+    return min(
+        filter(None, ramps), key=lambda cut: rank_of(_priced_us(problem, cut), cut), default=()
+    )
+
+
+def _priced_us(problem: Problem, cut: tuple[int, ...]) -> float:
+    return cut_latency_us(problem.pipeline, np.array(cut, dtype=float)) if cut else math.inf
+
+
+def _slowest_ends(problem: Problem) -> list[bool]:
+    """For each end stage that no stage exceeds in overhead or cost, whether it is the first."""
+    lines = LineProblem.of(problem)
     if lines is None or lines.n < 2:
         return []
-    found = []
-    for step, end in ((1, 0), (-1, -1)):
-        g, G = lines.g[::step], lines.G[::step]
-        if g[-1] < g.max() or G[-1] < G.max() or not G[:-1].all():
-            continue
-        first = int(real_sizes[end] / unit) * unit
-        for size in (first, first + unit):
-            cut = _steady(problem, (g.tolist(), G.tolist()), max(size, unit))[::step]
-            if cut and problem.admits(tuple(cut)):
-                found.append(tuple(cut))
-    return found
+    ends = []
+    for reverse in (False, True):
+        g, G = (of[::-1] if reverse else of for of in (lines.g, lines.G))
+        if g[-1] >= g.max() and G[-1] >= G.max() and G[:-1].all():
+            ends.append(reverse)
+    return ends
 
 
-def _steady(problem: Problem, lines: tuple[list[float], list[float]], size: int) -> list[int]:
-    """Grow from this first size as fast as the last stage never waits; empty beyond the counts."""
-    (g, G), unit, left = lines, problem.limits.alignment_bytes, problem.message_bytes
+def _steady(problem: Problem, size: int, *, reverse: bool) -> tuple[int, ...]:
+    """Grow from this first size as fast as the last stage never waits; empty where not admitted."""
+    whole = whole_of(problem)
+    if active.NATIVE is not None and whole is not None:
+        cut = active.NATIVE.whole.steady(whole, size, reverse=reverse)
+    else:
+        cut = _steady_sizes(problem, size, reverse=reverse)
+    cut = cut[::-1] if reverse else cut
+    return cut if cut and problem.admits(cut) else ()
+
+
+def _steady_sizes(problem: Problem, size: int, *, reverse: bool) -> tuple[int, ...]:
+    """The same as sluice_steady of kernels/native/steady.c: its operations, in its order."""
+    lines, unit, left = (
+        LineProblem.of(problem),
+        problem.limits.alignment_bytes,
+        problem.message_bytes,
+    )
+    assert lines is not None
+    g, G = ((of[::-1] if reverse else of).tolist() for of in (lines.g, lines.G))
     minimum, maximum = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     tau, sizes, k_max = [0.0] * len(g), list[int](), problem.count_range().maximum
     to_last = [(sum(g[a:-1]), sum(G[a:-1])) for a in range(len(g) - 1)]
-    while left and len(sizes) < k_max:
+    while left:
+        if len(sizes) == k_max:
+            return ()
         size = min(max(size, minimum), maximum, left)
         sizes.append(size)
         left -= size
@@ -141,7 +206,7 @@ def _steady(problem: Problem, lines: tuple[list[float], list[float]], size: int)
             ready = tau[j] = max(ready, tau[j]) + overhead + slope * size
         room = min((tau[-1] - at - a) / b for at, (a, b) in zip(tau, to_last, strict=False))
         size = int((room + _ROOM) / unit) * unit if room < maximum else maximum
-    return [] if left else sizes
+    return tuple(sizes)
 
 
 def nearest_cut(problem: Problem, real_sizes: Floats) -> Ints | None:

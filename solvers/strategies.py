@@ -37,6 +37,7 @@ from solvers.nested.bound import nested_lower_bound_us
 from solvers.nested.search import refragmented
 from solvers.ranges.branch import Branching
 from solvers.ranges.improve import ranged_cuts
+from solvers.rounding import steady_start
 
 REGISTRY: tuple[StrategySpec, ...] = (
     constant.SINGLE,
@@ -55,6 +56,7 @@ _NARROWER = 0.95  # of the greatest size: what it must fall to for another searc
 _BOUND_SHARE = 0.4  # of the time for the bound, where ranges leave schedules to be improved
 _CUTS_SHARE = 0.5  # of the time left for these schedules; the rest is for branch and bound
 CERTIFICATE_CELLS = 20_000  # k*n summed over the solves that certify a single heuristic
+_SMALL_CELLS = 20_000  # k*n of all programs that are solved before a ramp that needs none
 _LARGE_CELLS = 100_000  # k*n of a program that a bound in closed form is tried before
 _HEURISTICS = (
     Strategy.SINGLE,
@@ -244,7 +246,7 @@ class _Contest:
             known_us=_latency_of(self._shared),
             near=self._shared.fragments if self._shared else 1,
         )
-        if not self._is_met_in_whole_bytes(search):
+        if not self._is_met_in_whole_bytes(search) and not self._is_met_by_a_ramp(search):
             self._search(search, self._shared, self._deadline)
             best_us = self._best_us
             for one in exact.whole_bytes(search, self._options, self._deadline, best_us=best_us):
@@ -281,6 +283,26 @@ class _Contest:
             return False
         search.floor_us = bound_us
         return True
+
+    def _is_met_by_a_ramp(self, search: CountSearch) -> bool:
+        """Whether small programs and a ramp that needs none spare the large ones.
+
+        Where they do not, the large ones begin with the count of that ramp.
+        """
+        gap, count = self._options.relative_gap, self._count_near(self._shared)
+        if not isinstance(search.lines, LineProblem) or search.run(
+            near=count, relative_gap=gap, deadline=self._deadline, max_cells=_SMALL_CELLS
+        ):
+            return False
+        cut = steady_start(self._problem, enough_us=search.bound_us * (1.0 + gap))
+        if not cut:
+            return False
+        ramp = self._enter(Candidate(cut), search)
+        if ramp.latency_us <= search.bound_us * (1.0 + gap):
+            return True
+        if ramp is self._shared and ramp.fragments * search.lines.n <= _LARGE_CELLS:
+            search.solve(ramp.fragments, self._deadline)
+        return False
 
     def _on_ranges(self, relaxed: ConvexProblem) -> CountSearch:
         """A search, whole-byte cuts from it, and both again where these narrow the sizes.
@@ -322,9 +344,12 @@ class _Contest:
             self._enter(candidate, search)
 
     def _search(self, search: CountSearch, near: _Proposal | None, deadline: Deadline) -> None:
-        count = near.fragments if near else fixed.best_count(self._problem)
+        count = self._count_near(near)
         search.run(near=count, relative_gap=self._options.relative_gap, deadline=deadline)
         self._report(search)
+
+    def _count_near(self, near: _Proposal | None) -> int:
+        return near.fragments if near else fixed.best_count(self._problem)
 
     def _enter(self, candidate: Candidate, search: CountSearch) -> _Proposal:
         latency = _evaluated_us(self._problem, candidate)

@@ -118,11 +118,12 @@ class CountSearch:
 
     def run(
         self, *, near: int, relative_gap: float, deadline: Deadline, max_cells: int | None = None
-    ) -> None:
+    ) -> bool:
         """Solve counts until the best is proven to the gap, or the deadline has passed.
 
         `max_cells` ends the search by work instead of time: no solve begins that would bring the
-        sum of k*n over all solves above it.
+        sum of k*n over all solves above it. Return whether it ended otherwise. A search that was
+        ended so goes on when it is run again.
         """
         self.aim = min(AIM, max(_FINEST, _SHARPER * relative_gap))
         k = max(self.lines.k_min, min(near, self._last, self._reach()))
@@ -130,15 +131,16 @@ class CountSearch:
             k = self._last  # a fragment more costs nothing; what is proven does not rest on it
         cells = 0
         while True:
-            cells += k * self.lines.n
-            if max_cells is not None and cells > max_cells:
-                return
-            self.solve(k, deadline)
+            if k not in self.solved:
+                cells += k * self.lines.n
+                if max_cells is not None and cells > max_cells:
+                    return False
+                self.solve(k, deadline)
             if deadline.passed or self.is_proven(relative_gap):
-                return
+                return True
             candidates = self.unsolved_below(self.unrounded_us / (1.0 + relative_gap))
             if not len(candidates):
-                return
+                return True
             k = self._next(candidates)
 
     def sharpen(self, relative_gap: float, deadline: Deadline, *, solves: int) -> None:

@@ -1,6 +1,6 @@
 """Bounds, roundings, equal and repeated sizes in C, for stages of one line each.
 
-Source    kernels/native/bounds.c, rounding.c, equal.c and repeat.c; the modules that call these.
+Source    kernels/native/bounds.c, rounding.c, steady.c, equal.c, repeat.c; modules that call them.
 Notation  k fragments; sizes in whole bytes.
 Cost      some microseconds for what crosses into C.
 Exact     as the modules that call these: the same mathematics, the same cuts but for ties.
@@ -121,6 +121,9 @@ class NativeWhole:
             _Address,
             longs,
         )
+        self._steady = _typed(
+            library.sluice_steady, _Long, whole, ctypes.c_int, _Long, _Long, _Address
+        )
         self._repeat = _typed(library.sluice_repeat, None, whole, _Long, ctypes.POINTER(_Repeated))
 
     def bounds_us(self, whole: Whole, counts: Ints) -> Floats:
@@ -165,6 +168,14 @@ class NativeWhole:
         sizes: Ints = np.empty(len(real), dtype=np.int64)
         status = self._round(whole, asked, address_of(sizes))
         return status in (_FOUND, _NONE), sizes if status == _FOUND else None
+
+    def steady(self, whole: Whole, first_bytes: int, *, reverse: bool) -> tuple[int, ...]:
+        """Return the sizes of the ramp that begins so, last stage first where it is reversed; empty
+        where the message needs more than the greatest count.
+        """
+        sizes: Ints = np.empty(whole.k_max, dtype=np.int64)
+        count = self._steady(whole, reverse, first_bytes, whole.k_max, address_of(sizes))
+        return tuple(sizes[:count].tolist())
 
     def equal_count(self, whole: Whole) -> int:
         """Return the same as fixed.best_count."""

@@ -17,7 +17,7 @@ from domain.solution import Status
 from solvers import solve
 from solvers.kernels import latencies_us
 from solvers.line_problem import LineProblem
-from solvers.rounding import EXCHANGE_CELLS, round_cut, steady_ramps
+from solvers.rounding import EXCHANGE_CELLS, round_cut, steady_ramps, steady_start
 from tests.solvers.integer_cases import small_problems
 from tests.support.counts import count, is_campaign
 from tests.support.kernels import computed_by
@@ -196,6 +196,41 @@ def test_a_steady_ramp_never_lets_the_slowest_stage_wait(
         through = sum(g + G * begin / 1000.0 for g, G in rows)
         work = len(cut) * slowest[0] + slowest[1] * size / 1000.0
         assert latency_us(problem.pipeline, cut) == pytest.approx(through + work, rel=1e-9)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.0, 5.0), st.floats(0.1, 9.0)), min_size=2, max_size=6),
+    st.integers(1, 3000),
+    st.integers(1, 40),
+    st.booleans(),
+)
+def test_ramps_that_need_no_program_are_the_same_in_c_and_in_python(
+    rows: list[tuple[float, float]], size: int, unit: int, mirrored: bool
+) -> None:
+    """Every ramp from a first size, and the best of them; admitted, and never above the first."""
+    slowest = (max(g for g, _ in rows), max(G for _, G in rows))
+    stages = [*rows, slowest][:: -1 if mirrored else 1]
+    limits = FragmentLimits(alignment_bytes=unit)
+    problem = Problem(pipeline_of_lines([("s", *row) for row in stages]), size, limits)
+    ends = np.array([float(min(unit, size))] * 2)
+    found = steady_ramps(problem, ends), steady_start(problem, enough_us=0.0)
+    with computed_by("numpy"):
+        assert (steady_ramps(problem, ends), steady_start(problem, enough_us=0.0)) == found
+    ramps, best = found
+    if best:
+        assert problem.admits(best)
+        begun = [latency_us(problem.pipeline, cut) for cut in ramps]
+        assert latency_us(problem.pipeline, best) <= min(begun, default=np.inf) * (1 + 1e-9)
+
+
+def test_stages_without_overheads_meet_their_closed_form() -> None:
+    """The ramp from one byte on is the optimum, and is proven without a program."""
+    costs = [10.0 + 0.01 * j for j in range(8)]
+    free = pipeline_of_lines([("s", 0.0, cost) for cost in costs])
+    answer = solve(Problem(free, 4 << 20), "exact")
+    filled = (sum(costs[:-1]) + costs[-1] * (4 << 20)) / 1000.0
+    assert answer.status is Status.OPTIMAL
+    assert answer.latency_us == pytest.approx(filled, rel=1e-12)
 
 
 def test_flat_pipelines_are_proven_in_whole_bytes() -> None:

@@ -8,11 +8,9 @@ mem. What devices do is not seen from here.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -26,6 +24,7 @@ from statistics import median
 
 from domain.errors import InvalidInput, NotMeasurable, TimeLimitReached
 from domain.messaging_layer import End, Service
+from measuring.mpi import Mpi, end_session, first_line
 
 REPETITIONS, WARM_UP = 8, 4
 MAX_SIZES = 64
@@ -45,15 +44,13 @@ _LABEL = re.compile(
     r"^desc: Trigger: Client Request: (source|destination) (\d+) (\d+)$", re.MULTILINE
 )
 _SUMMARY = re.compile(r"^summary:((?: \d+)+)", re.MULTILINE)
-_END_GRACE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountPlan:
     """What to count: the compiler wrapper and the launcher of one MPI, and message sizes in bytes.
 
-    `launcher` None is the one that is named like the wrapper. `allow_run_as_root` is passed on to
-    Open MPI, which else refuses that user. Raises InvalidInput.
+    `mpicc`, `launcher` and `allow_run_as_root` are those of `Mpi`. Raises InvalidInput.
     """
 
     mpicc: str = "mpicc"
@@ -74,10 +71,9 @@ class CountPlan:
             raise InvalidInput("expected time_limit_s > 0", field="time_limit_s")
 
     @property
-    def starts_with(self) -> str:
-        """The launcher."""
-        folder, name = os.path.split(self.mpicc)
-        return self.launcher or os.path.join(folder, name.replace("mpicc", "mpirun", 1))
+    def mpi(self) -> Mpi:
+        """The MPI that is counted."""
+        return Mpi(self.mpicc, self.launcher, self.allow_run_as_root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,19 +147,18 @@ def count(plan: CountPlan) -> CountedLibrary:
     Raises InvalidInput for a compiler or launcher that is not there, or that belong to different
     MPIs, NotMeasurable where callgrind counts nothing here, and TimeLimitReached.
     """
-    compiler = _found(plan.mpicc, field="mpicc")
-    launcher = _found(plan.starts_with, field="launcher")
+    compiler, launch = plan.mpi.compiler(), plan.mpi.launch()
     if shutil.which("valgrind") is None:
         raise NotMeasurable("there is no valgrind here: install the package valgrind")
     deadline_s = time.monotonic() + plan.time_limit_s
     with tempfile.TemporaryDirectory(prefix="sluice-count-") as name:
         folder = Path(name)
         _compile(compiler, folder, deadline_s)
-        run = _run(plan, launcher, folder, deadline_s)
+        run = _run(plan, launch, folder, deadline_s)
     return CountedLibrary(
         version=run.version,
-        compiler=_first_line([compiler, "--version"]),
-        valgrind=_first_line(["valgrind", "--version"]),
+        compiler=first_line([compiler, "--version"]),
+        valgrind=first_line(["valgrind", "--version"]),
         tunables=os.environ.get("GLIBC_TUNABLES", ""),
         calls=calls_of(run.dumps),
         rendezvous=run.rendezvous,
@@ -275,20 +270,15 @@ class _Run:
     rendezvous: tuple[int, ...]
 
 
-def _run(plan: CountPlan, launcher: str, folder: Path, deadline_s: float) -> _Run:
-    line = [launcher, *_root_options(plan, launcher), "-np", "2", *_CALLGRIND]
+def _run(plan: CountPlan, launch: Sequence[str], folder: Path, deadline_s: float) -> _Run:
+    line = [*launch, *_CALLGRIND]
     line += [f"--callgrind-out-file={folder}/dump.%p", str(folder / _PROGRAM)]
     line += [str(WARM_UP), str(plan.repetitions), *map(str, sorted(set(plan.message_bytes)))]
     status, text = _ended(line, folder, deadline_s)
     version = re.search(r"^version (.+)$", text, re.MULTILINE)
     ranks = re.search(r"^ranks (\d+)$", text, re.MULTILINE)
     if ranks is not None and ranks[1] != "2":
-        raise InvalidInput(
-            f"{plan.mpicc} builds for {version[1][:100] if version else 'an MPI'}, and "
-            f"{plan.starts_with} starts {_first_line([launcher, '--version'])[:100]}: each rank is "
-            "alone",
-            field="launcher",
-        )
+        raise plan.mpi.alone(version[1] if version else "an MPI")
     if re.search(r"SIGILL|unrecogni[sz]ed instruction|[Ii]llegal instruction", text):
         raise NotMeasurable(
             "valgrind does not know an instruction of this library: one that was built for older "
@@ -299,7 +289,7 @@ def _run(plan: CountPlan, launcher: str, folder: Path, deadline_s: float) -> _Ru
     eager = set(plan.message_bytes).difference(rendezvous)
     if status != 0 or version is None:
         reason = next((one for one in text.splitlines() if one.strip()), "no reason given")
-        raise NotMeasurable(f"{plan.starts_with} ended with status {status}: {reason[:200]}")
+        raise NotMeasurable(f"{plan.mpi.starts_with} ended with status {status}: {reason[:200]}")
     if len(dumps) != 2 * plan.repetitions * len(eager) or not all(
         dump.instructions for dump in dumps
     ):
@@ -312,35 +302,6 @@ def _dumps(folder: Path) -> Iterator[Dump]:
         found = read_dump(path.read_text(encoding="utf-8", errors="replace"))
         if found is not None:
             yield found
-
-
-def _root_options(plan: CountPlan, launcher: str) -> list[str]:
-    is_open_mpi = "open" in _first_line([launcher, "--version"]).lower()
-    if os.geteuid() != 0 or not is_open_mpi:
-        return []
-    if not plan.allow_run_as_root:
-        raise InvalidInput(
-            "Open MPI does not start programs as root: take another user, or --allow-run-as-root",
-            field="allow_run_as_root",
-        )
-    return ["--allow-run-as-root"]
-
-
-def _found(name: str, *, field: str) -> str:
-    path = shutil.which(name)
-    if path is None:
-        raise InvalidInput(
-            f"there is no {name[:100]} here: name the one of an installed MPI, as mpicc.mpich and "
-            "mpirun.mpich",
-            field=field,
-        )
-    return path
-
-
-def _first_line(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    lines = (done.stdout or done.stderr).splitlines()
-    return next((line.strip() for line in lines if line.strip()), "")
 
 
 def _ended(line: Sequence[str], folder: Path, deadline_s: float) -> tuple[int, str]:
@@ -363,26 +324,6 @@ def _ended(line: Sequence[str], folder: Path, deadline_s: float) -> tuple[int, s
         except subprocess.TimeoutExpired:
             raise TimeLimitReached("counting took longer than its time limit") from None
         finally:
-            _end_session(child)
+            end_session(child)
         printed.seek(0)
         return status, printed.read()
-
-
-def _end_session(child: subprocess.Popen[bytes]) -> None:
-    if child.poll() is None:
-        child.terminate()  # first the launcher: it takes its ranks with it
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(timeout=_END_GRACE_S)
-    for process in _in_session(child.pid):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(process, signal.SIGKILL)
-    child.wait()
-
-
-def _in_session(session: int) -> Iterator[int]:
-    for entry in os.scandir("/proc") if os.path.isdir("/proc") else ():
-        if not entry.name.isdigit():
-            continue
-        with contextlib.suppress(OSError):
-            if os.getsid(int(entry.name)) == session and int(entry.name) != os.getpid():
-                yield int(entry.name)

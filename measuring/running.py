@@ -15,8 +15,9 @@ import select
 import shlex
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import nan
@@ -24,6 +25,8 @@ from pathlib import Path
 from types import TracebackType
 
 from domain.errors import InvalidInput, NotMeasurable
+from measuring.mpi import Mpi, end_session
+from measuring.probe import FLAGS, LIBRARIES, sources
 
 START_S = 30.0  # memory and files are filled before the first answer
 ANSWER_S = 30.0
@@ -31,6 +34,7 @@ _WRONG, _NOT_HERE = 2, 3  # exit statuses of the probe
 _PIECE = 65536
 MAX_NS = 1e15  # eleven days
 _SIZE = "{bytes}"
+_ALONE = re.compile(r"ranks 1 of ([^\n]+)")
 _NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 _TIME = re.compile(r"([0-9]{1,15}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?) ?(ns|us|µs|ms|s)?")
 
@@ -41,17 +45,22 @@ class Probe:
     """
 
     def __init__(
-        self, program: Path, arguments: Sequence[str], *, start_s: float = START_S
+        self,
+        program: Path,
+        arguments: Sequence[str],
+        *,
+        launch: Sequence[str] = (),
+        start_s: float = START_S,
     ) -> None:
         # A session of its own: Ctrl-C is for the asking process, which then ends this one.
         self._process = subprocess.Popen(
-            [str(program), *arguments],
+            [*launch, str(program), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        self._name, self._read = arguments[1], b""
+        self._name, self._read, self._is_launched = arguments[1], b"", bool(launch)
         self.facts: dict[str, str] = {}
         try:
             while "ready" not in self.facts:
@@ -67,10 +76,16 @@ class Probe:
         with suppress(BrokenPipeError):  # why it ended is on its standard error
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
-        return self._line(ANSWER_S)
+        answer = self._line(ANSWER_S)
+        # A launcher writes between the answers, above all when a rank has died.
+        while self._is_launched and answer.split()[:1] != line.split()[:1]:
+            answer = self._line(ANSWER_S)
+        return answer
 
     def close(self) -> None:
         """End it and all that it started."""
+        if self._is_launched:
+            end_session(self._process)
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -110,6 +125,44 @@ class Probe:
         status = self._process.wait()
         detail = f"{self._name}: {said or f'the probe {_ended_by(status)}'}"
         return InvalidInput(detail, field="measure") if status == _WRONG else NotMeasurable(detail)
+
+
+@contextmanager
+def probe_of(mpi: Mpi) -> Iterator[Callable[[Sequence[str]], Probe]]:
+    """Compile the probe for an MPI, and yield how to start it with arguments, as two ranks.
+
+    Raises InvalidInput for a wrapper or a launcher that is not here, or that belong to different
+    MPIs, and where the wrapper does not compile; NotMeasurable as a Probe does.
+    """
+    compiler, launch = mpi.compiler(), mpi.launch()
+    with tempfile.TemporaryDirectory(prefix="sluice-probe-") as folder:
+        line = [compiler, *FLAGS, "-DPROBE_MPI", *map(str, sources()), *LIBRARIES]
+        done = subprocess.run(
+            line,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
+        program = Path(folder) / "a.out"
+        if done.returncode:
+            lines = (done.stderr + done.stdout).splitlines()
+            reason = next((one for one in lines if "error" in one), "no reason given")
+            raise InvalidInput(
+                f"{mpi.mpicc} does not compile the probe: {reason[:200]}", field="mpicc"
+            )
+
+        def start(arguments: Sequence[str]) -> Probe:
+            try:
+                return Probe(program, arguments, launch=launch)
+            except NotMeasurable as refusal:
+                alone = _ALONE.search(str(refusal))
+                if alone is None:
+                    raise
+                raise mpi.alone(alone[1]) from None
+
+        yield start
 
 
 class Command:

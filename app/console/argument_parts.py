@@ -200,3 +200,12 @@ def strategies(text: str) -> list[str]:
     if not set(names) <= set(Strategy):
         raise argparse.ArgumentTypeError(f"expected names out of {', '.join(Strategy)}")
     return names
+
+
+def add_mpi(parser: Parser) -> None:
+    """Add the compiler wrapper and the launcher of an installed MPI."""
+    parser.add_argument("--mpicc", metavar="NAME", help="compiler wrapper, as mpicc.mpich (mpicc)")
+    parser.add_argument("--launcher", metavar="NAME", help="default: named like the wrapper")
+    parser.add_argument(
+        "--allow-run-as-root", action="store_true", help="have Open MPI start programs as root"
+    )

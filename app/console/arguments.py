@@ -12,6 +12,7 @@ from app.console.argument_parts import (
     Parser,
     add,
     add_constraints,
+    add_mpi,
     add_time_limit,
     add_transfers,
     cpus,
@@ -233,6 +234,7 @@ def _add_measure(commands: Commands[Parser]) -> None:
     parser.add_argument(
         "--window", type=int, default=256, metavar="COUNT", help="messages without a reply (256)"
     )
+    add_mpi(parser)
     parser.add_argument(
         "--tolerance",
         type=share,

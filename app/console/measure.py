@@ -9,8 +9,9 @@ from __future__ import annotations
 import argparse
 import platform
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ from domain.errors import InconsistentInput, InvalidInput, NotMeasurable
 from domain.units import format_bytes
 
 if TYPE_CHECKING:
+    from measuring.mpi import Mpi
+    from measuring.running import Probe
     from measuring.sweep import Sweep
 
 INTERRUPTED = 130
@@ -31,6 +34,9 @@ _PAGE = 4096
 _DIRECT = ("write-direct", "read-direct")
 _SIGNATURE_SIZES = (64,)
 _PROCESSOR = "model name"
+_SIGNATURE, _MPI = "signature", "mpi"
+_OF_MPI = ("mpicc", "launcher", "allow_run_as_root")
+_PROBED = ("timer_ns", "library")  # of what the probe says first
 _MAX_FILES = 16  # are fitted together
 _STAGE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}", re.ASCII)
 
@@ -44,8 +50,8 @@ def measure(arguments: argparse.Namespace, output: Output) -> int:
         return _measure_command(arguments, output)
     probe = program()
     if arguments.list or arguments.name is None:
-        return _list(probe, output)
-    known = _known(probe)
+        return _list(probe, arguments, output)
+    known = _known(probe, arguments)
     if arguments.what == "tool" or (arguments.what is None and arguments.name in TOOLS):
         return _measure_tool(arguments, output)
     kind = _kind_of(arguments, known)
@@ -128,11 +134,11 @@ def _measure_tool(arguments: argparse.Namespace, output: Output) -> int:
     return fit_named([str(file) for file in run.files], arguments, output)
 
 
-def _list(probe: Path, output: Output) -> int:
+def _list(probe: Path, arguments: argparse.Namespace, output: Output) -> int:
     """Print what can be measured here, and why the rest cannot."""
     from measuring.tools import TOOLS, elsewhere
 
-    rows = [(kind, name, about) for (kind, name), about in _known(probe).items()]
+    rows = [(kind, name, about) for (kind, name), about in _known(probe, arguments).items()]
     rows += [("tool", name, tool.missing or tool.about) for name, tool in TOOLS.items()]
     rows += [("tool", name, about) for name, about in elsewhere().items()]
     columns = tuple(Column(name, is_number=False) for name in ("what", "name", "is"))
@@ -140,15 +146,23 @@ def _list(probe: Path, output: Output) -> int:
     return 0
 
 
-def _known(probe: Path) -> dict[tuple[str, str], str]:
-    """What the probe has, by kind and name."""
+def _known(probe: Path, arguments: argparse.Namespace) -> dict[tuple[str, str], str]:
+    """What the probe has, by kind and name, and what it is where it is compiled for an MPI."""
     import subprocess
 
+    mpi = _mpi_of(arguments)
     done = subprocess.run([probe, "list"], capture_output=True, text=True, check=True)
     lines = (line.split("\t") for line in done.stdout.splitlines())
-    return {
+    found = {
         ("signature" if kind == "transport" else kind, name): about for kind, name, about in lines
     }
+    return {**found, (_SIGNATURE, _MPI): mpi.missing or f"two ranks, started by {mpi.starts_with}"}
+
+
+def _mpi_of(arguments: argparse.Namespace) -> Mpi:
+    from measuring.mpi import Mpi
+
+    return Mpi(arguments.mpicc or "mpicc", arguments.launcher, arguments.allow_run_as_root)
 
 
 def _kind_of(arguments: argparse.Namespace, known: dict[tuple[str, str], str]) -> str:
@@ -159,7 +173,11 @@ def _kind_of(arguments: argparse.Namespace, known: dict[tuple[str, str], str]) -
     if found is None:
         names = dict.fromkeys(name for kind, name in known if kind in kinds)
         raise InvalidInput(f"expected one of {', '.join(names)}", field="name")
-    if found == "signature" and arguments.cold:
+    given = (arguments.mpicc, arguments.launcher, arguments.allow_run_as_root or None)
+    if name != _MPI and any(one is not None for one in given):
+        field = next(word for word, one in zip(_OF_MPI, given, strict=True) if one is not None)
+        raise InconsistentInput("only signatures over MPI are started by one", field=field)
+    if found == _SIGNATURE and arguments.cold:
         raise InconsistentInput("only copies and checksums can be cold", field="cold")
     return found
 
@@ -240,7 +258,6 @@ def _check_samples(found: Sweep) -> None:
 
 def _signatures(probe: Path, arguments: argparse.Namespace, output: Output) -> tuple[bool, str]:
     """Return whether all was measured, and the signatures as a file."""
-    from measuring.running import Probe
     from measuring.signature import Signature, SignaturePlan, signatures_csv
 
     sizes = tuple(sorted(set(arguments.bytes or _SIGNATURE_SIZES)))
@@ -251,21 +268,36 @@ def _signatures(probe: Path, arguments: argparse.Namespace, output: Output) -> t
     }
     limit_s = arguments.time_limit / len(sizes)
     measured, is_complete = list[Signature](), True
-    for size in sizes:
-        plan = SignaturePlan(size, max(0.05, arguments.tolerance), limit_s, arguments.seed)
-        options = [*probe_options(arguments, size), "--window", str(arguments.window)]
-        with Probe(probe, ["signature", arguments.name, *options]) as one:
-            facts["timer_ns"] = one.facts["timer_ns"]
-            measured.append(Signature(plan))
-            try:
-                with shown_progress(output, "points") as show:
-                    measured[-1].run(one.ask, show)
-            except KeyboardInterrupt:
-                is_complete = False
-                break
+    with _started(probe, arguments) as start:
+        for size in sizes:
+            plan = SignaturePlan(size, max(0.05, arguments.tolerance), limit_s, arguments.seed)
+            options = [*probe_options(arguments, size), "--window", str(arguments.window)]
+            with start([_SIGNATURE, arguments.name, *options]) as one:
+                facts |= {name: one.facts[name] for name in _PROBED if name in one.facts}
+                measured.append(Signature(plan))
+                try:
+                    with shown_progress(output, "points") as show:
+                        measured[-1].run(one.ask, show)
+                except KeyboardInterrupt:
+                    is_complete = False
+                    break
     if not any(times for one in measured for times in one.cost_us.values()):
         raise NotMeasurable("every burst was preempted: the machine is busy (--cpus 0,1)")
     return is_complete, signatures_csv(measured, facts)
+
+
+@contextmanager
+def _started(
+    probe: Path, arguments: argparse.Namespace
+) -> Iterator[Callable[[Sequence[str]], Probe]]:
+    """How the probe is started: by itself, or by an MPI's launcher."""
+    from measuring.running import Probe, probe_of
+
+    if arguments.name != _MPI:
+        yield partial(Probe, probe)
+        return
+    with probe_of(_mpi_of(arguments)) as start:
+        yield start
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from app.console.argument_parts import (
     Parser,
     add,
     add_constraints,
+    add_mpi,
     add_time_limit,
     clock,
     counts,
@@ -65,12 +66,8 @@ def add_layer(commands: Commands[Parser]) -> None:
 
 
 def _add_counting(parser: Parser) -> None:
-    parser.add_argument("--mpicc", metavar="NAME", help="compiler wrapper, as mpicc.mpich (mpicc)")
-    parser.add_argument("--launcher", metavar="NAME", help="default: named like the wrapper")
+    add_mpi(parser)
     parser.add_argument("--repetitions", type=int, metavar="COUNT", help="of each call (8)")
-    parser.add_argument(
-        "--allow-run-as-root", action="store_true", help="have Open MPI start programs as root"
-    )
     add_time_limit(parser, "default 120")
 
 

@@ -289,7 +289,7 @@ class CountedLayerOut(Output):
         return cls(
             layer=LayerOut.of(made.layer),
             mpicc=plan.mpicc,
-            launcher=plan.starts_with,
+            launcher=plan.mpi.starts_with,
             version=counted.version,
             compiler=counted.compiler,
             valgrind=counted.valgrind,

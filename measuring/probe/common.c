@@ -67,6 +67,11 @@ void refuse(int status, const char *format, ...)
     exit(status);
 }
 
+void fact(const char *name, const char *value)
+{
+    printf("# %s: %s\n", name, value);
+}
+
 bool write_all(int file, const void *from, size_t bytes)
 {
     const unsigned char *at = from;

@@ -32,6 +32,9 @@ void pin_to(int cpu);
 /* End with one line on standard error and this status. */
 _Noreturn void refuse(int status, const char *format, ...);
 
+/* A line "# name: value" on standard output. */
+void fact(const char *name, const char *value);
+
 /* All bytes, through signals and partial transfers; false at the end of the stream. */
 bool write_all(int file, const void *from, size_t bytes);
 bool read_all(int file, void *to, size_t bytes);
@@ -69,6 +72,15 @@ uint32_t checksum(const unsigned char *from, size_t bytes);
 
 /* A file without a name: nothing stays behind, however this ends. It is filled in steps. */
 int unnamed_file(const char *folder, size_t bytes, size_t step, int flags);
+
+#ifdef PROBE_MPI
+/* The process of the other rank. Messages are begun and tested: true, or 1, when one is through, and
+   -1 when the other rank has no more. */
+int open_mpi(bool *is_replier);
+bool mpi_send_some(const unsigned char *message, size_t bytes);
+int mpi_receive_some(unsigned char *message, size_t bytes);
+void close_mpi(bool is_replier);
+#endif
 
 int run_stage(const struct options *asked);
 int run_signature(const struct options *asked);

@@ -34,6 +34,7 @@ struct end {
     size_t out_bytes, in_bytes;   /* of a message */
     unsigned char *out_message, *in_message;
     size_t sent, received;        /* bytes of the message that is under way */
+    bool is_mpi;
 };
 
 /* The simulated network: spins for the overheads, and keeps when replies are there. */
@@ -93,6 +94,10 @@ static bool take_slot(struct slots *ring, unsigned char *message, size_t bytes)
 /* Go on with the message that is under way; true when all of it is through. */
 static bool send_some(struct end *end)
 {
+#ifdef PROBE_MPI
+    if (end->is_mpi)
+        return mpi_send_some(end->out_message, end->out_bytes);
+#endif
     if (end->out_ring)
         return put_slot(end->out_ring, end->out_message, end->out_bytes);
     ssize_t done = write(end->out, end->out_message + end->sent, end->out_bytes - end->sent);
@@ -107,6 +112,10 @@ static bool send_some(struct end *end)
 
 static int receive_some(struct end *end)
 {
+#ifdef PROBE_MPI
+    if (end->is_mpi)
+        return mpi_receive_some(end->in_message, end->in_bytes);
+#endif
     if (end->in_ring)
         return take_slot(end->in_ring, end->in_message, end->in_bytes);
     ssize_t done = read(end->in, end->in_message + end->received, end->in_bytes - end->received);
@@ -121,13 +130,26 @@ static int receive_some(struct end *end)
     return 1;
 }
 
+/* Where the other end would not see that this one has ended. */
+static void close_end(const struct end *end, bool is_replier)
+{
+    (void)is_replier;
+    if (!end->is_mpi)
+        return;
+#ifdef PROBE_MPI
+    close_mpi(is_replier);
+#endif
+}
+
 static _Noreturn void be_replier(struct end *end)
 {
     uint64_t number = 0;
     for (;;) {
         int have = receive_some(end);
-        if (have == STOP)
+        if (have == STOP) {
+            close_end(end, true);
             _exit(0);
+        }
         if (!have)
             continue;
         if (!is_marked(end->in_message, end->in_bytes, ++number))
@@ -165,18 +187,22 @@ static struct slots *shared_slots(size_t bytes)
     return found;
 }
 
+/* Buffers of the end that asks, or with `is_replier` of the one that answers. */
+static void allot(struct end *end, size_t request_bytes, bool is_replier)
+{
+    end->out_bytes = is_replier ? REPLY_BYTES : request_bytes;
+    end->in_bytes = is_replier ? request_bytes : REPLY_BYTES;
+    end->out_message = buffer(end->out_bytes);
+    end->in_message = buffer(end->in_bytes);
+}
+
 static void fork_replier(struct link *link, const struct options *asked, struct end replier)
 {
-    size_t bytes = asked->max_bytes;
-    link->end.out_bytes = replier.in_bytes = bytes;
-    link->end.in_bytes = replier.out_bytes = REPLY_BYTES;
-    link->end.out_message = buffer(bytes);
-    link->end.in_message = buffer(REPLY_BYTES);
+    allot(&link->end, asked->max_bytes, false);
     link->child = fork_end(asked);
     if (link->child)
         return;
-    replier.in_message = buffer(bytes);
-    replier.out_message = buffer(REPLY_BYTES);
+    allot(&replier, asked->max_bytes, true);
     if (!replier.in_ring) {
         close(link->end.out);
         if (link->end.in != link->end.out)
@@ -235,6 +261,20 @@ static void open_rings(struct link *link, const struct options *asked)
     fork_replier(link, asked,
                  (struct end){.in_ring = link->end.out_ring, .out_ring = link->end.in_ring});
 }
+
+#ifdef PROBE_MPI
+static void open_ranks(struct link *link, const struct options *asked)
+{
+    bool is_replier = false;
+    link->child = open_mpi(&is_replier);
+    link->end.is_mpi = true;
+    allot(&link->end, asked->max_bytes, is_replier);
+    if (!is_replier)
+        return;
+    pin_to(asked->cpus[1]);
+    be_replier(&link->end);
+}
+#endif
 
 /* Myrinet of Culler et al. 1996, Table 4, both ends; in this process. */
 static void open_simulated(struct link *link, const struct options *asked)
@@ -385,6 +425,9 @@ static const struct transport {
     {"pipe", "two pipes", open_pipes},
     {"unix", "a Unix stream socket", open_unix},
     {"tcp", "a TCP connection over loopback", open_loopback},
+#ifdef PROBE_MPI
+    {"mpi", "two ranks of MPI", open_ranks},
+#endif
     {"sim", "a simulated Myrinet of 1996, to check the measurement by", open_simulated},
 };
 enum { TRANSPORTS_COUNT = sizeof TRANSPORTS / sizeof *TRANSPORTS };
@@ -424,7 +467,8 @@ int run_signature(const struct options *asked)
     int64_t timer = timer_ns();
     link.window = asked->window;
     transport->open(&link, asked);
-    printf("# timer_ns: %lld\n# ready: %s\n", (long long)timer, transport->name);
+    printf("# timer_ns: %lld\n", (long long)timer);
+    fact("ready", transport->name);
     while (fgets(line, sizeof line, stdin)) {
         unsigned long messages = 1;
         long long ns = 0;
@@ -444,5 +488,6 @@ int run_signature(const struct options *asked)
         else
             answer(&link, timer, word, messages, ns);
     }
+    close_end(&link.end, false);
     return 0;
 }

@@ -253,9 +253,9 @@ def test_bad_plans(wrong: dict[str, Any], field: str) -> None:
 
 def test_the_launcher_is_named_like_the_wrapper() -> None:
     """Also in a folder; or it is given."""
-    assert CountPlan(mpicc="mpicc.mpich").starts_with == "mpirun.mpich"
-    assert CountPlan(mpicc="/opt/mpicc-x/bin/mpicc").starts_with == "/opt/mpicc-x/bin/mpirun"
-    assert CountPlan(mpicc="a", launcher="srun").starts_with == "srun"
+    assert CountPlan(mpicc="mpicc.mpich").mpi.starts_with == "mpirun.mpich"
+    assert CountPlan(mpicc="/opt/mpicc-x/bin/mpicc").mpi.starts_with == "/opt/mpicc-x/bin/mpirun"
+    assert CountPlan(mpicc="a", launcher="srun").mpi.starts_with == "srun"
 
 
 def script(folder: Path, name: str, text: str) -> str:

@@ -378,6 +378,11 @@ def _add_export(commands: Commands[Parser]) -> None:
     parser.add_argument("--table", metavar="TABLE", help="digest or file of a compiled table")
     add_constraints(parser)
     add_time_limit(parser, "default 30")
+    parser.add_argument(
+        "--require-gain",
+        action="store_true",
+        help="exit with 7 unless it is known to be better than the library's default",
+    )
     parser.add_argument("--output", metavar="FILE", help="write it to this file")
 
 

@@ -17,6 +17,7 @@ from domain.pipeline import FitRange, Pipeline, Stage
 from domain.regret import ChosenSetting, Objective, Regret, SizeRule
 from domain.uncertain_answer import RegretFigures, SettingsInDraws
 from domain.units import format_bytes
+from exports.targets.gain import comparison, warnings
 from exports.targets.target import ExportInput, Target
 
 LINE_BYTES = 100
@@ -35,9 +36,11 @@ def commentary(
     """
     read_by = target.verified_by if verified_by is None else verified_by
     lines = [
+        *warnings(given, target),
         *_origin(given, target),
         *([given.verified] if given.verified else []),
         *_model(given.pipeline),
+        *comparison(given, target),
         *(_costs(given.chosen, given.in_draws, target) if given.chosen is not None else ()),
         _reading(read_by, target),
     ]

@@ -60,6 +60,46 @@ OF_A_COLLECTIVE = (
 PLAIN_TEXT = "text/plain; charset=utf-8"
 _MEDIA_TYPES = {"json": "application/json", "xml": "application/xml"}
 
+
+@dataclass(frozen=True, slots=True)
+class LibraryDefault:
+    """What a library does where nothing is set, and the file or program that says so.
+
+    `setting` None: it is no repeated size that the stages could price; `words` say what it is.
+    """
+
+    words: str
+    source: str
+    setting: FragmentSetting | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unpriced:
+    """What the figures of an export leave out.
+
+    `may_lose`: it may make what is written slower than the default, whatever the figures say.
+    """
+
+    name: str
+    may_lose: bool
+
+
+def repeats(size_bytes: int | None, source: str) -> LibraryDefault:
+    """Return a default of one size in bytes for every message; None: messages are sent whole."""
+    words = "messages sent whole" if size_bytes is None else f"{size_bytes} bytes"
+    return LibraryDefault(words, source, FragmentSetting.always(size_bytes))
+
+
+def _no_default(_: Mapping[str, str]) -> LibraryDefault:
+    """Return that of a target for which no sizes are chosen."""
+    return LibraryDefault("no sizes are chosen", "this target")
+
+
+def _all_priced(_: Mapping[str, str]) -> tuple[Unpriced, ...]:
+    return ()
+
+
+OF_COLLECTIVES = Unpriced("the collective's tree of ranks and its arithmetic", may_lose=True)
 Render: TypeAlias = Callable[[ExportInput], str]
 Read: TypeAlias = Callable[[str], FragmentSetting]
 
@@ -86,6 +126,8 @@ class Target:
     read: Read | None = None
     figures_note: str = ""  # what the figures of the head leave out, where that is not plain
     suffixes: Mapping[str, str] = field(default_factory=dict)  # by option `form`, where they differ
+    default: Callable[[Mapping[str, str]], LibraryDefault] = _no_default  # by the options
+    unpriced: Callable[[Mapping[str, str]], tuple[Unpriced, ...]] = _all_priced  # by the options
 
     def suffix_for(self, options: Mapping[str, str]) -> str:
         """The suffix of a file with these options."""

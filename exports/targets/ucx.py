@@ -14,6 +14,7 @@ Traps     UCX 1.12 and later refuse a size without a memory type, those before i
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
@@ -27,12 +28,21 @@ from exports.targets.keyed_lines import (
     refuse,
     the_one,
 )
-from exports.targets.target import ExportInput, Takes, Target, TargetOption
+from exports.targets.target import (
+    ExportInput,
+    LibraryDefault,
+    Takes,
+    Target,
+    TargetOption,
+    Unpriced,
+    repeats,
+)
 
 VARIABLE = "UCX_RNDV_FRAG_SIZE"
 VERIFIED = "ucx_info 1.13.1"
 _MEMORY_TYPES = ("host", "cuda", "cuda-managed", "rocm", "rocm-managed")
 _NEWER_TYPES = ("ze-host", "ze-device", "ze-managed")
+_OWN_BYTES = {"host": 512 * 1024, "cuda": 4 * 2**20}  # UCX's defaults by memory type
 _POOL = 128  # elements that the pool grows by: UCX_RNDV_FRAG_ALLOC_COUNT
 _SIZES = SizeRule(min_bytes=65536, max_bytes=2**24, multiple_of=64)
 _OPTIONS = (
@@ -108,6 +118,22 @@ def _scheme(given: ExportInput) -> str:
     return scheme
 
 
+def _default(options: Mapping[str, str]) -> LibraryDefault:
+    """UCX's own size, where the memory types that are asked for share one."""
+    own = {_OWN_BYTES.get(name) for name in options["memory_types"].split(",")}
+    size = own.pop() if len(own) == 1 else None
+    if size is not None:
+        return repeats(size, "ucx_info -c of 1.13.1")
+    return LibraryDefault("a size by memory type", "src/ucp/core/ucp_context.c")
+
+
+def _unpriced(options: Mapping[str, str]) -> tuple[Unpriced, ...]:
+    if options["scheme"] == "leave":
+        use = "whether UCX takes a pipelined rendezvous, which alone has these fragments"
+        return (Unpriced(use, may_lose=False),)
+    return (Unpriced(f"UCX_RNDV_SCHEME={options['scheme']}, which is forced", may_lose=True),)
+
+
 def read(text: str) -> FragmentSetting:
     """The fragment size that ucx.conf or an environment sets. Raises InvalidInput.
 
@@ -160,4 +186,6 @@ TARGET = Target(
     verified_by=VERIFIED,
     read=read,
     suffixes={"shell": "sh"},
+    default=_default,
+    unpriced=_unpriced,
 )

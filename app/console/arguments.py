@@ -345,6 +345,11 @@ def _add_table(commands: Commands[Parser]) -> None:
         "--output", metavar="FILE", help="write the table file; .json: its JSON twin"
     )
     parser.add_argument(
+        "--accept-missed",
+        action="store_true",
+        help="exit with 0, not 7, where the tolerance is missed",
+    )
+    parser.add_argument(
         "--activate",
         action="store_true",
         default=None,

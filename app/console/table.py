@@ -146,6 +146,7 @@ def _span(minimum: int, maximum: int) -> str:
 # --- the command ----------------------------------------------------------------------------------
 
 
+MISSED = 7  # the exit code of a table that misses its tolerance, unless that is accepted
 _FIELD, _NOUN = "output", "the table"
 _OURS = ("pipeline", "aggregate", "profile", "measurements", "fit_options", "constraints")
 
@@ -167,16 +168,23 @@ def table(arguments: argparse.Namespace, output: Output) -> int:
         )
     if arguments.output is not None:
         write_whole(arguments.output, _form(arguments.output, file), field=_FIELD, noun=_NOUN)
-    if output.wants_json:
-        output.document(document)
-        return 0
     from app.schemas.base import read_output
     from app.schemas.tables import TableOut
 
-    output.parts(table_parts(read_output(TableOut, document)))
-    if arguments.output is not None:
-        output.out.write_line(f"written to {printable(arguments.output)}")  # never wrapped
-    return 0
+    compiled = read_output(TableOut, document)
+    if output.wants_json:
+        output.document(document)
+    else:
+        output.parts(table_parts(compiled))
+        if arguments.output is not None:
+            output.out.write_line(f"written to {printable(arguments.output)}")  # never wrapped
+    if not compiled.missed_total or arguments.accept_missed:
+        return 0
+    output.note(
+        f"the tolerance is missed for {format_count(compiled.missed_bytes)} message sizes: accept "
+        "that with --accept-missed, or give a looser --relative-gap or more --time-limit"
+    )
+    return MISSED
 
 
 def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Question]:

@@ -16,7 +16,7 @@ from analysis.audit import (
 from analysis.best_known import SolvedMessages, improved, left_open
 from domain.errors import Infeasible, InvalidInput
 from domain.fragment_setting import FragmentSetting
-from domain.pipeline import Pipeline
+from domain.model import CostModel
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
 from domain.regret import BestKnown, ChosenSetting, Objective, PricedSetting, SizeRule
@@ -58,7 +58,7 @@ def messages_of(
 
 
 def choose_sizes(
-    pipeline: Pipeline,
+    pipeline: CostModel,
     messages: Messages,
     *,
     rule: SizeRule,

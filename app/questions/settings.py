@@ -105,7 +105,7 @@ class ExportQuestion:
     what transfers said of the profile, "" where there were none.
     """
 
-    pipeline: Pipeline
+    pipeline: CostModel
     profile: ProfileRevision | None
     scope: ExportScope
     table: TableFile | None
@@ -167,13 +167,13 @@ def export_question(
     there was none.
     A table is taken along where the target reads it or where sizes are chosen by it.
     """
-    if not isinstance(model, Pipeline):
+    takes = target_named(scope.target).takes
+    if not isinstance(model, Pipeline) and takes not in _SIZED:
         raise StrategyDeclined(
-            "an export needs the stages of a pipeline; of this one only the total and the "
-            "bottleneck are known",
+            "this target needs the stages of a pipeline; of this one only the total and the "
+            "bottleneck are known, which is enough for targets of repeated sizes",
             field="profile",
         )
-    takes = target_named(scope.target).takes
     if takes is Takes.TABLE and table is None:
         raise Conflict(
             f"{scope.target} takes a compiled table, and there is no active one: compile one for "
@@ -274,7 +274,7 @@ def _input(
     return ExportInput(
         profile=profile.name,
         revision=profile.revision,
-        pipeline=question.pipeline,
+        model=question.pipeline,
         options=question.target.options_from(dict(question.scope.options)),
         chosen=chosen,
         in_draws=in_draws,

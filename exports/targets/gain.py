@@ -16,6 +16,10 @@ from domain.regret import PricedSetting
 from domain.units import format_bytes
 from exports.targets.target import ExportInput, Target
 
+PREMISE = (
+    "the total is taken for the time of an uncut message: a latency that a library already "
+    "pipelines inside is none"
+)
 _EQUAL = 1e-9  # regrets that differ by less are one figure, computed twice
 _MUCH = 0.01  # regret that a target's limits may add before that is a warning
 
@@ -27,6 +31,8 @@ def doubts(given: ExportInput, target: Target) -> tuple[str, ...]:
         return ()
     found = [one.name for one in target.unpriced(given.options) if one.may_lose]
     reasons = [f"not priced: {', '.join(found)}"] if found else []
+    if given.model.stages is None:
+        reasons.append(f"premise: {PREMISE}")
     if chosen.default is None:
         reasons.append(f"the default has no price: {target.default(given.options).words}")
     elif chosen.written.regret_of(chosen.objective) >= (

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
+from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.regret import ChosenSetting, SizeRule
 from domain.uncertain_answer import SettingsInDraws
@@ -39,11 +40,11 @@ class TargetOption:
 
 @dataclass(frozen=True, slots=True)
 class ExportInput:
-    """What an export is made of. `profile` "" and `revision` 0 where the pipeline has no name."""
+    """What an export is made of. `profile` "" and `revision` 0 where the model has no name."""
 
     profile: str
     revision: int
-    pipeline: Pipeline
+    model: CostModel
     options: Mapping[str, str]  # every option of the target, checked
     chosen: ChosenSetting | None = None
     table: StoredTable | None = None
@@ -51,6 +52,13 @@ class ExportInput:
     table_bytes: bytes = b""
     in_draws: SettingsInDraws | None = None  # of the chosen sizes, where errors of costs are known
     verified: str = ""  # what transfers said of the model, where there were any
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The model's stages. Raises InvalidInput where they are not distinguished."""
+        if not isinstance(self.model, Pipeline):
+            raise InvalidInput("expected the stages of a pipeline", field="profile")
+        return self.model
 
 
 OF_A_COLLECTIVE = (

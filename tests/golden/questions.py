@@ -281,6 +281,12 @@ def _exports() -> list[Http]:
             for target in TARGETS
         ),
         Http(
+            "export/total-and-bottleneck",
+            "GET",
+            "/profiles/sums/exports/mooncake?min_message_bytes=8192&max_message_bytes=8192",
+            form=Form.TEXT,
+        ),
+        Http(
             "export/no-stages",
             "GET",
             "/profiles/sums/exports/simgrid",

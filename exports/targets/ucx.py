@@ -73,18 +73,26 @@ _OPTIONS = (
         "also sets UCX_RNDV_THRESH, the message size in bytes from which rendezvous is used",
         pattern=r"leave|[0-9]{1,15}",
     ),
+    TargetOption(
+        "alloc_count",
+        "leave",
+        "also sets UCX_RNDV_FRAG_ALLOC_COUNT, the fragments that a pool grows by (128)",
+        pattern=r"leave|[1-9][0-9]{0,5}",
+    ),
 )
 
 
 def _render(given: ExportInput) -> str:
     size = one_size(given, _SIZES)
-    lines = [f"{VARIABLE}={_value(given, size)}"]
+    lines = [f"{VARIABLE}={_value(given, size)}", *_staging(given)]
     if given.options["scheme"] != "leave":
         lines.append(f"UCX_RNDV_SCHEME={_scheme(given)}")
     if given.options["threshold"] != "leave":
         lines.append(f"UCX_RNDV_THRESH={int(given.options['threshold'])}")
     before = "export " if given.options["form"] == "shell" else ""
-    pool = f"# UCX allocates {_POOL} fragments at a time in each memory: {_POOL * size} bytes\n"
+    count = given.options["alloc_count"]
+    grown = _POOL if count == "leave" else int(count)
+    pool = f"# UCX allocates {grown} fragments at a time in each memory: {grown * size} bytes\n"
     is_read = given.options["version"] == "1.12"
     head = commentary(given, TARGET, verified_by=VERIFIED if is_read else "")
     return head + pool + "".join(f"{before}{line}\n" for line in lines)
@@ -109,6 +117,23 @@ def _value(given: ExportInput, size: int) -> str:
             field="options",
         )
     return ",".join(f"{name}:{size}" for name in asked)
+
+
+def _staging(given: ExportInput) -> list[str]:
+    """What else staging through a device's memory needs: where fragments lie, and how many.
+
+    Fragments lie in host memory unless another type is named, whatever sizes that type has.
+    """
+    types, count = given.options["memory_types"].split(","), given.options["alloc_count"]
+    lines = []
+    if len(types) == 1 and types != ["host"]:
+        lines.append(f"UCX_RNDV_FRAG_MEM_TYPE={types[0]}")
+    if count != "leave":
+        if given.options["version"] == "1.9":
+            raise InvalidInput("alloc_count is by memory type: UCX 1.12 and later", field="options")
+        listed = ",".join(f"{name}:{count}" for name in types)
+        lines.append(f"UCX_RNDV_FRAG_ALLOC_COUNT={listed}")
+    return lines
 
 
 def _scheme(given: ExportInput) -> str:

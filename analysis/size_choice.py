@@ -15,10 +15,11 @@ from analysis.audit import (
 )
 from analysis.best_known import SolvedMessages, improved, left_open
 from domain.errors import Infeasible, InvalidInput
-from domain.pipeline import Pipeline
+from domain.fragment_setting import FragmentSetting
+from domain.model import CostModel
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
-from domain.regret import BestKnown, ChosenSetting, Objective, SizeRule
+from domain.regret import BestKnown, ChosenSetting, Objective, PricedSetting, SizeRule
 from domain.workload import (
     DEFAULT_MAX_MESSAGE_BYTES,
     Workload,
@@ -57,7 +58,7 @@ def messages_of(
 
 
 def choose_sizes(
-    pipeline: Pipeline,
+    pipeline: CostModel,
     messages: Messages,
     *,
     rule: SizeRule,
@@ -65,12 +66,15 @@ def choose_sizes(
     objective: Objective,
     table: PlanTable | None,
     fragment_cap: int,
+    default: FragmentSetting | None = None,
     time_limit_s: float = DEFAULT_TIME_LIMIT_S,
     progress: Callable[[int, int], None] | None = None,
     on_best: Callable[[ChosenSetting], None] | None = None,
 ) -> ChosenSetting:
     """Return the best single size, or the best steps, that the rule admits, with their regrets.
 
+    Priced beside it are `default`, what the library does by itself, and what would be chosen if
+    the rule admitted every size.
     `table` answers for the best known where it serves; else every message is solved within
     `time_limit_s`, for all together. `progress` is called with messages solved and messages in all;
     where it takes long `on_best` now and then with the choice by what is solved so far, for a
@@ -79,6 +83,7 @@ def choose_sizes(
     low, high = messages.min_message_bytes, messages.max_message_bytes
     workload = Workload.log_uniform(low, high)
     admitted = narrowed(rule, messages.limits, high)
+    free = narrowed(SizeRule(), messages.limits, high)
     powers = powers_of_two(low, high)
     solved = SolvedMessages(
         pipeline,
@@ -89,13 +94,20 @@ def choose_sizes(
         progress=progress,
     )
 
-    def chosen_by(best: tuple[BestKnown, ...]) -> ChosenSetting:
+    def chosen_by(best: tuple[BestKnown, ...], rule: SizeRule = admitted) -> ChosenSetting:
         choose = solvers.choose_size_steps if takes_size_steps else solvers.choose_size
-        return choose(pipeline, best, workload, rule=admitted, objective=objective)
+        return choose(pipeline, best, workload, rule=rule, objective=objective)
 
     def priced(chosen: ChosenSetting, best: tuple[BestKnown, ...]) -> ChosenSetting:
-        best = improved(pipeline, best, chosen.setting)
+        wanted = chosen_by(best, free).setting if free != admitted else chosen.setting
+        beside = (wanted, *([default] if default is not None else []))
+        best = improved(pipeline, best, chosen.setting, *beside)
         every = [one.message_bytes for one in best]
+
+        def over_all(setting: FragmentSetting) -> PricedSetting:
+            one = price(pipeline, setting, best, workload, also=every)
+            return PricedSetting(setting, one.mean.at_least, one.worst_span.at_least)
+
         found = price(pipeline, chosen.setting, best, workload, also=every)
         at_powers = [one for one in best if one.message_bytes in powers]
         return replace(
@@ -106,6 +118,8 @@ def choose_sizes(
             worst_at_most=found.worst_span.at_most,
             at_powers=solvers.regrets(pipeline, chosen.setting, at_powers),
             is_partial=bool(left_open(best, workload)),
+            wanted=over_all(wanted),
+            default=over_all(default) if default is not None else None,
         )
 
     if on_best is not None:

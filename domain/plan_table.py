@@ -140,13 +140,7 @@ class PlanTable:
         here = self.repeats[at]
         if here.message_bytes == message_bytes:
             return here.size_bytes
-        after, unit = self.repeats[at + 1], self.limits.alignment_bytes
-        if after.fragments != here.fragments:
-            return here.size_bytes
-        length = after.message_bytes - here.message_bytes
-        share = -((-(message_bytes - here.message_bytes) << FRACTION_BITS) // length)
-        grown = -(-((after.size_bytes - here.size_bytes) // unit * share) // _ONE)
-        return here.size_bytes + unit * grown
+        return repeated_size(here, self.repeats[at + 1], message_bytes, self.limits)
 
     def relative_gap_at(self, message_bytes: int) -> float:
         """Return what is proven of `cut_at` for this message. Raises InvalidInput."""
@@ -163,6 +157,19 @@ class PlanTable:
                 field="message_bytes",
             )
         return bisect_right(entries, size, key=_message_bytes) - 1
+
+
+def repeated_size(
+    here: TableRepeat, after: TableRepeat, message_bytes: int, limits: FragmentLimits
+) -> int:
+    """Return the repeated size of a message between two entries, bytes (`repeated_size_at`)."""
+    if after.fragments != here.fragments:
+        return here.size_bytes
+    unit = limits.alignment_bytes
+    length = after.message_bytes - here.message_bytes
+    share = -((-(message_bytes - here.message_bytes) << FRACTION_BITS) // length)
+    grown = -(-((after.size_bytes - here.size_bytes) // unit * share) // _ONE)
+    return here.size_bytes + unit * grown
 
 
 def check_table_range(min_message_bytes: int, max_message_bytes: int) -> None:

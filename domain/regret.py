@@ -95,6 +95,19 @@ class SizeRule:
 
 
 @dataclass(frozen=True, slots=True)
+class PricedSetting:
+    """A setting, and its mean and worst `Regret.over_best` over a workload, as shares."""
+
+    setting: FragmentSetting
+    mean_regret: float
+    worst_regret: float
+
+    def regret_of(self, objective: Objective) -> float:
+        """Return the one of the two that settings are chosen by."""
+        return self.worst_regret if objective is Objective.WORST else self.mean_regret
+
+
+@dataclass(frozen=True, slots=True)
 class ChosenSetting:
     """A setting and what it costs: over the workload, and at each power of two in its range.
 
@@ -102,6 +115,8 @@ class ChosenSetting:
     looked at, over more messages of its range: both of `Regret.over_best`. Over any schedule that
     the limits and the cap on fragments admit they are at most `mean_at_most` and `worst_at_most`.
     `is_partial`: time ended searches that leave much open, so that more of it may choose another.
+    `wanted` is what would be chosen if the library took every size that the limits admit; `default`
+    what the library does where nothing is set; both over the same workload, None where not priced.
     """
 
     setting: FragmentSetting
@@ -113,6 +128,13 @@ class ChosenSetting:
     worst_at_most: float
     at_powers: tuple[Regret, ...]
     is_partial: bool = False
+    wanted: PricedSetting | None = None
+    default: PricedSetting | None = None
+
+    @property
+    def written(self) -> PricedSetting:
+        """The setting itself, priced as `wanted` and `default` are."""
+        return PricedSetting(self.setting, self.mean_regret, self.worst_regret)
 
 
 def _over(latency_us: float, min_us: float) -> float:

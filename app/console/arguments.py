@@ -347,6 +347,11 @@ def _add_table(commands: Commands[Parser]) -> None:
         "--output", metavar="FILE", help="write the table file; .json: its JSON twin"
     )
     parser.add_argument(
+        "--accept-missed",
+        action="store_true",
+        help="exit with 0, not 7, where the tolerance is missed",
+    )
+    parser.add_argument(
         "--activate",
         action="store_true",
         default=None,
@@ -380,6 +385,11 @@ def _add_export(commands: Commands[Parser]) -> None:
     parser.add_argument("--table", metavar="TABLE", help="digest or file of a compiled table")
     add_constraints(parser)
     add_time_limit(parser, "default 30")
+    parser.add_argument(
+        "--require-gain",
+        action="store_true",
+        help="exit with 7 unless it is known to be better than the library's default",
+    )
     parser.add_argument("--output", metavar="FILE", help="write it to this file")
 
 

@@ -1,4 +1,4 @@
-"""sluice optimize and sluice compare: the service's use cases without a server."""
+"""sluice optimize and sluice compare, the service's use cases without a server; export targets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.console.reports import (
     fit_summary_parts,
 )
 from app.console.running import counting_line, run_operation, solving_line
-from app.console.screen import Output
+from app.console.screen import Column, Grid, Output, Part
 from app.settings import Settings
 from app.text.units import printable
 from domain.errors import InvalidInput
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from app.questions.fits import FittedTrace
     from app.questions.optimize import FindFit, FindRevision
     from app.questions.question import Question
+    from app.schemas.exports import ExportTargetsOut
     from app.schemas.optimize import OptimizeOut
     from domain.fit import TraceFit
     from domain.profile import ProfileRevision, Revision
@@ -286,3 +287,46 @@ def _require_size(body: dict[str, Any]) -> None:
         raise InvalidInput(
             "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
         )
+
+
+# --- export targets -------------------------------------------------------------------------------
+
+
+def list_targets(output: Output) -> int:
+    """Print every export target, what it takes and its options."""
+    from app.schemas.base import dump_json
+    from app.schemas.exports import ExportTargetsOut
+
+    targets = ExportTargetsOut.all()
+    if output.wants_json:
+        output.document(dump_json(targets))
+    else:
+        output.parts(_target_parts(targets))
+    return 0
+
+
+_TAKES = {
+    "one_size": "one size",
+    "size_steps": "a size a range",
+    "costs": "fitted costs",
+    "table": "the table",
+}
+
+
+def _target_parts(targets: ExportTargetsOut) -> list[Part]:
+    columns = (
+        Column("target", is_number=False),
+        Column("takes", is_number=False),
+        Column("read by", is_number=False),
+        Column("options", is_number=False),
+    )
+    rows = tuple(
+        (
+            target.name,
+            _TAKES[target.takes],
+            target.verified_by or "unverified",
+            ", ".join(f"{option.name}={option.default}" for option in target.options),
+        )
+        for target in targets.items
+    )
+    return [Grid(columns, rows)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.console.commands import INTERRUPTED, finder, fit_finder, store_for
+from app.console.commands import INTERRUPTED, finder, fit_finder, list_targets, store_for
 from app.console.files import (
     Source,
     TraceSource,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from app.questions.question import Question
     from app.questions.settings import Exported, ExportQuestion, ExportScope, TableFile
     from app.questions.tables import TableQuestion, TableScope
-    from app.schemas.exports import ExportTargetsOut
     from app.schemas.tables import GapRangeOut, TableOut, TablesOut
     from domain.hiding import HiddenBehind
     from domain.problem import AnyProblem
@@ -147,6 +146,7 @@ def _span(minimum: int, maximum: int) -> str:
 # --- the command ----------------------------------------------------------------------------------
 
 
+MISSED = 7  # the exit code of a table that misses its tolerance, unless that is accepted
 _FIELD, _NOUN = "output", "the table"
 _OURS = ("pipeline", "aggregate", "profile", "measurements", "fit_options", "constraints")
 
@@ -168,16 +168,23 @@ def table(arguments: argparse.Namespace, output: Output) -> int:
         )
     if arguments.output is not None:
         write_whole(arguments.output, _form(arguments.output, file), field=_FIELD, noun=_NOUN)
-    if output.wants_json:
-        output.document(document)
-        return 0
     from app.schemas.base import read_output
     from app.schemas.tables import TableOut
 
-    output.parts(table_parts(read_output(TableOut, document)))
-    if arguments.output is not None:
-        output.out.write_line(f"written to {printable(arguments.output)}")  # never wrapped
-    return 0
+    compiled = read_output(TableOut, document)
+    if output.wants_json:
+        output.document(document)
+    else:
+        output.parts(table_parts(compiled))
+        if arguments.output is not None:
+            output.out.write_line(f"written to {printable(arguments.output)}")  # never wrapped
+    if not compiled.missed_total or arguments.accept_missed:
+        return 0
+    output.note(
+        f"the tolerance is missed for {format_count(compiled.missed_bytes)} message sizes: accept "
+        "that with --accept-missed, or give a looser --relative-gap or more --time-limit"
+    )
+    return MISSED
 
 
 def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Question]:
@@ -315,12 +322,13 @@ _ASKED = (
     "time_limit_s",
 )
 _DIGEST_DIGITS = 64
+NO_GAIN = 7  # the exit code with --require-gain, where none is known
 
 
 def export(arguments: argparse.Namespace, output: Output) -> int:
     """Render to standard output or a file, or list the targets."""
     if arguments.list:
-        return _list_targets(output)
+        return list_targets(output)
     scope = _scope(arguments)
     if arguments.output is not None:
         check_target(arguments.output, field=_FIELD, noun=_NOUN, example="ucx.conf")
@@ -340,7 +348,11 @@ def export(arguments: argparse.Namespace, output: Output) -> int:
         output.note("interrupted; these sizes are by what was solved so far")
     elif made.chosen is not None and made.chosen.is_partial:
         output.note("time ended: more of it (--time-limit) may choose other sizes")
-    return INTERRUPTED if ran.is_interrupted else 0
+    for warning in made.warnings:
+        output.note(warning)
+    if ran.is_interrupted:
+        return INTERRUPTED
+    return NO_GAIN if arguments.require_gain and made.is_gain_known is not True else 0
 
 
 def _scope(arguments: argparse.Namespace) -> ExportScope:
@@ -456,45 +468,3 @@ def _shown(made: Exported, output: Output) -> str:
     if output.out.is_unicode:
         return text
     return "".join(one if one.isascii() else "_" for one in text)
-
-
-# --- the targets ----------------------------------------------------------------------------------
-
-
-def _list_targets(output: Output) -> int:
-    from app.schemas.base import dump_json
-    from app.schemas.exports import ExportTargetsOut
-
-    targets = ExportTargetsOut.all()
-    if output.wants_json:
-        output.document(dump_json(targets))
-    else:
-        output.parts(_target_parts(targets))
-    return 0
-
-
-_TAKES = {
-    "one_size": "one size",
-    "size_steps": "a size a range",
-    "costs": "fitted costs",
-    "table": "the table",
-}
-
-
-def _target_parts(targets: ExportTargetsOut) -> list[Part]:
-    columns = (
-        Column("target", is_number=False),
-        Column("takes", is_number=False),
-        Column("read by", is_number=False),
-        Column("options", is_number=False),
-    )
-    rows = tuple(
-        (
-            target.name,
-            _TAKES[target.takes],
-            target.verified_by or "unverified",
-            ", ".join(f"{option.name}={option.default}" for option in target.options),
-        )
-        for target in targets.items
-    )
-    return [Grid(columns, rows)]

@@ -41,6 +41,7 @@ from domain.uncertain_answer import SettingsInDraws
 from domain.uncertainty import KnownErrors
 from domain.verification import Verification, said_of
 from domain.workload import DEFAULT_MAX_MESSAGE_BYTES
+from exports.targets.gain import doubts, warnings
 from exports.targets.registry import target_named
 from exports.targets.target import ExportInput, Takes, Target
 
@@ -104,7 +105,7 @@ class ExportQuestion:
     what transfers said of the profile, "" where there were none.
     """
 
-    pipeline: Pipeline
+    pipeline: CostModel
     profile: ProfileRevision | None
     scope: ExportScope
     table: TableFile | None
@@ -137,6 +138,8 @@ class Exported:
     """The text as bytes, what it is, a name of a file for it, and the sizes if any were chosen.
 
     `in_draws` is what these cost over draws of the costs, where their errors are known.
+    `is_gain_known` says whether they are known to cost less than the library's default, None where
+    no sizes were chosen; `warnings` are what the text begins with.
     """
 
     content: bytes
@@ -144,6 +147,8 @@ class Exported:
     file_name: str
     chosen: ChosenSetting | None = None
     in_draws: SettingsInDraws | None = None
+    is_gain_known: bool | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def export_question(
@@ -162,13 +167,13 @@ def export_question(
     there was none.
     A table is taken along where the target reads it or where sizes are chosen by it.
     """
-    if not isinstance(model, Pipeline):
+    takes = target_named(scope.target).takes
+    if not isinstance(model, Pipeline) and takes not in _SIZED:
         raise StrategyDeclined(
-            "an export needs the stages of a pipeline; of this one only the total and the "
-            "bottleneck are known",
+            "this target needs the stages of a pipeline; of this one only the total and the "
+            "bottleneck are known, which is enough for targets of repeated sizes",
             field="profile",
         )
-    takes = target_named(scope.target).takes
     if takes is Takes.TABLE and table is None:
         raise Conflict(
             f"{scope.target} takes a compiled table, and there is no active one: compile one for "
@@ -242,7 +247,15 @@ def _rendered(
     if len(content) > MAX_EXPORT_BYTES:
         raise LimitReached(f"the export is longer than {MAX_EXPORT_BYTES} bytes", field="table")
     suffix, media_type = target.suffix_for(given.options), target.media_type_for(given.options)
-    return Exported(content, media_type, f"{_stem(question)}.{suffix}", chosen, in_draws)
+    return Exported(
+        content,
+        media_type,
+        f"{_stem(question)}.{suffix}",
+        chosen,
+        in_draws,
+        is_gain_known=None if chosen is None else not doubts(given, target),
+        warnings=tuple(warnings(given, target)),
+    )
 
 
 def _together(refusal: InvalidInput) -> InconsistentInput:
@@ -261,7 +274,7 @@ def _input(
     return ExportInput(
         profile=profile.name,
         revision=profile.revision,
-        pipeline=question.pipeline,
+        model=question.pipeline,
         options=question.target.options_from(dict(question.scope.options)),
         chosen=chosen,
         in_draws=in_draws,
@@ -297,6 +310,7 @@ def _chosen(
         objective=scope.objective,
         table=table,
         fragment_cap=question.fragment_cap,
+        default=target.default(target.options_from(dict(scope.options))).setting,
         time_limit_s=scope.time_limit_s,
         progress=progress,
         on_best=on_best,

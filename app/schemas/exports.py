@@ -17,7 +17,7 @@ from app.text.notices import setting_words
 from domain.errors import InconsistentInput
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.problem import FragmentLimits
-from domain.regret import ChosenSetting, Objective
+from domain.regret import ChosenSetting, Objective, PricedSetting
 from domain.units import format_bytes
 from exports.targets.registry import TARGETS
 from exports.targets.target import Takes, Target
@@ -169,11 +169,33 @@ class ExportTargetsOut(Output):
 
 
 @dataclass(frozen=True)
+class ComparedSettingOut(Output):
+    """A setting beside the one that an export has: its regret over the same messages, as shares.
+
+    Null is without a bound.
+    """
+
+    steps: tuple[SettingStepOut, ...]
+    mean_regret: float | None
+    worst_regret: float | None
+
+    @classmethod
+    def of(cls, priced: PricedSetting | None) -> ComparedSettingOut | None:
+        """Return a setting as it is sent, None where it has no price."""
+        if priced is None:
+            return None
+        mean, worst = finite(priced.mean_regret), finite(priced.worst_regret)
+        return cls(steps_out(priced.setting), mean, worst)
+
+
+@dataclass(frozen=True)
 class ChosenOut(Output):
     """The sizes that an export has, and what they cost over the best schedules known, as shares.
 
     Over any schedules within the limits they cost `mean_at_most` and `worst_at_most` at most; null
     is without a bound. `is_partial`: time ended searches, and more of it may choose other sizes.
+    `default` is what the library does by itself, null where that has no price; `wanted` what would
+    be chosen if the library took every size that the limits admit.
     """
 
     steps: tuple[SettingStepOut, ...]
@@ -182,6 +204,8 @@ class ChosenOut(Output):
     worst_regret: float | None
     worst_at_most: float | None
     is_partial: bool = False  # in exports kept before
+    default: ComparedSettingOut | None = None  # of exports kept before
+    wanted: ComparedSettingOut | None = None
 
     @classmethod
     def of(cls, chosen: ChosenSetting | None) -> ChosenOut | None:
@@ -195,6 +219,8 @@ class ChosenOut(Output):
             finite(chosen.worst_regret),
             finite(chosen.worst_at_most),
             chosen.is_partial,
+            ComparedSettingOut.of(chosen.default),
+            ComparedSettingOut.of(chosen.wanted),
         )
 
 
@@ -203,7 +229,8 @@ class ExportedOut(Output):
     """A profile as a library's configuration: the text, and what a file of it is called.
 
     `chosen` is null where no sizes were chosen for it, `uncertainty` where the errors of the costs
-    are not known.
+    are not known. `is_gain_known` says whether the sizes are known to cost less than the library's
+    default; `warnings` are what the text begins with.
     """
 
     profile: ProfileRevisionOut | None
@@ -213,6 +240,8 @@ class ExportedOut(Output):
     text: str
     chosen: ChosenOut | None
     uncertainty: SettingsInDrawsOut | None = None  # of exports kept before
+    is_gain_known: bool | None = None
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, question: ExportQuestion, made: Exported) -> ExportedOut:
@@ -225,6 +254,8 @@ class ExportedOut(Output):
             text=made.content.decode(),
             chosen=ChosenOut.of(made.chosen),
             uncertainty=SettingsInDrawsOut.of(made.in_draws, question.errors, _words(made)),
+            is_gain_known=made.is_gain_known,
+            warnings=made.warnings,
         )
 
 

@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from math import isfinite
 
 from domain.errors import InvalidInput
-from domain.pipeline import FitRange, Pipeline, Stage
+from domain.model import CostModel
+from domain.pipeline import FitRange, Stage
 from domain.regret import ChosenSetting, Objective, Regret, SizeRule
 from domain.uncertain_answer import RegretFigures, SettingsInDraws
 from domain.units import format_bytes
+from exports.targets.gain import comparison, warnings
 from exports.targets.target import ExportInput, Target
 
 LINE_BYTES = 100
@@ -35,9 +37,11 @@ def commentary(
     """
     read_by = target.verified_by if verified_by is None else verified_by
     lines = [
+        *warnings(given, target),
         *_origin(given, target),
         *([given.verified] if given.verified else []),
-        *_model(given.pipeline),
+        *_model(given.model),
+        *comparison(given, target),
         *(_costs(given.chosen, given.in_draws, target) if given.chosen is not None else ()),
         _reading(read_by, target),
     ]
@@ -90,11 +94,15 @@ def _origin(given: ExportInput, target: Target) -> Iterator[str]:
         yield f"plan table {given.table_digest}"
 
 
-def _model(pipeline: Pipeline) -> Iterator[str]:
-    for number, stage in enumerate(pipeline.stages, start=1):
+def _model(model: CostModel) -> Iterator[str]:
+    if model.stages is None:
+        for name, cost in model.costs().items():
+            for stage in cost if isinstance(cost, tuple) else (cost,):
+                yield f"{name} of all stages together: {_cost(stage)}"
+    for number, stage in enumerate(model.stages or (), start=1):
         yield f"stage {number} '{_short(stage.name)}': {_cost(stage)}"
-    if pipeline.delay_us:
-        yield f"delay {pipeline.delay_us:.6g} us a message"
+    if model.delay_us:
+        yield f"delay {model.delay_us:.6g} us a message"
 
 
 def _cost(stage: Stage) -> str:

@@ -14,14 +14,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.regret import SizeRule
 from exports.targets.commentary import commentary, one_size
-from exports.targets.target import ExportInput, Takes, Target, TargetOption
+from exports.targets.target import (
+    ExportInput,
+    LibraryDefault,
+    Takes,
+    Target,
+    TargetOption,
+    Unpriced,
+    repeats,
+)
 
 # A page at least: each slice is a work request, and queues are counted in requests. Whole cache
 # lines, so that no two slices write to one.
@@ -54,6 +62,21 @@ def _notes(form: str) -> Iterator[str]:
     if form == "rdma":
         yield "the last slice takes in a rest of at most 1/MC_FRAGMENT_RATIO of the size; the"
         yield "figures are for a rest that is a slice of its own (option rest=own)"
+
+
+def _default(options: Mapping[str, str]) -> LibraryDefault:
+    """The transport's own size, where a source of Mooncake states it."""
+    if options["form"] == "rdma":
+        return repeats(2**16, "slice_size in include/config.h")
+    return LibraryDefault("the transport's own size", "not looked up")
+
+
+def _unpriced(options: Mapping[str, str]) -> tuple[Unpriced, ...]:
+    left_out = {
+        "tent": Unpriced("slices that TENT makes longer, at most 64 of them", may_lose=True),
+        "rdma": Unpriced("a rest that the last slice takes in", may_lose=False),
+    }
+    return (left_out[options["form"]],) if options["form"] in left_out else ()
 
 
 def read(text: str) -> FragmentSetting:
@@ -127,4 +150,6 @@ TARGET = Target(
     ),
     read=read,
     suffixes={"tent": "json"},
+    default=_default,
+    unpriced=_unpriced,
 )

@@ -15,6 +15,7 @@ Traps     nonblocking broadcasts count fragments in elements of each rank's own 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from domain.errors import InvalidInput
@@ -22,7 +23,16 @@ from domain.fragment_setting import FragmentSetting
 from domain.regret import SizeRule
 from exports.targets.commentary import commentary, one_size
 from exports.targets.keyed_lines import Entry, in_range, ini_entries, refuse, the_one
-from exports.targets.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
+from exports.targets.target import (
+    OF_A_COLLECTIVE,
+    OF_COLLECTIVES,
+    ExportInput,
+    LibraryDefault,
+    Takes,
+    Target,
+    TargetOption,
+    repeats,
+)
 
 VERIFIED = "MPI_T of MPICH 4.0.2"
 SIZES = SizeRule(min_bytes=4096, max_bytes=2**30, multiple_of=64)
@@ -108,6 +118,13 @@ def _line(given: ExportInput, name: str, size: int) -> str:
     return f"{'export ' if given.options['form'] == 'shell' else ''}{name}={size}\n"
 
 
+def _default(options: Mapping[str, str]) -> LibraryDefault:
+    """MPICH's own size; what it is where the variable came after the version that is read here."""
+    if _VARIABLES[options["parameter"]].since == "4.0":
+        return repeats(None, f"{VERIFIED}: 0 or below, nothing is cut")
+    return LibraryDefault("MPICH's own size", "src/mpi/coll/cvars.txt of 4.1")
+
+
 def _check(given: ExportInput, variable: _Variable) -> None:
     is_old = given.options["version"] == "4.0"
     if is_old and variable.since == "4.1":
@@ -159,6 +176,8 @@ TARGET = Target(
     read=read,
     suffixes={"shell": "sh"},
     figures_note=OF_A_COLLECTIVE,
+    default=_default,
+    unpriced=lambda _: (OF_COLLECTIVES,),
 )
 OFI_TARGET = Target(
     name="mpich-ofi",
@@ -171,4 +190,5 @@ OFI_TARGET = Target(
     options=(_FORM,),
     read=read,
     suffixes={"shell": "sh"},
+    default=lambda _: repeats(2**20, "src/mpid/ch4/netmod/ofi/ofi_init.c of 5.0.0"),
 )

@@ -13,7 +13,7 @@ from domain.fragment_setting import FragmentSetting
 from domain.regret import SizeRule
 from exports.targets.commentary import commentary, one_size
 from exports.targets.keyed_lines import binary_size, ini_entries, refuse, the_one
-from exports.targets.target import ExportInput, Takes, Target, TargetOption
+from exports.targets.target import ExportInput, Takes, Target, TargetOption, repeats
 
 _VARIABLE = "MV2_CUDA_BLOCK_SIZE"
 _SIZES = SizeRule(min_bytes=65536, max_bytes=2**24, is_power_of_two=True)
@@ -53,4 +53,5 @@ TARGET = Target(
     ),
     read=read,
     suffixes={"shell": "sh"},
+    default=lambda _: repeats(2**18, "User Guide of 2.3.7"),
 )

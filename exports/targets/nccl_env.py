@@ -21,7 +21,15 @@ from domain.fragment_setting import FragmentSetting
 from domain.regret import SizeRule
 from exports.targets.commentary import commentary, one_size
 from exports.targets.keyed_lines import Entry, ini_entries, refuse, the_one
-from exports.targets.target import ExportInput, Takes, Target, TargetOption
+from exports.targets.target import (
+    OF_COLLECTIVES,
+    ExportInput,
+    Takes,
+    Target,
+    TargetOption,
+    Unpriced,
+    repeats,
+)
 
 P2P = {
     "net": "NCCL_P2P_NET_CHUNKSIZE",
@@ -29,6 +37,7 @@ P2P = {
     "nvl": "NCCL_P2P_NVL_CHUNKSIZE",
 }
 BUFFER = "NCCL_BUFFSIZE"
+_OWN_BYTES = {"net": 2**17, "pci": 2**17, "nvl": 2**19}  # NCCL's defaults of P2P
 STEPS = 8  # NCCL_STEPS: a buffer is a ring of so many steps, and a step is a chunk
 DEFAULT_BUFFER_BYTES = 2**22
 _FORBIDDEN = "NCCL_CHUNK_SIZE"
@@ -159,6 +168,12 @@ TARGET = Target(
     ),
     read=read_p2p,
     suffixes={"shell": "sh"},
+    default=lambda options: repeats(_OWN_BYTES[options["path"]], "src/init.cc"),
+    unpriced=lambda options: (
+        (Unpriced("the size that NCCL halves for short messages over a network", may_lose=True),)
+        if options["path"] == "net"
+        else ()
+    ),
 )
 
 BUFFER_TARGET = Target(
@@ -172,4 +187,6 @@ BUFFER_TARGET = Target(
     options=(FORM,),
     read=read_buffer,
     suffixes={"shell": "sh"},
+    default=lambda _: repeats(DEFAULT_BUFFER_BYTES // STEPS, "src/init.cc (computeBuffSizes)"),
+    unpriced=lambda _: (OF_COLLECTIVES,),
 )

@@ -12,11 +12,19 @@ Traps     every rank counts its fragments in elements of its own datatype. A bro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from domain.errors import InvalidInput
+from domain.fragment_setting import SettingStep
 from domain.regret import SizeRule
-from exports.targets.target import ExportInput, TargetOption
+from exports.targets.target import (
+    OF_COLLECTIVES,
+    ExportInput,
+    LibraryDefault,
+    TargetOption,
+    Unpriced,
+)
 
 # Multiples of 64 hold whole elements of every plain datatype; sizes are `int` in the source.
 SIZES = SizeRule(min_bytes=4096, max_bytes=2**30, multiple_of=64)
@@ -34,14 +42,19 @@ PROGRAMS = TargetOption(
     choices=("any", "uniform"),
 )
 COLLECTIVE = TargetOption(
-    "collective", "reduce", "the collective that is cut", choices=tuple(NUMBERS)
+    "collective", "bcast", "the collective that is cut", choices=tuple(NUMBERS)
 )
+_NONE = "none"
 ALGORITHM = TargetOption(
     "algorithm",
-    "in-order_binary",
-    "how it is done: pipeline and binomial for both, binary_tree for bcast, binary and "
-    "in-order_binary for reduce",
-    choices=("in-order_binary", "pipeline", "binomial", "binary", "binary_tree"),
+    _NONE,
+    "how it is done, which a rule forces and which has no price here: pipeline and binomial for "
+    "both, binary_tree for bcast, binary and in-order_binary for reduce; none is refused",
+    choices=(_NONE, "in-order_binary", "pipeline", "binomial", "binary", "binary_tree"),
+)
+OWN_DECISION = LibraryDefault(
+    "an algorithm and a size by message and communicator size",
+    "ompi/mca/coll/tuned/coll_tuned_decision_fixed.c of 4.1.4",
 )
 
 
@@ -58,6 +71,12 @@ class Cut:
 def cut_of(given: ExportInput) -> Cut:
     """What the options ask for. Raises InvalidInput where it is not known to be right."""
     collective, algorithm = given.options["collective"], given.options["algorithm"]
+    if algorithm == _NONE:
+        raise InvalidInput(
+            "expected algorithm to be named: a rule forces it, and what an algorithm costs is not "
+            "priced here; take the one that your programs already use, such as pipeline",
+            field="options",
+        )
     if algorithm not in ALGORITHMS[collective]:
         known = ", ".join(ALGORITHMS[collective])
         raise InvalidInput(f"expected an algorithm of {collective}: {known}", field="options")
@@ -65,6 +84,12 @@ def cut_of(given: ExportInput) -> Cut:
         check_uniform(given)
     number = ALGORITHMS[collective][algorithm]
     return Cut(collective, NUMBERS[collective], algorithm, number)
+
+
+def forced(options: Mapping[str, str]) -> tuple[Unpriced, ...]:
+    """What the figures of a rule leave out: the algorithm that it forces, and the collective."""
+    name = f"algorithm {options['algorithm']} of {options['collective']}, which is forced"
+    return Unpriced(name, may_lose=True), OF_COLLECTIVES
 
 
 def check_uniform(given: ExportInput) -> None:
@@ -75,3 +100,17 @@ def check_uniform(given: ExportInput) -> None:
             "on other ranks, or a reduction that does not commute, gives wrong data",
             field="options",
         )
+
+
+def cut_steps(steps: tuple[SettingStep, ...]) -> tuple[SettingStep, ...]:
+    """The steps from the first message on that is cut; () where none is.
+
+    What is shorter would be sent whole by the forced algorithm: it is left to the library.
+    """
+    ends = [*(step.from_bytes for step in steps[1:]), None]
+    for at, (step, end) in enumerate(zip(steps, ends, strict=True)):
+        if step.size_bytes is not None:
+            first = max(step.from_bytes, step.size_bytes + 1)
+            if end is None or first < end:
+                return replace(step, from_bytes=first), *steps[at + 1 :]
+    return ()

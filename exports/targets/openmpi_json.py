@@ -22,7 +22,16 @@ from domain.fragment_setting import MAX_STEPS, FragmentSetting, SettingStep
 from domain.pipeline import MAX_MESSAGE_BYTES
 from exports.targets.commentary import commentary
 from exports.targets.keyed_lines import MAX_CHARACTERS, the_one
-from exports.targets.openmpi_collectives import ALGORITHM, COLLECTIVE, PROGRAMS, SIZES, cut_of
+from exports.targets.openmpi_collectives import (
+    ALGORITHM,
+    COLLECTIVE,
+    OWN_DECISION,
+    PROGRAMS,
+    SIZES,
+    cut_of,
+    cut_steps,
+    forced,
+)
 from exports.targets.openmpi_rules import steps_of
 from exports.targets.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
 
@@ -45,7 +54,7 @@ _OPTIONS = (
 
 
 def _render(given: ExportInput) -> str:
-    cut, steps = cut_of(given), steps_of(given.chosen)
+    cut, steps = cut_of(given), cut_steps(steps_of(given.chosen))
     sizes = given.options["comm_size"]
     limits = {} if sizes == "all" else {"comm_size_min": int(sizes), "comm_size_max": int(sizes)}
     document = {
@@ -61,7 +70,7 @@ def _rules(steps: tuple[SettingStep, ...], algorithm: str) -> Iterator[dict[str,
     ends = [step.from_bytes - 1 for step in steps[1:]]
     for step, end in zip(steps, [*ends, None], strict=True):
         yield {
-            "msg_size_min": 0 if step.from_bytes == 1 else step.from_bytes,
+            "msg_size_min": step.from_bytes,
             "msg_size_max": "inf" if end is None else end,
             "alg": algorithm,
             _KEY: step.size_bytes or 0,
@@ -184,4 +193,6 @@ TARGET = Target(
     options=_OPTIONS,
     read=read,
     figures_note=OF_A_COLLECTIVE,
+    default=lambda _: OWN_DECISION,
+    unpriced=forced,
 )

@@ -6,68 +6,92 @@ Source    names: ompi/mca/coll/{han,adapt,tuned}, opal/mca/btl/base/btl_base_mca
 Exact     whole bytes.
 Traps     an unknown name in a file is passed over in silence, so that only checked names are
           written. A size of a tuned collective counts only beside its algorithm and
-          coll_tuned_use_dynamic_rules. HAN's sizes are safe with its default inner collectives
-          (tuned): its shared-memory ones have crashed with 512 KiB (open-mpi/ompi#11360).
+          coll_tuned_use_dynamic_rules, and the algorithm is not written: forced for every message,
+          it has made reductions 2 to 5.7 times slower, which no price of a size shows. HAN's sizes
+          are safe with its default inner collectives (tuned): its shared-memory ones have crashed
+          with 512 KiB (open-mpi/ompi#11360).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from domain.fragment_setting import FragmentSetting
 from exports.targets.commentary import commentary, one_size
 from exports.targets.keyed_lines import Entry, Line, in_range, lines_of, refuse, the_one
-from exports.targets.openmpi_collectives import ALGORITHMS, PROGRAMS, SIZES, check_uniform
-from exports.targets.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
+from exports.targets.openmpi_collectives import OWN_DECISION, PROGRAMS, SIZES, check_uniform
+from exports.targets.target import (
+    OF_A_COLLECTIVE,
+    OF_COLLECTIVES,
+    ExportInput,
+    LibraryDefault,
+    Takes,
+    Target,
+    TargetOption,
+    Unpriced,
+    repeats,
+)
 
 _VERIFIED = "ompi_info 4.1.4"
 
 
 @dataclass(frozen=True, slots=True)
 class _Parameter:
-    """A parameter: the versions that have it, and what else has to be set or known."""
+    """A parameter: the versions that have it, its default, and what else has to be known."""
 
     versions: str
-    beside: tuple[str, ...] = ()
+    default: LibraryDefault
     is_for_uniform: bool = False
     is_read_back: bool = True
     note: str = ""
 
 
-def _tuned(collective: str, algorithm: str) -> tuple[str, ...]:
-    number = ALGORITHMS[collective][algorithm]
-    return (
-        "coll_tuned_use_dynamic_rules = 1",
-        f"coll_tuned_{collective}_algorithm = {number}",
-    )
+_TUNED = (
+    "counts only beside coll_tuned_use_dynamic_rules and an algorithm, coll_tuned_*_algorithm, "
+    "which are not set here: what an algorithm costs is not priced"
+)
+
+
+def _repeats(size_bytes: int | None) -> LibraryDefault:
+    return repeats(size_bytes, _VERIFIED)
+
+
+_OF_HAN = replace(_repeats(2**16), words="65536 bytes up to Open MPI 5.0, 524288 after")
 
 
 _HAN = "for HAN with its default inner collectives (coll_han_*_low_module left alone)"
 _PHASE = "cuts what is sent by RDMA after the first part of a message; for BTLs with put"
 _PARAMETERS = {
+    "coll_han_bcast_segsize": _Parameter("4.1 and later", _OF_HAN, note=_HAN),
+    "coll_han_reduce_segsize": _Parameter("4.1 and later", _OF_HAN, note=_HAN),
+    "coll_han_allreduce_segsize": _Parameter("4.1 and later", _OF_HAN, note=_HAN),
     "coll_tuned_reduce_algorithm_segmentsize": _Parameter(
-        "4.0 and later", _tuned("reduce", "in-order_binary")
+        "4.0 and later", OWN_DECISION, note=_TUNED
     ),
     "coll_tuned_bcast_algorithm_segmentsize": _Parameter(
-        "4.0 and later", _tuned("bcast", "pipeline"), is_for_uniform=True
+        "4.0 and later", OWN_DECISION, is_for_uniform=True, note=_TUNED
     ),
-    "coll_han_bcast_segsize": _Parameter("4.1 and later", note=_HAN),
-    "coll_han_reduce_segsize": _Parameter("4.1 and later", note=_HAN),
-    "coll_han_allreduce_segsize": _Parameter("4.1 and later", note=_HAN),
-    "coll_adapt_bcast_segment_size": _Parameter("4.1 and later", is_for_uniform=True),
-    "coll_adapt_reduce_segment_size": _Parameter("4.1 and later"),
-    "btl_tcp_rdma_pipeline_frag_size": _Parameter("4.0 and later", note=_PHASE),
-    "btl_openib_rdma_pipeline_frag_size": _Parameter("4.0 and 4.1", note=_PHASE),
+    "coll_adapt_bcast_segment_size": _Parameter(
+        "4.1 and later", _repeats(None), is_for_uniform=True
+    ),
+    "coll_adapt_reduce_segment_size": _Parameter("4.1 and later", _repeats(163_740)),
+    "btl_tcp_rdma_pipeline_frag_size": _Parameter(
+        "4.0 and later", _repeats(2_147_482_624), note=_PHASE
+    ),
+    "btl_openib_rdma_pipeline_frag_size": _Parameter("4.0 and 4.1", _repeats(2**20), note=_PHASE),
     "btl_smcuda_rdma_pipeline_frag_size": _Parameter(
-        "4.0 and later, built with CUDA", is_read_back=False, note=_PHASE
+        "4.0 and later, built with CUDA",
+        LibraryDefault("Open MPI's own size", "not read: Debian's is built without CUDA"),
+        is_read_back=False,
+        note=_PHASE,
     ),
 }
 _OPTIONS = (
     TargetOption(
         "parameter",
-        "coll_tuned_reduce_algorithm_segmentsize",
+        "coll_han_bcast_segsize",
         "the parameter that is set",
         choices=tuple(_PARAMETERS),
     ),
@@ -89,10 +113,19 @@ def _render(given: ExportInput) -> str:
         check_uniform(given)
     head = commentary(given, TARGET, verified_by=_VERIFIED if parameter.is_read_back else "")
     notes = [f"{name}: Open MPI {parameter.versions}", *filter(None, [parameter.note])]
-    lines = [*parameter.beside, f"{name} = {size}"]
-    if given.options["form"] == "shell":
-        lines = [f"export OMPI_MCA_{line.replace(' = ', '=')}" for line in lines]
-    return "".join([head, *(f"# {note}\n" for note in notes), *(f"{line}\n" for line in lines)])
+    is_shell = given.options["form"] == "shell"
+    line = f"export OMPI_MCA_{name}={size}" if is_shell else f"{name} = {size}"
+    return "".join([head, *(f"# {note}\n" for note in notes), f"{line}\n"])
+
+
+def _unpriced(options: Mapping[str, str]) -> tuple[Unpriced, ...]:
+    name = options["parameter"]
+    if name.startswith("coll_"):
+        used = Unpriced("whether this component and its algorithm are in use", may_lose=False)
+        return used, OF_COLLECTIVES
+    return (
+        Unpriced("the first part of a message, and what a BTL adds to a fragment", may_lose=True),
+    )
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -167,4 +200,6 @@ TARGET = Target(
     read=read,
     suffixes={"shell": "sh"},
     figures_note=OF_A_COLLECTIVE,
+    default=lambda options: _PARAMETERS[options["parameter"]].default,
+    unpriced=_unpriced,
 )

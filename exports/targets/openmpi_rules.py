@@ -26,10 +26,13 @@ from exports.targets.openmpi_collectives import (
     ALGORITHM,
     COLLECTIVE,
     NUMBERS,
+    OWN_DECISION,
     PROGRAMS,
     SIZES,
     Cut,
     cut_of,
+    cut_steps,
+    forced,
 )
 from exports.targets.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
 
@@ -66,7 +69,7 @@ def steps_of(chosen: ChosenSetting | None) -> tuple[SettingStep, ...]:
 
 
 def _render(given: ExportInput) -> str:
-    cut, steps = cut_of(given), steps_of(given.chosen)
+    cut, steps = cut_of(given), cut_steps(steps_of(given.chosen))
     is_second = given.options["version"] == "5.0.7"
     head = commentary(given, TARGET, verified_by="" if is_second else _VERIFIED)
     rows = [f"1  # collectives\n{cut.number}  # {cut.collective}"]
@@ -75,7 +78,7 @@ def _render(given: ExportInput) -> str:
         rows += ["1  # communicator sizes", "0  # and every greater one"]
     else:
         rows += ["3  # communicator sizes", "0  # from this one on", "0  # no rules", size]
-    rows.append(f"{len(steps)}  # rules: message bytes, algorithm, fan, fragment bytes")
+    rows.append(f"{len(steps) + 1}  # rules: message bytes, algorithm, fan, fragment bytes")
     rows += _rules(steps, cut, tail=" 0" if is_second else "")
     if size != "all":
         rows += [f"{int(size) + 1}  # from this one on", "0  # no rules"]
@@ -83,9 +86,9 @@ def _render(given: ExportInput) -> str:
 
 
 def _rules(steps: tuple[SettingStep, ...], cut: Cut, *, tail: str) -> Iterator[str]:
+    yield f"0 0 0 0{tail}"  # Open MPI's own decision: the first rule has to be for 0 bytes
     for step in steps:
-        start = 0 if step.from_bytes == 1 else step.from_bytes
-        yield f"{start} {cut.algorithm_number} 0 {step.size_bytes or 0}{tail}"
+        yield f"{step.from_bytes} {cut.algorithm_number} 0 {step.size_bytes or 0}{tail}"
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -191,4 +194,6 @@ TARGET = Target(
     verified_by=_VERIFIED,
     read=read,
     figures_note=OF_A_COLLECTIVE,
+    default=lambda _: OWN_DECISION,
+    unpriced=forced,
 )

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
+from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.regret import ChosenSetting, SizeRule
 from domain.uncertain_answer import SettingsInDraws
@@ -39,11 +40,11 @@ class TargetOption:
 
 @dataclass(frozen=True, slots=True)
 class ExportInput:
-    """What an export is made of. `profile` "" and `revision` 0 where the pipeline has no name."""
+    """What an export is made of. `profile` "" and `revision` 0 where the model has no name."""
 
     profile: str
     revision: int
-    pipeline: Pipeline
+    model: CostModel
     options: Mapping[str, str]  # every option of the target, checked
     chosen: ChosenSetting | None = None
     table: StoredTable | None = None
@@ -51,6 +52,13 @@ class ExportInput:
     table_bytes: bytes = b""
     in_draws: SettingsInDraws | None = None  # of the chosen sizes, where errors of costs are known
     verified: str = ""  # what transfers said of the model, where there were any
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The model's stages. Raises InvalidInput where they are not distinguished."""
+        if not isinstance(self.model, Pipeline):
+            raise InvalidInput("expected the stages of a pipeline", field="profile")
+        return self.model
 
 
 OF_A_COLLECTIVE = (
@@ -60,6 +68,46 @@ OF_A_COLLECTIVE = (
 PLAIN_TEXT = "text/plain; charset=utf-8"
 _MEDIA_TYPES = {"json": "application/json", "xml": "application/xml"}
 
+
+@dataclass(frozen=True, slots=True)
+class LibraryDefault:
+    """What a library does where nothing is set, and the file or program that says so.
+
+    `setting` None: it is no repeated size that the stages could price; `words` say what it is.
+    """
+
+    words: str
+    source: str
+    setting: FragmentSetting | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unpriced:
+    """What the figures of an export leave out.
+
+    `may_lose`: it may make what is written slower than the default, whatever the figures say.
+    """
+
+    name: str
+    may_lose: bool
+
+
+def repeats(size_bytes: int | None, source: str) -> LibraryDefault:
+    """Return a default of one size in bytes for every message; None: messages are sent whole."""
+    words = "messages sent whole" if size_bytes is None else f"{size_bytes} bytes"
+    return LibraryDefault(words, source, FragmentSetting.always(size_bytes))
+
+
+def _no_default(_: Mapping[str, str]) -> LibraryDefault:
+    """Return that of a target for which no sizes are chosen."""
+    return LibraryDefault("no sizes are chosen", "this target")
+
+
+def _all_priced(_: Mapping[str, str]) -> tuple[Unpriced, ...]:
+    return ()
+
+
+OF_COLLECTIVES = Unpriced("the collective's tree of ranks and its arithmetic", may_lose=True)
 Render: TypeAlias = Callable[[ExportInput], str]
 Read: TypeAlias = Callable[[str], FragmentSetting]
 
@@ -86,6 +134,8 @@ class Target:
     read: Read | None = None
     figures_note: str = ""  # what the figures of the head leave out, where that is not plain
     suffixes: Mapping[str, str] = field(default_factory=dict)  # by option `form`, where they differ
+    default: Callable[[Mapping[str, str]], LibraryDefault] = _no_default  # by the options
+    unpriced: Callable[[Mapping[str, str]], tuple[Unpriced, ...]] = _all_priced  # by the options
 
     def suffix_for(self, options: Mapping[str, str]) -> str:
         """The suffix of a file with these options."""

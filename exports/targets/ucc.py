@@ -11,6 +11,7 @@ Traps     the order is a bare word: `order=sequential`, which UCC itself prints,
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.regret import SizeRule
@@ -23,7 +24,16 @@ from exports.targets.keyed_lines import (
     refuse,
     the_one,
 )
-from exports.targets.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
+from exports.targets.target import (
+    OF_A_COLLECTIVE,
+    OF_COLLECTIVES,
+    ExportInput,
+    LibraryDefault,
+    Takes,
+    Target,
+    TargetOption,
+    repeats,
+)
 
 _SIZES = SizeRule(min_bytes=4096, max_bytes=2**30, multiple_of=64)
 _VARIABLES = (
@@ -56,6 +66,13 @@ def _render(given: ExportInput) -> str:
     value = f"thresh={size}:fragsize={size}:nfrags=2:pdepth={options['depth']}:{options['order']}"
     before = "export " if options["form"] == "shell" else ""
     return f"{commentary(given, TARGET)}{before}{options['parameter']}={value}\n"
+
+
+def _default(options: Mapping[str, str]) -> LibraryDefault:
+    """UCC's own value: no pipeline in the hierarchical collectives, its choice in the others."""
+    if options["parameter"].startswith("UCC_CL_HIER"):
+        return repeats(None, "src/components/cl/hier/cl_hier.c of 1.3.0, value n")
+    return LibraryDefault("UCC's choice (auto)", "src/components/tl/ucp/tl_ucp.c of 1.3.0")
 
 
 def read(text: str) -> FragmentSetting:
@@ -113,4 +130,6 @@ TARGET = Target(
     read=read,
     suffixes={"shell": "sh"},
     figures_note=OF_A_COLLECTIVE,
+    default=_default,
+    unpriced=lambda _: (OF_COLLECTIVES,),
 )

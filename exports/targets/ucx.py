@@ -14,6 +14,7 @@ Traps     UCX 1.12 and later refuse a size without a memory type, those before i
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
@@ -27,12 +28,21 @@ from exports.targets.keyed_lines import (
     refuse,
     the_one,
 )
-from exports.targets.target import ExportInput, Takes, Target, TargetOption
+from exports.targets.target import (
+    ExportInput,
+    LibraryDefault,
+    Takes,
+    Target,
+    TargetOption,
+    Unpriced,
+    repeats,
+)
 
 VARIABLE = "UCX_RNDV_FRAG_SIZE"
 VERIFIED = "ucx_info 1.13.1"
 _MEMORY_TYPES = ("host", "cuda", "cuda-managed", "rocm", "rocm-managed")
 _NEWER_TYPES = ("ze-host", "ze-device", "ze-managed")
+_OWN_BYTES = {"host": 512 * 1024, "cuda": 4 * 2**20}  # UCX's defaults by memory type
 _POOL = 128  # elements that the pool grows by: UCX_RNDV_FRAG_ALLOC_COUNT
 _SIZES = SizeRule(min_bytes=65536, max_bytes=2**24, multiple_of=64)
 _OPTIONS = (
@@ -63,18 +73,26 @@ _OPTIONS = (
         "also sets UCX_RNDV_THRESH, the message size in bytes from which rendezvous is used",
         pattern=r"leave|[0-9]{1,15}",
     ),
+    TargetOption(
+        "alloc_count",
+        "leave",
+        "also sets UCX_RNDV_FRAG_ALLOC_COUNT, the fragments that a pool grows by (128)",
+        pattern=r"leave|[1-9][0-9]{0,5}",
+    ),
 )
 
 
 def _render(given: ExportInput) -> str:
     size = one_size(given, _SIZES)
-    lines = [f"{VARIABLE}={_value(given, size)}"]
+    lines = [f"{VARIABLE}={_value(given, size)}", *_staging(given)]
     if given.options["scheme"] != "leave":
         lines.append(f"UCX_RNDV_SCHEME={_scheme(given)}")
     if given.options["threshold"] != "leave":
         lines.append(f"UCX_RNDV_THRESH={int(given.options['threshold'])}")
     before = "export " if given.options["form"] == "shell" else ""
-    pool = f"# UCX allocates {_POOL} fragments at a time in each memory: {_POOL * size} bytes\n"
+    count = given.options["alloc_count"]
+    grown = _POOL if count == "leave" else int(count)
+    pool = f"# UCX allocates {grown} fragments at a time in each memory: {grown * size} bytes\n"
     is_read = given.options["version"] == "1.12"
     head = commentary(given, TARGET, verified_by=VERIFIED if is_read else "")
     return head + pool + "".join(f"{before}{line}\n" for line in lines)
@@ -101,11 +119,44 @@ def _value(given: ExportInput, size: int) -> str:
     return ",".join(f"{name}:{size}" for name in asked)
 
 
+def _staging(given: ExportInput) -> list[str]:
+    """What else staging through a device's memory needs: where fragments lie, and how many.
+
+    Fragments lie in host memory unless another type is named, whatever sizes that type has.
+    """
+    types, count = given.options["memory_types"].split(","), given.options["alloc_count"]
+    lines = []
+    if len(types) == 1 and types != ["host"]:
+        lines.append(f"UCX_RNDV_FRAG_MEM_TYPE={types[0]}")
+    if count != "leave":
+        if given.options["version"] == "1.9":
+            raise InvalidInput("alloc_count is by memory type: UCX 1.12 and later", field="options")
+        listed = ",".join(f"{name}:{count}" for name in types)
+        lines.append(f"UCX_RNDV_FRAG_ALLOC_COUNT={listed}")
+    return lines
+
+
 def _scheme(given: ExportInput) -> str:
     scheme = given.options["scheme"]
     if given.options["version"] == "1.9" and scheme.endswith("_ppln"):
         raise InvalidInput(f"{scheme} came in UCX 1.12", field="options")
     return scheme
+
+
+def _default(options: Mapping[str, str]) -> LibraryDefault:
+    """UCX's own size, where the memory types that are asked for share one."""
+    own = {_OWN_BYTES.get(name) for name in options["memory_types"].split(",")}
+    size = own.pop() if len(own) == 1 else None
+    if size is not None:
+        return repeats(size, "ucx_info -c of 1.13.1")
+    return LibraryDefault("a size by memory type", "src/ucp/core/ucp_context.c")
+
+
+def _unpriced(options: Mapping[str, str]) -> tuple[Unpriced, ...]:
+    if options["scheme"] == "leave":
+        use = "whether UCX takes a pipelined rendezvous, which alone has these fragments"
+        return (Unpriced(use, may_lose=False),)
+    return (Unpriced(f"UCX_RNDV_SCHEME={options['scheme']}, which is forced", may_lose=True),)
 
 
 def read(text: str) -> FragmentSetting:
@@ -160,4 +211,6 @@ TARGET = Target(
     verified_by=VERIFIED,
     read=read,
     suffixes={"shell": "sh"},
+    default=_default,
+    unpriced=_unpriced,
 )

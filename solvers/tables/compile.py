@@ -50,6 +50,7 @@ from solvers.tables.budget import (
 from solvers.tables.cuts import (
     Cut,
     has_room,
+    no_slower,
     reader_latencies_us,
     rounding_us,
     shifts_fit,
@@ -389,6 +390,8 @@ def compile_table(
     progress.end()
     if behind is not None:  # whatever the cut, this is over before: no gap grows by it
         cuts, repeats = _later(cuts, behind), _later(repeats, behind)
+    else:
+        cuts = no_slower(replace(problem, pipeline=pipeline), cuts, repeats)
     return PlanTable(
         pipeline=pipeline,
         limits=limits,

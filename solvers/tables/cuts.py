@@ -18,13 +18,22 @@ fragment: in all a (sum G - (G_0 + G_{n-1})/2) + d sum G.
 
 from __future__ import annotations
 
-from itertools import accumulate
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.plan_table import FRACTION_BITS, MAX_SHIFT_UNITS
+from domain.plan_table import (
+    FRACTION_BITS,
+    MAX_SHIFT_UNITS,
+    TableCut,
+    TableRepeat,
+    repeated_size,
+)
 from domain.problem import Problem
+from domain.schedule import latency_us
 from solvers.kernels import latencies_us
 from solvers.rounding import nearest_cut, round_cut
 
@@ -114,3 +123,148 @@ def reader_latencies_us(problem: Problem, first: Cut, last: Cut, sizes: Ints) ->
     """
     cuts = reader_cuts(first, last, problem.limits.alignment_bytes, sizes)
     return latencies_us(problem.pipeline, cuts.astype(float))
+
+
+# --- no slower than the repeated sizes ------------------------------------------------------------
+
+_COMPARED_CELLS = 2_000_000  # messages times fragments: some 2^16 messages of 30 fragments
+_SAME = 1.0 + 1e-12  # latencies that differ by less are equal
+
+
+def no_slower(
+    problem: Problem, cuts: Sequence[TableCut], repeats: Sequence[TableRepeat]
+) -> list[TableCut]:
+    """Return the cuts, with those of the repeated sizes where a reader's would be slower.
+
+    Derivation: a cut between entries is rounded to whole bytes after it was interpolated, a
+    repeated size fits its bytes exactly; of small messages that is up to 0.1 % and within the
+    tolerance. Every message is compared, from the smallest on, until _COMPARED_CELLS are spent; a
+    stretch with a slower one is split so that no message in it takes longer than its repeated
+    size, nor longer than before: so the certificates stay true as they are.
+    """
+    found: list[TableCut] = []
+    cells = 0
+    for low, high in pairwise(cuts):
+        sizes = np.arange(low.message_bytes, high.message_bytes + 1, dtype=np.int64)
+        cells += len(sizes) * max(low.fragments, _count_of(repeats, low.message_bytes))
+        if cells > _COMPARED_CELLS:
+            return [*found, *(one for one in cuts if one.message_bytes >= low.message_bytes)]
+        found += _mended(problem, low, high, sizes, repeats)
+    last = cuts[-1]
+    own = _repeated_cut(problem, repeats, last.message_bytes)
+    return [*found, _better(problem, last, own)]
+
+
+def _count_of(repeats: Sequence[TableRepeat], message_bytes: int) -> int:
+    return max(repeats[_entry(repeats, message_bytes)].fragments, 1)
+
+
+def _entry(repeats: Sequence[TableRepeat], message_bytes: int) -> int:
+    low, high = 0, len(repeats)
+    while high - low > 1:
+        middle = (low + high) // 2
+        is_before = repeats[middle].message_bytes <= message_bytes
+        low, high = (middle, high) if is_before else (low, middle)
+    return low
+
+
+def _better(problem: Problem, entry: TableCut, own: Cut | None) -> TableCut:
+    """The entry, or the repeated size in its place where that is quicker."""
+    if own is None:
+        return entry
+    repeat_us = latency_us(problem.pipeline, own)
+    is_slower = entry.latency_us > repeat_us * _SAME
+    return replace(entry, fragment_bytes=own, latency_us=repeat_us) if is_slower else entry
+
+
+def _mended(
+    problem: Problem,
+    low: TableCut,
+    high: TableCut,
+    sizes: Ints,
+    repeats: Sequence[TableRepeat],
+) -> list[TableCut]:
+    """The entries from `low` to before `high`; sizes (m,) are all messages of both and between."""
+    before = _between_us(problem, low, high, sizes)
+    own = [_repeated_cut(problem, repeats, size) for size in sizes.tolist()]
+    limit = _latencies_of(problem, own)
+    is_slower = before > limit * _SAME
+    if not is_slower.any():
+        return [low]
+    cuts = _between(low, high, sizes, problem.limits.alignment_bytes)
+    best = [
+        (mine or one) if slow else one for one, mine, slow in zip(cuts, own, is_slower, strict=True)
+    ]
+    limit = np.minimum(limit * _SAME, before)
+    ends = [0]
+    while ends[-1] < len(sizes) - 2:
+        ends.append(_reach(problem, best, sizes, limit, ends[-1]))
+    return [
+        TableCut(
+            int(sizes[at]),
+            best[at],
+            latency_us(problem.pipeline, best[at]),
+            low.relative_gap,
+        )
+        for at in ends
+    ]
+
+
+def _reach(problem: Problem, best: list[Cut], sizes: Ints, limit: Floats, start: int) -> int:
+    """The furthest of some ends, before the last, to which nothing is above its limit."""
+    end = len(sizes) - 2
+    while end > start + 1:
+        if len(best[start]) == len(best[end]) and all(
+            has_room(replace(problem, message_bytes=int(sizes[at])), best[at])
+            for at in (start, end)
+        ):
+            inner = slice(start + 1, end)
+            found = reader_latencies_us(problem, best[start], best[end], sizes[inner])
+            if (found <= limit[inner]).all():
+                return end
+        end = start + max(1, (end - start) // 2)
+    return start + 1
+
+
+def _between(low: TableCut, high: TableCut, sizes: Ints, unit: int) -> list[Cut]:
+    """What a reader computes for each of these messages, both entries' own included."""
+    first, last = low.fragment_bytes, high.fragment_bytes
+    if len(sizes) == 2:  # neighbours, of any counts
+        return [first, last]
+    inner = reader_cuts(first, last, unit, sizes[1:-1]).tolist()
+    return [first, *map(tuple, inner), last]
+
+
+def _between_us(problem: Problem, low: TableCut, high: TableCut, sizes: Ints) -> Floats:
+    inner = np.empty(0)
+    if len(sizes) > 2:
+        inner = reader_latencies_us(problem, low.fragment_bytes, high.fragment_bytes, sizes[1:-1])
+    return np.concatenate([[low.latency_us], inner, [high.latency_us]])
+
+
+def _latencies_of(problem: Problem, cuts: Sequence[Cut | None]) -> Floats:
+    """Latencies in us of cuts of any counts, inf where there is none, (m,)."""
+    found = np.full(len(cuts), np.inf)
+    by_count: dict[int, list[int]] = {}
+    for at, cut in enumerate(cuts):
+        if cut is not None:
+            by_count.setdefault(len(cut), []).append(at)
+    for places in by_count.values():
+        x = np.array([cuts[at] for at in places], dtype=float)
+        found[places] = latencies_us(problem.pipeline, x)
+    return found
+
+
+def _repeated_cut(
+    problem: Problem, repeats: Sequence[TableRepeat], message_bytes: int
+) -> Cut | None:
+    """The cut of the repeated size that a reader computes; None where the limits admit none."""
+    at = _entry(repeats, message_bytes)
+    size = repeats[at].size_bytes
+    if not size:
+        return None
+    if repeats[at].message_bytes != message_bytes:
+        size = repeated_size(repeats[at], repeats[at + 1], message_bytes, problem.limits)
+    count = -(-message_bytes // size)
+    cut = (*[size] * (count - 1), message_bytes - (count - 1) * size)
+    return cut if replace(problem, message_bytes=message_bytes).admits(cut) else None

@@ -124,6 +124,39 @@ def test_the_active_table_of_a_profile_is_used(
     assert printed(*named, str(file)) == (0, reported, "")
 
 
+def test_latency_and_bandwidth_files_give_a_setting(printed: Any) -> None:
+    """A repeated size, by the total and the bottleneck; whether these are uncut is a premise."""
+    osu = str(Path(__file__).parents[1] / "data" / "traces" / "osu-latency-and-bw.txt")
+    sizes = ("--min-message", "256KiB", "--max-message", "256KiB")
+    asked = ("export", osu, *sizes, "--target")
+    code, reported, note = printed(*asked, "ucx")
+    assert code == 0
+    assert "premise: the total is taken for the time of an uncut message" in note
+    assert "total of all stages together: " in reported
+    assert "bottleneck of all stages together: " in reported
+    assert re.search(r"^UCX_RNDV_FRAG_SIZE=host:\d+$", reported, flags=re.MULTILINE)
+    assert printed(*asked, "mooncake", "--require-gain")[0] == 7
+    code, _, refusal = printed(*asked, "simgrid")
+    assert code == 3
+    assert "enough for targets of repeated sizes" in refusal
+
+
+def test_a_gain_that_is_not_known_is_said_and_can_be_required(printed: Any) -> None:
+    """UCX's floor leaves messages of 64 KiB whole, as UCX does; Mooncake's slices are better."""
+    asked = ("export", MYRINET, *ONE_MESSAGE, "--target", "ucx")
+    code, reported, note = printed(*asked)
+    assert code == 0
+    assert reported.startswith("# NOT KNOWN TO BE BETTER than the library's default: ")
+    assert "NOT KNOWN TO BE BETTER" in note
+    assert "the target's limits cost" in note
+    assert printed(*asked, "--require-gain") == (7, reported, note)
+    better = ("export", MYRINET, *ONE_MESSAGE, "--target", "mooncake", "--require-gain")
+    code, reported, note = printed(*better)
+    assert code == 0
+    assert "NOT KNOWN" not in reported + note
+    assert "library's default: 65536 bytes: mean regret" in reported
+
+
 def test_a_table_of_another_pipeline_is_refused(printed: Any, tmp_path: Path) -> None:
     """By what is in it, whatever it is called."""
     scope = TableScope(min_message_bytes=1000, max_message_bytes=1100)

@@ -41,14 +41,33 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[TableQuest
 
 @pytest.fixture
 def printed(capsys: pytest.CaptureFixture[str]) -> Any:
-    """main(argv): (exit code, standard output, standard error)."""
+    """main(argv): (exit code, standard output, standard error); missed tolerances accepted.
+
+    Tables of whole messages miss nearly every tolerance.
+    """
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
+        accepted = ("--accept-missed",) if arguments[0] == "table" else ()
+        code = main((*arguments, *accepted))
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
     return run
+
+
+def test_a_missed_tolerance_is_an_exit_code(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Unless it is accepted; the table is written in either case, and with --json alike."""
+    out = tmp_path / "myrinet.slt"
+    asked = ("table", MYRINET, "--to", "64KiB", "--output", str(out))
+    assert main(asked) == 7
+    file = out.read_bytes()
+    assert main((*asked, "--json")) == 7
+    assert "the tolerance is missed for" in capsys.readouterr().err
+    assert main((*asked, "--accept-missed")) == 0
+    assert "the tolerance is missed for" not in capsys.readouterr().err
+    assert out.read_bytes() == file
 
 
 def test_a_file_is_compiled_and_touches_no_database(printed: Any, tmp_path: Path) -> None:

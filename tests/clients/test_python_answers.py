@@ -95,6 +95,7 @@ PAIRS: list[tuple[type, type]] = [
     (export_answers.PricedSetting, audit.PricedOut),
     (export_answers.Regret, audit.SpanOut),
     (export_answers.ChosenSizes, exports.ChosenOut),
+    (export_answers.ComparedSetting, exports.ComparedSettingOut),
     (uncertain.Uncertainty, uncertainty.UncertaintyOut),
     (uncertain.Quantiles, uncertainty.QuantilesOut),
     (uncertain.Against, uncertainty.AgainstOut),
@@ -186,7 +187,7 @@ def test_a_job_has_the_fields_of_every_kind() -> None:
             },
         ),
         (answers.CompiledTable, {"uncertainty"}),
-        (export_answers.Exported, {"chosen", "uncertainty"}),
+        (export_answers.Exported, {"chosen", "uncertainty", "is_gain_known", "warnings"}),
         (
             export_answers.Audit,
             {"fit_warnings", "worst_of", "best_repeats_at_most", "in_draws", "uncertainty"},

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
@@ -9,9 +12,11 @@ from hypothesis import strategies as st
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.pipeline import MAX_RANGES, FitRange, Pipeline, Stage
-from domain.regret import SizeRule
+from domain.regret import PricedSetting, SizeRule
 from exports.targets.commentary import LINE_BYTES, check_size, commentary, one_size, plain
-from exports.targets.target import Takes, Target
+from exports.targets.gain import doubts
+from exports.targets.registry import TARGETS
+from exports.targets.target import ExportInput, LibraryDefault, Takes, Target, Unpriced
 from tests.exports.given import given_for
 
 GRAMMAR = "parse.c of version 7"
@@ -20,6 +25,7 @@ SIZE_STEPS = Target(
     "size_steps", "A list of size steps", Takes.SIZE_STEPS, lambda _: "", "conf", GRAMMAR
 )
 COSTS = Target("costs", "Costs", Takes.COSTS, lambda _: "", "conf", GRAMMAR)
+SIZED = (Takes.ONE_SIZE, Takes.SIZE_STEPS)
 ENDS = ("*/", "/*", "--", "\\", "??", "]]>")
 
 
@@ -116,6 +122,78 @@ def check(text: str, prefix: str) -> None:
 def test_plain_text_stays_as_it_is() -> None:
     """Only what could do harm is replaced."""
     assert plain("host to device, 集群: 3 µs (1/2)") == "host to device, 集群: 3 µs (1/2)"
+
+
+def priced(regret: float) -> PricedSetting:
+    """A setting with this mean regret, and twice as much at worst."""
+    return PricedSetting(FragmentSetting.always(8192), regret, 2.0 * regret)
+
+
+def compared(
+    default: PricedSetting | None,
+    wanted: PricedSetting | None = None,
+    unpriced: tuple[Unpriced, ...] = (),
+) -> tuple[ExportInput, Target]:
+    """An export of mean regret 1.23 % beside these two."""
+    own = LibraryDefault("8192 bytes", "default.c", default.setting if default else None)
+    target = replace(ONE, default=lambda _: own, unpriced=lambda _: unpriced)
+    given = given_for(target)
+    assert given.chosen is not None
+    return replace(given, chosen=replace(given.chosen, default=default, wanted=wanted)), target
+
+
+def test_a_known_gain_is_told_beside_the_default() -> None:
+    """With its source; the head begins with the title, as before."""
+    given, target = compared(priced(0.4), priced(0.01))
+    text = commentary(given, target)
+    assert text.startswith("# One size (one)")
+    assert "library's default: 8192 bytes: mean regret 40.00 %, worst 80.00 % (default.c)" in text
+    assert "wanted before the target's limits: 8192 bytes: mean regret 1.00 %" in text
+    assert "not priced: nothing that is known of" in text
+    assert not doubts(given, target)
+
+
+@pytest.mark.parametrize(
+    ("default", "unpriced", "reason"),
+    [
+        (priced(0.0123), (), "the default is as good or better"),
+        (priced(0.001), (), "the default is as good or better"),
+        (None, (), "the default has no price: 8192 bytes"),
+        (priced(0.9), (Unpriced("a forced tree", may_lose=True),), "not priced: a forced tree"),
+    ],
+)
+def test_what_is_not_known_to_be_better_says_so_first(
+    default: PricedSetting | None, unpriced: tuple[Unpriced, ...], reason: str
+) -> None:
+    """In the first line of the head, with the reason."""
+    given, target = compared(default, unpriced=unpriced)
+    text = re.sub(r"\n#\s+", " ", commentary(given, target))
+    assert text.startswith("# NOT KNOWN TO BE BETTER than the library's default: ")
+    assert reason in text
+
+
+def test_what_cannot_lose_leaves_a_gain_known() -> None:
+    """It is named all the same."""
+    given, target = compared(priced(0.9), unpriced=(Unpriced("its rest", may_lose=False),))
+    assert not doubts(given, target)
+    assert "# not priced: its rest\n" in commentary(given, target)
+
+
+def test_limits_that_cost_much_are_said_before_the_title() -> None:
+    """More than one per cent of the mean; below that only in the comparison."""
+    given, target = compared(priced(0.9), priced(0.001))
+    first = commentary(given, target).splitlines()[0]
+    assert first.startswith("# the target's limits cost 1.23 % in the mean where 8192 bytes would")
+    given, target = compared(priced(0.9), priced(0.01))
+    assert commentary(given, target).startswith("# One size")
+
+
+@pytest.mark.parametrize("target", [one for one in TARGETS if one.takes in SIZED])
+def test_every_target_of_sizes_states_a_default(target: Target) -> None:
+    """With words and a source, for its options by default."""
+    default = target.default(target.options_from({}))
+    assert default.words
+    assert default.source != "this target"
 
 
 def test_the_same_input_gives_the_same_head() -> None:

@@ -29,6 +29,9 @@ def document(*rules: object, **groups: object) -> str:
     return json.dumps({"collectives": {"bcast": [{"rules": list(rules)}], **groups}})
 
 
+NAMED = {"collective": "reduce", "algorithm": "in-order_binary"}
+
+
 def rule(size: object, **fields: object) -> dict[str, object]:
     """A rule of this fragment size."""
     return {"alg": "pipeline", "seg_size": size, **fields}
@@ -47,12 +50,6 @@ def test_the_document() -> None:
                     "comm_size_min": 2,
                     "comm_size_max": 2,
                     "rules": [
-                        {
-                            "msg_size_min": 0,
-                            "msg_size_max": 65535,
-                            "alg": "pipeline",
-                            "seg_size": 0,
-                        },
                         {
                             "msg_size_min": 65536,
                             "msg_size_max": 1048575,
@@ -82,9 +79,11 @@ def test_broadcasts_are_for_uniform_programs() -> None:
 @pytest.mark.parametrize("comm_size", ["all", "64"])
 def test_the_reader_gives_the_setting_back(setting: FragmentSetting, comm_size: str) -> None:
     """In any case; with names from anywhere in the head."""
-    assert read(rendered(setting, comm_size=comm_size)) == setting
-    given = given_for(TARGET, setting=setting, profile='"},\n{"\u2028*/')
-    assert read(TARGET.render(given)) == setting
+    given = given_for(TARGET, NAMED, setting=setting, profile='"},\n{"\u2028*/')
+    found = read(rendered(setting, comm_size=comm_size, **NAMED))
+    assert read(TARGET.render(given)) == found
+    for size in (1, 4096, 4097, 65535, 65536, 2**20 - 1, 2**20, 2**24):
+        assert found.size_at(size) == setting.size_at(size)
 
 
 def test_the_first_rule_that_fits_counts() -> None:

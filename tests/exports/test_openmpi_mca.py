@@ -18,6 +18,7 @@ from tests.exports.mpi_programs import messages, parameters
 NAMES = next(option for option in TARGET.options if option.name == "parameter").choices
 IN_DEBIAN = [name for name in NAMES if "smcuda" not in name]
 KIB_256 = FragmentSetting.always(256 * 1024)
+REDUCE = "coll_tuned_reduce_algorithm_segmentsize"
 BCAST = "coll_tuned_bcast_algorithm_segmentsize"
 
 
@@ -34,18 +35,12 @@ def lines_of(text: str) -> list[str]:
 # --- written --------------------------------------------------------------------------------------
 
 
-def test_a_tuned_size_comes_with_its_algorithm() -> None:
-    """Without it the size counts for nothing."""
-    assert lines_of(rendered()) == [
-        "coll_tuned_use_dynamic_rules = 1",
-        "coll_tuned_reduce_algorithm = 6",
-        "coll_tuned_reduce_algorithm_segmentsize = 131136",
-    ]
-    assert lines_of(rendered(parameter=BCAST, programs="uniform", form="shell")) == [
-        "export OMPI_MCA_coll_tuned_use_dynamic_rules=1",
-        "export OMPI_MCA_coll_tuned_bcast_algorithm=3",
-        "export OMPI_MCA_coll_tuned_bcast_algorithm_segmentsize=131136",
-    ]
+def test_no_algorithm_is_forced() -> None:
+    """What an algorithm costs has no price, so that none is written; reductions are no default."""
+    assert lines_of(rendered()) == ["coll_han_bcast_segsize = 131136"]
+    text = rendered(parameter=BCAST, programs="uniform", form="shell")
+    assert lines_of(text) == [f"export OMPI_MCA_{BCAST}=131136"]
+    assert "an algorithm, coll_tuned_*_algorithm, which are not set here" in text
 
 
 @pytest.mark.parametrize("name", [BCAST, "coll_adapt_bcast_segment_size"])
@@ -163,8 +158,6 @@ def test_open_mpi_reads_the_file(tmp_path: Path, name: str) -> None:
     file.write_text(rendered(parameter=name, programs="uniform"))
     reported = parameters({"OMPI_MCA_mca_base_param_files": str(file)})
     assert reported[name] == "131136"
-    if "tuned" in name:
-        assert reported["coll_tuned_use_dynamic_rules"] == "true"
     assert parameters({})[name] not in ("131136", "")
 
 
@@ -174,15 +167,17 @@ def test_the_shell_form_reaches_open_mpi() -> None:
     printed = subprocess.run(["/bin/sh"], input=script, capture_output=True, text=True, check=True)
     pairs = (line.partition("=") for line in printed.stdout.splitlines())
     reported = parameters({name: value for name, _, value in pairs if name.startswith("OMPI_MCA_")})
-    assert reported["coll_tuned_reduce_algorithm_segmentsize"] == "131136"
+    assert reported["coll_han_bcast_segsize"] == "131136"
 
 
-@pytest.mark.parametrize(("collective", "name"), [("bcast", BCAST), ("reduce", NAMES[0])])
+@pytest.mark.parametrize(("collective", "name"), [("bcast", BCAST), ("reduce", REDUCE)])
 def test_messages_are_cut_as_the_file_says(tmp_path: Path, collective: str, name: str) -> None:
     """A real broadcast and a real reduction: so many messages, and the right data."""
     file = tmp_path / "params.conf"
     file.write_text(rendered(65536, parameter=name, programs="uniform"))
-    tuned = ("--tune", str(file))
+    algorithm = {"bcast": "3", "reduce": "6"}[collective]
+    forced = ("--mca", f"coll_tuned_{collective}_algorithm", algorithm)
+    tuned = ("--tune", str(file), "--mca", "coll_tuned_use_dynamic_rules", "1", *forced)
     assert messages(tmp_path, collective, 1_000_000, *tuned)["0>1"] == 16
     assert messages(tmp_path, collective, 65536, *tuned)["0>1"] == 1
     untuned = messages(tmp_path, collective, 1_000_000)

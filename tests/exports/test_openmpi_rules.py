@@ -22,8 +22,9 @@ USE = ("--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_dynami
 
 
 def rendered(setting: FragmentSetting = SIZE_STEPS, /, **options: str) -> str:
-    """The export of a list of size steps."""
-    return TARGET.render(given_for(TARGET, options, setting=setting))
+    """The export of a list of size steps, of reductions unless asked for others."""
+    named = {"collective": "reduce", "algorithm": "in-order_binary", **options}
+    return TARGET.render(given_for(TARGET, named, setting=setting))
 
 
 def numbers(text: str) -> list[str]:
@@ -37,7 +38,7 @@ def numbers(text: str) -> list[str]:
 
 def test_the_first_form() -> None:
     """Ascending sizes, the first for 0 bytes."""
-    expected = ["1", "11", "1", "0", "3", "0 6 0 0", "65536 6 0 16384", "1048576 6 0 131072"]
+    expected = ["1", "11", "1", "0", "3", "0 0 0 0", "65536 6 0 16384", "1048576 6 0 131072"]
     assert numbers(rendered()) == expected
 
 
@@ -45,7 +46,7 @@ def test_the_second_form_begins_with_its_header() -> None:
     """Anything before it would make it the first form, and the fifth column a rule."""
     text = rendered(version="5.0.7")
     assert text.startswith("rule-file-version-2\n# ")
-    assert numbers(text)[-3:] == ["0 6 0 0 0", "65536 6 0 16384 0", "1048576 6 0 131072 0"]
+    assert numbers(text)[-3:] == ["0 0 0 0 0", "65536 6 0 16384 0", "1048576 6 0 131072 0"]
     assert "UNVERIFIED" in text
 
 
@@ -61,8 +62,10 @@ def test_one_communicator_size_stands_between_two_without_rules() -> None:
     [
         ({"collective": "bcast", "algorithm": "pipeline"}, "expected programs=uniform"),
         ({"algorithm": "pipeline"}, "expected programs=uniform"),
+        ({"algorithm": "none"}, "expected algorithm to be named"),
         ({"algorithm": "binary_tree"}, "expected an algorithm of reduce: pipeline, binary, "),
         ({"collective": "bcast"}, "expected an algorithm of bcast"),
+        ({"collective": "bcast", "algorithm": "none"}, "is not priced here"),
         ({"comm_size": "0"}, "expected comm_size to match"),
     ],
 )
@@ -89,8 +92,20 @@ def test_the_reader_gives_the_setting_back(
 ) -> None:
     """Both forms, with and without a communicator size."""
     text = rendered(setting, version=version, comm_size=comm_size)
-    assert read(text) == setting
-    assert read(text.replace("\n", "\r\n")) == setting
+    found = read(text)
+    assert read(text.replace("\n", "\r\n")) == found
+    for size in (1, 4095, 4096, 4097, 65535, 65536, 65537, 2**20 - 1, 2**20, 2**24):
+        assert found.size_at(size) == setting.size_at(size)
+
+
+def test_what_no_step_cuts_is_left_to_open_mpi() -> None:
+    """Algorithm 0 up to the first message that is cut, though a step begins before it."""
+    text = numbers(rendered(FragmentSetting.always(4096)))
+    assert text[-2:] == ["0 0 0 0", "4097 6 0 4096"]
+    first = FragmentSetting((SettingStep(1, 8192), SettingStep(5000, 65536)))
+    assert numbers(rendered(first))[-2:] == ["0 0 0 0", "65537 6 0 65536"]
+    none = FragmentSetting.always(None)
+    assert numbers(rendered(none))[-2:] == ["1", "0 0 0 0"]
 
 
 @pytest.mark.parametrize(
@@ -168,9 +183,11 @@ def test_messages_are_cut_as_the_file_says(tmp_path: Path, options: dict[str, st
     file = tmp_path / "rules.conf"
     file.write_text(rendered(**options))
     collective = options.get("collective", "reduce")
-    for size in (65535, 65536, 1_048_575, 1_048_576, 1_048_577):
+    for size in (65536, 1_048_575, 1_048_576, 1_048_577):
         expected = -(-size // SIZE_STEPS.size_at(size))
         assert messages(tmp_path, collective, size, *USE, str(file))["0>1"] == expected
+    left = messages(tmp_path, collective, 65535, *USE, str(file))
+    assert left == messages(tmp_path, collective, 65535)
 
 
 def test_another_communicator_size_has_no_rule(tmp_path: Path) -> None:

@@ -50,9 +50,13 @@ def admitted(target: Target, wanted: dict[str, str]) -> dict[str, str] | None:
 def cases() -> Iterator[object]:
     """Every target by default, and with each choice of each option, alone or with what it needs."""
     for target in TARGETS:
-        yield pytest.param(target, {}, id=target.name)
+        first = admitted(target, {})
+        assert first is not None, f"{target.name} never renders"
+        yield pytest.param(target, first, id=target.name)
         for option in target.options:
             for value in option.choices:
+                if (option.name, value) == ("algorithm", "none"):
+                    continue  # refused, whatever the others are: tests of Open MPI say so
                 chosen = admitted(target, {option.name: value})
                 assert chosen is not None, f"{target.name} never takes {option.name}={value}"
                 yield pytest.param(target, chosen, id=f"{target.name}-{option.name}={value}")

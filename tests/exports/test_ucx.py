@@ -71,7 +71,8 @@ def test_the_list_of_memory_types() -> None:
         "UCX_RNDV_FRAG_SIZE=cuda:300032,host:300032"
     ]
     assert lines_of(rendered(version="1.17", memory_types="ze-device")) == [
-        "UCX_RNDV_FRAG_SIZE=ze-device:300032"
+        "UCX_RNDV_FRAG_SIZE=ze-device:300032",
+        "UCX_RNDV_FRAG_MEM_TYPE=ze-device",
     ]
 
 
@@ -110,6 +111,25 @@ def test_sizes_outside_the_rule_are_not_written(size: int) -> None:
     """Below the chunks of four rails, no whole cache line, a pool of gigabytes."""
     with pytest.raises(InvalidInput):
         rendered(size)
+
+
+def test_staging_through_a_device_is_written_in_full() -> None:
+    """Size, place and count; ucx_info has all three as they were written."""
+    lines = lines_of(rendered(memory_types="cuda", alloc_count="16"))
+    assert lines == [
+        "UCX_RNDV_FRAG_SIZE=cuda:300032",
+        "UCX_RNDV_FRAG_MEM_TYPE=cuda",
+        "UCX_RNDV_FRAG_ALLOC_COUNT=cuda:16",
+    ]
+    given = dict(line.split("=", 1) for line in lines)
+    found = values(ucx_info("-c", **given))
+    assert found["UCX_RNDV_FRAG_MEM_TYPE"] == "cuda"
+    assert found["UCX_RNDV_FRAG_ALLOC_COUNT"] == "cuda:16"
+    assert f"16 fragments at a time in each memory: {16 * 300_032} bytes" in rendered(
+        memory_types="cuda", alloc_count="16"
+    )
+    with pytest.raises(InvalidInput, match="by memory type"):
+        rendered(version="1.9", form="shell", alloc_count="16")
 
 
 def test_the_head_says_what_the_pool_takes() -> None:

@@ -269,6 +269,8 @@ def _export_path(name: str) -> str:
     takes = {target.name: target.takes for target in TARGETS}[name]
     size_steps = takes in (Takes.ONE_SIZE, Takes.SIZE_STEPS)
     query = "?min_message_bytes=2048&max_message_bytes=4096" if size_steps else ""
+    if takes is Takes.SIZE_STEPS:  # rules of Open MPI force an algorithm, which is to be named
+        query += "&option=collective:reduce&option=algorithm:in-order_binary"
     return f"/profiles/ranged@2/exports/{name}{query}"
 
 
@@ -277,6 +279,12 @@ def _exports() -> list[Http]:
         *(
             Http(f"export/{target.name}", "GET", _export_path(target.name), form=Form.TEXT)
             for target in TARGETS
+        ),
+        Http(
+            "export/total-and-bottleneck",
+            "GET",
+            "/profiles/sums/exports/mooncake?min_message_bytes=8192&max_message_bytes=8192",
+            form=Form.TEXT,
         ),
         Http(
             "export/no-stages",

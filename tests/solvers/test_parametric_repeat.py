@@ -12,6 +12,7 @@ from domain.schedule import latency_us
 from solvers.contract import Deadline
 from solvers.heuristics.repeat import best_repeat
 from solvers.kernels import PipelineArrays
+from solvers.tables.compile import compile_table
 from solvers.tables.repeat import RepeatCompiler
 from solvers.tables.repeat_points import outside, repeat_point, rows_us, value_us
 from tests.solvers.table_cases import (
@@ -33,6 +34,40 @@ LIMITS = (
     FragmentLimits(1, None, 7),
     FragmentLimits(6, 20, 4, 9),
 )
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("seed", range(4))
+def test_no_schedule_is_slower_than_the_repeated_size(seed: int, limits: FragmentLimits) -> None:
+    """At every message, by the evaluator; the certificates hold of what is computed now."""
+    rng = np.random.default_rng(seed)
+    pipeline = random_pipeline(rng)
+    high = 9 * limits.max_fragment_bytes if limits.max_fragment_bytes else 900
+    low = max(40, limits.min_fragment_bytes)
+    try:
+        table = compile_table(pipeline, limits, min_message_bytes=low, max_message_bytes=high)
+    except Infeasible:
+        return
+    for size in range(low, high + 1):
+        repeat = table.repeated_size_at(size)
+        if repeat:
+            repeat_us = latency_us(pipeline, repeated(size, repeat))
+            assert latency_us(pipeline, table.cut_at(size)) <= repeat_us * (1.0 + 1e-9)
+
+
+def test_a_schedule_that_rounding_made_slower_has_the_repeated_size() -> None:
+    """Every message of four stages whose optimum has two fragments for long."""
+    stages = [("a", 4.1, 7.2), ("b", 2.5, 26.4), ("c", 6.9, 11.3), ("d", 1.2, 3.8)]
+    pipeline = pipeline_of_lines(stages)
+    options = {"min_message_bytes": 1, "max_message_bytes": 3000}
+    table = compile_table(pipeline, FragmentLimits(), **options)
+    slower = [
+        size
+        for size in range(1, 3001)
+        if latency_us(pipeline, table.cut_at(size))
+        > latency_us(pipeline, repeated(size, table.repeated_size_at(size))) * (1.0 + 1e-9)
+    ]
+    assert not slower
 
 
 def best_of_counts_us(pipeline: Pipeline, problem: Problem) -> dict[int, float]:

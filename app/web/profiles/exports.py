@@ -153,8 +153,13 @@ def format_size_rule(rule: SizeRule) -> str:
     return ", ".join(words)
 
 
-def format_export_cost(chosen: ChosenOut) -> str:
-    """Return what the sizes of an export cost."""
+def format_export_cost(chosen: ChosenOut, warnings: tuple[str, ...] = ()) -> str:
+    """Return what the sizes of an export cost, after what has to be known before that."""
+    warned = "".join(f"{one[0].upper()}{one[1:]}. " for one in warnings)
+    return warned + _cost_words(chosen)
+
+
+def _cost_words(chosen: ChosenOut) -> str:
     mean, worst = (
         format_advised_regret(at_least, at_most)
         for at_least, at_most in (

@@ -416,7 +416,7 @@ def _outcome(request: Request, name: str, form: ExportForm, job: JobRecord) -> d
         made = read_output(ExportedOut, job.best)
         steps = made.chosen.steps if made.chosen else ()
         return {
-            "costs": format_export_cost(made.chosen) if made.chosen else "",
+            "costs": format_export_cost(made.chosen, made.warnings) if made.chosen else "",
             "audit_address": _audit_address(name, steps[0].size_bytes) if steps else "",
             "text": made.text[:MAX_SHOWN],
             "is_cut": len(made.text) > MAX_SHOWN,

@@ -65,8 +65,24 @@ class ExportedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparedSetting:
+    """A setting beside that of an export: its regret over the same messages, as shares.
+
+    None is without a bound.
+    """
+
+    steps: tuple[SettingStep, ...]
+    mean_regret: float | None
+    worst_regret: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class ChosenSizes:
-    """The sizes that an export has, and what they cost over the best schedules known, as shares."""
+    """The sizes that an export has, and what they cost over the best schedules known, as shares.
+
+    `default` is what the library does by itself, None where that has no price; `wanted` what would
+    be chosen if the library took every size that the limits admit.
+    """
 
     steps: tuple[SettingStep, ...]
     mean_regret: float | None
@@ -74,13 +90,17 @@ class ChosenSizes:
     mean_at_most: float | None = None
     worst_at_most: float | None = None
     is_partial: bool = False
+    default: ComparedSetting | None = None
+    wanted: ComparedSetting | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
     """The same as the result of a job.
 
-    `uncertainty` is None where the errors of the costs are not known.
+    `uncertainty` is None where the errors of the costs are not known. `is_gain_known` says whether
+    the sizes are known to cost less than the library's default, None where none were chosen;
+    `warnings` are what the text begins with.
     """
 
     profile: ProfileRevision | None
@@ -90,6 +110,8 @@ class Exported:
     text: str
     chosen: ChosenSizes | None = None
     uncertainty: SettingsInDraws | None = None
+    is_gain_known: bool | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

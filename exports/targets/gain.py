@@ -1,0 +1,91 @@
+"""Whether what an export writes is better than what the library does by itself, in words.
+
+Exact     a gain is known only where all of these hold: the default is one setting that the stages
+          can price, the written setting has less regret over the same messages by the objective
+          that it was chosen for, and nothing that the export leaves unpriced can turn that round.
+Traps     a gain by the fitted costs is one of the model. That the library keeps to the model is
+          what a measurement before and after shows, and nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from domain.fragment_setting import FragmentSetting
+from domain.regret import PricedSetting
+from domain.units import format_bytes
+from exports.targets.target import ExportInput, Target
+
+PREMISE = (
+    "the total is taken for the time of an uncut message: a latency that a library already "
+    "pipelines inside is none"
+)
+_EQUAL = 1e-9  # regrets that differ by less are one figure, computed twice
+_MUCH = 0.01  # regret that a target's limits may add before that is a warning
+
+
+def doubts(given: ExportInput, target: Target) -> tuple[str, ...]:
+    """Return why the written setting is not known to be better than the default; () where it is."""
+    chosen = given.chosen
+    if chosen is None:
+        return ()
+    found = [one.name for one in target.unpriced(given.options) if one.may_lose]
+    reasons = [f"not priced: {', '.join(found)}"] if found else []
+    if given.model.stages is None:
+        reasons.append(f"premise: {PREMISE}")
+    if chosen.default is None:
+        reasons.append(f"the default has no price: {target.default(given.options).words}")
+    elif chosen.written.regret_of(chosen.objective) >= (
+        chosen.default.regret_of(chosen.objective) - _EQUAL
+    ):
+        reasons.append("by the fitted costs the default is as good or better")
+    return tuple(reasons)
+
+
+def warnings(given: ExportInput, target: Target) -> Iterator[str]:
+    """Yield what has to be known before the export is used: no known gain, and costly limits."""
+    if reasons := doubts(given, target):
+        yield f"NOT KNOWN TO BE BETTER than the library's default: {'; '.join(reasons)}"
+    chosen = given.chosen
+    if chosen is None or chosen.wanted is None:
+        return
+    if chosen.mean_regret - chosen.wanted.mean_regret > _MUCH:
+        yield (
+            f"the target's limits cost {_share(chosen.mean_regret)} in the mean where "
+            f"{setting_words(chosen.wanted.setting)} would cost {_share(chosen.wanted.mean_regret)}"
+        )
+
+
+def comparison(given: ExportInput, target: Target) -> Iterator[str]:
+    """Yield the default, what is written and what was wanted, and what has no price."""
+    chosen = given.chosen
+    if chosen is None:
+        return
+    default = target.default(given.options)
+    priced = f": {_regrets(chosen.default)}" if chosen.default else ", which has no price here"
+    yield f"library's default: {default.words}{priced} ({default.source})"
+    yield f"written: {setting_words(chosen.setting)}: {_regrets(chosen.written)}"
+    if chosen.wanted is not None:
+        wanted = setting_words(chosen.wanted.setting)
+        yield f"wanted before the target's limits: {wanted}: {_regrets(chosen.wanted)}"
+    names = [one.name for one in target.unpriced(given.options)]
+    yield f"not priced: {'; '.join(names) or 'nothing that is known of'}"
+
+
+def setting_words(setting: FragmentSetting) -> str:
+    """Return a setting in a few words: its size, or how many sizes of which range it has."""
+    sizes = [step.size_bytes for step in setting.steps if step.size_bytes is not None]
+    if not sizes:
+        return "messages sent whole"
+    if len(setting.steps) == 1:
+        return f"{sizes[0]} bytes"
+    return f"{len(setting.steps)} steps of {format_bytes(min(sizes))} to {format_bytes(max(sizes))}"
+
+
+def _regrets(priced: PricedSetting) -> str:
+    mean, worst = _share(priced.mean_regret), _share(priced.worst_regret)
+    return f"mean regret {mean}, worst {worst}"
+
+
+def _share(share: float) -> str:
+    return f"{100.0 * share + 0.0:.2f} %" if share < float("inf") else "unbounded"

@@ -275,15 +275,39 @@ def test_a_closed_table_answers_no_more(tmp_path: Path) -> None:
             lookup(500)
 
 
-def test_a_replaced_file_leaves_the_mapped_one_as_it_was(tmp_path: Path) -> None:
-    """The old table goes on answering; a new one is opened beside it."""
+def test_nothing_that_happens_to_the_file_reaches_an_open_table(tmp_path: Path) -> None:
+    """Overwritten, shortened, replaced, removed: the old table goes on answering."""
     path, beside = tmp_path / "a.slt", tmp_path / "a.part"
+    other = (TABLES / "v1" / "aligned.slt").read_bytes()
     path.write_bytes(good())
     old = Table.open(path)
-    beside.write_bytes((TABLES / "v1" / "aligned.slt").read_bytes())
+    path.write_bytes(other)
+    assert (old.schedule(333), old.repeat(333)) == ([146, 187], 167)
+    os.truncate(path, 0)
+    assert (old.schedule(333), old.repeat(333)) == ([146, 187], 167)
+    beside.write_bytes(other)
     os.replace(beside, path)
-    assert old.schedule(333) == [146, 187]
+    assert (old.schedule(333), old.repeat(333)) == ([146, 187], 167)
     assert Table.open(path).description.min_message_bytes == 200
+    path.unlink()
+    assert (old.schedule(333), old.repeat(333)) == ([146, 187], 167)
+
+
+def test_a_file_too_long_for_memory_is_not_read(tmp_path: Path) -> None:
+    """A hole of 64 GiB behind the header of a table."""
+    path = tmp_path / "a.slt"
+    path.write_bytes(good())
+    os.truncate(path, 1 << 36)
+    with pytest.raises(InvalidTable, match="at most"):
+        Table.open(path)
+
+
+def test_bytes_that_the_caller_may_change_are_copied() -> None:
+    """What is written into them later reaches no table."""
+    data = bytearray(good())
+    reader = Table.from_bytes(data)
+    data[:] = bytes(len(data))
+    assert reader.schedule(333) == [146, 187]
 
 
 def test_threads_share_a_table() -> None:

@@ -69,18 +69,52 @@ static void test_opening(const places *where)
     free(bytes);
 }
 
-/* A copy does not follow the file, whatever happens to it. */
-static void test_a_copy(const places *where)
+/* The table after somebody did something to its file: the same answers, whatever it was. */
+static void check_after(const sluice_table *table, const char *path, int is_there)
+{
+    CHECK((access(path, F_OK) == 0) == is_there);
+    check_the_worked_example(table);
+}
+
+/* An open table does not follow its file: cp over it, truncate, replace, remove. */
+static void test_what_happens_to_the_file(const places *where)
 {
     sluice_table table;
-    size_t length;
+    size_t length, other_length;
+    char path[4096];
     unsigned char *bytes = bytes_of(golden(where, "worked-example.slt"), &length);
-    write_bytes(scratch(where, "copied.slt"), bytes, length);
-    CHECK(sluice_table_load(&table, scratch(where, "copied.slt"), NULL, 0) == SLUICE_OK);
-    CHECK(truncate(scratch(where, "copied.slt"), 0) == 0);
+    unsigned char *other = bytes_of(golden(where, "aligned.slt"), &other_length);
+    snprintf(path, sizeof path, "%s", scratch(where, "copied.slt"));
+    write_bytes(path, bytes, length);
+    CHECK(sluice_table_open(&table, path) == SLUICE_OK);
+    write_bytes(path, other, other_length);
+    check_after(&table, path, 1);
+    CHECK(truncate(path, 0) == 0);
+    check_after(&table, path, 1);
+    write_bytes(scratch(where, "beside.slt"), other, other_length);
+    CHECK(rename(scratch(where, "beside.slt"), path) == 0);
+    check_after(&table, path, 1);
+    CHECK(unlink(path) == 0);
+    check_after(&table, path, 0);
+    sluice_table_close(&table);
+    free(other);
+    free(bytes);
+}
+
+/* A mapping has to be asked for, and no other flag is taken. */
+static void test_flags(const places *where)
+{
+    sluice_table table;
+    const char *path = golden(where, "worked-example.slt");
+    CHECK(sluice_table_open_with(&table, path, 0) == SLUICE_OK);
     check_the_worked_example(&table);
     sluice_table_close(&table);
-    free(bytes);
+    CHECK(sluice_table_open_with(&table, path, SLUICE_OPEN_MAPPED) == SLUICE_OK);
+    check_the_worked_example(&table);
+    sluice_table_close(&table);
+    CHECK(sluice_table_open_with(&table, path, 2) == SLUICE_E_ARGUMENT);
+    CHECK(sluice_table_open_with(&table, path, UINT32_MAX) == SLUICE_E_ARGUMENT);
+    CHECK(sluice_repeat(&table, 333, &(uint64_t){0}) == SLUICE_E_ARGUMENT);
 }
 
 static int code_of(const places *where, const char *name)
@@ -91,10 +125,10 @@ static int code_of(const places *where, const char *name)
     memset(&table, 0xa5, sizeof table);
     memset(&closed, 0, sizeof closed);
     errno = 0;
-    mapped = sluice_table_open(&table, scratch(where, name));
+    mapped = sluice_table_open_with(&table, scratch(where, name), SLUICE_OPEN_MAPPED);
     number = errno;
     CHECK(memcmp(&table, &closed, sizeof table) == 0);
-    copied = sluice_table_load(&table, scratch(where, name), NULL, 0);
+    copied = sluice_table_open(&table, scratch(where, name));
     CHECK(mapped == copied && memcmp(&table, &closed, sizeof table) == 0);
     CHECK(sluice_repeat(&table, 333, &size) == SLUICE_E_ARGUMENT && size == 5);
     sluice_table_close(&table);
@@ -317,7 +351,8 @@ int main(int argc, char **argv)
     where.tables = argv[1];
     where.folder = argv[2];
     test_opening(&where);
-    test_a_copy(&where);
+    test_what_happens_to_the_file(&where);
+    test_flags(&where);
     test_what_is_no_table_file(&where);
     test_a_huge_file(&where);
     test_lookups(&where);

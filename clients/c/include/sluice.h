@@ -173,9 +173,10 @@ SLUICE_API int sluice_certificate(const sluice_table *table, uint64_t message_by
 
 /* --- a table that is replaced while others read ----------------------------------------------- */
 
-/* Two tables, of which one is current, and counters of readers on cache lines of their own; 9 KiB.
-   Its content is the library's own; it may not be copied or moved while it is open. Reading it
-   never waits, never allocates, and takes no lock. */
+/* Places for 16 tables, of which one is current, and counters of readers on cache lines of their own;
+   9 KiB. Its content is the library's own; it may not be copied or moved while it is open. Tables lie
+   in pages of the library's own. Reading never waits and takes no lock. It is for the threads of one
+   process: not for memory that processes share. */
 typedef struct sluice_live {
     uint64_t opaque[1152];
 } sluice_live;
@@ -185,18 +186,46 @@ typedef struct sluice_ticket {
     uint64_t opaque[2];
 } sluice_ticket;
 
-/* Open a live table with this file as sluice_table_open does, before any other thread uses it. On
-   error it is closed. */
+/* Open a live table with this file, read as sluice_table_open does, before any other thread uses it.
+   On error it is closed. */
 SLUICE_API int sluice_live_open(sluice_live *live, const char *path);
 
-/* Replace the current table by this file, while others read. The file is opened and checked before
+/* The same from bytes in memory, as those that one process read and sent to others. They are copied. */
+SLUICE_API int sluice_live_open_memory(sluice_live *live, const void *bytes, size_t length);
+
+/* What sluice_live_swap waits at most, milliseconds. */
+#define SLUICE_SWAP_MS 1000
+
+/* Replace the current table by this file, while others read. The file is read and checked before
    anything changes; where it is refused, the code says why and the old table stays. Otherwise new
-   readers see the new table at once, and this call returns when nobody reads the old one any more
-   and its mapping is given back. It waits for readers that entered before, and for none that enter
-   after: a reader that stays inside keeps it waiting. Of two threads that swap at once, one gets
-   SLUICE_E_BUSY. Not to be called between enter and leave of the same thread, nor in a signal
-   handler. */
+   readers see the new table at once. Readers of the old one go on with it; its memory is given back by
+   the first later swap or sluice_live_reclaim that finds nobody there. A swap waits only where readers
+   are in all 15 other tables: SLUICE_E_IN_USE where they still are after SLUICE_SWAP_MS. So a reader
+   that never leaves keeps one table and blocks nobody. Of two threads that swap at once, one gets
+   SLUICE_E_BUSY. Not to be called in a signal handler. */
 SLUICE_API int sluice_live_swap(sluice_live *live, const char *path);
+
+/* The same without waiting at all. */
+SLUICE_API int sluice_live_try_swap(sluice_live *live, const char *path);
+
+/* The same, waiting for at most so many milliseconds. */
+SLUICE_API int sluice_live_swap_within(sluice_live *live, const char *path, uint32_t timeout_ms);
+
+/* The same from bytes in memory, which are copied. */
+SLUICE_API int sluice_live_swap_memory(sluice_live *live, const void *bytes, size_t length,
+                                       uint32_t timeout_ms);
+
+/* Give back the memory of replaced tables that nobody reads any more. How many are still being read,
+   or a code below 0; never waits. */
+SLUICE_API int sluice_live_reclaim(sluice_live *live);
+
+/* To be called in the child after fork, before anything else uses this live table there (by
+   pthread_atfork for instance). The parent's other threads do not exist in the child, so no reader is
+   counted any more, and a swap that the parent was at is over. A ticket from before the fork counts
+   nothing from now on: its table stays valid in the child until the next swap or reclaim there, and
+   leaving with it is no error. Without this call nothing hangs either; what was being read at the fork
+   stays in memory. Null and a closed live table are no error. */
+SLUICE_API void sluice_live_after_fork(sluice_live *live);
 
 /* The current table, which stays valid until sluice_live_leave with this ticket; null where the live
    table is not open or a pointer is null. Put the ticket on the stack: its address also spreads the
@@ -207,7 +236,7 @@ SLUICE_API const sluice_table *sluice_live_enter(sluice_live *live, sluice_ticke
 /* The end of what enter began. */
 SLUICE_API void sluice_live_leave(sluice_live *live, const sluice_ticket *ticket);
 
-/* Close a live table and give back its mapping. No thread may be inside or enter any more. */
+/* Close a live table and give back its memory. No thread may be inside or enter any more. */
 SLUICE_API void sluice_live_close(sluice_live *live);
 
 /* --- texts ------------------------------------------------------------------------------------ */

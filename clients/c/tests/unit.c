@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support.h"
@@ -306,6 +307,98 @@ static uint64_t live_min(sluice_live *live)
     return about.min_message_bytes;
 }
 
+/* From bytes, which the caller may change afterwards. */
+static void test_a_live_table_from_memory(const places *where)
+{
+    static sluice_live live;
+    size_t length, other_length;
+    unsigned char *bytes = bytes_of(golden(where, "worked-example.slt"), &length);
+    unsigned char *other = bytes_of(golden(where, "aligned.slt"), &other_length);
+    CHECK(sluice_live_open_memory(NULL, bytes, length) == SLUICE_E_ARGUMENT);
+    CHECK(sluice_live_open_memory(&live, NULL, length) == SLUICE_E_ARGUMENT);
+    CHECK(sluice_live_open_memory(&live, bytes, 0) == SLUICE_E_FORMAT);
+    CHECK(sluice_live_open_memory(&live, bytes, length - 1) == SLUICE_E_TRUNCATED);
+    CHECK(sluice_live_open_memory(&live, bytes, length) == SLUICE_OK);
+    memset(bytes, 0xff, length);
+    CHECK(live_min(&live) == 1);
+    CHECK(sluice_live_swap_memory(&live, bytes, length, 0) == SLUICE_E_FORMAT);
+    CHECK(sluice_live_swap_memory(&live, NULL, length, 0) == SLUICE_E_ARGUMENT);
+    CHECK(live_min(&live) == 1);
+    CHECK(sluice_live_swap_memory(&live, other, other_length, 0) == SLUICE_OK);
+    memset(other, 0, other_length);
+    CHECK(live_min(&live) == 200);
+    sluice_live_close(&live);
+    free(other);
+    free(bytes);
+}
+
+enum { OTHER_TABLES = 15 };
+
+/* Readers that never leave: each keeps its table as it is, and blocks nobody until there are as many
+   as tables; even then no swap waits longer than it was asked to. */
+static void test_readers_that_never_leave(const places *where)
+{
+    static sluice_live live;
+    sluice_ticket lost[OTHER_TABLES + 1];
+    const sluice_table *held[OTHER_TABLES + 1];
+    const char *names[2] = {"worked-example.slt", "aligned.slt"};
+    sluice_description about;
+    CHECK(sluice_live_open(&live, golden(where, names[0])) == SLUICE_OK);
+    for (int i = 0; i <= OTHER_TABLES; i++) {
+        held[i] = sluice_live_enter(&live, &lost[i]);
+        CHECK(sluice_live_reclaim(&live) == i);
+        CHECK(sluice_live_try_swap(&live, golden(where, names[(i + 1) % 2])) ==
+              (i < OTHER_TABLES ? SLUICE_OK : SLUICE_E_IN_USE));
+    }
+    CHECK(sluice_live_swap_within(&live, golden(where, names[0]), 20) == SLUICE_E_IN_USE);
+    for (int i = 0; i <= OTHER_TABLES; i++) {
+        CHECK(sluice_table_describe(held[i], &about) == SLUICE_OK);
+        CHECK(about.min_message_bytes == (i % 2 ? 200 : 1));
+    }
+    sluice_live_leave(&live, &lost[7]);
+    CHECK(sluice_live_try_swap(&live, golden(where, "sparse.slt")) == SLUICE_OK);
+    CHECK(live_min(&live) == 35);
+    sluice_live_close(&live);
+}
+
+/* What a child does with a live table of which its parent's readers were copied. */
+static int in_the_child(sluice_live *live, sluice_ticket *held, const places *where)
+{
+    sluice_live_after_fork(live);
+    CHECK(sluice_live_reclaim(live) == 0);
+    for (int i = 0; i < 40; i++)
+        CHECK(sluice_live_try_swap(live, golden(where, i % 2 ? "aligned.slt" : "sparse.slt")) ==
+              SLUICE_OK);
+    sluice_live_leave(live, held); /* of the parent's life: it counts nothing */
+    CHECK(sluice_live_try_swap(live, golden(where, "sparse.slt")) == SLUICE_OK);
+    CHECK(live_min(live) == 35);
+    sluice_live_close(live);
+    return 0;
+}
+
+static void test_a_fork(const places *where)
+{
+    static sluice_live live;
+    sluice_ticket ticket;
+    int status = -1;
+    pid_t child;
+    sluice_live_after_fork(NULL);
+    sluice_live_after_fork(&live);
+    CHECK(sluice_live_reclaim(&live) == SLUICE_E_ARGUMENT);
+    CHECK(sluice_live_open(&live, golden(where, "worked-example.slt")) == SLUICE_OK);
+    CHECK(sluice_live_enter(&live, &ticket) != NULL);
+    CHECK(sluice_live_try_swap(&live, golden(where, "aligned.slt")) == SLUICE_OK);
+    child = fork();
+    if (child == 0)
+        _exit(in_the_child(&live, &ticket, where));
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    CHECK(sluice_live_reclaim(&live) == 1); /* the child's leaving was its own */
+    sluice_live_leave(&live, &ticket);
+    CHECK(sluice_live_reclaim(&live) == 0);
+    CHECK(live_min(&live) == 200);
+    sluice_live_close(&live);
+}
+
 static void test_a_live_table(const places *where)
 {
     static sluice_live live;
@@ -359,6 +452,9 @@ int main(int argc, char **argv)
     test_no_repeated_size(&where);
     test_the_description(&where);
     test_a_live_table(&where);
+    test_a_live_table_from_memory(&where);
+    test_readers_that_never_leave(&where);
+    test_a_fork(&where);
     test_texts();
     puts("unit: all as documented");
     return 0;

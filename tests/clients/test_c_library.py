@@ -42,9 +42,9 @@ LIMITS = (
 )
 # What the library may ask of the system: files, mappings, waiting. Nothing that allocates.
 MAY_CALL = {
-    "__errno_location", "clock_gettime", "close", "fstat", "fstat64", "memcmp", "memcpy", "memset", "mmap", "mmap64",
-    "mprotect", "munmap", "nanosleep", "open", "open64", "pread", "pread64", "read",
-    "sched_yield", "stat", "stat64",
+    "__errno_location", "clock_gettime", "close", "fstat", "fstat64", "memcmp", "memcpy", "memset",
+    "mmap", "mmap64", "mprotect", "munmap", "nanosleep", "open", "open64", "pread", "pread64",
+    "read", "sched_yield", "stat", "stat64",
     "__fxstat", "__fxstat64", "__xstat", "__xstat64", "__stack_chk_fail",
 }  # fmt: skip
 REFUSALS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import struct
@@ -308,6 +309,59 @@ def test_bytes_that_the_caller_may_change_are_copied() -> None:
     reader = Table.from_bytes(data)
     data[:] = bytes(len(data))
     assert reader.schedule(333) == [146, 187]
+
+
+def test_no_interleaving_of_changes_hurts_a_reader(tmp_path: Path) -> None:
+    """Opening beside a thread that changes the file: an answer that sums, or an error."""
+    path, rng, is_over = tmp_path / "a.slt", random.Random(5), threading.Event()
+    files = [good(), (TABLES / "v1" / "aligned.slt").read_bytes()]
+
+    def disturb() -> None:
+        others = random.Random(6)
+        while not is_over.is_set():
+            change(path, files, others)
+
+    other = threading.Thread(target=disturb)
+    other.start()
+    opened = 0
+    try:
+        for _ in range(count(100_000, share=100)):
+            try:
+                reader = Table.open(path)
+            except (InvalidTable, FileNotFoundError):
+                continue
+            opened += 1
+            change(path, files, rng)
+            about = reader.description
+            message = rng.randint(about.min_message_bytes, about.max_message_bytes)
+            fragments = reader.schedule(message)
+            assert sum(fragments) == message
+            assert all(size % about.constraints.alignment_bytes == 0 for size in fragments[:-1])
+            assert min(fragments) >= 1
+            assert len(fragments) <= about.max_schedule_fragments
+            assert reader.repeat(message) >= 0
+    finally:
+        is_over.set()
+        other.join()
+    assert opened > 0
+
+
+def change(path: Path, files: list[bytes], rng: random.Random) -> None:
+    """Do to the file what others do: copy over it, shorten, remove or replace it."""
+    data, kind = rng.choice(files), rng.randrange(5)
+    with contextlib.suppress(FileNotFoundError):
+        if kind == 0:
+            path.write_bytes(data[: rng.randrange(len(data))])
+        elif kind == 1:
+            path.write_bytes(data)
+        elif kind == 2:
+            os.truncate(path, rng.randrange(len(data)))
+        elif kind == 3:
+            path.unlink()
+        else:
+            beside = path.with_suffix(f".{rng.randrange(1 << 30)}")
+            beside.write_bytes(data)
+            os.replace(beside, path)
 
 
 def test_threads_share_a_table() -> None:

@@ -114,7 +114,7 @@ class Table:
         return cls.from_bytes(data)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Table:
+    def from_bytes(cls, data: bytes | bytearray | memoryview) -> Table:
         """Return a table from the bytes of its file. Raises InvalidTable."""
         return cls(memoryview(bytes(data)))  # of what may be changed, a copy
 

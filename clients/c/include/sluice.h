@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sluice: how to cut a message into fragments, looked up in a compiled table file (.slt).
 
    The table file is made by `sluice table` or read from the service; docs/format.md describes it

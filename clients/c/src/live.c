@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A table that is replaced while others read: some places for tables, and for each place counters of
    its readers on cache lines of their own.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an open table is, and the parts of opening one. Names that begin with slt_ are the library's
    own: hidden in the shared library. */
 #ifndef SLT_TABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texts: codes in words, the version. */
 #include "sluice.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random interleavings of what others do to a file and what readers do with its tables: each answer sums
    and keeps the limits, or there is an error; no signal, and no step takes a second.
 

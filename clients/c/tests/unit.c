@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every function once as documented, and each of its errors.
 
        unit TABLES FOLDER

@@ -37,6 +37,8 @@ ERRORS = {
     "SLUICE_E_CAPACITY": -9,
     "SLUICE_E_NO_REPEAT": -10,
     "SLUICE_E_BUSY": -11,
+    "SLUICE_E_CHANGED": -12,
+    "SLUICE_E_IN_USE": -13,
 }
 
 

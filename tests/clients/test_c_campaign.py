@@ -28,6 +28,7 @@ FUZZED = 500_000
 FUZZER = ("-O1", "-g", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")
 SWAPS = 10_000
 READERS = 8
+INTERLEAVED = 100_000
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +108,30 @@ def test_swaps_race_with_nothing(compiler: str, options: tuple[str, ...], tmp_pa
     """ThreadSanitizer has no report, nor has AddressSanitizer."""
     made = program("tests/swaps", tmp_path, compiler=compiler, options=options)
     assert swaps_of(made, count(SWAPS)) >= count(SWAPS)
+
+
+@pytest.mark.parametrize(
+    ("compiler", "options"),
+    [("gcc", ADDRESSES), ("clang", ADDRESSES), ("clang", THREADS)],
+    ids=["gcc-addresses", "clang-addresses", "clang-threads"],
+)
+def test_no_interleaving_hurts(compiler: str, options: tuple[str, ...], tmp_path: Path) -> None:
+    """Files overwritten, shortened, replaced, removed; readers lost, forked and killed inside."""
+    made = program("tests/interleave", tmp_path, compiler=compiler, options=options)
+    steps = count(INTERLEAVED, share=100)
+    tables = [TABLES / "v1" / f"{name}.slt" for name in ("worked-example", "aligned")]
+    printed = run([made, str(steps), "1", tmp_path, *tables])
+    assert f"interleave: {steps} steps" in printed
+    assert "x 0" in printed
+    assert "x -5" in printed
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_the_unit_program_under_sanitizers(compiler: str, tmp_path: Path) -> None:
+    """With its forks, its lost readers and its changed files."""
+    made = program("tests/unit", tmp_path, compiler=compiler, options=ADDRESSES)
+    (tmp_path / "scratch").mkdir()
+    assert "as documented" in run([made, TABLES / "v1", tmp_path / "scratch"])
 
 
 @pytest.mark.parametrize("name", ["unit", "mutate"])

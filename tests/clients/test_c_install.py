@@ -23,6 +23,7 @@ INSTALLED = {
     "lib/pkgconfig/sluice.pc",
     "lib/cmake/sluice/sluice-config.cmake",
     "lib/cmake/sluice/sluice-config-version.cmake",
+    "share/doc/sluice/LICENSE",
 }
 PROJECT = """cmake_minimum_required(VERSION 3.13)
 project(other C)
@@ -75,6 +76,15 @@ def test_the_page_has_commands() -> None:
     """Pages without any would pass."""
     assert len(commands_of_the_page()) == 3
     assert all("lookup" in commands and shown for commands, shown in commands_of_the_page())
+
+
+def test_every_source_names_its_licence() -> None:
+    """In its first line, so that a copy has it; the text of the licence is the project's."""
+    sources = [path for path in CLIENT.glob("*/*.[ch]") if path.parent.name != "nccl"]
+    assert len(sources) > 20
+    first = "/* SPDX-License-Identifier: Apache-2.0 */"
+    assert [path for path in sources if path.read_text().splitlines()[0] != first] == []
+    assert (CLIENT / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
 def files_below(folder: Path) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import struct
@@ -275,15 +276,92 @@ def test_a_closed_table_answers_no_more(tmp_path: Path) -> None:
             lookup(500)
 
 
-def test_a_replaced_file_leaves_the_mapped_one_as_it_was(tmp_path: Path) -> None:
-    """The old table goes on answering; a new one is opened beside it."""
+def test_nothing_that_happens_to_the_file_reaches_an_open_table(tmp_path: Path) -> None:
+    """Overwritten, shortened, replaced, removed: the old table goes on answering."""
     path, beside = tmp_path / "a.slt", tmp_path / "a.part"
+    other = (TABLES / "v1" / "aligned.slt").read_bytes()
     path.write_bytes(good())
     old = Table.open(path)
-    beside.write_bytes((TABLES / "v1" / "aligned.slt").read_bytes())
+    path.write_bytes(other)
+    assert (old.schedule(333), old.repeat(333)) == ([146, 187], 167)
+    os.truncate(path, 0)
+    assert (old.schedule(333), old.repeat(333)) == ([146, 187], 167)
+    beside.write_bytes(other)
     os.replace(beside, path)
-    assert old.schedule(333) == [146, 187]
+    assert (old.schedule(333), old.repeat(333)) == ([146, 187], 167)
     assert Table.open(path).description.min_message_bytes == 200
+    path.unlink()
+    assert (old.schedule(333), old.repeat(333)) == ([146, 187], 167)
+
+
+def test_a_file_too_long_for_memory_is_not_read(tmp_path: Path) -> None:
+    """A hole of 64 GiB behind the header of a table."""
+    path = tmp_path / "a.slt"
+    path.write_bytes(good())
+    os.truncate(path, 1 << 36)
+    with pytest.raises(InvalidTable, match="at most"):
+        Table.open(path)
+
+
+def test_bytes_that_the_caller_may_change_are_copied() -> None:
+    """What is written into them later reaches no table."""
+    data = bytearray(good())
+    reader = Table.from_bytes(data)
+    data[:] = bytes(len(data))
+    assert reader.schedule(333) == [146, 187]
+
+
+def test_no_interleaving_of_changes_hurts_a_reader(tmp_path: Path) -> None:
+    """Opening beside a thread that changes the file: an answer that sums, or an error."""
+    path, rng, is_over = tmp_path / "a.slt", random.Random(5), threading.Event()
+    files = [good(), (TABLES / "v1" / "aligned.slt").read_bytes()]
+
+    def disturb() -> None:
+        others = random.Random(6)
+        while not is_over.is_set():
+            change(path, files, others)
+
+    other = threading.Thread(target=disturb)
+    other.start()
+    opened = 0
+    try:
+        for _ in range(count(100_000, share=100)):
+            try:
+                reader = Table.open(path)
+            except (InvalidTable, FileNotFoundError):
+                continue
+            opened += 1
+            change(path, files, rng)
+            about = reader.description
+            message = rng.randint(about.min_message_bytes, about.max_message_bytes)
+            fragments = reader.schedule(message)
+            assert sum(fragments) == message
+            assert all(size % about.constraints.alignment_bytes == 0 for size in fragments[:-1])
+            assert min(fragments) >= 1
+            assert len(fragments) <= about.max_schedule_fragments
+            assert reader.repeat(message) >= 0
+    finally:
+        is_over.set()
+        other.join()
+    assert opened > 0
+
+
+def change(path: Path, files: list[bytes], rng: random.Random) -> None:
+    """Do to the file what others do: copy over it, shorten, remove or replace it."""
+    data, kind = rng.choice(files), rng.randrange(5)
+    with contextlib.suppress(FileNotFoundError):
+        if kind == 0:
+            path.write_bytes(data[: rng.randrange(len(data))])
+        elif kind == 1:
+            path.write_bytes(data)
+        elif kind == 2:
+            os.truncate(path, rng.randrange(len(data)))
+        elif kind == 3:
+            path.unlink()
+        else:
+            beside = path.with_suffix(f".{rng.randrange(1 << 30)}")
+            beside.write_bytes(data)
+            os.replace(beside, path)
 
 
 def test_threads_share_a_table() -> None:

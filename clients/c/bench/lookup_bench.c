@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How long a lookup takes, beside what libraries do today: a constant, and a chain of ifs.
 
        lookup_bench TABLE.slt SIZES

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an event costs beyond its two readings of the clock: medians of many rounds, in ns. */
 #define _POSIX_C_SOURCE 200809L
 #define SLUICE_TRACE_IMPLEMENTATION

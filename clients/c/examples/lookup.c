@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a messaging library does with a table: open it once at start-up, then ask per message.
 
        lookup TABLE.slt BYTES...

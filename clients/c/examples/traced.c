@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A mover that logs its own stages: copies a message in fragments of several sizes and sums them.
 
        cc -O2 -Iclients/c/include clients/c/examples/traced.c -o traced && ./traced stages.csv

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The reader beside keep_fresh.sh: threads that look up without ever waiting, and one that notices a
    new file and swaps it in. It needs no network: any program may rename a new file into its place.
 

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sluice: how to cut a message into fragments, looked up in a compiled table file (.slt).
 
    The table file is made by `sluice table` or read from the service; docs/format.md describes it
-   byte by byte. This library maps such a file, checks all of it once, and then answers by message
+   byte by byte. This library reads such a file, checks all of it once, and then answers by message
    size in tens of nanoseconds:
 
        sluice_table table;
@@ -10,16 +11,16 @@
        if (sluice_repeat(&table, message_bytes, &size) == SLUICE_OK) { ... fragments of `size` ... }
 
    Memory    All of it is the caller's: the structures below, wherever the caller puts them, and the
-             arrays that are filled. Nothing is allocated; a file is mapped, not copied, unless the
-             caller asks for a copy (sluice_table_load).
+             arrays that are filled. Nothing is allocated by malloc; a file is read into pages of the
+             library's own, or into a buffer of the caller's (sluice_table_load).
    Threads   A table that is open is only read; any number of threads may look up in it without a
              lock. Opening and closing it is for one thread, while no other uses it. A table that is
              replaced while others read is a sluice_live.
    Errors    0 is success, errors are negative. A function that fails leaves what its pointers show
              to as it was, except where this header says otherwise. No function prints, none ends
              the program, none changes a global variable; errno is set with SLUICE_E_SYSTEM only.
-   Hostile   A file is refused unless it keeps every rule of docs/format.md. It may still be
-   files     changed afterwards: see sluice_table_open.
+   Hostile   A file is refused unless it keeps every rule of docs/format.md. Afterwards it may be
+   files     overwritten, shortened, replaced or removed: an open table does not depend on it.
    Numbers   Lookups are done in integers; every implementation gives the same bytes.
 
    Compiles as C11 and as C++11 and later. */
@@ -34,7 +35,7 @@
 #define SLUICE_VERSION_PATCH 0
 
 #if defined(_WIN32)
-#error "libsluice maps files by POSIX's mmap"
+#error "libsluice reads files by POSIX's calls"
 #elif defined(SLUICE_BUILDING) && defined(__GNUC__)
 #define SLUICE_API __attribute__((visibility("default")))
 #else
@@ -58,7 +59,9 @@ enum sluice_code {
     SLUICE_E_RANGE = -8,     /* the message is outside the table's range */
     SLUICE_E_CAPACITY = -9,  /* the caller's array or buffer is too short */
     SLUICE_E_NO_REPEAT = -10, /* the limits admit no size that is repeated for this message */
-    SLUICE_E_BUSY = -11      /* another thread is swapping this live table */
+    SLUICE_E_BUSY = -11,     /* another thread is swapping this live table */
+    SLUICE_E_CHANGED = -12,  /* the file changed while it was read: try again */
+    SLUICE_E_IN_USE = -13    /* every table that a swap could use is still being read */
 };
 
 /* --- a table ---------------------------------------------------------------------------------- */
@@ -89,25 +92,36 @@ typedef struct sluice_description {
     char profile[72];            /* the profile's name, zero-terminated; "" for none */
 } sluice_description;
 
-/* Open a table file: map it read-only and check everything that docs/format.md lists under
-   Validation, once. Takes time linear in the file (about a millisecond for a megabyte).
+/* The longest file that is read into pages, bytes: 256 MiB. Tables have a few KiB; a longer file is
+   no reason to fill the memory. */
+#define SLUICE_MAX_READ_BYTES ((size_t)1 << 28)
 
-   Only a regular file is taken; a directory, a pipe or a device gives SLUICE_E_FORMAT and is not
-   waited for. On any error the table is closed.
+/* Open a table file: read it into pages of its own and check everything that docs/format.md lists
+   under Validation, once. Takes time linear in the file (about a millisecond for a megabyte).
 
-   The file must not be written to while it is mapped: replace it by writing another one beside it
-   and renaming that over it, as `sluice table`, the service and examples/keep_fresh.sh do; then this
-   process keeps the old file's bytes. Where somebody overwrites the mapped file in place, lookups
-   stay inside the mapping and end, but what they say is worth nothing; where somebody shortens it,
-   touching it raises SIGBUS, which no library can prevent. Where that cannot be ruled out, use
-   sluice_table_load. */
+   The table does not depend on the file any more: whoever overwrites, shortens, replaces or removes
+   it does not reach this table. Where that happens while it is being read, SLUICE_E_CHANGED,
+   SLUICE_E_CHECKSUM or another error says so. Only a regular file is taken; a directory, a pipe or a
+   device gives SLUICE_E_FORMAT and is not waited for; a file of more than SLUICE_MAX_READ_BYTES gives
+   SLUICE_E_CAPACITY. On any error the table is closed. */
 SLUICE_API int sluice_table_open(sluice_table *table, const char *path);
 
-/* The same, but from a copy of the file, which later changes of the file cannot reach.
+/* Flags of sluice_table_open_with. */
+enum sluice_open_flag {
+    SLUICE_OPEN_MAPPED = 1 /* DANGEROUS: map the file instead of reading it */
+};
 
-   The copy goes into `buffer` of `capacity` bytes, which stays the caller's and has to stay
-   unchanged until the table is closed; SLUICE_E_CAPACITY where the file is longer. Where `buffer` is
-   null (and `capacity` then 0) it goes into pages of its own, which sluice_table_close gives back. */
+/* The same with flags, the sum of some of the above or 0; SLUICE_E_ARGUMENT for others.
+
+   SLUICE_OPEN_MAPPED is for tables of many megabytes that many processes share, and only where nobody
+   writes to the file: where somebody overwrites a mapped file in place, lookups stay inside the
+   mapping and end, but what they say is worth nothing; where somebody shortens it, and on network file
+   systems where somebody replaces it, touching it raises SIGBUS, which no library can prevent. */
+SLUICE_API int sluice_table_open_with(sluice_table *table, const char *path, uint32_t flags);
+
+/* The same as sluice_table_open, into `buffer` of `capacity` bytes, which stays the caller's and has
+   to stay unchanged until the table is closed; SLUICE_E_CAPACITY where the file is longer. Where
+   `buffer` is null and `capacity` 0, sluice_table_open itself. */
 SLUICE_API int sluice_table_load(sluice_table *table, const char *path, void *buffer,
                                  size_t capacity);
 
@@ -115,7 +129,7 @@ SLUICE_API int sluice_table_load(sluice_table *table, const char *path, void *bu
    them unchanged, until the table is closed. */
 SLUICE_API int sluice_table_from_memory(sluice_table *table, const void *bytes, size_t length);
 
-/* Close a table and give back the mapping. Null and a table that is closed already are no error.
+/* Close a table and give back its pages. Null and a table that is closed already are no error.
    No thread may be looking up in it. errno is left as it was. */
 SLUICE_API void sluice_table_close(sluice_table *table);
 
@@ -160,9 +174,10 @@ SLUICE_API int sluice_certificate(const sluice_table *table, uint64_t message_by
 
 /* --- a table that is replaced while others read ----------------------------------------------- */
 
-/* Two tables, of which one is current, and counters of readers on cache lines of their own; 9 KiB.
-   Its content is the library's own; it may not be copied or moved while it is open. Reading it
-   never waits, never allocates, and takes no lock. */
+/* Places for 16 tables, of which one is current, and counters of readers on cache lines of their own;
+   9 KiB. Its content is the library's own; it may not be copied or moved while it is open. Tables lie
+   in pages of the library's own. Reading never waits and takes no lock. It is for the threads of one
+   process: not for memory that processes share. */
 typedef struct sluice_live {
     uint64_t opaque[1152];
 } sluice_live;
@@ -172,18 +187,46 @@ typedef struct sluice_ticket {
     uint64_t opaque[2];
 } sluice_ticket;
 
-/* Open a live table with this file as sluice_table_open does, before any other thread uses it. On
-   error it is closed. */
+/* Open a live table with this file, read as sluice_table_open does, before any other thread uses it.
+   On error it is closed. */
 SLUICE_API int sluice_live_open(sluice_live *live, const char *path);
 
-/* Replace the current table by this file, while others read. The file is opened and checked before
+/* The same from bytes in memory, as those that one process read and sent to others. They are copied. */
+SLUICE_API int sluice_live_open_memory(sluice_live *live, const void *bytes, size_t length);
+
+/* What sluice_live_swap waits at most, milliseconds. */
+#define SLUICE_SWAP_MS 1000
+
+/* Replace the current table by this file, while others read. The file is read and checked before
    anything changes; where it is refused, the code says why and the old table stays. Otherwise new
-   readers see the new table at once, and this call returns when nobody reads the old one any more
-   and its mapping is given back. It waits for readers that entered before, and for none that enter
-   after: a reader that stays inside keeps it waiting. Of two threads that swap at once, one gets
-   SLUICE_E_BUSY. Not to be called between enter and leave of the same thread, nor in a signal
-   handler. */
+   readers see the new table at once. Readers of the old one go on with it; its memory is given back by
+   the first later swap or sluice_live_reclaim that finds nobody there. A swap waits only where readers
+   are in all 15 other tables: SLUICE_E_IN_USE where they still are after SLUICE_SWAP_MS. So a reader
+   that never leaves keeps one table and blocks nobody. Of two threads that swap at once, one gets
+   SLUICE_E_BUSY. Not to be called in a signal handler. */
 SLUICE_API int sluice_live_swap(sluice_live *live, const char *path);
+
+/* The same without waiting at all. */
+SLUICE_API int sluice_live_try_swap(sluice_live *live, const char *path);
+
+/* The same, waiting for at most so many milliseconds. */
+SLUICE_API int sluice_live_swap_within(sluice_live *live, const char *path, uint32_t timeout_ms);
+
+/* The same from bytes in memory, which are copied. */
+SLUICE_API int sluice_live_swap_memory(sluice_live *live, const void *bytes, size_t length,
+                                       uint32_t timeout_ms);
+
+/* Give back the memory of replaced tables that nobody reads any more. How many are still being read,
+   or a code below 0; never waits. */
+SLUICE_API int sluice_live_reclaim(sluice_live *live);
+
+/* To be called in the child after fork, before anything else uses this live table there (by
+   pthread_atfork for instance). The parent's other threads do not exist in the child, so no reader is
+   counted any more, and a swap that the parent was at is over. A ticket from before the fork counts
+   nothing from now on: its table stays valid in the child until the next swap or reclaim there, and
+   leaving with it is no error. Without this call nothing hangs either; what was being read at the fork
+   stays in memory. Null and a closed live table are no error. */
+SLUICE_API void sluice_live_after_fork(sluice_live *live);
 
 /* The current table, which stays valid until sluice_live_leave with this ticket; null where the live
    table is not open or a pointer is null. Put the ticket on the stack: its address also spreads the
@@ -194,7 +237,7 @@ SLUICE_API const sluice_table *sluice_live_enter(sluice_live *live, sluice_ticke
 /* The end of what enter began. */
 SLUICE_API void sluice_live_leave(sluice_live *live, const sluice_ticket *ticket);
 
-/* Close a live table and give back its mapping. No thread may be inside or enter any more. */
+/* Close a live table and give back its memory. No thread may be inside or enter any more. */
 SLUICE_API void sluice_live_close(sluice_live *live);
 
 /* --- texts ------------------------------------------------------------------------------------ */

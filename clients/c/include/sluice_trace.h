@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sluice: a mover logs how long its own stages take, and `sluice fit` reads what it wrote.
 
        #define SLUICE_TRACE_IMPLEMENTATION   in exactly one file of the program

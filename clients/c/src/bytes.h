@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file's little-endian numbers, at any address and on any machine. */
 #ifndef SLT_BYTES_H
 #define SLT_BYTES_H

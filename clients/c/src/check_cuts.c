@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cuts and their positions: docs/format.md, Validation, 4 and 5. */
 #include "table.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pipeline's section: docs/format.md, Pipeline. Nothing reads it but this check. */
 #include "table.h"
 

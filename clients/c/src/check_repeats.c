@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Repeated sizes: docs/format.md, Validation, 6 and 7. */
 #include "table.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CRC-32 of zlib, gzip and PNG (ISO 3309), sixteen bytes at a time.
 
    Source  M. E. Kounavis and F. L. Berry, A Systematic Approach to Building High Performance

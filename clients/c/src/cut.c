@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A schedule fragment by fragment. */
 #include "span.h"
 

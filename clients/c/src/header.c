@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The header: prefix, sections, fields. Every test of a length is by subtraction or division, so that
    no number of the file can overflow. */
 #include "table.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where everything is in a table file, version 1: docs/format.md, in numbers. */
 #ifndef SLT_LAYOUT_H
 #define SLT_LAYOUT_H

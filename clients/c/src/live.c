@@ -1,29 +1,29 @@
-/* A table that is replaced while others read: two tables and two counters of readers for each of
-   some cache lines.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A table that is replaced while others read: some places for tables, and for each place counters of
+   its readers on cache lines of their own.
 
-   Source  P. Ramalhete and A. Correia, Brief announcement: Left-Right, DISC 2015 (concurrency
-           without waiting for readers); the counters in pairs are those of P. McKenney's sleepable
-           RCU (LWN, 2006).
+   Source  P. McKenney's reference counts per object that are checked again after counting (Is Parallel
+           Programming Hard, ch. 9.2), spread over cache lines as those of his sleepable RCU (LWN, 2006);
+           the proof below is our own.
 
-   A reader (1) counts itself in, in the counter of the current phase on its cache line, (2) asks which
-   table is current, and later (3) counts itself out of the counter that it counted itself into. The
-   writer opens the new file in the table that nobody reads, (4) makes it the current one, and (5)
-   waits until each counter has been zero once; then nobody reads the old one, and it is closed.
+   A reader (1) asks which place is current, (2) counts itself in there, (3) asks again, and goes back to
+   (1) where the answer is another one, after it has counted itself out; later it (6) counts itself out.
+   A swap (4) finds a place that is not current and (5) whose counters are all zero, closes what is there,
+   opens the new table there, and (7) makes it current. It does not wait for the readers of the table that
+   was current: that one is closed by a later swap or by sluice_live_reclaim, whichever finds nobody there.
 
-   Why nobody does. (1), (2), (4) and the loads of (5) are sequentially consistent, so they have one
-   order for all threads. A reader that got the old table did (2) before (4), hence (1) before (4),
-   hence before (5): the writer sees it counted in, whatever its phase, until it counts itself out.
-   (3) releases what the reader did and (5) acquires it, through whatever counting of others is in
-   between (each is a read-modify-write, which continues the release): its reads are over before the
-   mapping is given back. (4) releases the new table's content and (2) acquires it.
+   Why nobody reads what is closed. (2), (3), (5) and (7) are sequentially consistent, so they have one
+   order for all threads. Let a reader do (2) at a place and (3) find it current. Where (5) precedes (2),
+   the place is filled again and made current by (7) before (3), as only that makes it current: the reader
+   reads the new table, whose content (7) releases and (3) acquires. Where (2) precedes (5), the swap sees
+   the reader until (6), and leaves the place alone. (6) releases what the reader did and (5) acquires it,
+   through whatever counting of others is in between, as each is a read-modify-write, which continues the
+   release. A reader that goes back has touched nothing but the counter.
 
-   Why there are two phases. The counter of one phase might never be zero while readers come and go.
-   The writer first waits for the phase that no new reader takes, then sends new readers there, then
-   waits for the other one, so that it waits only for readers that were there before. A reader's view
-   of the phase may be old; that is not wrong, for both phases are waited for. So it is relaxed.
+   Why a reader that never leaves blocks nobody. It keeps one place of PLACES; the others go on. Only where
+   so many are kept does a swap wait, and never longer than it was asked to.
 
-   Readers do one read-modify-write when they enter and one when they leave, whatever others do: wait-
-   free where the machine has a fetch-and-add (x86-64, ARMv8.1), lock-free elsewhere. */
+   Readers repeat only where a swap was completed between (1) and (3), and then go on with its table. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <sched.h>
@@ -33,32 +33,41 @@
 #include "table.h"
 
 enum {
-    SHARDS = 32,   /* readers are spread over so many pairs of counters */
-    SPACING = 128, /* bytes from pair to pair: two cache lines, which are often fetched together */
-    SPINS = 64,    /* looks at a counter before the writer lets others run */
-    YIELDS = 64    /* times that it does before it sleeps */
+    PLACES = 16,   /* tables: the current one and those that are still being read */
+    SHARDS = 32,   /* readers are spread over so many lines of counters */
+    SPACING = 128, /* bytes from line to line: two cache lines, which are often fetched together */
+    YIELDS = 64    /* times that a swap lets others run before it sleeps */
 };
 
 /* Counters at least two cache lines apart, wherever the caller's memory begins. */
 typedef struct slt_shard {
-    _Atomic uint32_t readers[2]; /* of each phase; 32 bits are atomic everywhere */
-    unsigned char padding[SPACING - 2 * sizeof(uint32_t)];
+    _Atomic uint32_t readers[PLACES]; /* 32 bits are atomic everywhere */
+    unsigned char padding[SPACING - PLACES * sizeof(uint32_t)];
 } slt_shard;
 
+/* The tables lie in pages of their own, allocated when a place is first used and kept until the end. */
 typedef struct __attribute__((may_alias)) slt_live {
     uint64_t seal;
-    _Atomic uint32_t current; /* which of the tables */
-    _Atomic uint32_t phase;
+    uint64_t life; /* grows with sluice_live_after_fork: tickets of another one count nothing */
+    _Atomic uint32_t current; /* which of the places */
     _Atomic uint32_t writing;
-    unsigned char padding[SPACING - sizeof(uint64_t) - 3 * sizeof(uint32_t)];
-    sluice_table tables[2];
+    unsigned char padding[SPACING - 2 * sizeof(uint64_t) - 2 * sizeof(uint32_t)];
+    sluice_table *tables[PLACES];
     slt_shard shards[SHARDS];
 } slt_live;
 
 typedef struct __attribute__((may_alias)) slt_ticket {
-    uint64_t shard;
-    uint64_t phase;
+    uint32_t shard;
+    uint32_t place;
+    uint64_t life;
 } slt_ticket;
+
+/* Where a new table comes from: a file, or bytes where the path is null. */
+typedef struct slt_origin {
+    const char *path;
+    const void *bytes;
+    size_t length;
+} slt_origin;
 
 _Static_assert(sizeof(slt_live) + SPACING <= sizeof(sluice_live), "it fits, and one space behind");
 _Static_assert(sizeof(slt_ticket) <= sizeof(sluice_ticket), "a ticket fits");
@@ -71,113 +80,240 @@ static slt_live *open_live(sluice_live *live)
     return own && own->seal == SLT_LIVE_OPEN ? own : NULL;
 }
 
-/* A pair of counters for this thread, without asking who it is: threads have their stacks far apart,
+/* A line of counters for this thread, without asking who it is: threads have their stacks far apart,
    so the page of an address on it, multiplied by 2^64 / golden ratio (Knuth, TAOCP 3, 6.4), spreads
    them. Two threads that meet share a cache line and nothing worse. */
-static uint64_t shard_of(const void *address)
+static uint32_t shard_of(const void *address)
 {
     uint64_t page = (uint64_t)(uintptr_t)address >> 12;
-    return (page * UINT64_C(0x9e3779b97f4a7c15)) >> 59;
+    return (uint32_t)((page * UINT64_C(0x9e3779b97f4a7c15)) >> 59);
 }
 
 _Static_assert(SHARDS == 1 << (64 - 59), "a hash of five bits names a shard");
 
-int sluice_live_open(sluice_live *live, const char *path)
+/* Open a table at a place that nobody reads, in its page; on error it is closed. */
+static int fill_place(slt_live *own, uint32_t place, const slt_origin *origin)
+{
+    sluice_table *table = own->tables[place];
+    if (!table)
+        table = own->tables[place] = slt_pages(sizeof *table);
+    if (!table)
+        return SLUICE_E_SYSTEM;
+    if (origin->path)
+        return sluice_table_open(table, origin->path);
+    return slt_copy((slt_view *)(void *)table, origin->bytes, origin->length);
+}
+
+static void free_places(slt_live *own)
+{
+    for (uint32_t place = 0; place < PLACES; place++) {
+        sluice_table_close(own->tables[place]);
+        slt_free_pages(own->tables[place], sizeof(sluice_table));
+    }
+}
+
+static void forget_readers(slt_live *own)
+{
+    for (unsigned i = 0; i < SHARDS; i++)
+        for (uint32_t place = 0; place < PLACES; place++)
+            atomic_init(&own->shards[i].readers[place], 0);
+}
+
+static int open_from(sluice_live *live, const slt_origin *origin)
 {
     slt_live *own = (slt_live *)(void *)live;
     int code;
     if (!own)
         return SLUICE_E_ARGUMENT;
     memset(live, 0, sizeof *live);
-    code = sluice_table_open(&own->tables[0], path);
-    if (code != SLUICE_OK)
+    if (!origin->path && !origin->bytes)
+        return SLUICE_E_ARGUMENT;
+    code = fill_place(own, 0, origin);
+    if (code != SLUICE_OK) {
+        free_places(own);
+        memset(live, 0, sizeof *live);
         return code;
-    atomic_init(&own->current, 0);
-    atomic_init(&own->phase, 0);
-    atomic_init(&own->writing, 0);
-    for (unsigned i = 0; i < SHARDS; i++) {
-        atomic_init(&own->shards[i].readers[0], 0);
-        atomic_init(&own->shards[i].readers[1], 0);
     }
+    atomic_init(&own->current, 0);
+    atomic_init(&own->writing, 0);
+    forget_readers(own);
     own->seal = SLT_LIVE_OPEN;
     return SLUICE_OK;
+}
+
+int sluice_live_open(sluice_live *live, const char *path)
+{
+    slt_origin origin = {path, NULL, 0};
+    return open_from(live, &origin);
+}
+
+int sluice_live_open_memory(sluice_live *live, const void *bytes, size_t length)
+{
+    slt_origin origin = {NULL, bytes, length};
+    return open_from(live, &origin);
 }
 
 const sluice_table *sluice_live_enter(sluice_live *live, sluice_ticket *ticket)
 {
     slt_live *own = open_live(live);
     slt_ticket *held = (slt_ticket *)(void *)ticket;
+    uint32_t shard, place;
     if (!own || !held)
         return NULL;
-    held->shard = shard_of(ticket);
-    held->phase = atomic_load_explicit(&own->phase, memory_order_relaxed) & 1;
-    atomic_fetch_add_explicit(&own->shards[held->shard].readers[held->phase], 1,
-                              memory_order_seq_cst);
-    return &own->tables[atomic_load_explicit(&own->current, memory_order_seq_cst)];
+    shard = shard_of(ticket);
+    place = atomic_load_explicit(&own->current, memory_order_relaxed);
+    for (;;) {
+        uint32_t now;
+        atomic_fetch_add_explicit(&own->shards[shard].readers[place], 1, memory_order_seq_cst);
+        now = atomic_load_explicit(&own->current, memory_order_seq_cst);
+        if (now == place)
+            break;
+        atomic_fetch_sub_explicit(&own->shards[shard].readers[place], 1, memory_order_release);
+        place = now;
+    }
+    held->shard = shard;
+    held->place = place;
+    held->life = own->life;
+    return own->tables[place];
 }
 
 void sluice_live_leave(sluice_live *live, const sluice_ticket *ticket)
 {
     slt_live *own = open_live(live);
     const slt_ticket *held = (const slt_ticket *)(const void *)ticket;
-    if (own && held)
-        atomic_fetch_sub_explicit(&own->shards[held->shard % SHARDS].readers[held->phase & 1], 1,
+    if (own && held && held->life == own->life)
+        atomic_fetch_sub_explicit(&own->shards[held->shard % SHARDS].readers[held->place % PLACES], 1,
                                   memory_order_release);
 }
 
-/* Let others run: first at once, then after a while of 50 us. */
+static int is_read(slt_live *own, uint32_t place)
+{
+    for (unsigned i = 0; i < SHARDS; i++)
+        if (atomic_load_explicit(&own->shards[i].readers[place], memory_order_seq_cst) != 0)
+            return 1;
+    return 0;
+}
+
+/* Close the replaced tables that nobody reads. How many are still read; *unread, where it is not null,
+   becomes a place for another table, or PLACES where there is none. */
+static int close_unread(slt_live *own, uint32_t *unread)
+{
+    uint32_t current = atomic_load_explicit(&own->current, memory_order_relaxed), found = PLACES;
+    int kept = 0;
+    for (uint32_t place = 0; place < PLACES; place++) {
+        if (place == current)
+            continue;
+        if (is_read(own, place)) {
+            kept += slt_open_view(own->tables[place]) != NULL;
+            continue;
+        }
+        sluice_table_close(own->tables[place]);
+        found = found == PLACES ? place : found;
+    }
+    if (unread)
+        *unread = found;
+    return kept;
+}
+
+static uint64_t milliseconds(void)
+{
+    struct timespec now = {0, 0};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Let others run: at first at once, then for 50 us. */
 static void wait_a_little(unsigned times)
 {
     struct timespec pause = {0, 50000};
-    if (times >= SPINS + YIELDS)
-        nanosleep(&pause, NULL);
-    else if (times >= SPINS)
+    if (times < YIELDS)
         sched_yield();
+    else
+        nanosleep(&pause, NULL);
 }
 
-/* Wait until the phase's counter has been zero once on every cache line. */
-static void wait_for_phase(slt_live *own, uint32_t phase)
+/* A place that nobody reads, waited for up to so many milliseconds; PLACES where there is none. */
+static uint32_t find_place(slt_live *own, uint32_t timeout_ms)
 {
-    for (unsigned i = 0; i < SHARDS; i++) {
-        unsigned times = 0;
-        while (atomic_load_explicit(&own->shards[i].readers[phase], memory_order_seq_cst) != 0)
-            wait_a_little(times < SPINS + YIELDS ? times++ : times);
+    uint64_t begin = timeout_ms ? milliseconds() : 0;
+    uint32_t place;
+    for (unsigned times = 0;; times += times < YIELDS) {
+        close_unread(own, &place);
+        if (place != PLACES || timeout_ms == 0 || milliseconds() - begin >= timeout_ms)
+            return place;
+        wait_a_little(times);
     }
 }
 
-/* Wait until nobody has a table that stopped being the current one before this call. */
-static void wait_for_readers(slt_live *own)
+/* Open the new table at a place that nobody reads and make it the current one. */
+static int exchange(slt_live *own, const slt_origin *origin, uint32_t timeout_ms)
 {
-    uint32_t phase = atomic_load_explicit(&own->phase, memory_order_relaxed);
-    wait_for_phase(own, phase ^ 1);
-    atomic_store_explicit(&own->phase, phase ^ 1, memory_order_relaxed);
-    wait_for_phase(own, phase);
-}
-
-/* Open the file in the table that nobody reads and exchange the two. */
-static int exchange(slt_live *own, const char *path)
-{
-    uint32_t old = atomic_load_explicit(&own->current, memory_order_relaxed);
-    int code = sluice_table_open(&own->tables[old ^ 1], path);
+    uint32_t place = find_place(own, timeout_ms);
+    int code = place == PLACES ? SLUICE_E_IN_USE : fill_place(own, place, origin);
     if (code != SLUICE_OK)
         return code;
-    atomic_store_explicit(&own->current, old ^ 1, memory_order_seq_cst);
-    wait_for_readers(own);
-    sluice_table_close(&own->tables[old]);
+    atomic_store_explicit(&own->current, place, memory_order_seq_cst);
+    close_unread(own, NULL);
     return SLUICE_OK;
+}
+
+static int swap_from(sluice_live *live, const slt_origin *origin, uint32_t timeout_ms)
+{
+    slt_live *own = open_live(live);
+    int code;
+    if (!own || (!origin->path && !origin->bytes))
+        return SLUICE_E_ARGUMENT;
+    if (atomic_exchange_explicit(&own->writing, 1, memory_order_acquire))
+        return SLUICE_E_BUSY;
+    code = exchange(own, origin, timeout_ms);
+    atomic_store_explicit(&own->writing, 0, memory_order_release);
+    return code;
+}
+
+int sluice_live_swap_within(sluice_live *live, const char *path, uint32_t timeout_ms)
+{
+    slt_origin origin = {path, NULL, 0};
+    return swap_from(live, &origin, timeout_ms);
 }
 
 int sluice_live_swap(sluice_live *live, const char *path)
 {
+    return sluice_live_swap_within(live, path, SLUICE_SWAP_MS);
+}
+
+int sluice_live_try_swap(sluice_live *live, const char *path)
+{
+    return sluice_live_swap_within(live, path, 0);
+}
+
+int sluice_live_swap_memory(sluice_live *live, const void *bytes, size_t length,
+                            uint32_t timeout_ms)
+{
+    slt_origin origin = {NULL, bytes, length};
+    return swap_from(live, &origin, timeout_ms);
+}
+
+int sluice_live_reclaim(sluice_live *live)
+{
     slt_live *own = open_live(live);
-    int code;
-    if (!own || !path)
+    int kept;
+    if (!own)
         return SLUICE_E_ARGUMENT;
     if (atomic_exchange_explicit(&own->writing, 1, memory_order_acquire))
         return SLUICE_E_BUSY;
-    code = exchange(own, path);
+    kept = close_unread(own, NULL);
     atomic_store_explicit(&own->writing, 0, memory_order_release);
-    return code;
+    return kept;
+}
+
+void sluice_live_after_fork(sluice_live *live)
+{
+    slt_live *own = open_live(live);
+    if (!own)
+        return;
+    own->life++;
+    forget_readers(own);
+    atomic_init(&own->writing, 0);
 }
 
 void sluice_live_close(sluice_live *live)
@@ -185,7 +321,6 @@ void sluice_live_close(sluice_live *live)
     slt_live *own = open_live(live);
     if (!own)
         return;
-    sluice_table_close(&own->tables[0]);
-    sluice_table_close(&own->tables[1]);
+    free_places(own);
     memset(live, 0, sizeof *live);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lookups: the repeated size, the schedule into an array, the certificate. Integers alone, nothing
    allocated, nothing written but the answer. */
 #include "span.h"

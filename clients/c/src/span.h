@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From a message size to the positions of its cut: what the array and the iterator share. */
 #ifndef SLT_SPAN_H
 #define SLT_SPAN_H

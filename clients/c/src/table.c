@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening bytes as a table, describing it, and the index that lookups begin with. */
 #include "table.h"
 

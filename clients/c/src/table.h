@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an open table is, and the parts of opening one. Names that begin with slt_ are the library's
    own: hidden in the shared library. */
 #ifndef SLT_TABLE_H
@@ -20,7 +21,7 @@ typedef struct slt_index {
 typedef struct __attribute__((may_alias)) slt_view {
     uint64_t seal; /* SLT_OPEN; anything else is a closed table */
     const unsigned char *bytes;
-    void *mapping; /* what munmap gets; null where the bytes are the caller's */
+    void *mapping; /* pages or mapping, what munmap gets; null where the bytes are the caller's */
     size_t length;
     const unsigned char *cuts;
     const unsigned char *repeats;
@@ -98,7 +99,14 @@ void slt_fill_index(const slt_view *view, slt_index *index, const unsigned char 
 /* CRC-32 as in zlib, gzip and PNG. */
 uint32_t slt_crc32(const unsigned char *bytes, size_t length);
 
-/* Give back the mapping and close. */
+/* Pages of zeros of the process's own; null, and errno, where there are none. Null may be given back. */
+void *slt_pages(size_t length);
+void slt_free_pages(void *pages, size_t length);
+
+/* Open a table from a copy of these bytes, in pages that slt_close gives back. */
+int slt_copy(slt_view *view, const void *bytes, size_t length);
+
+/* Give back the pages or the mapping and close. */
 void slt_close(slt_view *view);
 
 #endif

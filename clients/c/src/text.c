@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texts: codes in words, the version. */
 #include "sluice.h"
 
@@ -16,6 +17,8 @@ const char *sluice_error_text(int code)
     case SLUICE_E_CAPACITY: return "the array or the buffer is too short";
     case SLUICE_E_NO_REPEAT: return "no size can be repeated for this message";
     case SLUICE_E_BUSY: return "another thread is swapping this live table";
+    case SLUICE_E_CHANGED: return "the file changed while it was read";
+    case SLUICE_E_IN_USE: return "every table that a swap could use is still being read";
     default: return "an unknown code";
     }
 }

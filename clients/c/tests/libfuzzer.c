@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An entry for libFuzzer, which finds its own way through the checks:
 
        clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude tests/libfuzzer.c and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mutated table files: refused, or right in all that they answer.
 
        mutate FILES SEED TABLE.slt...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an accepted file promises, and how to make a changed file one that is looked into. */
 #ifndef SLUICE_TESTS_PROMISES_H
 #define SLUICE_TESTS_PROMISES_H

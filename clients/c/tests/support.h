@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the test programs share: a check that ends the program, and bytes of files. */
 #ifndef SLUICE_TESTS_SUPPORT_H
 #define SLUICE_TESTS_SUPPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that read while the table is swapped see one table or the other, each of them whole.
 
        swaps ONE OTHER BAD SWAPS THREADS

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every function once as documented, and each of its errors.
 
        unit TABLES FOLDER
@@ -7,6 +8,7 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support.h"
@@ -69,18 +71,52 @@ static void test_opening(const places *where)
     free(bytes);
 }
 
-/* A copy does not follow the file, whatever happens to it. */
-static void test_a_copy(const places *where)
+/* The table after somebody did something to its file: the same answers, whatever it was. */
+static void check_after(const sluice_table *table, const char *path, int is_there)
+{
+    CHECK((access(path, F_OK) == 0) == is_there);
+    check_the_worked_example(table);
+}
+
+/* An open table does not follow its file: cp over it, truncate, replace, remove. */
+static void test_what_happens_to_the_file(const places *where)
 {
     sluice_table table;
-    size_t length;
+    size_t length, other_length;
+    char path[4096];
     unsigned char *bytes = bytes_of(golden(where, "worked-example.slt"), &length);
-    write_bytes(scratch(where, "copied.slt"), bytes, length);
-    CHECK(sluice_table_load(&table, scratch(where, "copied.slt"), NULL, 0) == SLUICE_OK);
-    CHECK(truncate(scratch(where, "copied.slt"), 0) == 0);
+    unsigned char *other = bytes_of(golden(where, "aligned.slt"), &other_length);
+    snprintf(path, sizeof path, "%s", scratch(where, "copied.slt"));
+    write_bytes(path, bytes, length);
+    CHECK(sluice_table_open(&table, path) == SLUICE_OK);
+    write_bytes(path, other, other_length);
+    check_after(&table, path, 1);
+    CHECK(truncate(path, 0) == 0);
+    check_after(&table, path, 1);
+    write_bytes(scratch(where, "beside.slt"), other, other_length);
+    CHECK(rename(scratch(where, "beside.slt"), path) == 0);
+    check_after(&table, path, 1);
+    CHECK(unlink(path) == 0);
+    check_after(&table, path, 0);
+    sluice_table_close(&table);
+    free(other);
+    free(bytes);
+}
+
+/* A mapping has to be asked for, and no other flag is taken. */
+static void test_flags(const places *where)
+{
+    sluice_table table;
+    const char *path = golden(where, "worked-example.slt");
+    CHECK(sluice_table_open_with(&table, path, 0) == SLUICE_OK);
     check_the_worked_example(&table);
     sluice_table_close(&table);
-    free(bytes);
+    CHECK(sluice_table_open_with(&table, path, SLUICE_OPEN_MAPPED) == SLUICE_OK);
+    check_the_worked_example(&table);
+    sluice_table_close(&table);
+    CHECK(sluice_table_open_with(&table, path, 2) == SLUICE_E_ARGUMENT);
+    CHECK(sluice_table_open_with(&table, path, UINT32_MAX) == SLUICE_E_ARGUMENT);
+    CHECK(sluice_repeat(&table, 333, &(uint64_t){0}) == SLUICE_E_ARGUMENT);
 }
 
 static int code_of(const places *where, const char *name)
@@ -91,10 +127,10 @@ static int code_of(const places *where, const char *name)
     memset(&table, 0xa5, sizeof table);
     memset(&closed, 0, sizeof closed);
     errno = 0;
-    mapped = sluice_table_open(&table, scratch(where, name));
+    mapped = sluice_table_open_with(&table, scratch(where, name), SLUICE_OPEN_MAPPED);
     number = errno;
     CHECK(memcmp(&table, &closed, sizeof table) == 0);
-    copied = sluice_table_load(&table, scratch(where, name), NULL, 0);
+    copied = sluice_table_open(&table, scratch(where, name));
     CHECK(mapped == copied && memcmp(&table, &closed, sizeof table) == 0);
     CHECK(sluice_repeat(&table, 333, &size) == SLUICE_E_ARGUMENT && size == 5);
     sluice_table_close(&table);
@@ -272,6 +308,98 @@ static uint64_t live_min(sluice_live *live)
     return about.min_message_bytes;
 }
 
+/* From bytes, which the caller may change afterwards. */
+static void test_a_live_table_from_memory(const places *where)
+{
+    static sluice_live live;
+    size_t length, other_length;
+    unsigned char *bytes = bytes_of(golden(where, "worked-example.slt"), &length);
+    unsigned char *other = bytes_of(golden(where, "aligned.slt"), &other_length);
+    CHECK(sluice_live_open_memory(NULL, bytes, length) == SLUICE_E_ARGUMENT);
+    CHECK(sluice_live_open_memory(&live, NULL, length) == SLUICE_E_ARGUMENT);
+    CHECK(sluice_live_open_memory(&live, bytes, 0) == SLUICE_E_FORMAT);
+    CHECK(sluice_live_open_memory(&live, bytes, length - 1) == SLUICE_E_TRUNCATED);
+    CHECK(sluice_live_open_memory(&live, bytes, length) == SLUICE_OK);
+    memset(bytes, 0xff, length);
+    CHECK(live_min(&live) == 1);
+    CHECK(sluice_live_swap_memory(&live, bytes, length, 0) == SLUICE_E_FORMAT);
+    CHECK(sluice_live_swap_memory(&live, NULL, length, 0) == SLUICE_E_ARGUMENT);
+    CHECK(live_min(&live) == 1);
+    CHECK(sluice_live_swap_memory(&live, other, other_length, 0) == SLUICE_OK);
+    memset(other, 0, other_length);
+    CHECK(live_min(&live) == 200);
+    sluice_live_close(&live);
+    free(other);
+    free(bytes);
+}
+
+enum { OTHER_TABLES = 15 };
+
+/* Readers that never leave: each keeps its table as it is, and blocks nobody until there are as many
+   as tables; even then no swap waits longer than it was asked to. */
+static void test_readers_that_never_leave(const places *where)
+{
+    static sluice_live live;
+    sluice_ticket lost[OTHER_TABLES + 1];
+    const sluice_table *held[OTHER_TABLES + 1];
+    const char *names[2] = {"worked-example.slt", "aligned.slt"};
+    sluice_description about;
+    CHECK(sluice_live_open(&live, golden(where, names[0])) == SLUICE_OK);
+    for (int i = 0; i <= OTHER_TABLES; i++) {
+        held[i] = sluice_live_enter(&live, &lost[i]);
+        CHECK(sluice_live_reclaim(&live) == i);
+        CHECK(sluice_live_try_swap(&live, golden(where, names[(i + 1) % 2])) ==
+              (i < OTHER_TABLES ? SLUICE_OK : SLUICE_E_IN_USE));
+    }
+    CHECK(sluice_live_swap_within(&live, golden(where, names[0]), 20) == SLUICE_E_IN_USE);
+    for (int i = 0; i <= OTHER_TABLES; i++) {
+        CHECK(sluice_table_describe(held[i], &about) == SLUICE_OK);
+        CHECK(about.min_message_bytes == (i % 2 ? 200 : 1));
+    }
+    sluice_live_leave(&live, &lost[7]);
+    CHECK(sluice_live_try_swap(&live, golden(where, "sparse.slt")) == SLUICE_OK);
+    CHECK(live_min(&live) == 35);
+    sluice_live_close(&live);
+}
+
+/* What a child does with a live table of which its parent's readers were copied. */
+static int in_the_child(sluice_live *live, sluice_ticket *held, const places *where)
+{
+    sluice_live_after_fork(live);
+    CHECK(sluice_live_reclaim(live) == 0);
+    for (int i = 0; i < 40; i++)
+        CHECK(sluice_live_try_swap(live, golden(where, i % 2 ? "aligned.slt" : "sparse.slt")) ==
+              SLUICE_OK);
+    sluice_live_leave(live, held); /* of the parent's life: it counts nothing */
+    CHECK(sluice_live_try_swap(live, golden(where, "sparse.slt")) == SLUICE_OK);
+    CHECK(live_min(live) == 35);
+    sluice_live_close(live);
+    return 0;
+}
+
+static void test_a_fork(const places *where)
+{
+    static sluice_live live;
+    sluice_ticket ticket;
+    int status = -1;
+    pid_t child;
+    sluice_live_after_fork(NULL);
+    sluice_live_after_fork(&live);
+    CHECK(sluice_live_reclaim(&live) == SLUICE_E_ARGUMENT);
+    CHECK(sluice_live_open(&live, golden(where, "worked-example.slt")) == SLUICE_OK);
+    CHECK(sluice_live_enter(&live, &ticket) != NULL);
+    CHECK(sluice_live_try_swap(&live, golden(where, "aligned.slt")) == SLUICE_OK);
+    child = fork();
+    if (child == 0)
+        _exit(in_the_child(&live, &ticket, where));
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    CHECK(sluice_live_reclaim(&live) == 1); /* the child's leaving was its own */
+    sluice_live_leave(&live, &ticket);
+    CHECK(sluice_live_reclaim(&live) == 0);
+    CHECK(live_min(&live) == 200);
+    sluice_live_close(&live);
+}
+
 static void test_a_live_table(const places *where)
 {
     static sluice_live live;
@@ -317,13 +445,17 @@ int main(int argc, char **argv)
     where.tables = argv[1];
     where.folder = argv[2];
     test_opening(&where);
-    test_a_copy(&where);
+    test_what_happens_to_the_file(&where);
+    test_flags(&where);
     test_what_is_no_table_file(&where);
     test_a_huge_file(&where);
     test_lookups(&where);
     test_no_repeated_size(&where);
     test_the_description(&where);
     test_a_live_table(&where);
+    test_a_live_table_from_memory(&where);
+    test_readers_that_never_leave(&where);
+    test_a_fork(&where);
     test_texts();
     puts("unit: all as documented");
     return 0;

@@ -1,16 +1,14 @@
-"""The reader of table files: lookups by message size, from a mapped file, without a server.
+"""The reader of table files: lookups by message size, from a copy in memory, without a server.
 
 Source    docs/format.md of Sluice, version 1, whose integer arithmetic this is to the byte.
 Cost      opening: linear in the file, once. A lookup: a bisection, and for a schedule one pass
           over its fragments.
-Traps     the file must not be changed in place while it is mapped: to replace it, write another
-          one beside it and rename, as `fetch_table` does.
+Traps     a table does not follow its file: what happens to the file later reaches no open table.
 """
 
 from __future__ import annotations
 
 import hashlib
-import mmap
 import os
 import struct
 from bisect import bisect_right
@@ -19,13 +17,14 @@ from operator import index, sub
 from types import TracebackType
 from typing import NamedTuple
 
-from sluice_client.errors import OutOfRange
+from sluice_client.errors import InvalidTable, OutOfRange
 from sluice_client.shapes import Constraints, Pipeline
 from sluice_client.table_checks import check_records, checked_header
 from sluice_client.table_layout import CUT_WORDS, REPEAT_WORDS, Columns, Header
 from sluice_client.table_pipeline import read_pipeline
 
 _HALF = 1 << 31
+_MAX_READ_BYTES = 1 << 28  # of one file: tables have a few KiB
 
 
 class Certificate(NamedTuple):
@@ -74,7 +73,6 @@ class Table:
         "_cut_messages",
         "_cuts",
         "_data",
-        "_map",
         "_maximum",
         "_minimum",
         "_positions",
@@ -84,13 +82,13 @@ class Table:
         "description",
     )
 
-    def __init__(self, data: memoryview, *, mapped: mmap.mmap | None = None) -> None:
+    def __init__(self, data: memoryview) -> None:
         header = checked_header(data)
         columns = Columns.of(data, header)
         check_records(header, columns, data)
         pipeline = read_pipeline(data[header.pipeline_offset :])
         self.description = _description(header, columns, pipeline, file_bytes=len(data))
-        self._data, self._map, self._columns = data, mapped, columns
+        self._data, self._columns = data, columns
         self._cuts, self._cut_messages = columns.cuts, columns.cut_messages
         self._repeats, self._repeat_messages = columns.repeats, columns.repeat_messages
         self._positions = columns.positions
@@ -99,17 +97,26 @@ class Table:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Table:
-        """Map a file and validate all of it. Raises InvalidTable; OSError if it cannot be read."""
+        """Read a file into memory and validate all of it.
+
+        Raises InvalidTable, also where the file changed while it was read; OSError if it cannot be
+        read. Whoever overwrites, shortens or removes the file later does not reach the table.
+        """
         with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:  # which cannot be mapped
-                return cls.from_bytes(b"")
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        return cls(memoryview(mapped), mapped=mapped)
+            before = os.fstat(file.fileno())
+            if before.st_size > _MAX_READ_BYTES:
+                raise InvalidTable(f"expected at most {_MAX_READ_BYTES} bytes in a file")
+            data = file.read()
+            after = os.fstat(file.fileno())
+        is_whole = len(data) == before.st_size == after.st_size
+        if not is_whole or before.st_mtime_ns != after.st_mtime_ns:
+            raise InvalidTable("the file changed while it was read")
+        return cls.from_bytes(data)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Table:
+    def from_bytes(cls, data: bytes | bytearray | memoryview) -> Table:
         """Return a table from the bytes of its file. Raises InvalidTable."""
-        return cls(memoryview(data))
+        return cls(memoryview(bytes(data)))  # of what may be changed, a copy
 
     def repeat(self, message_bytes: int) -> int:
         """Return the best repeated size for this message, bytes: fragments of it, then what is
@@ -178,11 +185,9 @@ class Table:
         return hashlib.sha256(self._data).hexdigest()
 
     def close(self) -> None:
-        """Give the file back now; otherwise it is given back with the last reference."""
+        """Give the memory back now; otherwise it is given back with the last reference."""
         for view in (*self._columns[::-1], self._data):
             view.release()
-        if self._map is not None:
-            self._map.close()
 
     def __enter__(self) -> Table:
         return self

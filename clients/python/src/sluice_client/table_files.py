@@ -1,4 +1,4 @@
-"""A table file on disk, kept fresh: a reader maps the old file or the new one, whole."""
+"""A table file on disk, kept fresh: a reader reads the old file or the new one, whole."""
 
 from __future__ import annotations
 

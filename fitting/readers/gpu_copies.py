@@ -6,8 +6,9 @@
                0         1
      0     55.63     55.64
 
-nvbandwidth does not print the size of its buffer: it is that of the command in the log, in MiB
-(-b), 512 where it names none. GB/s are 10^9 bytes. Each test is a stage, and each pair of devices a
+With --json the same matrices are in a document, as texts: `bandwidth_matrix` of each of `testcases`.
+nvbandwidth does not print the size of its buffer: it is that of the command in the log, in MiB (-b),
+512 where it names none. GB/s are 10^9 bytes. Each test is a stage, and each pair of devices a
 sample. Tests of both directions or of all devices at once share what is measured, and are left out.
 
     Host to Device Bandwidth, 1 Device(s)
@@ -21,8 +22,10 @@ size a run: put the logs of several together, or pass several files.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf, isfinite
+from typing import Any
 
 from domain.measurement import Reading, Samples, TraceKind
 from fitting.contract import ReaderSpec, mark
@@ -37,11 +40,14 @@ from fitting.readers.text import (
     refuse,
     size_of,
 )
+from fitting.readers.tool_json import documents_of, part, parts
 
 NVBANDWIDTH_FORMAT, CUDA_FORMAT = "nvbandwidth", "CUDA bandwidthTest"
 _COMMAND = re.compile(r"(?:^|[/\s])nvbandwidth(?:\s+(-.{0,300}))?$")
 _BUFFER = re.compile(r"(?:^|\s)(?:-b|--bufferSize)[ =]?([0-9]{1,9})(?=\s|$)")
 _RUNNING = re.compile(r"^Running ([a-z0-9_]{1,60})\.?$")
+_NAME = re.compile(r"[a-z0-9_]{1,60}")
+_KEY = b'"bandwidth_matrix"'
 _MATRIX = re.compile(r"bandwidth \(GB/s\)$")
 _SHARED = re.compile(r"bidir|all_to|_to_all|broadcast|multinode")
 _DEFAULT_MIB = 512
@@ -85,19 +91,37 @@ class _Output:
             self._test, self._in_matrix = "", False
 
     def _matrix_row(self, line: Line) -> None:
-        words = line.fields[1:]
         # The first row counts the columns; whole numbers in order are no bandwidths.
         if line.fields == [str(at) for at in range(len(line.fields))] or not self._test:
             return
-        if self._size is None:
-            return
-        part = self.rows.of(self._test)
+        if self._size is not None:
+            words = line.fields[1:] if line.is_whole else line.fields[1:-1]
+            self._take_bandwidths(self._test, self._size, words)
+
+    def take_document(self, tests: list[dict[str, Any]]) -> None:
+        """Read the tests of one document of nvbandwidth --json, after the command above it."""
+        for test in tests:
+            name, rows = test.get("name"), test.get("bandwidth_matrix")
+            if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(rows, list):
+                continue
+            if not str(test.get("bandwidth_description", "")).endswith("bandwidth (GB/s)"):
+                self.left_out[f"{name}: no bandwidth"] = None
+            elif _SHARED.search(name):
+                self.left_out[f"{name}: several copies at once"] = None
+            elif self._size is None:
+                self.without_size += 1
+            else:
+                cells = [cell for row in rows if isinstance(row, list) for cell in row]
+                self._take_bandwidths(name, self._size, map(str, cells))
+
+    def _take_bandwidths(self, test: str, size: int, words: Iterable[str]) -> None:
+        part = self.rows.of(test)
         for word in words:
             value = number_of(word)
             if value is None and word != "N/A":
                 part.leave_out("cut off or not a number")
-            elif value and isfinite(value) and line.is_whole:
-                part.add(self._size, self._size / (value * 1e9) * _US_PER_S)
+            elif value and isfinite(value):
+                part.add(size, size / (value * 1e9) * _US_PER_S)
 
     def take_section(self, line: Line) -> None:
         """Read one line of bandwidthTest."""
@@ -125,8 +149,15 @@ class _Output:
 
 def _read_matrices(content: bytes, kind: TraceKind | None) -> Reading:
     output = _Output()
+    is_json = _KEY in content
+    document: list[str] = []
     for line in lines_of(content):
+        if is_json and not _COMMAND.search(line.text):
+            document.append(line.text)
+            continue
+        _take_documents(output, document)
         output.take_matrix(line)
+    _take_documents(output, document)
     if output.without_size:
         refuse(
             f"{output.without_size} tests of nvbandwidth without the size of the buffer, which it "
@@ -135,6 +166,12 @@ def _read_matrices(content: bytes, kind: TraceKind | None) -> Reading:
         )
     stated = [("unit", "GB/s of 10^9 bytes"), ("statistic", "each pair of devices")]
     return _reading(NVBANDWIDTH_FORMAT, output, kind, stated)
+
+
+def _take_documents(output: _Output, lines: list[str]) -> None:
+    for document in documents_of("\n".join(lines)) if lines else ():
+        output.take_document(parts(part(document, "nvbandwidth"), "testcases"))
+    lines.clear()
 
 
 def _read_sections(content: bytes, kind: TraceKind | None) -> Reading:
@@ -172,7 +209,7 @@ def _detects_sections(head: str) -> bool:
 NVBANDWIDTH_SPEC = ReaderSpec(
     format=NVBANDWIDTH_FORMAT,
     about="nvbandwidth: a stage of copies a test",
-    layout='"Running TEST.", then a matrix below "... bandwidth (GB/s)"',
+    layout='"Running TEST.", then a matrix below "... bandwidth (GB/s)"; or the same by --json',
     marks=(
         mark("the command, nvbandwidth -b SIZE", r"\bnvbandwidth\b"),
         mark("a line that ends with bandwidth (GB/s)", r"bandwidth \(GB/s\)$"),

@@ -179,6 +179,21 @@ class TestCopies:
         with pytest.raises(UnreadableTrace, match="bidirectional_memcpy_ce: several copies"):
             read(command + b"\n" + rest)
 
+    def test_json_has_the_same_matrices(self) -> None:
+        """As json_output.cpp of 0.8 writes them, below the command."""
+        content = content_of("nvbandwidth.json.txt")
+        small, large = 2**20, 2**24
+        expected = [(small, small / 42.10e3), (small, small / 42.31e3)]
+        expected += [(large, large / 54.20e3), (large, large / 54.33e3)]
+        reading = read(content)
+        assert stages(reading) == {"host_to_device_memcpy_ce": near(expected)}
+        assert "bidirectional_memcpy_ce: several" in understood(reading)["tests_left_out"]
+        assert "host_device_latency_sm: no bandwidth" in understood(reading)["tests_left_out"]
+        with pytest.raises(UnreadableTrace, match="without the size of the buffer"):
+            read(content.replace(b"$ ./nvbandwidth", b"$ ./run.sh"))
+        with pytest.raises(UnreadableTrace, match="not JSON, line"):
+            read(content[:-40])
+
     def test_pairs_that_are_none(self) -> None:
         content = content_of("nvbandwidth.txt").replace(b"42.10", b"  N/A").replace(b"54.20", b"x")
         reading = read(content)

@@ -6,9 +6,9 @@
                0         1
      0     55.63     55.64
 
-With --json the same matrices are in a document, as texts: `bandwidth_matrix` of each of `testcases`.
-nvbandwidth does not print the size of its buffer: it is that of the command in the log, in MiB (-b),
-512 where it names none. GB/s are 10^9 bytes. Each test is a stage, and each pair of devices a
+With --json the same matrices are in a document, as texts: `bandwidth_matrix` of its `testcases`.
+nvbandwidth does not print the size of its buffer: it is that of the command in the log, in MiB
+(-b), 512 where it names none. GB/s are 10^9 bytes. Each test is a stage, and each pair of devices a
 sample. Tests of both directions or of all devices at once share what is measured, and are left out.
 
     Host to Device Bandwidth, 1 Device(s)

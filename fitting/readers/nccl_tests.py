@@ -4,6 +4,8 @@
     #  size   count    type   redop    root     time   algbw   busbw  #wrong     time   algbw ...
        4096    1024   float     sum      -1    17.02    0.24    0.24       0    17.11    0.24 ...
 
+With --output_file the same is a document: `args`, and `results` with `size` and `out_of_place`.
+
 `time` is in µs, the mean over operations that follow each other in one stream; the out-of-place one
 is taken, for the test has no other. Each rank sends to the next and receives from the one before at
 once. Which test it was is said by newer versions and by a command line in the log. Collectives are
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from domain.measurement import MessageTrace, Reading, TraceKind
 from fitting.contract import ReaderSpec, mark
@@ -28,12 +31,14 @@ from fitting.readers.text import (
     refuse,
     size_of,
 )
+from fitting.readers.tool_json import documents_of, number, part, parts, whole
 
 FORMAT = "nccl-tests"
 _NAMED = re.compile(r"\b([a-z_]{2,30}_perf)\b")
 _HEADER = re.compile(r"^#\s+size\s+count\s+type\b.*\btime\s+algbw\b")
 _RANK = re.compile(r"^#\s+Rank\s+[0-9]{1,6}\b")
 _READ = "sendrecv_perf"
+_HEAD = 4096  # characters that tell a document
 _WRONG = ("#wrong", "error")
 
 
@@ -64,6 +69,24 @@ class _Output:
         elif self._columns and self._test == _READ and line.text[0].isdigit():
             self._row(line)
 
+    def take_document(self, document: dict[str, Any]) -> None:
+        """Read what --output_file wrote of one run."""
+        found = _NAMED.search(" ".join(map(str, document.get("args") or ())))
+        self._test = found.group(1) if found else ""
+        self.runs += self._test == _READ
+        self.unnamed += not self._test
+        if self._test not in ("", _READ):
+            self.others[self._test] = None
+        for row in parts(document, "results") if self._test == _READ else ():
+            size, times = whole(row, "size"), part(row, "out_of_place")
+            time_us = number(times, "time")
+            if not size or time_us is None or time_us <= 0.0:
+                self.samples.leave_out("without a time of the devices")
+            elif (number(times, "nwrong") or 0.0) > 0.0:
+                self.samples.leave_out("with wrong values")
+            else:
+                self.samples.add(size, time_us)
+
     def _row(self, line: Line) -> None:
         words, place = line.fields, self._columns.index("time")
         # Columns of names may be blank, those of numbers are not: count from the end.
@@ -85,8 +108,13 @@ def _is_wrong(columns: tuple[str, ...], place: int, numbers: list[str]) -> bool:
     return name in _WRONG and (number_of(numbers[3]) or 0.0) > 0.0
 
 
+def _is_document(head: str) -> bool:
+    """Whether a file begins as jsonOutputInit of src/util.cu begins it."""
+    return '"start_time"' in head and '"args"' in head and _NAMED.search(head) is not None
+
+
 def _detects(head: str) -> bool:
-    return (
+    return _is_document(head) or (
         "algbw" in head
         and "busbw" in head
         and re.search(r"^#\s+size\s+count", head, re.M) is not None
@@ -95,8 +123,13 @@ def _detects(head: str) -> bool:
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
     output = _Output()
-    for line in lines_of(content):
-        output.take(line)
+    text = content.decode("utf-8", errors="replace")
+    if _is_document(text[:_HEAD]):
+        for document in documents_of(text):
+            output.take_document(document)
+    else:
+        for line in lines_of(content):
+            output.take(line)
     if not output.samples:
         refuse(_missing(output))
     trace = MessageTrace(latency=output.samples.samples())

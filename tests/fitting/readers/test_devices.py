@@ -38,6 +38,22 @@ class TestNcclTests:
         assert stated["rows_left_out"] == "1: 1 with wrong values"
         assert stated["ranks"] == "2"
 
+    def test_the_document_of_an_output_file(self) -> None:
+        """As src/util.cu of 2.17 writes it: nulls, or cpu_time, in places."""
+        content = content_of("nccl-sendrecv.json")
+        reading = read(content)
+        assert pairs(messages(reading).latency)[0] == (1024, 11.62)
+        assert len(pairs(messages(reading).latency)) == 6
+        assert understood(reading)["runs"] == "1"
+        wrong = content.replace(b'"nwrong":0.0', b'"nwrong":3.0', 1)
+        wrong = wrong.replace(b'"time":12.3', b'"cpu_time":12.3')
+        stated = understood(read(wrong))
+        assert stated["rows_left_out"] == "2: 1 with wrong values; 1 without a time of the devices"
+        with pytest.raises(UnreadableTrace, match="all_reduce_perf: the time of a collective"):
+            read(content.replace(b"sendrecv_perf", b"all_reduce_perf"))
+        with pytest.raises(UnreadableTrace, match="not JSON"):
+            read(content[:-50])
+
     def test_the_layout_of_earlier_versions_after_a_command(self) -> None:
         content = (
             b"$ mpirun -np 2 ./build/sendrecv_perf -b 8\n"

@@ -13,6 +13,7 @@ import os
 import re
 import select
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -249,10 +250,13 @@ def output_of(words: Sequence[str], *, name: str, limit_s: float, most: int = _P
 def killed(
     words: Sequence[str], name: str, *, stdout: int = subprocess.DEVNULL
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program in a session of its own, and kill that at the end. Raises NotMeasurable."""
+    """Run a program in a session of its own, and kill that at the end. Raises NotMeasurable.
+
+    It does not outlive this process either, where `setpriv` (util-linux) is installed.
+    """
     try:
         process = subprocess.Popen(
-            words,
+            [*_ends_with_us(words), *words],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.DEVNULL,
@@ -268,6 +272,14 @@ def killed(
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+def _ends_with_us(words: Sequence[str]) -> list[str]:
+    """What has the kernel kill a program when this process dies; empty where it cannot be run."""
+    shim = shutil.which("setpriv")
+    if shim is None or not words or shutil.which(words[0]) is None:
+        return []  # then it is the program itself that is said to be missing
+    return [shim, "--pdeathsig", "KILL", "--"]
 
 
 def _read_all(process: subprocess.Popen[bytes], name: str, limit_s: float, most: int) -> bytes:

@@ -133,7 +133,13 @@ def _recorded(model: _Model, arguments: argparse.Namespace) -> _Verified:
         reason = refusal.strerror or "it cannot be read"
         raise InvalidInput(f"the transfers' file: {reason}", field="recorded") from None
     recorded = read_transfers(text)
-    verification = verification_by(model.pipeline, recorded)
+    if arguments.bytes is not None and arguments.bytes != recorded.message_bytes:
+        raise InvalidInput(
+            f"the transfers are of {recorded.message_bytes} bytes, not of {arguments.bytes}",
+            field="bytes",
+        )
+    stages = arguments.stages or model.stages
+    verification = verification_by(model.pipeline, recorded, stages=stages)
     recommended = _recommended(model.pipeline, recorded.message_bytes, recorded.stages)
     current_bytes = _current(arguments.current, recorded.message_bytes)
     return _Verified(verification, recommended, current_bytes, False)

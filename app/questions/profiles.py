@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -135,7 +135,9 @@ def recorded_verification(
             f"expected at most {MAX_BLOCKS} fragments through all stages, of all sizes together",
             field="recorded",
         )
-    return revision, verification_by(revision.model, recorded)
+    with store.reading() as unit:
+        stages = stages_measured(unit, revision)
+    return revision, verification_by(revision.model, recorded, stages=stages)
 
 
 def keep_verification(store: Store, revision: Revision, found: Verification) -> Revision:
@@ -144,8 +146,13 @@ def keep_verification(store: Store, revision: Revision, found: Verification) -> 
         return unit.profiles.verify(revision.profile, revision.number, found)
 
 
-def verification_by(model: CostModel, recorded: RecordedTransfers) -> Verification:
-    """Return what transfers say of a model. Raises InvalidInput and NotMeasurable."""
+def verification_by(
+    model: CostModel, recorded: RecordedTransfers, *, stages: Sequence[str] = ()
+) -> Verification:
+    """Return what transfers say of a model, whose stages were measured as these where it is known.
+
+    Raises InvalidInput and NotMeasurable.
+    """
     from measuring.verdict import verdict_on
 
     if not isinstance(model, Pipeline):
@@ -156,6 +163,13 @@ def verification_by(model: CostModel, recorded: RecordedTransfers) -> Verificati
     if len(recorded.stages) < len(model):
         raise InvalidInput(
             f"the model has {len(model)} stages, and {len(recorded.stages)} were run",
+            field="recorded",
+        )
+    # Where a stage runs follows a colon: that may differ.
+    if stages and [*map(_kind, stages)] != [*map(_kind, recorded.stages)]:
+        raise InvalidInput(
+            f"the model was measured by {', '.join(stages)}, and the transfers are of "
+            f"{', '.join(recorded.stages)}",
             field="recorded",
         )
     processors = recorded.facts.get("processors", "")
@@ -170,6 +184,10 @@ def verification_by(model: CostModel, recorded: RecordedTransfers) -> Verificati
         stages=recorded.stages,
         processors=int(processors),
     )
+
+
+def _kind(stage: str) -> str:
+    return stage.partition(":")[0]
 
 
 def stages_measured(unit: UnitOfWork, revision: Revision) -> tuple[str, ...]:

@@ -149,6 +149,21 @@ class TestRecorded:
         assert (code, out) == (2, "")
         assert err == "sluice: error: recorded: the model has 4 stages, and 2 were run\n"
 
+    def test_transfers_of_other_stages_or_of_another_message(self, printed: Any) -> None:
+        """Where it is known what the model is of; a stage may have run elsewhere, after a colon."""
+        file = recorded(pipeline_of_lines(MODEL))
+        asked = ("verify", "path", "--recorded", file, "--stage")
+        code, _, err = printed(*asked, "memcpy", "--stage", "pipe")
+        assert (code, err) == (
+            2,
+            "sluice: error: recorded: the model was measured by memcpy, pipe, and the "
+            "transfers are of memcpy, tcp\n",
+        )
+        assert printed(*asked, "memcpy", "--stage", "tcp:near/far/10.0.0.2")[0] == 0
+        code, _, err = printed("verify", "path", "--recorded", file, "--bytes", "3KiB")
+        assert code == 2
+        assert err == "sluice: error: the transfers are of 1048576 bytes, not of 3072\n"
+
     def test_the_size_in_use_of_recorded_transfers(self, printed: Any) -> None:
         file = recorded(pipeline_of_lines(MODEL))
         out = printed("verify", "path", "--recorded", file, "--current", "whole")[1]

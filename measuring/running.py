@@ -27,6 +27,7 @@ from domain.errors import InvalidInput, NotMeasurable
 
 START_S = 30.0  # memory and files are filled before the first answer
 ANSWER_S = 30.0
+TOKEN = "SLUICE_MEASURE_TOKEN"  # what a listener and its peer know of each other
 _WRONG, _NOT_HERE = 2, 3  # exit statuses of the probe
 _PIECE = 65536
 MAX_NS = 1e15  # eleven days
@@ -41,7 +42,12 @@ class Probe:
     """
 
     def __init__(
-        self, program: Path, arguments: Sequence[str], *, start_s: float = START_S
+        self,
+        program: Path,
+        arguments: Sequence[str],
+        *,
+        start_s: float = START_S,
+        token: str | None = None,
     ) -> None:
         # A session of its own: Ctrl-C is for the asking process, which then ends this one.
         self._process = subprocess.Popen(
@@ -50,6 +56,8 @@ class Probe:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            # Not among its words, which every user of the machine can see.
+            env=os.environ if token is None else {**os.environ, TOKEN: token},
         )
         self._name, self._read = arguments[1], b""
         self.facts: dict[str, str] = {}
@@ -68,6 +76,11 @@ class Probe:
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
         return self._line(ANSWER_S)
+
+    def lines(self) -> Iterator[str]:
+        """Return what a listener says of its peers, line by line, until it ends or is closed."""
+        while True:
+            yield self._line(None)
 
     def close(self) -> None:
         """End it and all that it started."""
@@ -90,12 +103,12 @@ class Probe:
     ) -> None:
         self.close()
 
-    def _line(self, limit_s: float) -> str:
+    def _line(self, limit_s: float | None) -> str:
         assert self._process.stdout is not None
-        end_s = time.monotonic() + limit_s
+        end_s = None if limit_s is None else time.monotonic() + limit_s
         while b"\n" not in self._read:
-            left_s = end_s - time.monotonic()
-            if left_s <= 0 or not select.select([self._process.stdout], [], [], left_s)[0]:
+            left_s = None if end_s is None else max(0.0, end_s - time.monotonic())
+            if not select.select([self._process.stdout], [], [], left_s)[0]:
                 raise NotMeasurable(f"{self._name}: no answer in {limit_s:g} s")
             piece = os.read(self._process.stdout.fileno(), _PIECE)
             if not piece:

@@ -7,10 +7,12 @@ No service measures: who asks a server to burn its processors has found a hole.
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import re
+import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +34,12 @@ _DIRECT = ("write-direct", "read-direct")
 _SIGNATURE_SIZES = (64,)
 _PROCESSOR = "model name"
 _MAX_FILES = 16  # are fitted together
+_PORT = 7411
+_LISTENER_BYTES = 64 << 20  # of a message, at most
+_PLACE = re.compile(r"(?:\[([^\[\]]{1,100})\]|([^:\[\]]{1,253}))(?::([0-9]{1,5}))?", re.ASCII)
+_TOKEN = re.compile(r"[!-~]{32}", re.ASCII)
+_CLOCK = "this machine's alone: no time is compared with the far side's"
+_ENDS = "when the far side's acknowledgement of 8 bytes is back: its way is in every time"
 _STAGE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}", re.ASCII)
 
 
@@ -40,6 +48,9 @@ def measure(arguments: argparse.Namespace, output: Output) -> int:
     from measuring.probe import program
     from measuring.tools import TOOLS
 
+    _check_two_machines(arguments)
+    if arguments.listen is not None:
+        return _listen(arguments, output)
     if arguments.stage is not None:
         return _measure_command(arguments, output)
     probe = program()
@@ -57,6 +68,68 @@ def measure(arguments: argparse.Namespace, output: Output) -> int:
         probe, arguments, output
     )
     return _finish(arguments, output, target, text, is_complete=is_complete)
+
+
+def _check_two_machines(arguments: argparse.Namespace) -> None:
+    """Raise InconsistentInput for what does not go with another machine."""
+    if arguments.listen is not None and (
+        arguments.name or arguments.host or arguments.stage or arguments.what or arguments.list
+    ):
+        raise InconsistentInput("a listener measures nothing by itself", field="listen")
+    if arguments.host is not None and (arguments.stage or arguments.what == "tool"):
+        raise InconsistentInput("only tcp and its signature go to another machine", field="host")
+    if arguments.host is not None and arguments.name not in (None, "tcp"):
+        raise InconsistentInput("only tcp goes to another machine", field="host")
+
+
+def _place(text: str, *, field: str) -> tuple[str, int]:
+    """Host and port of HOST, HOST:PORT or [ADDRESS]:PORT. Raises InvalidInput."""
+    found = _PLACE.fullmatch(text)
+    port = int(found[3] or _PORT) if found else 0
+    if found is None or not port <= 65_535 or (port == 0 and field == "host"):
+        raise InvalidInput(
+            f"expected a host and a port, as 10.0.0.2:{_PORT} or [fe80::1]:{_PORT}", field=field
+        )
+    return found[1] or found[2], port
+
+
+def _token(arguments: argparse.Namespace) -> str | None:
+    """The token of --token or the environment. Raises InvalidInput where it is none."""
+    from measuring.running import TOKEN
+
+    found: str | None = arguments.token or os.environ.get(TOKEN)
+    if found is not None and not _TOKEN.fullmatch(found):
+        raise InvalidInput("expected 32 characters without spaces", field="token")
+    return found
+
+
+def _far_side(arguments: argparse.Namespace) -> tuple[list[str], str | None]:
+    """The probe's options for the other machine, and the token; nothing where there is none."""
+    if arguments.host is None:
+        return [], None
+    host, port = _place(arguments.host, field="host")
+    token = _token(arguments)
+    if token is None:
+        raise InvalidInput("expected the token that the listener printed", field="token")
+    return ["--host", host, "--port", str(port)], token
+
+
+def _listen(arguments: argparse.Namespace, output: Output) -> int:
+    """Be the far side for one peer at a time, until Ctrl-C."""
+    from measuring.probe import program
+    from measuring.running import Probe
+
+    address, port = _place(arguments.listen, field="listen")
+    token = _token(arguments) or secrets.token_hex(16)
+    words = ["listen", address, *probe_options(arguments, _LISTENER_BYTES)]
+    words += ["--port", str(port)] if port else []
+    with Probe(program(), words, token=token) as one:
+        output.note(f"listening on {address} port {one.facts['port']}; Ctrl-C ends it")
+        output.note(f"the other side needs --token {token}")
+        with suppress(KeyboardInterrupt):
+            for line in one.lines():
+                output.note(printable(line))
+    return INTERRUPTED
 
 
 def _finish(
@@ -208,13 +281,18 @@ def measure_stage(probe: Path, arguments: argparse.Namespace, output: Output) ->
             f"direct transfers are of multiples of {_PAGE} bytes, got {wrong}", field="bytes"
         )
     plan = SweepPlan(sizes, arguments.tolerance, arguments.time_limit, arguments.seed)
-    options = [*probe_options(arguments, sizes[-1]), "--path", arguments.path]
+    far_side, token = _far_side(arguments)
+    options = [*probe_options(arguments, sizes[-1]), "--path", arguments.path, *far_side]
     found = Sweep(plan)
-    facts = {"stage": arguments.name, **facts_of_machine(arguments)}
+    # `verify` runs the stages of that name here: what needs another machine has another one.
+    facts = {"far_stage" if far_side else "stage": arguments.name, **facts_of_machine(arguments)}
+    if far_side:
+        facts |= {"far_side": arguments.host, "clock": _CLOCK, "time_ends": _ENDS}
     if arguments.cold:
         facts["memory"] = "cold: beyond the caches"
     is_complete = True
-    with Probe(probe, ["stage", arguments.name, *options, *["--cold"] * arguments.cold]) as one:
+    words = ["stage", arguments.name, *options, *["--cold"] * arguments.cold]
+    with Probe(probe, words, token=token) as one:
         facts["timer_ns"] = one.facts["timer_ns"]
         try:
             with shown_progress(output, "sizes") as show:
@@ -249,12 +327,15 @@ def _signatures(probe: Path, arguments: argparse.Namespace, output: Output) -> t
         **facts_of_machine(arguments),
         "window": str(arguments.window),
     }
+    far_side, token = _far_side(arguments)
+    if far_side:
+        facts |= {"far_side": arguments.host, "clock": _CLOCK, "far_preempted": "not known"}
     limit_s = arguments.time_limit / len(sizes)
     measured, is_complete = list[Signature](), True
     for size in sizes:
         plan = SignaturePlan(size, max(0.05, arguments.tolerance), limit_s, arguments.seed)
-        options = [*probe_options(arguments, size), "--window", str(arguments.window)]
-        with Probe(probe, ["signature", arguments.name, *options]) as one:
+        options = [*probe_options(arguments, size), "--window", str(arguments.window), *far_side]
+        with Probe(probe, ["signature", arguments.name, *options], token=token) as one:
             facts["timer_ns"] = one.facts["timer_ns"]
             measured.append(Signature(plan))
             try:

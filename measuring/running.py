@@ -13,6 +13,7 @@ import os
 import re
 import select
 import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -24,12 +25,14 @@ from pathlib import Path
 from types import TracebackType
 
 from domain.errors import InvalidInput, NotMeasurable
+from measuring.probe import object_path
 
 START_S = 30.0  # memory and files are filled before the first answer
 ANSWER_S = 30.0
 TOKEN = "SLUICE_MEASURE_TOKEN"  # what a listener and its peer know of each other
 _WRONG, _NOT_HERE = 2, 3  # exit statuses of the probe
 _PIECE = 65536
+_END_S = 5.0  # until all that a program started is killed
 MAX_NS = 1e15  # eleven days
 _SIZE = "{bytes}"
 _NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
@@ -209,10 +212,18 @@ def output_of(words: Sequence[str], *, name: str, limit_s: float, most: int = _P
 def killed(
     words: Sequence[str], name: str, *, stdout: int = subprocess.DEVNULL
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program in a session of its own, and kill that at the end. Raises NotMeasurable."""
+    """Run a program in a session of its own, and kill it and all that it started at the end, or
+    when this process is killed. Raises NotMeasurable.
+
+    Without a built probe, which does that, what made itself a session of its own stays.
+    """
+    keeper = object_path()
+    kept = [str(keeper), "keep", str(os.getpid())] if keeper.exists() else []
     try:
+        if kept and shutil.which(words[0]) is None:
+            raise FileNotFoundError("there is no program of that name that may be run")
         process = subprocess.Popen(
-            words,
+            [*kept, *words],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.DEVNULL,
@@ -223,8 +234,13 @@ def killed(
     try:
         yield process
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        if kept:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_END_S)
+        if not kept or process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         if process.stdout is not None:
             process.stdout.close()

@@ -4,6 +4,7 @@
        sluice-probe signature TRANSPORT --max-bytes N [--cpus A,B] [--window W]
        sluice-probe transfer NAME,NAME,... --max-bytes N [--depth D] [--cpus A,B] [--path FOLDER]
        sluice-probe listen ADDRESS --max-bytes N [--port P] [--cpus A,B]
+       sluice-probe keep PARENT PROGRAM WORD...
        sluice-probe list
 
    Of a stage and a signature the far end is at --host HOST --port P, where one listens.
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 static size_t count_of(const char *name, const char *text, unsigned long long max)
 {
@@ -82,6 +84,9 @@ int main(int count, char **words)
         list_transports();
         return 0;
     }
+    if (count > 3 && !strcmp(words[1], "keep"))
+        return run_kept((int)count_of("keep", words[2], 1 << 30), words + 3);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* else it would end a burst or a copy first */
     if (count < 3)
         refuse(PROBE_USAGE, "expected: stage NAME, signature TRANSPORT, transfer NAMES, "
                             "listen ADDRESS, or list");

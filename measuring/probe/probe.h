@@ -84,6 +84,8 @@ int64_t far_message(int file, unsigned char *from, size_t bytes, uint64_t number
 void reply_to(int file, size_t bytes, int64_t idle_ns);
 
 int run_listener(const struct options *asked);
+/* Run a program for this parent; all of it ends when either does. */
+int run_kept(int parent, char **words);
 int run_stage(const struct options *asked);
 int run_signature(const struct options *asked);
 int run_transfer(const struct options *asked);

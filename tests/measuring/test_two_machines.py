@@ -291,6 +291,11 @@ class TestOtherListeners:
             thread.join(20.0)
 
 
+def _ask_on(one: Probe, line: str) -> None:
+    for _ in range(1000):
+        one.ask(line)
+
+
 class TestEnds:
     """Sides that go, and that hang."""
 
@@ -301,8 +306,7 @@ class TestEnds:
             os.kill(listener._process.pid, signal.SIGKILL)
             listener._process.wait()
             with pytest.raises(NotMeasurable, match=r"has ended|Broken pipe|reset"):
-                for _ in range(1000):
-                    one.ask(line)
+                _ask_on(one, line)
 
     @pytest.mark.parametrize(("what", "line"), [("stage", "64"), ("signature", "burst 4000 0")])
     def test_a_listener_that_hangs(

@@ -27,12 +27,14 @@ from types import TracebackType
 
 from domain.errors import InvalidInput, NotMeasurable
 from measuring.mpi import Mpi, end_session
-from measuring.probe import FLAGS, LIBRARIES, sources
+from measuring.probe import FLAGS, LIBRARIES, object_path, sources
 
 START_S = 30.0  # memory and files are filled before the first answer
 ANSWER_S = 30.0
+TOKEN = "SLUICE_MEASURE_TOKEN"  # what a listener and its peer know of each other
 _WRONG, _NOT_HERE = 2, 3  # exit statuses of the probe
 _PIECE = 65536
+_END_S = 5.0  # until all that a program started is killed
 MAX_NS = 1e15  # eleven days
 _SIZE = "{bytes}"
 _ALONE = re.compile(r"ranks 1 of ([^\n]+)")
@@ -52,6 +54,7 @@ class Probe:
         *,
         launch: Sequence[str] = (),
         start_s: float = START_S,
+        token: str | None = None,
     ) -> None:
         # A session of its own: Ctrl-C is for the asking process, which then ends this one.
         self._process = subprocess.Popen(
@@ -60,6 +63,8 @@ class Probe:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            # Not among its words, which every user of the machine can see.
+            env=os.environ if token is None else {**os.environ, TOKEN: token},
         )
         self._name, self._read, self._is_launched = arguments[1], b"", bool(launch)
         self.facts: dict[str, str] = {}
@@ -82,6 +87,11 @@ class Probe:
         while self._is_launched and answer.split()[:1] != line.split()[:1]:
             answer = self._line(ANSWER_S)
         return answer
+
+    def lines(self) -> Iterator[str]:
+        """Return what a listener says of its peers, line by line, until it ends or is closed."""
+        while True:
+            yield self._line(None)
 
     def close(self) -> None:
         """End it and all that it started."""
@@ -106,12 +116,12 @@ class Probe:
     ) -> None:
         self.close()
 
-    def _line(self, limit_s: float) -> str:
+    def _line(self, limit_s: float | None) -> str:
         assert self._process.stdout is not None
-        end_s = time.monotonic() + limit_s
+        end_s = None if limit_s is None else time.monotonic() + limit_s
         while b"\n" not in self._read:
-            left_s = end_s - time.monotonic()
-            if left_s <= 0 or not select.select([self._process.stdout], [], [], left_s)[0]:
+            left_s = None if end_s is None else max(0.0, end_s - time.monotonic())
+            if not select.select([self._process.stdout], [], [], left_s)[0]:
                 raise NotMeasurable(f"{self._name}: no answer in {limit_s:g} s")
             piece = os.read(self._process.stdout.fileno(), _PIECE)
             if not piece:
@@ -250,13 +260,18 @@ def output_of(words: Sequence[str], *, name: str, limit_s: float, most: int = _P
 def killed(
     words: Sequence[str], name: str, *, stdout: int = subprocess.DEVNULL
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program in a session of its own, and kill that at the end. Raises NotMeasurable.
+    """Run a program in a session of its own, and kill it and all that it started at the end, or
+    when this process is killed. Raises NotMeasurable.
 
-    It does not outlive this process either, where `setpriv` (util-linux) is installed.
+    Without a built probe, which does that, what made itself a session of its own stays.
     """
+    keeper = object_path()
+    kept = [str(keeper), "keep", str(os.getpid())] if keeper.exists() else []
     try:
+        if kept and shutil.which(words[0]) is None:
+            raise FileNotFoundError("there is no program of that name that may be run")
         process = subprocess.Popen(
-            [*_ends_with_us(words), *words],
+            [*kept, *words],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.DEVNULL,
@@ -267,19 +282,16 @@ def killed(
     try:
         yield process
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        if kept:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_END_S)
+        if not kept or process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
-
-
-def _ends_with_us(words: Sequence[str]) -> list[str]:
-    """What has the kernel kill a program when this process dies; empty where it cannot be run."""
-    shim = shutil.which("setpriv")
-    if shim is None or not words or shutil.which(words[0]) is None:
-        return []  # then it is the program itself that is said to be missing
-    return [shim, "--pdeathsig", "KILL", "--"]
 
 
 def _read_all(process: subprocess.Popen[bytes], name: str, limit_s: float, most: int) -> bytes:

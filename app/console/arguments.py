@@ -226,6 +226,19 @@ def _add_measure(commands: Commands[Parser]) -> None:
         metavar="SIZES",
         help="as 64..4MiB (powers of two between) or 4KiB,1MiB (default 64..4MiB; signatures 64)",
     )
+    parser.add_argument(
+        "--host",
+        metavar="HOST[:PORT]",
+        help="the other machine, where a listener runs: tcp and its signature",
+    )
+    parser.add_argument(
+        "--listen",
+        metavar="ADDRESS[:PORT]",
+        help="be the other machine, for one peer at a time, until Ctrl-C",
+    )
+    parser.add_argument(
+        "--token", metavar="TOKEN", help="of the listener (default $SLUICE_MEASURE_TOKEN)"
+    )
     parser.add_argument("--cpus", type=cpus, metavar="A,B", help="the processors of both ends")
     parser.add_argument("--path", default=".", metavar="FOLDER", help="of files (default here)")
     parser.add_argument(

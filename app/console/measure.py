@@ -7,10 +7,12 @@ No service measures: who asks a server to burn its processors has found a hole.
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import re
+import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +40,12 @@ _SIGNATURE, _MPI = "signature", "mpi"
 _OF_MPI = ("mpicc", "launcher", "allow_run_as_root")
 _PROBED = ("timer_ns", "library")  # of what the probe says first
 _MAX_FILES = 16  # are fitted together
+_PORT = 7411
+_LISTENER_BYTES = 64 << 20  # of a message, at most
+_PLACE = re.compile(r"(?:\[([^\[\]]{1,100})\]|([^:\[\]]{1,253}))(?::([0-9]{1,5}))?", re.ASCII)
+_TOKEN = re.compile(r"[!-~]{32}", re.ASCII)
+_CLOCK = "this machine's alone: no time is compared with the far side's"
+_ENDS = "when the far side's acknowledgement of 8 bytes is back: its way is in every time"
 _STAGE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}", re.ASCII)
 
 
@@ -46,6 +54,9 @@ def measure(arguments: argparse.Namespace, output: Output) -> int:
     from measuring.probe import program
     from measuring.tools import TOOLS
 
+    _check_two_machines(arguments)
+    if arguments.listen is not None:
+        return _listen(arguments, output)
     if arguments.stage is not None:
         return _measure_command(arguments, output)
     probe = program()
@@ -63,6 +74,68 @@ def measure(arguments: argparse.Namespace, output: Output) -> int:
         probe, arguments, output
     )
     return _finish(arguments, output, target, text, is_complete=is_complete)
+
+
+def _check_two_machines(arguments: argparse.Namespace) -> None:
+    """Raise InconsistentInput for what does not go with another machine."""
+    if arguments.listen is not None and (
+        arguments.name or arguments.host or arguments.stage or arguments.what or arguments.list
+    ):
+        raise InconsistentInput("a listener measures nothing by itself", field="listen")
+    if arguments.host is not None and (arguments.stage or arguments.what == "tool"):
+        raise InconsistentInput("only tcp and its signature go to another machine", field="host")
+    if arguments.host is not None and arguments.name not in (None, "tcp"):
+        raise InconsistentInput("only tcp goes to another machine", field="host")
+
+
+def _place(text: str, *, field: str) -> tuple[str, int]:
+    """Host and port of HOST, HOST:PORT or [ADDRESS]:PORT. Raises InvalidInput."""
+    found = _PLACE.fullmatch(text)
+    port = int(found[3] or _PORT) if found else 0
+    if found is None or not port <= 65_535 or (port == 0 and field == "host"):
+        raise InvalidInput(
+            f"expected a host and a port, as 10.0.0.2:{_PORT} or [fe80::1]:{_PORT}", field=field
+        )
+    return found[1] or found[2], port
+
+
+def _token(arguments: argparse.Namespace) -> str | None:
+    """The token of --token or the environment. Raises InvalidInput where it is none."""
+    from measuring.running import TOKEN
+
+    found: str | None = arguments.token or os.environ.get(TOKEN)
+    if found is not None and not _TOKEN.fullmatch(found):
+        raise InvalidInput("expected 32 characters without spaces", field="token")
+    return found
+
+
+def _far_side(arguments: argparse.Namespace) -> tuple[list[str], str | None]:
+    """The probe's options for the other machine, and the token; nothing where there is none."""
+    if arguments.host is None:
+        return [], None
+    host, port = _place(arguments.host, field="host")
+    token = _token(arguments)
+    if token is None:
+        raise InvalidInput("expected the token that the listener printed", field="token")
+    return ["--host", host, "--port", str(port)], token
+
+
+def _listen(arguments: argparse.Namespace, output: Output) -> int:
+    """Be the far side for one peer at a time, until Ctrl-C."""
+    from measuring.probe import program
+    from measuring.running import Probe
+
+    address, port = _place(arguments.listen, field="listen")
+    token = _token(arguments) or secrets.token_hex(16)
+    words = ["listen", address, *probe_options(arguments, _LISTENER_BYTES)]
+    words += ["--port", str(port)] if port else []
+    with Probe(program(), words, token=token) as one:
+        output.note(f"listening on {address} port {one.facts['port']}; Ctrl-C ends it")
+        output.note(f"the other side needs --token {token}")
+        with suppress(KeyboardInterrupt):
+            for line in one.lines():
+                output.note(printable(line))
+    return INTERRUPTED
 
 
 def _finish(
@@ -226,13 +299,18 @@ def measure_stage(probe: Path, arguments: argparse.Namespace, output: Output) ->
             f"direct transfers are of multiples of {_PAGE} bytes, got {wrong}", field="bytes"
         )
     plan = SweepPlan(sizes, arguments.tolerance, arguments.time_limit, arguments.seed)
-    options = [*probe_options(arguments, sizes[-1]), "--path", arguments.path]
+    far_side, token = _far_side(arguments)
+    options = [*probe_options(arguments, sizes[-1]), "--path", arguments.path, *far_side]
     found = Sweep(plan)
-    facts = {"stage": arguments.name, **facts_of_machine(arguments)}
+    # `verify` runs the stages of that name here: what needs another machine has another one.
+    facts = {"far_stage" if far_side else "stage": arguments.name, **facts_of_machine(arguments)}
+    if far_side:
+        facts |= {"far_side": arguments.host, "clock": _CLOCK, "time_ends": _ENDS}
     if arguments.cold:
         facts["memory"] = "cold: beyond the caches"
     is_complete = True
-    with Probe(probe, ["stage", arguments.name, *options, *["--cold"] * arguments.cold]) as one:
+    words = ["stage", arguments.name, *options, *["--cold"] * arguments.cold]
+    with Probe(probe, words, token=token) as one:
         facts["timer_ns"] = one.facts["timer_ns"]
         try:
             with shown_progress(output, "sizes") as show:
@@ -266,13 +344,16 @@ def _signatures(probe: Path, arguments: argparse.Namespace, output: Output) -> t
         **facts_of_machine(arguments),
         "window": str(arguments.window),
     }
+    far_side, token = _far_side(arguments)
+    if far_side:
+        facts |= {"far_side": arguments.host, "clock": _CLOCK, "far_preempted": "not known"}
     limit_s = arguments.time_limit / len(sizes)
     measured, is_complete = list[Signature](), True
-    with _started(probe, arguments) as start:
+    with _started(probe, arguments, token) as start:
         for size in sizes:
             plan = SignaturePlan(size, max(0.05, arguments.tolerance), limit_s, arguments.seed)
             options = [*probe_options(arguments, size), "--window", str(arguments.window)]
-            with start([_SIGNATURE, arguments.name, *options]) as one:
+            with start([_SIGNATURE, arguments.name, *options, *far_side]) as one:
                 facts |= {name: one.facts[name] for name in _PROBED if name in one.facts}
                 measured.append(Signature(plan))
                 try:
@@ -288,13 +369,13 @@ def _signatures(probe: Path, arguments: argparse.Namespace, output: Output) -> t
 
 @contextmanager
 def _started(
-    probe: Path, arguments: argparse.Namespace
+    probe: Path, arguments: argparse.Namespace, token: str | None
 ) -> Iterator[Callable[[Sequence[str]], Probe]]:
     """How the probe is started: by itself, or by an MPI's launcher."""
     from measuring.running import Probe, probe_of
 
     if arguments.name != _MPI:
-        yield partial(Probe, probe)
+        yield partial(Probe, probe, token=token)
         return
     with probe_of(_mpi_of(arguments)) as start:
         yield start

@@ -328,6 +328,7 @@ def _measured(
             "bytes": sorted({-(-size // step) * step for size in sizes}),
             "time_limit": arguments.time_limit * _MEASURING / stages,
             "cold": False,
+            "host": None,
         }
     )
     is_complete, text = measure_stage(program(), asked, output)

@@ -3,8 +3,11 @@
        sluice-probe stage NAME --max-bytes N [--cpus A,B] [--path FOLDER] [--cold]
        sluice-probe signature TRANSPORT --max-bytes N [--cpus A,B] [--window W]
        sluice-probe transfer NAME,NAME,... --max-bytes N [--depth D] [--cpus A,B] [--path FOLDER]
+       sluice-probe listen ADDRESS --max-bytes N [--port P] [--cpus A,B]
+       sluice-probe keep PARENT PROGRAM WORD...
        sluice-probe list
 
+   Of a stage and a signature the far end is at --host HOST --port P, where one listens.
    Standard input asks, standard output answers; "# name: value" comes first. Exit status: 2 for a
    wrong question, 3 for what is not here, 4 for what failed. */
 #include "probe.h"
@@ -14,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 static size_t count_of(const char *name, const char *text, unsigned long long max)
 {
@@ -53,6 +57,10 @@ static struct options read_options(int count, char **words)
             asked.window = count_of("--window", value, 1ull << 40);
         else if (!strcmp(words[i - 1], "--depth"))
             asked.depth = count_of("--depth", value, 1ull << 16);
+        else if (!strcmp(words[i - 1], "--port"))
+            asked.port = (int)count_of("--port", value, 65535);
+        else if (!strcmp(words[i - 1], "--host"))
+            asked.host = value;
         else if (!strcmp(words[i - 1], "--path"))
             asked.path = value;
         else if (!strcmp(words[i - 1], "--cpus"))
@@ -76,15 +84,20 @@ int main(int count, char **words)
         list_transports();
         return 0;
     }
+    if (count > 3 && !strcmp(words[1], "keep"))
+        return run_kept((int)count_of("keep", words[2], 1 << 30), words + 3);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* else it would end a burst or a copy first */
     if (count < 3)
-        refuse(PROBE_USAGE, "expected: stage NAME, signature TRANSPORT, transfer NAMES, or list");
+        refuse(PROBE_USAGE, "expected: stage NAME, signature TRANSPORT, transfer NAMES, "
+                            "listen ADDRESS, or list");
     const char *what = words[1];
     int (*run)(const struct options *) = !strcmp(what, "stage")       ? run_stage
                                          : !strcmp(what, "signature") ? run_signature
                                          : !strcmp(what, "transfer")  ? run_transfer
+                                         : !strcmp(what, "listen")    ? run_listener
                                                                       : NULL;
     if (!run)
-        refuse(PROBE_USAGE, "%s: expected stage, signature, transfer or list", what);
+        refuse(PROBE_USAGE, "%s: expected stage, signature, transfer, listen or list", what);
     struct options asked = read_options(count - 2, words + 2);
     return run(&asked);
 }

@@ -17,6 +17,8 @@ struct options {
     int cpus[2];           /* of the two ends; -1: not pinned */
     bool cold;             /* copies come from memory and not from a cache */
     size_t depth;          /* fragments between two stages of a transfer, at most */
+    const char *host;      /* of the far side's listener; NULL: both ends are here */
+    int port;
 };
 
 /* Nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share. */
@@ -82,6 +84,20 @@ int mpi_receive_some(unsigned char *message, size_t bytes);
 void close_mpi(bool is_replier);
 #endif
 
+/* Numbers between machines are little-endian. */
+void put_number(unsigned char *to, uint64_t number);
+uint64_t get_number(const unsigned char *from);
+
+/* A connection to the listener at asked->host, greeted. */
+enum far_kind { FAR_STAGE = 1, FAR_SIGNATURE = 2 };
+int connect_to(const struct options *asked, enum far_kind kind);
+int64_t far_message(int file, unsigned char *from, size_t bytes, uint64_t number, bool *preempted);
+/* Answers requests of a peer until it goes, or nothing comes for so long. */
+void reply_to(int file, size_t bytes, int64_t idle_ns);
+
+int run_listener(const struct options *asked);
+/* Run a program for this parent; all of it ends when either does. */
+int run_kept(int parent, char **words);
 int run_stage(const struct options *asked);
 int run_signature(const struct options *asked);
 int run_transfer(const struct options *asked);

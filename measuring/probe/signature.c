@@ -35,6 +35,7 @@ struct end {
     unsigned char *out_message, *in_message;
     size_t sent, received;        /* bytes of the message that is under way */
     bool is_mpi;
+    int64_t idle_ns, since_ns;    /* how long it may wait for a far end, 0: for ever; since when */
 };
 
 /* The simulated network: spins for the overheads, and keeps when replies are there. */
@@ -141,6 +142,12 @@ static void close_end(const struct end *end, bool is_replier)
 #endif
 }
 
+/* A far end that hangs, or whose machine has gone, closes nothing. */
+static bool waits_too_long(const struct end *end)
+{
+    return end->idle_ns && now_ns() - end->since_ns > end->idle_ns;
+}
+
 static _Noreturn void be_replier(struct end *end)
 {
     uint64_t number = 0;
@@ -150,13 +157,18 @@ static _Noreturn void be_replier(struct end *end)
             close_end(end, true);
             _exit(0);
         }
+        if (!have && waits_too_long(end))
+            _exit(PROBE_FAILED);
         if (!have)
             continue;
+        if (end->idle_ns)
+            end->since_ns = now_ns();
         if (!is_marked(end->in_message, end->in_bytes, ++number))
             _exit(PROBE_FAILED);
-        memcpy(end->out_message, &number, REPLY_BYTES);
+        put_number(end->out_message, number);
         while (!send_some(end))
-            ;
+            if (waits_too_long(end))
+                _exit(PROBE_FAILED);
     }
 }
 
@@ -254,6 +266,23 @@ static void open_loopback(struct link *link, const struct options *asked)
     open_stream(link, asked, stream);
 }
 
+void reply_to(int file, size_t bytes, int64_t idle_ns)
+{
+    struct end replier = {.in = file, .out = file, .idle_ns = idle_ns, .since_ns = now_ns()};
+    allot(&replier, bytes, true);
+    set_unblocking(file);
+    be_replier(&replier);
+}
+
+static void open_far(struct link *link, const struct options *asked)
+{
+    if (strcmp(asked->name, "tcp"))
+        refuse(PROBE_USAGE, "%s: only tcp goes to another machine", asked->name);
+    link->end.out = link->end.in = connect_to(asked, FAR_SIGNATURE);
+    allot(&link->end, asked->max_bytes, false);
+    set_unblocking(link->end.in);
+}
+
 static void open_rings(struct link *link, const struct options *asked)
 {
     link->end.out_ring = shared_slots(asked->max_bytes);
@@ -327,8 +356,7 @@ static bool take_reply(struct link *link)
         refuse(PROBE_FAILED, "the replier has ended");
     if (!have)
         return false;
-    uint64_t number;
-    memcpy(&number, link->end.in_message, REPLY_BYTES);
+    uint64_t number = get_number(link->end.in_message);
     if (number != ++link->replied)
         refuse(PROBE_FAILED, "reply %llu came in place of %llu", (unsigned long long)number,
                (unsigned long long)link->replied);
@@ -466,7 +494,7 @@ int run_signature(const struct options *asked)
         refuse(PROBE_USAGE, "%s: there is no such transport", asked->name);
     int64_t timer = timer_ns();
     link.window = asked->window;
-    transport->open(&link, asked);
+    (asked->host ? open_far : transport->open)(&link, asked);
     printf("# timer_ns: %lld\n", (long long)timer);
     fact("ready", transport->name);
     while (fgets(line, sizeof line, stdin)) {

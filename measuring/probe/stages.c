@@ -212,6 +212,31 @@ static struct sample run_two(struct state *state, size_t bytes)
     return found;
 }
 
+/* --- two machines ---------------------------------------------------------------------------- */
+
+static void open_far(struct state *state, const struct options *asked)
+{
+    if (strcmp(asked->name, "tcp"))
+        refuse(PROBE_USAGE, "%s: only tcp goes to another machine", asked->name);
+    state->from = memory(asked->max_bytes);
+    for (size_t i = 0; i < asked->max_bytes; i++)
+        state->from[i] = (unsigned char)(i * 2654435761u >> 13); /* no byte is like its neighbours */
+    state->file = connect_to(asked, FAR_STAGE);
+}
+
+/* By this machine's clock alone: until the acknowledgement is back. */
+static struct sample run_far(struct state *state, size_t bytes)
+{
+    bool is_preempted;
+    int64_t before = own_preemptions();
+    int64_t took = far_message(state->file, state->from, bytes, ++state->number, &is_preempted);
+    struct sample found = {(double)(took - state->timer),
+                           own_preemptions() > before || is_preempted};
+    return found;
+}
+
+static const struct stage FAR = {"tcp", "a TCP connection to another machine", open_far, run_far};
+
 /* --- files ---------------------------------------------------------------------------------- */
 
 static void open_file(struct state *state, const struct options *asked, int flags)
@@ -373,6 +398,8 @@ int run_stage(const struct options *asked)
             stage = &STAGES[i];
     if (!stage)
         refuse(PROBE_USAGE, "%s: there is no such stage", asked->name);
+    if (asked->host)
+        stage = &FAR;
     state.timer = timer_ns();
     stage->open(&state, asked);
     printf("# timer_ns: %lld\n# ready: %s\n", (long long)state.timer, stage->name);

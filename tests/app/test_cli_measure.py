@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from app.cli import main
 from tests.support.compiler import ROOT, compiler
-from tests.support.system import require_system
 
 SMALL = ("--bytes", "64..64KiB", "--time-limit", "5", "--tolerance", "50%")
 
@@ -47,28 +43,6 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Any:
         return code, captured.out, captured.err
 
     return call
-
-
-def test_a_program_does_not_outlive_the_command(tmp_path: Path) -> None:
-    """Also when the command is killed, and can kill nobody any more."""
-    require_system(shutil.which("setpriv"), "setpriv", "apt-get install util-linux")
-    mark = "86401.25"
-    (tmp_path / "wait.sh").write_text(f"#!/bin/sh\nexec sleep {mark}\n")
-    words = ["measure", "--stage", f"w=/bin/sh {tmp_path / 'wait.sh'} {{bytes}}"]
-    with subprocess.Popen([sys.executable, "-m", "app.cli", *words], cwd=ROOT) as command:
-        assert _comes(lambda: bool(_running(mark)))
-        command.kill()
-    assert _comes(lambda: not _running(mark))
-
-
-def _running(mark: str) -> list[psutil.Process]:
-    found = psutil.process_iter(["cmdline"])
-    return [one for one in found if mark in (one.info["cmdline"] or ())]
-
-
-def _comes(condition: Callable[[], bool]) -> bool:
-    """Whether it holds at last."""
-    return any(condition() or time.sleep(0.1) for _ in range(300))
 
 
 class TestMeasure:

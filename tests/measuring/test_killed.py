@@ -161,24 +161,24 @@ class TestKeeper:
         ],
     )
     def test_it_ends_as_the_program_does(self, sanitized: Path, script: str, status: int) -> None:
-        words = [sanitized, "keep", str(os.getpid()), "/bin/sh", "-c", script]
+        words = [str(sanitized), "keep", str(os.getpid()), "/bin/sh", "-c", script]
         assert subprocess.run(words, check=False).returncode == status
 
     def test_a_program_that_cannot_be_run(self, sanitized: Path) -> None:
-        words = [sanitized, "keep", str(os.getpid()), "/no/such/program"]
+        words = [str(sanitized), "keep", str(os.getpid()), "/no/such/program"]
         done = subprocess.run(words, check=False, capture_output=True, text=True)
         assert done.returncode == 126
         assert done.stderr == "/no/such/program: No such file or directory\n"
 
     def test_a_parent_that_has_gone(self, sanitized: Path, tmp_path: Path) -> None:
         """Nothing is begun for whoever is there no more."""
-        words = [sanitized, "keep", "1073741823", "/bin/sh", "-c", f"touch {tmp_path}/made"]
+        words = [str(sanitized), "keep", "1073741823", "/bin/sh", "-c", f"touch {tmp_path}/made"]
         assert subprocess.run(words, check=False).returncode == 4
         assert list(tmp_path.iterdir()) == []
 
     def test_it_is_asked_to_end(self, sanitized: Path) -> None:
         mark = uuid4().hex
-        words = [sanitized, "keep", str(os.getpid()), "/bin/sh", "-c", "setsid sleep 600 & wait"]
+        words = [str(sanitized), "keep", str(os.getpid()), "/bin/sh", "-c", "setsid sleep 600 & wait"]
         with subprocess.Popen(words, env={**os.environ, MARK: mark}) as one:
             wait_for(lambda: sleeps(mark), "it does not run")
             one.terminate()

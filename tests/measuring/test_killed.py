@@ -178,7 +178,14 @@ class TestKeeper:
 
     def test_it_is_asked_to_end(self, sanitized: Path) -> None:
         mark = uuid4().hex
-        words = [str(sanitized), "keep", str(os.getpid()), "/bin/sh", "-c", "setsid sleep 600 & wait"]
+        words = [
+            str(sanitized),
+            "keep",
+            str(os.getpid()),
+            "/bin/sh",
+            "-c",
+            "setsid sleep 600 & wait",
+        ]
         with subprocess.Popen(words, env={**os.environ, MARK: mark}) as one:
             wait_for(lambda: sleeps(mark), "it does not run")
             one.terminate()

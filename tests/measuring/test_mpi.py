@@ -8,6 +8,7 @@ import signal
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from uuid import uuid4
 
 import psutil
 import pytest
@@ -19,6 +20,7 @@ from measuring.running import Probe, probe_of
 from tests.support.system import require_system
 
 LIBRARIES = ("mpich", "openmpi")
+MARK = "TEST_OF_RANKS"
 ARGUMENTS = ["signature", "mpi", "--max-bytes", "64"]
 
 
@@ -37,10 +39,21 @@ def start(request: pytest.FixtureRequest) -> Iterator[Callable[[Sequence[str]], 
         yield found
 
 
+@pytest.fixture(autouse=True)
+def mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable by which the processes of this test are known, whoever their parents are."""
+    monkeypatch.setenv(MARK, uuid4().hex)
+
+
 def ranks() -> list[psutil.Process]:
-    """What runs of probes that were compiled for an MPI."""
-    found = psutil.process_iter(["cmdline"])
-    return [one for one in found if "sluice-probe-" in " ".join(one.info["cmdline"] or ())]
+    """What runs of the probes of this test."""
+    mark = os.environ[MARK]
+    return [one for one in psutil.process_iter(["environ"]) if _environment(one).get(MARK) == mark]
+
+
+def _environment(one: psutil.Process) -> dict[str, str]:
+    found: dict[str, str] = one.info["environ"] or {}
+    return found if one.pid != os.getpid() else {}
 
 
 class TestRanks:

@@ -149,7 +149,7 @@ class TestBetweenTwo:
         with listening(built, place) as (_, port):
             options = ["--max-bytes", "64", "--host", place.address, "--port", str(port)]
             with _started([*place.peer, str(built), "signature", "tcp", *options]) as one:
-                found = Signature(SignaturePlan(64, tolerance=0.5, time_limit_s=2.0))
+                found = Signature(SignaturePlan(64, tolerance=0.5, time_limit_s=20.0))
                 found.run(one.ask)
         assert dict(read(signatures_csv([found], {}).encode()).understood)["receives"]
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from domain.pipeline import Pipeline
 from domain.problem import Problem
 from solvers.assemble import rank_of
+from solvers.contract import Deadline
 from solvers.kernels import active, cut_latency_us, exit_times_us, latencies_us, stage_times_us
 from solvers.kernels.native_whole import whole_of
 from solvers.line_problem import LineProblem
@@ -122,13 +123,13 @@ def steady_ramps(problem: Problem, real_sizes: Floats) -> list[tuple[int, ...]]:
     return [cut for cut in found if cut]
 
 
-def steady_start(problem: Problem, *, enough_us: float) -> tuple[int, ...]:
+def steady_start(problem: Problem, *, enough_us: float, deadline: Deadline) -> tuple[int, ...]:
     """Return the best of these ramps over first sizes; empty where there is none.
 
     It needs no program, and it is near the optimum where the stages are nearly alike. A larger
     first size fills the pipeline later and saves fragments, so that the latency falls and then
     rises: thirds of its exponent. The smallest is the optimum where no stage has an overhead, and
-    comes first: nothing else is tried once a ramp is as good as `enough_us`.
+    comes first: nothing else is tried once a ramp is as good as `enough_us`, or time is up.
     """
     unit = problem.limits.alignment_bytes
     smallest, largest = problem.aligned_sizes()
@@ -143,7 +144,7 @@ def steady_start(problem: Problem, *, enough_us: float) -> tuple[int, ...]:
         low, high = math.log2(smallest), math.log2(max(smallest, largest))
         if price_us(low, reverse) <= enough_us:
             break
-        while high - low > _EXPONENT:
+        while high - low > _EXPONENT and not deadline.passed:
             third = (high - low) / 3.0
             # Where neither is a ramp the first size is too small: there are too many fragments.
             if price_us(low + third, reverse) < price_us(high - third, reverse):

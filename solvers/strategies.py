@@ -294,11 +294,12 @@ class _Contest:
             near=count, relative_gap=gap, deadline=self._deadline, max_cells=_SMALL_CELLS
         ):
             return False
-        cut = steady_start(self._problem, enough_us=search.bound_us * (1.0 + gap))
+        enough_us = search.bound_us * (1.0 + gap)
+        cut = steady_start(self._problem, enough_us=enough_us, deadline=self._deadline)
         if not cut:
             return False
         ramp = self._enter(Candidate(cut), search)
-        if ramp.latency_us <= search.bound_us * (1.0 + gap):
+        if ramp.latency_us <= enough_us:
             return True
         if ramp is self._shared and ramp.fragments * search.lines.n <= _LARGE_CELLS:
             search.solve(ramp.fragments, self._deadline)

@@ -390,7 +390,7 @@ def compile_table(
     progress.end()
     if behind is not None:  # whatever the cut, this is over before: no gap grows by it
         cuts, repeats = _later(cuts, behind), _later(repeats, behind)
-    else:
+    elif not even.is_cut_off and not even_repeats.is_cut_off:
         cuts = no_slower(replace(problem, pipeline=pipeline), cuts, repeats)
     return PlanTable(
         pipeline=pipeline,

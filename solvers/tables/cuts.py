@@ -128,11 +128,14 @@ def reader_latencies_us(problem: Problem, first: Cut, last: Cut, sizes: Ints) ->
 # --- no slower than the repeated sizes ------------------------------------------------------------
 
 _COMPARED_CELLS = 2_000_000  # messages times fragments: some 2^16 messages of 30 fragments
+_SPLIT_CELLS = 10_000_000  # that are evaluated to split stretches; those that need more stay whole
 _SAME = 1.0 + 1e-12  # latencies that differ by less are equal
 
 
 def no_slower(
-    problem: Problem, cuts: Sequence[TableCut], repeats: Sequence[TableRepeat]
+    problem: Problem,
+    cuts: Sequence[TableCut],
+    repeats: Sequence[TableRepeat],
 ) -> list[TableCut]:
     """Return the cuts, with those of the repeated sizes where a reader's would be slower.
 
@@ -143,13 +146,16 @@ def no_slower(
     size, nor longer than before: so the certificates stay true as they are.
     """
     found: list[TableCut] = []
-    cells = 0
+    cells, work = 0, _SPLIT_CELLS
     for low, high in pairwise(cuts):
-        sizes = np.arange(low.message_bytes, high.message_bytes + 1, dtype=np.int64)
-        cells += len(sizes) * max(low.fragments, _count_of(repeats, low.message_bytes))
+        messages = high.message_bytes - low.message_bytes + 1
+        cells += messages * max(low.fragments, _count_of(repeats, low.message_bytes))
         if cells > _COMPARED_CELLS:
             return [*found, *(one for one in cuts if one.message_bytes >= low.message_bytes)]
-        found += _mended(problem, low, high, sizes, repeats)
+        sizes = low.message_bytes + np.arange(messages, dtype=np.int64)
+        mended, spent = _mended(problem, low, high, sizes, repeats, work=work)
+        found += mended
+        work -= spent
     last = cuts[-1]
     own = _repeated_cut(problem, repeats, last.message_bytes)
     return [*found, _better(problem, last, own)]
@@ -183,23 +189,32 @@ def _mended(
     high: TableCut,
     sizes: Ints,
     repeats: Sequence[TableRepeat],
-) -> list[TableCut]:
-    """The entries from `low` to before `high`; sizes (m,) are all messages of both and between."""
+    *,
+    work: int,
+) -> tuple[list[TableCut], int]:
+    """The entries from `low` to before `high`, and the cells that splitting evaluated.
+
+    sizes (m,) are all messages of both and between. Beyond `work` cells the stretch stays whole.
+    """
     before = _between_us(problem, low, high, sizes)
     own = [_repeated_cut(problem, repeats, size) for size in sizes.tolist()]
     limit = _latencies_of(problem, own)
     is_slower = before > limit * _SAME
     if not is_slower.any():
-        return [low]
+        return [low], 0
     cuts = _between(low, high, sizes, problem.limits.alignment_bytes)
     best = [
         (mine or one) if slow else one for one, mine, slow in zip(cuts, own, is_slower, strict=True)
     ]
     limit = np.minimum(limit * _SAME, before)
-    ends = [0]
+    ends, spent = [0], 0
     while ends[-1] < len(sizes) - 2:
-        ends.append(_reach(problem, best, sizes, limit, ends[-1]))
-    return [
+        end, cells = _reach(problem, best, sizes, limit, ends[-1])
+        ends.append(end)
+        spent += cells
+        if spent > work:
+            return [low], spent
+    entries = [
         TableCut(
             int(sizes[at]),
             best[at],
@@ -208,11 +223,16 @@ def _mended(
         )
         for at in ends
     ]
+    return entries, spent
 
 
-def _reach(problem: Problem, best: list[Cut], sizes: Ints, limit: Floats, start: int) -> int:
-    """The furthest of some ends, before the last, to which nothing is above its limit."""
-    end = len(sizes) - 2
+def _reach(
+    problem: Problem, best: list[Cut], sizes: Ints, limit: Floats, start: int
+) -> tuple[int, int]:
+    """The furthest of some ends, before the last, to which nothing is above its limit, and the
+    cells that were evaluated.
+    """
+    end, cells = len(sizes) - 2, 0
     while end > start + 1:
         if len(best[start]) == len(best[end]) and all(
             has_room(replace(problem, message_bytes=int(sizes[at])), best[at])
@@ -220,10 +240,11 @@ def _reach(problem: Problem, best: list[Cut], sizes: Ints, limit: Floats, start:
         ):
             inner = slice(start + 1, end)
             found = reader_latencies_us(problem, best[start], best[end], sizes[inner])
+            cells += (end - start) * len(best[start])
             if (found <= limit[inner]).all():
-                return end
+                return end, cells
         end = start + max(1, (end - start) // 2)
-    return start + 1
+    return start + 1, cells + len(best[start])
 
 
 def _between(low: TableCut, high: TableCut, sizes: Ints, unit: int) -> list[Cut]:

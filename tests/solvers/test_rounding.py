@@ -15,6 +15,7 @@ from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from domain.solution import Status
 from solvers import solve
+from solvers.contract import Deadline
 from solvers.kernels import latencies_us
 from solvers.line_problem import LineProblem
 from solvers.rounding import EXCHANGE_CELLS, round_cut, steady_ramps, steady_start
@@ -213,14 +214,18 @@ def test_ramps_that_need_no_program_are_the_same_in_c_and_in_python(
     limits = FragmentLimits(alignment_bytes=unit)
     problem = Problem(pipeline_of_lines([("s", *row) for row in stages]), size, limits)
     ends = np.array([float(min(unit, size))] * 2)
-    found = steady_ramps(problem, ends), steady_start(problem, enough_us=0.0)
+    found = steady_ramps(problem, ends), _start(problem)
     with computed_by("numpy"):
-        assert (steady_ramps(problem, ends), steady_start(problem, enough_us=0.0)) == found
+        assert (steady_ramps(problem, ends), _start(problem)) == found
     ramps, best = found
     if best:
         assert problem.admits(best)
         begun = [latency_us(problem.pipeline, cut) for cut in ramps]
         assert latency_us(problem.pipeline, best) <= min(begun, default=np.inf) * (1 + 1e-9)
+
+
+def _start(problem: Problem) -> tuple[int, ...]:
+    return steady_start(problem, enough_us=0.0, deadline=Deadline.after(60.0))
 
 
 def test_stages_without_overheads_meet_their_closed_form() -> None:

@@ -187,11 +187,17 @@ class TestResults:
         assert (found.status_code, found.json()["code"]) == (status, code)
         assert live.stored() == before
 
-    def test_an_aggregate_has_no_table_and_no_export(self, client: httpx.Client) -> None:
+    def test_an_aggregate_has_no_table_and_exports_of_sizes_alone(
+        self, client: httpx.Client
+    ) -> None:
+        """Its export states the premise; what needs stages is declined."""
         name = profile(client, pipeline=None, aggregate=AGGREGATE)
-        for kind in ("table", "export"):
-            found = start(client, kind, name)
+        for kind, more in (("table", {}), ("export", {"target": "simgrid"})):
+            found = start(client, kind, name, **more)
             assert (found.status_code, found.json()["code"]) == (422, "strategy_declined")
+        job = wait_for_end(client, accepted(start(client, "export", name, target="ucx")))
+        assert job["state"] == "done"
+        assert "uncut" in job["export"]["text"]
 
 
 class TestTheSameQuestion:

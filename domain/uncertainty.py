@@ -194,6 +194,9 @@ def stated_model(model: CostModel, relative: float) -> UncertainModel:
 def seed_of(model: UncertainModel) -> int:
     """Return the seed of a model's draws: 64 bits of a SHA-256 of the costs and of their errors.
 
+    Nine digits of each count: processors add the sums of a fit in different orders, and the same
+    measurements are to have the same draws on each of them.
+
     It does not depend on the message, so that every answer about these costs, a table or an audit
     of many messages too, is over the same draws.
     """
@@ -201,9 +204,15 @@ def seed_of(model: UncertainModel) -> int:
 
 
 def _seed(model: UncertainModel) -> int:
-    known = [model.kind, [_key(stage) for stage in model.stages], model.delay_us]
+    known = _rounded([model.kind, [_key(stage) for stage in model.stages], model.delay_us])
     canonical = json.dumps(known, separators=(",", ":"), allow_nan=False)
     return int.from_bytes(hashlib.sha256(canonical.encode()).digest()[:8], "big")
+
+
+def _rounded(value: object) -> object:
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    return [_rounded(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _key(stage: AnyStage) -> list[object]:

@@ -326,6 +326,7 @@ def test_no_interleaving_of_changes_hurts_a_reader(tmp_path: Path) -> None:
     opened = 0
     try:
         for _ in range(count(100_000, share=100)):
+            change(path, files, rng)
             try:
                 reader = Table.open(path)
             except (InvalidTable, FileNotFoundError):

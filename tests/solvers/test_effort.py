@@ -72,4 +72,5 @@ def test_a_small_problem_that_takes_long_says_that_it_was_cut_off() -> None:
     assert cut_off.lower_bound_us <= cut_off.latency_us
     complete = solve(problem, time_limit_s=60.0)
     assert not complete.cut_off
-    assert complete.latency_us <= cut_off.latency_us
+    # Cuts of one latency may differ in the last digit of their sums.
+    assert complete.latency_us <= cut_off.latency_us * (1.0 + 1e-12)

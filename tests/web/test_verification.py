@@ -94,12 +94,18 @@ def test_the_verdict_is_shown_with_every_size(live: Live, measured: str) -> None
         assert "others ran" not in page
 
 
-def test_transfers_of_other_stages_are_said_to_be(live: Live, measured: str) -> None:
-    """The verdict stays what it is, and names what ran."""
-    assert sent(live, measured, transfers_of(MACHINE, ("crc32", "<b>"))).status_code == 303
+def test_transfers_that_ran_elsewhere_are_said_to_be(live: Live, measured: str) -> None:
+    """The verdict stays what it is, and names what ran; stages of another kind are refused."""
+    elsewhere = transfers_of(MACHINE, ("memcpy", "tcp:<b>"))
+    assert sent(live, measured, elsewhere).status_code == 303
     page = shown(live, measured)
     assert "was measured by memcpy, tcp; others ran" in page
-    assert "through crc32, &lt;b&gt;" in page
+    assert "through memcpy, tcp:&lt;b&gt;" in page
+    refused = sent(live, measured, transfers_of(MACHINE, ("crc32", "<b>")))
+    assert refused.status_code == 422
+    words = "measured by memcpy, tcp, and the transfers are of crc32, &lt;b&gt;"
+    assert words in refused.text
+    assert shown(live, measured) == page
 
 
 def test_what_is_wrong_is_said_and_what_was_sent_stays(live: Live, measured: str) -> None:

@@ -23,7 +23,7 @@ from app.console.measure import (
     facts_of_machine,
     measure_stage,
     probe_options,
-    shown_progress,
+    shown,
 )
 from app.console.screen import Column, Facts, Grid, Output, Part
 from app.questions.profiles import first_lines, stages_measured, verification_by
@@ -169,8 +169,8 @@ def _transferred(model: _Model, arguments: argparse.Namespace, output: Output) -
     facts["processors"] = str(_processors(arguments.cpus))
     with Probe(program(), ["transfer", ",".join(stages), *options]) as one:
         try:
-            with shown_progress(output, "sizes") as show:
-                found.run(one.ask, show)
+            with shown(output, "sizes", target, lambda: found.to_csv(facts)) as on_block:
+                found.run(one.ask, on_block)
         except KeyboardInterrupt:
             is_interrupted = True
     text = found.to_csv(facts)
@@ -331,7 +331,7 @@ def _measured(
             "host": None,
         }
     )
-    is_complete, text = measure_stage(program(), asked, output)
+    is_complete, text = measure_stage(program(), asked, file, output)
     write_whole(file, text.encode(), field="folder", noun="the measurements")
     return is_complete
 

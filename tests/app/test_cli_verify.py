@@ -265,9 +265,9 @@ class TestReal:
         """While the second stage is measured."""
         measured, ask = list[str](), module.measure_stage
 
-        def interrupted(probe: Path, arguments: Any, output: Any) -> tuple[bool, str]:
+        def interrupted(probe: Path, arguments: Any, *rest: Any) -> tuple[bool, str]:
             measured.append(arguments.name)
-            is_complete, text = ask(probe, arguments, output)
+            is_complete, text = ask(probe, arguments, *rest)
             return is_complete and len(measured) < 2, text
 
         monkeypatch.setattr(module, "measure_stage", interrupted)

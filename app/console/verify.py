@@ -176,7 +176,12 @@ def _transferred(model: _Model, arguments: argparse.Namespace, output: Output) -
     text = found.to_csv(facts)
     write_whole(target, text.encode(), field="output", noun=_NOUN)
     output.note(f"every transfer is in {printable(target)}")
-    verification = verification_by(model.pipeline, read_transfers(text))
+    try:
+        verification = verification_by(model.pipeline, read_transfers(text))
+    except (InvalidInput, NotMeasurable):
+        if is_interrupted:  # before there was enough for a verdict
+            raise KeyboardInterrupt from None
+        raise
     return _Verified(verification, recommended, current_bytes, is_interrupted)
 
 
@@ -351,6 +356,8 @@ def _show_tuned(found: _Verified, revision: Revision, output: Output) -> bool:
 
     best, is_of_model = _best(found)
     before = _of_size(found.verification, found.current_bytes)
+    if before is None and found.is_interrupted:
+        raise KeyboardInterrupt
     if before is None:
         raise NotMeasurable("the size in use was not transferred often enough: give more time")
     chosen = best if gain_of(before, best)[0] > 0.0 else before

@@ -270,7 +270,15 @@ _HALVINGS = 9  # of the message: the sizes that are measured
 
 
 def tune(arguments: argparse.Namespace, output: Output) -> int:
-    """Measure, compose, fit, verify, and print what to set. Each file is kept as soon as it is."""
+    """Measure, compose, fit, verify, and print what to set. Files are kept as they are measured."""
+    try:
+        return _tune(arguments, output)
+    except KeyboardInterrupt:
+        output.note(f"interrupted; what was measured is in {printable(arguments.folder)}")
+        return INTERRUPTED
+
+
+def _tune(arguments: argparse.Namespace, output: Output) -> int:
     from app.questions.question import check_save_as
 
     settings, started_s = Settings.from_environment(), time.monotonic()
@@ -285,8 +293,7 @@ def tune(arguments: argparse.Namespace, output: Output) -> int:
         output.note(f"measuring {printable(stage)}, {number} of {len(stages)}")
         file = str(folder / f"{number}-{as_file_name(stage)}.csv")
         if not _measured(stage, file, message_bytes, len(stages), arguments, output):
-            output.note(f"interrupted; what was measured is in {printable(arguments.folder)}")
-            return INTERRUPTED
+            raise KeyboardInterrupt
         files.append((f"{number} {stage}" if stages.count(stage) > 1 else stage, file))
     profile = fit_stages(files, save_as=arguments.save_as, settings=settings, output=output)
     model = _Model(_pipeline(profile.current.model), profile.current, stages)

@@ -209,7 +209,8 @@ class _Search:
                 best, rough = self._better(best, found), None
                 if _is_close(best, self._close) or deadline.passed:
                     return best
-            if self._attempts and (grown == boundaries or _is_unsettled(*found)):
+            guess = self._ends is not None and self._ends[0] == self._ends[1]
+            if self._attempts and (grown == boundaries or (guess and _is_unsettled(*found))):
                 self._ends, grown = self._attempts.pop(0), frozenset()
             elif grown == boundaries:
                 if self._ends is None and len(boundaries) == self._lines.n - 1:
@@ -285,8 +286,7 @@ def _is_unsettled(chain: Chain, iterate: Iterate) -> bool:
     """Whether p still moves beside the repeated step, by more than the iterate is rough."""
     near = iterate.p[max(chain.repeat_step - 1, 0) : chain.repeat_step + 2]
     moved = float(np.abs(np.diff(near, axis=0)).max(initial=0.0))
-    rough: float = max(iterate.complementarity, 0.0) ** 0.5
-    return chain.repeats > 1 and moved > _UNSETTLED * rough
+    return moved > _UNSETTLED * float(max(iterate.complementarity, 0.0) ** 0.5)
 
 
 def _first_alike(iterate: Iterate) -> frozenset[int]:

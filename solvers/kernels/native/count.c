@@ -149,13 +149,16 @@ static int64_t let_wait(solve *s, double complementarity)
     return added;
 }
 
-/* Whether p still moves beside the repeated step, by more than the iterate is rough. */
+/* Whether p still moves beside the repeated step, by more than the iterate is rough. Asked of ends
+   of one length, which are guesses: others are long enough for their stages. */
 static int is_unsettled(const solve *s, double complementarity)
 {
     int64_t n = s->lines->n;
     const double *row = s->p + (s->first - 1) * n;
     double moved = 0.0;
-    for (int64_t c = 0; s->first > 0 && c < n; c++) {
+    if (s->first == 0 || s->first != s->last)
+        return 0;
+    for (int64_t c = 0; c < n; c++) {
         moved = fmax(moved, fabs(row[c] - row[c - n]));
         moved = fmax(moved, fabs(row[c + n] - row[c]));
     }
@@ -217,7 +220,7 @@ static int search(solve *s, double time_limit_s)
             return SLUICE_COUNT_MEMORY;
         int64_t added = let_wait(s, outcome.complementarity);
         int is_last = status == SLUICE_IP_TIME || round == MAX_ROUNDS || waiting == boundaries ||
-                      (s->first > 0 && (!added || is_unsettled(s, outcome.complementarity)));
+                      is_unsettled(s, outcome.complementarity) || (s->first > 0 && !added);
         if (is_last || !added || outcome.apart <= ROUNDED) {
             lay_out(s);
             certify(s);

@@ -157,8 +157,8 @@ def good_sizes(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> tu
     """Return the sizes within 1, 2 and 5 % of the best in 90 % of the draws, as intervals.
 
     An interval is a run of good sizes among those that were priced; how far it goes on towards the
-    next one, which is not good, is found by halving to 1 %; its ends are good themselves. Sizes of as
-    many fragments cost convexly much; priced in between are those at which one fragment more begins.
+    next one, which is not good, is found by halving to 1 %; its ends are good themselves. Between
+    sizes of as many fragments costs are convex; where one fragment more begins, they are priced.
     """
     priced = _with_jumps(problem, draws, priced)
     limits_us = priced.best_us * (1.0 + np.array(GOOD_WITHIN)[:, None])

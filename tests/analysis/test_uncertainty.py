@@ -181,7 +181,7 @@ class TestSizes:
             assert len(every - found) <= 0.06 * len(every)
 
     def test_tiny_last_fragments_do_not_hide_among_good_sizes(self) -> None:
-        """33 and more fragments: just below B/k one more fragment, and its overhead, is paid for."""
+        """33 and more fragments: just below B/k one more fragment, with its overhead."""
         costs = ((2.1, 25.0), (4.0, 58.69140625), (2.1, 25.0), (92.8, 25.5859375))
         model, total = stated(costs, 0.1), 131072
         problem, draws = Problem(model.model, total), draw(model, 100, 1)

@@ -194,8 +194,11 @@ def test_misuse_is_one_line_that_names_it(
     assert compiled == []
 
 
-def test_an_aggregate_has_a_table(printed: Any, tmp_path: Path) -> None:
+def test_an_aggregate_has_a_table(
+    printed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With its premise; the tolerance is that of the repeated sizes alone."""
+    monkeypatch.setattr(solvers, "compile_table", compile_table)
     stage = {"name": "all", "overhead_us": 9.0, "ns_per_byte": 2.0}
     file = tmp_path / "aggregate.json"
     file.write_text(json.dumps({"total": stage, "bottleneck": stage}))

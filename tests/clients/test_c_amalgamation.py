@@ -1,4 +1,4 @@
-"""The C library in one file: made of the sources, built by every compiler, kept by other projects."""
+"""The C library in one file: of all sources, by every compiler, kept by other projects."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ LIMITS = (
     FragmentLimits(alignment_bytes=512),
     FragmentLimits(min_fragment_bytes=1, max_fragments=70),
 )
-# What the library may ask of the system: files, mappings, waiting, variables. Nothing that allocates.
+# What the library may ask of the system: files, pages, waiting, variables. Nothing that allocates.
 MAY_CALL = {
     "__errno_location", "clock_gettime", "close", "fstat", "fstat64", "getauxval", "getenv",
     "memcmp", "memcpy", "memset", "mmap", "mmap64", "mprotect", "munmap", "nanosleep", "open",

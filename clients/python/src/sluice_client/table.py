@@ -89,7 +89,9 @@ class Table:
         columns = Columns.of(data, header)
         check_records(header, columns, data)
         pipeline = read_pipeline(data[header.pipeline_offset :])
-        self.description = _description(header, columns, pipeline, file_bytes=len(data))
+        self.description: TableDescription = _description(
+            header, columns, pipeline, file_bytes=len(data)
+        )
         self._data, self._columns = data, columns
         self._cuts, self._cut_messages = columns.cuts, columns.cut_messages
         self._repeats, self._repeat_messages = columns.repeats, columns.repeat_messages

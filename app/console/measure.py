@@ -36,9 +36,9 @@ _PAGE = 4096
 _DIRECT = ("write-direct", "read-direct")
 _SIGNATURE_SIZES = (64,)
 _PROCESSOR = "model name"
-_SIGNATURE, _MPI = "signature", "mpi"
+_SIGNATURE, _MPI, _UCX = "signature", "mpi", "ucx"
 _OF_MPI = ("mpicc", "launcher", "allow_run_as_root")
-_PROBED = ("timer_ns", "library")  # of what the probe says first
+_PROBED = ("timer_ns", "library", "lanes")  # of what the probe says first
 _MAX_FILES = 16  # are fitted together
 _PORT = 7411
 _LISTENER_BYTES = 64 << 20  # of a message, at most
@@ -220,8 +220,10 @@ def _list(probe: Path, arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _known(probe: Path, arguments: argparse.Namespace) -> dict[tuple[str, str], str]:
-    """What the probe has, by kind and name, and what it is where it is compiled for an MPI."""
+    """What the probe has, by kind and name, and what it is where it is compiled for a library."""
     import subprocess
+
+    from measuring.ucx import Ucx
 
     mpi = _mpi_of(arguments)
     done = subprocess.run([probe, "list"], capture_output=True, text=True, check=True)
@@ -229,7 +231,11 @@ def _known(probe: Path, arguments: argparse.Namespace) -> dict[tuple[str, str], 
     found = {
         ("signature" if kind == "transport" else kind, name): about for kind, name, about in lines
     }
-    return {**found, (_SIGNATURE, _MPI): mpi.missing or f"two ranks, started by {mpi.starts_with}"}
+    libraries = {
+        _MPI: mpi.missing or f"messages between two ranks, started by {mpi.starts_with}",
+        _UCX: Ucx().missing or "active messages of UCX",
+    }
+    return {**found, **{(_SIGNATURE, name): about for name, about in libraries.items()}}
 
 
 def _mpi_of(arguments: argparse.Namespace) -> Mpi:
@@ -327,11 +333,18 @@ def measure_stage(probe: Path, arguments: argparse.Namespace, output: Output) ->
 
 
 def _check_samples(found: Sweep) -> None:
-    if len(found.left_out) == len(found.times_us):
+    if len(found.left_out) < len(found.times_us):
+        return
+    preempted = sum(found.preempted.values())
+    if not preempted:
         raise NotMeasurable(
-            f"no size has samples that were not preempted ({sum(found.preempted.values())} were): "
-            "the machine is busy, or both ends share one processor (--cpus 0,1)"
+            f"{found.plan.time_limit_s:g} s were over before any size had three samples: take a "
+            "longer --time-limit, or smaller --bytes"
         )
+    raise NotMeasurable(
+        f"no size has three samples that were not preempted ({preempted} were): the machine is "
+        "busy, or both ends share one processor (--cpus 0,1)"
+    )
 
 
 def _signatures(probe: Path, arguments: argparse.Namespace, output: Output) -> tuple[bool, str]:
@@ -363,7 +376,10 @@ def _signatures(probe: Path, arguments: argparse.Namespace, output: Output) -> t
                     is_complete = False
                     break
     if not any(times for one in measured for times in one.cost_us.values()):
-        raise NotMeasurable("every burst was preempted: the machine is busy (--cpus 0,1)")
+        raise NotMeasurable(
+            "every burst until the end of time was preempted: the machine is busy, or both ends "
+            "share one processor (--cpus 0,1)"
+        )
     return is_complete, signatures_csv(measured, facts)
 
 
@@ -371,13 +387,14 @@ def _signatures(probe: Path, arguments: argparse.Namespace, output: Output) -> t
 def _started(
     probe: Path, arguments: argparse.Namespace, token: str | None
 ) -> Iterator[Callable[[Sequence[str]], Probe]]:
-    """How the probe is started: by itself, or by an MPI's launcher."""
+    """How the probe is started: as it is, or compiled for an MPI or UCX."""
     from measuring.running import Probe, probe_of
+    from measuring.ucx import Ucx
 
-    if arguments.name != _MPI:
+    if arguments.name not in (_MPI, _UCX):
         yield partial(Probe, probe, token=token)
         return
-    with probe_of(_mpi_of(arguments)) as start:
+    with probe_of(_mpi_of(arguments) if arguments.name == _MPI else Ucx()) as start:
         yield start
 
 

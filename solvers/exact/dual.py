@@ -199,6 +199,13 @@ def projected(lines: LineProblem, p: Floats, cut: float) -> Floats:
     and are removed by a few substitutions with one banded factorisation; lambda is a border of it.
     No proof: what p is worth is said by `value_us` of its repair. p itself where there is none.
     """
+    if active.NATIVE is not None and lines.n <= MAX_STAGES:
+        return active.NATIVE.dual.projected(lines.native, p, cut)
+    return _projected(lines, p, cut)
+
+
+def _projected(lines: LineProblem, p: Floats, cut: float) -> Floats:
+    """The same in NumPy."""
     from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
 
     near = p.astype(np.longdouble)

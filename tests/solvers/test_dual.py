@@ -18,6 +18,8 @@ from solvers.exact.dual import (
 )
 from solvers.exact.lp.lines import solve_count
 from solvers.line_problem import LineProblem
+from tests.support.compiler import require_native_kernels
+from tests.support.kernels import computed_by
 
 costs = st.one_of(st.just(0.0), st.floats(1e-3, 100.0))
 
@@ -136,3 +138,17 @@ def test_a_projection_restores_lost_digits(lines: LineProblem, k: int, seed: int
     after = value_us(lines, repaired(projected(lines, blurred, 1e-7)))
     assert max(before, after) >= result.upper_us * (1 - 1e-6)
     assert after <= result.upper_us * (1 + 1e-9)
+
+
+@given(line_problems(), st.integers(3, 40), st.sampled_from([1e-6, 1e-7, 1e-8]))
+def test_c_and_numpy_project_alike(lines: LineProblem, k: int, cut: float) -> None:
+    """Onto the same rows: what is left between them is what one factorisation leaves."""
+    require_native_kernels()
+    assume(k * lines.M >= lines.B and lines.free_bytes(k) > 0)
+    p = solve_count(lines, k, Deadline.after(30.0)).p
+    with computed_by("native"):
+        in_c = repaired(projected(lines, p, cut))
+    with computed_by("numpy"):
+        in_numpy = repaired(projected(lines, p, cut))
+    upper_us = lines.latency_us(np.full(k, lines.B / k))
+    assert value_us(lines, in_c) == pytest.approx(value_us(lines, in_numpy), abs=1e-7 * upper_us)

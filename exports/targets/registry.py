@@ -30,6 +30,7 @@ TARGETS: tuple[Target, ...] = (
     nccl_env.TARGET,
     nccl_env.BUFFER_TARGET,
     ucx.TARGET,
+    ucx.SHM_TARGET,
     ucx_costs.TARGET,
     openmpi_mca.TARGET,
     openmpi_rules.TARGET,

@@ -15,6 +15,7 @@ from exports.targets import (
     openmpi_mca,
     openmpi_rules,
     simgrid,
+    storage,
     ucc,
     ucx,
     ucx_costs,
@@ -39,6 +40,8 @@ TARGETS: tuple[Target, ...] = (
     mpich.OFI_TARGET,
     mvapich.TARGET,
     ucc.TARGET,
+    storage.CUFILE_TARGET,
+    storage.S3_TARGET,
 )
 
 

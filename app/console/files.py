@@ -228,11 +228,14 @@ def read_source(name: str, settings: Settings) -> Source:
     raw = _read(name, settings.max_trace_bytes)
     if raw[:_LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"{", b"["):
         return TraceSource(raw)
+    from app.schemas.base import refuse_doubled_keys
+
     document = _json_of(raw)
     if isinstance(document, dict) and "kind" in document and "understood" not in document:
         return TraceSource(raw)  # in our own JSON format, which may be as long as any trace
     if len(raw) > settings.max_body_bytes:
         raise BodyTooLarge(f"expected JSON of at most {settings.max_body_bytes} bytes")
+    refuse_doubled_keys(raw.removeprefix(codecs.BOM_UTF8))
     return RequestSource(in_plain_units(_request_of(document)))
 
 

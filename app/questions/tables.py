@@ -303,7 +303,7 @@ def _in_steps(progress: Callable[[int, int], None]) -> Callable[[float], None]:
 
 
 def facts_of(table: PlanTable, *, are_cuts_repeated: bool = False) -> TableFacts:
-    """Return the facts about a plan table; the tolerance is that of cuts with sizes of their own."""
+    """Return the facts; where cuts repeat the repeated sizes, the tolerance is that of these."""
     cuts, repeats = _certified(table.cuts), _certified(table.repeats)
     missed = _missed(repeats if are_cuts_repeated else cuts, table.relative_gap)
     counts = tuple(_runs(table.cuts))

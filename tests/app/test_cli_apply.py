@@ -97,7 +97,7 @@ def test_a_gain_is_kept_where_it_takes_no_effect(
         "sluice-openmpi-mca.conf",
     ]
     out = capsys.readouterr().out
-    assert "trial 2, 15 pairs:" in out
+    assert "trial 2, 30 pairs:" in out
     assert "allreduce" in out
 
 

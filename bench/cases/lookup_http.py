@@ -87,8 +87,8 @@ def _run(effort: Effort) -> CaseResult:
 _NOTES = (
     f"wrk, one thread, {CONNECTIONS} connections, against one process each. New sizes: all "
     "messages of 1 B to 1 MiB one after the other, in random order, on Table 1, at most 64 "
-    "fragments; on a fast machine they begin again when all were asked for, long after the service has "
-    f"forgotten them. Repeated sizes: {_REPEATED:,} of them in random order, over "
+    "fragments; on a fast machine they begin again when all were asked for, long after the service "
+    f"has forgotten them. Repeated sizes: {_REPEATED:,} of them in random order, over "
     "and over.",
     "The bare application runs on the same server with the same options, parses nothing, and "
     "returns bodies of the same lengths with a type and a length. The lookup's answer has ETag, "

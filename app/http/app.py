@@ -64,6 +64,8 @@ def with_head(methods: Set[str]) -> Set[str]:
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+_ADDRESSES = (b"location", b"content-location")
+
 AsPage: TypeAlias = Callable[[Scope, ProblemOut], Response | None]
 
 log = logging.getLogger("sluice")
@@ -80,6 +82,47 @@ def no_page(scope: Scope, problem: ProblemOut) -> None:
     """Return no page: for an application that has none."""
 
 
+class RootPath:
+    """The path below which a proxy offers the application, which itself knows nothing of it.
+
+    Requests lose it where they have it, addresses in the headers of answers get it. Those in pages
+    get it where pages are made.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._raw = path.encode("ascii")
+
+    def inside(self, scope: Scope) -> Scope:
+        """Return the request as it is without the path."""
+        path, raw = scope["path"], scope.get("raw_path")
+        inner = {**scope, "app_root_path": self._path}
+        if path == self._path or path.startswith(self._path + "/"):
+            inner["path"] = path[len(self._path) :] or "/"
+            if raw is not None:
+                inner["raw_path"] = raw.removeprefix(self._raw) or b"/"
+        return inner
+
+    def outside(self, send: Send) -> Send:
+        """Return a `send` whose addresses have the path."""
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = [(name, self._placed(name, value)) for name, value in message["headers"]]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        return sent
+
+    def _placed(self, name: bytes, value: bytes) -> bytes:
+        if name in _ADDRESSES and value.startswith(b"/"):
+            return self._raw + value
+        if name == b"hx-location":
+            place = orjson.loads(value)
+            return orjson.dumps({**place, "path": self._path + place["path"]})
+        return value
+
+
 class FastPathApp(FastAPI):
     """The framework's application behind the fast path.
 
@@ -91,9 +134,15 @@ class FastPathApp(FastAPI):
         """Ask this fast path first, from now on."""
         self._ask, self._count = fast_path.answer, metrics.lookup
 
+    def below(self, root_path: str) -> None:
+        """Be offered below this path by a proxy, which may hand it on or leave it out."""
+        self._root = RootPath(root_path) if root_path else None
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or handle another event of the server."""
         if scope["type"] == "http":
+            if self._root is not None:
+                scope, send = self._root.inside(scope), self._root.outside(send)
             started_s = time.perf_counter()
             served = None
             try:

@@ -30,7 +30,9 @@ Floats = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _TIGHT_BYTES = 1e-5  # of the greatest G: byte rows above lambda by less hold with equality
 _TIGHT_ORDER = 1e-7  # the same of the order rows
-_REGULAR = 1e-9  # of each diagonal entry: rows may follow from one another
+_BLUNT = 1e-10  # relative
+_CUT = 1e-7  # weights of cells below which they are nothing, where one is tried
+_REGULAR = 1e-13  # of each diagonal entry: rows may follow from one another
 _REFINEMENTS = 4
 
 
@@ -186,6 +188,18 @@ def stretched(p: Floats, alpha: Floats) -> Floats:
     after = np.vstack([p, p[-1:]])
     out: Floats = a * before + (1.0 - a) * after
     return out
+
+
+def sharper(lines: LineProblem, p: Floats, proven_us: float) -> Floats:
+    """Return p, or its projection where p by itself proves less than what is proven of its count.
+
+    A cap may have proven the rest; what follows for other counts knows of none.
+    """
+    worth_us = value_us(lines, p)
+    if worth_us >= proven_us * (1.0 - _BLUNT):
+        return p
+    moved = repaired(projected(lines, p, _CUT))
+    return moved if value_us(lines, moved) > worth_us else p
 
 
 # ---- the projection on the tight rows -----------------------------------------------------------

@@ -148,9 +148,7 @@ def _in_one_call(
 
 def _in_one_line(lines: LineProblem, k: int) -> CountResult | None:
     """Equal sizes, proven by the drift; only where the first and the last stage are the slowest."""
-    times = lines.g + lines.G * (lines.B / k)
-    slowest = float(times.max())
-    if lines.n < 2 or k < _MIN_SHORTENED or min(times[0], times[-1]) < slowest * (1.0 - CLOSE):
+    if k < _MIN_SHORTENED or not lines.ends_are_slowest(k):
         return None
     p = drift(lines.n, k)
     x = np.full(k, lines.B / k)

@@ -47,8 +47,10 @@ class TestHealth:
 
         monkeypatch.setattr(type(live.service.context.store), "ping", lambda _: refuse())
         response = live.client.get("/readyz")
-        assert (response.status_code, response.json()["code"]) == (503, "store_unavailable")
+        assert (response.status_code, response.json()["code"]) == (503, "not_ready")
         assert response.headers["retry-after"] == "1"
+        (missing,) = response.json()["errors"]
+        assert missing == {"pointer": "/database", "detail": "the database cannot be reached"}
         assert live.client.get("/healthz").status_code == 200
 
     def test_not_ready_before_it_has_started(self) -> None:

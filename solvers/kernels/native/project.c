@@ -15,7 +15,7 @@
 #define SPAN SLUICE_LINES_MAX_STAGES
 #define TIGHT_BYTES 1e-5L /* of the greatest cost: byte rows above lambda by less hold with equality */
 #define TIGHT_ORDER 1e-7L /* the same of the order rows */
-#define REGULAR 1e-9      /* of each diagonal entry: rows may follow from one another */
+#define REGULAR 1e-13     /* of each diagonal entry: rows may follow from one another */
 #define REFINEMENTS 4
 #define SUM (-2)
 #define BYTES (-1)

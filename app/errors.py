@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.errors import FieldProblem, InvalidFields, SluiceError
+from domain.errors import FieldProblem, InvalidFields, NotReady, SluiceError
 from domain.trace_formats import UnreadableRows
 
 
@@ -80,7 +80,7 @@ def problem_type(code: str) -> str:
 
 def field_problems(error: SluiceError) -> tuple[FieldProblem, ...]:
     """Return the fields at fault: those listed, or the one that the error names."""
-    if isinstance(error, InvalidFields):
+    if isinstance(error, (InvalidFields, NotReady)):
         return error.problems
     if error.field is None or kind_of(error.code).status != 422:
         return ()

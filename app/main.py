@@ -93,7 +93,9 @@ def create_app(
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
     )
+    app.below(chosen.root_path)
     app.state.settings = chosen
+    app.state.is_draining = False
     app.state.bodies = BodyBudget(BODIES_HELD * chosen.max_body_bytes)
     app.state.traces = BodyBudget(TRACES_HELD * chosen.max_trace_bytes)
     app.add_middleware(Outermost, metrics=metrics, as_page=failure_page)

@@ -249,18 +249,22 @@ class UnreadableRecord(SluiceError):
     code = "unreadable_record"
 
 
-class NotReady(SluiceError):
-    """The database or the workers cannot be reached."""
-
-    code = "not_ready"
-
-
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
     """Where in the input (RFC 6901 JSON pointer) and which rule it breaks."""
 
     pointer: str
     detail: str
+
+
+class NotReady(SluiceError):
+    """The database or the workers cannot be reached: `problems` says which, where it is known."""
+
+    code = "not_ready"
+
+    def __init__(self, detail: str, *, problems: tuple[FieldProblem, ...] = ()) -> None:
+        super().__init__(detail)
+        self.problems = problems
 
 
 class InvalidFields(InvalidInput):

@@ -227,7 +227,11 @@ def publish(app: FastAPI) -> None:
 
 def _build(app: FastAPI) -> dict[str, Any]:
     built = get_openapi(
-        title=app.title, version=app.version, description=app.description, routes=app.routes
+        title=app.title,
+        version=app.version,
+        description=app.description,
+        routes=app.routes,
+        servers=[{"url": root}] if (root := app.state.settings.root_path) else None,
     )
     _, definitions = TypeAdapter.json_schemas(
         [

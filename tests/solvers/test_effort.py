@@ -73,8 +73,8 @@ def test_a_small_problem_that_takes_long_says_that_it_was_cut_off() -> None:
     assert cut_off.lower_bound_us <= cut_off.latency_us
     complete = solve(problem, time_limit_s=60.0)
     assert not complete.cut_off
-    # Latencies are compared as the rule for ties does: of two that only rounding tells apart the one
-    # of fewer fragments wins, whose sum of other terms may end in other digits.
+    # Latencies are compared as the rule for ties does: of two that only rounding tells apart,
+    # the one of fewer fragments wins, whose sum of other terms may end in other digits.
     (best_us, _, _), (known_us, _, _) = (
         rank_of(one.latency_us, one.schedule.fragment_bytes) for one in (complete, cut_off)
     )

@@ -31,6 +31,7 @@ PAGE_BYTES = 4096
 _PER_OCTAVE = 16
 _MAX_COUNT = 96  # sizes at which the message is cut into one fragment fewer, up to this many
 _MAX_JUMP = 32  # up to so many fragments one more, a tiny one, is felt: the size before is tried
+_MAX_INNER_JUMP = 512  # and up to so many between sizes that are good
 _SMALLEST_BYTES = 64  # of the sizes that are tried where the limits and the counts admit less
 _SCREENED_DRAWS = 16
 _SCREENED_REGRET = 0.1  # a size beyond that in every one of these draws is not looked at again
@@ -156,8 +157,10 @@ def good_sizes(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> tu
     """Return the sizes within 1, 2 and 5 % of the best in 90 % of the draws, as intervals.
 
     An interval is a run of good sizes among those that were priced; how far it goes on towards the
-    next one, which is not good, is found by halving to 1 %; its ends are good themselves.
+    next one, which is not good, is found by halving to 1 %; its ends are good themselves. Between
+    sizes of as many fragments costs are convex; where one fragment more begins, they are priced.
     """
+    priced = _with_jumps(problem, draws, priced)
     limits_us = priced.best_us * (1.0 + np.array(GOOD_WITHIN)[:, None])
     are_good = np.zeros((len(limits_us), len(priced.sizes)), dtype=bool)
     rows = np.arange(len(priced.sizes))
@@ -173,6 +176,23 @@ def good_sizes(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> tu
         GoodSizes(within, GOOD_IN_DRAWS, _pairs(good[which == place]))
         for place, within in enumerate(GOOD_WITHIN)
     )
+
+
+def _with_jumps(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> PricedSizes:
+    """The same and the sizes before B/k, k above those that are tried, among good ones."""
+    unit, total = problem.limits.alignment_bytes, problem.message_bytes
+    limit_us = priced.best_us * (1.0 + GOOD_WITHIN[-1])
+    good = np.flatnonzero(_are_good(priced.latency_us, limit_us))
+    if not len(good):
+        return priced
+    low, high = (
+        priced.sizes[max(0, good[0] - 1)],
+        priced.sizes[min(good[-1] + 1, len(priced.sizes) - 1)],
+    )
+    fewest = max(_MAX_JUMP + 1, total // int(high))
+    counts = np.arange(fewest, min(_MAX_INNER_JUMP, -(-total // int(low))) + 1)
+    before = -(-total // (counts * unit)) * unit - unit
+    return _with(problem, draws, priced, before) if len(before) else priced
 
 
 def round_sizes(

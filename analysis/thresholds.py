@@ -257,10 +257,11 @@ def _message(
 
 def _one(messages: tuple[MessageThresholds, ...]) -> OneChoice | None:
     found: list[tuple[float, int, float, int]] = []
+    bests = [message.best for message in messages]  # each looks at all choices
     for place in range(len(messages[0].latencies_us)):
         regrets: list[tuple[float, int]] = []
-        for message in messages:
-            us, best = message.latencies_us[place], message.best
+        for message, best in zip(messages, bests, strict=True):
+            us = message.latencies_us[place]
             if us is None or best is None:
                 break
             best_us = message.latencies_us[best]

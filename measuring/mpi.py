@@ -42,12 +42,16 @@ class Mpi:
         """What is not here of the two, and what would bring it; empty where both are."""
         for name in (self.mpicc, self.starts_with):
             if shutil.which(name) is None:
-                return f"not here: there is no {name} (apt-get install libopenmpi-dev openmpi-bin)"
+                return f"not here: there is no {name} (libopenmpi-dev openmpi-bin)"
         return ""
 
     def compiler(self) -> str:
         """Return where the wrapper is. Raises InvalidInput."""
         return _found(self.mpicc, field="mpicc")
+
+    def compiling(self) -> tuple[list[str], list[str]]:
+        """Return the words before the probe's sources, and behind them. Raises InvalidInput."""
+        return [self.compiler(), "-DPROBE_MPI"], []
 
     def launch(self) -> list[str]:
         """Return the words that start two ranks of what follows them. Raises InvalidInput."""

@@ -48,13 +48,15 @@ def repeated_cut(message_bytes: int, fragment_bytes: int) -> tuple[int, ...]:
     return (fragment_bytes,) * whole + ((rest,) if rest else ())
 
 
-def median_interval(times: Sequence[float]) -> tuple[float, float] | None:
-    """Return the 95 % interval of the median; None of fewer than MIN_RUNS times."""
+def median_interval(times: Sequence[float], outside: float = 0.05) -> tuple[float, float] | None:
+    """Return the interval outside which the median is with this probability at most; None of so
+    few times that there is none, which for 5 % is fewer than MIN_RUNS.
+    """
     count = len(times)
-    if count < MIN_RUNS:
+    if 2.0 ** (1 - count) > outside:
         return None
     ordered, rank, tail = sorted(times), 0, 1 / 2**count
-    while (tail := tail + comb(count, rank + 1) / 2**count) <= 0.025:
+    while (tail := tail + comb(count, rank + 1) / 2**count) <= outside / 2:
         rank += 1
     return ordered[rank], ordered[-1 - rank]
 

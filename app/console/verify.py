@@ -23,7 +23,7 @@ from app.console.measure import (
     facts_of_machine,
     measure_stage,
     probe_options,
-    shown_progress,
+    shown,
 )
 from app.console.screen import Column, Facts, Grid, Output, Part
 from app.questions.profiles import first_lines, stages_measured, verification_by
@@ -169,14 +169,19 @@ def _transferred(model: _Model, arguments: argparse.Namespace, output: Output) -
     facts["processors"] = str(_processors(arguments.cpus))
     with Probe(program(), ["transfer", ",".join(stages), *options]) as one:
         try:
-            with shown_progress(output, "sizes") as show:
-                found.run(one.ask, show)
+            with shown(output, "sizes", target, lambda: found.to_csv(facts)) as on_block:
+                found.run(one.ask, on_block)
         except KeyboardInterrupt:
             is_interrupted = True
     text = found.to_csv(facts)
     write_whole(target, text.encode(), field="output", noun=_NOUN)
     output.note(f"every transfer is in {printable(target)}")
-    verification = verification_by(model.pipeline, read_transfers(text))
+    try:
+        verification = verification_by(model.pipeline, read_transfers(text))
+    except (InvalidInput, NotMeasurable):
+        if is_interrupted:  # before there was enough for a verdict
+            raise KeyboardInterrupt from None
+        raise
     return _Verified(verification, recommended, current_bytes, is_interrupted)
 
 
@@ -265,7 +270,15 @@ _HALVINGS = 9  # of the message: the sizes that are measured
 
 
 def tune(arguments: argparse.Namespace, output: Output) -> int:
-    """Measure, compose, fit, verify, and print what to set. Each file is kept as soon as it is."""
+    """Measure, compose, fit, verify, and print what to set. Files are kept as they are measured."""
+    try:
+        return _tune(arguments, output)
+    except KeyboardInterrupt:
+        output.note(f"interrupted; what was measured is in {printable(arguments.folder)}")
+        return INTERRUPTED
+
+
+def _tune(arguments: argparse.Namespace, output: Output) -> int:
     from app.questions.question import check_save_as
 
     settings, started_s = Settings.from_environment(), time.monotonic()
@@ -280,8 +293,7 @@ def tune(arguments: argparse.Namespace, output: Output) -> int:
         output.note(f"measuring {printable(stage)}, {number} of {len(stages)}")
         file = str(folder / f"{number}-{as_file_name(stage)}.csv")
         if not _measured(stage, file, message_bytes, len(stages), arguments, output):
-            output.note(f"interrupted; what was measured is in {printable(arguments.folder)}")
-            return INTERRUPTED
+            raise KeyboardInterrupt
         files.append((f"{number} {stage}" if stages.count(stage) > 1 else stage, file))
     profile = fit_stages(files, save_as=arguments.save_as, settings=settings, output=output)
     model = _Model(_pipeline(profile.current.model), profile.current, stages)
@@ -331,7 +343,7 @@ def _measured(
             "host": None,
         }
     )
-    is_complete, text = measure_stage(program(), asked, output)
+    is_complete, text = measure_stage(program(), asked, file, output)
     write_whole(file, text.encode(), field="folder", noun="the measurements")
     return is_complete
 
@@ -351,6 +363,8 @@ def _show_tuned(found: _Verified, revision: Revision, output: Output) -> bool:
 
     best, is_of_model = _best(found)
     before = _of_size(found.verification, found.current_bytes)
+    if before is None and found.is_interrupted:
+        raise KeyboardInterrupt
     if before is None:
         raise NotMeasurable("the size in use was not transferred often enough: give more time")
     chosen = best if gain_of(before, best)[0] > 0.0 else before

@@ -7,6 +7,8 @@ into a GET, so that every path with a GET has it and no route can be forgotten.
 from __future__ import annotations
 
 import logging
+import re
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Set
 from typing import Any, TypeAlias
@@ -69,6 +71,8 @@ AsPage: TypeAlias = Callable[[Scope, ProblemOut], Response | None]
 log = logging.getLogger("sluice")
 _UNMATCHED = "unmatched"
 _HTML = b"text/html"
+_REQUEST_ID = b"x-request-id"
+_IDENTIFIER = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 # Nothing for other hosts. Under "no-referrer" a page's own forms would come from nowhere: browsers
 # then send `Origin: null`, as they do for foreign pages that hide where they are.
 _OWN_REFERRER = (b"referrer-policy", b"same-origin")
@@ -157,6 +161,9 @@ class FastPathApp(FastAPI):
 class Outermost:
     """Wraps the application. What nobody caught is logged, and answered without its text.
 
+    Refusals, and answers to requests that bring one, have an X-Request-ID: the request's own where
+    it is a word of at most 64 letters, digits, `.`, `_` and `-`, else a new one. The log has it.
+
     `as_page` makes a page of such an answer's document, for browsers.
     """
 
@@ -170,7 +177,8 @@ class Outermost:
             await self._app(scope, receive, send)
             return
         started_s = time.perf_counter()
-        method, status = _method(scope), 0
+        method, status, given = _method(scope), 0, _request_id(scope)
+        identifier = given or secrets.token_hex(16)
         if method == "HEAD":
             scope, send = as_get(scope), headers_only(send)
 
@@ -179,6 +187,8 @@ class Outermost:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = _guarded(message.get("headers", ()))
+                if given or status >= 400:
+                    message["headers"].append((_REQUEST_ID, identifier.encode()))
             await send(message)
 
         try:
@@ -186,7 +196,9 @@ class Outermost:
         except HeadersSent:
             pass
         except Exception:
-            log.exception("unexpected error in %s %s", method, _route(scope))
+            log.exception(
+                "unexpected error in %s %s, request %s", method, _route(scope), identifier
+            )
             if status:  # too late for another answer: cut the connection
                 raise
             await self._send_internal_error(scope, observed)
@@ -215,6 +227,14 @@ def _guarded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]
     if any(name == b"content-type" and value.startswith(_HTML) for name, value in headers):
         guarded.append(_OWN_REFERRER)
     return guarded
+
+
+def _request_id(scope: Scope) -> str:
+    """Return the request's own identifier; empty where it has none that may be repeated."""
+    for name, value in scope["headers"]:
+        if name == _REQUEST_ID and _IDENTIFIER.fullmatch(value):
+            return str(value, "ascii")
+    return ""
 
 
 def _route(scope: Scope) -> str:

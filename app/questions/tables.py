@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from app.questions.optimize import known_errors
 from app.questions.question import IDENTIFIER
+from domain.aggregate import Aggregate
 from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed, StrategyDeclined
 from domain.fit import TraceFit
 from domain.hiding import HiddenBehind
@@ -32,7 +33,7 @@ from domain.plan_table import (
     check_table_gap,
     check_table_range,
 )
-from domain.problem import FragmentLimits, Problem
+from domain.problem import FragmentLimits, problem_of
 from domain.profile import MAX_PROFILE_NAME, ProfileReference, ProfileRevision
 from domain.uncertain_answer import SettingsInDraws
 from domain.uncertainty import KnownErrors, NamedCut
@@ -77,18 +78,23 @@ class TableScope:
 
 @dataclass(frozen=True, slots=True)
 class TableQuestion:
-    """What to compile. `profile` is None for a pipeline without a name.
+    """What to compile. `profile` is None for a model without a name.
 
     `errors` are those of the costs, None where they are not known; the table is the same. Where
     messages are hidden `behind` a calculation, it is compiled for run times; no such one is stored.
     """
 
-    pipeline: Pipeline
+    model: CostModel
     profile: ProfileRevision | None
     scope: TableScope
     fragment_cap: int
     errors: KnownErrors | None = None
     behind: HiddenBehind | None = None
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The stages that the table's figures are of. Raises StrategyDeclined."""
+        return stages_of_table(self.model)
 
     def digest(self, *, cut_off: bool = False) -> str:
         """SHA-256 in hexadecimal; equal exactly for questions that one stored table answers.
@@ -96,7 +102,8 @@ class TableQuestion:
         The time limit is no part of it. A table whose search time has `cut_off` answers none.
         """
         scope = self.scope
-        problem = Problem(self.pipeline, scope.max_message_bytes, scope.limits, self.fragment_cap)
+        cap = self.fragment_cap
+        problem = problem_of(self.model, scope.max_message_bytes, scope.limits, fragment_cap=cap)
         parts = (
             problem.digest(),
             repr(scope.min_message_bytes),
@@ -176,19 +183,25 @@ def table_question(
     fragment_cap: int,
     fit: TraceFit | None = None,
 ) -> TableQuestion:
-    """Return the question about a model. Raises StrategyDeclined for an aggregate.
+    """Return the question about a model. Raises StrategyDeclined for one that has no tables.
 
     `fit` is what the model was fitted by, None where it was not.
     """
-    if not isinstance(model, Pipeline):
-        raise StrategyDeclined(
-            "a plan table needs the stages of a pipeline; of this one only the total and the "
-            "bottleneck are known",
-            field="profile",
-        )
+    stages_of_table(model)
     between = (scope.min_message_bytes, scope.max_message_bytes)
     errors = known_errors(model, fit, None, message_bytes=between)
     return TableQuestion(model, profile, scope, fragment_cap, errors)
+
+
+def stages_of_table(model: CostModel) -> Pipeline:
+    """Return the pipeline that a table of this model has in its file: where only the total and the
+    bottleneck are known, the slowest one with these. Raises StrategyDeclined where there is none.
+    """
+    if isinstance(model, Pipeline):
+        return model
+    if isinstance(model, Aggregate):
+        return model.slowest_pipeline()
+    raise StrategyDeclined(f"there are no plan tables of the kind {model.kind}", field="profile")
 
 
 def find_table(unit: UnitOfWork, question: TableQuestion) -> TableRecord | None:
@@ -210,8 +223,9 @@ def compile_table(
     compile_ms = (time.perf_counter() - started_s) * 1e3
     profile = _named(question)
     file = encode(table, profile=profile.name, revision=profile.revision)
-    facts = facts_of(table)
-    worst = max(_gap(facts.worst), _gap(facts.worst_repeat))
+    is_outside = question.model.stages is None
+    facts = facts_of(table, are_cuts_repeated=is_outside)
+    worst = max(_gap(facts.worst_repeat), 0.0 if is_outside else _gap(facts.worst))
     is_cut_off = is_cut_off and worst > table.relative_gap
     facts = replace(facts, loosened_gap=loosened_gap, is_cut_off=is_cut_off)
     return CompiledTable(
@@ -257,7 +271,7 @@ def _in_draws(question: TableQuestion, table: PlanTable) -> SettingsInDraws | No
     workload = Workload.log_uniform(scope.min_message_bytes, scope.max_message_bytes)
     settings: tuple[tuple[str, CutOf], ...] = ((REPEATS, repeat), (CUTS, cut))
     fragments = max(entry.fragments for entry in table.cuts)
-    if fragments * len(question.pipeline.stages) > MAX_CELLS:
+    if question.model.stages is None or fragments * len(question.model.stages) > MAX_CELLS:
         settings = settings[:1]
     cap = question.fragment_cap
     return settings_in_draws(
@@ -278,7 +292,7 @@ def _plan_table(
     cut_off: list[bool] = []
     try:
         table = solvers.compile_table(
-            question.pipeline,
+            question.model,
             scope.limits,
             min_message_bytes=scope.min_message_bytes,
             max_message_bytes=scope.max_message_bytes,
@@ -300,10 +314,13 @@ def _in_steps(progress: Callable[[int, int], None]) -> Callable[[float], None]:
     return lambda share: progress(min(PROGRESS_STEPS, int(share * PROGRESS_STEPS)), PROGRESS_STEPS)
 
 
-def facts_of(table: PlanTable) -> TableFacts:
-    """Return the facts about a plan table."""
+def facts_of(table: PlanTable, *, are_cuts_repeated: bool = False) -> TableFacts:
+    """Return the facts about a plan table.
+
+    Where the cuts repeat the repeated sizes, the tolerance is that of these.
+    """
     cuts, repeats = _certified(table.cuts), _certified(table.repeats)
-    missed = _missed(cuts, table.relative_gap)
+    missed = _missed(repeats if are_cuts_repeated else cuts, table.relative_gap)
     counts = tuple(_runs(table.cuts))
     return TableFacts(
         cut_entries=len(table.cuts),
@@ -363,7 +380,7 @@ def _check_pipeline(unit: UnitOfWork, question: TableQuestion) -> None:
     profile = question.profile
     if profile is None:
         return
-    if unit.profiles.revision(profile.name, profile.revision).model != question.pipeline:
+    if unit.profiles.revision(profile.name, profile.revision).model != question.model:
         raise Conflict("the revision that was compiled is not stored any more", field="profile")
 
 

@@ -114,7 +114,8 @@ def decimals_to(limit: int) -> str:
 
 PlainBytes = Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES, description="whole bytes")]
 Bytes = Annotated[PlainBytes, BeforeValidator(whole)]
-Seed = Annotated[str, Field(pattern=decimals_to(MAX_SEED))]  # text: a double has 53 bits
+_SEED_PATTERN = decimals_to(MAX_SEED)
+Seed = Annotated[str, Field(pattern=_SEED_PATTERN)]  # text: a double has 53 bits
 Microseconds = Annotated[float, Field(allow_inf_nan=False, description="µs")]
 ProfileName = Annotated[str, Field(pattern=f"^{PROFILE_NAME_RULE}$")]
 
@@ -321,7 +322,9 @@ def _format_choices(expected: str) -> str:
 
 
 def _format_pattern(pattern: str) -> str:
-    """Return the rule of a profile's name in words, for people; of other texts the pattern."""
+    """Return the rule of a profile's name or a seed in words; of other texts the pattern."""
+    if pattern == _SEED_PATTERN:
+        return f"expected the digits of a whole number <= {MAX_SEED}"
     if pattern.startswith(f"^{PROFILE_NAME_RULE}"):
         pinned = ", or name@2 for a revision" if "@" in pattern else ""
         return f"expected {PROFILE_NAME_WORDS}{pinned}"

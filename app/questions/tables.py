@@ -419,20 +419,33 @@ def active_table(store: Store, reference: ProfileReference) -> TableRecord:
         return found
 
 
-def activate_table(store: Store, reference: ProfileReference, digest: str) -> TableRecord:
-    """Have lookups answer from this table from now on, or again.
+def activate_table(
+    store: Store,
+    reference: ProfileReference,
+    digest: str,
+    *,
+    expected: Callable[[str | None], None] = lambda _: None,
+    then: Callable[[UnitOfWork, TableRecord], None] = lambda _unit, _record: None,
+) -> TableRecord:
+    """Have lookups answer from this table from now on, or again; store with it what `then` stores.
 
-    Raises NotFound for a profile that is not stored, Conflict for a digest of no table of it.
+    `expected` is given the digest of the table that is active so far, and may raise. Raises
+    NotFound for a profile that is not stored, Conflict for a digest of no table of it.
     """
     with store.unit_of_work() as unit:
+        unit.profiles.lock(reference.name)
         unit.profiles.revision(reference.name, reference.revision)
+        active = unit.tables.active_summary(reference.name, reference.revision)
+        expected(None if active is None else active.digest)
         try:
             unit.tables.activate(reference.name, digest, revision=reference.revision)
         except NotFound as error:
             raise Conflict(
                 "the profile has no compiled table of this digest", field="digest"
             ) from error
-        return unit.tables.get(digest)
+        record = unit.tables.get(digest)
+        then(unit, record)
+        return record
 
 
 def json_twin(file: bytes) -> bytes:

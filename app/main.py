@@ -21,6 +21,7 @@ from app.http.dependencies import own_origin
 from app.http.fastpath.fast_path import FastPath, TableCache
 from app.http.metrics import Metrics
 from app.http.service import Context, Service
+from app.jobs.ledger import sweep_keys
 from app.jobs.runner import open_runner
 from app.operations.tasks import SOLVE_WARM_UP
 from app.questions.profiles import seed_paper_profiles
@@ -115,6 +116,7 @@ def open_service(
     store = create_store(settings.database_url)
     try:
         store.upgrade()
+        sweep_keys(store)
         seeded = seed_paper_profiles(store)
         engine = open_engine(settings)
     except BaseException:

@@ -118,7 +118,7 @@ class TestRuns:
         monkeypatch.setattr(module, "_FAR_SIDE_S", 1.0)
         fails = "import sys\nif '-c' in sys.argv and '4096' in sys.argv: sys.exit(3)\n"
         put(tools, "iperf3", SERVER + fails + printing("iperf3.json"))
-        assert main(["measure", "iperf3", "--bytes", "1024,4096", "--time-limit", "1"]) == 3
+        assert main(["measure", "iperf3", "--bytes", "1024,4096", "--time-limit", "20"]) == 3
         assert "what was measured until then is in iperf3-tool" in capsys.readouterr().err
         assert (tmp_path / "iperf3-tool" / "iperf3-1024.json").exists()
 

@@ -18,7 +18,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import nan
@@ -249,13 +249,21 @@ class Ended:
         raise NotMeasurable(f"{name}: it {_ended_by(self.status)}{said}")
 
 
-def output_of(words: Sequence[str], *, name: str, limit_s: float, most: int = _PIECE) -> Ended:
+def output_of(
+    words: Sequence[str],
+    *,
+    name: str,
+    limit_s: float,
+    most: int = _PIECE,
+    environment: Mapping[str, str] | None = None,
+) -> Ended:
     """Run a program without a shell; it and all that it started is killed when it is done.
 
-    Its errors are not read. Raises NotMeasurable where it cannot be run, prints more than `most`
-    bytes, or takes longer than `limit_s`.
+    Its environment is this process's, and what is given over that. Its errors are not read. Raises
+    NotMeasurable where it cannot be run, prints more than `most` bytes, or takes longer than
+    `limit_s`.
     """
-    with killed(words, name, stdout=subprocess.PIPE) as process:
+    with killed(words, name, stdout=subprocess.PIPE, environment=environment) as process:
         assert process.stdout is not None
         printed = _read_all(process, name, limit_s, most)
     return Ended(printed, process.returncode)
@@ -263,7 +271,11 @@ def output_of(words: Sequence[str], *, name: str, limit_s: float, most: int = _P
 
 @contextmanager
 def killed(
-    words: Sequence[str], name: str, *, stdout: int = subprocess.DEVNULL
+    words: Sequence[str],
+    name: str,
+    *,
+    stdout: int = subprocess.DEVNULL,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a program in a session of its own, and kill it and all that it started at the end, or
     when this process is killed. Raises NotMeasurable.
@@ -281,6 +293,7 @@ def killed(
             stdout=stdout,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            env={**os.environ, **(environment or {})},
         )
     except (OSError, ValueError) as refusal:
         raise NotMeasurable(f"{name}: {words[0]} cannot be run: {refusal}") from None

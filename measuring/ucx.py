@@ -28,7 +28,7 @@ class Ucx:
         compiler = _compiler()
         if shutil.which(compiler[0]) is None:
             return f"not here: there is no {compiler[0]} (apt-get install gcc)"
-        line = [*compiler, *_told("--cflags"), "-E", "-x", "c", "-", "-o", os.devnull]
+        line = [*compiler, *_flags("--cflags"), "-fsyntax-only", "-x", "c", "-"]
         done = subprocess.run(line, input=_HEADER, text=True, capture_output=True, check=False)
         return "not here: there is no ucp/api/ucp.h (libucx-dev)" if done.returncode else ""
 
@@ -36,8 +36,8 @@ class Ucx:
         """Return the words before the sources, and behind them. Raises NotMeasurable."""
         if missing := self.missing:
             raise NotMeasurable(f"ucx: {missing}")
-        words = [*_compiler(), "-DPROBE_UCX", *_told("--cflags")]
-        return words, _told("--libs") or list(_LIBRARIES)
+        words = [*_compiler(), "-DPROBE_UCX", *_flags("--cflags")]
+        return words, _flags("--libs") or list(_LIBRARIES)
 
     def launch(self) -> list[str]:
         """Return the words that start the program: none, it makes its second process itself."""
@@ -48,7 +48,7 @@ def _compiler() -> list[str]:
     return os.environ.get("CC", "").split() or ["cc"]
 
 
-def _told(option: str) -> list[str]:
+def _flags(option: str) -> list[str]:
     """What pkg-config says of UCX; nothing without either."""
     if shutil.which("pkg-config") is None:
         return []

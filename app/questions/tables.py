@@ -18,9 +18,8 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from app.questions.optimize import known_errors
-from app.questions.question import IDENTIFIER
-from domain.aggregate import Aggregate
-from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed, StrategyDeclined
+from app.questions.question import IDENTIFIER, stages_of_table
+from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed
 from domain.fit import TraceFit
 from domain.hiding import HiddenBehind
 from domain.model import CostModel
@@ -193,17 +192,6 @@ def table_question(
     return TableQuestion(model, profile, scope, fragment_cap, errors)
 
 
-def stages_of_table(model: CostModel) -> Pipeline:
-    """Return the pipeline that a table of this model has in its file: where only the total and the
-    bottleneck are known, the slowest one with these. Raises StrategyDeclined where there is none.
-    """
-    if isinstance(model, Pipeline):
-        return model
-    if isinstance(model, Aggregate):
-        return model.slowest_pipeline()
-    raise StrategyDeclined(f"there are no plan tables of the kind {model.kind}", field="profile")
-
-
 def find_table(unit: UnitOfWork, question: TableQuestion) -> TableRecord | None:
     """Return a stored table of the identical question."""
     return None if question.profile is None else unit.tables.find(question.digest())
@@ -315,10 +303,7 @@ def _in_steps(progress: Callable[[int, int], None]) -> Callable[[float], None]:
 
 
 def facts_of(table: PlanTable, *, are_cuts_repeated: bool = False) -> TableFacts:
-    """Return the facts about a plan table.
-
-    Where the cuts repeat the repeated sizes, the tolerance is that of these.
-    """
+    """Return the facts; where cuts repeat the repeated sizes, the tolerance is that of these."""
     cuts, repeats = _certified(table.cuts), _certified(table.repeats)
     missed = _missed(repeats if are_cuts_repeated else cuts, table.relative_gap)
     counts = tuple(_runs(table.cuts))
@@ -434,20 +419,33 @@ def active_table(store: Store, reference: ProfileReference) -> TableRecord:
         return found
 
 
-def activate_table(store: Store, reference: ProfileReference, digest: str) -> TableRecord:
-    """Have lookups answer from this table from now on, or again.
+def activate_table(
+    store: Store,
+    reference: ProfileReference,
+    digest: str,
+    *,
+    expected: Callable[[str | None], None] = lambda _: None,
+    then: Callable[[UnitOfWork, TableRecord], None] = lambda _unit, _record: None,
+) -> TableRecord:
+    """Have lookups answer from this table from now on, or again; store with it what `then` stores.
 
-    Raises NotFound for a profile that is not stored, Conflict for a digest of no table of it.
+    `expected` is given the digest of the table that is active so far, and may raise. Raises
+    NotFound for a profile that is not stored, Conflict for a digest of no table of it.
     """
     with store.unit_of_work() as unit:
+        unit.profiles.lock(reference.name)
         unit.profiles.revision(reference.name, reference.revision)
+        active = unit.tables.active_summary(reference.name, reference.revision)
+        expected(None if active is None else active.digest)
         try:
             unit.tables.activate(reference.name, digest, revision=reference.revision)
         except NotFound as error:
             raise Conflict(
                 "the profile has no compiled table of this digest", field="digest"
             ) from error
-        return unit.tables.get(digest)
+        record = unit.tables.get(digest)
+        then(unit, record)
+        return record
 
 
 def json_twin(file: bytes) -> bytes:

@@ -13,6 +13,7 @@ from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import UncertaintyOptions
 from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, Seed, same_named, whole
 from app.text.notices import (
+    both_ways,
     deciding_sentence,
     decision_sentence,
     format_gain,
@@ -334,10 +335,10 @@ class UncertaintyOut(Output):
             yield "for the worst draw", self.robust.words()
         worth_us = WORTH_LISTING * (latency.p50 or 0.0)
         for one in [one for one in self.measure_next if one.saves_us > worth_us][:1]:
-            what = "whole messages both ways"
+            what = both_ways(one.cuts_bytes or ())
             if one.stage is not None:
                 what = f"{printable(one.stage)} at {format_bytes(one.fragment_bytes or 0)}"
-            saves = f"saves about {one.saves_us:.1g} µs"
+            saves = f"saves about {format_time(float(f'{one.saves_us:.1g}'))}"
             yield "measure next", f"{what}, {one.repetitions} times: {saves}"
 
 

@@ -321,7 +321,7 @@ def test_what_is_not_there_is_not_found(client: httpx.Client, name: str) -> None
 
 
 def test_an_aggregate_has_no_stages_to_export(client: httpx.Client) -> None:
-    """It is said so where stages are needed; repeated sizes are exported, and a table if there is."""
+    """It is said so where stages are needed; repeated sizes and tables are exported."""
     name = f"exports-{next(_NAMES)}"
     assert client.post("/profiles", json={"name": name, "aggregate": AGGREGATE}).status_code == 201
     refused(client.get(f"/profiles/{name}/exports/simgrid"), 422, "strategy_declined")

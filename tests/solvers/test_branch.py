@@ -1,5 +1,7 @@
 """Branch and bound on regions: its bounds below every cut, its answers against a mixed program."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import optimize
@@ -13,7 +15,8 @@ from solvers.exact.convex import ConvexProblem
 from solvers.exact.dual import repaired
 from solvers.exact.relaxation import solve_relaxed
 from solvers.heuristics.fixed import best_count
-from solvers.ranges.branch import Branching, Node, Planes, Programs, Region, Relaxed
+from solvers.ranges.branch import Branching
+from solvers.ranges.nodes import Node, Planes, Programs, Region, divisions
 from tests.solvers.ranged_pipelines import (
     Rule,
     best_of_every_cut,
@@ -32,16 +35,30 @@ def regions_of(problem: Problem) -> Region:
 
 
 def node_around(region: Region, cut: tuple[int, ...], rng: np.random.Generator) -> Node:
-    """Some node that holds this cut."""
-    at, R = np.searchsorted(region.high, np.array(cut)), len(region)
+    """Some node that holds this cut: some of its fragments told apart, groups of others between."""
+    at, R, k = np.searchsorted(region.high, np.array(cut)), len(region), len(cut)
     counts = (at[None, :] >= np.arange(R)[:, None]).sum(axis=1)
+    chosen = np.flatnonzero(rng.random(k) < rng.random()) if rng.random() < 0.7 else np.arange(k)
+    told = np.union1d([0, k - 1], chosen)
+    low, high = [], []
+    for first, last in pairwise(told):
+        between, empty = at[first + 1 : last], rng.random() < 0.5
+        if len(between) or not empty:
+            least, most = (between.min(), between.max()) if len(between) else (R - 1, 0)
+            low.append(int(rng.integers(0, least + 1)))
+            high.append(int(rng.integers(max(most, low[-1]), R)))
+        else:
+            low.append(0)
+            high.append(-1)
     node = Node(
-        rng.integers(0, at + 1),
-        rng.integers(at, R),
+        rng.integers(0, at[told] + 1),
+        rng.integers(at[told], R),
+        np.array(low, dtype=np.int64),
+        np.array(high, dtype=np.int64),
         rng.integers(0, counts + 1),
-        rng.integers(counts, len(cut) + 1),
+        rng.integers(counts, k + 4),
     )
-    node.min_counts[0] = len(cut)
+    node.min_counts[0] = int(rng.integers(len(told), k + 1))
     settled = node.settled()
     assert settled is not None, "a node with a cut is not void"
     return settled
@@ -49,22 +66,24 @@ def node_around(region: Region, cut: tuple[int, ...], rng: np.random.Generator) 
 
 def test_any_dual_with_any_prices_bounds_every_cut_of_a_node() -> None:
     """Nothing of the solver is needed: random flows, prices of bytes and of fragments."""
-    rng = np.random.default_rng(3)
+    rng, grouped = np.random.default_rng(3), 0
     for problem in random_problems(count(300), seed=131, rule=MANY):
         cut = random_cut(problem, rng)
         if cut is None or len(cut) < 2:
             continue
-        region, k = regions_of(problem), len(cut)
-        planes = Planes(region, k, float(problem.message_bytes))
-        latency = latency_us(problem.pipeline, cut)
+        region, node = regions_of(problem), node_around(regions_of(problem), cut, rng)
+        grouped += bool(node.grouped.any())
+        planes = Planes(region, node, float(problem.message_bytes))
+        latency, steps = latency_us(problem.pipeline, cut), int(node.places[0][-1])
         for _ in range(3):
-            p = repaired(rng.normal(size=(k - 1, len(problem.pipeline))))
-            nu = rng.normal(size=len(region)) * latency / k
-            nu[0] = 0.0
-            price = float(rng.normal()) * latency / problem.message_bytes
-            none = np.zeros((k, len(region)))
-            planes.add(Relaxed(p, price, nu, none, np.array(cut, dtype=float), none[:, 0]))
-        assert planes.bound_us(node_around(region, cut, rng)) <= latency * (1 + 1e-12)
+            p = repaired(rng.normal(size=(steps, len(problem.pipeline))))
+            nu = rng.normal(size=len(region)) * latency / len(cut)
+            price = float(rng.choice([0.0, 0.1, 1.0]) * rng.normal())
+            price *= latency / problem.message_bytes
+            planes.add(p, price, nu * rng.choice([0.0, 0.01, 1.0]), node.most_in_groups)
+            assert planes.bound_us(node, last=True) <= latency * (1 + 1e-12)
+        assert planes.bound_us(node) <= latency * (1 + 1e-12)
+    assert grouped > 0
 
 
 def test_the_program_of_a_node_is_below_its_cuts_and_above_the_minorants() -> None:
@@ -77,45 +96,91 @@ def test_the_program_of_a_node_is_below_its_cuts_and_above_the_minorants() -> No
             continue
         region, k, B = regions_of(problem), len(cut), float(problem.message_bytes)
         latency = latency_us(problem.pipeline, cut)
-        planes, programs = Planes(region, k, B), Programs(region, B, latency)
+        programs, root = Programs(region, B, latency), 0.0
         for node in (Node.whole(k, len(region)), node_around(region, cut, rng)):
             found = programs.solve(node, Deadline.after(30.0))
             assert found is not None, "a node with a cut has an optimum"
-            planes.add(found)
-            assert planes.bound_us(node, last=True) <= latency * (1 + 1e-12)
-            assert found.x.sum() == pytest.approx(B, rel=1e-5)
+            planes = Planes(region, node, B)
+            planes.add(found.p, found.price, found.nu, node.most_in_groups)
+            assert planes.bound_us(node) <= latency * (1 + 1e-12)
+            sizes = found.x.sum() + (found.in_groups @ programs.at).sum()
+            assert sizes == pytest.approx(B, rel=1e-5)
+            root = root or planes.bound_us(node)
         convex = solve_relaxed(ConvexProblem.of(problem), k, Deadline.after(30.0), aim=1e-9)
-        root = planes.bound_us(Node.whole(k, len(region)))
         assert root >= convex.lower_us * (1 - 1e-6)
         above += root > convex.lower_us * (1 + 1e-6)
     assert above > 0
 
 
-def test_halves_and_divisions_hold_every_cut_of_a_node() -> None:
-    """A cut of the node is in one of its two parts, whatever the node is divided by."""
-    rng = np.random.default_rng(7)
-    for problem in random_problems(count(300), seed=139, rule=MANY):
-        cut = random_cut(problem, rng)
-        if cut is None:
+def test_one_node_of_many_counts_bounds_each_of_them() -> None:
+    """A group in the middle: its program is below that of every count that it stands for."""
+    for problem in random_problems(count(20), seed=141, rule=MANY):
+        region, B = regions_of(problem), float(problem.message_bytes)
+        if problem.count_range().minimum > 6:
             continue
-        region = regions_of(problem)
+        most = np.floor(B / region.low).astype(np.int64)
+        node = Node.many(4, (5, 9), most).settled()
+        if node is None:
+            continue
+        programs = Programs(region, B, 1.0)
+        found = programs.solve(node, Deadline.after(30.0))
+        if found is None:
+            continue
+        planes = Planes(region, node, B)
+        planes.add(found.p, found.price, found.nu, node.most_in_groups)
+        for k in range(5, 10):
+            each = Node.whole(k, len(region))
+            exact_program = programs.solve(each, Deadline.after(30.0))
+            if exact_program is None:
+                continue
+            of_count = Planes(region, each, B)
+            of_count.add(exact_program.p, exact_program.price, exact_program.nu, 0)
+            assert planes.bound_us(node) <= of_count.bound_us(each) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("by_program", [False, True])
+def test_divisions_lose_no_cut_of_a_node(by_program: bool) -> None:
+    """A cut of the node is in one of its parts, whatever the node is divided by."""
+    rng = np.random.default_rng(7)
+    for problem in random_problems(count(30 if by_program else 200), seed=139, rule=MANY):
+        cut = random_cut(problem, rng)
+        if cut is None or len(cut) < 2:
+            continue
+        region, B = regions_of(problem), float(problem.message_bytes)
         at, node = np.searchsorted(region.high, np.array(cut)), node_around(region, cut, rng)
-        for _ in range(64):
-            parts = node.halves()
-            if parts is None:
+        programs = Programs(region, B, 1.0)
+        for _ in range(12 if by_program else 64):
+            pair = node.halves()
+            if by_program and pair is not None:
+                found = programs.solve(node, Deadline.after(30.0))
+                assert found is not None, "a node with a cut has an optimum"
+                pairs = divisions(node, found, region.ends()[0], 8)
+                pair = pairs[int(rng.integers(len(pairs)))] if pairs else None
+            if pair is None:
                 break
-            settled = [part for half in parts if (part := half.settled()) is not None]
+            settled = [part for half in pair if (part := half.settled()) is not None]
             holding = [part for part in settled if _holds(part, at)]
-            assert len(holding) == 1
-            node = holding[0]
+            assert holding
+            node = holding[int(rng.integers(len(holding)))]
         if node.halves() is None:
             assert (node.low == at).all()
 
 
 def _holds(node: Node, at: np.ndarray) -> bool:
+    """Whether the regions of a cut match the node's fragments and groups, one after the other."""
     counts = (at[None, :] >= np.arange(len(node.min_counts))[:, None]).sum(axis=1)
-    inside = (node.low <= at).all() and (at <= node.high).all()
-    return bool(inside and (node.min_counts <= counts).all() and (counts <= node.max_counts).all())
+    if not ((node.min_counts <= counts).all() and (counts <= node.max_counts).all()):
+        return False
+    places = {0}  # fragments that the part so far may have taken
+    for i, (low, high) in enumerate(zip(node.low, node.high, strict=True)):
+        places = {place + 1 for place in places if place < len(at) and low <= at[place] <= high}
+        if i < len(node.group_low):
+            least, most = node.group_low[i], node.group_high[i]
+            for place in sorted(places):
+                while place < len(at) and least <= at[place] <= most:
+                    place += 1
+                    places.add(place)
+    return len(at) in places
 
 
 def test_bounds_of_counts_are_below_the_best_cut_of_each() -> None:
@@ -142,7 +207,7 @@ def test_bounds_of_counts_are_below_the_best_cut_of_each() -> None:
 
 
 def test_without_time_no_bound_is_raised() -> None:
-    """Counts without a node yet must not be taken for counts that cannot win."""
+    """Counts whose node was not looked at must not be taken for counts that cannot win."""
     for problem in random_problems(count(40), seed=151, rule=SMALL):
         search = exact.start(problem)
         if not isinstance(search.lines, ConvexProblem):
@@ -152,7 +217,7 @@ def test_without_time_no_bound_is_raised() -> None:
         branching, over = Branching(search, search.lines, start), Deadline.after(0.0)
         assert not list(branching.run(relative_gap=1e-9, deadline=over))
         best_us = latency_us(problem.pipeline, start) - problem.pipeline.delay_us
-        could_win = before < best_us
+        could_win = (before < best_us) & (np.arange(len(before)) + search.lines.k_min > 1)
         assert np.array_equal(search.lower[could_win], before[could_win])
 
 

@@ -220,9 +220,25 @@ def _drawn_fitted(
             ends_bytes[r] = line.estimate.up_to_bytes
             continue
         left, right = line.end_between  # the first size of the next range is `right` at most
-        drawn = np.floor(left * np.exp(place * np.log(right / left)))
-        ends_bytes[r] = np.clip(drawn, left, right - 1)
+        drawn = left * np.exp(place * np.log(right / left))
+        met = _met(overhead_us[r : r + 2], ns_per_byte[r : r + 2])
+        drawn = np.where((left < met) & (met < right), met, drawn)
+        ends_bytes[r] = np.clip(np.floor(drawn), left, right - 1)
     return overhead_us, ns_per_byte, ends_bytes
+
+
+def _met(overhead_us: Floats, ns_per_byte: Floats) -> Floats:
+    """The size at which the second of two lines, the steeper one, crosses the first; else 0.
+
+    Where it lies between the measured sizes nothing jumps there: each line goes on as far as it is
+    the dearer one. An end beyond would make sizes that nobody measured cheaper than all that were.
+    """
+    steeper = ns_per_byte[1] - ns_per_byte[0]
+    less_us = overhead_us[0] - overhead_us[1]
+    found: Floats = np.divide(
+        1000.0 * less_us, steeper, out=np.zeros_like(steeper), where=steeper > 0
+    )
+    return found
 
 
 def _factor(covariance: Floats) -> tuple[Floats, Floats, Floats]:

@@ -31,6 +31,7 @@ PAGE_BYTES = 4096
 _PER_OCTAVE = 16
 _MAX_COUNT = 96  # sizes at which the message is cut into one fragment fewer, up to this many
 _MAX_JUMP = 32  # up to so many fragments one more, a tiny one, is felt: the size before is tried
+_MAX_INNER_JUMP = 512  # and up to so many between sizes that are good
 _SMALLEST_BYTES = 64  # of the sizes that are tried where the limits and the counts admit less
 _SCREENED_DRAWS = 16
 _SCREENED_REGRET = 0.1  # a size beyond that in every one of these draws is not looked at again
@@ -156,12 +157,19 @@ def good_sizes(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> tu
     """Return the sizes within 1, 2 and 5 % of the best in 90 % of the draws, as intervals.
 
     An interval is a run of good sizes among those that were priced; how far it goes on towards the
-    next one, which is not good, is found by halving to 1 %; its ends are good themselves.
+    next one, which is not good, is found by halving to 1 %; its ends are good themselves. Between
+    sizes of as many fragments costs are convex; where one fragment more begins, they are priced.
     """
     limits_us = priced.best_us * (1.0 + np.array(GOOD_WITHIN)[:, None])
+    near = _are_good(priced.latency_us, limits_us[-1])
+    jumps = _inner_jumps(problem, priced.sizes, near)
+    if len(jumps):
+        priced = _with(problem, draws, priced, jumps)
+        near = _are_good(priced.latency_us, limits_us[-1])
     are_good = np.zeros((len(limits_us), len(priced.sizes)), dtype=bool)
-    rows = np.arange(len(priced.sizes))
-    for place in reversed(range(len(limits_us))):  # what is not within 5 % is not within 1 %
+    are_good[-1] = near
+    rows = near.nonzero()[0]
+    for place in reversed(range(len(limits_us) - 1)):  # what is not within 5 % is not within 1 %
         rows = rows[_are_good(priced.latency_us[rows], limits_us[place])]
         are_good[place, rows] = True
     which, inside = _runs(are_good)
@@ -173,6 +181,19 @@ def good_sizes(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> tu
         GoodSizes(within, GOOD_IN_DRAWS, _pairs(good[which == place]))
         for place, within in enumerate(GOOD_WITHIN)
     )
+
+
+def _inner_jumps(problem: MessageProblem, sizes: Ints, are_good: Flags) -> Ints:
+    """The sizes before B/k, k above those that are tried, among and next to good ones."""
+    unit, total = problem.limits.alignment_bytes, problem.message_bytes
+    good = are_good.nonzero()[0]
+    if not len(good):
+        return sizes[:0]
+    low, high = sizes[max(0, good[0] - 1)], sizes[min(good[-1] + 1, len(sizes) - 1)]
+    fewest = max(_MAX_JUMP + 1, total // int(high))
+    counts = np.arange(fewest, min(_MAX_INNER_JUMP, -(-total // int(low))) + 1)
+    before: Ints = -(-total // (counts * unit)) * unit - unit
+    return before
 
 
 def round_sizes(

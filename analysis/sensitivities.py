@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.explain import Explained
-from domain.pipeline import FitRange, Pipeline, Stage
+from domain.pipeline import MAX_NS_PER_BYTE, MAX_OVERHEAD_US, FitRange, Pipeline, Stage
 from domain.problem import Problem
 from domain.sensitivity import Basis, CostChange, Sensitivities, Slope, StageSensitivity
 from domain.solution import Solution, Strategy
@@ -39,7 +39,8 @@ _TIE = 1e-12  # of the latency: paths that differ by less are equally long
 
 
 def sensitivities(solution: Solution, asked: Strategy) -> Sensitivities | None:
-    """Return how a solution's latency moves; None of an aggregate and of very many fragments.
+    """Return how a solution's latency moves; None of an aggregate, of very many fragments, and of
+    costs so near the greatest that 10 % more is none.
 
     The optimum's derivatives where the stages are lines and the strategy asked for seeks the
     optimum, else those of the solution's own cut.
@@ -50,6 +51,8 @@ def sensitivities(solution: Solution, asked: Strategy) -> Sensitivities | None:
     cuts = solution.levels or (solution.schedule.fragment_bytes,)
     explained = Explained(problem.pipeline, cuts, problem.limits, problem.fragment_cap)
     if explained.cells > MAX_CELLS or solution.latency_us <= 0.0:
+        return None
+    if not all(map(_may_cost_more, problem.pipeline.stages)):
         return None
     optimum = _optimum(solution, problem, asked)
     slopes = None
@@ -120,6 +123,14 @@ def _same_cut_us(explained: Explained, changed: Sequence[tuple[int, float]]) -> 
             ready = exits[at] = np.maximum(ready, exits[at]) + time
     found: list[float] = (exits[-1] + pipeline.delay_us).tolist()
     return found
+
+
+def _may_cost_more(stage: Stage) -> bool:
+    most = 1.0 + max(CHANGES)
+    return all(
+        part.overhead_us * most <= MAX_OVERHEAD_US and part.ns_per_byte * most <= MAX_NS_PER_BYTE
+        for part in stage.ranges
+    )
 
 
 def scaled(pipeline: Pipeline, stage: int, factor: float) -> Pipeline:

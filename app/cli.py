@@ -79,6 +79,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.table import table
 
         return table(arguments, output)
+    if arguments.command == "apply":
+        from app.console.audit import apply
+
+        return apply(arguments, output)
     if arguments.command == "audit":
         from app.console.audit import audit
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.errors import FieldProblem, InvalidFields, SluiceError
+from domain.errors import FieldProblem, InvalidFields, NotReady, SluiceError
 from domain.trace_formats import UnreadableRows
 
 
@@ -54,6 +54,10 @@ KINDS: dict[str, ErrorKind] = {
     "not_found": ErrorKind(404, _MISSING, "Not found"),
     "method_not_allowed": ErrorKind(405, _INPUT, "Method not allowed"),
     "conflict": ErrorKind(409, _CONFLICT, "Conflict"),
+    "malformed_idempotency_key": ErrorKind(400, _INPUT, "Malformed key of a request"),
+    "idempotency_key_reused": ErrorKind(422, _INPUT, "Another request had this key"),
+    "idempotency_key_in_flight": ErrorKind(409, _CONFLICT, "A request with this key is under way"),
+    "precondition_failed": ErrorKind(412, _CONFLICT, "Changed meanwhile"),
     "unreadable_record": ErrorKind(409, _CONFLICT, "Stored by an earlier version"),
     "overloaded": ErrorKind(503, _UNAVAILABLE, "Too much work is waiting"),
     "store_unavailable": ErrorKind(503, _UNAVAILABLE, "The database is not available"),
@@ -80,7 +84,7 @@ def problem_type(code: str) -> str:
 
 def field_problems(error: SluiceError) -> tuple[FieldProblem, ...]:
     """Return the fields at fault: those listed, or the one that the error names."""
-    if isinstance(error, InvalidFields):
+    if isinstance(error, (InvalidFields, NotReady)):
         return error.problems
     if error.field is None or kind_of(error.code).status != 422:
         return ()

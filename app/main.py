@@ -21,6 +21,7 @@ from app.http.dependencies import own_origin
 from app.http.fastpath.fast_path import FastPath, TableCache
 from app.http.metrics import Metrics
 from app.http.service import Context, Service
+from app.jobs.ledger import sweep_keys
 from app.jobs.runner import open_runner
 from app.operations.tasks import SOLVE_WARM_UP
 from app.questions.profiles import seed_paper_profiles
@@ -93,7 +94,9 @@ def create_app(
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
     )
+    app.below(chosen.root_path)
     app.state.settings = chosen
+    app.state.is_draining = False
     app.state.bodies = BodyBudget(BODIES_HELD * chosen.max_body_bytes)
     app.state.traces = BodyBudget(TRACES_HELD * chosen.max_trace_bytes)
     app.add_middleware(Outermost, metrics=metrics, as_page=failure_page)
@@ -113,6 +116,7 @@ def open_service(
     store = create_store(settings.database_url)
     try:
         store.upgrade()
+        sweep_keys(store)
         seeded = seed_paper_profiles(store)
         engine = open_engine(settings)
     except BaseException:

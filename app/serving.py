@@ -23,9 +23,11 @@ from domain.errors import Conflict, InvalidInput, NotReady
 if TYPE_CHECKING:
     import uvicorn
 
+    from app.http.connections import Door
+
 
 _PORTS_TRIED = 50
-_GRACE_S = 20  # for answers under way when the service has to stop
+GRACE_S = 20  # for answers under way when the service has to stop
 _BACKLOG = 2048
 
 
@@ -46,7 +48,7 @@ class Listener:
 
 def serve(arguments: argparse.Namespace, output: Output) -> int:
     """Serve until Ctrl-C."""
-    settings = _with_arguments(Settings.from_environment(), arguments)
+    settings = _with_arguments(checked_settings(), arguments)
     is_explicit = arguments.port is not None or names_port(os.environ)
     check_kernels()
     prepare_store(settings)
@@ -78,28 +80,50 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
 
 def server(settings: Settings, *, log_level: str = "info") -> uvicorn.Server:
     """Return the HTTP server of the service with these settings."""
-    import uvicorn
-
+    from app.http.connections import DrainingServer
     from app.main import create_app
 
     app = create_app(settings, when_ready=_settle)
-    return uvicorn.Server(configured(app, log_level=log_level))
+    door = door_of(settings)
+
+    def begin_to_drain() -> None:
+        app.state.is_draining = door.is_closing = True
+
+    config = configured(app, settings, door=door, log_level=log_level)
+    return DrainingServer(config, settings.drain_s, begin_to_drain)
 
 
-def configured(app: Callable[..., Any], *, log_level: str) -> uvicorn.Config:
+def door_of(settings: Settings) -> Door:
+    """Return what counts the connections of each address."""
+    from app.http.connections import Door
+
+    return Door(settings.max_connections_per_address, exempt=settings.trusted_networks)
+
+
+def configured(
+    app: Callable[..., Any],
+    settings: Settings | None = None,
+    *,
+    door: Door | None = None,
+    log_level: str,
+) -> uvicorn.Config:
     """Return the server's options, which are the same for every application."""
     import uvicorn
 
-    from app.http.connections import GuardedConnection
+    from app.http.connections import guarded_by
 
+    settings = settings or Settings()
     return uvicorn.Config(
         app,
-        http=GuardedConnection,
+        http=guarded_by(door or door_of(settings)),
+        # Nobody may say who a client is unless the settings name him; the environment does not.
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies,
         ws="none",  # nothing here speaks it, and a connection that changes over has no guard
         log_level=log_level,
         # A log on the event loop that nobody drains would stop the service; /metrics counts.
         access_log=False,
-        timeout_graceful_shutdown=_GRACE_S,
+        timeout_graceful_shutdown=GRACE_S,
         server_header=False,
     )
 
@@ -111,6 +135,18 @@ def _settle() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def checked_settings() -> Settings:
+    """Return the settings. Raises InvalidInput, which names all that break a rule.
+
+    Also what only others read: SLUICE_KERNELS, and the form of the database's address.
+    """
+    from models.engines import parse_url
+    from solvers.kernels.native import asked
+
+    checks = (lambda settings: parse_url(settings.database_url), lambda _: asked())
+    return Settings.from_environment(also=checks)
 
 
 def check_kernels() -> None:
@@ -214,7 +250,7 @@ def work(arguments: argparse.Namespace, output: Output) -> int:
     from app.operations.tasks import SOLVE_WARM_UP
     from models.session import create_store
 
-    settings = _runner_settings(Settings.from_environment(), arguments)
+    settings = _runner_settings(checked_settings(), arguments)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s:     %(message)s")
     check_kernels()
     stop, stop_at_once = threading.Event(), threading.Event()
@@ -232,7 +268,7 @@ def work(arguments: argparse.Namespace, output: Output) -> int:
             else:
                 output.parts(["Sluice runs jobs", "Ctrl-C stops it"])
             stop.wait()
-            runner.close(drain_s=settings.drain_s, at_once=stop_at_once)
+            runner.close(drain_s=settings.work_drain_s, at_once=stop_at_once)
         finally:
             engine.close()
     finally:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from typing import TypeAlias, TypeVar
 
-from domain.errors import InvalidInput
+from domain.errors import MAX_REPORTED, FieldProblem, InvalidFields, InvalidInput
 from domain.problem import DEFAULT_FRAGMENT_CAP
 
 VERSION = "0.1.0"
@@ -20,6 +23,12 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 # The distribution has every package below one, sluice: then a user's own folder holds the data.
 IS_INSTALLED = "." in str(__package__)
 MIB = 2**20
+
+_ROOT_PATH = re.compile(r"(/[\w.~-]+)*", re.ASCII)
+_DOTS = re.compile(r"/\.{1,2}(/|$)")
+
+Network: TypeAlias = IPv4Network | IPv6Network
+Value = TypeVar("Value", int, str)
 
 
 def data_folder() -> Path:
@@ -35,8 +44,10 @@ class Settings:
     """What an operator may set; sizes in bytes, times in seconds.
 
     `workers` 0 means one fewer than the cores. `lease_s` is how long after its last sign of life
-    others take over the jobs of a process, `drain_s` how long `sluice work` lets jobs go on when it
-    has to stop.
+    others take over the jobs of a process. After SIGTERM a service answers on for `drain_s` while
+    it says that it is not ready; `sluice work` lets its jobs go on for `work_drain_s` at most.
+    `root_path` is the path below which a proxy offers the service, `trusted_proxies` the addresses
+    and networks, with commas between them, that may say who a client is.
     """
 
     database_url: str = f"sqlite:///{data_folder() / 'sluice.db'}"
@@ -51,7 +62,11 @@ class Settings:
     lookup_refresh_s: int = 1
     run_jobs: bool = True
     lease_s: int = 15
-    drain_s: int = 120
+    drain_s: int = 5
+    work_drain_s: int = 120
+    max_connections_per_address: int = 512
+    root_path: str = ""
+    trusted_proxies: str = ""
 
     @property
     def worker_count(self) -> int:
@@ -59,11 +74,19 @@ class Settings:
         return self.workers or max(1, available_cores() - 1)
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """Return settings from SLUICE_* variables; an empty one counts as not set."""
+    def from_environment(
+        cls,
+        environment: Mapping[str, str] | None = None,
+        *,
+        also: Sequence[Callable[[Settings], object]] = (),
+    ) -> Settings:
+        """Return settings from SLUICE_* variables; an empty one counts as not set.
+
+        Raises InvalidInput, which names all that break a rule, and what the checks in `also` raise.
+        """
         given = _Variables(os.environ if environment is None else environment)
         defaults = cls()
-        return cls(
+        settings = cls(
             database_url=given.text("SLUICE_DATABASE_URL", defaults.database_url),
             host=given.text("SLUICE_HOST", defaults.host),
             port=given.number("SLUICE_PORT", defaults.port, minimum=0, maximum=65_535),
@@ -84,8 +107,49 @@ class Settings:
                 given.number("SLUICE_RUN_JOBS", int(defaults.run_jobs), minimum=0, maximum=1)
             ),
             lease_s=given.number("SLUICE_LEASE_S", defaults.lease_s, maximum=3600),
-            drain_s=given.number("SLUICE_DRAIN_S", defaults.drain_s, minimum=0, maximum=86_400),
+            drain_s=given.number("SLUICE_DRAIN_S", defaults.drain_s, minimum=0, maximum=3600),
+            work_drain_s=given.number(
+                "SLUICE_WORK_DRAIN_S", defaults.work_drain_s, minimum=0, maximum=86_400
+            ),
+            max_connections_per_address=given.number(
+                "SLUICE_MAX_CONNECTIONS_PER_ADDRESS", defaults.max_connections_per_address
+            ),
+            root_path=given.path("SLUICE_ROOT_PATH"),
+            trusted_proxies=given.networks("SLUICE_TRUSTED_PROXIES"),
         )
+        refusals = given.refusals
+        for check in also:
+            try:
+                check(settings)
+            except InvalidInput as refusal:
+                refusals.append(refusal)
+        if refusals:
+            raise _all_of(refusals)
+        return settings
+
+    @property
+    def trusted_networks(self) -> tuple[Network, ...]:
+        """The addresses and networks of `trusted_proxies`."""
+        return networks_of(self.trusted_proxies)
+
+
+def networks_of(text: str) -> tuple[Network, ...]:
+    """Return the addresses and networks of a list with commas. Raises ValueError."""
+    return tuple(ip_network(one.strip()) for one in text.split(",") if one.strip())
+
+
+def _all_of(refusals: Sequence[InvalidInput]) -> InvalidInput:
+    """Return one error that says what all of these say."""
+    if len(refusals) == 1:
+        return refusals[0]
+    said = "; ".join(map(_with_name, refusals))
+    problems = tuple(FieldProblem(one.field or "", one.detail) for one in refusals[:MAX_REPORTED])
+    return InvalidFields(f"{len(refusals)} settings break rules: {said}", problems=problems)
+
+
+def _with_name(refusal: InvalidInput) -> str:
+    name = refusal.field or ""
+    return refusal.detail if name in refusal.detail else f"{name}: {refusal.detail}"
 
 
 def available_cores() -> int:
@@ -97,10 +161,11 @@ def available_cores() -> int:
 
 
 class _Variables:
-    """The variables that were given."""
+    """The variables that were given; `refusals` are those that break a rule."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
+        self.refusals: list[InvalidInput] = []
 
     def text(self, name: str, default: str) -> str:
         return self._environment.get(name, "").strip() or default
@@ -110,7 +175,27 @@ class _Variables:
         if not raw:
             return default
         if not (raw.isascii() and raw.isdigit() and len(raw) <= 15):
-            raise InvalidInput(f"expected {name} to be a whole number", field=name)
+            return self._refused(name, f"expected {name} to be a whole number", default)
         if not minimum <= int(raw) <= maximum:
-            raise InvalidInput(f"expected {minimum} <= {name} <= {maximum}", field=name)
+            return self._refused(name, f"expected {minimum} <= {name} <= {maximum}", default)
         return int(raw)
+
+    def path(self, name: str) -> str:
+        """Return a path without a slash at its end: "" for the root itself."""
+        raw = self.text(name, "").rstrip("/")
+        if not _ROOT_PATH.fullmatch(raw) or _DOTS.search(raw):
+            rule = f"expected {name} to be a path of letters, digits and -._~, such as /sluice"
+            return self._refused(name, rule, "")
+        return raw
+
+    def networks(self, name: str) -> str:
+        raw = self.text(name, "")
+        try:
+            return ",".join(map(str, networks_of(raw)))
+        except ValueError:
+            rule = f"expected {name} to be addresses or networks, such as 10.0.0.0/8, with commas"
+            return self._refused(name, rule, "")
+
+    def _refused(self, name: str, rule: str, default: Value) -> Value:
+        self.refusals.append(InvalidInput(rule, field=name))
+        return default

@@ -48,6 +48,7 @@ def serving(
         **os.environ,
         "SLUICE_DATABASE_URL": database_url,
         "SLUICE_PORT": "0",
+        "SLUICE_DRAIN_S": "0",
         **(settings or {}),
     }
     # Into a file: the log of accesses would fill a pipe that nobody empties, and stop the service.

@@ -14,16 +14,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import ceil
 from typing import ClassVar
 
+from domain.errors import StrategyDeclined
 from domain.pipeline import (
     MAX_MESSAGE_BYTES,
     MAX_OVERHEAD_US,
+    MAX_STAGES,
     FitRange,
+    Pipeline,
     Stage,
     check_cost,
     ends_of,
 )
+
+_ROUNDING = 1e-9  # relative difference of two times that is rounding alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,64 @@ class Aggregate:
         if drops_us > 0.0:
             together_us = min(together_us + drops_us, sum(self._run_us(*run) for run in runs))
         return self.delay_us + together_us
+
+    def slowest_pipeline(self) -> Pipeline:
+        """Return a pipeline with these two costs in which cuts whose sizes never grow take all of
+        `latency_us`: none with these costs is slower.
+
+        The bottleneck is its last stage, where fragments queue; the rest of the total is divided
+        among stages alike, as many as it takes for none to be slower. Derivation: the path of the
+        first fragment to the last stage, and of all others there, is S(x_1) - b(x_1) + sum b(x_i).
+        Raises StrategyDeclined where stages that take no less for more bytes cannot have these
+        costs.
+        """
+        starts = [1, *(end + 1 for end in self.range_ends)]
+        lasts = [*self.range_ends, MAX_MESSAGE_BYTES]
+        rest = [self._rest_of(first) for first in starts]
+        fewest = 1
+        for part, first, last in zip(rest, starts, lasts, strict=True):
+            for size in (first, last):
+                slowest_us = self.bottleneck.time_us(size)
+                if part.line.time_us(size) > slowest_us * (MAX_STAGES - 1):
+                    raise StrategyDeclined(
+                        "a table needs a bottleneck of a 63rd of the other stages at least, and "
+                        f"that of messages of {size} bytes is less",
+                        field="profile",
+                    )
+                if slowest_us > 0.0:
+                    fewest = max(fewest, ceil(part.line.time_us(size) / slowest_us - _ROUNDING))
+        found = tuple(
+            FitRange(part.overhead_us / fewest, part.ns_per_byte / fewest, end)
+            for part, end in zip(rest, [*self.range_ends, None], strict=True)
+        )
+        self._check_rising(rest)
+        others = tuple(Stage(f"other {at}", found) for at in range(1, fewest + 1))
+        return Pipeline((*others, Stage("bottleneck", self.bottleneck.ranges)), self.delay_us)
+
+    def _rest_of(self, size: int) -> FitRange:
+        """What the total has over the bottleneck, in the range of this size."""
+        total, slowest = self.total.range_at(size), self.bottleneck.range_at(size)
+        overhead_us = total.overhead_us - slowest.overhead_us
+        ns_per_byte = total.ns_per_byte - slowest.ns_per_byte
+        if overhead_us < 0.0 or ns_per_byte < 0.0:
+            raise StrategyDeclined(
+                "a table needs a total that is above the bottleneck, and grows by more: from "
+                f"{size} bytes on it does not",
+                field="profile",
+            )
+        return FitRange(overhead_us, ns_per_byte)
+
+    def _check_rising(self, rest: Sequence[FitRange]) -> None:
+        falls = [fall.up_to_bytes for fall in self.falls()]
+        for part, after, end in zip(rest, rest[1:], self.range_ends, strict=False):
+            if after.line.time_us(end + 1) < part.line.time_us(end) * (1.0 - _ROUNDING):
+                falls.append(end)
+        if falls:
+            raise StrategyDeclined(
+                "a table needs costs that do not fall for more bytes: these fall behind "
+                f"{min(falls)} bytes",
+                field="profile",
+            )
 
     def _run_us(self, size: float, count: int) -> float:
         """Equal fragments alone: the first goes through every stage, the others follow."""

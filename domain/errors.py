@@ -10,6 +10,7 @@
     |  |- InconsistentInput    fields that exclude each other
     |  |- MissingClassCost     a class of instructions without its cycles
     |  |- NotPublished         a cost that a published layer does not tell
+    |  |- IdempotencyKeyReused another request was answered under this key
     |  `- InvalidFields        several fields at once
     |- Infeasible              no cut of the message satisfies the limits
     |- StrategyDeclined        this strategy cannot run on this problem
@@ -21,6 +22,7 @@
     |- StoreUnavailable        the database cannot be reached
     |- MalformedRequest, HeadTooLarge, NotJson, BodyTooLarge, BodyTooSlow,
     |  UnsupportedMediaType, ForeignOrigin,
+    |  MalformedIdempotencyKey, IdempotencyKeyInFlight, PreconditionFailed,
     |  RouteNotFound, MethodNotAllowed, Overloaded, NotReady   about a request to the service
     `- LimitReached            a solve was stopped before it had any answer
        |- TimeLimitReached     by its time limit
@@ -164,6 +166,31 @@ class Cancelled(LimitReached):
     code = "cancelled"
 
 
+class MalformedIdempotencyKey(SluiceError):
+    """The key of a request is none."""
+
+    code = "malformed_idempotency_key"
+
+
+class IdempotencyKeyReused(InvalidInput):
+    """Another request was answered under this key."""
+
+    code = "idempotency_key_reused"
+
+
+class IdempotencyKeyInFlight(SluiceError):
+    """A request under this key is under way; `retry_after_s` is when to try again."""
+
+    code = "idempotency_key_in_flight"
+    retry_after_s: ClassVar[int] = 1
+
+
+class PreconditionFailed(SluiceError):
+    """What is to be changed is not in the state that the request names."""
+
+    code = "precondition_failed"
+
+
 class NotFound(SluiceError):
     """Nothing is stored under this name or identifier."""
 
@@ -249,18 +276,22 @@ class UnreadableRecord(SluiceError):
     code = "unreadable_record"
 
 
-class NotReady(SluiceError):
-    """The database or the workers cannot be reached."""
-
-    code = "not_ready"
-
-
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
     """Where in the input (RFC 6901 JSON pointer) and which rule it breaks."""
 
     pointer: str
     detail: str
+
+
+class NotReady(SluiceError):
+    """The database or the workers cannot be reached: `problems` says which, where it is known."""
+
+    code = "not_ready"
+
+    def __init__(self, detail: str, *, problems: tuple[FieldProblem, ...] = ()) -> None:
+        super().__init__(detail)
+        self.problems = problems
 
 
 class InvalidFields(InvalidInput):

@@ -42,17 +42,29 @@ class Mpi:
         """What is not here of the two, and what would bring it; empty where both are."""
         for name in (self.mpicc, self.starts_with):
             if shutil.which(name) is None:
-                return f"not here: there is no {name} (apt-get install libopenmpi-dev openmpi-bin)"
+                return f"not here: there is no {name} (libopenmpi-dev openmpi-bin)"
         return ""
 
     def compiler(self) -> str:
         """Return where the wrapper is. Raises InvalidInput."""
         return _found(self.mpicc, field="mpicc")
 
+    def compiling(self) -> tuple[list[str], list[str]]:
+        """Return the words before the probe's sources, and behind them. Raises InvalidInput."""
+        return [self.compiler(), "-DPROBE_MPI"], []
+
     def launch(self) -> list[str]:
         """Return the words that start two ranks of what follows them. Raises InvalidInput."""
         launcher = _found(self.starts_with, field="launcher")
         return [launcher, *self._root_options(launcher), "-np", "2"]
+
+    def launch_bound(self) -> list[str]:
+        """Return the same words with a core for each rank: two that share one wait for each other
+        by whole time slices. Open MPI binds two ranks by itself.
+        """
+        words = self.launch()
+        is_hydra = "hydra" in first_line([words[0], "--version"]).lower()
+        return [*words, *(("-bind-to", "core") if is_hydra else ())]
 
     def alone(self, library: str) -> InvalidInput:
         """Return why each rank of a program is alone that was compiled for this library."""

@@ -18,7 +18,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import nan
@@ -28,6 +28,7 @@ from types import TracebackType
 from domain.errors import InvalidInput, NotMeasurable
 from measuring.mpi import Mpi, end_session
 from measuring.probe import FLAGS, LIBRARIES, object_path, sources
+from measuring.ucx import Ucx
 
 START_S = 30.0  # memory and files are filled before the first answer
 ANSWER_S = 30.0
@@ -53,6 +54,7 @@ class Probe:
         arguments: Sequence[str],
         *,
         launch: Sequence[str] = (),
+        is_library: bool = False,
         start_s: float = START_S,
         token: str | None = None,
     ) -> None:
@@ -66,7 +68,8 @@ class Probe:
             # Not among its words, which every user of the machine can see.
             env=os.environ if token is None else {**os.environ, TOKEN: token},
         )
-        self._name, self._read, self._is_launched = arguments[1], b"", bool(launch)
+        self._name, self._read = arguments[1], b""
+        self._is_launched, self._is_library = bool(launch), is_library
         self.facts: dict[str, str] = {}
         try:
             while "ready" not in self.facts:
@@ -83,8 +86,8 @@ class Probe:
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
         answer = self._line(ANSWER_S)
-        # A launcher writes between the answers, above all when a rank has died.
-        while self._is_launched and answer.split()[:1] != line.split()[:1]:
+        # A library and a launcher write between the answers, above all when a rank has died.
+        while self._is_library and answer.split()[:1] != line.split()[:1]:
             answer = self._line(ANSWER_S)
         return answer
 
@@ -139,15 +142,16 @@ class Probe:
 
 
 @contextmanager
-def probe_of(mpi: Mpi) -> Iterator[Callable[[Sequence[str]], Probe]]:
-    """Compile the probe for an MPI, and yield how to start it with arguments, as two ranks.
+def probe_of(library: Mpi | Ucx) -> Iterator[Callable[[Sequence[str]], Probe]]:
+    """Compile the probe for a library, and yield how to start it with arguments.
 
     Raises InvalidInput for a wrapper or a launcher that is not here, or that belong to different
-    MPIs, and where the wrapper does not compile; NotMeasurable as a Probe does.
+    MPIs, and where the probe does not compile; NotMeasurable as a Probe does, and without a UCX.
     """
-    compiler, launch = mpi.compiler(), mpi.launch()
+    words, libraries = library.compiling()
+    launch = library.launch()
     with tempfile.TemporaryDirectory(prefix="sluice-probe-") as folder:
-        line = [compiler, *FLAGS, "-DPROBE_MPI", *map(str, sources()), *LIBRARIES]
+        line = [words[0], *FLAGS, *words[1:], *map(str, sources()), *libraries, *LIBRARIES]
         done = subprocess.run(
             line,
             cwd=folder,
@@ -160,18 +164,19 @@ def probe_of(mpi: Mpi) -> Iterator[Callable[[Sequence[str]], Probe]]:
         if done.returncode:
             lines = (done.stderr + done.stdout).splitlines()
             reason = next((one for one in lines if "error" in one), "no reason given")
-            raise InvalidInput(
-                f"{mpi.mpicc} does not compile the probe: {reason[:200]}", field="mpicc"
+            name, field = (
+                (library.mpicc, "mpicc") if isinstance(library, Mpi) else (words[0], "name")
             )
+            raise InvalidInput(f"{name} does not compile the probe: {reason[:200]}", field=field)
 
         def start(arguments: Sequence[str]) -> Probe:
             try:
-                return Probe(program, arguments, launch=launch)
+                return Probe(program, arguments, launch=launch, is_library=True)
             except NotMeasurable as refusal:
                 alone = _ALONE.search(str(refusal))
-                if alone is None:
+                if alone is None or not isinstance(library, Mpi):
                     raise
-                raise mpi.alone(alone[1]) from None
+                raise library.alone(alone[1]) from None
 
         yield start
 
@@ -244,13 +249,21 @@ class Ended:
         raise NotMeasurable(f"{name}: it {_ended_by(self.status)}{said}")
 
 
-def output_of(words: Sequence[str], *, name: str, limit_s: float, most: int = _PIECE) -> Ended:
+def output_of(
+    words: Sequence[str],
+    *,
+    name: str,
+    limit_s: float,
+    most: int = _PIECE,
+    environment: Mapping[str, str] | None = None,
+) -> Ended:
     """Run a program without a shell; it and all that it started is killed when it is done.
 
-    Its errors are not read. Raises NotMeasurable where it cannot be run, prints more than `most`
-    bytes, or takes longer than `limit_s`.
+    Its environment is this process's, and what is given over that. Its errors are not read. Raises
+    NotMeasurable where it cannot be run, prints more than `most` bytes, or takes longer than
+    `limit_s`.
     """
-    with killed(words, name, stdout=subprocess.PIPE) as process:
+    with killed(words, name, stdout=subprocess.PIPE, environment=environment) as process:
         assert process.stdout is not None
         printed = _read_all(process, name, limit_s, most)
     return Ended(printed, process.returncode)
@@ -258,7 +271,11 @@ def output_of(words: Sequence[str], *, name: str, limit_s: float, most: int = _P
 
 @contextmanager
 def killed(
-    words: Sequence[str], name: str, *, stdout: int = subprocess.DEVNULL
+    words: Sequence[str],
+    name: str,
+    *,
+    stdout: int = subprocess.DEVNULL,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a program in a session of its own, and kill it and all that it started at the end, or
     when this process is killed. Raises NotMeasurable.
@@ -276,6 +293,7 @@ def killed(
             stdout=stdout,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            env={**os.environ, **(environment or {})},
         )
     except (OSError, ValueError) as refusal:
         raise NotMeasurable(f"{name}: {words[0]} cannot be run: {refusal}") from None

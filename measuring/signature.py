@@ -71,8 +71,9 @@ class Signature:
         end_s = time.monotonic() + self.plan.time_limit_s
         self.computed_us = {0: 0.0}
         for _ in range(WARM_UP):
-            ask("burst 1 0")
-        wanted = self._points(ask)
+            if time.monotonic() < end_s:
+                ask("burst 1 0")
+        wanted = self._points(ask, end_s)
         while wanted:
             order.shuffle(wanted)
             for point in wanted:
@@ -88,10 +89,10 @@ class Signature:
         is_known = all(map(self._is_narrow, self.cost_us))
         self.ended = "known" if is_known else f"{_MAX_BURSTS} bursts of a point"
 
-    def _points(self, ask: Ask) -> list[Point]:
+    def _points(self, ask: Ask, end_s: float) -> list[Point]:
         """The lengths without computation, and the longest of them with each computation."""
-        lengths = self._lengths(ask)
-        gap_ns = 1000.0 * median(self.cost_us[lengths[-1], 0] or [0.001])
+        lengths = self._lengths(ask, end_s)
+        gap_ns = 1000.0 * median(self.cost_us.get((lengths[-1], 0)) or [0.001])
         points = [(length, 0) for length in lengths]
         for factor in COMPUTATIONS:
             wanted_ns = max(1, round(factor * gap_ns))
@@ -103,11 +104,15 @@ class Signature:
         self.cost_us = {point: self.cost_us.get(point, []) for point in points}
         return points
 
-    def _lengths(self, ask: Ask) -> list[int]:
-        """1, 2, 3, 4, 6, 8, 12, ... until another message costs the same three times in a row."""
+    def _lengths(self, ask: Ask, end_s: float) -> list[int]:
+        """1, 2, 3, 4, 6, 8, 12, ... until another message costs the same three times in a row, or
+        until time ends.
+        """
         found, costs_us, lost = list[int](), list[float](), 0
         for length in _doubling():
             for _ in range(_MAX_TRIES):
+                if time.monotonic() > end_s:
+                    return found or [1]
                 self._burst(ask, (length, 0))
                 if len(self.cost_us[length, 0]) == _FIRST:
                     break

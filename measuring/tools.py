@@ -14,10 +14,11 @@ import shlex
 import shutil
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from domain.errors import InvalidInput, NotMeasurable
 from measuring.running import killed, output_of
@@ -114,7 +115,7 @@ class ToolRun:
                 )
             self._keep("version.txt", self._tool.version_line().encode() + b"\n")
             each_s = max(_MIN_S, self._limit_s / len(self._sizes))
-            calls = self._tool.calls(self._sizes, _free_port(), each_s)
+            calls = self._tool.calls(self._sizes, free_port(), each_s)
             for done, call in enumerate(calls):
                 progress(len(calls) - done, done)
                 self._call(call, each_s * (len(self._sizes) if len(calls) == 1 else 1))
@@ -136,32 +137,48 @@ class ToolRun:
         self.files.append(kept)
 
     def _printed(self, words: Words, far_side: Words, limit_s: float) -> bytes:
-        """What it prints; with a far side it is tried until that takes connections."""
-        name, most = self._tool.name, _OUTPUT_BYTES
-        if not far_side:
-            return output_of(words, name=name, limit_s=limit_s, most=most).checked(name)
-        with killed(far_side, name) as server:
-            end_s = time.monotonic() + _FAR_SIDE_S
-            while True:
-                time.sleep(_AGAIN_S)
-                if server.poll() not in (None, 0):
-                    raise NotMeasurable(f"{name}: its far side ended with {server.returncode}")
-                found = output_of(words, name=name, limit_s=limit_s, most=most)
-                if found.status == 0 or time.monotonic() > end_s:
-                    return found.checked(name)
+        return printed_by(words, far_side, name=self._tool.name, limit_s=limit_s)
 
     def _keep(self, name: str, content: bytes) -> None:
         (self._folder / name).write_bytes(content)
 
 
-def _free_port() -> int:
+def printed_by(
+    words: Words,
+    far_side: Words,
+    *,
+    name: str,
+    limit_s: float,
+    environment: Mapping[str, str] | None = None,
+) -> bytes:
+    """Return what a program prints; with a far side it is tried until that takes connections.
+
+    Raises NotMeasurable.
+    """
+    more: dict[str, Any] = {"name": name, "limit_s": limit_s, "environment": environment}
+    if not far_side:
+        return output_of(words, most=_OUTPUT_BYTES, **more).checked(name)
+    with killed(far_side, name, environment=environment) as server:
+        end_s = time.monotonic() + _FAR_SIDE_S
+        while True:
+            time.sleep(_AGAIN_S)
+            if server.poll() not in (None, 0):
+                raise NotMeasurable(f"{name}: its far side ended with {server.returncode}")
+            found = output_of(words, most=_OUTPUT_BYTES, **more)
+            if found.status == 0 or time.monotonic() > end_s:
+                return found.checked(name)
+
+
+def free_port() -> int:
+    """Return a port of this machine that nothing listens on now."""
     with socket.socket() as one:
         one.bind((_LOOPBACK, 0))
         port: int = one.getsockname()[1]
         return port
 
 
-def _times_of(size: int) -> int:
+def times_of(size: int) -> int:
+    """Return how many messages of a size are timed."""
     return max(_FEWEST, min(_MOST, _TIMED_BYTES // size))
 
 
@@ -172,7 +189,7 @@ def _ucx(sizes: Sequence[int], port: int, _: float) -> list[Call]:
             f"ucx_perftest-{size}.txt",
             (
                 *("ucx_perftest", _LOOPBACK, "-p", str(port), "-t", "tag_lat", "-s", str(size)),
-                *("-n", str(_times_of(size)), "-w", str(_FEWEST)),
+                *("-n", str(times_of(size)), "-w", str(_FEWEST)),
             ),
             server,
             with_command=True,

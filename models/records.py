@@ -253,6 +253,42 @@ class JobChanges(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
+class KeyClaim:
+    """Who asks under a key; `token` is of this one request, `process` which runs it, as runners
+    say it.
+    """
+
+    owner: str
+    key: str
+    token: str
+    process: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedAnswer:
+    """What was answered under a key. `fingerprint` is of the request, whose body has `body_bytes`;
+    `headers` are the answer's, as JSON.
+    """
+
+    fingerprint: str
+    body_bytes: int
+    status: int
+    headers: bytes
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRecord:
+    """A key: who has it and since when, when it was heard of last, and the answer once there is."""
+
+    token: str
+    process: str
+    created_at: datetime
+    touched_at: datetime
+    answer: KeyedAnswer | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunnerRecord:
     """A process that runs jobs. `beats` goes up while it lives; `process` is which it is of its
     machine, or empty.

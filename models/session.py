@@ -25,6 +25,7 @@ from models.repositories import (
     HiddenAnswerRepository,
     JobRepository,
     ProfileRepository,
+    RequestKeyRepository,
     RunnerRepository,
     TableRepository,
     TraceRepository,
@@ -79,6 +80,11 @@ class UnitOfWork:
     def runners(self) -> RunnerRepository:
         """The processes that run them."""
         return RunnerRepository(self._opened())
+
+    @property
+    def request_keys(self) -> RequestKeyRepository:
+        """Keys of requests that are answered once."""
+        return RequestKeyRepository(self._opened())
 
     @property
     def tables(self) -> TableRepository:

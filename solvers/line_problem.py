@@ -21,6 +21,7 @@ from solvers.kernels.native_dual import NativeLines, native_lines
 
 Floats = NDArray[np.float64]
 
+_ALIKE = 1e-9  # relative: times that differ by less are one
 _SAFETY = 1.0 - 1e-13  # a few roundings of sums of at most 130 terms
 
 
@@ -49,6 +50,14 @@ class LineProblem(Derived):
     def free_bytes(self, k: int) -> float:
         """Return what is left of the message when each of k fragments has its least size."""
         return max(0.0, self.B - k * self.m)
+
+    def ends_are_slowest(self, k: int) -> bool:
+        """Return whether equal sizes are the real optimum of k: no stage takes longer than the
+        first and the last do (docs/theory.md sec. 14).
+        """
+        times = self.g + self.G * (self.B / k)
+        slowest = float(times.max())
+        return self.n > 1 and float(min(times[0], times[-1])) >= slowest * (1.0 - _ALIKE)
 
     def pipeline(self) -> Pipeline:
         """Return the stages as domain objects without delay, for the evaluator."""

@@ -190,9 +190,13 @@ def _unrounded_us(problem: Problem, candidate: Candidate) -> float | None:
 
 def _exact(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solution:
     contest = _Contest(problem, options, deadline)
-    if LineProblem.of(problem) is None:  # real schedules to start from, which ranges need
-        for name in _EXACT_STARTS:
-            contest.propose(spec_of(name), credited=Strategy.EXACT)
+    lines = LineProblem.of(problem)
+    starts: tuple[Strategy, ...] = _EXACT_STARTS  # real schedules, which ranges need
+    if lines is not None:  # and equal sizes, where a large count of them is the real optimum
+        k = fixed.best_count(problem)
+        starts = (Strategy.FIXED,) * (k * lines.n > _LARGE_CELLS and lines.ends_are_slowest(k))
+    for name in starts:
+        contest.propose(spec_of(name), credited=Strategy.EXACT)
     return contest.finish()
 
 

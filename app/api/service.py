@@ -18,7 +18,17 @@ from app.http.dependencies import service_of
 from app.http.metrics import CONTENT_TYPE
 from app.schemas.base import invalid_fields
 from app.schemas.queries import MAX_PAGE_SIZE, AliveOut, LimitsOut, NoQuery, ReadyOut
-from domain.errors import MethodNotAllowed, NotFound, NotJson, NotReady, RouteNotFound, SluiceError
+from domain.errors import (
+    FieldProblem,
+    MethodNotAllowed,
+    NotFound,
+    NotJson,
+    NotReady,
+    Overloaded,
+    RouteNotFound,
+    SluiceError,
+    StoreUnavailable,
+)
 
 router = APIRouter(tags=["service"])
 _PING_LIMIT_S = 5.0
@@ -45,16 +55,26 @@ async def alive(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
 
 @router.get("/readyz", **refuses(422, 503, sends=ReadyOut))
 async def ready(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
-    """The database and the workers can be reached."""
+    """The database and the workers can be reached, and the service is not about to end.
+
+    What is not so is named in `errors`, all of it at once.
+    """
+    if request.app.state.is_draining:
+        raise NotReady("draining: this service ends soon; send requests elsewhere")
     service = service_of(request)
     store, engine = service.context.store, service.context.engine
+    missing: list[FieldProblem] = []
     try:
         await asyncio.wait_for(service.call(store.ping), _PING_LIMIT_S)
     except TimeoutError:
-        raise NotReady("the database does not answer") from None
+        missing.append(FieldProblem("/database", "the database does not answer"))
+    except (StoreUnavailable, Overloaded) as refusal:
+        missing.append(FieldProblem("/database", refusal.detail))
     workers = engine.capacity(Pool.SOLVE).ready
     if workers < 1:
-        raise NotReady("no worker is ready")
+        missing.append(FieldProblem("/workers", "no worker is ready"))
+    if missing:
+        raise NotReady("; ".join(one.detail for one in missing), problems=tuple(missing))
     database: Literal["sqlite", "postgresql"] = (
         "postgresql" if store.dialect == "postgresql" else "sqlite"
     )

@@ -11,7 +11,9 @@ from app.console.argument_parts import (
     Commands,
     Parser,
     add,
+    add_apply,
     add_constraints,
+    add_message_range,
     add_mpi,
     add_time_limit,
     add_transfers,
@@ -46,8 +48,8 @@ profiles, and --save-as, use SLUICE_DATABASE_URL. In a SOURCE in JSON, costs and
 with units: "overhead_us": "250 ns", "ns_per_byte": "12 GB/s", "message_bytes": "64 KiB".
 
 Exit codes: 0 done, 2 bad input, 3 refused (no cut, strategy or fit is possible), 4 not found,
-5 conflict, 6 stopped at a limit, 7 a setting costs more than --max-regret, a call more than
---max-more, or a model does not hold, 69 not available, 70 a defect, 130 interrupted.
+5 conflict, 6 stopped at a limit, 7 a setting costs more than --max-regret or is not kept, a call
+more than --max-more, or a model does not hold, 69 not available, 70 a defect, 130 interrupted.
 """
 
 
@@ -77,6 +79,7 @@ def _parser() -> Parser:
     _add_compare(commands)
     _add_table(commands)
     _add_export(commands)
+    add_apply(commands)
     _add_audit(commands)
     add_layer(commands)
     add_reproduce(commands)
@@ -391,7 +394,7 @@ def _add_export(commands: Commands[Parser]) -> None:
         metavar="NAME=VALUE",
         help="an option of the target; may be repeated",
     )
-    _add_message_range(parser)
+    add_message_range(parser)
     parser.add_argument(
         "--objective", choices=[*Objective], metavar="NAME", help="mean (default) or worst regret"
     )
@@ -406,23 +409,6 @@ def _add_export(commands: Commands[Parser]) -> None:
     parser.add_argument("--output", metavar="FILE", help="write it to this file")
 
 
-def _add_message_range(parser: Parser) -> None:
-    parser.add_argument(
-        "--min-message",
-        dest="min_message_bytes",
-        type=size,
-        metavar="SIZE",
-        help="smallest message (1 KiB)",
-    )
-    parser.add_argument(
-        "--max-message",
-        dest="max_message_bytes",
-        type=size,
-        metavar="SIZE",
-        help="largest (16 MiB)",
-    )
-
-
 def _add_audit(commands: Commands[Parser]) -> None:
     parser = add(
         commands, "audit", "say what an existing setting costs over the optimum of its model"
@@ -433,7 +419,7 @@ def _add_audit(commands: Commands[Parser]) -> None:
     )
     parser.add_argument("--config", metavar="FILE", help="a library's configuration instead")
     parser.add_argument("--target", metavar="NAME", help="whose: an export target that is read")
-    _add_message_range(parser)
+    add_message_range(parser)
     parser.add_argument(
         "--workload", metavar="FILE", help="lines SIZE WEIGHT (default log-uniform)"
     )

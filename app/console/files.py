@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from domain.errors import (
     InvalidInput,
     NotFound,
     NotJson,
+    NotMeasurable,
     StrategyDeclined,
     UnitMismatch,
 )
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from app.schemas.optimize import OptimizeOut
     from domain.fit import TraceFit
     from domain.fit_plot import FitPlot
+
+_KEPT_EVERY_S = 1.0
 
 
 def check_target(name: str, *, field: str, noun: str, example: str) -> None:
@@ -54,6 +58,30 @@ def write_whole(name: str, content: bytes, *, field: str, noun: str) -> None:
     except OSError as refusal:
         reason = refusal.strerror or "it cannot be written"
         raise InvalidInput(f"{noun}'s file: {reason}", field=field) from None
+
+
+class KeptAsItGoes:
+    """A file of measurements that is on disk while they are taken: whoever is killed loses seconds.
+
+    from app.console.files import KeptAsItGoes
+    kept = KeptAsItGoes("pipe.csv", lambda: found.to_csv(...))
+    kept.write()  # every second at most
+    """
+
+    def __init__(self, name: str, text: Callable[[], str]) -> None:
+        self._path, self._text = Path(name).resolve(), text
+        self._next_s = time.monotonic() + _KEPT_EVERY_S
+
+    def write(self) -> None:
+        """Write what there is when a second has passed. Raises NotMeasurable."""
+        is_special = self._path.exists() and not self._path.is_file()  # a pipe or a device
+        if time.monotonic() < self._next_s or is_special:
+            return
+        try:
+            _replace(self._path, self._text().encode())
+        except OSError as refusal:
+            raise NotMeasurable(f"the measurements' file: {refusal.strerror}") from None
+        self._next_s = time.monotonic() + _KEPT_EVERY_S
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -200,11 +228,14 @@ def read_source(name: str, settings: Settings) -> Source:
     raw = _read(name, settings.max_trace_bytes)
     if raw[:_LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"{", b"["):
         return TraceSource(raw)
+    from app.schemas.base import refuse_doubled_keys
+
     document = _json_of(raw)
     if isinstance(document, dict) and "kind" in document and "understood" not in document:
         return TraceSource(raw)  # in our own JSON format, which may be as long as any trace
     if len(raw) > settings.max_body_bytes:
         raise BodyTooLarge(f"expected JSON of at most {settings.max_body_bytes} bytes")
+    refuse_doubled_keys(raw.removeprefix(codecs.BOM_UTF8))
     return RequestSource(in_plain_units(_request_of(document)))
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.console.files import check_plot_file, check_target, write_whole
+from app.console.files import KeptAsItGoes, check_plot_file, check_target, write_whole
 from app.console.fit import fit_named
 from app.console.running import erased_line
 from app.console.screen import Column, Grid, Output
@@ -36,9 +36,9 @@ _PAGE = 4096
 _DIRECT = ("write-direct", "read-direct")
 _SIGNATURE_SIZES = (64,)
 _PROCESSOR = "model name"
-_SIGNATURE, _MPI = "signature", "mpi"
+_SIGNATURE, _MPI, _UCX = "signature", "mpi", "ucx"
 _OF_MPI = ("mpicc", "launcher", "allow_run_as_root")
-_PROBED = ("timer_ns", "library")  # of what the probe says first
+_PROBED = ("timer_ns", "library", "lanes")  # of what the probe says first
 _MAX_FILES = 16  # are fitted together
 _PORT = 7411
 _LISTENER_BYTES = 64 << 20  # of a message, at most
@@ -71,7 +71,7 @@ def measure(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.plot is not None:
         check_plot_file(arguments.plot)
     is_complete, text = (measure_stage if kind == "stage" else _signatures)(
-        probe, arguments, output
+        probe, arguments, target, output
     )
     return _finish(arguments, output, target, text, is_complete=is_complete)
 
@@ -170,11 +170,11 @@ def _measure_command(arguments: argparse.Namespace, output: Output) -> int:
     facts = {"program": printable(line), **facts_of_machine(arguments)}
     is_complete = True
     try:
-        with shown_progress(output, "sizes") as show:
-            found.run(command.ask, show)
+        with shown(output, "sizes", target, lambda: found.to_csv(name, facts)) as on_block:
+            found.run(command.ask, on_block)
     except KeyboardInterrupt:
         is_complete = False
-    _check_samples(found)
+    _check_samples(found, is_complete=is_complete)
     return _finish(arguments, output, target, found.to_csv(name, facts), is_complete=is_complete)
 
 
@@ -220,8 +220,10 @@ def _list(probe: Path, arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _known(probe: Path, arguments: argparse.Namespace) -> dict[tuple[str, str], str]:
-    """What the probe has, by kind and name, and what it is where it is compiled for an MPI."""
+    """What the probe has, by kind and name, and what it is where it is compiled for a library."""
     import subprocess
+
+    from measuring.ucx import Ucx
 
     mpi = _mpi_of(arguments)
     done = subprocess.run([probe, "list"], capture_output=True, text=True, check=True)
@@ -229,7 +231,11 @@ def _known(probe: Path, arguments: argparse.Namespace) -> dict[tuple[str, str], 
     found = {
         ("signature" if kind == "transport" else kind, name): about for kind, name, about in lines
     }
-    return {**found, (_SIGNATURE, _MPI): mpi.missing or f"two ranks, started by {mpi.starts_with}"}
+    libraries = {
+        _MPI: mpi.missing or f"messages between two ranks, started by {mpi.starts_with}",
+        _UCX: Ucx().missing or "active messages of UCX",
+    }
+    return {**found, **{(_SIGNATURE, name): about for name, about in libraries.items()}}
 
 
 def _mpi_of(arguments: argparse.Namespace) -> Mpi:
@@ -285,8 +291,13 @@ def probe_options(arguments: argparse.Namespace, max_bytes: int) -> list[str]:
     return options
 
 
-def measure_stage(probe: Path, arguments: argparse.Namespace, output: Output) -> tuple[bool, str]:
-    """Return whether all was measured, and the samples as a file."""
+def measure_stage(
+    probe: Path, arguments: argparse.Namespace, target: str, output: Output
+) -> tuple[bool, str]:
+    """Return whether all was measured, and the samples as the file's text.
+
+    Until then the file has those of a second ago. Raises KeyboardInterrupt where there are none.
+    """
     from measuring.running import Probe
     from measuring.sweep import Sweep, SweepPlan
 
@@ -308,17 +319,16 @@ def measure_stage(probe: Path, arguments: argparse.Namespace, output: Output) ->
         facts |= {"far_side": arguments.host, "clock": _CLOCK, "time_ends": _ENDS}
     if arguments.cold:
         facts["memory"] = "cold: beyond the caches"
-    is_complete = True
+    is_complete, column = True, arguments.name.partition(":")[0].replace("-", "_")
     words = ["stage", arguments.name, *options, *["--cold"] * arguments.cold]
     with Probe(probe, words, token=token) as one:
         facts["timer_ns"] = one.facts["timer_ns"]
         try:
-            with shown_progress(output, "sizes") as show:
-                found.run(one.ask, show)
+            with shown(output, "sizes", target, lambda: found.to_csv(column, facts)) as on_block:
+                found.run(one.ask, on_block)
         except KeyboardInterrupt:
             is_complete = False
-    _check_samples(found)
-    column = arguments.name.partition(":")[0].replace("-", "_")
+    _check_samples(found, is_complete=is_complete)
     for size in found.left_out:
         output.note(
             f"{format_bytes(size)} is left out: {found.preempted[size]} samples were preempted"
@@ -326,16 +336,27 @@ def measure_stage(probe: Path, arguments: argparse.Namespace, output: Output) ->
     return is_complete, found.to_csv(column, facts)
 
 
-def _check_samples(found: Sweep) -> None:
-    if len(found.left_out) == len(found.times_us):
+def _check_samples(found: Sweep, *, is_complete: bool) -> None:
+    if len(found.left_out) < len(found.times_us):
+        return
+    if not is_complete:
+        raise KeyboardInterrupt  # before there was anything to keep
+    preempted = sum(found.preempted.values())
+    if not preempted:
         raise NotMeasurable(
-            f"no size has samples that were not preempted ({sum(found.preempted.values())} were): "
-            "the machine is busy, or both ends share one processor (--cpus 0,1)"
+            f"{found.plan.time_limit_s:g} s were over before any size had three samples: take a "
+            "longer --time-limit, or smaller --bytes"
         )
+    raise NotMeasurable(
+        f"no size has three samples that were not preempted ({preempted} were): the machine is "
+        "busy, or both ends share one processor (--cpus 0,1)"
+    )
 
 
-def _signatures(probe: Path, arguments: argparse.Namespace, output: Output) -> tuple[bool, str]:
-    """Return whether all was measured, and the signatures as a file."""
+def _signatures(
+    probe: Path, arguments: argparse.Namespace, target: str, output: Output
+) -> tuple[bool, str]:
+    """Return whether all was measured, and the signatures, as `measure_stage` does."""
     from measuring.signature import Signature, SignaturePlan, signatures_csv
 
     sizes = tuple(sorted(set(arguments.bytes or _SIGNATURE_SIZES)))
@@ -349,6 +370,10 @@ def _signatures(probe: Path, arguments: argparse.Namespace, output: Output) -> t
         facts |= {"far_side": arguments.host, "clock": _CLOCK, "far_preempted": "not known"}
     limit_s = arguments.time_limit / len(sizes)
     measured, is_complete = list[Signature](), True
+
+    def text() -> str:
+        return signatures_csv(measured, facts)
+
     with _started(probe, arguments, token) as start:
         for size in sizes:
             plan = SignaturePlan(size, max(0.05, arguments.tolerance), limit_s, arguments.seed)
@@ -357,32 +382,47 @@ def _signatures(probe: Path, arguments: argparse.Namespace, output: Output) -> t
                 facts |= {name: one.facts[name] for name in _PROBED if name in one.facts}
                 measured.append(Signature(plan))
                 try:
-                    with shown_progress(output, "points") as show:
-                        measured[-1].run(one.ask, show)
+                    with shown(output, "points", target, text) as on_block:
+                        measured[-1].run(one.ask, on_block)
                 except KeyboardInterrupt:
                     is_complete = False
                     break
     if not any(times for one in measured for times in one.cost_us.values()):
-        raise NotMeasurable("every burst was preempted: the machine is busy (--cpus 0,1)")
-    return is_complete, signatures_csv(measured, facts)
+        if not is_complete:
+            raise KeyboardInterrupt  # before there was anything to keep
+        raise NotMeasurable(
+            "every burst until the end of time was preempted: the machine is busy, or both ends "
+            "share one processor (--cpus 0,1)"
+        )
+    return is_complete, text()
 
 
 @contextmanager
 def _started(
     probe: Path, arguments: argparse.Namespace, token: str | None
 ) -> Iterator[Callable[[Sequence[str]], Probe]]:
-    """How the probe is started: by itself, or by an MPI's launcher."""
+    """How the probe is started: as it is, or compiled for an MPI or UCX."""
     from measuring.running import Probe, probe_of
+    from measuring.ucx import Ucx
 
-    if arguments.name != _MPI:
+    if arguments.name not in (_MPI, _UCX):
         yield partial(Probe, probe, token=token)
         return
-    with probe_of(_mpi_of(arguments)) as start:
+    with probe_of(_mpi_of(arguments) if arguments.name == _MPI else Ucx()) as start:
         yield start
 
 
 @contextmanager
-def shown_progress(output: Output, what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show how far it is, in a line that is erased after."""
+def shown(
+    output: Output, what: str, target: str, text: Callable[[], str]
+) -> Iterator[Callable[[int, int], None]]:
+    """Show how far it is, in a line that is erased after, and keep what there is in the file."""
+    kept = KeptAsItGoes(target, text)
     with erased_line(output.err) as show:
-        yield lambda wanted, taken: show(f"{taken} samples; {wanted} {what} not known yet")
+
+        def on_block(wanted: int, taken: int) -> None:
+            show(f"{taken} samples; {wanted} {what} not known yet")
+            if taken:
+                kept.write()
+
+        yield on_block

@@ -329,14 +329,10 @@ def export(arguments: argparse.Namespace, output: Output) -> int:
     """Render to standard output or a file, or list the targets."""
     if arguments.list:
         return list_targets(output)
-    scope = _scope(arguments)
+    scope = export_scope(arguments)
     if arguments.output is not None:
-        check_target(arguments.output, field=_FIELD, noun=_NOUN, example="ucx.conf")
-    settings = Settings.from_environment()
-    question = _question(read_source(arguments.source, settings))
-    with store_for(question.source, settings) as store:
-        asked = _asked_export(arguments, scope, question, settings, store)
-    ran = _made(asked, settings, output)
+        check_target(arguments.output, field=_FIELD, noun=_NOUN, example="sluice-ucx.conf")
+    ran = exported(arguments, scope, output)
     made = ran.result
     if arguments.output is None:
         output.out.stream.write(_shown(made, output))
@@ -355,7 +351,18 @@ def export(arguments: argparse.Namespace, output: Output) -> int:
     return NO_GAIN if arguments.require_gain and made.is_gain_known is not True else 0
 
 
-def _scope(arguments: argparse.Namespace) -> ExportScope:
+def exported(
+    arguments: argparse.Namespace, scope: ExportScope, output: Output
+) -> OperationRun[Exported]:
+    """Return the export of the source that is named. Raises what reading and choosing do."""
+    settings = Settings.from_environment()
+    question = _question(read_source(arguments.source, settings))
+    with store_for(question.source, settings) as store:
+        asked = _asked_export(arguments, scope, question, settings, store)
+    return _made(asked, settings, output)
+
+
+def export_scope(arguments: argparse.Namespace) -> ExportScope:
     """Return what is asked for. Raises InvalidInput."""
     from app.schemas.base import dump_json, parse_json
     from app.schemas.exports import ExportIn
@@ -366,7 +373,7 @@ def _scope(arguments: argparse.Namespace) -> ExportScope:
                 "expected a SOURCE and --target NAME; sluice export --list names the targets",
                 field=name,
             )
-    given = {name: getattr(arguments, name) for name in _ASKED}
+    given = {name: getattr(arguments, name, None) for name in _ASKED}
     body = {name: value for name, value in given.items() if value is not None}
     body["option"] = [_colon(option) for option in arguments.option]
     return parse_json(ExportIn, dump_json(body)).to_domain(arguments.target)

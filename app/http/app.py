@@ -7,6 +7,8 @@ into a GET, so that every path with a GET has it and no route can be forgotten.
 from __future__ import annotations
 
 import logging
+import re
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Set
 from typing import Any, TypeAlias
@@ -62,11 +64,15 @@ def with_head(methods: Set[str]) -> Set[str]:
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+_ADDRESSES = (b"location", b"content-location")
+
 AsPage: TypeAlias = Callable[[Scope, ProblemOut], Response | None]
 
 log = logging.getLogger("sluice")
 _UNMATCHED = "unmatched"
 _HTML = b"text/html"
+_REQUEST_ID = b"x-request-id"
+_IDENTIFIER = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 # Nothing for other hosts. Under "no-referrer" a page's own forms would come from nowhere: browsers
 # then send `Origin: null`, as they do for foreign pages that hide where they are.
 _OWN_REFERRER = (b"referrer-policy", b"same-origin")
@@ -74,6 +80,47 @@ _OWN_REFERRER = (b"referrer-policy", b"same-origin")
 
 def no_page(scope: Scope, problem: ProblemOut) -> None:
     """Return no page: for an application that has none."""
+
+
+class RootPath:
+    """The path below which a proxy offers the application, which itself knows nothing of it.
+
+    Requests lose it where they have it, addresses in the headers of answers get it. Those in pages
+    get it where pages are made.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._raw = path.encode("ascii")
+
+    def inside(self, scope: Scope) -> Scope:
+        """Return the request as it is without the path."""
+        path, raw = scope["path"], scope.get("raw_path")
+        inner = {**scope, "app_root_path": self._path}
+        if path == self._path or path.startswith(self._path + "/"):
+            inner["path"] = path[len(self._path) :] or "/"
+            if raw is not None:
+                inner["raw_path"] = raw.removeprefix(self._raw) or b"/"
+        return inner
+
+    def outside(self, send: Send) -> Send:
+        """Return a `send` whose addresses have the path."""
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = [(name, self._placed(name, value)) for name, value in message["headers"]]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        return sent
+
+    def _placed(self, name: bytes, value: bytes) -> bytes:
+        if name in _ADDRESSES and value.startswith(b"/"):
+            return self._raw + value
+        if name == b"hx-location":
+            place = orjson.loads(value)
+            return orjson.dumps({**place, "path": self._path + place["path"]})
+        return value
 
 
 class FastPathApp(FastAPI):
@@ -87,9 +134,15 @@ class FastPathApp(FastAPI):
         """Ask this fast path first, from now on."""
         self._ask, self._count = fast_path.answer, metrics.lookup
 
+    def below(self, root_path: str) -> None:
+        """Be offered below this path by a proxy, which may hand it on or leave it out."""
+        self._root = RootPath(root_path) if root_path else None
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or handle another event of the server."""
         if scope["type"] == "http":
+            if self._root is not None:
+                scope, send = self._root.inside(scope), self._root.outside(send)
             started_s = time.perf_counter()
             served = None
             try:
@@ -108,6 +161,9 @@ class FastPathApp(FastAPI):
 class Outermost:
     """Wraps the application. What nobody caught is logged, and answered without its text.
 
+    Refusals, and answers to requests that bring one, have an X-Request-ID: the request's own where
+    it is a word of at most 64 letters, digits, `.`, `_` and `-`, else a new one. The log has it.
+
     `as_page` makes a page of such an answer's document, for browsers.
     """
 
@@ -121,7 +177,8 @@ class Outermost:
             await self._app(scope, receive, send)
             return
         started_s = time.perf_counter()
-        method, status = _method(scope), 0
+        method, status, given = _method(scope), 0, _request_id(scope)
+        identifier = given or secrets.token_hex(16)
         if method == "HEAD":
             scope, send = as_get(scope), headers_only(send)
 
@@ -130,6 +187,8 @@ class Outermost:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = _guarded(message.get("headers", ()))
+                if given or status >= 400:
+                    message["headers"].append((_REQUEST_ID, identifier.encode()))
             await send(message)
 
         try:
@@ -137,7 +196,9 @@ class Outermost:
         except HeadersSent:
             pass
         except Exception:
-            log.exception("unexpected error in %s %s", method, _route(scope))
+            log.exception(
+                "unexpected error in %s %s, request %s", method, _route(scope), identifier
+            )
             if status:  # too late for another answer: cut the connection
                 raise
             await self._send_internal_error(scope, observed)
@@ -166,6 +227,14 @@ def _guarded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]
     if any(name == b"content-type" and value.startswith(_HTML) for name, value in headers):
         guarded.append(_OWN_REFERRER)
     return guarded
+
+
+def _request_id(scope: Scope) -> str:
+    """Return the request's own identifier; empty where it has none that may be repeated."""
+    for name, value in scope["headers"]:
+        if name == _REQUEST_ID and _IDENTIFIER.fullmatch(value):
+            return str(value, "ascii")
+    return ""
 
 
 def _route(scope: Scope) -> str:

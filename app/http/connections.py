@@ -4,17 +4,29 @@ The server's own protocol has no limit on a head: one endless header makes it co
 so far with each piece, and a million short ones fill the memory. What a connection may have the
 parser keep is therefore bounded here, before it is parsed. Only names that the server's class has
 without an underscore are used, and none of what it keeps for a request under way.
+
+Nor may one client have all connections that the system has for this process: those of one address
+are counted, and what is more is refused before anything of it is read.
 """
 
 from __future__ import annotations
 
 import asyncio
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from http import HTTPStatus
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from types import FrameType
+from typing import ClassVar
 
+import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.schemas.base import ProblemOut, dump_json
-from domain.errors import HeadTooLarge, MalformedRequest, SluiceError
+from domain.errors import HeadTooLarge, MalformedRequest, Overloaded, SluiceError
 
 HEAD_LIMIT_S = 20.0  # after each, a look; a connection without progress does not see the second
 MAX_HEAD_BYTES = 2**16  # of a request line and its headers, of a chunk's line, and of all trailers
@@ -28,6 +40,67 @@ _BODY_PIECE_BYTES = (
 )  # parsed at once: where a body ends, more headers may be than are accepted
 
 
+_TURNED_AWAY_S = 0.5
+_SITE_BITS = 64  # of an IPv6 address: the network of one site, whose hosts choose the rest
+
+
+class Door:
+    """Counts the open connections of each address, for one server. For the event loop's thread.
+
+    `limit` is the most that one address may have; addresses in `exempt` are proxies, behind which
+    are many clients. Once `is_closing`, each answer is the last one of its connection.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        *,
+        exempt: Sequence[IPv4Network | IPv6Network] = (),
+        is_closing: bool = False,
+    ) -> None:
+        self.limit = limit
+        self.is_closing = is_closing
+        self._exempt = tuple(exempt)
+        self._open: Counter[str] = Counter()
+
+    @property
+    def open_connections(self) -> int:
+        """How many are open, of all addresses."""
+        return self._open.total()
+
+    def enter(self, address: str) -> str | None:
+        """Return under which name a connection is counted from now on; None where it is one too
+        many.
+        """
+        name = _counted_as(address, self._exempt)  # "" where they are not limited
+        if name and self._open[name] >= self.limit:
+            return None
+        self._open[name] += 1
+        return name
+
+    def leave(self, name: str) -> None:
+        """Forget a connection that was counted under this name."""
+        self._open[name] -= 1
+        if self._open[name] <= 0:
+            del self._open[name]
+
+
+@lru_cache(4096)
+def _counted_as(address: str, exempt: tuple[IPv4Network | IPv6Network, ...]) -> str:
+    """Return the name under which an address is counted, "" where it is not limited."""
+    try:
+        found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
+    except ValueError:  # no address: a socket of this machine's files
+        return ""
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    if any(found in one for one in exempt):
+        return ""
+    if isinstance(found, IPv6Address) and not found.is_loopback:
+        return str(ip_network((found, _SITE_BITS), strict=False))
+    return str(found)
+
+
 class GuardedConnection(HttpToolsProtocol):
     """A connection that is closed where it asks too much, or makes no progress.
 
@@ -35,9 +108,12 @@ class GuardedConnection(HttpToolsProtocol):
     progress: how long its body may take and how long its answer is the application's to say.
     """
 
+    door: ClassVar[Door]  # of the server; `guarded_by` gives it one
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to watch."""
+        """Begin to watch; turn away one that is too many."""
         super().connection_made(transport)
+        self._counted = self.door.enter(self.client[0] if self.client else "")
         self._begun = self._answered = 0  # requests
         self._seen = (-1, -1)
         self._in_body = False
@@ -46,17 +122,33 @@ class GuardedConnection(HttpToolsProtocol):
         self._head_lines = 0
         self._tail = b""  # the last bytes that it was given: the end of a head may come in parts
         self._unwanted_bytes = 0
-        self._next_look = self.loop.call_later(HEAD_LIMIT_S, self._look)
+        if self._counted is not None:
+            self._next_look = self.loop.call_later(HEAD_LIMIT_S, self._look)
+            return
+        # The refusal goes out before anything is read, and a close at once would take it back from
+        # a client that is still sending: it is closed once something has come, or soon.
+        self._is_refused = True
+        self.transport.write(
+            _response(
+                Overloaded(f"expected at most {self.door.limit} connections from one address")
+            )
+        )
+        self._next_look = self.loop.call_later(_TURNED_AWAY_S, self.transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Watch no longer."""
         self._next_look.cancel()
+        if self._counted is not None:
+            self.door.leave(self._counted)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Parse what has come, head by head, as far as the limits allow."""
         if self._is_refused:
-            self.flow.pause_reading()  # each answer that ends has it read on
+            if self._counted is None:
+                self.transport.close()
+            else:
+                self.flow.pause_reading()  # each answer that ends has it read on
             return
         end = data.find(_HEAD_END)
         if (
@@ -108,6 +200,8 @@ class GuardedConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Begin a request; its body follows."""
         HttpToolsProtocol.on_headers_complete(self)
+        if self.door.is_closing:
+            self.cycle.keep_alive = False
         self._begun += 1
         self._in_body = True
         self._head_bytes = 0
@@ -171,11 +265,49 @@ def _too_large() -> HeadTooLarge:
 def _response(refusal: SluiceError) -> bytes:
     document = ProblemOut.of(refusal)
     body = dump_json(document)
+    later = f"retry-after: {Overloaded.retry_after_s}\r\n" if document.status == 503 else ""
     head = (
         f"HTTP/1.1 {document.status} {HTTPStatus(document.status).phrase}\r\n"
+        f"{later}"
         "content-type: application/problem+json\r\n"
         f"content-length: {len(body)}\r\n"
         "x-content-type-options: nosniff\r\n"
         "connection: close\r\n\r\n"
     )
     return head.encode() + body
+
+
+def guarded_by(door: Door) -> type[GuardedConnection]:
+    """Return the kind of connection of one server."""
+    return type("GuardedConnection", (GuardedConnection,), {"door": door})
+
+
+# --- the server's end -----------------------------------------------------------------------------
+
+
+class DrainingServer(uvicorn.Server):
+    """A server that goes on for `drain_s` after SIGTERM, for those who have yet to learn of it.
+
+    `begin` is called first; by then every new request has to hear that the service is not ready. A
+    further signal, or Ctrl-C, does not wait.
+    """
+
+    def __init__(self, config: uvicorn.Config, drain_s: float, begin: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._drain_s = drain_s
+        self._begin = begin
+        self._until_s: float | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end."""
+        if sig == signal.SIGTERM and self.started and self._until_s is None and self._drain_s > 0:
+            self._until_s = time.monotonic() + self._drain_s
+            self._begin()
+        else:
+            super().handle_exit(sig, frame)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether the port is to be closed now; asked ten times a second."""
+        if self._until_s is not None and not self.should_exit and time.monotonic() >= self._until_s:
+            super().handle_exit(signal.SIGTERM, None)
+        return await super().on_tick(counter)

@@ -22,6 +22,7 @@ from analysis.audit import (
     check_time_limit,
 )
 from app.questions.optimize import PreparedQuestion, known_errors
+from app.questions.question import stages_of_table
 from domain.errors import (
     Conflict,
     InconsistentInput,
@@ -165,13 +166,14 @@ def export_question(
 
     `fit` is what the model was fitted by and `verification` what transfers said of it, None where
     there was none.
-    A table is taken along where the target reads it or where sizes are chosen by it.
+    A table is taken along where the target reads it or where sizes are chosen by it, which needs
+    stages.
     """
     takes = target_named(scope.target).takes
-    if not isinstance(model, Pipeline) and takes not in _SIZED:
+    if not isinstance(model, Pipeline) and takes is Takes.COSTS:
         raise StrategyDeclined(
             "this target needs the stages of a pipeline; of this one only the total and the "
-            "bottleneck are known, which is enough for targets of repeated sizes",
+            "bottleneck are known, which is enough for targets of repeated sizes and of tables",
             field="profile",
         )
     if takes is Takes.TABLE and table is None:
@@ -180,7 +182,8 @@ def export_question(
             "this revision, or name one",
             field="table",
         )
-    used = None if takes is Takes.COSTS else table
+    is_used = takes is Takes.TABLE or (takes in _SIZED and isinstance(model, Pipeline))
+    used = table if is_used else None
     between = (scope.min_message_bytes or 1, scope.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES)
     errors = known_errors(model, fit, None, message_bytes=between) if takes in _SIZED else None
     said = said_of(verification)
@@ -203,7 +206,8 @@ def stored_table(
 
 def _is_of(table: PlanTable, model: CostModel) -> bool:
     """Whether a table of this file is one of the model; tables know of no handoffs."""
-    return isinstance(model, Pipeline) and table.pipeline == model.without_handoffs
+    pipeline = stages_of_table(model)
+    return table.pipeline == pipeline.without_handoffs
 
 
 def export(

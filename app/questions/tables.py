@@ -18,8 +18,8 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from app.questions.optimize import known_errors
-from app.questions.question import IDENTIFIER
-from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed, StrategyDeclined
+from app.questions.question import IDENTIFIER, stages_of_table
+from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed
 from domain.fit import TraceFit
 from domain.hiding import HiddenBehind
 from domain.model import CostModel
@@ -32,7 +32,7 @@ from domain.plan_table import (
     check_table_gap,
     check_table_range,
 )
-from domain.problem import FragmentLimits, Problem
+from domain.problem import FragmentLimits, problem_of
 from domain.profile import MAX_PROFILE_NAME, ProfileReference, ProfileRevision
 from domain.uncertain_answer import SettingsInDraws
 from domain.uncertainty import KnownErrors, NamedCut
@@ -77,18 +77,23 @@ class TableScope:
 
 @dataclass(frozen=True, slots=True)
 class TableQuestion:
-    """What to compile. `profile` is None for a pipeline without a name.
+    """What to compile. `profile` is None for a model without a name.
 
     `errors` are those of the costs, None where they are not known; the table is the same. Where
     messages are hidden `behind` a calculation, it is compiled for run times; no such one is stored.
     """
 
-    pipeline: Pipeline
+    model: CostModel
     profile: ProfileRevision | None
     scope: TableScope
     fragment_cap: int
     errors: KnownErrors | None = None
     behind: HiddenBehind | None = None
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The stages that the table's figures are of. Raises StrategyDeclined."""
+        return stages_of_table(self.model)
 
     def digest(self, *, cut_off: bool = False) -> str:
         """SHA-256 in hexadecimal; equal exactly for questions that one stored table answers.
@@ -96,7 +101,8 @@ class TableQuestion:
         The time limit is no part of it. A table whose search time has `cut_off` answers none.
         """
         scope = self.scope
-        problem = Problem(self.pipeline, scope.max_message_bytes, scope.limits, self.fragment_cap)
+        cap = self.fragment_cap
+        problem = problem_of(self.model, scope.max_message_bytes, scope.limits, fragment_cap=cap)
         parts = (
             problem.digest(),
             repr(scope.min_message_bytes),
@@ -176,16 +182,11 @@ def table_question(
     fragment_cap: int,
     fit: TraceFit | None = None,
 ) -> TableQuestion:
-    """Return the question about a model. Raises StrategyDeclined for an aggregate.
+    """Return the question about a model. Raises StrategyDeclined for one that has no tables.
 
     `fit` is what the model was fitted by, None where it was not.
     """
-    if not isinstance(model, Pipeline):
-        raise StrategyDeclined(
-            "a plan table needs the stages of a pipeline; of this one only the total and the "
-            "bottleneck are known",
-            field="profile",
-        )
+    stages_of_table(model)
     between = (scope.min_message_bytes, scope.max_message_bytes)
     errors = known_errors(model, fit, None, message_bytes=between)
     return TableQuestion(model, profile, scope, fragment_cap, errors)
@@ -210,8 +211,9 @@ def compile_table(
     compile_ms = (time.perf_counter() - started_s) * 1e3
     profile = _named(question)
     file = encode(table, profile=profile.name, revision=profile.revision)
-    facts = facts_of(table)
-    worst = max(_gap(facts.worst), _gap(facts.worst_repeat))
+    is_outside = question.model.stages is None
+    facts = facts_of(table, are_cuts_repeated=is_outside)
+    worst = max(_gap(facts.worst_repeat), 0.0 if is_outside else _gap(facts.worst))
     is_cut_off = is_cut_off and worst > table.relative_gap
     facts = replace(facts, loosened_gap=loosened_gap, is_cut_off=is_cut_off)
     return CompiledTable(
@@ -257,7 +259,7 @@ def _in_draws(question: TableQuestion, table: PlanTable) -> SettingsInDraws | No
     workload = Workload.log_uniform(scope.min_message_bytes, scope.max_message_bytes)
     settings: tuple[tuple[str, CutOf], ...] = ((REPEATS, repeat), (CUTS, cut))
     fragments = max(entry.fragments for entry in table.cuts)
-    if fragments * len(question.pipeline.stages) > MAX_CELLS:
+    if question.model.stages is None or fragments * len(question.model.stages) > MAX_CELLS:
         settings = settings[:1]
     cap = question.fragment_cap
     return settings_in_draws(
@@ -278,7 +280,7 @@ def _plan_table(
     cut_off: list[bool] = []
     try:
         table = solvers.compile_table(
-            question.pipeline,
+            question.model,
             scope.limits,
             min_message_bytes=scope.min_message_bytes,
             max_message_bytes=scope.max_message_bytes,
@@ -300,10 +302,10 @@ def _in_steps(progress: Callable[[int, int], None]) -> Callable[[float], None]:
     return lambda share: progress(min(PROGRESS_STEPS, int(share * PROGRESS_STEPS)), PROGRESS_STEPS)
 
 
-def facts_of(table: PlanTable) -> TableFacts:
-    """Return the facts about a plan table."""
+def facts_of(table: PlanTable, *, are_cuts_repeated: bool = False) -> TableFacts:
+    """Return the facts; where cuts repeat the repeated sizes, the tolerance is that of these."""
     cuts, repeats = _certified(table.cuts), _certified(table.repeats)
-    missed = _missed(cuts, table.relative_gap)
+    missed = _missed(repeats if are_cuts_repeated else cuts, table.relative_gap)
     counts = tuple(_runs(table.cuts))
     return TableFacts(
         cut_entries=len(table.cuts),
@@ -363,7 +365,7 @@ def _check_pipeline(unit: UnitOfWork, question: TableQuestion) -> None:
     profile = question.profile
     if profile is None:
         return
-    if unit.profiles.revision(profile.name, profile.revision).model != question.pipeline:
+    if unit.profiles.revision(profile.name, profile.revision).model != question.model:
         raise Conflict("the revision that was compiled is not stored any more", field="profile")
 
 
@@ -417,20 +419,33 @@ def active_table(store: Store, reference: ProfileReference) -> TableRecord:
         return found
 
 
-def activate_table(store: Store, reference: ProfileReference, digest: str) -> TableRecord:
-    """Have lookups answer from this table from now on, or again.
+def activate_table(
+    store: Store,
+    reference: ProfileReference,
+    digest: str,
+    *,
+    expected: Callable[[str | None], None] = lambda _: None,
+    then: Callable[[UnitOfWork, TableRecord], None] = lambda _unit, _record: None,
+) -> TableRecord:
+    """Have lookups answer from this table from now on, or again; store with it what `then` stores.
 
-    Raises NotFound for a profile that is not stored, Conflict for a digest of no table of it.
+    `expected` is given the digest of the table that is active so far, and may raise. Raises
+    NotFound for a profile that is not stored, Conflict for a digest of no table of it.
     """
     with store.unit_of_work() as unit:
+        unit.profiles.lock(reference.name)
         unit.profiles.revision(reference.name, reference.revision)
+        active = unit.tables.active_summary(reference.name, reference.revision)
+        expected(None if active is None else active.digest)
         try:
             unit.tables.activate(reference.name, digest, revision=reference.revision)
         except NotFound as error:
             raise Conflict(
                 "the profile has no compiled table of this digest", field="digest"
             ) from error
-        return unit.tables.get(digest)
+        record = unit.tables.get(digest)
+        then(unit, record)
+        return record
 
 
 def json_twin(file: bytes) -> bytes:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
@@ -112,7 +114,8 @@ def decimals_to(limit: int) -> str:
 
 PlainBytes = Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES, description="whole bytes")]
 Bytes = Annotated[PlainBytes, BeforeValidator(whole)]
-Seed = Annotated[str, Field(pattern=decimals_to(MAX_SEED))]  # text: a double has 53 bits
+_SEED_PATTERN = decimals_to(MAX_SEED)
+Seed = Annotated[str, Field(pattern=_SEED_PATTERN)]  # text: a double has 53 bits
 Microseconds = Annotated[float, Field(allow_inf_nan=False, description="µs")]
 ProfileName = Annotated[str, Field(pattern=f"^{PROFILE_NAME_RULE}$")]
 
@@ -125,6 +128,7 @@ OutputT = TypeVar("OutputT", bound=Output)
 def parse_json(model: type[T], body: bytes) -> T:
     """Return the body as this model. Raises NotJson, and InvalidInput where it breaks a rule."""
     _check_structure(body)
+    refuse_doubled_keys(body)
     try:
         return model.model_validate_json(body)
     except ValidationError as refusal:
@@ -318,7 +322,9 @@ def _format_choices(expected: str) -> str:
 
 
 def _format_pattern(pattern: str) -> str:
-    """Return the rule of a profile's name in words, for people; of other texts the pattern."""
+    """Return the rule of a profile's name or a seed in words; of other texts the pattern."""
+    if pattern == _SEED_PATTERN:
+        return f"expected the digits of a whole number <= {MAX_SEED}"
     if pattern.startswith(f"^{PROFILE_NAME_RULE}"):
         pinned = ", or name@2 for a revision" if "@" in pattern else ""
         return f"expected {PROFILE_NAME_WORDS}{pinned}"
@@ -361,6 +367,65 @@ def _excess(body: bytes) -> str | None:
         return f"expected a document of at most {MAX_MEMBERS} fields"
     if body.count(b",") > MAX_ELEMENTS:
         return f"expected a document of at most {MAX_ELEMENTS} values"
+    return None
+
+
+# --- keys that an object has twice ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubled:
+    """In the place of an object in which this key stands more than once."""
+
+    key: str
+
+
+def refuse_doubled_keys(body: bytes) -> None:
+    """Raise InvalidFields where an object has a key more than once: parsers take the last of them.
+
+    What is no JSON is left to the parser. RFC 8259, section 4.
+    """
+    try:
+        kept = orjson.dumps(orjson.loads(body))
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        return
+    # Colons are in texts, which stay, or behind keys; only an escaped one looks otherwise in texts.
+    if kept.count(b":") == body.count(b":") and not _ESCAPED_COLON.search(body):
+        return
+    try:
+        place = _doubled_in(json.loads(body, object_pairs_hook=_once))
+    except (ValueError, RecursionError):
+        return
+    if place is not None:
+        rule = "the key is given more than once"
+        pointer = pointer_of(place)
+        raise InvalidFields(f"{pointer}: {rule}", problems=(FieldProblem(pointer, rule),))
+
+
+_ESCAPED_COLON = re.compile(rb"\\u003[aA]")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Doubled:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    (key, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+    return _Doubled(key)
+
+
+def _doubled_in(document: Any) -> list[str] | None:
+    """Return the place of the first key that stands twice, from the outside in."""
+    waiting: deque[tuple[Any, list[str]]] = deque([(document, [])])
+    while waiting:
+        found, place = waiting.popleft()
+        if isinstance(found, _Doubled):
+            return [*place, found.key]
+        inner = found.items() if isinstance(found, dict) else enumerate(found)
+        waiting.extend(
+            (one, [*place, str(step)])
+            for step, one in inner
+            if isinstance(one, (dict, list, _Doubled))
+        )
     return None
 
 

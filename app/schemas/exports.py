@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -21,6 +21,9 @@ from domain.regret import ChosenSetting, Objective, PricedSetting
 from domain.units import format_bytes
 from exports.targets.registry import TARGETS
 from exports.targets.target import Takes, Target
+
+if TYPE_CHECKING:
+    from measuring.trials import Trial
 
 MAX_OPTIONS = 32
 _Whole = Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES), Digits]
@@ -271,3 +274,64 @@ def _words(made: Exported) -> dict[str, str]:
 def render_exported(question: ExportQuestion, made: Exported) -> bytes:
     """Return the JSON of an export, as it is sent and stored."""
     return dump_json(ExportedOut.of(question, made))
+
+
+@dataclass(frozen=True)
+class ComparedOut(Output):
+    """A program and a size: medians in µs, and how many times as long it took with the setting.
+
+    `low` and `high` are the interval of `ratio`; the numbers of the setting are null where its
+    result was wrong.
+    """
+
+    program: str
+    message_bytes: int
+    before_us: float
+    after_us: float | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    outcome: str
+
+
+@dataclass(frozen=True)
+class TrialOut(Output):
+    """A trial: its pairs, and why the programs did not end with the setting, where they did not."""
+
+    pairs: int
+    failure: str
+    compared: tuple[ComparedOut, ...]
+
+    @classmethod
+    def of(cls, trial: Trial) -> TrialOut:
+        """Return a trial as it is printed."""
+        rows = (
+            ComparedOut(
+                one.program,
+                one.message_bytes,
+                one.before_us,
+                finite(one.after_us),
+                finite(one.ratio),
+                finite(one.low),
+                finite(one.high),
+                one.outcome,
+            )
+            for one in trial.compared
+        )
+        return cls(trial.pairs, trial.failure, tuple(rows))
+
+
+@dataclass(frozen=True)
+class AppliedOut(Output):
+    """A setting that was measured over the installed library, and whether it is kept.
+
+    `text` is what is kept, null where nothing is; `trials` are in their order: a part of the
+    setting that lost is left out of the next one, and the last one confirms.
+    """
+
+    target: str
+    library: str
+    is_kept: bool
+    reason: str
+    text: str | None
+    trials: tuple[TrialOut, ...]

@@ -48,12 +48,14 @@ from app.schemas.layers import (
 )
 from app.schemas.optimize import RelativeGap, TimeLimitS
 from app.schemas.stages import ConstraintsOut, OverheadUs, PipelineOut, StageIn, stage_of
+from domain.errors import InvalidInput
 from domain.messaging_layer import (
     CycleModel,
     End,
     MessagingLayer,
     NetworkFeature,
     Service,
+    in_order,
 )
 from domain.pipeline import MAX_STAGES
 from domain.profile import ProfileRevision
@@ -115,6 +117,13 @@ class LayerCostsIn(Input):
         )
 
     def _costs(self, layer: MessagingLayer) -> CycleModel | None:
+        counted = {name for one in layer.components for name in one.counts.classes}
+        known = in_order({*counted, *dict(layer.cycles)})
+        for name in self.cycles or ():
+            if name not in known:
+                raise InvalidInput(
+                    f"expected a class of this layer: {', '.join(known)}", field=f"cycles.{name}"
+                )
         prices = {**dict(layer.cycles), **(self.cycles or {})}
         if not prices and self.clock_mhz is None:
             return None

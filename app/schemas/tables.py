@@ -37,6 +37,7 @@ from app.text.units import format_given_time
 from domain.errors import InconsistentInput
 from domain.plan_table import DEFAULT_TABLE_GAP
 from domain.solution import Notice
+from exports.targets.gain import PREMISE
 from models.records import TableSummary
 
 _WORDS = {REPEATS: "the table's repeated sizes", CUTS: "the table's schedules"}
@@ -233,6 +234,13 @@ def _notices(compiled: CompiledTable) -> Iterator[Notice]:
             "run_times",
             f"chosen for messages behind a calculation of {took}{more}: its figures are run times, "
             "and messages that are waited for need another table",
+        )
+    if compiled.question.model.stages is None:
+        yield Notice(
+            "repeated_sizes_alone",
+            "only the total and the bottleneck are known: each schedule repeats the repeated size, "
+            "whose gap is over every repeated size; its own is over every cut of every pipeline "
+            f"with these costs. Premise: {PREMISE}",
         )
     if facts.is_cut_off:
         yield Notice(

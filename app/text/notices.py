@@ -97,7 +97,7 @@ def decision_sentence(found: Uncertainty, question: UncertaintyQuestion) -> str:
         said.insert(0, f"Your {_setting(question)} is not within the limits.")
     said += _known_to(question.model)
     if found.decision.measure is not None:
-        said.append(_to_measure(found.decision.measure, found.decision.code))
+        said.append(_to_measure(found.decision.measure, found.decision, question.message_bytes))
     return " ".join(said)
 
 
@@ -253,15 +253,35 @@ def _not_cut(decision: Decision, question: UncertaintyQuestion) -> str:
     return f"{'It hardly matters' if is_cut else 'Do not cut'}: {why}."
 
 
-def _to_measure(one: Measurement, code: DecisionCode) -> str:
-    would = {
-        DecisionCode.MEASURE_FIRST: " would tell",
-        DecisionCode.NO_GAIN_PROVABLE: " would",
-    }.get(code, " may gain more")
+def _to_measure(one: Measurement, decision: Decision, message_bytes: int) -> str:
+    would = " may gain more"
+    if decision.code is DecisionCode.MEASURE_FIRST:
+        would = " would tell"
+    elif decision.code is DecisionCode.NO_GAIN_PROVABLE:
+        would = " would" if decision.reason is Reason.CUT_NOT_FASTER else " may find a gain"
     if one.kind is MeasurementKind.WHOLE_MESSAGES:
-        return f"Timing {one.repetitions} whole messages both ways{would}."
+        sizes = [cut.size_bytes for cut in one.cuts or ()]
+        return f"Timing {one.repetitions} {both_ways(sizes, message_bytes)}{would}."
     size = format_bytes(one.fragment_bytes or 0)
     return f"Timing stage {one.stage} at {size}, {one.repetitions} times,{would}."
+
+
+def both_ways(sizes: Sequence[int | None], message_bytes: int | None = None) -> str:
+    """Return whole messages cut in two ways to be timed in turns, as fragments of these sizes.
+
+    None are an answer's own fragments; a size of at least `message_bytes` is one piece.
+    """
+    if not sizes:
+        return "whole messages both ways"
+    ways = [
+        "the fragments of this answer"
+        if size is None
+        else "one piece"
+        if message_bytes is not None and size >= message_bytes
+        else format_bytes(size)
+        for size in sizes
+    ]
+    return f"whole messages in {' and in '.join(ways)} by turns"
 
 
 def _rest_on(found: Uncertainty) -> Iterator[str]:

@@ -17,7 +17,7 @@ from app.errors import field_problems, kind_of
 from app.http.dependencies import client_of, service_of
 from app.operations.models import CostLayer, layer_operation
 from app.plots.models_svg import render_layer_svg
-from app.schemas.base import dump_json, parse_json
+from app.schemas.base import dump_json, parse_json, refuse_doubled_keys
 from app.schemas.layer_costs import (
     BestCutOut,
     FeatureSavingOut,
@@ -178,6 +178,7 @@ def _layer_in(text: str) -> dict[str, Any]:
         document = None
     if not isinstance(document, dict):
         raise InvalidInput("expected a layer's document, an object in JSON")
+    refuse_doubled_keys(text.encode())
     inner = document.get("layer")
     return inner if isinstance(inner, dict) else document
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import asdict, dataclass
 from functools import cache, partial, wraps
@@ -175,14 +176,27 @@ def page(
 ) -> Response:
     """Show a whole page, for htmx as well: it takes its part out of the page by itself."""
     pages: Pages = request.app.state.pages
-    limits = LimitsOut.of(request.app.state.settings, max_page_size=MAX_PAGE_SIZE)
-    body = pages.html(template, status=status, limits=limits, **values)
+    settings = request.app.state.settings
+    limits = LimitsOut.of(settings, max_page_size=MAX_PAGE_SIZE)
+    root = settings.root_path
+    body = below_root(root, pages.html(template, status=status, limits=limits, root=root, **values))
     sent_headers = {
         "Content-Security-Policy": POLICY,
         "Cache-Control": "no-cache",
         **(headers or {}),
     }
     return Response(body, status, sent_headers, media_type=HTML)
+
+
+# Addresses are written in attributes only, and quotes in texts are escaped: nothing else looks so.
+_ADDRESS = re.compile(
+    r'(\s(?:href|src|action|formaction|hx-get|hx-post|data-(?:closer|echarts|part|png|send-to))=")(?=/)'
+)
+
+
+def below_root(root: str, html: str) -> str:
+    """Return a page with this path before every address of the service in it."""
+    return _ADDRESS.sub(lambda found: found[1] + root, html) if root else html
 
 
 def moved(request: Request, address: str) -> Response:

@@ -48,6 +48,7 @@ class _Table(ctypes.Structure):
 
 class _Description(ctypes.Structure):
     _fields_ = [
+        ("size", ctypes.c_uint64),
         ("min_message_bytes", ctypes.c_uint64),
         ("max_message_bytes", ctypes.c_uint64),
         ("relative_gap", ctypes.c_double),
@@ -132,7 +133,7 @@ class NativeReader:
         self._kept = file, table  # the library reads both for as long as this lives
         self.native = native
         self.at = ctypes.addressof(table)
-        described = _Description()
+        described = _Description(ctypes.sizeof(_Description))
         native.describe(self.at, ctypes.addressof(described))
         self.max_schedule_fragments = int(described.max_schedule_fragments)
         room = min(self.max_schedule_fragments, BUFFERED_FRAGMENTS)

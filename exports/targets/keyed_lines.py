@@ -98,6 +98,16 @@ def ini_entries(text: str, wanted: str) -> list[Entry]:
     return entries
 
 
+def variables(text: str, wanted: str) -> dict[str, str]:
+    """The names and values that an environment sets, of whole names that match. Raises
+    InvalidInput where it sets none.
+    """
+    found = {entry.name: entry.value for entry in ini_entries(text, wanted)}
+    if not found:
+        raise InvalidInput("expected lines NAME=VALUE of this library", field="setting")
+    return found
+
+
 def _assignment(text: str) -> tuple[str, str, bool]:
     """The name ("" where there is none), the value, and whether `export` stands before them."""
     parts = re.split("[=:]", text, maxsplit=1)

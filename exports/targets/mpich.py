@@ -22,10 +22,18 @@ from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.regret import SizeRule
 from exports.targets.commentary import commentary, one_size
-from exports.targets.keyed_lines import Entry, in_range, ini_entries, refuse, the_one
+from exports.targets.keyed_lines import (
+    Entry,
+    in_range,
+    ini_entries,
+    refuse,
+    the_one,
+    variables,
+)
 from exports.targets.target import (
     OF_A_COLLECTIVE,
     OF_COLLECTIVES,
+    Effect,
     ExportInput,
     LibraryDefault,
     Takes,
@@ -163,6 +171,18 @@ def _bytes(entry: Entry) -> int:
     return 0 if match[1] else in_range(int(match[2]), entry.number)
 
 
+_SHOWING = ("ping-pong", "bcast", "reduce", "allreduce", "ibcast", "ireduce", "iallreduce")
+
+
+def _since(text: str) -> tuple[int, ...]:
+    """That of the youngest variable; one that is not known here is of any version."""
+    names = variables(text, r"MPIR_CVAR_\w+")
+    known = [_VARIABLES[name].since for name in names if name in _VARIABLES]
+    found = [tuple(map(int, one.split("."))) for one in known]
+    return max([*found, *([(5, 0)] if _OFI in names else [])], default=())
+
+
+_EFFECT = Effect("MPICH", _SHOWING, lambda text, _: variables(text, r"MPIR_CVAR_\w+"), _since)
 TARGET = Target(
     name="mpich",
     title="MPICH: fragment size of a pipelined collective",
@@ -178,6 +198,7 @@ TARGET = Target(
     figures_note=OF_A_COLLECTIVE,
     default=_default,
     unpriced=lambda _: (OF_COLLECTIVES,),
+    effect=_EFFECT,
 )
 OFI_TARGET = Target(
     name="mpich-ofi",
@@ -191,4 +212,5 @@ OFI_TARGET = Target(
     read=read,
     suffixes={"shell": "sh"},
     default=lambda _: repeats(2**20, "src/mpid/ch4/netmod/ofi/ofi_init.c of 5.0.0"),
+    effect=_EFFECT,
 )

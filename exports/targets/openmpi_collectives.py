@@ -33,6 +33,8 @@ ALGORITHMS = {
     "bcast": {"pipeline": 3, "binary_tree": 5, "binomial": 6},
     "reduce": {"pipeline": 3, "binary": 4, "binomial": 5, "in-order_binary": 6},
 }
+PROGRAMS_SHOWING = ("ping-pong", "bcast", "reduce", "allreduce")  # blocking calls
+LIBRARY = "Open MPI"
 _SAFE = ("reduce", "in-order_binary")
 PROGRAMS = TargetOption(
     "programs",

@@ -18,13 +18,22 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from exports.targets.commentary import commentary, one_size
 from exports.targets.keyed_lines import Entry, Line, in_range, lines_of, refuse, the_one
-from exports.targets.openmpi_collectives import OWN_DECISION, PROGRAMS, SIZES, check_uniform
+from exports.targets.openmpi_collectives import (
+    LIBRARY,
+    OWN_DECISION,
+    PROGRAMS,
+    PROGRAMS_SHOWING,
+    SIZES,
+    check_uniform,
+)
 from exports.targets.target import (
     OF_A_COLLECTIVE,
     OF_COLLECTIVES,
+    Effect,
     ExportInput,
     LibraryDefault,
     Takes,
@@ -63,6 +72,11 @@ _OF_HAN = replace(_repeats(2**16), words="65536 bytes up to Open MPI 5.0, 524288
 
 _HAN = "for HAN with its default inner collectives (coll_han_*_low_module left alone)"
 _PHASE = "cuts what is sent by RDMA after the first part of a message; for BTLs with put"
+_COPIED = (
+    "cuts what crosses shared memory by two copies, where no single copy is in use "
+    "(btl_vader_single_copy_mechanism none, as in containers without CMA); a fragment's header "
+    "is part of its size"
+)
 _PARAMETERS = {
     "coll_han_bcast_segsize": _Parameter("4.1 and later", _OF_HAN, note=_HAN),
     "coll_han_reduce_segsize": _Parameter("4.1 and later", _OF_HAN, note=_HAN),
@@ -77,6 +91,7 @@ _PARAMETERS = {
         "4.1 and later", _repeats(None), is_for_uniform=True
     ),
     "coll_adapt_reduce_segment_size": _Parameter("4.1 and later", _repeats(163_740)),
+    "btl_vader_max_send_size": _Parameter("4.0 and 4.1", _repeats(2**15), note=_COPIED),
     "btl_tcp_rdma_pipeline_frag_size": _Parameter(
         "4.0 and later", _repeats(2_147_482_624), note=_PHASE
     ),
@@ -154,6 +169,23 @@ def read(text: str) -> FragmentSetting:
     return the_one(found, what=f"a parameter such as {next(iter(_PARAMETERS))}")
 
 
+def _environment(text: str, _: str) -> dict[str, str]:
+    """The parameters as variables: a file of parameters would replace those that are in use."""
+    found = {
+        entry.name: re.sub(r"""^(["'])(.*)\1$""", r"\2", entry.value) for entry in _entries(text)
+    }
+    if not found:
+        raise InvalidInput("expected lines NAME = VALUE", field="setting")
+    return {f"OMPI_MCA_{name}": value for name, value in found.items()}
+
+
+def _since(text: str) -> tuple[int, ...]:
+    versions = [
+        _PARAMETERS[entry.name].versions for entry in _entries(text) if entry.name in _PARAMETERS
+    ]
+    return max((tuple(map(int, one.split()[0].split("."))) for one in versions), default=())
+
+
 def _entries(text: str) -> Iterator[Entry]:
     is_comment = False
     for line in lines_of(text):
@@ -202,4 +234,5 @@ TARGET = Target(
     figures_note=OF_A_COLLECTIVE,
     default=lambda options: _PARAMETERS[options["parameter"]].default,
     unpriced=_unpriced,
+    effect=Effect(LIBRARY, PROGRAMS_SHOWING, _environment, _since),
 )

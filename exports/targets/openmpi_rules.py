@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import MAX_STEPS, FragmentSetting, SettingStep
@@ -25,16 +26,25 @@ from exports.targets.keyed_lines import lines_of, refuse, the_one
 from exports.targets.openmpi_collectives import (
     ALGORITHM,
     COLLECTIVE,
+    LIBRARY,
     NUMBERS,
     OWN_DECISION,
     PROGRAMS,
+    PROGRAMS_SHOWING,
     SIZES,
     Cut,
     cut_of,
     cut_steps,
     forced,
 )
-from exports.targets.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
+from exports.targets.target import (
+    OF_A_COLLECTIVE,
+    Effect,
+    ExportInput,
+    Takes,
+    Target,
+    TargetOption,
+)
 
 _VERIFIED = "mpirun of Open MPI 4.1.4"
 _HEADER = "rule-file-version-2"
@@ -89,6 +99,47 @@ def _rules(steps: tuple[SettingStep, ...], cut: Cut, *, tail: str) -> Iterator[s
     yield f"0 0 0 0{tail}"  # Open MPI's own decision: the first rule has to be for 0 bytes
     for step in steps:
         yield f"{step.from_bytes} {cut.algorithm_number} 0 {step.size_bytes or 0}{tail}"
+
+
+def _environment(_: str, file: str) -> dict[str, str]:
+    return {
+        "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+        "OMPI_MCA_coll_tuned_dynamic_rules_filename": file,
+    }
+
+
+def _since(text: str) -> tuple[int, ...]:
+    return (5, 0, 7) if text.startswith(_HEADER) else (4, 0)
+
+
+_RULE = re.compile(r"(\d+) (\d+) (\d+) (\d+)((?: 0)?)", re.ASCII)
+_COUNTED = re.compile(r"\d+(  # rules: .*)")
+
+
+def _without(text: str, left: tuple[tuple[int, int | None], ...]) -> str | None:
+    """The text with Open MPI's own decision for these messages, None where no rule is left.
+
+    Only an export of this target is read, whose rules are the lines after their number.
+    """
+    lines = text.splitlines()
+    at = next((number for number, line in enumerate(lines) if _COUNTED.fullmatch(line)), None)
+    found = [_RULE.fullmatch(line) for line in lines[at + 1 :]] if at is not None else []
+    rules = [rule.groups() for rule in takewhile(bool, found) if rule]
+    if at is None or not rules:
+        return None
+    starts = sorted({int(rule[0]) for rule in rules} | {end for one in left for end in one if end})
+    kept: list[tuple[str, ...]] = []
+    for start in starts:
+        rule = [one for one in rules if int(one[0]) <= start][-1]
+        is_left = any(low <= start and (high is None or start < high) for low, high in left)
+        what = ("0", "0", "0", rule[4]) if is_left else rule[1:]
+        if not kept or kept[-1][1:] != what:
+            kept.append((str(start), *what))
+    if all(rule[1] == "0" for rule in kept):
+        return None
+    written = [f"{' '.join(rule[:4])}{rule[4]}" for rule in kept]
+    head = _COUNTED.sub(rf"{len(kept)}\1", lines[at])
+    return "\n".join([*lines[:at], head, *written, *lines[at + 1 + len(rules) :]]) + "\n"
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -196,4 +247,5 @@ TARGET = Target(
     figures_note=OF_A_COLLECTIVE,
     default=lambda _: OWN_DECISION,
     unpriced=forced,
+    effect=Effect(LIBRARY, PROGRAMS_SHOWING, _environment, _since, _without),
 )

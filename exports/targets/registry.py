@@ -15,6 +15,7 @@ from exports.targets import (
     openmpi_mca,
     openmpi_rules,
     simgrid,
+    storage,
     ucc,
     ucx,
     ucx_costs,
@@ -30,6 +31,7 @@ TARGETS: tuple[Target, ...] = (
     nccl_env.TARGET,
     nccl_env.BUFFER_TARGET,
     ucx.TARGET,
+    ucx.SHM_TARGET,
     ucx_costs.TARGET,
     openmpi_mca.TARGET,
     openmpi_rules.TARGET,
@@ -38,6 +40,8 @@ TARGETS: tuple[Target, ...] = (
     mpich.OFI_TARGET,
     mvapich.TARGET,
     ucc.TARGET,
+    storage.CUFILE_TARGET,
+    storage.S3_TARGET,
 )
 
 

@@ -107,6 +107,24 @@ def _all_priced(_: Mapping[str, str]) -> tuple[Unpriced, ...]:
     return ()
 
 
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """How an export takes effect in programs that are started with it, and in no others.
+
+    `library`: as the installed one names itself. `environment(text, file)`: the variables that put
+    the text into effect, `file` being where it lies; raises InvalidInput. `since(text)`: the oldest
+    version that reads it. `programs`: what shows its effect, of those that can be run. `without`:
+    the text that leaves messages of these sizes, in ranges [from, before), to the library; None
+    where nothing of it is left. A target of one size has no such part.
+    """
+
+    library: str
+    programs: tuple[str, ...]
+    environment: Callable[[str, str], Mapping[str, str]]
+    since: Callable[[str], tuple[int, ...]]
+    without: Callable[[str, tuple[tuple[int, int | None], ...]], str | None] | None = None
+
+
 OF_COLLECTIVES = Unpriced("the collective's tree of ranks and its arithmetic", may_lose=True)
 Render: TypeAlias = Callable[[ExportInput], str]
 Read: TypeAlias = Callable[[str], FragmentSetting]
@@ -136,6 +154,7 @@ class Target:
     suffixes: Mapping[str, str] = field(default_factory=dict)  # by option `form`, where they differ
     default: Callable[[Mapping[str, str]], LibraryDefault] = _no_default  # by the options
     unpriced: Callable[[Mapping[str, str]], tuple[Unpriced, ...]] = _all_priced  # by the options
+    effect: Effect | None = None  # None where no program here shows it
 
     def suffix_for(self, options: Mapping[str, str]) -> str:
         """The suffix of a file with these options."""

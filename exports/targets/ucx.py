@@ -1,4 +1,5 @@
-"""UCX: the size of the fragments of its pipelined rendezvous, `UCX_RNDV_FRAG_SIZE`.
+"""UCX: the size of the fragments of its pipelined rendezvous, `UCX_RNDV_FRAG_SIZE`; and of the
+fragments that cross shared memory, `UCX_POSIX_SEG_SIZE`.
 
 Source    src/ucp/core/ucp_context.c (`ucp_fill_rndv_frag_config`) and src/ucs/sys/string.c
           (`ucs_str_to_memunits`) of UCX 1.13.1; the list of memory types since 1.12.0, one size
@@ -8,7 +9,9 @@ Traps     UCX 1.12 and later refuse a size without a memory type, those before i
           list: either ends the program. Fragments come from a pool whose elements have this size
           and which grows by `UCX_RNDV_FRAG_ALLOC_COUNT` (128) at a time. Below 64 KiB a fragment
           that is spread over four rails falls under `UCX_MIN_RNDV_CHUNK_SIZE` (16 KiB), where UCX
-          has stopped on an assertion (openucx/ucx#10407): such sizes are not written.
+          has stopped on an assertion (openucx/ucx#10407): such sizes are not written. Fragments of
+          shared memory hold what one message of the transport has; their lengths are 16 bits, and
+          larger ones give wrong data or stop the program.
 """
 
 from __future__ import annotations
@@ -27,8 +30,10 @@ from exports.targets.keyed_lines import (
     last_in_each_section,
     refuse,
     the_one,
+    variables,
 )
 from exports.targets.target import (
+    Effect,
     ExportInput,
     LibraryDefault,
     Takes,
@@ -45,6 +50,9 @@ _NEWER_TYPES = ("ze-host", "ze-device", "ze-managed")
 _OWN_BYTES = {"host": 512 * 1024, "cuda": 4 * 2**20}  # UCX's defaults by memory type
 _POOL = 128  # elements that the pool grows by: UCX_RNDV_FRAG_ALLOC_COUNT
 _SIZES = SizeRule(min_bytes=65536, max_bytes=2**24, multiple_of=64)
+_FORM = TargetOption(
+    "form", "conf", "lines of ucx.conf, or shell commands", choices=("conf", "shell")
+)
 _OPTIONS = (
     TargetOption(
         "version",
@@ -60,7 +68,7 @@ _OPTIONS = (
         "rocm-managed, and from 1.17 on ze-host, ze-device, ze-managed",
         pattern=r"[a-z-]{1,16}(,[a-z-]{1,16}){0,7}",
     ),
-    TargetOption("form", "conf", "lines of ucx.conf, or shell commands", choices=("conf", "shell")),
+    _FORM,
     TargetOption(
         "scheme",
         "leave",
@@ -159,6 +167,15 @@ def _unpriced(options: Mapping[str, str]) -> tuple[Unpriced, ...]:
     return (Unpriced(f"UCX_RNDV_SCHEME={options['scheme']}, which is forced", may_lose=True),)
 
 
+def _since(text: str) -> tuple[int, ...]:
+    """Of the form with memory types, and of the only section of a file."""
+    value = variables(text, r"UCX_\w+").get(VARIABLE, "")
+    return (1, 12) if ":" in value else (1, 9)
+
+
+_EFFECT = Effect("UCX", ("tag_lat", "tag_bw"), lambda text, _: variables(text, r"UCX_\w+"), _since)
+
+
 def read(text: str) -> FragmentSetting:
     """The fragment size that ucx.conf or an environment sets. Raises InvalidInput.
 
@@ -213,4 +230,49 @@ TARGET = Target(
     suffixes={"shell": "sh"},
     default=_default,
     unpriced=_unpriced,
+    effect=_EFFECT,
+)
+
+# --- shared memory --------------------------------------------------------------------------------
+
+_SHM_VARIABLE = "UCX_POSIX_SEG_SIZE"
+# A fragment's length is 16 bits in the queue: with 131072 bytes messages came out wrong.
+_SHM_SIZES = SizeRule(min_bytes=4096, max_bytes=2**16 - 64, multiple_of=64)
+
+
+def _render_shm(given: ExportInput) -> str:
+    size = one_size(given, _SHM_SIZES)
+    before = "export " if given.options["form"] == "shell" else ""
+    return f"{commentary(given, SHM_TARGET)}{before}{_SHM_VARIABLE}={size}\n"
+
+
+def _read_shm(text: str) -> FragmentSetting:
+    """The fragment size that ucx.conf or an environment sets. Raises InvalidInput."""
+    entries = last_in_each_section(ini_entries(text, _SHM_VARIABLE), _SHM_VARIABLE)
+    found = {
+        f"line {entry.number}": FragmentSetting.always(_bytes(entry.value, entry.number))
+        for entry in entries
+    }
+    return the_one(found, what=f"a line {_SHM_VARIABLE}=8256")
+
+
+SHM_TARGET = Target(
+    name="ucx-shm",
+    title="UCX: size of fragments that cross shared memory by two copies",
+    takes=Takes.ONE_SIZE,
+    render=_render_shm,
+    suffix="conf",
+    grammar="src/uct/sm/mm/base/mm_iface.c and src/ucs/sys/string.c, UCX 1.13.1",
+    sizes=_SHM_SIZES,
+    options=(_FORM,),
+    verified_by=VERIFIED,
+    read=_read_shm,
+    suffixes={"shell": "sh"},
+    default=lambda _: repeats(8256, "ucx_info -cf of 1.13.1"),
+    unpriced=lambda _: (
+        Unpriced("whether messages cross by two copies: with CMA or KNEM long ones do not", False),
+    ),
+    effect=Effect(
+        "UCX", ("tag_lat", "tag_bw"), lambda text, _: variables(text, r"UCX_\w+"), lambda _: (1, 9)
+    ),
 )

@@ -11,6 +11,7 @@ typedef int there_is_no_mpi; /* ISO C has no empty source */
 
 #else
 
+#include <limits.h>
 #include <mpi.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,8 +36,10 @@ static int process_of_peer(void)
     return found;
 }
 
-int open_mpi(bool *is_replier)
+static int open_mpi(const struct options *asked, bool *is_replier)
 {
+    if (asked->max_bytes > INT_MAX)
+        refuse(PROBE_USAGE, "mpi: messages of at most %d bytes", INT_MAX);
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int ranks = 0, rank = 0, length = 0;
     MPI_Init(NULL, NULL);
@@ -53,7 +56,7 @@ int open_mpi(bool *is_replier)
     return process_of_peer();
 }
 
-bool mpi_send_some(const unsigned char *message, size_t bytes)
+static bool mpi_send_some(const unsigned char *message, size_t bytes)
 {
     int is_done = 0;
     if (sending == MPI_REQUEST_NULL)
@@ -62,7 +65,7 @@ bool mpi_send_some(const unsigned char *message, size_t bytes)
     return is_done;
 }
 
-int mpi_receive_some(unsigned char *message, size_t bytes)
+static int mpi_receive_some(unsigned char *message, size_t bytes)
 {
     int is_done = 0;
     MPI_Status status;
@@ -74,7 +77,7 @@ int mpi_receive_some(unsigned char *message, size_t bytes)
     return status.MPI_TAG == STOP_TAG ? -1 : 1;
 }
 
-void close_mpi(bool is_replier)
+static void close_mpi(bool is_replier)
 {
     if (!is_replier)
         MPI_Send(NULL, 0, MPI_BYTE, peer, STOP_TAG, MPI_COMM_WORLD);
@@ -84,5 +87,7 @@ void close_mpi(bool is_replier)
     }
     MPI_Finalize();
 }
+
+const struct library LIBRARY = {open_mpi, mpi_send_some, mpi_receive_some, close_mpi};
 
 #endif

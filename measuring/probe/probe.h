@@ -75,13 +75,23 @@ uint32_t checksum(const unsigned char *from, size_t bytes);
 /* A file without a name: nothing stays behind, however this ends. It is filled in steps. */
 int unnamed_file(const char *folder, size_t bytes, size_t step, int flags);
 
-#ifdef PROBE_MPI
-/* The process of the other rank. Messages are begun and tested: true, or 1, when one is through, and
-   -1 when the other rank has no more. */
-int open_mpi(bool *is_replier);
-bool mpi_send_some(const unsigned char *message, size_t bytes);
-int mpi_receive_some(unsigned char *message, size_t bytes);
-void close_mpi(bool is_replier);
+/* A library that moves messages, for which the probe is compiled: mpi.c or ucx.c, or none. */
+struct library {
+    /* The process of the other end, or of a replier nothing of use. */
+    int (*open)(const struct options *asked, bool *is_replier);
+    /* Messages are begun and tested: true, or 1, when one is through, and -1 when the other end
+       has no more. */
+    bool (*send_some)(const unsigned char *message, size_t bytes);
+    int (*receive_some)(unsigned char *message, size_t bytes);
+    void (*close)(bool is_replier); /* NULL: the other end sees by itself that this one has gone */
+};
+#if defined PROBE_MPI
+#define PROBE_LIBRARY "mpi"
+#elif defined PROBE_UCX
+#define PROBE_LIBRARY "ucx"
+#endif
+#ifdef PROBE_LIBRARY
+extern const struct library LIBRARY;
 #endif
 
 /* Numbers between machines are little-endian. */

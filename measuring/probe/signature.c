@@ -34,7 +34,7 @@ struct end {
     size_t out_bytes, in_bytes;   /* of a message */
     unsigned char *out_message, *in_message;
     size_t sent, received;        /* bytes of the message that is under way */
-    bool is_mpi;
+    const struct library *library; /* which moves them; NULL: files and rings do */
     int64_t idle_ns, since_ns;    /* how long it may wait for a far end, 0: for ever; since when */
 };
 
@@ -95,10 +95,8 @@ static bool take_slot(struct slots *ring, unsigned char *message, size_t bytes)
 /* Go on with the message that is under way; true when all of it is through. */
 static bool send_some(struct end *end)
 {
-#ifdef PROBE_MPI
-    if (end->is_mpi)
-        return mpi_send_some(end->out_message, end->out_bytes);
-#endif
+    if (end->library)
+        return end->library->send_some(end->out_message, end->out_bytes);
     if (end->out_ring)
         return put_slot(end->out_ring, end->out_message, end->out_bytes);
     ssize_t done = write(end->out, end->out_message + end->sent, end->out_bytes - end->sent);
@@ -113,10 +111,8 @@ static bool send_some(struct end *end)
 
 static int receive_some(struct end *end)
 {
-#ifdef PROBE_MPI
-    if (end->is_mpi)
-        return mpi_receive_some(end->in_message, end->in_bytes);
-#endif
+    if (end->library)
+        return end->library->receive_some(end->in_message, end->in_bytes);
     if (end->in_ring)
         return take_slot(end->in_ring, end->in_message, end->in_bytes);
     ssize_t done = read(end->in, end->in_message + end->received, end->in_bytes - end->received);
@@ -134,12 +130,8 @@ static int receive_some(struct end *end)
 /* Where the other end would not see that this one has ended. */
 static void close_end(const struct end *end, bool is_replier)
 {
-    (void)is_replier;
-    if (!end->is_mpi)
-        return;
-#ifdef PROBE_MPI
-    close_mpi(is_replier);
-#endif
+    if (end->library && end->library->close)
+        end->library->close(is_replier);
 }
 
 /* A far end that hangs, or whose machine has gone, closes nothing. */
@@ -291,12 +283,12 @@ static void open_rings(struct link *link, const struct options *asked)
                  (struct end){.in_ring = link->end.out_ring, .out_ring = link->end.in_ring});
 }
 
-#ifdef PROBE_MPI
-static void open_ranks(struct link *link, const struct options *asked)
+#ifdef PROBE_LIBRARY
+static void open_library(struct link *link, const struct options *asked)
 {
     bool is_replier = false;
-    link->child = open_mpi(&is_replier);
-    link->end.is_mpi = true;
+    link->child = LIBRARY.open(asked, &is_replier);
+    link->end.library = &LIBRARY;
     allot(&link->end, asked->max_bytes, is_replier);
     if (!is_replier)
         return;
@@ -449,14 +441,14 @@ static const struct transport {
     const char *name, *about;
     void (*open)(struct link *, const struct options *);
 } TRANSPORTS[] = {
-    {"shm", "slots in shared memory", open_rings},
-    {"pipe", "two pipes", open_pipes},
-    {"unix", "a Unix stream socket", open_unix},
-    {"tcp", "a TCP connection over loopback", open_loopback},
-#ifdef PROBE_MPI
-    {"mpi", "two ranks of MPI", open_ranks},
+    {"shm", "messages in shared memory, to another process", open_rings},
+    {"pipe", "messages over two pipes", open_pipes},
+    {"unix", "messages over a Unix stream socket", open_unix},
+    {"tcp", "messages over TCP, loopback or --host", open_loopback},
+#ifdef PROBE_LIBRARY
+    {PROBE_LIBRARY, "a library that moves messages", open_library},
 #endif
-    {"sim", "a simulated Myrinet of 1996, to check the measurement by", open_simulated},
+    {"sim", "a simulated Myrinet of 1996: checks the measurement", open_simulated},
 };
 enum { TRANSPORTS_COUNT = sizeof TRANSPORTS / sizeof *TRANSPORTS };
 

@@ -317,11 +317,18 @@ static void *symbol(void *library, const char *name)
     return found;
 }
 
+static const char NO_GPU[] = "not here: there is no libcuda.so.1, which a GPU's driver brings";
+
+static void *gpu_library(void)
+{
+    return dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+}
+
 static void open_gpu(struct state *state, const struct options *asked)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *library = gpu_library();
     if (!library)
-        refuse(PROBE_NOT_HERE, "libcuda.so.1 is not here: no GPU's driver is installed");
+        refuse(PROBE_NOT_HERE, "%s", NO_GPU);
     int (*init)(unsigned), (*device_get)(int *, int), (*context)(void **, unsigned, int);
     int (*alloc)(uint64_t *, size_t), (*alloc_host)(void **, size_t), device;
     void *found = NULL, *pinned = NULL;
@@ -383,8 +390,10 @@ enum { STAGES_COUNT = sizeof STAGES / sizeof *STAGES };
 
 void list_stages(void)
 {
+    bool has_gpu = gpu_library() != NULL;
     for (int i = 0; i < STAGES_COUNT; i++)
-        printf("stage\t%s\t%s\n", STAGES[i].name, STAGES[i].about);
+        printf("stage\t%s\t%s\n", STAGES[i].name,
+               STAGES[i].open == open_gpu && !has_gpu ? NO_GPU : STAGES[i].about);
 }
 
 int run_stage(const struct options *asked)

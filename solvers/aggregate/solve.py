@@ -1,4 +1,4 @@
-"""What can be answered from outside: single, static, repeat, fixed, and the best of them.
+"""What can be answered from outside: single, static, repeat, fixed, the best of them, and tables.
 
 Source    Wang98 sec. 5.3; docs/theory.md, "From outside".
 Notation  k: fragments.
@@ -6,26 +6,40 @@ Cost      O(number of admitted k) NumPy passes for the bound; see the modules of
 Exact     `fixed` over real equal sizes and `repeat` over all repeated sizes, of the latency that no
           pipeline with these costs exceeds; what other cuts could gain is what the bound leaves.
 Traps     strategies that shape fragments by single stages have nothing to go by.
+
+A table has repeated sizes, and the cuts that repeat them in place of schedules. Repeated sizes are
+compiled for the slowest pipeline with these costs (`Aggregate.slowest_pipeline`), through which
+they take what the evaluator says, so that each gap is against every repeated size. The gap of a
+cut is against a bound on every cut of every pipeline with these costs, which is far: of messages
+B1 <= B <= B2, min over cuts of B1 <= min over cuts of B, for the last bytes of a cut can be left
+out; and a cut that is interpolated between two has no fragment above the greater of theirs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from math import inf
 
 import numpy as np
 
+from domain.aggregate import Aggregate
 from domain.errors import Infeasible, StrategyDeclined
-from domain.problem import AggregateProblem
-from domain.solution import Notice, Solution, Strategy
+from domain.hiding import HiddenBehind
+from domain.plan_table import PlanTable, TableCut, TableRepeat, repeated_size
+from domain.problem import AggregateProblem, FragmentLimits, Problem
+from domain.solution import Notice, Solution, Strategy, relative_excess
 from solvers.aggregate.costs import Costs, is_convex, lower_bound_us
 from solvers.aggregate.cuts import best_count, fixed_cut, repeat_cut
 from solvers.assemble import evaluated_us, solution_of
 from solvers.backends import Backend
 from solvers.contract import Candidate, Deadline, SolveOptions
 from solvers.default_settings import Baseline, BaselineSet, BestRepeat, priced_settings
-from solvers.heuristics.constant import run_single, run_static
+from solvers.heuristics.constant import repeated_cut, run_single, run_static
+from solvers.tables.budget import MARGIN, CompileProgress, EvenCompilation
+from solvers.tables.compile import Over, as_lines, compilers
 
 QUICK_COUNTS = 120_000  # admitted counts times ranges: what bound and search pass through
 QUICK_FRAGMENTS = 5_000
@@ -188,10 +202,133 @@ def _best_repeat(problem: AggregateProblem) -> BestRepeat | None:
     return BestRepeat(cut[0], len(cut), problem.aggregate.latency_us(cut))
 
 
+# --- tables ---------------------------------------------------------------------------------------
+
+_APART = 1.02  # ratio of the messages of neighbouring cuts, at most
+_BOUNDS_APART = 1.05  # and of those whose bound is computed
+_SAFE = 1e-12
+_MAX_GAP = 1e300  # where nothing is proven
+_FINISH_S = 60.0  # after the time limit, for what is taken as it is then
+
+
+def compile_aggregate_table(
+    aggregate: Aggregate,
+    limits: FragmentLimits,
+    *,
+    min_message_bytes: int,
+    max_message_bytes: int,
+    relative_gap: float,
+    fragment_cap: int,
+    time_limit_s: float,
+    behind: HiddenBehind | None,
+    on_progress: Callable[[float], None],
+    on_loosened: Callable[[float], None],
+    on_cut_off: Callable[[], None],
+) -> PlanTable:
+    """Return a table as `solvers.compile_table` does; its pipeline is the slowest with these costs.
+
+    The tolerance is that of the repeated sizes. Raises what that raises, and StrategyDeclined for
+    hidden messages, for a smallest fragment or an alignment, and for costs of no such pipeline.
+    """
+    if behind is not None or limits.min_fragment_bytes > 1 or limits.alignment_bytes > 1:
+        raise StrategyDeclined(
+            "where only the total and the bottleneck are known, a table keeps max_fragment_bytes "
+            "and max_fragments alone, and is of messages that are waited for",
+            field="constraints",
+        )
+    pipeline = aggregate.slowest_pipeline()
+    deadline, last = Deadline.after(time_limit_s), Deadline.after(time_limit_s + _FINISH_S)
+    lines = as_lines(pipeline, limits, min_message_bytes, max_message_bytes)
+    problem = Problem(lines or pipeline, max_message_bytes, limits, fragment_cap)
+    over = Over(min_message_bytes, max_message_bytes, relative_gap * MARGIN)
+    _, compiler = compilers(problem, over, None, are_lines=lines is not None)
+    progress = CompileProgress(min_message_bytes, max_message_bytes, on_progress)
+    even = EvenCompilation(compiler, relative_gap)
+    even.first(deadline, progress.repeats_at, last=last)
+    if even.is_cut_off:
+        on_cut_off()
+    repeats, loosened_gap = even.loosened(deadline, progress.again)
+    if loosened_gap > relative_gap:
+        on_loosened(loosened_gap)
+    whole = AggregateProblem(aggregate, max_message_bytes, limits, fragment_cap)
+    cuts = tuple(_repeating_cuts(whole, repeats))
+    progress.end()
+    return PlanTable(
+        pipeline=pipeline,
+        limits=limits,
+        fragment_cap=fragment_cap,
+        min_message_bytes=min_message_bytes,
+        max_message_bytes=max_message_bytes,
+        relative_gap=relative_gap,
+        cuts=cuts,
+        repeats=tuple(repeats),
+    )
+
+
+def _repeating_cuts(problem: AggregateProblem, repeats: list[TableRepeat]) -> Iterator[TableCut]:
+    """Yield the cuts that repeat these sizes: two for each stretch, its ends.
+
+    Between two repeats the number of fragments stays that of the first.
+    """
+    bounds = _Bounds(problem, repeats[0].message_bytes)
+    for here, after in pairwise([*repeats, None]):
+        assert here is not None
+        behind = here.message_bytes + 1 if after is None else after.message_bytes
+        for first, last in _parts(here.message_bytes, behind - 1):
+            ends = [
+                _repeated(problem, _size_at(here, after, message), message)
+                for message in dict.fromkeys((first, last))
+            ]
+            # T is monotone in every fragment, and no fragment is above the greater of both ends.
+            sizes = tuple(map(max, ends[0], ends[-1]))
+            bound_us = bounds.at(first)
+            gap = relative_excess(problem.aggregate.latency_us(sizes), bound_us, bound_us)
+            for message, cut in zip((first, last), ends, strict=False):
+                yield TableCut(
+                    message, cut, problem.aggregate.latency_us(cut), min(gap, _MAX_GAP) + _SAFE
+                )
+
+
+def _parts(first: int, last: int, apart: float = _APART) -> Iterator[tuple[int, int]]:
+    """Yield the messages of a stretch, in parts whose ends are near each other."""
+    while first <= last:
+        end = min(last, max(first, int(first * apart)))
+        yield first, end
+        first = end + 1
+
+
+def _size_at(here: TableRepeat, after: TableRepeat | None, message_bytes: int) -> int:
+    if after is None or message_bytes == here.message_bytes:
+        return here.size_bytes
+    return repeated_size(here, after, message_bytes, FragmentLimits())
+
+
+def _repeated(problem: AggregateProblem, size: int, message_bytes: int) -> tuple[int, ...]:
+    return repeated_cut(replace(problem, message_bytes=message_bytes), size)
+
+
+class _Bounds:
+    """Bounds on every cut of a message, from those of some messages below it."""
+
+    def __init__(self, problem: AggregateProblem, min_message_bytes: int) -> None:
+        self._problem = problem
+        self._known: dict[int, float] = {}
+        parts = _parts(min_message_bytes, problem.message_bytes, _BOUNDS_APART)
+        self._sizes = [first for first, _ in parts]
+
+    def at(self, message_bytes: int) -> float:
+        """Return a bound (µs, delay included) on every cut of this message and of longer ones."""
+        size = self._sizes[bisect_right(self._sizes, message_bytes) - 1]
+        if size not in self._known:
+            self._known[size] = lower_bound_us(replace(self._problem, message_bytes=size))
+        return self._known[size]
+
+
 BACKEND = Backend(
     solve=solve_aggregate,
     is_quick=is_quick_aggregate,
     baselines=baselines_of_aggregate,
     repeated_us=lambda model, q, s, r: Costs(model).repeated_us(q, s, r),
     costs=lambda _: 2,
+    compile_table=compile_aggregate_table,
 )

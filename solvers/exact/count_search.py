@@ -12,7 +12,7 @@ Traps     solves are inexact: the line that a solve at k gives beyond k+1 is lb'
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from domain.problem import Problem
 from solvers.bounds import closed_form_us
 from solvers.contract import Deadline
 from solvers.exact.convex import ConvexProblem
+from solvers.exact.dual import sharper
 from solvers.exact.lp.lines import CountResult
 from solvers.exact.relaxation import (
     Relaxation,
@@ -153,7 +154,10 @@ class CountSearch:
 
     def solve(self, k: int, deadline: Deadline) -> CountResult:
         """Solve one count and let its dual raise the bounds of all others."""
-        result = self.solved[k] = solve_relaxed(self.lines, k, deadline, aim=self.aim)
+        result = solve_relaxed(self.lines, k, deadline, aim=self.aim)
+        if isinstance(self.lines, LineProblem) and k >= _FIRST_COUNT:
+            result = replace(result, p=sharper(self.lines, result.p, result.lower_us))
+        self.solved[k] = result
         if self._best is None or _rank(result) < _rank(self._best):
             self._best = result
         first = self.lines.k_min

@@ -30,7 +30,9 @@ Floats = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _TIGHT_BYTES = 1e-5  # of the greatest G: byte rows above lambda by less hold with equality
 _TIGHT_ORDER = 1e-7  # the same of the order rows
-_REGULAR = 1e-9  # of each diagonal entry: rows may follow from one another
+_BLUNT = 1e-10  # relative
+_CUT = 1e-7  # weights of cells below which they are nothing, where one is tried
+_REGULAR = 1e-13  # of each diagonal entry: rows may follow from one another
 _REFINEMENTS = 4
 
 
@@ -188,6 +190,18 @@ def stretched(p: Floats, alpha: Floats) -> Floats:
     return out
 
 
+def sharper(lines: LineProblem, p: Floats, proven_us: float) -> Floats:
+    """Return p, or its projection where p by itself proves less than what is proven of its count.
+
+    A cap may have proven the rest; what follows for other counts knows of none.
+    """
+    worth_us = value_us(lines, p)
+    if worth_us >= proven_us * (1.0 - _BLUNT):
+        return p
+    moved = repaired(projected(lines, p, _CUT))
+    return moved if value_us(lines, moved) > worth_us else p
+
+
 # ---- the projection on the tight rows -----------------------------------------------------------
 
 
@@ -199,6 +213,13 @@ def projected(lines: LineProblem, p: Floats, cut: float) -> Floats:
     and are removed by a few substitutions with one banded factorisation; lambda is a border of it.
     No proof: what p is worth is said by `value_us` of its repair. p itself where there is none.
     """
+    if active.NATIVE is not None and lines.n <= MAX_STAGES:
+        return active.NATIVE.dual.projected(lines.native, p, cut)
+    return _projected(lines, p, cut)
+
+
+def _projected(lines: LineProblem, p: Floats, cut: float) -> Floats:
+    """The same in NumPy."""
     from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
 
     near = p.astype(np.longdouble)

@@ -51,6 +51,7 @@ _DISORDER = 1e-9  # violations below this are the method's own
 _ALIKE = 0.05  # violations that differ by less, relative, are one
 _MAX_ROUNDS = 20
 _SHORT_ENDS = (64, 512, 4_096)
+_UNSETTLED = 0.25  # of the root of the complementarity: what p may move beside the repeated step
 _SETTLED = 1e-13  # of the weight that the ends of a cut may leave in its middle
 _WORTH_SHORTENING = 0.6  # of the fragments: a chain longer than this is not worth the attempt
 _MIN_SHORTENED = 40  # no chain is, below: its ends take two dozen
@@ -98,8 +99,8 @@ def solve_count(
     attempts: list[tuple[int, int] | None] = [None]
     if k >= _MIN_SHORTENED:
         attempts = _attempts(lines, k)
-    if method is None and len(attempts) == 1:
-        quick = _in_one_call(lines, k, deadline, close, aim)
+    if method is None:
+        quick = _in_one_call(lines, k, attempts, deadline, close=close, aim=aim)
         if quick is not None:
             return quick
     if lines.n == 1 or _is_given(lines, k) or not (lines.g.any() or lines.G.any()):
@@ -119,23 +120,35 @@ def solve_count(
 
 
 def _in_one_call(
-    lines: LineProblem, k: int, deadline: Deadline, close: float, aim: float
+    lines: LineProblem,
+    k: int,
+    attempts: list[tuple[int, int] | None],
+    deadline: Deadline,
+    *,
+    close: float,
+    aim: float,
 ) -> CountResult | None:
-    """The same for few cells, all of it in C; None where that is not built, or not close."""
+    """The same for few cells, a call in C each attempt; None where not built, or not close."""
     native = active.NATIVE
     if native is None or k * lines.n > _ONE_CALL_CELLS:
         return None
-    found = native.dual.solve(
-        lines.native, k, close=close, aim=aim, time_limit_s=deadline.remaining_s
-    )
-    return None if found is None else CountResult(k, *found)
+    for ends in attempts:
+        found = native.dual.solve(
+            lines.native, k, ends, close=close, aim=aim, time_limit_s=deadline.remaining_s
+        )
+        if found is None:
+            return None
+        result = CountResult(k, *found)
+        if not _is_close(result, close):
+            result = _with_digits(lines, result, result.p, close)
+        if _is_close(result, close):
+            return result
+    return None
 
 
 def _in_one_line(lines: LineProblem, k: int) -> CountResult | None:
     """Equal sizes, proven by the drift; only where the first and the last stage are the slowest."""
-    times = lines.g + lines.G * (lines.B / k)
-    slowest = float(times.max())
-    if lines.n < 2 or k < _MIN_SHORTENED or min(times[0], times[-1]) < slowest * (1.0 - CLOSE):
+    if k < _MIN_SHORTENED or not lines.ends_are_slowest(k):
         return None
     p = drift(lines.n, k)
     x = np.full(k, lines.B / k)
@@ -176,30 +189,39 @@ class _Search:
         self._ends = self._attempts.pop(0)
 
     def run(self, deadline: Deadline) -> CountResult | None:
-        """Add boundaries until the bounds are close or nothing is left to add."""
+        """Add boundaries until the bounds are close or nothing is left to add.
+
+        An iterate that was stopped because boundaries are missing is certified only where nothing
+        comes after it.
+        """
         boundaries: frozenset[int] = frozenset()
         best: CountResult | None = None
+        rough: tuple[Chain, Iterate] | None = None
         for _ in range(_MAX_ROUNDS):
             found = self._iterate(boundaries, deadline)
             if found is None:
-                return best
-            chain, iterate = found
-            here = self._certified(chain, iterate)
-            best = here if best is None else closer(best, here)
-            if _is_close(best, self._close) or deadline.passed:
-                return best
-            grown = boundaries | _first_alike(iterate)
-            if grown == boundaries:
-                if self._ends is None and len(boundaries) == self._lines.n - 1:
+                break
+            grown = boundaries | _first_alike(found[1])
+            rough = found
+            if deadline.passed or grown == boundaries or found[1].apart <= _ROUNDED:
+                best, rough = self._better(best, found), None
+                if _is_close(best, self._close) or deadline.passed:
                     return best
-                if self._attempts:  # the middle is not settled after all
-                    self._ends, grown = self._attempts.pop(0), frozenset()
-                else:
-                    grown = frozenset(range(self._lines.n - 1))
+            guess = self._ends is not None and self._ends[0] == self._ends[1]
+            if self._attempts and (grown == boundaries or (guess and _is_unsettled(*found))):
+                self._ends, grown = self._attempts.pop(0), frozenset()
+            elif grown == boundaries:
+                if self._ends is None and len(boundaries) == self._lines.n - 1:
+                    break
+                grown = frozenset(range(self._lines.n - 1))
             if not self._affordable(grown, deadline):
-                return best
+                break
             boundaries = grown
-        return best
+        return best if rough is None else self._better(best, rough)
+
+    def _better(self, best: CountResult | None, found: tuple[Chain, Iterate]) -> CountResult:
+        here = self._certified(*found)
+        return here if best is None else closer(best, here)
 
     def _affordable(self, boundaries: frozenset[int], deadline: Deadline) -> bool:
         """Whether the blocks of so many waits fit the memory and the time that is left."""
@@ -234,22 +256,35 @@ class _Search:
 
     def _certified(self, chain: Chain, iterate: Iterate) -> CountResult:
         lines, k = self._lines, self._k
-        p = repaired(iterate.all_p(chain))
+        p = iterate.all_p(chain)
         shares = np.nan_to_num(np.maximum(iterate.all_y(chain), 0.0))
         x = lines.m + spread_shares(shares, lines.free_bytes(k), np.full(k, lines.M - lines.m))
-        upper = lines.latency_us(x)
-        found = CountResult(k, value_us(lines, p), upper, x, p)
-        if _is_close(found, self._close):
+        kept = repaired(p)
+        found = CountResult(k, value_us(lines, kept), lines.latency_us(x), x, kept)
+        if iterate.complementarity > _CONVERGED:
             return found
-        found = closer(found, CountResult(k, capped_value_us(lines, p, upper), upper, x, p))
-        if iterate.complementarity > _CONVERGED or not _is_close(found, _ROUNDED):
-            return found
-        for cut in _CUTS:  # a wrong guess of what is tight worsens it: the better one is kept
-            if _is_close(found, self._close):
-                break
-            q = repaired(projected(lines, iterate.all_p(chain), cut))
-            found = closer(found, CountResult(k, capped_value_us(lines, q, upper), upper, x, q))
+        return _with_digits(lines, found, p, self._close)
+
+
+def _with_digits(lines: LineProblem, found: CountResult, p: Floats, close: float) -> CountResult:
+    """Bring back the digits of the dual that bounds nearly close lack (docs/theory.md sec. 14)."""
+    if _is_close(found, close) or not _is_close(found, _ROUNDED):
         return found
+    k, upper, x = found.k, found.upper_us, found.x
+    found = closer(found, CountResult(k, capped_value_us(lines, found.p, upper), upper, x, found.p))
+    for cut in _CUTS:  # a wrong guess of what is tight worsens it: the better one is kept
+        if _is_close(found, close):
+            break
+        q = repaired(projected(lines, p, cut))
+        found = closer(found, CountResult(k, capped_value_us(lines, q, upper), upper, x, q))
+    return found
+
+
+def _is_unsettled(chain: Chain, iterate: Iterate) -> bool:
+    """Whether p still moves beside the repeated step, by more than the iterate is rough."""
+    near = iterate.p[max(chain.repeat_step - 1, 0) : chain.repeat_step + 2]
+    moved = float(np.abs(np.diff(near, axis=0)).max(initial=0.0))
+    return moved > _UNSETTLED * float(max(iterate.complementarity, 0.0) ** 0.5)
 
 
 def _first_alike(iterate: Iterate) -> frozenset[int]:

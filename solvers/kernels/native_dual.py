@@ -1,6 +1,6 @@
 """Bounds from the reduced dual, and the solve of one small count, in C.
 
-Source    kernels/native/dual.c and count.c; exact/dual.py and exact/structured.py.
+Source    kernels/native/dual.c, project.c and count.c; exact/dual.py and exact/structured.py.
 Notation  as in exact/dual.py: n stages, k fragments; p: (k-1, n); g, G: (n,) µs and µs/byte;
           B: message; m, M: least and greatest size.
 Cost      some microseconds for what crosses into C.
@@ -22,7 +22,7 @@ from solvers.kernels.native_recurrence import address_of
 Floats = NDArray[np.float64]
 
 MAX_STAGES = 64
-_CLOSE = 0  # as in count.h
+_NO_MEMORY = -1  # as in count.h
 _Address = ctypes.c_void_p
 _Long = ctypes.c_int64
 _Double = ctypes.c_double
@@ -63,16 +63,14 @@ class NativeDual:
         self._value = _typed(library.sluice_dual_value, _Double, lines, _Long, _Address)
         self._above = _typed(library.sluice_dual_above, _Double, lines, _Long, _Address)
         self._below = _typed(library.sluice_dual_below, _Double, lines, _Long, _Address)
+        self._project = _typed(library.sluice_dual_project, None, lines, _Long, _Double, _Address)
         self._solve = _typed(
             library.sluice_count_solve,
             ctypes.c_int,
             lines,
-            _Long,
-            _Double,
-            _Double,
-            _Double,
-            _Address,
-            _Address,
+            *(_Long, _Long, _Long),
+            *(_Double, _Double, _Double),
+            *(_Address, _Address),
             ctypes.POINTER(_Bounds),
         )
 
@@ -80,6 +78,12 @@ class NativeDual:
         """Return the same as dual.repaired."""
         out = np.array(p, dtype=np.float64, order="C")
         self._repair(out.shape[0], out.shape[1], address_of(out))
+        return out
+
+    def projected(self, lines: NativeLines, p: Floats, cut: float) -> Floats:
+        """Return the same as dual.projected, but for its last digits."""
+        out = np.array(p, dtype=np.float64, order="C")
+        self._project(lines, len(out) + 1, cut, address_of(out))
         return out
 
     def value_us(self, lines: NativeLines, p: Floats) -> float:
@@ -102,15 +106,25 @@ class NativeDual:
         return value
 
     def solve(
-        self, lines: NativeLines, k: int, *, close: float, aim: float, time_limit_s: float
+        self,
+        lines: NativeLines,
+        k: int,
+        ends: tuple[int, int] | None,
+        *,
+        close: float,
+        aim: float,
+        time_limit_s: float,
     ) -> tuple[float, float, Floats, Floats] | None:
-        """Return (lower, upper, x, p) for k >= 2 fragments, or None where these are not close."""
+        """Return (lower, upper, x, p) for k >= 2 fragments, close or not; None without memory.
+
+        With `ends`, at least 2 each, only so many fragments of each end may differ in size.
+        """
         x: Floats = np.empty(k)
         p: Floats = np.empty((k - 1, lines.n))
         bounds = _Bounds()
         at = address_of(x), address_of(p)
-        status = self._solve(lines, k, close, aim, time_limit_s, *at, bounds)
-        return (bounds.lower_us, bounds.upper_us, x, p) if status == _CLOSE else None
+        status = self._solve(lines, k, *(ends or (0, 0)), close, aim, time_limit_s, *at, bounds)
+        return None if status == _NO_MEMORY else (bounds.lower_us, bounds.upper_us, x, p)
 
 
 def _typed(function: Any, restype: Any, *argtypes: Any) -> Any:

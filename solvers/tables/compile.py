@@ -363,10 +363,10 @@ def compile_table(
     check_table_range(min_message_bytes, max_message_bytes)
     check_table_gap(relative_gap)
     deadline, last = Deadline.after(time_limit_s), Deadline.after(time_limit_s + _FINISH_S)
-    lines = _as_lines(pipeline, limits, min_message_bytes, max_message_bytes)
+    lines = as_lines(pipeline, limits, min_message_bytes, max_message_bytes)
     problem = Problem(lines or pipeline, max_message_bytes, limits, fragment_cap)
-    over = _Over(min_message_bytes, max_message_bytes, relative_gap * MARGIN)
-    compiler, repeater = _compilers(problem, over, behind, are_lines=lines is not None)
+    over = Over(min_message_bytes, max_message_bytes, relative_gap * MARGIN)
+    compiler, repeater = compilers(problem, over, behind, are_lines=lines is not None)
     if min_message_bytes == max_message_bytes and behind is None and solve is not None:
         compiler = _OfOneMessage(replace(problem, pipeline=pipeline), relative_gap, solve)
     progress = CompileProgress(min_message_bytes, max_message_bytes, on_progress)
@@ -404,7 +404,7 @@ def compile_table(
     )
 
 
-def _as_lines(
+def as_lines(
     pipeline: Pipeline, limits: FragmentLimits, min_message_bytes: int, max_message_bytes: int
 ) -> Pipeline | None:
     """The stages as the lines that they are over every admitted size, or None where one is not."""
@@ -447,7 +447,7 @@ class _OfOneMessage:
         return [TableCut(self._problem.message_bytes, cut, found.latency_us, gap)]
 
 
-class _Over(NamedTuple):
+class Over(NamedTuple):
     """The message sizes that compilers are for, and the tolerance."""
 
     min_message_bytes: int
@@ -455,9 +455,10 @@ class _Over(NamedTuple):
     tolerance: float
 
 
-def _compilers(
-    problem: Problem, over: _Over, behind: HiddenBehind | None, *, are_lines: bool
+def compilers(
+    problem: Problem, over: Over, behind: HiddenBehind | None, *, are_lines: bool
 ) -> tuple[Compiler[TableCut], Compiler[TableRepeat]]:
+    """Return what compiles schedules and repeated sizes. Raises StrategyDeclined, InvalidInput."""
     options = over._asdict()
     if not are_lines:
         if behind is not None:

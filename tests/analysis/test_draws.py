@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.draw_costs import stage_times_us
 from analysis.draws import Draws, draw, normals, project, uniforms
 from domain.errors import InvalidInput
 from domain.pipeline import FitRange, Stage
@@ -173,6 +174,28 @@ class TestDraws:
         assert ends.min() >= 1024
         assert ends.max() <= 4095
         assert (ends < 2048).mean() == pytest.approx(0.5, abs=0.04)
+
+    def test_ends_are_where_steeper_lines_meet(self) -> None:
+        """A bend between two measured sizes jumps nowhere: beyond it a size would look cheap that
+        nobody measured. The lines are those of a rate of messages and of one of bytes.
+        """
+        errors = (1e-4, 0.0, 1e-6)
+        lines = (
+            UncertainLine(FitRange(0.183, 0.0087, 646), 0.183, 0.0087, errors, (512, 1024)),
+            UncertainLine(FitRange(0.02, 0.2604), 0.02, 0.2604, errors),
+        )
+        draws = draw(UncertainPipeline((UncertainStage("rate", lines, 40, 0.0, 0.0),)), 400, 5)
+        (g, other_g), (G, other_G) = draws.overhead_us[0], draws.ns_per_byte[0]
+        met = 1000.0 * (g - other_g) / (other_G - G)
+        inside = (met > 512) & (met < 1024)
+        inside[0] = False  # the estimate
+        assert inside.mean() > 0.9
+        assert np.array_equal(draws.ends_bytes[0, 0][inside], np.floor(met[inside]))
+        sizes = np.arange(512, 1024)
+        dearer = np.maximum(
+            g + G * sizes[:, None] / 1000, other_g + other_G * sizes[:, None] / 1000
+        )
+        assert stage_times_us(draws, 0, sizes)[:, inside] == pytest.approx(dearer[:, inside])
 
     def test_the_bottleneck_is_drawn_together_with_the_total(self) -> None:
         """Two lines that are close: without the projection a third of the draws would contradict

@@ -268,3 +268,17 @@ def test_nothing_is_said_of_a_pipeline_seen_from_outside() -> None:
     )
     problem = problem_of(aggregate, 4096, FragmentLimits(), fragment_cap=1000)
     assert sensitivities(solvers.solve(problem), Strategy.AUTO) is None
+
+
+def test_the_greatest_costs_there_are_have_none() -> None:
+    """10 % more than these is no cost; the answer itself is one."""
+    stages = (
+        Stage.of_line("a", overhead_us=1e12, ns_per_byte=1e9),
+        Stage.of_line("b", overhead_us=0.0, ns_per_byte=1e9),
+    )
+    problem = Problem(Pipeline(stages), 2**48)
+    found = solvers.solve(problem, Strategy.FIXED)
+    assert found.schedule.fragments > 1
+    assert sensitivities(found, Strategy.FIXED) is None
+    nine = (Stage.of_line("a", overhead_us=9e11, ns_per_byte=9e8), stages[1])
+    assert sensitivities(solvers.solve(Problem(Pipeline(nine), 8)), Strategy.AUTO) is None

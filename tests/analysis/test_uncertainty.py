@@ -180,6 +180,18 @@ class TestSizes:
             assert len(found - every) <= 0.01 * len(every)
             assert len(every - found) <= 0.06 * len(every)
 
+    def test_tiny_last_fragments_do_not_hide_among_good_sizes(self) -> None:
+        """33 and more fragments: just below B/k one more fragment, with its overhead."""
+        costs = ((2.1, 25.0), (4.0, 58.69140625), (2.1, 25.0), (92.8, 25.5859375))
+        model, total = stated(costs, 0.1), 131072
+        problem, draws = Problem(model.model, total), draw(model, 100, 1)
+        priced = price_sizes(problem, draws)
+        for place, one in enumerate(good_sizes(problem, draws, priced)):
+            sizes = np.concatenate([np.arange(low, high + 1) for low, high in one.intervals])
+            latency_us = repeated_us(draws, total, sizes[:: 1 + place])
+            limit_us = priced.best_us * (1.0 + GOOD_WITHIN[place])
+            assert ((latency_us <= limit_us).mean(axis=1) >= 0.88).mean() >= 0.999
+
     def test_round_sizes_keep_their_rules(self) -> None:
         """Each listed under the roundest rule, the recommended one first."""
         question = UncertaintyQuestion(stated(MYRINET, 0.1), 65536, mtu_bytes=1460)

@@ -47,6 +47,8 @@ def _documents() -> Iterator[tuple[str, bytes]]:
     yield "lone low surrogate", b'{"message_bytes": 1, "profile": "\\udc00\\ud800"}'
     yield "escaped nul", b'{"message_bytes": 1, "profile": "gms\\u0000"}'
     yield "duplicate keys", b'{"message_bytes": 1, "message_bytes": "' + MARK.encode() + b'"}'
+    yield "duplicate keys in a list", b'{"pipeline": {"stages": [{"name": "a", "name": "b"}]}}'
+    yield "duplicate keys, one escaped", b'{"profile": "gms", "pr\\u006ffile": "gms"}'
     yield "keys that mean something elsewhere", b'{"__proto__": {}, "$ref": "#", "constructor": 1}'
 
 

@@ -99,7 +99,7 @@ def serving(
     app = create_app(settings, open_engine=open_engine or local_engine)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    config = configured(app, log_level="error")
+    config = configured(app, settings, log_level="error")
     config.lifespan, config.timeout_graceful_shutdown = "on", 5
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

@@ -124,7 +124,7 @@ def test_the_digest_is_of_everything_that_the_table_depends_on() -> None:
     """Each change gives another, and none gives the same."""
     base = TableQuestion(a_line_pipeline(), ProfileRevision("a", 1), TableScope(), 1000)
     changed = [
-        replace(base, pipeline=a_ranged_pipeline()),
+        replace(base, model=a_ranged_pipeline()),
         replace(base, profile=ProfileRevision("a", 2)),
         replace(base, profile=ProfileRevision("b", 1)),
         replace(base, profile=None),

@@ -284,6 +284,7 @@ class TestBadInput:
             ("{}", 2, "exactly one of pipeline, aggregate, profile, measurements"),
             ("[]", 2, "JSON object"),
             ("{", 2, "not JSON"),
+            ('{"stages": [], "delay_us": 0, "delay_us": 1}', 2, "/delay_us: the key is given more"),
             ("", 2, "the file is empty"),
             ("message_bytes,repetition,a_us\n64,0,nan\n", 2, "line 2, column 3"),
             ("message_bytes,repetition,a_us\n64,0,1\n64,1,1\n64,2,1\n", 3, "2 distinct"),

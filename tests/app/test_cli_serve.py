@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
+import uvicorn
 
 from app.cli import main
+from app.http.connections import DrainingServer
 from app.serving import listen
 from app.settings import Settings
 from domain.errors import Conflict
@@ -58,23 +61,72 @@ class TestServe:
         )
 
     def test_it_serves_until_ctrl_c(self) -> None:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--workers", "1", "--json"],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        try:
-            assert child.stdout is not None
-            address = json.loads(child.stdout.readline())["address"]
-            with urllib.request.urlopen(f"{address}/healthz", timeout=60) as answer:
-                assert answer.status == 200
+        with serving() as (child, address):
+            assert ask(address, "/healthz").status_code == 200
             child.send_signal(signal.SIGINT)
             assert child.wait(60) == 0
-        finally:
-            child.kill()
-            child.communicate()
+
+    def test_after_sigterm_it_serves_on_and_says_that_it_is_not_ready(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each answer is then the last one of its connection. A second signal does not wait."""
+        monkeypatch.setenv("SLUICE_DRAIN_S", "3600")
+        with serving() as (child, address), httpx.Client(base_url=address, timeout=60) as client:
+            before = client.get("/readyz")
+            assert before.status_code == 200
+            assert "connection" not in before.headers
+            child.send_signal(signal.SIGTERM)
+            while (found := ask(address, "/readyz")).status_code == 200:
+                pass
+            assert (found.status_code, found.json()["code"]) == (503, "not_ready")
+            assert found.json()["detail"].startswith("draining")
+            for path in ("/healthz", "/profiles/myrinet-gam/schedule?bytes=4096"):
+                answer = client.get(path)
+                assert (answer.status_code, answer.headers["connection"]) == (200, "close")
+            assert child.poll() is None
+            child.send_signal(signal.SIGTERM)
+            assert child.wait(60) == -signal.SIGTERM
+
+    def test_the_port_is_closed_once_the_time_to_drain_is_over(self) -> None:
+        """Not before, and at once where there is none; what is asked first is asked once."""
+        begun: list[str] = []
+        config = uvicorn.Config(lambda: None)
+        server = DrainingServer(config, 3600.0, lambda: begun.append("once"))
+        server.started = True
+        server.handle_exit(signal.SIGTERM, None)
+        assert (asyncio.run(server.on_tick(1)), begun) == (False, ["once"])
+        server = DrainingServer(config, 1e-9, lambda: begun.append("twice"))
+        server.started = True
+        server.handle_exit(signal.SIGTERM, None)
+        assert not server.should_exit
+        assert (asyncio.run(server.on_tick(1)), begun) == (True, ["once", "twice"])
+        server = DrainingServer(config, 0.0, lambda: begun.append("never"))
+        server.started = True
+        server.handle_exit(signal.SIGTERM, None)
+        assert (asyncio.run(server.on_tick(1)), begun) == (True, ["once", "twice"])
+
+
+@contextmanager
+def serving() -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A service as a process, and its address."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--workers", "1", "--json"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert child.stdout is not None
+        yield child, json.loads(child.stdout.readline())["address"]
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def ask(address: str, path: str) -> httpx.Response:
+    """An answer on a connection of its own."""
+    return httpx.get(address + path, timeout=60)
 
 
 @contextmanager

@@ -194,14 +194,17 @@ def test_misuse_is_one_line_that_names_it(
     assert compiled == []
 
 
-def test_an_aggregate_is_refused(printed: Any, tmp_path: Path) -> None:
-    """With what is missing."""
+def test_an_aggregate_has_a_table(
+    printed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its premise; the tolerance is that of the repeated sizes alone."""
+    monkeypatch.setattr(solvers, "compile_table", compile_table)
     stage = {"name": "all", "overhead_us": 9.0, "ns_per_byte": 2.0}
     file = tmp_path / "aggregate.json"
     file.write_text(json.dumps({"total": stage, "bottleneck": stage}))
-    code, _, err = printed("table", str(file))
-    assert code == 3
-    assert "stages" in err
+    code, out, _ = printed("table", str(file), "--max-message", "64")
+    assert code == 0
+    assert "repeated_sizes_alone" in out
 
 
 def test_the_tolerance_may_be_per_cent() -> None:

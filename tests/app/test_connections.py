@@ -9,6 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from app.http.connections import (
     MAX_HEAD_LINES,
     MAX_PIPELINED,
     MAX_UNWANTED_BYTES,
+    Door,
     GuardedConnection,
 )
 from app.serving import configured
@@ -37,6 +39,7 @@ class Application:
 
     headers: list[int] = field(default_factory=list)
     looks: int = 0
+    door: Door = field(default_factory=lambda: Door(512))
 
     async def __call__(
         self,
@@ -75,7 +78,7 @@ class Server:
 def server() -> Iterator[Server]:
     """A server with the options of the service's own, and time for every test."""
     application = Application()
-    config = configured(application, log_level="critical")
+    config = configured(application, door=application.door, log_level="critical")
     config.lifespan = "off"
     listener = socket.create_server(("127.0.0.1", 0))
     running = uvicorn.Server(config)
@@ -368,3 +371,45 @@ class TestSlowness:
             for path in (b"/late", b"/"):
                 connection.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 answered(connection)
+
+
+class TestConnectionsOfAnAddress:
+    def test_one_too_many_is_refused_until_another_one_ends(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With a problem document and a time to try again, before anything of it is read."""
+        door = server.application.door
+        wait_until(lambda: not door.open_connections)
+        monkeypatch.setattr(door, "limit", 2)
+        with connected(server) as first, connected(server) as second:
+            for one in (first, second):
+                one.sendall(CHUNKED + b"0\r\n\r\n")
+                assert one.recv(2**16).startswith(b"HTTP/1.1 200")
+            with connected(server) as third:
+                head, _, body = until_closed(third).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 503")
+            assert b"retry-after: 1" in head
+            assert json.loads(body)["code"] == "overloaded"
+            assert "at most 2 connections" in json.loads(body)["detail"]
+            first.sendall(CHUNKED + b"0\r\n\r\n")
+            assert first.recv(2**16).startswith(b"HTTP/1.1 200")
+        wait_until(lambda: not door.open_connections)
+        with connected(server) as again:
+            again.sendall(CHUNKED + b"0\r\n\r\n")
+            assert again.recv(2**16).startswith(b"HTTP/1.1 200")
+
+    def test_who_is_counted_together(self) -> None:
+        """Addresses, of IPv6 the networks of sites; neither trusted proxies nor local sockets."""
+        door = Door(1, exempt=(ip_network("10.0.0.0/8"),))
+        assert door.enter("192.0.2.1") is not None
+        assert door.enter("::ffff:192.0.2.1") is None
+        assert door.enter("192.0.2.2") is not None
+        name = door.enter("2001:db8:0:1::1")
+        assert name is not None
+        assert door.enter("2001:db8:0:1:ffff::2") is None
+        assert door.enter("2001:db8:0:2::1") is not None
+        assert door.enter("::1") is not None
+        for unlimited in ("10.1.2.3", ""):
+            assert [door.enter(unlimited) for _ in range(3)] == [""] * 3
+        door.leave(name)
+        assert door.enter("2001:db8:0:1::3") is not None

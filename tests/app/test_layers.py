@@ -262,6 +262,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"clock_mhz": 1, "save_as": "No Name"}, "/save_as", "small letters"),
     ({"packet_words": [2**20 + 1]}, "/packet_words/0", "<= 1048576"),
     ({"message_bytes": [2**48 + 1]}, "/message_bytes/0", "<="),
+    ({"cycles": {"devv": 10}}, "/cycles/devv", "class of this layer: reg, mem, dev"),
     ({"cycles": {"reg": 1.1e9}}, "/cycles/reg", "<= 1000000000"),
     ({"cycles": {f"c{place}": 1 for place in range(33)}}, "/cycles", "32"),
     ({"layer": changed(out_of_order=1.5)}, "/layer/out_of_order", "<= 1"),

@@ -121,6 +121,14 @@ def test_what_the_corpus_spoils_is_accepted_as_it_is(live: Live, operation: str)
             422,
             "/constraints/alignment_bytes",
         ),
+        ('{"message_bytes": 1, "profile": "gms", "profile": "gms"}', 422, "/profile"),
+        (
+            '{"message_bytes": 1, "note": "a:b", "pipeline": {"stages": '
+            '[{"name": "a", "overhead_us": 1, "ns_per_byte": 1}, {"n\\u0061me": "\\u003a", '
+            '"overhead_us": 1, "ns_per_byte": 1, "name": "b"}]}}',
+            422,
+            "/pipeline/stages/1/name",
+        ),
         ("{", 400, None),
         ("", 400, None),
     ],

@@ -47,8 +47,10 @@ class TestHealth:
 
         monkeypatch.setattr(type(live.service.context.store), "ping", lambda _: refuse())
         response = live.client.get("/readyz")
-        assert (response.status_code, response.json()["code"]) == (503, "store_unavailable")
+        assert (response.status_code, response.json()["code"]) == (503, "not_ready")
         assert response.headers["retry-after"] == "1"
+        (missing,) = response.json()["errors"]
+        assert missing == {"pointer": "/database", "detail": "the database cannot be reached"}
         assert live.client.get("/healthz").status_code == 200
 
     def test_not_ready_before_it_has_started(self) -> None:
@@ -131,6 +133,36 @@ class TestProblems:
         assert response.status_code == 500
         assert response.json()["code"] == "internal_error"
         assert "secret" not in response.text
+
+    def test_an_unexpected_error_is_found_in_the_log(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """By the identifier of its answer, which is the request's own where it has one."""
+        import asyncio
+
+        async def broken(scope: object, receive: object, send: object) -> None:
+            raise RuntimeError
+
+        transport = httpx.ASGITransport(app=Outermost(broken, Metrics()))  # type: ignore[arg-type]
+
+        async def ask(**headers: str) -> str:
+            async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+                return (await client.get("/", headers=headers)).headers["x-request-id"]
+
+        found = [asyncio.run(ask()), asyncio.run(ask(**{"X-Request-ID": "mine-1"}))]
+        assert re.fullmatch(r"[0-9a-f]{32}", found[0])
+        assert found[1] == "mine-1"
+        assert [one in line for one, line in zip(found, caplog.messages, strict=True)] == [True] * 2
+
+    @pytest.mark.parametrize("given", ["", "a b", "a" * 65, "\u00e9".encode().decode("latin-1")])
+    def test_an_identifier_that_is_none_is_replaced(self, client: httpx.Client, given: str) -> None:
+        """It is never repeated: what comes from outside stays out of headers and logs."""
+        headers = {"X-Request-ID": given.encode("latin-1")}
+        refused = client.get("/nothing", headers=headers)  # type: ignore[arg-type]
+        assert re.fullmatch(r"[0-9a-f]{32}", refused.headers["x-request-id"])
+        assert "x-request-id" not in client.get("/healthz").headers
+        answered = client.get("/healthz", headers={"X-Request-ID": "b.2"})
+        assert answered.headers["x-request-id"] == "b.2"
 
     def test_headers_of_every_answer(self, client: httpx.Client) -> None:
         for path in ("/healthz", "/docs", "/nothing"):

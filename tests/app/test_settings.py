@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import fields
+from ipaddress import ip_network
 
 import pytest
 
 from app.errors import KINDS, exit_code, kind_of, pointer_of
 from app.schemas.base import FieldProblemOut, ProblemOut
+from app.serving import checked_settings
 from app.settings import Settings
 from domain.errors import (
     FieldProblem,
@@ -44,6 +46,10 @@ class TestSettings:
             "SLUICE_RUN_JOBS": "0",
             "SLUICE_LEASE_S": "3",
             "SLUICE_DRAIN_S": "0",
+            "SLUICE_WORK_DRAIN_S": "1",
+            "SLUICE_MAX_CONNECTIONS_PER_ADDRESS": "9",
+            "SLUICE_ROOT_PATH": "/tools/sluice/",
+            "SLUICE_TRUSTED_PROXIES": "10.0.0.0/8, ::1",
         }
         settings = Settings.from_environment(given)
         changed = [
@@ -53,6 +59,45 @@ class TestSettings:
         ]
         assert len(changed) == len(given) == len(fields(Settings))
         assert settings.worker_count == 3
+        assert settings.root_path == "/tools/sluice"
+        assert settings.trusted_networks == (ip_network("10.0.0.0/8"), ip_network("::1"))
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("SLUICE_ROOT_PATH", "sluice"),
+            ("SLUICE_ROOT_PATH", "/a//b"),
+            ("SLUICE_ROOT_PATH", '/a"b'),
+            ("SLUICE_ROOT_PATH", "/a/../b"),
+            ("SLUICE_ROOT_PATH", "//evil.example"),
+            ("SLUICE_TRUSTED_PROXIES", "*"),
+            ("SLUICE_TRUSTED_PROXIES", "10.0.0.1/8"),
+            ("SLUICE_TRUSTED_PROXIES", "proxy.example"),
+        ],
+    )
+    def test_what_is_no_path_and_no_network(self, name: str, value: str) -> None:
+        with pytest.raises(InvalidInput, match=f"expected {name} to be") as refusal:
+            Settings.from_environment({name: value})
+        assert refusal.value.field == name
+
+    def test_all_mistakes_are_named_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Also those of what the solvers and the database read; never the database's address."""
+        given = {
+            "SLUICE_DATABASE_URL": "mysql://user:secret@db/x",
+            "SLUICE_KERNELS": "fortran",
+            "SLUICE_LEASE_S": "0",
+            "SLUICE_WORKERS": "two",
+        }
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(InvalidFields) as refusal:
+            checked_settings()
+        assert refusal.value.detail == (
+            "4 settings break rules: expected SLUICE_WORKERS to be a whole number; "
+            "expected 1 <= SLUICE_LEASE_S <= 3600; "
+            "database_url: expected a database URL that begins with sqlite: or postgresql:; "
+            "SLUICE_KERNELS: expected one of auto, native, numpy"
+        )
 
     def test_empty_counts_as_not_set(self) -> None:
         assert Settings.from_environment({"SLUICE_PORT": " "}) == Settings()

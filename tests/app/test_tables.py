@@ -131,18 +131,27 @@ class TestCompiling:
         assert listed(f"{name}@1") == [first["digest"]]
         assert len(quick) == 2
 
-    def test_an_aggregate_has_no_table(
-        self, client: httpx.Client, quick: list[TableQuestion]
-    ) -> None:
-        """422: its stages are not known."""
+    def test_an_aggregate_has_a_table_of_repeated_sizes(self, client: httpx.Client) -> None:
+        """Its schedules repeat them, and it says so; costs of no pipeline are refused."""
         costs = {"name": "all", "overhead_us": 9.0, "ns_per_byte": 2.0}
         slow = {"name": "slow", "overhead_us": 3.0, "ns_per_byte": 1.0}
         chosen = f"tables-{next(_NAMES)}"
         body = {"name": chosen, "aggregate": {"total": costs, "bottleneck": slow}}
         assert client.post("/profiles", json=body).status_code == 201
-        refused = client.post(f"/profiles/{chosen}/tables", json=BODY)
+        found = client.post(f"/profiles/{chosen}/tables", json=BODY).json()
+        assert "repeated_sizes_alone" in [one["code"] for one in found["warnings"]]
+        assert [stage["name"] for stage in found["pipeline"]["stages"]][-1] == "bottleneck"
+        assert found["worst_repeat"]["relative_gap"] <= found["relative_gap"]
+        size = BODY["max_message_bytes"]
+        answer = client.get(f"/profiles/{chosen}/schedule?bytes={size}").json()
+        fragments = answer["fragment_bytes"]
+        assert sum(fragments) == size
+        assert len(set(fragments[:-1])) <= 1
+        body["aggregate"] = {"total": slow, "bottleneck": costs}
+        body["name"] = f"tables-{next(_NAMES)}"
+        client.post("/profiles", json=body)
+        refused = client.post(f"/profiles/{body['name']}/tables", json=BODY)
         assert (refused.status_code, refused.json()["code"]) == (422, "strategy_declined")
-        assert quick == []
 
     @pytest.mark.parametrize(
         ("change", "pointer"),

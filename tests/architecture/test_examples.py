@@ -129,6 +129,7 @@ def _environment(folder: Path) -> dict[str, str]:
         **kept,
         "SLUICE_DATABASE_URL": f"sqlite:///{folder / 'var' / 'sluice.db'}",
         "SLUICE_WORKERS": "1",
+        "SLUICE_DRAIN_S": "0",
         "PYTHONUTF8": "1",
         "no_proxy": "*",
     }

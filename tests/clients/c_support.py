@@ -17,7 +17,10 @@ from tests.support.system import require_system
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / "clients" / "c"
 TABLES = ROOT / "tests" / "data" / "tables"
-INSTALL = "apt-get install gcc g++ clang libclang-rt-14-dev valgrind cmake pkg-config make"
+INSTALL = (
+    "apt-get install gcc g++ gcc-multilib musl-tools clang libclang-rt-14-dev valgrind cmake "
+    "pkg-config make"
+)
 COMPILERS = ("gcc", "clang")
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic")
 ADDRESSES = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -118,6 +121,25 @@ def shared_library(folder: Path, *, compiler: str, options: Sequence[str] = ("-O
     return made
 
 
+class Fault(ctypes.Structure):
+    """What is wrong with a file: sluice_fault."""
+
+    _fields_ = (
+        ("size", ctypes.c_uint64),
+        ("rule", ctypes.c_char_p),
+        ("offset", ctypes.c_uint64),
+        ("code", ctypes.c_int32),
+    )
+
+    @classmethod
+    def of(cls, library: ctypes.CDLL, data: bytes) -> Fault:
+        """What the library finds in these bytes."""
+        fault = cls(ctypes.sizeof(cls))
+        code = library.sluice_explain_memory(ctypes.byref(fault), data, len(data))
+        assert code == fault.code
+        return fault
+
+
 @cache
 def loaded(path: Path) -> ctypes.CDLL:
     """The library with the types of its functions."""
@@ -132,6 +154,7 @@ def loaded(path: Path) -> ctypes.CDLL:
     library.sluice_cut_begin.argtypes = (table, table, u64)
     library.sluice_cut_next.argtypes = (table, number)
     library.sluice_certificate.argtypes = (table, u64, double, double)
+    library.sluice_explain_memory.argtypes = (ctypes.POINTER(Fault), ctypes.c_char_p, size)
     library.sluice_error_text.restype = ctypes.c_char_p
     library.sluice_version.restype = ctypes.c_char_p
     return library

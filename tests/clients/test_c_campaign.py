@@ -24,7 +24,8 @@ from tests.support.counts import count
 from tests.support.plan_tables import GOLDEN, a_plan_table
 
 MUTATED = 1_000_000  # files in a campaign
-FUZZED = 500_000
+FUZZED = 10_000_000
+FUZZED_AT_ONCE = 2_000_000
 FUZZER = ("-O1", "-g", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")
 SWAPS = 10_000
 READERS = 8
@@ -64,6 +65,14 @@ def test_mutated_files_are_refused_or_right(
     assert {"-3", "-5", "-6", "-7"} <= refused
 
 
+def test_a_checked_library_answers_or_refuses(seeds: list[Path], tmp_path: Path) -> None:
+    """Also of bytes that are overwritten while it reads them, as those of a mapped file can be."""
+    checked = (*ADDRESSES, "-DSLUICE_CHECKED")
+    mutate = program("tests/mutate", tmp_path, compiler="gcc", options=checked)
+    files = count(MUTATED, share=100)
+    assert f"mutate: {files} files" in run([mutate, str(files), "2", *seeds])
+
+
 def test_libfuzzer_finds_nothing(seeds: list[Path], tmp_path: Path) -> None:
     """It follows the branches that its files take, and so finds its own way."""
     made = program("tests/libfuzzer", tmp_path, compiler="clang", options=FUZZER)
@@ -71,11 +80,14 @@ def test_libfuzzer_finds_nothing(seeds: list[Path], tmp_path: Path) -> None:
     corpus.mkdir()
     for number, seed in enumerate(seeds):
         shutil.copy(seed, corpus / str(number))
-    runs = count(FUZZED, share=60)
+    left, seed = count(FUZZED, share=100), 1
     artifacts = f"-artifact_prefix={tmp_path}/"
-    printed = run([made, f"-runs={runs}", "-seed=1", "-max_len=2000", artifacts, corpus])
-    assert "DONE" in printed
-    assert f"Done {runs} runs" in printed
+    while left:
+        runs = min(left, FUZZED_AT_ONCE)
+        printed = run([made, f"-runs={runs}", f"-seed={seed}", "-max_len=2000", artifacts, corpus])
+        assert "DONE" in printed
+        assert f"Done {runs} runs" in printed
+        left, seed = left - runs, seed + 1
 
 
 def test_a_seed_means_the_same_files(seeds: list[Path], tmp_path: Path) -> None:

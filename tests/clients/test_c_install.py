@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -74,7 +75,7 @@ def test_the_commands_of_the_page(
 
 def test_the_page_has_commands() -> None:
     """Pages without any would pass."""
-    assert len(commands_of_the_page()) == 3
+    assert len(commands_of_the_page()) == 4
     assert all("lookup" in commands and shown for commands, shown in commands_of_the_page())
 
 
@@ -104,6 +105,9 @@ def test_what_make_installs(checkout: Path, tmp_path: Path) -> None:
     assert str(tmp_path) not in reported
     made = tmp_path / "opt" / "sluice" / "lib" / "libsluice.so"
     assert "soname: [libsluice.so.0]" in run([require("readelf"), "-d", made]).lower()
+    named = run([require("nm"), "-D", "--defined-only", made])
+    assert "sluice_repeat@@SLUICE_0.1" in named
+    assert not re.search(r" [A-Z] (?!SLUICE_0\.1)(?!sluice_\w+@@SLUICE_0\.1$)", named, re.MULTILINE)
     run([*make, "uninstall"])
     assert files_below(tmp_path) == set()
 
@@ -141,6 +145,27 @@ def test_another_version_is_not_found(asked: str, checkout: Path, tmp_path: Path
     ended = subprocess.run(line, capture_output=True, text=True, check=False)
     assert ended.returncode != 0
     assert f'compatible with requested version "{asked}"' in " ".join(ended.stderr.split())
+
+
+def test_a_project_that_contains_it_installs_what_it_wants(checkout: Path, tmp_path: Path) -> None:
+    """Nothing of the library's unless it asks for it, and the kind of its build stays its own."""
+    cmake, project = require("cmake"), tmp_path / "project"
+    project.mkdir()
+    text = f"""cmake_minimum_required(VERSION 3.13)
+project(other C)
+add_subdirectory("{checkout / "clients" / "c"}" sluice)
+install(FILES CMakeLists.txt DESTINATION share)
+file(WRITE "${{CMAKE_BINARY_DIR}}/kind" "[${{CMAKE_BUILD_TYPE}}]")
+"""
+    (project / "CMakeLists.txt").write_text(text)
+    for asked in ((), ("-D", "SLUICE_INSTALL=ON")):
+        built, prefix = tmp_path / f"built{len(asked)}", tmp_path / f"prefix{len(asked)}"
+        run([cmake, "-S", project, "-B", built, "-D", "CMAKE_INSTALL_LIBDIR=lib", *asked])
+        run([cmake, "--build", built])
+        run([cmake, "--install", built, "--prefix", prefix])
+        own = {"share/CMakeLists.txt"}
+        assert files_below(prefix) == (INSTALLED | own if asked else own)
+        assert (built / "kind").read_text() == "[]"
 
 
 def built_by_cmake(find: str, folder: Path, *options: str) -> str:

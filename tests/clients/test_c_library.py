@@ -22,6 +22,7 @@ from tests.clients.c_support import (
     TABLES,
     WARNINGS,
     CTable,
+    Fault,
     archive,
     loaded,
     program,
@@ -40,11 +41,11 @@ LIMITS = (
     FragmentLimits(alignment_bytes=512),
     FragmentLimits(min_fragment_bytes=1, max_fragments=70),
 )
-# What the library may ask of the system: files, mappings, waiting. Nothing that allocates.
+# What the library may ask of the system: files, pages, waiting, variables. Nothing that allocates.
 MAY_CALL = {
-    "__errno_location", "clock_gettime", "close", "fstat", "fstat64", "memcmp", "memcpy", "memset",
-    "mmap", "mmap64", "mprotect", "munmap", "nanosleep", "open", "open64", "pread", "pread64",
-    "read", "sched_yield", "stat", "stat64",
+    "__errno_location", "clock_gettime", "close", "fstat", "fstat64", "getauxval", "getenv",
+    "memcmp", "memcpy", "memset", "mmap", "mmap64", "mprotect", "munmap", "nanosleep", "open",
+    "open64", "pread", "pread64", "read", "sched_yield", "stat", "stat64", "strlen",
     "__fxstat", "__fxstat64", "__xstat", "__xstat64", "__stack_chk_fail",
 }  # fmt: skip
 REFUSALS = {
@@ -118,7 +119,15 @@ def test_only_the_public_names_are_visible(compiler: str, tmp_path: Path) -> Non
     made = shared_library(tmp_path, compiler=compiler)
     shown = run([require("nm"), "-D", "--defined-only", "--format=posix", made])
     assert {line.split()[0] for line in shown.splitlines()} == public_names()
-    assert len(public_names()) == 24
+    assert len(public_names()) == 27
+
+
+def test_every_public_name_has_a_version() -> None:
+    """The linker's map names the functions of the header and no other."""
+    listed = (CLIENT / "sluice.map").read_text()
+    shown, hidden = listed.split("local:")
+    assert set(re.findall(r"^ +(sluice_\w+);", shown, re.MULTILINE)) == public_names()
+    assert "*;" in hidden
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
@@ -170,6 +179,45 @@ def test_malformed_files_are_refused(name: str, library: ctypes.CDLL, tmp_path: 
     table = (ctypes.c_uint64 * 256)()
     assert library.sluice_table_open(table, str(path).encode()) == expected
     assert not any(table)
+
+
+# The first byte that breaks a rule, and the rule.
+FAULTS = {
+    "as-text": (0, "a table file begins with the eight bytes of magic"),
+    "newer-version": (8, "version is 1"),
+    "truncated": (16, "file_bytes is the length of the file"),
+    "damaged": (24, "checksum is the CRC-32 of the bytes from 32 on"),
+    "alignment-zero": (72, "alignment_bytes is 1 to 2^48"),
+    "cuts-countless": (96, "a section fits into what those before it leave of the file"),
+    "positions-elsewhere": (144, "each section begins where the one before it ends"),
+    "cut-not-ascending": (256 + 40, "records ascend by their message, by less than 2^31 bytes"),
+    "cut-reserved": (256 + 20, "reserved bytes are zero"),
+    "latency-nan": (256 + 24, "a latency is finite and without a minus sign"),
+    "position-zero": (0x220, "a cut's positions ascend inside its message"),
+    "repeat-zero": (416 + 8, "where no size is repeated, latency and gap are zero"),
+    "pipeline-ends-early": (648, "the pipeline's section holds what it announces"),
+    "stage-name-not-text": (600, "a stage's name has 1 to 100 characters of UTF-8"),
+    "stage-name-padding": (607, "the bytes behind a name are zero"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_what_is_wrong_is_said_with_its_place(name: str, library: ctypes.CDLL) -> None:
+    """The code of opening, a rule, and a byte of the file or its end."""
+    data = (TABLES / "malformed" / f"{name}.slt").read_bytes()
+    fault = Fault.of(library, data)
+    assert fault.code == ERRORS[REFUSALS.get(name, "SLUICE_E_INVALID")]
+    assert fault.offset <= len(data)
+    assert fault.rule
+    assert FAULTS.get(name, (fault.offset, fault.rule.decode())) == (
+        fault.offset,
+        fault.rule.decode(),
+    )
+
+
+def test_the_places_are_those_of_files_that_are_there() -> None:
+    """A name that is no file's would test nothing."""
+    assert set(FAULTS) <= set(MALFORMED)
 
 
 @pytest.mark.parametrize("is_sealed", [False, True])

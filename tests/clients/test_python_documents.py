@@ -68,7 +68,7 @@ def test_the_documents_have_examples() -> None:
 def test_every_method_is_documented() -> None:
     """The table names each, and no other."""
     documented = {word for row in GUIDE.rows("Methods") for word in code_words(row[0])}
-    assert documented == {name for name in vars(Client) if not name.startswith("_")}
+    assert documented == {name for name in dir(Client) if not name.startswith("_")}
 
 
 def test_every_error_is_documented() -> None:

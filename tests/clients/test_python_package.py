@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 import zipfile
 from email import message_from_bytes
@@ -61,7 +63,7 @@ def run(*command: str, cwd: Path) -> str:
 
 
 def test_the_wheel_holds_the_package_and_no_more(wheel: Path) -> None:
-    """With the mark that it is typed, its licence, and one dependency."""
+    """With the mark that it is typed, its licence, and a dependency of the clients alone."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
@@ -73,8 +75,13 @@ def test_the_wheel_holds_the_package_and_no_more(wheel: Path) -> None:
     }
     assert any(name.endswith("/LICENSE") for name in names)
     assert (reported["Name"], reported["Version"]) == ("sluice-client", sluice_client.__version__)
-    assert reported.get_all("Requires-Dist") == ["httpx<1,>=0.28"]
+    assert reported.get_all("Requires-Dist") == ["httpx<1,>=0.28; extra == 'client'"]
+    assert (reported["Requires-Python"], reported.get_all("Provides-Extra")) == (
+        ">=3.9",
+        ["client"],
+    )
     assert reported["License-Expression"] == "Apache-2.0"
+    assert "Typing :: Typed" in reported.get_all("Classifier", [])
     assert "Table.open" in str(reported.get_payload())
 
 
@@ -85,9 +92,62 @@ def test_the_reader_works_where_there_is_nothing_else(outside: Path, tmp_path: P
     asking = (
         "import sluice_client\n"
         "try: sluice_client.Client\n"
-        "except ModuleNotFoundError as error: print(error.name)"
+        "except ModuleNotFoundError as error: print(error.name, error)"
     )
-    assert run(str(outside), "-I", "-c", asking, cwd=tmp_path) == "httpx\n"
+    assert run(str(outside), "-I", "-c", asking, cwd=tmp_path) == (
+        "httpx sluice_client.Client needs httpx: pip install 'sluice-client[client]'\n"
+    )
+
+
+def reader_files(outside: Path, folder: Path) -> set[str]:
+    """The modules that a program loads which only reads tables."""
+    listing = (
+        f"import sys; from sluice_client import Table; Table.open({str(TABLE)!r}); "
+        "print(*(one.__file__ for name, one in sys.modules.items() if name[:7] == 'sluice_'))"
+    )
+    return {Path(one).name for one in run(str(outside), "-I", "-c", listing, cwd=folder).split()}
+
+
+def test_the_reader_is_written_for_older_pythons(outside: Path, tmp_path: Path) -> None:
+    """Its modules are those that are linted for 3.9, and have nothing that came after it."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        linted = tomllib.load(file)["tool"]["ruff"]["per-file-target-version"]
+    assert set(linted.values()) == {"py39"}
+    assert {Path(name).name for name in linted} == reader_files(outside, tmp_path)
+    for name in linted:
+        text = (ROOT / name).read_text()
+        module = ast.parse(text, feature_version=(3, 9))
+        assert "from __future__ import annotations" in text or not imports_anything(module)
+        keywords = {node.arg for node in ast.walk(module) if isinstance(node, ast.keyword)}
+        assert not keywords & {"slots", "kw_only", "strict"}
+        assert not {"pairwise", "UTC", "Self", "StrEnum", "TypeAlias"} & names_in(module)
+
+
+def imports_anything(module: ast.Module) -> bool:
+    """Whether a module needs another one."""
+    return any(isinstance(node, ast.Import | ast.ImportFrom) for node in module.body)
+
+
+def names_in(module: ast.Module) -> set[str]:
+    """Imported names, and those that are used."""
+    used = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
+    return used | {node.name for node in ast.walk(module) if isinstance(node, ast.alias)}
+
+
+@pytest.mark.parametrize("version", [(3, 9), (3, 10)])
+def test_an_older_python_reads_tables_and_is_told_what_clients_need(
+    version: tuple[int, int], outside: Path, tmp_path: Path
+) -> None:
+    """As if the interpreter were of that version; it says so itself."""
+    asking = (
+        f"import sys; sys.version_info = {(*version, 0)}\n"
+        f"import sluice_client as one; print(one.Table.open({str(TABLE)!r}).schedule(333))\n"
+        "try: one.Client\n"
+        "except ImportError as error: print(error)"
+    )
+    assert run(str(outside), "-I", "-c", asking, cwd=tmp_path) == (
+        "[146, 187]\nsluice_client.Client needs Python 3.11 or later; Table does not\n"
+    )
 
 
 def test_every_name_that_is_offered_is_there(outside: Path, tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ from sluice_client.calls import Call
 from sluice_client.operations import exporting, hiding, measuring, messaging, solving, storing
 from sluice_client.operations import service as about
 from tests.app.serving import settings_for
+from tools import write_client
 
 STAGE = Stage("a", (FitRange(1.0, 2.0, 64), FitRange(2.0, 1.0)), 16)
 PIPELINE = Pipeline((STAGE,), 1.0)
@@ -360,8 +361,9 @@ def test_every_way_to_say_a_setting_is_read(setting: Setting) -> None:
 
 
 def public(kind: type) -> dict[str, Any]:
-    """Methods that are offered."""
-    return {name: value for name, value in vars(kind).items() if not name.startswith("_")}
+    """Methods that are offered, inherited ones too."""
+    offered = {name: value for of in kind.__mro__[-2::-1] for name, value in vars(of).items()}
+    return {name: value for name, value in offered.items() if not name.startswith("_")}
 
 
 def test_both_clients_offer_the_same() -> None:
@@ -374,6 +376,29 @@ def test_both_clients_offer_the_same() -> None:
         ]
         assert method.__doc__
         assert method.__name__ == name
+
+
+def test_every_call_is_a_method() -> None:
+    """With the parameters, the defaults and the words of the function that makes the call."""
+    count = 0
+    for module in write_client.MODULES:
+        for name, build in write_client.operations(module):
+            made, method = inspect.signature(build), inspect.signature(getattr(Client, name))
+            ((_, itself), *taken) = method.parameters.items()
+            assert itself.annotation is inspect.Parameter.empty
+            assert taken == list(made.parameters.items())
+            assert made.return_annotation == f"Call[{method.return_annotation}]"
+            assert inspect.getdoc(getattr(Client, name)) == inspect.getdoc(build)
+            count += 1
+    assert count >= 54
+
+
+def test_generated_files_are_current() -> None:
+    """`python -m tools.write_client` would change nothing."""
+    written = write_client.files()
+    assert set(written) == {"core.py", "client.py", "async_client.py"}
+    for name, text in written.items():
+        assert (write_client.PACKAGE / name).read_text() == text, name
 
 
 @pytest.mark.parametrize("code", KINDS)

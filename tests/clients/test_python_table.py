@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import signal
 import struct
 import subprocess
 import sys
 import threading
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +26,9 @@ from exports.table.slt import decode, digest_of, encode
 from sluice_client import InvalidTable, OutOfRange, SluiceClientError, Table
 from sluice_client.table_layout import numbers
 from solvers import compile_table
+from tests.support import file_changes
 from tests.support.counts import count, is_campaign
+from tests.support.file_changes import change
 from tests.support.malformed_tables import MALFORMED, good, sealed
 from tests.support.plan_tables import (
     GOLDEN,
@@ -312,57 +316,104 @@ def test_bytes_that_the_caller_may_change_are_copied() -> None:
 
 
 def test_no_interleaving_of_changes_hurts_a_reader(tmp_path: Path) -> None:
-    """Opening beside a thread that changes the file: an answer that sums, or an error."""
-    path, rng, is_over = tmp_path / "a.slt", random.Random(5), threading.Event()
+    """Opening beside a process that changes the file, and is killed: an answer, or an error."""
+    path, rng = tmp_path / "a.slt", random.Random(5)
     files = [good(), (TABLES / "v1" / "aligned.slt").read_bytes()]
-
-    def disturb() -> None:
-        others = random.Random(6)
-        while not is_over.is_set():
-            change(path, files, others)
-
-    other = threading.Thread(target=disturb)
-    other.start()
-    opened = 0
-    try:
-        for _ in range(count(100_000, share=100)):
-            change(path, files, rng)
-            try:
-                reader = Table.open(path)
-            except (InvalidTable, FileNotFoundError):
-                continue
-            opened += 1
-            change(path, files, rng)
-            about = reader.description
-            message = rng.randint(about.min_message_bytes, about.max_message_bytes)
-            fragments = reader.schedule(message)
-            assert sum(fragments) == message
-            assert all(size % about.constraints.alignment_bytes == 0 for size in fragments[:-1])
-            assert min(fragments) >= 1
-            assert len(fragments) <= about.max_schedule_fragments
-            assert reader.repeat(message) >= 0
-    finally:
-        is_over.set()
-        other.join()
-    assert opened > 0
+    others = [tmp_path / "0.other", tmp_path / "1.other"]
+    for other, data in zip(others, files, strict=True):
+        other.write_bytes(data)
+    steps, opened, refused = count(100_000, share=100), 0, 0
+    for begin in range(0, steps, 250):
+        with disturbing(path, others):
+            for _ in range(begin, min(begin + 250, steps)):
+                change(path, files, rng)
+                try:
+                    reader = Table.open(path)
+                except (InvalidTable, FileNotFoundError):
+                    refused += 1
+                    continue
+                opened += 1
+                change(path, files, rng)
+                check_answers(reader, rng)
+        if opened:
+            read_in_a_child_that_is_killed(reader, rng)
+    assert min(opened, refused) > steps // 50
 
 
-def change(path: Path, files: list[bytes], rng: random.Random) -> None:
-    """Do to the file what others do: copy over it, shorten, remove or replace it."""
-    data, kind = rng.choice(files), rng.randrange(5)
-    with contextlib.suppress(FileNotFoundError):
-        if kind == 0:
-            path.write_bytes(data[: rng.randrange(len(data))])
-        elif kind == 1:
-            path.write_bytes(data)
-        elif kind == 2:
-            os.truncate(path, rng.randrange(len(data)))
-        elif kind == 3:
-            path.unlink()
-        else:
-            beside = path.with_suffix(f".{rng.randrange(1 << 30)}")
-            beside.write_bytes(data)
-            os.replace(beside, path)
+def check_answers(reader: Table, rng: random.Random) -> None:
+    """A schedule sums to its message and keeps the limits; so does a repeated size."""
+    about = reader.description
+    limits = about.constraints
+    message = rng.randint(about.min_message_bytes, about.max_message_bytes)
+    maximum, unit = limits.max_fragment_bytes or message, limits.alignment_bytes
+    fragments, size = reader.schedule(message), reader.repeat(message)
+    repeated = [size] * (message // size) + [message % size] if size else []
+    for sizes in (fragments, [one for one in repeated if one] or fragments):
+        assert sum(sizes) == message
+        assert all(one % unit == 0 for one in sizes[:-1])
+        assert 1 <= min(sizes) <= max(sizes) <= maximum
+        assert len(sizes) == 1 or min(sizes) >= limits.min_fragment_bytes
+        assert len(sizes) <= min(limits.max_fragments or about.fragment_cap, about.fragment_cap)
+
+
+@contextlib.contextmanager
+def disturbing(path: Path, others: list[Path]) -> Iterator[None]:
+    """A process that changes the file all the time, killed at the end wherever it is."""
+    command = [sys.executable, "-I", "-S", file_changes.__file__, str(path), *map(str, others)]
+    with subprocess.Popen(command) as other:
+        try:
+            yield
+        finally:
+            other.kill()
+    assert other.returncode == -signal.SIGKILL
+
+
+def read_in_a_child_that_is_killed(reader: Table, rng: random.Random) -> None:
+    """What a fork has of a table is its own, and what becomes of the child reaches nobody."""
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(5)
+            check_answers(reader, rng)
+            os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    check_answers(reader, rng)
+
+
+def test_a_table_is_found_by_the_convention(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of the C library: SLUICE_TABLE alone where it is set, then the user's folder."""
+    folder = tmp_path / ".config" / "sluice"
+    folder.mkdir(parents=True)
+    (folder / "rack.2.slt").write_bytes(good())
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("SLUICE_TABLE", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert Table.find("rack.2").description.profile == "worked-example"
+    with pytest.raises(FileNotFoundError, match=r"absent\.slt"):
+        Table.find("absent")
+    monkeypatch.setenv("HOME", "/nowhere")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
+    assert Table.find("rack.2").description.profile == "worked-example"
+    monkeypatch.setenv("SLUICE_TABLE", str(TABLES / "v1"))
+    assert Table.find("aligned").description.min_message_bytes == 200
+    with pytest.raises(FileNotFoundError):
+        Table.find("rack.2")
+    monkeypatch.setenv("SLUICE_TABLE", str(TABLES / "v1" / "sparse.slt"))
+    assert Table.find("any").description.min_message_bytes == 35
+    monkeypatch.setenv("SLUICE_TABLE", "/nowhere/a.slt")
+    with pytest.raises(FileNotFoundError):
+        Table.find("any")
+
+
+@pytest.mark.parametrize("name", ["", "../a", "a/b", "A", ".a", "a b", "a\n", "a" * 65])
+def test_what_is_no_name_is_not_looked_for(name: str) -> None:
+    """Nor does it lead out of the folder."""
+    with pytest.raises(ValueError, match="expected a name"):
+        Table.find(name)
 
 
 def test_threads_share_a_table() -> None:

@@ -130,7 +130,7 @@ def meaning(text: str, suffix: str) -> object:
     if suffix == "xml":
         root = ElementTree.fromstring(text)
         return [(node.tag, node.attrib, (node.text or "").strip()) for node in root.iter()]
-    if suffix in ("h", "c"):
+    if suffix in ("h", "c", "jsonc"):
         return without_c_comments(text)
     lines = [line for line in text.splitlines() if line.strip() and line[0] != "#"]
     # What names a table by its bytes differs with the names of the stages in it.

@@ -179,7 +179,7 @@ def _fits() -> list[Http]:
         ("perftest-write-lat", trace("perftest-write-lat.txt"), ""),
         ("netgauge", trace("netgauge-loggp.out"), ""),
         ("simgrid", trace("simgrid-pingpong.csv"), "?plot=true"),
-        ("message", measured_csv(64, 128, 1024, 8192, 65536), ""),
+        ("message", measured_csv(64, 128, 1024, 8192, 65536, deviation=0.001), ""),
         ("logp", logp_csv(), "?plot=true"),
         ("junk", "bytes,copy_us\n64,1.5\n64,x\n128,2\n0,1\n", ""),
         ("unknown", "what is this?\n", ""),
@@ -197,7 +197,7 @@ def _fits() -> list[Http]:
             Http(f"sent/{name}", "POST", "/ui/fits", text=text, form=Form.PAGE, kept=False)
             for name, text in (
                 ("logp", logp_csv()),
-                ("message", measured_csv(64, 128, 1024, 8192, 65536)),
+                ("message", measured_csv(64, 128, 1024, 8192, 65536, deviation=0.001)),
             )
         ),
         Http("fit/stored", "GET", "/fits/<fit/direct>"),

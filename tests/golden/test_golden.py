@@ -83,6 +83,15 @@ class TestComparing:
         assert not are_equal({"a": [1, 2]}, {"a": [1]})
         assert not are_equal({"a": None}, {})
 
+    def test_numbers_in_texts_may_differ_in_their_last_digits(self) -> None:
+        """Those that are written in full alone."""
+        page = next(one for one in QUESTIONS if one.form == "page.txt")
+        text = "takes 0.2630818852216830 of [2.5, 1e-17]"
+        assert not difference(text, "takes 0.26308188522168247 of [2.5, 1.0000000000001e-17]", page)
+        assert difference(text, text.replace("0.26308", "0.26309"), page)
+        assert difference(text, text.replace("2.5", "2.6"), page)
+        assert difference(text, text.replace("[", "("), page)
+
     def test_a_difference_is_seen_in_every_form(self) -> None:
         """A figure that moved is told with its line."""
         for question in (QUESTIONS[0], next(one for one in QUESTIONS if one.form == "txt")):

@@ -65,6 +65,7 @@ def start(url: str, **more: str) -> Member:
         "SLUICE_DATABASE_URL": url,
         "SLUICE_WORKERS": "1",
         "SLUICE_LEASE_S": str(LEASE_S),
+        "SLUICE_DRAIN_S": "0",
         **more,
     }
     member = Member.start(("-m", "app.cli", "serve", "--port", "0", "--json"), environment)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
+from app.console import files
 from domain.errors import InvalidInput, NotMeasurable
 from measuring.running import Command
 
@@ -106,6 +107,25 @@ def test_a_command_is_measured_and_fitted(
     text = (tmp_path / "mine-stage.csv").read_text()
     assert text.startswith("# program: ")
     assert "message_bytes,repetition,mine_us\n64,0,3.64\n" in text
+
+
+def test_what_was_measured_before_a_program_failed_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As it is before a kill: the file is written while samples are taken."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(files, "_KEPT_EVERY_S", 0.0)
+    script = tmp_path / "s.sh"
+    script.write_text(
+        f"echo >> {tmp_path}/runs; [ $(wc -l < {tmp_path}/runs) -lt 24 ] && echo $1\n"
+    )
+    words = ("--bytes", "64,1024", "--time-limit", "60", "--tolerance", "0.000001")
+    assert main(["measure", "--stage", f"mine=/bin/sh {script} {{bytes}}", *words]) == 3
+    assert "it ended with 1" in capsys.readouterr().err
+    text = (tmp_path / "mine-stage.csv").read_text()
+    assert "# ended: interrupted\n" in text
+    assert text.count("\n64,") == text.count("\n1024,") == 9  # without the first two, and the last
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine-stage.csv", "runs", "s.sh"]
 
 
 @pytest.mark.parametrize(

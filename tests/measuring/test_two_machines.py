@@ -28,6 +28,7 @@ from measuring.probe import FLAGS, LIBRARIES, program, sources
 from measuring.running import Probe
 from measuring.signature import Signature, SignaturePlan, signatures_csv
 from tests.support.compiler import ROOT, compiler
+from tests.support.undisturbed import as_if_undisturbed
 
 TOKEN = "0123456789abcdef" * 2
 LOOPBACK = "127.0.0.1"
@@ -144,8 +145,9 @@ class TestBetweenTwo:
                     assert float(ns) > 0.0
                     assert preempted in "01"
 
-    def test_a_signature(self, built: Path, place: Place) -> None:
+    def test_a_signature(self, built: Path, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         """As far as the plan goes, and it is read."""
+        as_if_undisturbed(monkeypatch)
         with listening(built, place) as (_, port):
             options = ["--max-bytes", "64", "--host", place.address, "--port", str(port)]
             with _started([*place.peer, str(built), "signature", "tcp", *options]) as one:
@@ -352,9 +354,10 @@ class TestCommand:
         capsys: pytest.CaptureFixture[str],
     ) -> None:
         monkeypatch.chdir(tmp_path)
+        as_if_undisturbed(monkeypatch)
         with listening(built) as (_, port):
             words = ["tcp", "--host", f"{LOOPBACK}:{port}", "--token", TOKEN]
-            words += ["--bytes", "64,1024,16KiB", "--time-limit", "1"]
+            words += ["--bytes", "64,1024,16KiB", "--tolerance", "100%", "--time-limit", "60"]
             assert main(["measure", *words]) == 0
         assert "tcp" in capsys.readouterr().out
         text = (tmp_path / "tcp-stage.csv").read_text()

@@ -14,10 +14,11 @@ from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import AggregateProblem, FragmentLimits, Problem
 from domain.schedule import latency_us
 from domain.solution import Solution, Status, Strategy
-from solvers import baselines, is_quick, solve
+from solvers import baselines, compile_table, is_quick, solve
 from solvers.aggregate.costs import Costs, is_convex, lower_bound_us, lower_bounds_us
 from solvers.aggregate.cuts import NEIGHBOURS, best_count
 from solvers.heuristics import fixed
+from solvers.heuristics.constant import repeated_cut
 from tests.solvers.outside import (
     all_cuts,
     line_pipelines,
@@ -395,3 +396,73 @@ class TestAnswers:
         assert found.cut_off
         assert found.status is Status.TIME_LIMIT
         assert found.lower_bound_us <= found.latency_us
+
+
+class TestTable:
+    """A table of repeated sizes, for every pipeline with this total and bottleneck."""
+
+    SWITCHING = Aggregate(
+        Stage("total", (FitRange(2.0, 1.2, 369), FitRange(2.3, 0.63))),
+        Stage.of_line("slow", overhead_us=0.7, ns_per_byte=0.22),
+        0.5,
+    )
+
+    def test_every_answer_repeats_a_size_within_its_gap(self) -> None:
+        """Against a search over every size, and against the bound over every cut."""
+        limits = FragmentLimits(max_fragment_bytes=2000)
+        table = compile_table(self.SWITCHING, limits, min_message_bytes=1, max_message_bytes=9000)
+        for message in (1, 2, 3, 370, 1999, 2000, 2001, 4000, 6007, 8999, 9000):
+            problem = AggregateProblem(self.SWITCHING, message, limits)
+            every = [
+                self.SWITCHING.latency_us(repeated_cut(problem, size))
+                for size in range(1, min(message, 2000) + 1)
+            ]
+            size = table.repeated_size_at(message)
+            taken_us = self.SWITCHING.latency_us(repeated_cut(problem, size))
+            assert taken_us <= min(every) * (1.0 + table.repeat_gap_at(message))
+            cut = table.cut_at(message)
+            assert sum(cut) == message
+            assert max(cut) - min(cut[:-1] or cut) <= 1
+            bound_us = lower_bound_us(problem) * (1.0 + table.relative_gap_at(message))
+            assert self.SWITCHING.latency_us(cut) <= bound_us
+
+    def test_no_pipeline_with_these_costs_is_slower(self) -> None:
+        """Its costs are those, and repeated sizes take what the evaluator says."""
+        pipeline = self.SWITCHING.slowest_pipeline()
+        for size in (1, 369, 370, 5000, 10**6):
+            times = [stage.time_us(size) for stage in pipeline.stages]
+            assert sum(times) == pytest.approx(self.SWITCHING.total.time_us(size))
+            assert max(times) == times[-1] == self.SWITCHING.bottleneck.time_us(size)
+        for cut in ((5000,), (700, 700, 700), (700, 700, 1), (400, 400, 369)):
+            assert latency_us(pipeline, cut) == pytest.approx(self.SWITCHING.latency_us(cut))
+
+    @pytest.mark.parametrize(
+        ("total", "slow", "words"),
+        [
+            ((1.0, 1.0), (2.0, 0.5), "above the bottleneck"),
+            ((5.0, 1.0), (2.0, 1.5), "grows by more"),
+            ((500.0, 1.0), (2.0, 0.5), "63rd"),
+        ],
+    )
+    def test_costs_of_no_such_pipeline_are_declined(
+        self, total: tuple[float, float], slow: tuple[float, float], words: str
+    ) -> None:
+        """With what they would have to be."""
+        costs = (Stage("one", (FitRange(*pair),)) for pair in (total, slow))
+        with pytest.raises(StrategyDeclined, match=words):
+            Aggregate(*costs).slowest_pipeline()
+
+    def test_falling_costs_are_declined(self) -> None:
+        """A switch to a quicker protocol: stages would take less for more bytes."""
+        total = Stage("total", (FitRange(9.0, 1.0, 100), FitRange(5.0, 1.0)))
+        slow = Stage.of_line("slow", overhead_us=1.0, ns_per_byte=0.5)
+        with pytest.raises(StrategyDeclined, match="behind 100 bytes"):
+            Aggregate(total, slow).slowest_pipeline()
+
+    @pytest.mark.parametrize(
+        "limits", [FragmentLimits(alignment_bytes=64), FragmentLimits(min_fragment_bytes=2)]
+    )
+    def test_limits_that_it_does_not_keep_are_declined(self, limits: FragmentLimits) -> None:
+        """Naming those that it does."""
+        with pytest.raises(StrategyDeclined, match="max_fragment_bytes"):
+            compile_table(self.SWITCHING, limits, min_message_bytes=1, max_message_bytes=9)

@@ -5,7 +5,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from bench.pipelines import stored
+from domain.pipeline import pipeline_of_lines
+from domain.problem import Problem
 from solvers.contract import Deadline
+from solvers.exact import structured
 from solvers.exact.dual import (
     bound_above,
     bound_below,
@@ -14,10 +18,13 @@ from solvers.exact.dual import (
     largest_below,
     projected,
     repaired,
+    sharper,
     value_us,
 )
 from solvers.exact.lp.lines import solve_count
 from solvers.line_problem import LineProblem
+from tests.support.compiler import require_native_kernels
+from tests.support.kernels import computed_by
 
 costs = st.one_of(st.just(0.0), st.floats(1e-3, 100.0))
 
@@ -136,3 +143,30 @@ def test_a_projection_restores_lost_digits(lines: LineProblem, k: int, seed: int
     after = value_us(lines, repaired(projected(lines, blurred, 1e-7)))
     assert max(before, after) >= result.upper_us * (1 - 1e-6)
     assert after <= result.upper_us * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("cut", [1e-6, 1e-7, 1e-8])
+def test_c_and_numpy_project_alike(cut: float) -> None:
+    """Onto the same rows, to the last digits, from what the interior point leaves."""
+    require_native_kernels()
+    for one in stored():
+        lines = one.lines_for(60)
+        p = structured.solve_count(lines, 60, Deadline.after(30.0)).p
+        with computed_by("native"):
+            in_c = projected(lines, p, cut)
+        with computed_by("numpy"):
+            in_numpy = projected(lines, p, cut)
+        np.testing.assert_allclose(in_c, in_numpy, atol=1e-9)
+
+
+def test_what_a_cap_has_proven_is_proven_without_it() -> None:
+    """100 000 fragments without overheads: what the optimum of one count says of the others."""
+    stages = [(f"stage {j}", 0.0, 3.0 + j % 3) for j in range(8)]
+    lines = LineProblem.of(Problem(pipeline_of_lines(stages), 1 << 17))
+    assert lines is not None
+    k = 12_500
+    found = structured.solve_count(lines, k, Deadline.after(60.0))
+    rows = sharper(lines, found.p, found.lower_us)
+    assert value_us(lines, rows) >= found.upper_us * (1.0 - 1e-10)
+    # A fragment less takes no less time; what rounding leaves is drawn out to the least count.
+    assert bound_below(lines, rows) >= found.upper_us * (1.0 - 1e-10)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from app.serving import GRACE_S
 from app.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,7 +127,9 @@ def test_a_worker_runs_jobs_of_the_same_database() -> None:
     assert worker["image"] == service["image"]
     settings = Settings.from_environment(worker["environment"])
     assert settings.database_url == service["environment"]["SLUICE_DATABASE_URL"]
-    assert int(worker["stop_grace_period"].removesuffix("s")) > settings.drain_s
+    assert int(worker["stop_grace_period"].removesuffix("s")) > settings.work_drain_s
+    grace_s = int(service["stop_grace_period"].removesuffix("s"))
+    assert grace_s > Settings.from_environment(service["environment"]).drain_s + GRACE_S
     hardening = ("read_only", "cap_drop", "security_opt", "tmpfs", "init")
     assert [worker[name] for name in hardening] == [service[name] for name in hardening]
 

@@ -176,7 +176,7 @@ def python_of(question: Question, base_url: str) -> str:
     """Return a program that asks what the panel asks, and prints sizes and latency."""
     names = sorted(_imports(question))
     lines = [
-        "# In a checkout of the project, once: pip install ./clients/python",
+        "# In a checkout of the project, once: pip install './clients/python[client]'",
         f"from sluice_client import {', '.join(names)}",
         "",
         *_source(question),
@@ -347,7 +347,7 @@ def _snippets(answer: OptimizeOut, base_url: str, *, has_table: bool) -> Iterato
     yield Snippet(
         "client",
         "Python with the client",
-        "The package sluice-client: pip install ./clients/python in a checkout.",
+        "The package sluice-client: pip install './clients/python[client]' in a checkout.",
         python_of(question, base_url),
     )
     if has_table and answer.profile:

@@ -27,7 +27,7 @@ Sluice.onPart("#swagger-ui", (place) => {
   dark.addEventListener("change", follow);
   follow();
   SwaggerUIBundle({
-    url: "/openapi.json",
+    url: `${Sluice.root}/openapi.json`,
     domNode: place,
     deepLinking: true,
     layout: "WithinAPage",

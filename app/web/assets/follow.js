@@ -31,7 +31,7 @@ window.SluiceJob = (() => {
   class Follower {
     constructor(part, identifier, {reported, ended, ticked}) {
       this.part = part;
-      this.address = `/jobs/${identifier}/events`;
+      this.address = `${Sluice.root}/jobs/${identifier}/events`;
       this.calls = {reported, ended, ticked};
       this.startedAt = null;
       this.silentAt = null;

@@ -295,7 +295,7 @@
     const names = given.get("source") === "profile" ? ["profile"]
       : ["name", "overhead", "cost", "up_to", "overhead_unit", "cost_unit", "delay"];
     const query = new URLSearchParams(names.flatMap((name) => given.getAll(name).map((value) => [name, value])));
-    return `/ui/audit?${query}`;
+    return `${Sluice.root}/ui/audit?${query}`;
   }
 
   /** The bytes of a size that was written otherwise. */

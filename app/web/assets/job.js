@@ -121,7 +121,7 @@
     ended(job) {
       if (job.state === "done" && job.answer_id) {
         Sluice.say("Done: the answer follows");
-        location.replace(`/ui/answers/${job.answer_id}${this.units}`);
+        location.replace(`${Sluice.root}/ui/answers/${job.answer_id}${this.units}`);
         return;
       }
       show(location.pathname + this.units); // which announces how it ended, as after a Cancel

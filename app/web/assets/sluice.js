@@ -18,6 +18,9 @@ window.Sluice = (() => {
     }
   }
 
+  /** The path below which a proxy offers the service, "" where it is the host's own. */
+  const root = document.documentElement.dataset.root ?? "";
+
   /** Call start(part) for every element of this selector, now and after every swap. */
   function onPart(selector, start) {
     starts.push([selector, start, new WeakSet()]);
@@ -105,5 +108,5 @@ window.Sluice = (() => {
   document.addEventListener("submit", ({target}) => target.id === "input" && sessionStorage.setItem(ASKED, "yes"));
   onPart("[data-arrived]", arrive);
   onPart("[data-announce]", (part) => say(part.dataset.announce));
-  return {onPart, say, warn, data};
+  return {onPart, say, warn, data, root};
 })();

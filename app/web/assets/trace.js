@@ -83,7 +83,7 @@
         const value = this.form.elements[name]?.value;
         if (value) given.set(name, value);
       }
-      return `${this.form.dataset.sendTo ?? "/ui/fits"}?${given}`;
+      return `${this.form.dataset.sendTo ?? `${Sluice.root}/ui/fits`}?${given}`;
     }
 
     onAnswer(request) {

@@ -353,6 +353,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: lookup_bench TABLE.slt SIZES (%s)\n", sluice_error_text(code));
         return 2;
     }
+    about.size = sizeof about;
     sluice_table_describe(&table, &about);
     work.sizes = read_sizes(argv[2], &about, &work.count);
     work.capacity = (size_t)about.max_schedule_fragments;

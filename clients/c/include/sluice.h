@@ -22,6 +22,9 @@
    Hostile   A file is refused unless it keeps every rule of docs/format.md. Afterwards it may be
    files     overwritten, shortened, replaced or removed: an open table does not depend on it.
    Numbers   Lookups are done in integers; every implementation gives the same bytes.
+   Debugging Compiled with SLUICE_CHECKED, the library checks each answer before it gives it: that it
+             sums to the message and keeps the limits. One that does not is SLUICE_E_INVALID. That can
+             only be one of a mapped file that somebody overwrote.
 
    Compiles as C11 and as C++11 and later. */
 #ifndef SLUICE_H
@@ -34,8 +37,11 @@
 #define SLUICE_VERSION_MINOR 1
 #define SLUICE_VERSION_PATCH 0
 
+/* What stands before every function. A program that includes sluice.c itself may define it, as `static`
+   for instance. */
 #if defined(_WIN32)
 #error "libsluice reads files by POSIX's calls"
+#elif defined(SLUICE_API)
 #elif defined(SLUICE_BUILDING) && defined(__GNUC__)
 #define SLUICE_API __attribute__((visibility("default")))
 #else
@@ -72,8 +78,10 @@ typedef struct sluice_table {
     uint64_t opaque[256];
 } sluice_table;
 
-/* What a table is for. Sizes are bytes. */
+/* What a table is for. Sizes are bytes. A later version may have more at its end: `size` says how much
+   of it the caller knows, and the library writes no more. */
 typedef struct sluice_description {
+    uint64_t size;                   /* set by the caller: sizeof(sluice_description) */
     uint64_t min_message_bytes;      /* messages from here ... */
     uint64_t max_message_bytes;      /* ... to here, inclusive */
     double relative_gap;             /* the tolerance that was asked for; see sluice_certificate */
@@ -133,8 +141,37 @@ SLUICE_API int sluice_table_from_memory(sluice_table *table, const void *bytes, 
    No thread may be looking up in it. errno is left as it was. */
 SLUICE_API void sluice_table_close(sluice_table *table);
 
-/* What the table is for. */
+/* What the table is for. description->size has to be set before; SLUICE_E_ARGUMENT where it is less than 8.
+   Afterwards it is how many bytes were written. */
 SLUICE_API int sluice_table_describe(const sluice_table *table, sluice_description *description);
+
+/* Where a table of this name lies, for programs that are not told: a path, ended by zero, in path[0] ...
+   A name is as those of profiles are: [a-z0-9][a-z0-9._-]*, at most 64. Looked for in this order:
+
+     SLUICE_TABLE                    of the environment: a file, which is the table of every name, or a
+                                     folder, in which NAME.slt is; where it is set, nothing else is asked
+     $XDG_CONFIG_HOME/sluice/NAME.slt, or where that is not set $HOME/.config/sluice/NAME.slt
+     /etc/sluice/NAME.slt
+
+   In a program that has more rights than who started it (setuid) the environment is not asked.
+   SLUICE_E_SYSTEM, and ENOENT, where there is none; SLUICE_E_CAPACITY where the path is longer than
+   `capacity` - 1. Whether it is a table, sluice_table_open says. */
+SLUICE_API int sluice_table_find(const char *name, char *path, size_t capacity);
+
+/* What is wrong with a file. A later version may have more at its end. */
+typedef struct sluice_fault {
+    uint64_t size;    /* set by the caller: sizeof(sluice_fault) */
+    const char *rule; /* the rule of docs/format.md that is broken, as it would be kept; never null */
+    uint64_t offset;  /* of the first byte that breaks it, from the file's beginning */
+    int32_t code;     /* what opening the file gives */
+} sluice_fault;
+
+/* Why a file is refused, for messages and logs: the code that sluice_table_open gives for it, and at
+   which byte which rule is broken first. Reads and checks it anew. SLUICE_OK where nothing is wrong. */
+SLUICE_API int sluice_explain(sluice_fault *fault, const char *path);
+
+/* The same of bytes in memory. */
+SLUICE_API int sluice_explain_memory(sluice_fault *fault, const void *bytes, size_t length);
 
 /* --- lookups ---------------------------------------------------------------------------------- */
 
@@ -162,7 +199,7 @@ typedef struct sluice_cut {
 /* Begin reading the schedule for this message. */
 SLUICE_API int sluice_cut_begin(sluice_cut *cut, const sluice_table *table, uint64_t message_bytes);
 
-/* 1 and the next fragment's size; 0 at the end, *fragment_bytes left as it was. */
+/* 1 and the next fragment's size; 0 at the end, *fragment_bytes left as it was; below 0 a code. */
 SLUICE_API int sluice_cut_next(sluice_cut *cut, uint64_t *fragment_bytes);
 
 /* What the file's maker proved for this message: the latency of the schedule is at most

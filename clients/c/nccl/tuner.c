@@ -125,6 +125,7 @@ static int is_set_up(struct tuner *tuner, const char *path, const char *checksum
         return 0;
     }
     code = sluice_table_load(&tuner->table, path, NULL, 0);
+    tuner->about.size = sizeof tuner->about;
     if (code == SLUICE_OK)
         code = sluice_table_describe(&tuner->table, &tuner->about);
     if (code != SLUICE_OK) {

@@ -3,6 +3,19 @@
 #ifndef SLT_BYTES_H
 #define SLT_BYTES_H
 
+/* What the library asks of the system is POSIX of 2008 and MAP_ANONYMOUS. Here, because every source
+   begins with this header: where all of them are one, the first to include anything decides. */
+#ifndef _DEFAULT_SOURCE
+#define _DEFAULT_SOURCE
+#endif
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+#ifndef _FILE_OFFSET_BITS
+#define _FILE_OFFSET_BITS 64
+#endif
+
+#include <assert.h> /* static_assert, in C and in C++ */
 #include <stdint.h>
 #include <string.h>
 

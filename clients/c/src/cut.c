@@ -9,9 +9,11 @@ typedef struct __attribute__((may_alias)) slt_cut {
     uint64_t before;
     uint64_t unit;
     uint64_t message;
+    uint64_t min_fragment; /* the limits of each fragment: read where answers are checked */
+    uint64_t max_fragment;
 } slt_cut;
 
-_Static_assert(sizeof(slt_cut) <= sizeof(sluice_cut), "an iterator fits a sluice_cut");
+static_assert(sizeof(slt_cut) <= sizeof(sluice_cut), "an iterator fits a sluice_cut");
 
 #define SLT_CUT_OPEN UINT64_C(0x53c1a7e5ab1e0002)
 
@@ -32,8 +34,20 @@ int sluice_cut_begin(sluice_cut *cut, const sluice_table *table, uint64_t messag
         return code;
     own->unit = view->unit;
     own->message = message_bytes;
+    own->min_fragment = view->rules.min_fragment;
+    own->max_fragment = view->rules.max_fragment;
+    if (SLT_IS_CHECKED && own->span.count >= view->rules.max_fragments)
+        return SLUICE_E_INVALID;
     own->seal = SLT_CUT_OPEN;
     return SLUICE_OK;
+}
+
+/* Whether the fragment that ends here keeps the limits, and ends inside the message. */
+static int slt_is_next(const slt_cut *own, uint64_t end)
+{
+    uint64_t size = end - own->before;
+    return end > own->before && end <= own->message && size <= own->max_fragment &&
+           (own->span.count == 0 || size >= own->min_fragment);
 }
 
 int sluice_cut_next(sluice_cut *cut, uint64_t *fragment_bytes)
@@ -46,6 +60,8 @@ int sluice_cut_next(sluice_cut *cut, uint64_t *fragment_bytes)
         return 0;
     end = own->next == own->span.count ? own->message
                                        : own->unit * slt_position(&own->span, own->next);
+    if (SLT_IS_CHECKED && !slt_is_next(own, end))
+        return SLUICE_E_INVALID;
     *fragment_bytes = end - own->before;
     own->before = end;
     own->next++;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files as tables: read into memory, or mapped where the caller asks for it. Pages come from here. */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
-#define _POSIX_C_SOURCE 200809L
-#define _FILE_OFFSET_BITS 64
+#include "table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,37 +8,41 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "table.h"
+#ifndef MAP_ANONYMOUS
+#error "define _DEFAULT_SOURCE before the first header of this file, or include sluice.c first"
+#endif
 
-static slt_view *view_of(sluice_table *table)
+static slt_view *slt_view_of(sluice_table *table)
 {
     return (slt_view *)(void *)table;
 }
 
-static int system_error(int number)
+static int slt_system_error(int number)
 {
     errno = number;
     return SLUICE_E_SYSTEM;
 }
 
+static const char slt_no_regular_file[] = "a table is a regular file";
+
 /* Whether an open file is one of a length that fits in memory and begins as a table does: a large file
    that does not is neither mapped nor read. */
-static int check_begin(int descriptor, struct stat *status)
+static int slt_check_file(int descriptor, struct stat *status, slt_fault *fault)
 {
     unsigned char header[SLT_HEADER_BYTES] = {0};
     if (fstat(descriptor, status) != 0)
         return SLUICE_E_SYSTEM;
     if (!S_ISREG(status->st_mode))
-        return SLUICE_E_FORMAT;
+        return slt_refuse(fault, SLUICE_E_FORMAT, 0, slt_no_regular_file);
     if (pread(descriptor, header, sizeof header, 0) < 0)
         return SLUICE_E_SYSTEM;
     if ((uint64_t)status->st_size > SIZE_MAX)
-        return system_error(EFBIG);
-    return slt_check_begin(header, (uint64_t)status->st_size);
+        return slt_system_error(EFBIG);
+    return slt_check_begin(header, (uint64_t)status->st_size, fault);
 }
 
 /* Close the descriptor, which a mapping does not need any more, and keep errno. */
-static int closed(int descriptor, int code)
+static int slt_closed(int descriptor, int code)
 {
     int number = errno;
     close(descriptor);
@@ -51,24 +53,24 @@ static int closed(int descriptor, int code)
 /* Open a regular file for reading: its descriptor and what it is. Its kind is asked before it is
    opened, because opening a device may do something, and again afterwards, because it may have been
    exchanged; without O_NONBLOCK a pipe that came in between would be waited for. */
-static int open_file(const char *path, int *descriptor, struct stat *status)
+static int slt_open_file(const char *path, int *descriptor, struct stat *status, slt_fault *fault)
 {
     int code;
     if (stat(path, status) != 0)
         return SLUICE_E_SYSTEM;
     if (!S_ISREG(status->st_mode))
-        return SLUICE_E_FORMAT;
+        return slt_refuse(fault, SLUICE_E_FORMAT, 0, slt_no_regular_file);
     *descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (*descriptor < 0)
         return SLUICE_E_SYSTEM;
-    code = check_begin(*descriptor, status);
-    return code == SLUICE_OK ? code : closed(*descriptor, code);
+    code = slt_check_file(*descriptor, status, fault);
+    return code == SLUICE_OK ? code : slt_closed(*descriptor, code);
 }
 
 /* Check what was mapped, and give it back where it is no table. */
-static int check_mapping(slt_view *view, void *mapping, size_t length)
+static int slt_check_mapping(slt_view *view, void *mapping, size_t length, slt_fault *fault)
 {
-    int code = slt_check(view, mapping, length);
+    int code = slt_check(view, (const unsigned char *)mapping, length, fault);
     if (code == SLUICE_OK)
         view->mapping = mapping;
     else
@@ -76,14 +78,16 @@ static int check_mapping(slt_view *view, void *mapping, size_t length)
     return code;
 }
 
-static int map_file(slt_view *view, int descriptor, size_t length)
+static int slt_map_file(slt_view *view, int descriptor, size_t length, slt_fault *fault)
 {
     void *mapping = mmap(NULL, length, PROT_READ, MAP_SHARED, descriptor, 0);
-    return mapping == MAP_FAILED ? SLUICE_E_SYSTEM : check_mapping(view, mapping, length);
+    if (mapping == MAP_FAILED)
+        return SLUICE_E_SYSTEM;
+    return slt_check_mapping(view, mapping, length, fault);
 }
 
 /* Read exactly so many bytes; a file that has fewer now has changed since its length was asked. */
-static int read_all(int descriptor, unsigned char *buffer, size_t length)
+static int slt_read_all(int descriptor, unsigned char *buffer, size_t length)
 {
     size_t done = 0;
     while (done < length) {
@@ -100,10 +104,10 @@ static int read_all(int descriptor, unsigned char *buffer, size_t length)
 
 /* Read a whole file, and ask again what it is. Its checksum, which slt_check computes over the bytes
    that were read, is what finds a mixture of two files; the times name the cause where they differ. */
-static int read_file(int descriptor, const struct stat *before, unsigned char *buffer)
+static int slt_read_file(int descriptor, const struct stat *before, unsigned char *buffer)
 {
     struct stat after;
-    int code = read_all(descriptor, buffer, (size_t)before->st_size);
+    int code = slt_read_all(descriptor, buffer, (size_t)before->st_size);
     if (code != SLUICE_OK)
         return code;
     if (fstat(descriptor, &after) != 0)
@@ -130,15 +134,16 @@ void slt_free_pages(void *pages, size_t length)
 }
 
 /* Check pages that have been filled, which nothing writes to from now on. */
-static int check_pages(slt_view *view, void *pages, size_t length)
+static int slt_check_pages(slt_view *view, void *pages, size_t length, slt_fault *fault)
 {
     if (mprotect(pages, length, PROT_READ) == 0)
-        return check_mapping(view, pages, length);
+        return slt_check_mapping(view, pages, length, fault);
     slt_free_pages(pages, length);
     return SLUICE_E_SYSTEM;
 }
 
-static int read_to_pages(slt_view *view, int descriptor, const struct stat *status)
+static int slt_read_to_pages(slt_view *view, int descriptor, const struct stat *status,
+                             slt_fault *fault)
 {
     size_t length = (size_t)status->st_size;
     int code;
@@ -148,15 +153,16 @@ static int read_to_pages(slt_view *view, int descriptor, const struct stat *stat
     pages = slt_pages(length);
     if (!pages)
         return SLUICE_E_SYSTEM;
-    code = read_file(descriptor, status, pages);
+    code = slt_read_file(descriptor, status, (unsigned char *)pages);
     if (code == SLUICE_OK)
-        return check_pages(view, pages, length);
+        return slt_check_pages(view, pages, length, fault);
     slt_free_pages(pages, length);
     return code;
 }
 
 int slt_copy(slt_view *view, const void *bytes, size_t length)
 {
+    slt_fault fault;
     void *pages;
     memset(view, 0, sizeof *view);
     if (length == 0) /* which no pages hold */
@@ -165,26 +171,34 @@ int slt_copy(slt_view *view, const void *bytes, size_t length)
     if (!pages)
         return SLUICE_E_SYSTEM;
     memcpy(pages, bytes, length);
-    return check_pages(view, pages, length);
+    return slt_check_pages(view, pages, length, &fault);
+}
+
+/* Open a file and note what is wrong with it. */
+static int slt_open_path(slt_view *view, const char *path, uint32_t flags, slt_fault *fault)
+{
+    struct stat status;
+    int descriptor = -1, code;
+    memset(view, 0, sizeof *view);
+    if (!path || (flags & ~(uint32_t)SLUICE_OPEN_MAPPED))
+        return SLUICE_E_ARGUMENT;
+    code = slt_open_file(path, &descriptor, &status, fault);
+    if (code != SLUICE_OK)
+        return code;
+    if (flags & SLUICE_OPEN_MAPPED)
+        code = slt_map_file(view, descriptor, (size_t)status.st_size, fault);
+    else
+        code = slt_read_to_pages(view, descriptor, &status, fault);
+    return slt_closed(descriptor, code);
 }
 
 int sluice_table_open_with(sluice_table *table, const char *path, uint32_t flags)
 {
-    struct stat status;
-    int descriptor, code;
+    slt_fault fault;
     if (!table)
         return SLUICE_E_ARGUMENT;
     memset(table, 0, sizeof *table);
-    if (!path || (flags & ~(uint32_t)SLUICE_OPEN_MAPPED))
-        return SLUICE_E_ARGUMENT;
-    code = open_file(path, &descriptor, &status);
-    if (code != SLUICE_OK)
-        return code;
-    if (flags & SLUICE_OPEN_MAPPED)
-        code = map_file(view_of(table), descriptor, (size_t)status.st_size);
-    else
-        code = read_to_pages(view_of(table), descriptor, &status);
-    return closed(descriptor, code);
+    return slt_open_path(slt_view_of(table), path, flags, &fault);
 }
 
 int sluice_table_open(sluice_table *table, const char *path)
@@ -192,17 +206,19 @@ int sluice_table_open(sluice_table *table, const char *path)
     return sluice_table_open_with(table, path, 0);
 }
 
-static int read_to_buffer(slt_view *view, int descriptor, const struct stat *status,
-                          unsigned char *buffer)
+static int slt_read_to_buffer(slt_view *view, int descriptor, const struct stat *status,
+                              unsigned char *buffer)
 {
-    int code = read_file(descriptor, status, buffer);
-    return code == SLUICE_OK ? slt_check(view, buffer, (size_t)status->st_size) : code;
+    slt_fault fault;
+    int code = slt_read_file(descriptor, status, buffer);
+    return code == SLUICE_OK ? slt_check(view, buffer, (size_t)status->st_size, &fault) : code;
 }
 
 int sluice_table_load(sluice_table *table, const char *path, void *buffer, size_t capacity)
 {
     struct stat status;
-    int descriptor, code;
+    slt_fault fault;
+    int descriptor = -1, code;
     if (!table)
         return SLUICE_E_ARGUMENT;
     if (!buffer && !capacity)
@@ -210,14 +226,14 @@ int sluice_table_load(sluice_table *table, const char *path, void *buffer, size_
     memset(table, 0, sizeof *table);
     if (!path || !buffer)
         return SLUICE_E_ARGUMENT;
-    code = open_file(path, &descriptor, &status);
+    code = slt_open_file(path, &descriptor, &status, &fault);
     if (code != SLUICE_OK)
         return code;
     if ((uint64_t)status.st_size > capacity)
         code = SLUICE_E_CAPACITY;
     else
-        code = read_to_buffer(view_of(table), descriptor, &status, buffer);
-    return closed(descriptor, code);
+        code = slt_read_to_buffer(slt_view_of(table), descriptor, &status, (unsigned char *)buffer);
+    return slt_closed(descriptor, code);
 }
 
 /* The view is cleared first: a fork in between then leaves pages behind, and none that are freed twice. */
@@ -232,5 +248,42 @@ void slt_close(slt_view *view)
 void sluice_table_close(sluice_table *table)
 {
     if (table)
-        slt_close(view_of(table));
+        slt_close(slt_view_of(table));
+}
+
+/* What is wrong, for the caller: as much of it as the caller's structure has room for. */
+static int slt_explained(sluice_fault *fault, const slt_fault *found, int code)
+{
+    sluice_fault own;
+    memset(&own, 0, sizeof own);
+    own.size = fault->size < sizeof own ? fault->size : sizeof own;
+    own.code = code;
+    own.offset = found->offset;
+    own.rule = found->rule ? found->rule : sluice_error_text(code);
+    memcpy(fault, &own, (size_t)own.size);
+    return code;
+}
+
+int sluice_explain(sluice_fault *fault, const char *path)
+{
+    slt_fault found = {0, NULL};
+    slt_view view;
+    int code, number;
+    if (!fault || fault->size < sizeof fault->size || !path)
+        return SLUICE_E_ARGUMENT;
+    code = slt_open_path(&view, path, 0, &found);
+    number = errno;
+    slt_close(&view);
+    errno = number;
+    return slt_explained(fault, &found, code);
+}
+
+int sluice_explain_memory(sluice_fault *fault, const void *bytes, size_t length)
+{
+    slt_fault found = {0, NULL};
+    slt_view view;
+    if (!fault || fault->size < sizeof fault->size || !bytes)
+        return SLUICE_E_ARGUMENT;
+    return slt_explained(fault, &found,
+                         slt_check(&view, (const unsigned char *)bytes, length, &found));
 }

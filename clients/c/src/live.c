@@ -20,40 +20,37 @@
    through whatever counting of others is in between, as each is a read-modify-write, which continues the
    release. A reader that goes back has touched nothing but the counter.
 
-   Why a reader that never leaves blocks nobody. It keeps one place of PLACES; the others go on. Only where
+   Why a reader that never leaves blocks nobody. It keeps one place of SLT_PLACES; the others go on. Only where
    so many are kept does a swap wait, and never longer than it was asked to.
 
    Readers repeat only where a swap was completed between (1) and (3), and then go on with its table. */
-#define _POSIX_C_SOURCE 200809L
-
-#include <sched.h>
-#include <stdatomic.h>
-#include <time.h>
-
 #include "table.h"
 
+#include <sched.h>
+#include <time.h>
+
 enum {
-    PLACES = 16,   /* tables: the current one and those that are still being read */
-    SHARDS = 32,   /* readers are spread over so many lines of counters */
-    SPACING = 128, /* bytes from line to line: two cache lines, which are often fetched together */
-    YIELDS = 64    /* times that a swap lets others run before it sleeps */
+    SLT_PLACES = 16,   /* tables: the current one and those that are still being read */
+    SLT_SHARDS = 32,   /* readers are spread over so many lines of counters */
+    SLT_SPACING = 128, /* bytes from line to line: two cache lines, which are often fetched together */
+    SLT_YIELDS = 64    /* times that a swap lets others run before it sleeps */
 };
 
 /* Counters at least two cache lines apart, wherever the caller's memory begins. */
 typedef struct slt_shard {
-    _Atomic uint32_t readers[PLACES]; /* 32 bits are atomic everywhere */
-    unsigned char padding[SPACING - PLACES * sizeof(uint32_t)];
+    uint32_t readers[SLT_PLACES]; /* 32 bits are atomic everywhere */
+    unsigned char padding[SLT_SPACING - SLT_PLACES * sizeof(uint32_t)];
 } slt_shard;
 
 /* The tables lie in pages of their own, allocated when a place is first used and kept until the end. */
 typedef struct __attribute__((may_alias)) slt_live {
     uint64_t seal;
     uint64_t life; /* grows with sluice_live_after_fork: tickets of another one count nothing */
-    _Atomic uint32_t current; /* which of the places */
-    _Atomic uint32_t writing;
-    unsigned char padding[SPACING - 2 * sizeof(uint64_t) - 2 * sizeof(uint32_t)];
-    sluice_table *tables[PLACES];
-    slt_shard shards[SHARDS];
+    uint32_t current; /* which of the places */
+    uint32_t writing;
+    unsigned char padding[SLT_SPACING - 2 * sizeof(uint64_t) - 2 * sizeof(uint32_t)];
+    sluice_table *tables[SLT_PLACES];
+    slt_shard shards[SLT_SHARDS];
 } slt_live;
 
 typedef struct __attribute__((may_alias)) slt_ticket {
@@ -69,12 +66,12 @@ typedef struct slt_origin {
     size_t length;
 } slt_origin;
 
-_Static_assert(sizeof(slt_live) + SPACING <= sizeof(sluice_live), "it fits, and one space behind");
-_Static_assert(sizeof(slt_ticket) <= sizeof(sluice_ticket), "a ticket fits");
+static_assert(sizeof(slt_live) + SLT_SPACING <= sizeof(sluice_live), "it fits, and one space behind");
+static_assert(sizeof(slt_ticket) <= sizeof(sluice_ticket), "a ticket fits");
 
 #define SLT_LIVE_OPEN UINT64_C(0x53c1a7e5ab1e0003)
 
-static slt_live *open_live(sluice_live *live)
+static slt_live *slt_open_live(sluice_live *live)
 {
     slt_live *own = (slt_live *)(void *)live;
     return own && own->seal == SLT_LIVE_OPEN ? own : NULL;
@@ -83,20 +80,20 @@ static slt_live *open_live(sluice_live *live)
 /* A line of counters for this thread, without asking who it is: threads have their stacks far apart,
    so the page of an address on it, multiplied by 2^64 / golden ratio (Knuth, TAOCP 3, 6.4), spreads
    them. Two threads that meet share a cache line and nothing worse. */
-static uint32_t shard_of(const void *address)
+static uint32_t slt_shard_of(const void *address)
 {
     uint64_t page = (uint64_t)(uintptr_t)address >> 12;
     return (uint32_t)((page * UINT64_C(0x9e3779b97f4a7c15)) >> 59);
 }
 
-_Static_assert(SHARDS == 1 << (64 - 59), "a hash of five bits names a shard");
+static_assert(SLT_SHARDS == 1 << (64 - 59), "a hash of five bits names a shard");
 
 /* Open a table at a place that nobody reads, in its page; on error it is closed. */
-static int fill_place(slt_live *own, uint32_t place, const slt_origin *origin)
+static int slt_fill_place(slt_live *own, uint32_t place, const slt_origin *origin)
 {
     sluice_table *table = own->tables[place];
     if (!table)
-        table = own->tables[place] = slt_pages(sizeof *table);
+        table = own->tables[place] = (sluice_table *)slt_pages(sizeof *table);
     if (!table)
         return SLUICE_E_SYSTEM;
     if (origin->path)
@@ -104,22 +101,22 @@ static int fill_place(slt_live *own, uint32_t place, const slt_origin *origin)
     return slt_copy((slt_view *)(void *)table, origin->bytes, origin->length);
 }
 
-static void free_places(slt_live *own)
+static void slt_free_places(slt_live *own)
 {
-    for (uint32_t place = 0; place < PLACES; place++) {
+    for (uint32_t place = 0; place < SLT_PLACES; place++) {
         sluice_table_close(own->tables[place]);
         slt_free_pages(own->tables[place], sizeof(sluice_table));
     }
 }
 
-static void forget_readers(slt_live *own)
+static void slt_forget_readers(slt_live *own)
 {
-    for (unsigned i = 0; i < SHARDS; i++)
-        for (uint32_t place = 0; place < PLACES; place++)
-            atomic_init(&own->shards[i].readers[place], 0);
+    for (unsigned i = 0; i < SLT_SHARDS; i++)
+        for (uint32_t place = 0; place < SLT_PLACES; place++)
+            __atomic_store_n(&own->shards[i].readers[place], 0, __ATOMIC_RELAXED);
 }
 
-static int open_from(sluice_live *live, const slt_origin *origin)
+static int slt_open_live_from(sluice_live *live, const slt_origin *origin)
 {
     slt_live *own = (slt_live *)(void *)live;
     int code;
@@ -128,15 +125,15 @@ static int open_from(sluice_live *live, const slt_origin *origin)
     memset(live, 0, sizeof *live);
     if (!origin->path && !origin->bytes)
         return SLUICE_E_ARGUMENT;
-    code = fill_place(own, 0, origin);
+    code = slt_fill_place(own, 0, origin);
     if (code != SLUICE_OK) {
-        free_places(own);
+        slt_free_places(own);
         memset(live, 0, sizeof *live);
         return code;
     }
-    atomic_init(&own->current, 0);
-    atomic_init(&own->writing, 0);
-    forget_readers(own);
+    __atomic_store_n(&own->current, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&own->writing, 0, __ATOMIC_RELAXED);
+    slt_forget_readers(own);
     own->seal = SLT_LIVE_OPEN;
     return SLUICE_OK;
 }
@@ -144,31 +141,31 @@ static int open_from(sluice_live *live, const slt_origin *origin)
 int sluice_live_open(sluice_live *live, const char *path)
 {
     slt_origin origin = {path, NULL, 0};
-    return open_from(live, &origin);
+    return slt_open_live_from(live, &origin);
 }
 
 int sluice_live_open_memory(sluice_live *live, const void *bytes, size_t length)
 {
     slt_origin origin = {NULL, bytes, length};
-    return open_from(live, &origin);
+    return slt_open_live_from(live, &origin);
 }
 
 const sluice_table *sluice_live_enter(sluice_live *live, sluice_ticket *ticket)
 {
-    slt_live *own = open_live(live);
+    slt_live *own = slt_open_live(live);
     slt_ticket *held = (slt_ticket *)(void *)ticket;
     uint32_t shard, place;
     if (!own || !held)
         return NULL;
-    shard = shard_of(ticket);
-    place = atomic_load_explicit(&own->current, memory_order_relaxed);
+    shard = slt_shard_of(ticket);
+    place = __atomic_load_n(&own->current, __ATOMIC_RELAXED);
     for (;;) {
         uint32_t now;
-        atomic_fetch_add_explicit(&own->shards[shard].readers[place], 1, memory_order_seq_cst);
-        now = atomic_load_explicit(&own->current, memory_order_seq_cst);
+        __atomic_fetch_add(&own->shards[shard].readers[place], 1, __ATOMIC_SEQ_CST);
+        now = __atomic_load_n(&own->current, __ATOMIC_SEQ_CST);
         if (now == place)
             break;
-        atomic_fetch_sub_explicit(&own->shards[shard].readers[place], 1, memory_order_release);
+        __atomic_fetch_sub(&own->shards[shard].readers[place], 1, __ATOMIC_RELEASE);
         place = now;
     }
     held->shard = shard;
@@ -179,43 +176,44 @@ const sluice_table *sluice_live_enter(sluice_live *live, sluice_ticket *ticket)
 
 void sluice_live_leave(sluice_live *live, const sluice_ticket *ticket)
 {
-    slt_live *own = open_live(live);
+    slt_live *own = slt_open_live(live);
     const slt_ticket *held = (const slt_ticket *)(const void *)ticket;
     if (own && held && held->life == own->life)
-        atomic_fetch_sub_explicit(&own->shards[held->shard % SHARDS].readers[held->place % PLACES], 1,
-                                  memory_order_release);
+        __atomic_fetch_sub(&own->shards[held->shard % SLT_SHARDS].readers[held->place % SLT_PLACES], 1,
+                                  __ATOMIC_RELEASE);
 }
 
-static int is_read(slt_live *own, uint32_t place)
+static int slt_is_read(slt_live *own, uint32_t place)
 {
-    for (unsigned i = 0; i < SHARDS; i++)
-        if (atomic_load_explicit(&own->shards[i].readers[place], memory_order_seq_cst) != 0)
+    for (unsigned i = 0; i < SLT_SHARDS; i++)
+        if (__atomic_load_n(&own->shards[i].readers[place], __ATOMIC_SEQ_CST) != 0)
             return 1;
     return 0;
 }
 
 /* Close the replaced tables that nobody reads. How many are still read; *unread, where it is not null,
-   becomes a place for another table, or PLACES where there is none. */
-static int close_unread(slt_live *own, uint32_t *unread)
+   becomes a place for another table, or SLT_PLACES where there is none. */
+static int slt_close_unread(slt_live *own, uint32_t *unread)
 {
-    uint32_t current = atomic_load_explicit(&own->current, memory_order_relaxed), found = PLACES;
+    uint32_t current = __atomic_load_n(&own->current, __ATOMIC_RELAXED), found = SLT_PLACES;
     int kept = 0;
-    for (uint32_t place = 0; place < PLACES; place++) {
+    for (uint32_t place = 0; place < SLT_PLACES; place++) {
         if (place == current)
             continue;
-        if (is_read(own, place)) {
+        if (slt_is_read(own, place)) {
             kept += slt_open_view(own->tables[place]) != NULL;
             continue;
         }
         sluice_table_close(own->tables[place]);
-        found = found == PLACES ? place : found;
+        if (found == SLT_PLACES)
+            found = place;
     }
     if (unread)
         *unread = found;
     return kept;
 }
 
-static uint64_t milliseconds(void)
+static uint64_t slt_milliseconds(void)
 {
     struct timespec now = {0, 0};
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -223,57 +221,60 @@ static uint64_t milliseconds(void)
 }
 
 /* Let others run: at first at once, then for 50 us. */
-static void wait_a_little(unsigned times)
+static void slt_wait_a_little(unsigned times)
 {
     struct timespec pause = {0, 50000};
-    if (times < YIELDS)
+    if (times < SLT_YIELDS)
         sched_yield();
     else
         nanosleep(&pause, NULL);
 }
 
-/* A place that nobody reads, waited for up to so many milliseconds; PLACES where there is none. */
-static uint32_t find_place(slt_live *own, uint32_t timeout_ms)
+/* A place that nobody reads, waited for up to so many milliseconds; SLT_PLACES where there is none. */
+static uint32_t slt_find_place(slt_live *own, uint32_t timeout_ms)
 {
-    uint64_t begin = timeout_ms ? milliseconds() : 0;
+    uint64_t begin = timeout_ms ? slt_milliseconds() : 0;
     uint32_t place;
-    for (unsigned times = 0;; times += times < YIELDS) {
-        close_unread(own, &place);
-        if (place != PLACES || timeout_ms == 0 || milliseconds() - begin >= timeout_ms)
+    for (unsigned times = 0;; times += times < SLT_YIELDS) {
+        slt_close_unread(own, &place);
+        if (place != SLT_PLACES || timeout_ms == 0 || slt_milliseconds() - begin >= timeout_ms)
             return place;
-        wait_a_little(times);
+        slt_wait_a_little(times);
     }
 }
 
 /* Open the new table at a place that nobody reads and make it the current one. */
-static int exchange(slt_live *own, const slt_origin *origin, uint32_t timeout_ms)
+static int slt_exchange(slt_live *own, const slt_origin *origin, uint32_t timeout_ms)
 {
-    uint32_t place = find_place(own, timeout_ms);
-    int code = place == PLACES ? SLUICE_E_IN_USE : fill_place(own, place, origin);
+    uint32_t place = slt_find_place(own, timeout_ms);
+    int code;
+    if (place == SLT_PLACES)
+        return SLUICE_E_IN_USE;
+    code = slt_fill_place(own, place, origin);
     if (code != SLUICE_OK)
         return code;
-    atomic_store_explicit(&own->current, place, memory_order_seq_cst);
-    close_unread(own, NULL);
+    __atomic_store_n(&own->current, place, __ATOMIC_SEQ_CST);
+    slt_close_unread(own, NULL);
     return SLUICE_OK;
 }
 
-static int swap_from(sluice_live *live, const slt_origin *origin, uint32_t timeout_ms)
+static int slt_swap_live_from(sluice_live *live, const slt_origin *origin, uint32_t timeout_ms)
 {
-    slt_live *own = open_live(live);
+    slt_live *own = slt_open_live(live);
     int code;
     if (!own || (!origin->path && !origin->bytes))
         return SLUICE_E_ARGUMENT;
-    if (atomic_exchange_explicit(&own->writing, 1, memory_order_acquire))
+    if (__atomic_exchange_n(&own->writing, 1, __ATOMIC_ACQUIRE))
         return SLUICE_E_BUSY;
-    code = exchange(own, origin, timeout_ms);
-    atomic_store_explicit(&own->writing, 0, memory_order_release);
+    code = slt_exchange(own, origin, timeout_ms);
+    __atomic_store_n(&own->writing, 0, __ATOMIC_RELEASE);
     return code;
 }
 
 int sluice_live_swap_within(sluice_live *live, const char *path, uint32_t timeout_ms)
 {
     slt_origin origin = {path, NULL, 0};
-    return swap_from(live, &origin, timeout_ms);
+    return slt_swap_live_from(live, &origin, timeout_ms);
 }
 
 int sluice_live_swap(sluice_live *live, const char *path)
@@ -290,37 +291,37 @@ int sluice_live_swap_memory(sluice_live *live, const void *bytes, size_t length,
                             uint32_t timeout_ms)
 {
     slt_origin origin = {NULL, bytes, length};
-    return swap_from(live, &origin, timeout_ms);
+    return slt_swap_live_from(live, &origin, timeout_ms);
 }
 
 int sluice_live_reclaim(sluice_live *live)
 {
-    slt_live *own = open_live(live);
+    slt_live *own = slt_open_live(live);
     int kept;
     if (!own)
         return SLUICE_E_ARGUMENT;
-    if (atomic_exchange_explicit(&own->writing, 1, memory_order_acquire))
+    if (__atomic_exchange_n(&own->writing, 1, __ATOMIC_ACQUIRE))
         return SLUICE_E_BUSY;
-    kept = close_unread(own, NULL);
-    atomic_store_explicit(&own->writing, 0, memory_order_release);
+    kept = slt_close_unread(own, NULL);
+    __atomic_store_n(&own->writing, 0, __ATOMIC_RELEASE);
     return kept;
 }
 
 void sluice_live_after_fork(sluice_live *live)
 {
-    slt_live *own = open_live(live);
+    slt_live *own = slt_open_live(live);
     if (!own)
         return;
     own->life++;
-    forget_readers(own);
-    atomic_init(&own->writing, 0);
+    slt_forget_readers(own);
+    __atomic_store_n(&own->writing, 0, __ATOMIC_RELAXED);
 }
 
 void sluice_live_close(sluice_live *live)
 {
-    slt_live *own = open_live(live);
+    slt_live *own = slt_open_live(live);
     if (!own)
         return;
-    free_places(own);
+    slt_free_places(own);
     memset(live, 0, sizeof *live);
 }

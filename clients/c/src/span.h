@@ -58,6 +58,6 @@ static inline uint64_t slt_position(const slt_span *span, uint64_t at)
 
 /* The span of a message inside the range: SLUICE_OK, or SLUICE_E_INVALID where the bytes were
    changed after they had been checked. */
-int slt_find_span(const slt_view *view, uint64_t message, slt_span *span);
+SLT_OWN int slt_find_span(const slt_view *view, uint64_t message, slt_span *span);
 
 #endif

@@ -2,23 +2,27 @@
 /* Opening bytes as a table, describing it, and the index that lookups begin with. */
 #include "table.h"
 
-int slt_spans(const unsigned char *records, uint64_t count, uint64_t stride,
-              const slt_rules *rules)
+int slt_check_messages(const slt_view *view, const unsigned char *records, uint64_t count,
+                       uint64_t stride, const slt_rules *rules, slt_fault *fault)
 {
-    uint64_t before = slt_u64(records);
+    uint64_t before = slt_u64(records), offset = (uint64_t)(records - view->bytes);
     if (before != rules->min_message)
-        return 0;
+        return slt_broken(fault, offset, "the first record is at min_message_bytes");
     for (uint64_t at = 1; at < count; at++) {
         uint64_t message = slt_u64(records + stride * at);
         if (message <= before || message - before > SLT_MAX_STRETCH)
-            return 0;
+            return slt_broken(fault, offset + stride * at,
+                              "records ascend by their message, by less than 2^31 bytes");
         before = message;
     }
-    return before == rules->max_message;
+    if (before != rules->max_message)
+        return slt_broken(fault, offset + stride * (count - 1),
+                          "the last record is at max_message_bytes");
+    return SLUICE_OK;
 }
 
 /* As many bits behind the leading one as the index has room for. */
-static void choose_keys(slt_view *view, const slt_rules *rules)
+static void slt_choose_keys(slt_view *view, const slt_rules *rules)
 {
     for (uint64_t shift = 52; shift <= 62; shift++) {
         view->key_shift = shift;
@@ -43,7 +47,7 @@ void slt_fill_index(const slt_view *view, slt_index *index, const unsigned char 
 }
 
 /* Where the sections are: the header's own offsets, which have been checked. */
-static void find_sections(slt_view *view, const unsigned char *bytes, const unsigned char *header)
+static void slt_find_sections(slt_view *view, const unsigned char *bytes, const unsigned char *header)
 {
     view->bytes = bytes;
     view->cuts = bytes + slt_u64(header + SLT_AT_CUTS);
@@ -56,47 +60,49 @@ static void find_sections(slt_view *view, const unsigned char *bytes, const unsi
 }
 
 /* The records and the pipeline, once header and sections are right. */
-static int check_content(slt_view *view, const slt_rules *rules, const unsigned char *header)
+static int slt_check_content(slt_view *view, const slt_rules *rules, const unsigned char *header,
+                             slt_fault *fault)
 {
-    int code = slt_check_cuts(view, rules);
+    int code = slt_check_cuts(view, rules, fault);
     if (code == SLUICE_OK)
-        code = slt_check_repeats(view, rules);
+        code = slt_check_repeats(view, rules, fault);
     if (code == SLUICE_OK)
-        code = slt_check_pipeline(view->bytes + slt_u64(header + SLT_AT_PIPELINE),
-                                  slt_u64(header + SLT_AT_PIPELINE_BYTES));
+        code = slt_check_pipeline(view->bytes, slt_u64(header + SLT_AT_PIPELINE),
+                                  slt_u64(header + SLT_AT_PIPELINE_BYTES), fault);
     return code;
 }
 
-static void begin_lookups(slt_view *view, const slt_rules *rules)
+static void slt_begin_lookups(slt_view *view, const slt_rules *rules)
 {
     view->min_message = rules->min_message;
     view->range = rules->max_message - rules->min_message;
     view->unit = rules->unit;
-    choose_keys(view, rules);
+    view->rules = *rules;
+    slt_choose_keys(view, rules);
     slt_fill_index(view, &view->of_cuts, view->cuts, view->cut_count, SLT_CUT_BYTES);
     slt_fill_index(view, &view->of_repeats, view->repeats, view->repeat_count, SLT_REPEAT_BYTES);
     view->seal = SLT_OPEN;
 }
 
-int slt_check(slt_view *view, const unsigned char *bytes, size_t length)
+int slt_check(slt_view *view, const unsigned char *bytes, size_t length, slt_fault *fault)
 {
     unsigned char header[SLT_HEADER_BYTES]; /* a copy, so that what was checked is what is used */
     slt_rules rules;
-    int code = slt_check_prefix(bytes, length);
+    int code = slt_check_prefix(bytes, length, fault);
     memset(view, 0, sizeof *view);
     if (code != SLUICE_OK)
         return code;
     memcpy(header, bytes, sizeof header);
-    code = slt_check_sections(bytes, header, length);
+    code = slt_check_sections(bytes, header, length, fault);
     if (code == SLUICE_OK)
-        code = slt_check_header(header, &rules);
+        code = slt_check_header(header, &rules, fault);
     if (code != SLUICE_OK)
         return code;
     view->length = length;
-    find_sections(view, bytes, header);
-    code = check_content(view, &rules, header);
+    slt_find_sections(view, bytes, header);
+    code = slt_check_content(view, &rules, header, fault);
     if (code == SLUICE_OK)
-        begin_lookups(view, &rules);
+        slt_begin_lookups(view, &rules);
     else
         memset(view, 0, sizeof *view);
     return code;
@@ -104,39 +110,44 @@ int slt_check(slt_view *view, const unsigned char *bytes, size_t length)
 
 int sluice_table_from_memory(sluice_table *table, const void *bytes, size_t length)
 {
+    slt_fault fault;
     if (!table)
         return SLUICE_E_ARGUMENT;
     memset(table, 0, sizeof *table);
     if (!bytes)
         return SLUICE_E_ARGUMENT;
-    return slt_check((slt_view *)(void *)table, bytes, length);
+    return slt_check((slt_view *)(void *)table, (const unsigned char *)bytes, length, &fault);
 }
 
-static void describe_limits(const unsigned char *bytes, sluice_description *description)
+static void slt_describe_limits(const slt_view *view, sluice_description *description)
 {
-    description->min_fragment_bytes = slt_u64(bytes + SLT_AT_MIN_FRAGMENT);
-    description->max_fragment_bytes = slt_u64(bytes + SLT_AT_MAX_FRAGMENT);
-    description->max_fragments = slt_u64(bytes + SLT_AT_MAX_FRAGMENTS);
-    description->fragment_cap = slt_u64(bytes + SLT_AT_CAP);
+    description->min_fragment_bytes = view->rules.min_fragment;
+    description->max_fragment_bytes = slt_u64(view->bytes + SLT_AT_MAX_FRAGMENT);
+    description->alignment_bytes = view->unit;
+    description->max_fragments = slt_u64(view->bytes + SLT_AT_MAX_FRAGMENTS);
+    description->fragment_cap = slt_u64(view->bytes + SLT_AT_CAP);
 }
 
 int sluice_table_describe(const sluice_table *table, sluice_description *description)
 {
     const slt_view *view = slt_open_view(table);
-    if (!view || !description)
+    sluice_description own;
+    uint64_t size = description ? description->size : 0;
+    if (!view || size < sizeof size)
         return SLUICE_E_ARGUMENT;
-    memset(description, 0, sizeof *description);
-    describe_limits(view->bytes, description);
-    description->min_message_bytes = view->min_message;
-    description->max_message_bytes = view->min_message + view->range;
-    description->relative_gap = slt_f64(slt_u64(view->bytes + SLT_AT_TOLERANCE));
-    description->alignment_bytes = view->unit;
-    description->max_schedule_fragments = view->max_schedule_fragments;
-    description->cut_count = view->cut_count;
-    description->repeat_count = view->repeat_count;
-    description->file_bytes = view->length;
-    description->revision = slt_u32(view->bytes + SLT_AT_REVISION);
-    description->checksum = slt_u32(view->bytes + SLT_AT_CHECKSUM);
-    memcpy(description->profile, view->bytes + SLT_AT_NAME, SLT_MAX_NAME_BYTES);
+    memset(&own, 0, sizeof own);
+    own.size = size < sizeof own ? size : sizeof own;
+    slt_describe_limits(view, &own);
+    own.min_message_bytes = view->min_message;
+    own.max_message_bytes = view->min_message + view->range;
+    own.relative_gap = slt_f64(slt_u64(view->bytes + SLT_AT_TOLERANCE));
+    own.max_schedule_fragments = view->max_schedule_fragments;
+    own.cut_count = view->cut_count;
+    own.repeat_count = view->repeat_count;
+    own.file_bytes = view->length;
+    own.revision = slt_u32(view->bytes + SLT_AT_REVISION);
+    own.checksum = slt_u32(view->bytes + SLT_AT_CHECKSUM);
+    memcpy(own.profile, view->bytes + SLT_AT_NAME, SLT_MAX_NAME_BYTES);
+    memcpy(description, &own, (size_t)own.size);
     return SLUICE_OK;
 }

@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an open table is, and the parts of opening one. Names that begin with slt_ are the library's
-   own: hidden in the shared library. */
+   own: hidden in the shared library, and static where all of it is one file. */
 #ifndef SLT_TABLE_H
 #define SLT_TABLE_H
 
 #include "bytes.h"
 #include "layout.h"
 #include "sluice.h"
+
+#ifndef SLT_OWN
+#define SLT_OWN
+#endif
+
+/* Whether each answer is checked before it is given: that it sums to its message and keeps the limits.
+   For debugging: compile with SLUICE_CHECKED. */
+#ifdef SLUICE_CHECKED
+enum { SLT_IS_CHECKED = 1 };
+#else
+enum { SLT_IS_CHECKED = 0 };
+#endif
 
 /* Buckets of message sizes by their leading bits: 98 are enough for 1 to 2^48 with one bit behind
    the leading one, and shorter ranges get more bits. */
@@ -16,6 +28,22 @@ enum { SLT_MAX_KEYS = 112 };
 typedef struct slt_index {
     uint64_t before[SLT_MAX_KEYS + 1];
 } slt_index;
+
+/* The header's fields that are needed to check the rest, and the answers. */
+typedef struct slt_rules {
+    uint64_t min_message;
+    uint64_t max_message;
+    uint64_t min_fragment;
+    uint64_t max_fragment; /* 2^64 - 1 where the file says none */
+    uint64_t unit;
+    uint64_t max_fragments; /* the smaller of the file's max_fragments and fragment_cap */
+} slt_rules;
+
+/* What is wrong with a file: the first rule that it breaks, and at which of its bytes. */
+typedef struct slt_fault {
+    uint64_t offset;
+    const char *rule; /* null where nothing is */
+} slt_fault;
 
 /* The content of a sluice_table. may_alias: the caller declares it as sluice_table. */
 typedef struct __attribute__((may_alias)) slt_view {
@@ -38,21 +66,12 @@ typedef struct __attribute__((may_alias)) slt_view {
     uint64_t first_key;
     slt_index of_cuts;
     slt_index of_repeats;
+    slt_rules rules; /* read where answers are checked, and by sluice_table_describe */
 } slt_view;
 
-_Static_assert(sizeof(slt_view) <= sizeof(sluice_table), "a view fits a sluice_table");
+static_assert(sizeof(slt_view) <= sizeof(sluice_table), "a view fits a sluice_table");
 
 #define SLT_OPEN UINT64_C(0x53c1a7e5ab1e0001)
-
-/* The header's fields that are needed to check the rest. */
-typedef struct slt_rules {
-    uint64_t min_message;
-    uint64_t max_message;
-    uint64_t min_fragment;
-    uint64_t max_fragment; /* 2^64 - 1 where the file says none */
-    uint64_t unit;
-    uint64_t max_fragments; /* the smaller of the file's max_fragments and fragment_cap */
-} slt_rules;
 
 /* The view of a table; null where it is null or closed. */
 static inline const slt_view *slt_open_view(const sluice_table *table)
@@ -70,17 +89,34 @@ static inline uint64_t slt_key(uint64_t message, uint64_t shift)
     return ((uint64_t)(63 - zeros) << (63 - shift)) + digits - ((uint64_t)1 << (63 - shift));
 }
 
-/* Check `length` bytes and fill the view; SLUICE_OK or what is wrong with them. */
-int slt_check(slt_view *view, const unsigned char *bytes, size_t length);
+/* Note the first thing that is wrong; `code` itself, to be returned. */
+static inline int slt_refuse(slt_fault *fault, int code, uint64_t offset, const char *rule)
+{
+    fault->offset = offset;
+    fault->rule = rule;
+    return code;
+}
+
+/* The same where a rule of docs/format.md is broken. */
+static inline int slt_broken(slt_fault *fault, uint64_t offset, const char *rule)
+{
+    return slt_refuse(fault, SLUICE_E_INVALID, offset, rule);
+}
+
+/* Check `length` bytes and fill the view; SLUICE_OK, or a code and what is wrong with them. */
+SLT_OWN int slt_check(slt_view *view, const unsigned char *bytes, size_t length, slt_fault *fault);
 
 /* The parts of it, in docs/format.md's order. Each returns a code. */
-int slt_check_begin(const unsigned char *bytes, uint64_t length); /* without the checksum */
-int slt_check_prefix(const unsigned char *bytes, size_t length);
-int slt_check_sections(const unsigned char *bytes, const unsigned char *header, size_t length);
-int slt_check_header(const unsigned char *header, slt_rules *rules);
-int slt_check_cuts(slt_view *view, const slt_rules *rules);
-int slt_check_repeats(const slt_view *view, const slt_rules *rules);
-int slt_check_pipeline(const unsigned char *section, uint64_t length);
+SLT_OWN int slt_check_begin(const unsigned char *bytes, uint64_t length,
+                            slt_fault *fault); /* without the checksum */
+SLT_OWN int slt_check_prefix(const unsigned char *bytes, size_t length, slt_fault *fault);
+SLT_OWN int slt_check_sections(const unsigned char *bytes, const unsigned char *header,
+                               size_t length, slt_fault *fault);
+SLT_OWN int slt_check_header(const unsigned char *header, slt_rules *rules, slt_fault *fault);
+SLT_OWN int slt_check_cuts(slt_view *view, const slt_rules *rules, slt_fault *fault);
+SLT_OWN int slt_check_repeats(const slt_view *view, const slt_rules *rules, slt_fault *fault);
+SLT_OWN int slt_check_pipeline(const unsigned char *bytes, uint64_t offset, uint64_t length,
+                               slt_fault *fault);
 
 /* Whether these are the bits of a finite number without a sign. */
 static inline int slt_is_figure(uint64_t bits)
@@ -88,25 +124,25 @@ static inline int slt_is_figure(uint64_t bits)
     return bits < UINT64_C(0x7ff0000000000000);
 }
 
-/* Whether message sizes, one every `stride` bytes, go over the whole range as they should. */
-int slt_spans(const unsigned char *records, uint64_t count, uint64_t stride,
-              const slt_rules *rules);
+/* Check that message sizes, one every `stride` bytes, go over the whole range as they should. */
+SLT_OWN int slt_check_messages(const slt_view *view, const unsigned char *records, uint64_t count,
+                               uint64_t stride, const slt_rules *rules, slt_fault *fault);
 
 /* The index of records whose message sizes ascend. */
-void slt_fill_index(const slt_view *view, slt_index *index, const unsigned char *records,
-                    uint64_t count, uint64_t stride);
+SLT_OWN void slt_fill_index(const slt_view *view, slt_index *index, const unsigned char *records,
+                            uint64_t count, uint64_t stride);
 
 /* CRC-32 as in zlib, gzip and PNG. */
-uint32_t slt_crc32(const unsigned char *bytes, size_t length);
+SLT_OWN uint32_t slt_crc32(const unsigned char *bytes, size_t length);
 
 /* Pages of zeros of the process's own; null, and errno, where there are none. Null may be given back. */
-void *slt_pages(size_t length);
-void slt_free_pages(void *pages, size_t length);
+SLT_OWN void *slt_pages(size_t length);
+SLT_OWN void slt_free_pages(void *pages, size_t length);
 
 /* Open a table from a copy of these bytes, in pages that slt_close gives back. */
-int slt_copy(slt_view *view, const void *bytes, size_t length);
+SLT_OWN int slt_copy(slt_view *view, const void *bytes, size_t length);
 
 /* Give back the pages or the mapping and close. */
-void slt_close(slt_view *view);
+SLT_OWN void slt_close(slt_view *view);
 
 #endif

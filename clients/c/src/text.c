@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts: codes in words, the version. */
-#include "sluice.h"
+#include "table.h"
 
 const char *sluice_error_text(int code)
 {
@@ -23,10 +23,10 @@ const char *sluice_error_text(int code)
     }
 }
 
-#define TEXT_OF(number) #number
-#define TEXT(number) TEXT_OF(number)
+#define SLT_TEXT_OF(number) #number
+#define SLT_TEXT(number) SLT_TEXT_OF(number)
 
 const char *sluice_version(void)
 {
-    return TEXT(SLUICE_VERSION_MAJOR) "." TEXT(SLUICE_VERSION_MINOR) "." TEXT(SLUICE_VERSION_PATCH);
+    return SLT_TEXT(SLUICE_VERSION_MAJOR) "." SLT_TEXT(SLUICE_VERSION_MINOR) "." SLT_TEXT(SLUICE_VERSION_PATCH);
 }

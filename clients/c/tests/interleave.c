@@ -70,7 +70,7 @@ static void check_answers(const sluice_table *table)
 {
     sluice_description about;
     uint64_t messages[MESSAGES];
-    CHECK(sluice_table_describe(table, &about) == SLUICE_OK);
+    CHECK(describe_table(table, &about) == SLUICE_OK);
     for (int i = 0; i < MESSAGES; i++)
         messages[i] = about.min_message_bytes +
                       below(about.max_message_bytes - about.min_message_bytes + 1);

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     memcpy(bytes, data, length);
     seal(bytes, length);
     if (sluice_table_from_memory(&table, bytes, length) == SLUICE_OK) {
-        CHECK(sluice_table_describe(&table, &about) == SLUICE_OK);
+        CHECK(describe_table(&table, &about) == SLUICE_OK);
         for (uint64_t i = 0; i < 5; i++)
             messages[i] =
                 about.min_message_bytes +

@@ -10,10 +10,19 @@
    file can be, and it is asked again: it may answer anything and must stay inside. Compile with
    -fsanitize=address,undefined; each file is in a block of exactly its size.
 
+   A library compiled with SLUICE_CHECKED, as this program then has to be, answers even so with nothing
+   that is not an answer.
+
    Prints how many files there were, how many were accepted, and how many got each code. */
 #include "promises.h"
 
 enum { MAX_FILES = 16, MAX_MUTATIONS = 3, LOOKUPS = 24, HEADER = 256 };
+
+#ifdef SLUICE_CHECKED
+enum { IS_CHECKED = 1 };
+#else
+enum { IS_CHECKED = 0 };
+#endif
 
 typedef struct seed_file {
     unsigned char *bytes;
@@ -181,7 +190,7 @@ static void check_file(const sluice_table *table, const draft *file)
 {
     uint64_t messages[LOOKUPS];
     sluice_description about;
-    CHECK(sluice_table_describe(table, &about) == SLUICE_OK);
+    CHECK(describe_table(table, &about) == SLUICE_OK);
     for (unsigned i = 0; i < LOOKUPS; i++)
         messages[i] = some_size(file, &about, i);
     check_promises(table, messages, LOOKUPS);
@@ -195,14 +204,16 @@ static void ask_overwritten(const sluice_table *table, draft *file)
     size_t count;
     sluice_cut cut;
     double gap;
-    CHECK(sluice_table_describe(table, &about) == SLUICE_OK);
+    CHECK(describe_table(table, &about) == SLUICE_OK);
     for (unsigned i = 0; i < LOOKUPS; i++) {
         uint64_t message = about.min_message_bytes +
                            random_bits() % (about.max_message_bytes - about.min_message_bytes + 1);
         write_a_field(file);
         move_a_field(file);
-        sluice_repeat(table, message, &size);
-        sluice_schedule(table, message, sizes, 64, &count);
+        if (sluice_repeat(table, message, &size) == SLUICE_OK && IS_CHECKED)
+            check_size(&about, message, size);
+        if (sluice_schedule(table, message, sizes, 64, &count) == SLUICE_OK && IS_CHECKED)
+            check_sizes(&about, message, sizes, count);
         sluice_certificate(table, message, &gap, &gap);
         if (sluice_cut_begin(&cut, table, message) == SLUICE_OK)
             for (unsigned steps = 0; steps < 64 && sluice_cut_next(&cut, &size) == 1; steps++)
@@ -224,8 +235,10 @@ static draft exact_copy(const draft *file)
 static int try_file(const seed_file *seed, draft *file)
 {
     sluice_table table;
+    sluice_fault fault;
     draft exact;
     int code;
+    fault.size = sizeof fault;
     memcpy(file->bytes, seed->bytes, seed->length);
     file->length = seed->length;
     for (uint64_t times = 1 + below(MAX_MUTATIONS); times > 0; times--)
@@ -234,6 +247,8 @@ static int try_file(const seed_file *seed, draft *file)
         seal(file->bytes, file->length);
     exact = exact_copy(file);
     code = sluice_table_from_memory(&table, exact.bytes, exact.length);
+    CHECK(sluice_explain_memory(&fault, exact.bytes, exact.length) == code && fault.code == code);
+    CHECK(fault.offset <= exact.length && fault.rule[0] != 0);
     if (code == SLUICE_OK) {
         check_file(&table, &exact);
         ask_overwritten(&table, &exact);

@@ -64,39 +64,58 @@ static inline uint64_t max_of(const sluice_description *about)
     return smaller(or_none(about->max_fragments), about->fragment_cap);
 }
 
-static inline void check_schedule(const sluice_table *table, const sluice_description *about,
-                           uint64_t message, uint64_t *sizes)
+/* Sizes that sum to their message and keep the limits. */
+static inline void check_sizes(const sluice_description *about, uint64_t message,
+                               const uint64_t *sizes, size_t count)
 {
-    uint64_t sum = 0, size = 0;
-    size_t count = 0;
-    sluice_cut cut;
-    CHECK(sluice_schedule(table, message, sizes, (size_t)about->max_schedule_fragments, &count) ==
-          SLUICE_OK);
-    CHECK(count >= 1 && count <= about->max_schedule_fragments && count <= max_of(about));
-    CHECK(sluice_cut_begin(&cut, table, message) == SLUICE_OK);
+    uint64_t sum = 0;
+    CHECK(count >= 1 && count <= max_of(about));
     for (size_t i = 0; i < count; i++) {
         CHECK(sizes[i] >= 1 && sizes[i] <= or_none(about->max_fragment_bytes));
         CHECK(count == 1 || sizes[i] >= about->min_fragment_bytes);
         CHECK(i + 1 == count || sizes[i] % about->alignment_bytes == 0);
-        CHECK(sluice_cut_next(&cut, &size) == 1 && size == sizes[i]);
+        CHECK(sizes[i] <= message - sum);
         sum += sizes[i];
     }
-    CHECK(sum == message && sluice_cut_next(&cut, &size) == 0);
+    CHECK(sum == message);
 }
 
-static inline void check_repeat(const sluice_table *table, const sluice_description *about,
-                         uint64_t message)
+static inline void check_schedule(const sluice_table *table, const sluice_description *about,
+                                  uint64_t message, uint64_t *sizes)
 {
-    uint64_t size = 0, count, rest;
-    int code = sluice_repeat(table, message, &size);
-    if (code == SLUICE_E_NO_REPEAT)
-        return;
-    CHECK(code == SLUICE_OK && size >= 1);
+    uint64_t size = 0;
+    size_t count = 0;
+    sluice_cut cut;
+    CHECK(sluice_schedule(table, message, sizes, (size_t)about->max_schedule_fragments, &count) ==
+          SLUICE_OK);
+    CHECK(count <= about->max_schedule_fragments);
+    check_sizes(about, message, sizes, count);
+    CHECK(sluice_cut_begin(&cut, table, message) == SLUICE_OK);
+    for (size_t i = 0; i < count; i++)
+        CHECK(sluice_cut_next(&cut, &size) == 1 && size == sizes[i]);
+    CHECK(sluice_cut_next(&cut, &size) == 0);
+}
+
+/* A size that may be repeated for its message. */
+static inline void check_size(const sluice_description *about, uint64_t message, uint64_t size)
+{
+    uint64_t count, rest;
+    CHECK(size >= 1);
     count = (message - 1) / size + 1;
     rest = message - (count - 1) * size;
     CHECK(count <= max_of(about) && smaller(size, message) <= or_none(about->max_fragment_bytes));
     CHECK(count == 1 || (size % about->alignment_bytes == 0 && size >= about->min_fragment_bytes));
     CHECK(count == 1 || rest >= about->min_fragment_bytes);
+}
+
+static inline void check_repeat(const sluice_table *table, const sluice_description *about,
+                                uint64_t message)
+{
+    uint64_t size = 0;
+    int code = sluice_repeat(table, message, &size);
+    CHECK(code == SLUICE_OK || code == SLUICE_E_NO_REPEAT);
+    if (code == SLUICE_OK)
+        check_size(about, message, size);
 }
 
 /* Everything that the table says of these messages of its range. */
@@ -105,7 +124,7 @@ static inline void check_promises(const sluice_table *table, const uint64_t *mes
     sluice_description about;
     double cut_gap = -1.0, repeat_gap = -1.0;
     uint64_t *sizes;
-    CHECK(sluice_table_describe(table, &about) == SLUICE_OK);
+    CHECK(describe_table(table, &about) == SLUICE_OK);
     CHECK(about.max_schedule_fragments <= about.file_bytes && strlen(about.profile) <= 64);
     sizes = malloc((size_t)about.max_schedule_fragments * sizeof *sizes);
     CHECK(sizes);

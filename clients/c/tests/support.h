@@ -18,6 +18,14 @@
         }                                                                                \
     } while (0)
 
+/* The whole description of a table. */
+static inline int describe_table(const sluice_table *table, sluice_description *about)
+{
+    if (about)
+        about->size = sizeof *about;
+    return sluice_table_describe(table, about);
+}
+
 /* A path made of two parts, in a buffer of the caller's. */
 static inline const char *joined(char *buffer, size_t room, const char *folder, const char *name)
 {

@@ -68,7 +68,7 @@ static void find_answers(const char *path, answers *found)
 static const answers *known(const sluice_table *table)
 {
     sluice_description about;
-    CHECK(sluice_table_describe(table, &about) == SLUICE_OK);
+    CHECK(describe_table(table, &about) == SLUICE_OK);
     for (size_t i = 0; i < 2; i++)
         if (memcmp(&about, &expected[i].about, sizeof about) == 0)
             return &expected[i];
@@ -164,7 +164,7 @@ static void describe(const char *path, sluice_description *about)
 {
     sluice_table table;
     CHECK(sluice_table_open(&table, path) == SLUICE_OK);
-    CHECK(sluice_table_describe(&table, about) == SLUICE_OK);
+    CHECK(describe_table(&table, about) == SLUICE_OK);
     sluice_table_close(&table);
 }
 

@@ -240,8 +240,8 @@ static void test_null_pointers(const sluice_table *table)
     CHECK(sluice_table_load(&other, "x", NULL, 9) == SLUICE_E_ARGUMENT);
     CHECK(sluice_table_from_memory(&other, NULL, 9) == SLUICE_E_ARGUMENT);
     CHECK(sluice_table_from_memory(NULL, &size, 8) == SLUICE_E_ARGUMENT);
-    CHECK(sluice_table_describe(table, NULL) == SLUICE_E_ARGUMENT);
-    CHECK(sluice_table_describe(NULL, &about) == SLUICE_E_ARGUMENT);
+    CHECK(describe_table(table, NULL) == SLUICE_E_ARGUMENT);
+    CHECK(describe_table(NULL, &about) == SLUICE_E_ARGUMENT);
     CHECK(sluice_repeat(table, 333, NULL) == SLUICE_E_ARGUMENT);
     CHECK(sluice_repeat(NULL, 333, &size) == SLUICE_E_ARGUMENT);
     CHECK(sluice_schedule(table, 333, NULL, 9, &fragments) == SLUICE_E_ARGUMENT);
@@ -283,7 +283,7 @@ static void test_the_description(const places *where)
     sluice_table table;
     sluice_description about;
     CHECK(sluice_table_open(&table, golden(where, "aligned.slt")) == SLUICE_OK);
-    CHECK(sluice_table_describe(&table, &about) == SLUICE_OK);
+    CHECK(describe_table(&table, &about) == SLUICE_OK);
     CHECK(about.min_message_bytes == 200 && about.max_message_bytes == 3650);
     CHECK(about.min_fragment_bytes == 64 && about.max_fragment_bytes == 4096);
     CHECK(about.alignment_bytes == 64 && about.max_fragments == 9 && about.fragment_cap == 1000);
@@ -291,11 +291,118 @@ static void test_the_description(const places *where)
     CHECK(about.revision == 0 && strcmp(about.profile, "") == 0);
     sluice_table_close(&table);
     CHECK(sluice_table_open(&table, golden(where, "huge.slt")) == SLUICE_OK);
-    CHECK(sluice_table_describe(&table, &about) == SLUICE_OK);
+    CHECK(describe_table(&table, &about) == SLUICE_OK);
     CHECK(strcmp(about.profile, "huge.v2") == 0 && about.revision == 0x7fffffff);
     CHECK(about.max_fragment_bytes == 0 && about.max_message_bytes == UINT64_C(1) << 48);
     CHECK(about.relative_gap > 0.00099 && about.relative_gap < 0.00101);
     sluice_table_close(&table);
+}
+
+/* A caller that knows less of the description, or more, than this library. */
+static void test_descriptions_of_other_versions(const places *where)
+{
+    struct {
+        sluice_description about;
+        uint64_t later;
+    } newer;
+    sluice_table table;
+    sluice_description about;
+    CHECK(sluice_table_open(&table, golden(where, "aligned.slt")) == SLUICE_OK);
+    memset(&about, 0xaa, sizeof about);
+    about.size = 3 * sizeof(uint64_t);
+    CHECK(sluice_table_describe(&table, &about) == SLUICE_OK);
+    CHECK(about.size == 24 && about.max_message_bytes == 3650);
+    CHECK(about.min_fragment_bytes == UINT64_C(0xaaaaaaaaaaaaaaaa));
+    memset(&newer, 0xaa, sizeof newer);
+    newer.about.size = sizeof newer;
+    CHECK(sluice_table_describe(&table, &newer.about) == SLUICE_OK);
+    CHECK(newer.about.size == sizeof about && newer.later == UINT64_C(0xaaaaaaaaaaaaaaaa));
+    about.size = 7;
+    CHECK(sluice_table_describe(&table, &about) == SLUICE_E_ARGUMENT && about.size == 7);
+    sluice_table_close(&table);
+}
+
+/* The code that opening gives, with the rule and the place. */
+static void test_faults(const places *where)
+{
+    size_t length;
+    unsigned char *bytes = bytes_of(golden(where, "worked-example.slt"), &length);
+    sluice_fault fault;
+    memset(&fault, 0xaa, sizeof fault);
+    fault.size = sizeof fault;
+    CHECK(sluice_explain(&fault, golden(where, "worked-example.slt")) == SLUICE_OK);
+    CHECK(fault.code == SLUICE_OK && fault.offset == 0 && strcmp(fault.rule, "no error") == 0);
+    CHECK(sluice_explain(&fault, where->folder) == SLUICE_E_FORMAT);
+    CHECK(strcmp(fault.rule, "a table is a regular file") == 0);
+    CHECK(sluice_explain(&fault, scratch(where, "absent.slt")) == SLUICE_E_SYSTEM);
+    CHECK(errno == ENOENT && fault.code == SLUICE_E_SYSTEM && fault.rule[0] != 0);
+    CHECK(sluice_explain_memory(&fault, bytes, length - 1) == SLUICE_E_TRUNCATED);
+    CHECK(fault.offset == 16 && strcmp(fault.rule, "file_bytes is the length of the file") == 0);
+    bytes[300]++;
+    CHECK(sluice_explain_memory(&fault, bytes, length) == SLUICE_E_CHECKSUM && fault.offset == 24);
+    fault.size = 7;
+    CHECK(sluice_explain_memory(&fault, bytes, length) == SLUICE_E_ARGUMENT);
+    CHECK(sluice_explain_memory(NULL, bytes, length) == SLUICE_E_ARGUMENT);
+    fault.size = sizeof fault;
+    CHECK(sluice_explain_memory(&fault, NULL, 0) == SLUICE_E_ARGUMENT);
+    CHECK(sluice_explain(&fault, NULL) == SLUICE_E_ARGUMENT);
+    free(bytes);
+}
+
+/* The environment of the convention, and nothing else of it. */
+static void set_places(const char *table, const char *config, const char *home)
+{
+    const char *names[3] = {"SLUICE_TABLE", "XDG_CONFIG_HOME", "HOME"};
+    const char *values[3] = {table, config, home};
+    for (int i = 0; i < 3; i++)
+        CHECK((values[i] ? setenv(names[i], values[i], 1) : unsetenv(names[i])) == 0);
+}
+
+static void test_finding(const places *where)
+{
+    char path[4096], expected[4096], folder[4096];
+    joined(folder, sizeof folder, where->folder, ".config");
+    CHECK(mkdir(folder, 0700) == 0);
+    joined(folder, sizeof folder, where->folder, ".config/sluice");
+    CHECK(mkdir(folder, 0700) == 0);
+    joined(expected, sizeof expected, folder, "rack.2.slt");
+    write_bytes(expected, "", 0);
+
+    set_places(NULL, NULL, where->folder);
+    CHECK(sluice_table_find("rack.2", path, sizeof path) == SLUICE_OK);
+    CHECK(strcmp(path, expected) == 0);
+    CHECK(sluice_table_find("rack.2", path, strlen(expected) + 1) == SLUICE_OK);
+    CHECK(sluice_table_find("rack.2", path, strlen(expected)) == SLUICE_E_CAPACITY && path[0] == 0);
+    CHECK(sluice_table_find("rack.2", path, 1) == SLUICE_E_CAPACITY && path[0] == 0);
+    CHECK(sluice_table_find("absent", path, sizeof path) == SLUICE_E_SYSTEM && errno == ENOENT);
+
+    joined(folder, sizeof folder, where->folder, ".config");
+    set_places("", folder, "/nowhere");
+    CHECK(sluice_table_find("rack.2", path, sizeof path) == SLUICE_OK);
+    CHECK(strcmp(path, expected) == 0);
+    set_places(where->tables, folder, NULL);
+    CHECK(sluice_table_find("sparse", path, sizeof path) == SLUICE_OK);
+    CHECK(strcmp(path, golden(where, "sparse.slt")) == 0);
+    CHECK(sluice_table_find("rack.2", path, sizeof path) == SLUICE_E_SYSTEM); /* nothing else is asked */
+    set_places(expected, NULL, NULL);
+    CHECK(sluice_table_find("any", path, sizeof path) == SLUICE_OK && strcmp(path, expected) == 0);
+    set_places("/nowhere/a.slt", NULL, NULL); /* opening it says that it is not there */
+    CHECK(sluice_table_find("any", path, sizeof path) == SLUICE_OK);
+    CHECK(strcmp(path, "/nowhere/a.slt") == 0);
+    set_places(NULL, NULL, NULL);
+    CHECK(sluice_table_find("any", path, sizeof path) == SLUICE_E_SYSTEM && path[0] == 0);
+}
+
+static void test_names_that_are_none(void)
+{
+    const char *names[] = {"", "../a", "a/b", "A", ".a", "-a", "a b", "a\n",
+                           "a1234567890123456789012345678901234567890123456789012345678901234"};
+    char path[64];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        CHECK(sluice_table_find(names[i], path, sizeof path) == SLUICE_E_ARGUMENT);
+    CHECK(sluice_table_find(NULL, path, sizeof path) == SLUICE_E_ARGUMENT);
+    CHECK(sluice_table_find("a", NULL, 8) == SLUICE_E_ARGUMENT);
+    CHECK(sluice_table_find("a", path, 0) == SLUICE_E_ARGUMENT);
 }
 
 static uint64_t live_min(sluice_live *live)
@@ -303,7 +410,7 @@ static uint64_t live_min(sluice_live *live)
     sluice_ticket ticket;
     sluice_description about;
     const sluice_table *table = sluice_live_enter(live, &ticket);
-    CHECK(table && sluice_table_describe(table, &about) == SLUICE_OK);
+    CHECK(table && describe_table(table, &about) == SLUICE_OK);
     sluice_live_leave(live, &ticket);
     return about.min_message_bytes;
 }
@@ -353,7 +460,7 @@ static void test_readers_that_never_leave(const places *where)
     }
     CHECK(sluice_live_swap_within(&live, golden(where, names[0]), 20) == SLUICE_E_IN_USE);
     for (int i = 0; i <= OTHER_TABLES; i++) {
-        CHECK(sluice_table_describe(held[i], &about) == SLUICE_OK);
+        CHECK(describe_table(held[i], &about) == SLUICE_OK);
         CHECK(about.min_message_bytes == (i % 2 ? 200 : 1));
     }
     sluice_live_leave(&live, &lost[7]);
@@ -452,6 +559,10 @@ int main(int argc, char **argv)
     test_lookups(&where);
     test_no_repeated_size(&where);
     test_the_description(&where);
+    test_descriptions_of_other_versions(&where);
+    test_faults(&where);
+    test_finding(&where);
+    test_names_that_are_none();
     test_a_live_table(&where);
     test_a_live_table_from_memory(&where);
     test_readers_that_never_leave(&where);

@@ -20,11 +20,16 @@
 #define CHECK_ORDER_AT 1e-3
 #define DISORDER 1e-9
 #define ALIKE 0.05
+#define CONVERGED 1e-9 /* complementarity from which on only the digits of p are missing */
+#define ROUNDED 1e-6   /* bounds farther apart lack more than digits */
+
+#define UNSETTLED 0.25 /* of the root of the complementarity, see is_unsettled */
 
 /* What a solve works on and with. */
 typedef struct {
     const sluice_lines *lines;
     int64_t k;
+    int64_t first, last;     /* fragments of each end that may differ; 0: all may */
     double close, aim;
     double free_bytes, spread;
     double overhead[SPAN];   /* with the least size taken in */
@@ -61,9 +66,9 @@ static void keep(solve *s)
     }
 }
 
-static int is_close(const solve *s)
+static int is_within(const solve *s, double share)
 {
-    return s->bounds->upper_us - s->bounds->lower_us <= s->close * s->bounds->upper_us;
+    return s->bounds->upper_us - s->bounds->lower_us <= share * s->bounds->upper_us;
 }
 
 /* Equal sizes, and the bound of the stage that is slowest at that size. */
@@ -122,15 +127,15 @@ static void certify(solve *s)
     keep(s);
 }
 
-/* Let fragments wait behind the boundaries out of order, of neighbours alike only the first; where
-   that adds none, behind all. How many may wait now. */
+/* Let fragments wait behind the boundaries out of order, of neighbours alike only the first; returns
+   how many of them are new. */
 static int64_t let_wait(solve *s, double complementarity)
 {
-    int64_t boundaries = s->lines->n - 1, before = -2, added = 0, all = 0;
+    int64_t before = -2, added = 0;
     double value = 0.0;
     double minimum = complementarity > 1e-8 ? 3.0 * sqrt(complementarity) : DISORDER;
     minimum = minimum > DISORDER ? minimum : DISORDER;
-    for (int64_t d = 0; d < boundaries; d++) {
+    for (int64_t d = 0; d < s->lines->n - 1; d++) {
         double here = s->violation[d];
         if (!(here > minimum))
             continue;
@@ -141,30 +146,57 @@ static int64_t let_wait(solve *s, double complementarity)
         before = d;
         value = here;
     }
-    for (int64_t d = 0; d < boundaries; d++) {
-        s->waits[d] = added ? s->waits[d] : 1;
-        all += s->waits[d];
+    return added;
+}
+
+/* Whether p still moves beside the repeated step, by more than the iterate is rough. Asked of ends
+   of one length, which are guesses: others are long enough for their stages. */
+static int is_unsettled(const solve *s, double complementarity)
+{
+    int64_t n = s->lines->n;
+    const double *row = s->p + (s->first - 1) * n;
+    double moved = 0.0;
+    if (s->first == 0 || s->first != s->last)
+        return 0;
+    for (int64_t c = 0; c < n; c++) {
+        moved = fmax(moved, fabs(row[c] - row[c - n]));
+        moved = fmax(moved, fabs(row[c + n] - row[c]));
     }
-    return all;
+    return moved > UNSETTLED * sqrt(complementarity > 0.0 ? complementarity : 0.0);
+}
+
+/* Sizes and p of the fragments between the ends, in place. */
+static void lay_out(solve *s)
+{
+    int64_t n = s->lines->n, first = s->first, last = s->last, inner = s->k - first - last;
+    if (first == 0)
+        return;
+    double repeated = s->x[first + last];
+    memmove(s->x + first + inner, s->x + first, (size_t)last * sizeof *s->x);
+    for (int64_t i = first; i < first + inner; i++)
+        s->x[i] = repeated;
+    memmove(s->p + (first + inner) * n, s->p + first * n, (size_t)((last - 1) * n) * sizeof *s->p);
+    for (int64_t i = first; i < first + inner; i++)
+        memcpy(s->p + i * n, s->p + (first - 1) * n, (size_t)n * sizeof *s->p);
 }
 
 /* One run of the interior point on the boundaries chosen so far. */
-static int iterate(solve *s, int64_t waiting, double time_limit_s, double *complementarity)
+static int iterate(solve *s, int64_t waiting, double time_limit_s, sluice_ip_outcome *outcome)
 {
     int64_t chosen[SPAN], q = 0;
     for (int64_t d = 0; s->k > 2 && d < s->lines->n - 1; d++)
         if (s->waits[d])
             chosen[q++] = d;
-    sluice_ip_outcome outcome;
+    int is_short = s->first > 0;
     sluice_ip_problem asked = {
-        .k = s->k,
+        .k = is_short ? s->first + s->last : s->k,
         .n = s->lines->n,
         .overhead_us = s->overhead,
         .us_per_byte = s->lines->us_per_byte,
         .free_bytes = s->free_bytes,
         .spread_bytes = s->spread,
-        .repeat_step = 0,
-        .repeats = 1,
+        .repeat_step = is_short ? s->first - 1 : 0,
+        .repeats = is_short ? s->k - s->first - s->last + 1 : 1,
         .boundaries = chosen,
         .q = q,
         .close = s->aim,
@@ -172,35 +204,48 @@ static int iterate(solve *s, int64_t waiting, double time_limit_s, double *compl
         .time_limit_s = time_limit_s,
         .check_order_at = waiting == s->lines->n - 1 ? 0.0 : CHECK_ORDER_AT,
     };
-    int status = sluice_ip_solve(&asked, s->x, s->p, s->violation, &outcome);
-    *complementarity = outcome.complementarity;
-    return status;
+    return sluice_ip_solve(&asked, s->x, s->p, s->violation, outcome);
 }
 
+/* An iterate that was stopped because boundaries are missing is certified only where it is the last
+   one. */
 static int search(solve *s, double time_limit_s)
 {
     int64_t waiting = 0, boundaries = s->lines->n - 1;
-    for (int round = 0; round < MAX_ROUNDS; round++) {
-        double complementarity = 0.0;
+    for (int round = 1; round <= MAX_ROUNDS; round++) {
+        sluice_ip_outcome outcome = {0.0, 1.0, 0};
         memset(s->violation, 0, sizeof s->violation);
-        int status = iterate(s, waiting, time_limit_s, &complementarity);
+        int status = iterate(s, waiting, time_limit_s, &outcome);
         if (status == SLUICE_IP_MEMORY)
             return SLUICE_COUNT_MEMORY;
-        certify(s);
-        if (is_close(s))
-            return SLUICE_COUNT_CLOSE;
-        if (status == SLUICE_IP_TIME || waiting == boundaries)
+        int64_t added = let_wait(s, outcome.complementarity);
+        int is_last = status == SLUICE_IP_TIME || round == MAX_ROUNDS || waiting == boundaries ||
+                      is_unsettled(s, outcome.complementarity) || (s->first > 0 && !added);
+        if (is_last || !added || outcome.apart <= ROUNDED) {
+            lay_out(s);
+            certify(s);
+            if (is_within(s, s->close))
+                return SLUICE_COUNT_CLOSE;
+            if (outcome.complementarity <= CONVERGED && is_within(s, ROUNDED))
+                break; /* the caller brings the digits back */
+        }
+        if (is_last)
             break;
-        waiting = let_wait(s, complementarity);
+        for (int64_t d = 0; !added && d < boundaries; d++)
+            s->waits[d] = 1;
+        waiting = added ? waiting + added : boundaries;
     }
     return SLUICE_COUNT_APART;
 }
 
-int sluice_count_solve(const sluice_lines *lines, int64_t k, double close, double aim,
-                       double time_limit_s, double *x, double *p, sluice_bounds *bounds)
+int sluice_count_solve(const sluice_lines *lines, int64_t k, int64_t first, int64_t last,
+                       double close, double aim, double time_limit_s, double *x, double *p,
+                       sluice_bounds *bounds)
 {
     int64_t n = lines->n;
     solve s = {.lines = lines, .k = k, .close = close, .aim = aim, .bounds = bounds};
+    s.first = first > 1 && last > 1 && first + last < k ? first : 0;
+    s.last = s.first > 0 ? last : 0;
     double left = lines->message_bytes - (double)k * lines->min_bytes;
     s.free_bytes = left > 0.0 ? left : 0.0;
     s.spread = lines->max_bytes - lines->min_bytes;
@@ -217,7 +262,7 @@ int sluice_count_solve(const sluice_lines *lines, int64_t k, double close, doubl
     equal_sizes(&s);
     keep(&s);
     int status = SLUICE_COUNT_CLOSE;
-    if (!is_close(&s) && n > 1)
+    if (!is_within(&s, s.close) && n > 1)
         status = s.free_bytes > 0.0 ? search(&s, time_limit_s) : SLUICE_COUNT_APART;
     free(s.x);
     return status;

@@ -1,3 +1,8 @@
+#if defined(__linux__)
+#define _DEFAULT_SOURCE /* madvise */
+#include <sys/mman.h>
+#endif
+
 #include "interior_state.h"
 
 #include <float.h>
@@ -8,6 +13,24 @@
 
 #define CERTIFY_FACTOR 2.0
 #define MAX_STALLS 12 /* iterations in which the complementarity is not halved */
+
+#define LARGE_PAGES ((size_t)1 << 21)
+#define LARGE_POOL (4 * LARGE_PAGES)
+
+/* Memory of zeros. Pages of 2 MB where there are some: first touches of small ones would take a
+   third of the time of 10^6 cells. */
+static double *new_pool(int64_t count)
+{
+    size_t size = (size_t)count * sizeof(double);
+    double *pool = calloc((size_t)count, sizeof *pool);
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (pool != NULL && size >= LARGE_POOL) {
+        uintptr_t first = ((uintptr_t)pool + LARGE_PAGES - 1) & ~(uintptr_t)(LARGE_PAGES - 1);
+        (void)madvise((void *)first, size - LARGE_PAGES, MADV_HUGEPAGE);
+    }
+#endif
+    return size > 0 ? pool : NULL;
+}
 
 static double now_s(void)
 {
@@ -161,7 +184,7 @@ int sluice_ip_solve(const sluice_ip_problem *problem, double *sizes, double *p,
     z.inner = (double)(problem->repeats - 1);
     if (z.k < 2 || z.n < 2 || z.n > 64 || z.q > MAX_Q)
         return SLUICE_IP_MEMORY;
-    double *pool = calloc((size_t)sluice_ip_carve(&z, NULL) + 8, sizeof(double));
+    double *pool = new_pool(sluice_ip_carve(&z, NULL) + 8);
     if (pool == NULL)
         return SLUICE_IP_MEMORY;
     (void)sluice_ip_carve(&z, (double *)(((uintptr_t)pool + 63) & ~(uintptr_t)63));

@@ -1,8 +1,10 @@
 #include "interior_state.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
+#define NEAR_LEVEL 1e-3 /* of the weights' sum, before they are made to sum to 1 */
 #define ARCH 1.0
 
 void sluice_ip_scale(state *z, const sluice_ip_problem *problem, double size, double unit)
@@ -92,8 +94,10 @@ static void start_steps(state *z)
                 top = a[c] > top ? a[c] : top;
             }
             double level = top + START_MU;
-            for (int turn = 0; turn < 12; turn++) {
-                double value = -1.0, slope = 0.0;
+            double value = 1.0;
+            for (int turn = 0; turn < 12 && fabs(value) > NEAR_LEVEL; turn++) {
+                double slope = 0.0;
+                value = -1.0;
                 for (int64_t c = 0; c < n; c++) {
                     double x = 1.0 / (level - a[c]);
                     value += START_MU * x;

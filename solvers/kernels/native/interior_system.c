@@ -171,8 +171,9 @@ void sluice_ip_build(state *z)
             for (int64_t d = 0; d < q; d++)
                 z->diagonal[t * m * m + (1 + d) * (m + 1)] += z->o[d * k + t] / z->r[d * k + t];
     }
-    for (int64_t i = 0; i < k * m; i++)
-        z->diagonal[i / m * m * m + i % m * (m + 1)] *= 1.0 + REGULAR;
+    for (int64_t t = 0; t < k; t++)
+        for (int64_t d = 0; d < m; d++)
+            z->diagonal[t * m * m + d * (m + 1)] *= 1.0 + REGULAR;
     sluice_blocks_factor(k, m, z->diagonal, z->upper, z->inverse);
     memset(z->ones, 0, (size_t)(k * m) * sizeof(double));
     for (int64_t t = 0; t < k; t++)

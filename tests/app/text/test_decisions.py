@@ -32,7 +32,8 @@ def found() -> Uncertainty:
 
 
 def _said(found: Uncertainty, code: DecisionCode, reason: Reason) -> str:
-    measure = Measurement(MeasurementKind.WHOLE_MESSAGES, 20, 1.0)
+    cuts = (NamedCut("one piece", 65_536), NamedCut("advised", 825))
+    measure = Measurement(MeasurementKind.WHOLE_MESSAGES, 20, 1.0, cuts=cuts)
     decision = replace(
         found.decision,
         code=code,
@@ -61,7 +62,13 @@ def test_no_provable_gain(found: Uncertainty) -> None:
     assert said.startswith(
         "Do not cut: a cut of 4 KiB may be 8.1 % faster or 2.1 % slower; such costs cannot tell."
     )
-    assert said.endswith("Timing 20 whole messages both ways would.")
+    assert said.endswith("Timing 20 whole messages in one piece and in 825 B by turns would.")
+    said = _said(
+        replace(found, decision=whole), DecisionCode.NO_GAIN_PROVABLE, Reason.ONE_PIECE_IS_BEST
+    )
+    assert said.endswith(
+        "Timing 20 whole messages in one piece and in 825 B by turns may find a gain."
+    )
 
 
 @pytest.mark.parametrize("code", DecisionCode)

@@ -13,6 +13,7 @@
 #include "dual.h"
 #include "equal.h"
 #include "interior_point.h"
+#include "project.h"
 #include "recurrence.h"
 #include "repeat.h"
 #include "rounding.h"
@@ -335,15 +336,21 @@ static void real_sizes(void)
     sluice_lines lines = {n, overhead, cost, message, minimum, maximum};
     for (int64_t i = 0; i < (k - 1) * n; i++)
         p[i] = between(0, 50) ? uniform() : between(0, 1) ? NAN : INFINITY;
+    if (between(0, 1))
+        sluice_dual_project(&lines, k, between(0, 1) ? 1e-7 : 0.0, p);
     sluice_dual_repair(k - 1, n, p);
     expect(!isnan(sluice_dual_value(&lines, k, p)), "value of a dual");
     expect(!isnan(sluice_dual_above(&lines, k, p)), "value of a stretched dual");
     expect(k < 3 || !isnan(sluice_dual_below(&lines, k, p)), "value of a squeezed dual");
     sluice_bounds bounds;
-    int status = sluice_count_solve(&lines, k, 1e-9, 5e-10, 5.0, x, p, &bounds);
+    int64_t first = between(0, 1) ? between(2, k) : 0, last = between(2, k);
+    int status = sluice_count_solve(&lines, k, first, last, 1e-9, 5e-10, 5.0, x, p, &bounds);
     expect(status == SLUICE_COUNT_CLOSE || status == SLUICE_COUNT_APART, "status of a solve");
     expect(bounds.lower_us <= bounds.upper_us * (1.0 + 1e-12), "bounds that cross");
     expect(fabs(bounds.lower_us - sluice_dual_value(&lines, k, p)) == 0.0, "lower bound");
+    sluice_dual_project(&lines, k, 1e-7, p);
+    sluice_dual_repair(k - 1, n, p);
+    expect(sluice_dual_value(&lines, k, p) <= bounds.upper_us * (1.0 + 1e-12), "projected bound");
     free(overhead), free(cost), free(x), free(p);
 }
 

@@ -1,7 +1,8 @@
 """Client of the Sluice service, and reader of its table files.
 
-The reader (`Table`) and the errors need nothing but Python; the clients bring httpx, and are only
-imported when they are asked for.
+The reader (`Table`), what requests are made of and the errors need nothing but Python 3.9. The
+clients need Python 3.11 and httpx (`pip install 'sluice-client[client]'`), and are only imported
+when they are asked for.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ from sluice_client.shapes import (
     WorkloadSize,
 )
 from sluice_client.table import Certificate, Table, TableDescription
-from sluice_client.uncertainty import Draws, UncertaintyOptions
 
 if TYPE_CHECKING:
     from sluice_client.async_client import AsyncClient
     from sluice_client.client import Client
     from sluice_client.retries import NO_RETRY, Retry
+    from sluice_client.uncertainty import Draws, UncertaintyOptions
 
 __all__ = [
     "NO_RETRY",
@@ -105,14 +106,25 @@ __all__ = [
 _LATER = {
     "AsyncClient": "async_client",
     "Client": "client",
+    "Draws": "uncertainty",
     "NO_RETRY": "retries",
     "Retry": "retries",
+    "UncertaintyOptions": "uncertainty",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import sys
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    if sys.version_info < (3, 11):
+        raise ImportError(f"{__name__}.{name} needs Python 3.11 or later; Table does not")
+    try:
+        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "httpx":
+            raise
+        needed = f"{__name__}.{name} needs httpx: pip install 'sluice-client[client]'"
+        raise ModuleNotFoundError(needed, name="httpx") from None

@@ -46,7 +46,9 @@ class Answer:
             document = json.loads(self.body)
         except (ValueError, RecursionError):
             document = None
-        raise problem_of(document, status=self.status).as_error()
+        error = problem_of(document, status=self.status).as_error()
+        error.request_id = self.headers.get("x-request-id", "")
+        raise error
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,35 +1,33 @@
+# Made by `python -m tools.write_client`; what is changed here is lost.
 """The blocking client."""
 
 from __future__ import annotations
 
-import copy
-import os
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-import httpx
-
-from sluice_client.answers import Job, JobEvent, Page
-from sluice_client.calls import Answer, Call
-from sluice_client.errors import InvalidRequest
-from sluice_client.events import EventParser, job_event
-from sluice_client.http import (
-    DEFAULT_ADDRESS,
-    DEFAULT_MEMORY_BYTES,
-    DEFAULT_TIMEOUT_S,
-    LIMITS,
-    answer_of,
-    checked_address,
-    checked_timeout_s,
-    failure_of,
-    headers_of,
-    timeout_of,
+from sluice_client.answers import (
+    Comparison,
+    CompiledTable,
+    Explanation,
+    Job,
+    Limits,
+    Optimization,
+    OptimizationSummary,
+    Page,
+    Profile,
+    Readiness,
+    Revision,
+    Revisions,
+    Schedule,
+    Simulation,
+    TableSummary,
 )
-from sluice_client.memory import Memory
-from sluice_client.method import dress
+from sluice_client.core import Core
+from sluice_client.export_answers import Audit, ExportedFile, ExportTarget
+from sluice_client.fit_answers import Fit, FitPlot, MeasurementPlan
+from sluice_client.hide_answers import Hidden
+from sluice_client.layer_answers import LayerCosts, LayerSummary, PublishedLayer
 from sluice_client.operations import (
     exporting,
     hiding,
@@ -39,41 +37,31 @@ from sluice_client.operations import (
     solving,
     storing,
 )
-from sluice_client.retries import STREAM_ENDED, Pauses, Retry, RetryState
-from sluice_client.table_files import TableFile
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def _method(build: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
-    """The operation as a method that sends it and waits for its answer."""
-
-    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.send(build(*args, **kwargs))
-
-    dress(method, build, "Client")
-    return method
-
-
-def _each(build: Callable[P, Call[Page[T]]]) -> Callable[Concatenate[Client, P], Iterator[T]]:
-    """All items of a list, page after page, from `cursor` on; `limit` is the length of a page."""
-
-    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        while True:
-            page = self.send(build(*args, **kwargs))
-            yield from page.items
-            if page.next_cursor is None:
-                return
-            kwargs["cursor"] = page.next_cursor
-
-    dress(method, build, "Client", is_list=True)
-    return method
+from sluice_client.shapes import (
+    Aggregate,
+    ComposedStage,
+    Constraints,
+    Delivery,
+    ExcludedSample,
+    FitOptions,
+    Granularity,
+    HostStages,
+    Measurement,
+    Pipeline,
+    Processes,
+    Setting,
+    Stage,
+    StepGroup,
+    WorkloadSize,
+)
+from sluice_client.threshold_answers import Thresholds
+from sluice_client.uncertainty import Draws, UncertaintyOptions
 
 
-class Client:
+class Client(Core):
     """The operations of a Sluice service, one method each; threads may share a client.
 
+    `address` is that of SLUICE_URL where none is given, and http://localhost:8080 without that.
     `timeout_s` is how long the service may be silent beyond what an operation takes by itself;
     `retry` says how often and how long a call is tried; up to `memory_bytes` of answers are kept
     by their ETag; `headers` go with every request. `http` is for certificates, proxies and the
@@ -81,200 +69,1100 @@ class Client:
     below it.
     """
 
-    def __init__(
+    def optimize(
         self,
-        address: str = DEFAULT_ADDRESS,
+        message_bytes: int,
         *,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        retry: Retry | None = None,
-        memory_bytes: int = DEFAULT_MEMORY_BYTES,
-        headers: Mapping[str, str] | None = None,
-        http: httpx.Client | None = None,
-    ) -> None:
-        self._address = checked_address(address)
-        self._timeout_s = checked_timeout_s(timeout_s)
-        self._retry = retry or Retry()
-        self._memory = Memory(memory_bytes)
-        self._headers = dict(headers or {})
-        self._owns_http = http is None
-        self._http = http or httpx.Client(limits=LIMITS)
+        pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
+        profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        strategy: str | None = None,
+        static_bytes: int | None = None,
+        constraints: Constraints | None = None,
+        allow_refragmentation: bool | None = None,
+        relative_gap: float | None = None,
+        time_limit_s: float | None = None,
+        save_as: str | None = None,
+        fit_options: FitOptions | None = None,
+        uncertainty: UncertaintyOptions | None = None,
+    ) -> Optimization:
+        """Cut a message of this size, with a proof of how good the cut is.
 
-    optimize = _method(solving.optimize)
-    start_optimize = _method(solving.start_optimize)
-    optimization = _method(solving.optimization)
-    explanation = _method(solving.explanation)
-    optimizations = _method(solving.optimizations)
-    each_optimization = _each(solving.optimizations)
-    compare = _method(solving.compare)
-    start_compare = _method(solving.start_compare)
-    simulate = _method(solving.simulate)
-    thresholds = _method(solving.thresholds)
-    start_thresholds = _method(solving.start_thresholds)
-    hide = _method(hiding.hide)
-    start_hide = _method(hiding.start_hide)
-    hidden = _method(hiding.hidden)
-    schedule = _method(solving.schedule)
-
-    fit = _method(measuring.fit)
-    fit_together = _method(measuring.fit_together)
-    compose = _method(measuring.compose)
-    stored_fit = _method(measuring.stored_fit)
-    fit_plot = _method(measuring.fit_plot)
-    trace = _method(measuring.trace)
-    plan_measurements = _method(measuring.plan_measurements)
-
-    profiles = _method(storing.profiles)
-    each_profile = _each(storing.profiles)
-    profile = _method(storing.profile)
-    create_profile = _method(storing.create_profile)
-    revise_profile = _method(storing.revise_profile)
-    delete_profile = _method(storing.delete_profile)
-    revisions = _method(storing.revisions)
-    set_current = _method(storing.set_current)
-    verify = _method(storing.verify)
-
-    compile_table = _method(storing.compile_table)
-    start_compile_table = _method(storing.start_compile_table)
-    tables = _method(storing.tables)
-    each_table = _each(storing.tables)
-    table = _method(storing.table)
-    table_file = _method(storing.table_file)
-    table_twin = _method(storing.table_twin)
-    active_table = _method(storing.active_table)
-    active_table_file = _method(storing.active_table_file)
-    activate_table = _method(storing.activate_table)
-
-    export_targets = _method(exporting.export_targets)
-    export = _method(exporting.export)
-    start_export = _method(exporting.start_export)
-    audit = _method(exporting.audit)
-    start_audit = _method(exporting.start_audit)
-    layers = _method(messaging.layers)
-    layer = _method(messaging.layer)
-    layer_costs = _method(messaging.layer_costs)
-    start_layer_costs = _method(messaging.start_layer_costs)
-
-    job = _method(storing.job)
-    cancel_job = _method(storing.cancel_job)
-
-    limits = _method(service.limits)
-    is_alive = _method(service.is_alive)
-    readiness = _method(service.readiness)
-    metrics = _method(service.metrics)
-    request = _method(service.request)
-
-    def send(self, call: Call[T]) -> T:
-        """Send a call, again where that is safe, and read its answer."""
-        return call.read(self._answer(call).check())
-
-    def fetch_table(self, name: str, path: str | os.PathLike[str]) -> bool:
-        """Keep a file equal to the profile's active table; whether it was replaced.
-
-        The file is asked for by its digest and comes only if it is another one. It is validated,
-        written beside, brought to the disk and renamed, so that a reader sees the old one or the
-        new one. Raises InvalidTable for bytes that are no table file, OSError; the file then
-        stays as it was.
+        Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2") and `measurements`.
+        Of fitted costs the answer says how sure it is; `uncertainty` says over which draws, and what
+        setting is in use.
         """
-        file = TableFile.at(path)
-        return file.take(self._answer(file.request(name)))
-
-    def wait_job(self, id: str, *, within_s: float | None = None) -> Job:
-        """Return the job when it has ended. Raises DeadlineExceeded if it has not by then."""
-        pauses = Pauses(within_s)
-        while not (job := self.send(storing.job(id))).has_ended:
-            time.sleep(pauses.next_s())
-        return job
-
-    def job_events(self, id: str) -> Iterator[JobEvent]:
-        """Yield each change of a job, to its end; a connection that breaks is made again."""
-        call, parser = storing.job_events(id), EventParser()
-        state = self._retry_state(call)
-        while True:
-            try:
-                with self._open(call, state, {"Last-Event-ID": parser.last_id}) as response:
-                    if response.status_code != 200:
-                        answer = answer_of(response, response.read())
-                        wait_s = state.after_refusal(answer)
-                    else:
-                        for piece in response.iter_bytes():
-                            state = self._retry_state(call)
-                            for name, data in parser.feed(piece):
-                                event = job_event(name, data)
-                                yield event
-                                if event.job.has_ended:
-                                    return
-                        wait_s = state.after_failure(STREAM_ENDED)
-            except httpx.RequestError as error:
-                wait_s = state.after_failure(failure_of(error))
-            parser = EventParser(parser.last_id)
-            time.sleep(wait_s)
-
-    def options(self, *, timeout_s: float | None = None, retry: Retry | None = None) -> Client:
-        """Return the same client with other patience; connections and memory are shared."""
-        other = copy.copy(self)
-        if timeout_s is not None:
-            other._timeout_s = checked_timeout_s(timeout_s)
-        other._retry = retry or self._retry
-        other._owns_http = False
-        return other
-
-    def close(self) -> None:
-        """Close the connections."""
-        if self._owns_http:
-            self._http.close()
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def _answer(self, call: Call[Any]) -> Answer:
-        stored = self._memory.get(call.target) if call.remembers else None
-        state = self._retry_state(call)
-        while True:
-            try:
-                answer = self._attempt(call, state, stored)
-            except httpx.RequestError as error:
-                time.sleep(state.after_failure(failure_of(error)))
-                continue
-            wait_s = state.after_answer(answer)
-            if wait_s is None:
-                return self._memory.take(call.target, answer, stored) if call.remembers else answer
-            time.sleep(wait_s)
-
-    def _attempt(self, call: Call[Any], state: RetryState, stored: Answer | None) -> Answer:
-        body = bytearray()
-        known = {"If-None-Match": stored.headers["etag"]} if stored else {}
-        with self._open(call, state, known) as response:
-            for piece in response.iter_bytes():
-                body += piece
-                state.check()
-        return answer_of(response, bytes(body))
-
-    def _retry_state(self, call: Call[Any]) -> RetryState:
-        return RetryState(call, self._retry, self._timeout_s)
-
-    @contextmanager
-    def _open(
-        self, call: Call[Any], state: RetryState, headers: Mapping[str, str]
-    ) -> Iterator[httpx.Response]:
-        silence_s = state.begin_attempt()
-        try:
-            request = self._http.build_request(
-                call.method,
-                self._address + call.target,
-                content=call.content,
-                headers=headers_of(own=self._headers, more={**call.headers, **headers}),
-                timeout=timeout_of(silence_s, self._timeout_s),
+        return self.send(
+            solving.optimize(
+                message_bytes,
+                pipeline=pipeline,
+                aggregate=aggregate,
+                profile=profile,
+                measurements=measurements,
+                strategy=strategy,
+                static_bytes=static_bytes,
+                constraints=constraints,
+                allow_refragmentation=allow_refragmentation,
+                relative_gap=relative_gap,
+                time_limit_s=time_limit_s,
+                save_as=save_as,
+                fit_options=fit_options,
+                uncertainty=uncertainty,
             )
-        except httpx.InvalidURL:
-            raise InvalidRequest("expected an address and a path that make a URL") from None
-        response = self._http.send(request, stream=True)
-        with closing(response):
-            yield response
+        )
+
+    def compare(
+        self,
+        message_bytes: Sequence[int],
+        *,
+        strategies: Sequence[str],
+        pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
+        profile: str | None = None,
+        static_bytes: int | None = None,
+        constraints: Constraints | None = None,
+        allow_refragmentation: bool | None = None,
+        relative_gap: float | None = None,
+        time_limit_s: float | None = None,
+    ) -> Comparison:
+        """Return what each strategy gives on each message size; `time_limit_s` is for the entire
+        table.
+        """
+        return self.send(
+            solving.compare(
+                message_bytes,
+                strategies=strategies,
+                pipeline=pipeline,
+                aggregate=aggregate,
+                profile=profile,
+                static_bytes=static_bytes,
+                constraints=constraints,
+                allow_refragmentation=allow_refragmentation,
+                relative_gap=relative_gap,
+                time_limit_s=time_limit_s,
+            )
+        )
+
+    def simulate(
+        self,
+        *,
+        pipeline: Pipeline | None = None,
+        profile: str | None = None,
+        fragment_bytes: Sequence[int] | None = None,
+        levels: Sequence[Sequence[int]] | None = None,
+        delivery: Sequence[Delivery] | None = None,
+        message_bytes: int | None = None,
+    ) -> Simulation:
+        """Return when each fragment is in each stage: one cut for all stages, `levels`, one a stage, or
+        what the stages choose by `delivery`, one rule a stage, of a message of `message_bytes`.
+        """
+        return self.send(
+            solving.simulate(
+                pipeline=pipeline,
+                profile=profile,
+                fragment_bytes=fragment_bytes,
+                levels=levels,
+                delivery=delivery,
+                message_bytes=message_bytes,
+            )
+        )
+
+    def thresholds(
+        self,
+        message_bytes: Sequence[int],
+        *,
+        pipeline: Pipeline | None = None,
+        profile: str | None = None,
+        rule: str | None = None,
+        stages: Sequence[int] | None = None,
+        sizes: Sequence[int] | None = None,
+        time_limit_s: float | None = None,
+    ) -> Thresholds:
+        """Return latencies by threshold (`rule` "eager") or by pulse size ("static"), the best of each
+        message, and the best one for all of them.
+
+        All stages have the same size, or those of `stages`, from 0, vary independently.
+        """
+        return self.send(
+            solving.thresholds(
+                message_bytes,
+                pipeline=pipeline,
+                profile=profile,
+                rule=rule,
+                stages=stages,
+                sizes=sizes,
+                time_limit_s=time_limit_s,
+            )
+        )
+
+    def optimization(
+        self,
+        id: str,
+    ) -> Optimization:
+        """Return a stored answer."""
+        return self.send(solving.optimization(id))
+
+    def explanation(
+        self,
+        id: str,
+        *,
+        cheaper_by: float | None = None,
+    ) -> Explanation:
+        """Return where the latency of a stored answer is spent, and what cheaper stages would buy."""
+        return self.send(solving.explanation(id, cheaper_by=cheaper_by))
+
+    def optimizations(
+        self,
+        *,
+        profile: str | None = None,
+        revision: int | None = None,
+        message_bytes: int | None = None,
+        strategy: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Page[OptimizationSummary]:
+        """Return a page of stored answers, newest first."""
+        return self.send(
+            solving.optimizations(
+                profile=profile,
+                revision=revision,
+                message_bytes=message_bytes,
+                strategy=strategy,
+                cursor=cursor,
+                limit=limit,
+            )
+        )
+
+    def each_optimization(
+        self,
+        *,
+        profile: str | None = None,
+        revision: int | None = None,
+        message_bytes: int | None = None,
+        strategy: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[OptimizationSummary]:
+        """Yield every item from `cursor` on, page after page; `limit` is the length of a page."""
+        return self._pages(
+            lambda cursor: solving.optimizations(
+                profile=profile,
+                revision=revision,
+                message_bytes=message_bytes,
+                strategy=strategy,
+                cursor=cursor,
+                limit=limit,
+            ),
+            cursor,
+        )
+
+    def schedule(
+        self,
+        name: str,
+        message_bytes: int,
+    ) -> Schedule:
+        """Return the run-time lookup: from the profile's active table, or solved where there is none.
+
+        `name@2` pins a revision. The answer is kept, and asked for again only if it has changed.
+        """
+        return self.send(solving.schedule(name, message_bytes))
+
+    def start_optimize(
+        self,
+        message_bytes: int,
+        *,
+        pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
+        profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        strategy: str | None = None,
+        static_bytes: int | None = None,
+        constraints: Constraints | None = None,
+        allow_refragmentation: bool | None = None,
+        relative_gap: float | None = None,
+        time_limit_s: float | None = None,
+        save_as: str | None = None,
+        fit_options: FitOptions | None = None,
+        uncertainty: UncertaintyOptions | None = None,
+    ) -> Job:
+        """Cut a message of this size, with a proof of how good the cut is.
+
+        Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2") and `measurements`.
+        Of fitted costs the answer says how sure it is; `uncertainty` says over which draws, and what
+        setting is in use.
+
+        Answered at once by the job that does it.
+        """
+        return self.send(
+            solving.start_optimize(
+                message_bytes,
+                pipeline=pipeline,
+                aggregate=aggregate,
+                profile=profile,
+                measurements=measurements,
+                strategy=strategy,
+                static_bytes=static_bytes,
+                constraints=constraints,
+                allow_refragmentation=allow_refragmentation,
+                relative_gap=relative_gap,
+                time_limit_s=time_limit_s,
+                save_as=save_as,
+                fit_options=fit_options,
+                uncertainty=uncertainty,
+            )
+        )
+
+    def start_compare(
+        self,
+        message_bytes: Sequence[int],
+        *,
+        strategies: Sequence[str],
+        pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
+        profile: str | None = None,
+        static_bytes: int | None = None,
+        constraints: Constraints | None = None,
+        allow_refragmentation: bool | None = None,
+        relative_gap: float | None = None,
+        time_limit_s: float | None = None,
+    ) -> Job:
+        """Return what each strategy gives on each message size; `time_limit_s` is for the entire
+        table.
+
+        Answered at once by the job that does it.
+        """
+        return self.send(
+            solving.start_compare(
+                message_bytes,
+                strategies=strategies,
+                pipeline=pipeline,
+                aggregate=aggregate,
+                profile=profile,
+                static_bytes=static_bytes,
+                constraints=constraints,
+                allow_refragmentation=allow_refragmentation,
+                relative_gap=relative_gap,
+                time_limit_s=time_limit_s,
+            )
+        )
+
+    def start_thresholds(
+        self,
+        message_bytes: Sequence[int],
+        *,
+        pipeline: Pipeline | None = None,
+        profile: str | None = None,
+        rule: str | None = None,
+        stages: Sequence[int] | None = None,
+        sizes: Sequence[int] | None = None,
+        time_limit_s: float | None = None,
+    ) -> Job:
+        """Return latencies by threshold (`rule` "eager") or by pulse size ("static"), the best of each
+        message, and the best one for all of them.
+
+        All stages have the same size, or those of `stages`, from 0, vary independently.
+
+        Answered at once by the job that does it.
+        """
+        return self.send(
+            solving.start_thresholds(
+                message_bytes,
+                pipeline=pipeline,
+                profile=profile,
+                rule=rule,
+                stages=stages,
+                sizes=sizes,
+                time_limit_s=time_limit_s,
+            )
+        )
+
+    def hide(
+        self,
+        message_bytes: int | None = None,
+        *,
+        calculation_us: float | None = None,
+        pipeline: Pipeline | None = None,
+        profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        granularity: Granularity | None = None,
+        fit_options: FitOptions | None = None,
+        constraints: Constraints | None = None,
+        messages: int | None = None,
+        messages_are: str | None = None,
+        instructions: float | None = None,
+        instructions_per_us: float | None = None,
+        hideable_fraction: float | None = None,
+        streamed: bool | None = None,
+        hiding_overhead_us: float | None = None,
+        host_stages: HostStages | None = None,
+        exchange: str | None = None,
+        min_gain: float | None = None,
+        processes: Processes | None = None,
+        relative_gap: float | None = None,
+        time_limit_s: float | None = None,
+    ) -> Hidden:
+        """Return what hiding a message behind a calculation gains, and the fragments for it.
+
+        Exactly one of `pipeline`, `profile`, `measurements` and `granularity`; with one of the first
+        three a message, and `calculation_us` or `instructions` with `instructions_per_us`.
+        """
+        return self.send(
+            hiding.hide(
+                message_bytes,
+                calculation_us=calculation_us,
+                pipeline=pipeline,
+                profile=profile,
+                measurements=measurements,
+                granularity=granularity,
+                fit_options=fit_options,
+                constraints=constraints,
+                messages=messages,
+                messages_are=messages_are,
+                instructions=instructions,
+                instructions_per_us=instructions_per_us,
+                hideable_fraction=hideable_fraction,
+                streamed=streamed,
+                hiding_overhead_us=hiding_overhead_us,
+                host_stages=host_stages,
+                exchange=exchange,
+                min_gain=min_gain,
+                processes=processes,
+                relative_gap=relative_gap,
+                time_limit_s=time_limit_s,
+            )
+        )
+
+    def start_hide(
+        self,
+        message_bytes: int | None = None,
+        *,
+        calculation_us: float | None = None,
+        pipeline: Pipeline | None = None,
+        profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        granularity: Granularity | None = None,
+        fit_options: FitOptions | None = None,
+        constraints: Constraints | None = None,
+        messages: int | None = None,
+        messages_are: str | None = None,
+        instructions: float | None = None,
+        instructions_per_us: float | None = None,
+        hideable_fraction: float | None = None,
+        streamed: bool | None = None,
+        hiding_overhead_us: float | None = None,
+        host_stages: HostStages | None = None,
+        exchange: str | None = None,
+        min_gain: float | None = None,
+        processes: Processes | None = None,
+        relative_gap: float | None = None,
+        time_limit_s: float | None = None,
+    ) -> Job:
+        """Return what hiding a message behind a calculation gains, and the fragments for it.
+
+        Exactly one of `pipeline`, `profile`, `measurements` and `granularity`; with one of the first
+        three a message, and `calculation_us` or `instructions` with `instructions_per_us`.
+
+        Answered at once by the job that does it.
+        """
+        return self.send(
+            hiding.start_hide(
+                message_bytes,
+                calculation_us=calculation_us,
+                pipeline=pipeline,
+                profile=profile,
+                measurements=measurements,
+                granularity=granularity,
+                fit_options=fit_options,
+                constraints=constraints,
+                messages=messages,
+                messages_are=messages_are,
+                instructions=instructions,
+                instructions_per_us=instructions_per_us,
+                hideable_fraction=hideable_fraction,
+                streamed=streamed,
+                hiding_overhead_us=hiding_overhead_us,
+                host_stages=host_stages,
+                exchange=exchange,
+                min_gain=min_gain,
+                processes=processes,
+                relative_gap=relative_gap,
+                time_limit_s=time_limit_s,
+            )
+        )
+
+    def hidden(
+        self,
+        id: str,
+    ) -> Hidden:
+        """Return a stored answer about hiding."""
+        return self.send(hiding.hidden(id))
+
+    def fit(
+        self,
+        trace: bytes | str,
+        *,
+        content_type: str = "application/octet-stream",
+        kind: str | None = None,
+        method: str | None = None,
+        shape: str | None = None,
+        max_ranges: int | None = None,
+        groups: Sequence[StepGroup] = (),
+        excluded: Sequence[ExcludedSample] = (),
+        as_stage: str | None = None,
+        columns: str | None = None,
+        message_bytes: int | None = None,
+        save_as: str | None = None,
+        plot: bool | None = None,
+    ) -> Fit:
+        """Fit one file of measurements, as it was written; gzip too.
+
+        The service detects formats by their content. `content_type` "application/json" is for its own
+        JSON format alone. `columns` are those of a table, as in "size=bytes,time=copy:ms".
+        """
+        return self.send(
+            measuring.fit(
+                trace,
+                content_type=content_type,
+                kind=kind,
+                method=method,
+                shape=shape,
+                max_ranges=max_ranges,
+                groups=groups,
+                excluded=excluded,
+                as_stage=as_stage,
+                columns=columns,
+                message_bytes=message_bytes,
+                save_as=save_as,
+                plot=plot,
+            )
+        )
+
+    def fit_together(
+        self,
+        measurements: Sequence[Measurement],
+        *,
+        method: str | None = None,
+        shape: str | None = None,
+        max_ranges: int | None = None,
+        groups: Sequence[StepGroup] = (),
+        excluded: Sequence[ExcludedSample] = (),
+        as_stage: str | None = None,
+        columns: str | None = None,
+        message_bytes: int | None = None,
+        save_as: str | None = None,
+        plot: bool | None = None,
+    ) -> Fit:
+        """Fit several files that are measurements of one pipeline."""
+        return self.send(
+            measuring.fit_together(
+                measurements,
+                method=method,
+                shape=shape,
+                max_ranges=max_ranges,
+                groups=groups,
+                excluded=excluded,
+                as_stage=as_stage,
+                columns=columns,
+                message_bytes=message_bytes,
+                save_as=save_as,
+                plot=plot,
+            )
+        )
+
+    def compose(
+        self,
+        stages: Sequence[ComposedStage],
+        *,
+        method: str | None = None,
+        shape: str | None = None,
+        max_ranges: int | None = None,
+        excluded: Sequence[ExcludedSample] = (),
+        save_as: str | None = None,
+        plot: bool | None = None,
+    ) -> Fit:
+        """Fit a pipeline of stages that were measured each by itself, in files of their own."""
+        return self.send(
+            measuring.compose(
+                stages,
+                method=method,
+                shape=shape,
+                max_ranges=max_ranges,
+                excluded=excluded,
+                save_as=save_as,
+                plot=plot,
+            )
+        )
+
+    def stored_fit(
+        self,
+        id: str,
+    ) -> Fit:
+        """Return a stored fit, by its `fit_id`."""
+        return self.send(measuring.stored_fit(id))
+
+    def fit_plot(
+        self,
+        id: str,
+    ) -> FitPlot:
+        """Return what a plot of a stored fit shows."""
+        return self.send(measuring.fit_plot(id))
+
+    def trace(
+        self,
+        digest: str,
+    ) -> bytes:
+        """Return a stored trace, byte for byte as it was measured."""
+        return self.send(measuring.trace(digest))
+
+    def plan_measurements(
+        self,
+        min_message_bytes: int,
+        max_message_bytes: int,
+        *,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        tolerance: float | None = None,
+    ) -> MeasurementPlan:
+        """Return which message sizes to measure next, from outside."""
+        return self.send(
+            measuring.plan_measurements(
+                min_message_bytes, max_message_bytes, measurements=measurements, tolerance=tolerance
+            )
+        )
+
+    def profiles(
+        self,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Page[Profile]:
+        """Return a page of profiles by name, each at its current revision."""
+        return self.send(storing.profiles(cursor=cursor, limit=limit))
+
+    def each_profile(
+        self,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Profile]:
+        """Yield every item from `cursor` on, page after page; `limit` is the length of a page."""
+        return self._pages(lambda cursor: storing.profiles(cursor=cursor, limit=limit), cursor)
+
+    def profile(
+        self,
+        name: str,
+    ) -> Profile:
+        """Return a profile at its current revision."""
+        return self.send(storing.profile(name))
+
+    def create_profile(
+        self,
+        name: str,
+        *,
+        pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
+        detail: str | None = None,
+    ) -> Profile:
+        """Create a profile with revision 1: a pipeline, or an aggregate in its place."""
+        return self.send(
+            storing.create_profile(name, pipeline=pipeline, aggregate=aggregate, detail=detail)
+        )
+
+    def revise_profile(
+        self,
+        name: str,
+        *,
+        pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
+        detail: str | None = None,
+    ) -> Profile:
+        """Add a revision, which becomes the current one. Sent twice it would add two."""
+        return self.send(
+            storing.revise_profile(name, pipeline=pipeline, aggregate=aggregate, detail=detail)
+        )
+
+    def delete_profile(
+        self,
+        name: str,
+    ) -> None:
+        """Delete a profile with its revisions; answers that name it stay."""
+        return self.send(storing.delete_profile(name))
+
+    def revisions(
+        self,
+        name: str,
+    ) -> Revisions:
+        """Return every revision, and where its stages came from."""
+        return self.send(storing.revisions(name))
+
+    def set_current(
+        self,
+        name: str,
+        revision: int,
+    ) -> Profile:
+        """Roll back or forward to a revision that exists; its active table comes with it."""
+        return self.send(storing.set_current(name, revision))
+
+    def verify(
+        self,
+        name: str,
+        transfers: str,
+    ) -> Revision:
+        """Compare recorded transfers with a profile's model, and keep the verdict with its revision.
+
+        `transfers` is the text of the file that `sluice verify` writes; `name@2` pins a revision.
+        """
+        return self.send(storing.verify(name, transfers))
+
+    def compile_table(
+        self,
+        name: str,
+        *,
+        min_message_bytes: int | None = None,
+        max_message_bytes: int | None = None,
+        relative_gap: float | None = None,
+        constraints: Constraints | None = None,
+        time_limit_s: float | None = None,
+        activate: bool | None = None,
+    ) -> CompiledTable:
+        """Compile a table for a range of message sizes; the stored one where it was compiled before.
+
+        From `time_limit_s` on the gaps are those reached, and a warning says so.
+        Lookups answer from it with `activate` true, and, where that is None, if their revision has
+        no active table yet.
+        """
+        return self.send(
+            storing.compile_table(
+                name,
+                min_message_bytes=min_message_bytes,
+                max_message_bytes=max_message_bytes,
+                relative_gap=relative_gap,
+                constraints=constraints,
+                time_limit_s=time_limit_s,
+                activate=activate,
+            )
+        )
+
+    def start_compile_table(
+        self,
+        name: str,
+        *,
+        min_message_bytes: int | None = None,
+        max_message_bytes: int | None = None,
+        relative_gap: float | None = None,
+        constraints: Constraints | None = None,
+        time_limit_s: float | None = None,
+        activate: bool | None = None,
+    ) -> Job:
+        """Compile a table for a range of message sizes; the stored one where it was compiled before.
+
+        From `time_limit_s` on the gaps are those reached, and a warning says so.
+        Lookups answer from it with `activate` true, and, where that is None, if their revision has
+        no active table yet.
+
+        Answered at once by the job that does it.
+        """
+        return self.send(
+            storing.start_compile_table(
+                name,
+                min_message_bytes=min_message_bytes,
+                max_message_bytes=max_message_bytes,
+                relative_gap=relative_gap,
+                constraints=constraints,
+                time_limit_s=time_limit_s,
+                activate=activate,
+            )
+        )
+
+    def tables(
+        self,
+        name: str,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Page[TableSummary]:
+        """Return a page of a profile's compiled tables, newest first; `name@2` for those of a
+        revision.
+        """
+        return self.send(storing.tables(name, cursor=cursor, limit=limit))
+
+    def each_table(
+        self,
+        name: str,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[TableSummary]:
+        """Yield every item from `cursor` on, page after page; `limit` is the length of a page."""
+        return self._pages(lambda cursor: storing.tables(name, cursor=cursor, limit=limit), cursor)
+
+    def table(
+        self,
+        digest: str,
+    ) -> CompiledTable:
+        """Return the description of a compiled table."""
+        return self.send(storing.table(digest))
+
+    def table_file(
+        self,
+        digest: str,
+    ) -> bytes:
+        """Return the table file, for `Table.from_bytes`."""
+        return self.send(storing.table_file(digest))
+
+    def table_twin(
+        self,
+        digest: str,
+    ) -> Any:
+        """Return the JSON twin of a table file, as it is."""
+        return self.send(storing.table_twin(digest))
+
+    def active_table(
+        self,
+        name: str,
+    ) -> CompiledTable:
+        """Return the description of the table that lookups of this profile are answered from."""
+        return self.send(storing.active_table(name))
+
+    def active_table_file(
+        self,
+        name: str,
+    ) -> bytes:
+        """Return the file of the active table; `fetch_table` keeps one on disk fresh."""
+        return self.send(storing.active_table_file(name))
+
+    def activate_table(
+        self,
+        name: str,
+        digest: str,
+    ) -> CompiledTable:
+        """Make a compiled table of the profile its active one; the way back is the same."""
+        return self.send(storing.activate_table(name, digest))
+
+    def job(
+        self,
+        id: str,
+    ) -> Job:
+        """Return where a job stands."""
+        return self.send(storing.job(id))
+
+    def cancel_job(
+        self,
+        id: str,
+    ) -> Job:
+        """Stop a job; its best answer so far is kept. It may still be stopping."""
+        return self.send(storing.cancel_job(id))
+
+    def export_targets(
+        self,
+    ) -> tuple[ExportTarget, ...]:
+        """Return every target: what it takes, its options, and what verifies it."""
+        return self.send(exporting.export_targets())
+
+    def export(
+        self,
+        name: str,
+        target: str,
+        *,
+        min_message_bytes: int | None = None,
+        max_message_bytes: int | None = None,
+        objective: str | None = None,
+        constraints: Constraints | None = None,
+        options: Mapping[str, str] | None = None,
+        time_limit_s: float | None = None,
+        table: str | None = None,
+    ) -> ExportedFile:
+        """Return a profile as a library's configuration; `name@2` pins a revision.
+
+        Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, for the least mean
+        regret or, with `objective` "worst", for the least worst one. `time_limit_s` is for the
+        solves by which they are chosen. `options` are the target's own;
+        `table` is the digest of a compiled table in place of the active one.
+        """
+        return self.send(
+            exporting.export(
+                name,
+                target,
+                min_message_bytes=min_message_bytes,
+                max_message_bytes=max_message_bytes,
+                objective=objective,
+                constraints=constraints,
+                options=options,
+                time_limit_s=time_limit_s,
+                table=table,
+            )
+        )
+
+    def audit(
+        self,
+        setting: Setting,
+        *,
+        pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
+        profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit_options: FitOptions | None = None,
+        min_message_bytes: int | None = None,
+        max_message_bytes: int | None = None,
+        workload: Sequence[WorkloadSize] | None = None,
+        objective: str | None = None,
+        max_regret: float | None = None,
+        over: str | None = None,
+        time_limit_s: float | None = None,
+        in_draws: float | None = None,
+        uncertainty: Draws | None = None,
+    ) -> Audit:
+        """Return what an existing setting costs over the optimum, and what to change.
+
+        Exactly one of `pipeline`, `aggregate`, `profile` and `measurements`. Without a `workload` every
+        octave of the range counts the same. `max_regret` is a share, 0.05 for 5 %; with `in_draws`,
+        another share, it has to be kept in so many draws of the costs too. `uncertainty` says which.
+        """
+        return self.send(
+            exporting.audit(
+                setting,
+                pipeline=pipeline,
+                aggregate=aggregate,
+                profile=profile,
+                measurements=measurements,
+                fit_options=fit_options,
+                min_message_bytes=min_message_bytes,
+                max_message_bytes=max_message_bytes,
+                workload=workload,
+                objective=objective,
+                max_regret=max_regret,
+                over=over,
+                time_limit_s=time_limit_s,
+                in_draws=in_draws,
+                uncertainty=uncertainty,
+            )
+        )
+
+    def start_export(
+        self,
+        name: str,
+        target: str,
+        *,
+        min_message_bytes: int | None = None,
+        max_message_bytes: int | None = None,
+        objective: str | None = None,
+        constraints: Constraints | None = None,
+        options: Mapping[str, str] | None = None,
+        time_limit_s: float | None = None,
+        table: str | None = None,
+    ) -> Job:
+        """Return a profile as a library's configuration; `name@2` pins a revision.
+
+        Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, for the least mean
+        regret or, with `objective` "worst", for the least worst one. `time_limit_s` is for the
+        solves by which they are chosen. `options` are the target's own;
+        `table` is the digest of a compiled table in place of the active one.
+
+        Answered at once by the job that does it.
+        """
+        return self.send(
+            exporting.start_export(
+                name,
+                target,
+                min_message_bytes=min_message_bytes,
+                max_message_bytes=max_message_bytes,
+                objective=objective,
+                constraints=constraints,
+                options=options,
+                time_limit_s=time_limit_s,
+                table=table,
+            )
+        )
+
+    def start_audit(
+        self,
+        setting: Setting,
+        *,
+        pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
+        profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit_options: FitOptions | None = None,
+        min_message_bytes: int | None = None,
+        max_message_bytes: int | None = None,
+        workload: Sequence[WorkloadSize] | None = None,
+        objective: str | None = None,
+        max_regret: float | None = None,
+        over: str | None = None,
+        time_limit_s: float | None = None,
+        in_draws: float | None = None,
+        uncertainty: Draws | None = None,
+    ) -> Job:
+        """Return what an existing setting costs over the optimum, and what to change.
+
+        Exactly one of `pipeline`, `aggregate`, `profile` and `measurements`. Without a `workload` every
+        octave of the range counts the same. `max_regret` is a share, 0.05 for 5 %; with `in_draws`,
+        another share, it has to be kept in so many draws of the costs too. `uncertainty` says which.
+
+        Answered at once by the job that does it.
+        """
+        return self.send(
+            exporting.start_audit(
+                setting,
+                pipeline=pipeline,
+                aggregate=aggregate,
+                profile=profile,
+                measurements=measurements,
+                fit_options=fit_options,
+                min_message_bytes=min_message_bytes,
+                max_message_bytes=max_message_bytes,
+                workload=workload,
+                objective=objective,
+                max_regret=max_regret,
+                over=over,
+                time_limit_s=time_limit_s,
+                in_draws=in_draws,
+                uncertainty=uncertainty,
+            )
+        )
+
+    def layers(
+        self,
+    ) -> tuple[LayerSummary, ...]:
+        """Return the published messaging layers."""
+        return self.send(messaging.layers())
+
+    def layer(
+        self,
+        name: str,
+    ) -> PublishedLayer:
+        """Return a published layer, and where its publication contradicts itself."""
+        return self.send(messaging.layer(name))
+
+    def layer_costs(
+        self,
+        layer: str | Mapping[str, Any],
+        message_bytes: Sequence[int],
+        *,
+        cycles: Mapping[str, float] | None = None,
+        clock_mhz: float | None = None,
+        features: Sequence[str] | None = None,
+        packet_words: Sequence[int] | None = None,
+        mapping: str | None = None,
+        handshake: str | None = None,
+        between: Sequence[Stage] | None = None,
+        wire_us: float | None = None,
+        out_of_order: float | None = None,
+        tune: bool | None = None,
+        relative_gap: float | None = None,
+        time_limit_s: float | None = None,
+        save_as: str | None = None,
+    ) -> LayerCosts:
+        """Return what a layer, by name or as a document, costs on messages of these sizes.
+
+        `features` are those whose savings are wanted, each that would remove something where None.
+        With `tune` each message is cut anew for each set of them, within `time_limit_s` for all.
+        `save_as` stores the stages of the layer as it is.
+        """
+        return self.send(
+            messaging.layer_costs(
+                layer,
+                message_bytes,
+                cycles=cycles,
+                clock_mhz=clock_mhz,
+                features=features,
+                packet_words=packet_words,
+                mapping=mapping,
+                handshake=handshake,
+                between=between,
+                wire_us=wire_us,
+                out_of_order=out_of_order,
+                tune=tune,
+                relative_gap=relative_gap,
+                time_limit_s=time_limit_s,
+                save_as=save_as,
+            )
+        )
+
+    def start_layer_costs(
+        self,
+        layer: str | Mapping[str, Any],
+        message_bytes: Sequence[int],
+        *,
+        cycles: Mapping[str, float] | None = None,
+        clock_mhz: float | None = None,
+        features: Sequence[str] | None = None,
+        packet_words: Sequence[int] | None = None,
+        mapping: str | None = None,
+        handshake: str | None = None,
+        between: Sequence[Stage] | None = None,
+        wire_us: float | None = None,
+        out_of_order: float | None = None,
+        tune: bool | None = None,
+        relative_gap: float | None = None,
+        time_limit_s: float | None = None,
+        save_as: str | None = None,
+    ) -> Job:
+        """Return what a layer, by name or as a document, costs on messages of these sizes.
+
+        `features` are those whose savings are wanted, each that would remove something where None.
+        With `tune` each message is cut anew for each set of them, within `time_limit_s` for all.
+        `save_as` stores the stages of the layer as it is.
+
+        Answered at once by the job that does it.
+        """
+        return self.send(
+            messaging.start_layer_costs(
+                layer,
+                message_bytes,
+                cycles=cycles,
+                clock_mhz=clock_mhz,
+                features=features,
+                packet_words=packet_words,
+                mapping=mapping,
+                handshake=handshake,
+                between=between,
+                wire_us=wire_us,
+                out_of_order=out_of_order,
+                tune=tune,
+                relative_gap=relative_gap,
+                time_limit_s=time_limit_s,
+                save_as=save_as,
+            )
+        )
+
+    def limits(
+        self,
+    ) -> Limits:
+        """Return everything that a request is measured against."""
+        return self.send(service.limits())
+
+    def is_alive(
+        self,
+    ) -> bool:
+        """Return whether the process answers; raises where it does not."""
+        return self.send(service.is_alive())
+
+    def readiness(
+        self,
+    ) -> Readiness:
+        """Check that the database and the workers answer. Raises Unavailable while they do not."""
+        return self.send(service.readiness())
+
+    def metrics(
+        self,
+    ) -> str:
+        """Return the counters, in Prometheus' text format."""
+        return self.send(service.metrics())
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Mapping[str, Any] | None = None,
+        query: Mapping[str, object] | None = None,
+        may_repeat: bool | None = None,
+    ) -> Any:
+        """Call any operation by its path; the answer as JSON, None for an empty one.
+
+        It is sent again after a failure if it is a GET, or if `may_repeat` says that it may be.
+        """
+        return self.send(
+            service.request(method, path, json=json, query=query, may_repeat=may_repeat)
+        )

@@ -8,7 +8,13 @@ from typing import Any
 
 
 class SluiceClientError(Exception):
-    """Anything that this package raises of its own."""
+    """Anything that this package raises of its own.
+
+    `request_id` is what the request was sent with as X-Request-ID, for the service's log and those
+    of proxies; empty where nothing was sent.
+    """
+
+    request_id = ""
 
 
 class InvalidTable(SluiceClientError, ValueError):
@@ -39,7 +45,7 @@ class UnexpectedAnswer(SluiceClientError):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FieldProblem:
     """Where in the request (JSON pointer; query parameters by name) and which rule it breaks."""
 
@@ -47,7 +53,7 @@ class FieldProblem:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Problem:
     """A problem document (RFC 9457): `type` and `code` are stable, `errors` lists fields."""
 
@@ -133,6 +139,7 @@ _BY_CODE: Mapping[str, type[ProblemError]] = {
 _BY_STATUS: Mapping[int, type[ProblemError]] = {
     404: NotFound,
     409: Conflict,
+    412: Conflict,
     429: Unavailable,
     503: Unavailable,
 }

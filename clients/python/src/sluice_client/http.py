@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import httpx
 
 from sluice_client._version import __version__
 from sluice_client.calls import Answer
-from sluice_client.errors import InvalidRequest
+from sluice_client.errors import InvalidRequest, SluiceClientError
 from sluice_client.retries import Failure
 
 DEFAULT_ADDRESS = "http://localhost:8080"
+ADDRESS_VARIABLE = "SLUICE_URL"
+REQUEST_ID = "X-Request-ID"
 DEFAULT_TIMEOUT_S = 30.0
 MAX_TIMEOUT_S = 86_400.0
 DEFAULT_MEMORY_BYTES = 16 * 2**20
@@ -25,11 +31,38 @@ LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepali
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
 
-def checked_address(address: str) -> str:
-    """Return the address without a slash at its end. Raises InvalidRequest."""
-    if not address.lower().startswith(("http://", "https://")):
-        raise InvalidRequest("expected an address that begins with http:// or https://")
-    return address.rstrip("/")
+def address_of(address: str | None) -> str:
+    """Return the address without a slash at its end; where there is none, that of SLUICE_URL or the
+    default. Raises InvalidRequest.
+    """
+    named = address if address is not None else os.environ.get(ADDRESS_VARIABLE) or DEFAULT_ADDRESS
+    if not named.lower().startswith(("http://", "https://")):
+        where = "" if address is not None else f" in {ADDRESS_VARIABLE}"
+        raise InvalidRequest(f"expected an address that begins with http:// or https://{where}")
+    return named.rstrip("/")
+
+
+def shown_address(address: str) -> str:
+    """Return the address without the name and the password that it may hold."""
+    parts = urlsplit(address)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def new_request_id() -> str:
+    """Return an identifier for one call, all of its attempts included."""
+    return uuid.uuid4().hex
+
+
+@contextmanager
+def identified(request_id: str) -> Iterator[None]:
+    """Give errors of this package that end the block the identifier of the request, unless the
+    answer brought one.
+    """
+    try:
+        yield
+    except SluiceClientError as error:
+        error.request_id = error.request_id or request_id
+        raise
 
 
 def checked_timeout_s(timeout_s: float) -> float:
@@ -43,7 +76,9 @@ def headers_of(*, own: Mapping[str, str], more: Mapping[str, str]) -> dict[str, 
     """Return the headers of a request: the client's own, then the call's, then those of this
     attempt.
     """
-    headers = {"Accept": "*/*", "User-Agent": USER_AGENT, **own, **more}
+    replaced = {name.lower() for name in more}
+    kept = {name: value for name, value in own.items() if name.lower() not in replaced}
+    headers = {"Accept": "*/*", "User-Agent": USER_AGENT, **kept, **more}
     return {name: value for name, value in headers.items() if value}
 
 

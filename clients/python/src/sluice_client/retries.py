@@ -7,6 +7,7 @@ connection never stood, or the service said that it took nothing on. Other refus
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from sluice_client.errors import (
     problem_of,
 )
 
+_LOG = logging.getLogger("sluice_client")
 _MAX_TAKES_S = 86_400.0
 _BUSY = (429, 503)
 _BEHIND_A_PROXY = (502, 504)
@@ -127,6 +129,7 @@ class RetryState:
         may_repeat = self._call.may_repeat or not failure.was_sent
         wait_s = self._wait_s(0.0) if may_repeat else None
         if wait_s is not None:
+            self._log_wait(failure.reason, wait_s)
             return wait_s
         if failure.is_timeout:
             raise DeadlineExceeded(f"no answer came in time: {failure.reason}")
@@ -137,7 +140,10 @@ class RetryState:
         """Return how long to wait before asking again, s; None for an answer to keep."""
         if not self._may_ask_again(answer):
             return None
-        return self._wait_s(_retry_after_s(answer))
+        wait_s = self._wait_s(_retry_after_s(answer))
+        if wait_s is not None:
+            self._log_wait(f"status {answer.status}", wait_s)
+        return wait_s
 
     def after_refusal(self, answer: Answer) -> float:
         """Return the same for an answer that cannot be kept. Raises ProblemError,
@@ -148,6 +154,18 @@ class RetryState:
             return wait_s
         answer.check()
         raise UnexpectedAnswer(f"the service answered {answer.status}", status=answer.status)
+
+    def _log_wait(self, reason: str, wait_s: float) -> None:
+        """Path and reason: neither what was asked nor an address, which may hold a password."""
+        _LOG.info(
+            "%s %s: %s; sent again in %.2f s, attempt %d of %d",
+            self._call.method,
+            self._call.path,
+            reason,
+            wait_s,
+            self._sent + 1,
+            self._retry.attempts,
+        )
 
     def _may_ask_again(self, answer: Answer) -> bool:
         if self._call.may_repeat:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FitRange:
     """One cost line, µs a fragment and ns a byte, up to this fragment size; None: without end."""
 
@@ -20,7 +20,7 @@ class FitRange:
     up_to_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stage:
     """A name, and a cost line for each range of fragment sizes, ascending, the last one open.
 
@@ -67,7 +67,7 @@ class Stage:
         return document
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pipeline:
     """Ordered stages, and a constant delay (µs) that occupies none of them."""
 
@@ -90,7 +90,7 @@ class Pipeline:
         return {"stages": [stage.as_json() for stage in self.stages], "delay_us": self.delay_us}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Aggregate:
     """All stages together, the slowest of them, and a delay (µs) that is not in the total."""
 
@@ -107,7 +107,7 @@ class Aggregate:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Constraints:
     """What every cut must respect; None: no such limit."""
 
@@ -118,10 +118,10 @@ class Constraints:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as requests have it."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Measurement:
     """The text of one trace, and its kind where the text does not show it."""
 
@@ -133,7 +133,7 @@ class Measurement:
         return {"content": self.content, "kind": self.kind}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepGroup:
     """Measured steps, neighbours in the trace, that form one stage: `overlap` or `sequence`."""
 
@@ -150,7 +150,7 @@ class StepGroup:
         return f"{self.name}:{self.combine}:{','.join(self.steps)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Delivery:
     """How a stage cuts what arrives: `store_and_forward`, `static`, `eager`, `planned` or `same`.
 
@@ -176,7 +176,7 @@ class Delivery:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ComposedStage:
     """A stage that was measured by itself: its files, which step of them, and its processor.
 
@@ -190,7 +190,7 @@ class ComposedStage:
     columns: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExcludedSample:
     """A sample to leave out of a fit: every one of this stage with this size and this time."""
 
@@ -200,14 +200,14 @@ class ExcludedSample:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as bodies have it."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def as_word(self) -> str:
         """Return it as the query of a fit has it."""
         return f"{self.message_bytes}:{self.time_us!r}:{self.stage}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FitOptions:
     """How to fit measurements; None leaves the choice to the service."""
 
@@ -236,7 +236,7 @@ class FitOptions:
         return document
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SettingStep:
     """From this message size on, messages repeat this size; None: they are sent whole."""
 
@@ -248,7 +248,7 @@ class SettingStep:
         return {"from_bytes": self.from_bytes, "size_bytes": self.size_bytes}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Setting:
     """A setting that messages are cut by today, made by one of its four class methods."""
 
@@ -275,7 +275,7 @@ class Setting:
         return cls({"configuration": {"target": target, "content": content}})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WorkloadSize:
     """A message size of a workload, and how much it counts."""
 
@@ -287,7 +287,7 @@ class WorkloadSize:
         return {"message_bytes": self.message_bytes, "weight": self.weight}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Granularity:
     """Instructions per byte, of the software and that a byte takes to be sent; `overhead` is what
     hiding adds, relative to the calculation.
@@ -299,10 +299,10 @@ class Granularity:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as requests have it."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HostStages:
     """Stages, by name or place from 0, that run on the processor which calculates."""
 
@@ -314,7 +314,7 @@ class HostStages:
         return {"sender": list(self.sender), "receiver": list(self.receiver)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Processes:
     """Numbers of processes asked about; the calculation asked about is that of each of `at`.
 
@@ -330,4 +330,4 @@ class Processes:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as requests have it."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -21,6 +21,7 @@ from sluice_client.errors import InvalidTable, OutOfRange
 from sluice_client.shapes import Constraints, Pipeline
 from sluice_client.table_checks import check_records, checked_header
 from sluice_client.table_layout import CUT_WORDS, REPEAT_WORDS, Columns, Header
+from sluice_client.table_paths import found_path
 from sluice_client.table_pipeline import read_pipeline
 
 _HALF = 1 << 31
@@ -38,7 +39,7 @@ class Certificate(NamedTuple):
     repeat_relative_gap: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableDescription:
     """What a table file is for. `profile` is empty, and `revision` 0, where it has no name.
 
@@ -82,12 +83,15 @@ class Table:
         "description",
     )
 
-    def __init__(self, data: memoryview) -> None:
+    def __init__(self, content: bytes | bytearray | memoryview) -> None:
+        data = memoryview(bytes(content))  # of what may be changed, a copy
         header = checked_header(data)
         columns = Columns.of(data, header)
         check_records(header, columns, data)
         pipeline = read_pipeline(data[header.pipeline_offset :])
-        self.description = _description(header, columns, pipeline, file_bytes=len(data))
+        self.description: TableDescription = _description(
+            header, columns, pipeline, file_bytes=len(data)
+        )
         self._data, self._columns = data, columns
         self._cuts, self._cut_messages = columns.cuts, columns.cut_messages
         self._repeats, self._repeat_messages = columns.repeats, columns.repeat_messages
@@ -116,7 +120,18 @@ class Table:
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> Table:
         """Return a table from the bytes of its file. Raises InvalidTable."""
-        return cls(memoryview(bytes(data)))  # of what may be changed, a copy
+        return cls(data)
+
+    @classmethod
+    def find(cls, name: str) -> Table:
+        """Open the table of this name where the C library looks for it too.
+
+        SLUICE_TABLE names a file, or a folder in which NAME.slt is; where it is not set, NAME.slt
+        is looked for in $XDG_CONFIG_HOME/sluice, or ~/.config/sluice without that, and then in
+        /etc/sluice. Raises FileNotFoundError where there is none, ValueError for what is no name,
+        and what `open` raises.
+        """
+        return cls.open(found_path(name))
 
     def repeat(self, message_bytes: int) -> int:
         """Return the best repeated size for this message, bytes: fragments of it, then what is
@@ -158,10 +173,7 @@ class Table:
             other = first + count  # where the next record's positions begin
             share = ((message - begin) << 32) // (cuts[at + CUT_WORDS] - begin)
             after = self._positions[other : other + count].tolist()
-            ends = [
-                low + (((high - low) * share + _HALF) >> 32)
-                for low, high in zip(ends, after, strict=True)
-            ]
+            ends = [low + (((high - low) * share + _HALF) >> 32) for low, high in zip(ends, after)]
         if unit != 1:
             ends = [unit * end for end in ends]
         ends.append(message)

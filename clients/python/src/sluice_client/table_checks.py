@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Sequence
-from itertools import pairwise
 from operator import lt, sub
 
 from sluice_client.errors import InvalidTable
@@ -142,7 +141,7 @@ def _check_width(header: Header, positions: memoryview) -> None:
 def _check_messages(name: str, messages: Sequence[int], header: Header) -> None:
     if messages[0] != header.min_message_bytes or messages[-1] != header.max_message_bytes:
         raise InvalidTable(f"{name} must span the range of message sizes")
-    if any(not 0 < high - low <= _MAX_STRETCH for low, high in pairwise(messages)):
+    if any(not 0 < high - low <= _MAX_STRETCH for low, high in zip(messages, messages[1:])):
         raise InvalidTable(f"{name} must ascend by less than 2 GiB")
 
 
@@ -155,7 +154,7 @@ def _check_cuts(header: Header, columns: Columns) -> None:
     last: list[int] = []
     cuts, messages = columns.cuts, columns.cut_messages.tolist()
     for message, first, packed in zip(
-        messages, cuts[1::CUT_WORDS].tolist(), cuts[2::CUT_WORDS].tolist(), strict=True
+        messages, cuts[1::CUT_WORDS].tolist(), cuts[2::CUT_WORDS].tolist()
     ):
         if first != expected or not 1 <= packed <= header.position_count - first + 1:
             raise InvalidTable("the positions of the cuts must follow each other")
@@ -222,7 +221,7 @@ def _check_repeats(header: Header, columns: Columns) -> None:
     repeats, messages = columns.repeats, columns.repeat_messages.tolist()
     words = (repeats[at::REPEAT_WORDS].tolist() for at in (1, 2, 3))
     before, last = 0, 0
-    for message, size, latency, certificate in zip(messages, *words, strict=True):
+    for message, size, latency, certificate in zip(messages, *words):
         if size:
             _check_repeat(message, size, header)
         elif latency or certificate:

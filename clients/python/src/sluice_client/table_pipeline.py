@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from itertools import pairwise
 from typing import Any, Final
 
 from sluice_client.errors import InvalidTable
@@ -44,7 +43,7 @@ def _stage(taker: _Taker) -> Stage:
     closed = [end for end in ends if end is not None]
     if len(closed) < len(ends):
         raise InvalidTable("only the last range may be open")
-    if any(low >= high for low, high in pairwise(closed)):
+    if any(low >= high for low, high in zip(closed, closed[1:])):
         raise InvalidTable("up_to_bytes must increase from range to range")
     name = taker.text(name_bytes)
     if not 1 <= len(name) <= _MAX_NAME_LENGTH:

@@ -1,0 +1,216 @@
+"""What both clients are made of: connections, attempts, waiting, lists, files, jobs.
+
+This is the half that waits by asyncio. `python -m tools.write_client` makes `core.py` of it, and
+the clients, whose methods are those of `sluice_client.operations`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from sluice_client.answers import Job, JobEvent, Page
+from sluice_client.calls import Answer, Call
+from sluice_client.errors import InvalidRequest
+from sluice_client.events import EventParser, job_event
+from sluice_client.http import (
+    DEFAULT_MEMORY_BYTES,
+    DEFAULT_TIMEOUT_S,
+    LIMITS,
+    REQUEST_ID,
+    address_of,
+    answer_of,
+    checked_timeout_s,
+    failure_of,
+    headers_of,
+    identified,
+    new_request_id,
+    shown_address,
+    timeout_of,
+)
+from sluice_client.memory import Memory
+from sluice_client.operations import storing
+from sluice_client.retries import STREAM_ENDED, Pauses, Retry, RetryState
+from sluice_client.table_files import TableFile
+
+T = TypeVar("T")
+
+
+class AsyncCore:
+    """All of a client but the operations."""
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        retry: Retry | None = None,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        headers: Mapping[str, str] | None = None,
+        http: httpx.AsyncClient | None = None,
+    ) -> None:
+        self._address = address_of(address)
+        self._timeout_s = checked_timeout_s(timeout_s)
+        self._retry = retry or Retry()
+        self._memory = Memory(memory_bytes)
+        self._headers = dict(headers or {})
+        self._owns_http = http is None
+        self._http = http or httpx.AsyncClient(limits=LIMITS)
+
+    async def send(self, call: Call[T]) -> T:
+        """Send a call, again where that is safe, and read its answer.
+
+        Errors have the identifier that the request was sent with as `request_id`.
+        """
+        request_id = self._request_id()
+        with identified(request_id):
+            answer = await self._answer(call, request_id)
+            return call.read(answer.check())
+
+    async def fetch_table(self, name: str, path: str | os.PathLike[str]) -> bool:
+        """Keep a file equal to the profile's active table; whether it was replaced.
+
+        The file is asked for by its digest and comes only if it is another one. It is validated,
+        written beside, brought to the disk and renamed, so that a reader sees the old one or the
+        new one. Raises InvalidTable for bytes that are no table file, OSError; the file then
+        stays as it was.
+        """
+        file, request_id = await asyncio.to_thread(TableFile.at, path), self._request_id()
+        with identified(request_id):
+            answer = await self._answer(file.request(name), request_id)
+            return await asyncio.to_thread(file.take, answer)
+
+    async def wait_job(self, id: str, *, within_s: float | None = None) -> Job:
+        """Return the job when it has ended. Raises DeadlineExceeded if it has not by then."""
+        pauses = Pauses(within_s)
+        while not (job := await self.send(storing.job(id))).has_ended:
+            await asyncio.sleep(pauses.next_s())
+        return job
+
+    async def job_events(self, id: str) -> AsyncIterator[JobEvent]:
+        """Yield each change of a job, to its end; a connection that breaks is made again."""
+        call, parser = storing.job_events(id), EventParser()
+        state, request_id = self._retry_state(call), self._request_id()
+        while True:
+            try:
+                known = {"Last-Event-ID": parser.last_id, REQUEST_ID: request_id}
+                async with self._open(call, state, known) as response:
+                    if response.status_code != 200:
+                        answer = answer_of(response, await response.aread())
+                        with identified(request_id):
+                            wait_s = state.after_refusal(answer)
+                    else:
+                        async for piece in response.aiter_bytes():
+                            state = self._retry_state(call)
+                            for name, data in parser.feed(piece):
+                                event = job_event(name, data)
+                                yield event
+                                if event.job.has_ended:
+                                    return
+                        with identified(request_id):
+                            wait_s = state.after_failure(STREAM_ENDED)
+            except httpx.RequestError as error:
+                with identified(request_id):
+                    wait_s = state.after_failure(failure_of(error))
+            parser = EventParser(parser.last_id)
+            await asyncio.sleep(wait_s)
+
+    def options(self, *, timeout_s: float | None = None, retry: Retry | None = None) -> Self:
+        """Return the same client with other patience; connections and memory are shared."""
+        other = copy.copy(self)
+        if timeout_s is not None:
+            other._timeout_s = checked_timeout_s(timeout_s)
+        other._retry = retry or self._retry
+        other._owns_http = False
+        return other
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._owns_http:
+            await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {shown_address(self._address)}>"
+
+    async def _pages(
+        self, ask: Callable[[str | None], Call[Page[T]]], cursor: str | None
+    ) -> AsyncIterator[T]:
+        """All items of a list, page after page."""
+        while True:
+            page = await self.send(ask(cursor))
+            for item in page.items:
+                yield item
+            if page.next_cursor is None:
+                return
+            cursor = page.next_cursor
+
+    def _request_id(self) -> str:
+        """The caller's own where it has set one for all requests."""
+        own = {name.lower(): value for name, value in self._headers.items()}
+        return own.get(REQUEST_ID.lower()) or new_request_id()
+
+    async def _answer(self, call: Call[Any], request_id: str) -> Answer:
+        stored = self._memory.get(call.target) if call.remembers else None
+        state = self._retry_state(call)
+        while True:
+            try:
+                answer = await self._attempt(call, state, stored, request_id)
+            except httpx.RequestError as error:
+                await asyncio.sleep(state.after_failure(failure_of(error)))
+                continue
+            wait_s = state.after_answer(answer)
+            if wait_s is None:
+                return self._memory.take(call.target, answer, stored) if call.remembers else answer
+            await asyncio.sleep(wait_s)
+
+    async def _attempt(
+        self, call: Call[Any], state: RetryState, stored: Answer | None, request_id: str
+    ) -> Answer:
+        body, known = bytearray(), {REQUEST_ID: request_id}
+        if stored:
+            known["If-None-Match"] = stored.headers["etag"]
+        async with self._open(call, state, known) as response:
+            async for piece in response.aiter_bytes():
+                body += piece
+                state.check()
+        return answer_of(response, bytes(body))
+
+    def _retry_state(self, call: Call[Any]) -> RetryState:
+        return RetryState(call, self._retry, self._timeout_s)
+
+    @asynccontextmanager
+    async def _open(
+        self, call: Call[Any], state: RetryState, headers: Mapping[str, str]
+    ) -> AsyncIterator[httpx.Response]:
+        silence_s = state.begin_attempt()
+        try:
+            request = self._http.build_request(
+                call.method,
+                self._address + call.target,
+                content=call.content,
+                headers=headers_of(own=self._headers, more={**call.headers, **headers}),
+                timeout=timeout_of(silence_s, self._timeout_s),
+            )
+        except httpx.InvalidURL:
+            raise InvalidRequest("expected an address and a path that make a URL") from None
+        response = await self._http.send(request, stream=True)
+        async with aclosing(response):
+            yield response

@@ -71,8 +71,8 @@ class TrialPlan:
 
     programs: tuple[str, ...]
     sizes: tuple[int, ...] = SIZES
-    pairs: int = 15
-    time_limit_s: float = 120.0
+    pairs: int = 30
+    time_limit_s: float = 300.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -290,7 +290,7 @@ def mpi_programs(mpi: Mpi, plan: TrialPlan) -> Iterator[Installed]:
     """
     if not set(plan.programs) <= set(MPI_PROGRAMS):
         raise InvalidInput(f"expected programs of {', '.join(MPI_PROGRAMS)}", field="programs")
-    compiler, launch = mpi.compiler(), mpi.launch()
+    compiler, launch = mpi.compiler(), mpi.launch_bound()
     with tempfile.TemporaryDirectory(prefix="sluice-trial-") as folder:
         done = subprocess.run(
             [compiler, "-std=gnu11", "-O2", str(_SOURCE)],
@@ -321,7 +321,7 @@ def mpi_programs(mpi: Mpi, plan: TrialPlan) -> Iterator[Installed]:
             raise mpi.alone(said[2])
         listed = [str(_US_EACH), ",".join(plan.programs), ",".join(map(str, plan.sizes))]
         yield Installed(
-            said[2].strip(),
+            " ".join(said[2].split()),
             version_in(said[2]),
             lambda environment: _mpi_times(printed(listed, environment), plan),
         )

@@ -20,6 +20,7 @@ from domain.profile import (
 from domain.units import ns_per_byte_from_mb_per_s, ns_per_byte_from_us_per_kb
 
 if TYPE_CHECKING:
+    from domain.fit import TraceFit
     from domain.model import CostModel
     from domain.verification import Verification
     from measuring.transfers import RecordedTransfers
@@ -238,6 +239,17 @@ def stages_measured(unit: UnitOfWork, revision: Revision) -> tuple[str, ...]:
         for digest in firsts
     ]
     return tuple(found) if all(found) else ()
+
+
+def smallest_measured(unit: UnitOfWork, revision: Revision) -> int:
+    """Return the least fragment in bytes that every stage of a revision was measured at, or 1."""
+    fit_id = revision.provenance.fit_id
+    return smallest_of(unit.fits.get(fit_id).fit) if fit_id is not None else 1
+
+
+def smallest_of(fit: TraceFit) -> int:
+    """Return the least size in bytes that every stage of a fit was measured at; 1 without any."""
+    return max((stage.lines[0].from_bytes for stage in fit.stages), default=1)
 
 
 def first_lines(content: bytes) -> dict[str, str]:

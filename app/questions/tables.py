@@ -18,9 +18,8 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from app.questions.optimize import known_errors
-from app.questions.question import IDENTIFIER
-from domain.aggregate import Aggregate
-from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed, StrategyDeclined
+from app.questions.question import IDENTIFIER, stages_of_table
+from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed
 from domain.fit import TraceFit
 from domain.hiding import HiddenBehind
 from domain.model import CostModel
@@ -193,17 +192,6 @@ def table_question(
     return TableQuestion(model, profile, scope, fragment_cap, errors)
 
 
-def stages_of_table(model: CostModel) -> Pipeline:
-    """Return the pipeline that a table of this model has in its file: where only the total and the
-    bottleneck are known, the slowest one with these. Raises StrategyDeclined where there is none.
-    """
-    if isinstance(model, Pipeline):
-        return model
-    if isinstance(model, Aggregate):
-        return model.slowest_pipeline()
-    raise StrategyDeclined(f"there are no plan tables of the kind {model.kind}", field="profile")
-
-
 def find_table(unit: UnitOfWork, question: TableQuestion) -> TableRecord | None:
     """Return a stored table of the identical question."""
     return None if question.profile is None else unit.tables.find(question.digest())
@@ -315,10 +303,7 @@ def _in_steps(progress: Callable[[int, int], None]) -> Callable[[float], None]:
 
 
 def facts_of(table: PlanTable, *, are_cuts_repeated: bool = False) -> TableFacts:
-    """Return the facts about a plan table.
-
-    Where the cuts repeat the repeated sizes, the tolerance is that of these.
-    """
+    """Return the facts; where cuts repeat the repeated sizes, the tolerance is that of these."""
     cuts, repeats = _certified(table.cuts), _certified(table.repeats)
     missed = _missed(repeats if are_cuts_repeated else cuts, table.relative_gap)
     counts = tuple(_runs(table.cuts))

@@ -141,9 +141,9 @@ class Node:
         group_low, group_high = self.group_low, self.group_high
         min_counts, max_counts = self.min_counts, self.max_counts
         for _ in range(2):
-            least = np.flatnonzero(min_counts >= max_counts[0])
-            if len(least):
-                low, group_low = np.maximum(low, least[-1]), np.maximum(group_low, least[-1])
+            every = np.flatnonzero(min_counts >= max_counts[0])
+            if len(every):
+                low, group_low = np.maximum(low, every[-1]), np.maximum(group_low, every[-1])
             if max_counts[0] == len(low):
                 group_high = np.minimum(group_high, group_low - 1)
             above = (low[None, :] >= r).sum(axis=1)
@@ -286,12 +286,12 @@ class Planes:
         values, error = _priced(self._regions, flow_of(p)[own], price)
         of_groups, short = _priced(self._regions, group_flows(p, groups, most), price)
         of_groups -= short + 16.0 * _EPS * size
-        least = of_groups.reshape(2, len(groups), len(mu)).min(axis=0)
+        minimum = of_groups.reshape(2, len(groups), len(mu)).min(axis=0)
         total = float(error.max(axis=1).sum())
         total += 16.0 * _EPS * (len(own) * size + abs(price) * self._B)
         first = 1 if len(self._fixed) >= _MAX_KEPT else 0
         self._values = np.concatenate([self._values[first:], (values - mu)[None]])
-        self._groups = np.concatenate([self._groups[first:], (least - mu)[None]])
+        self._groups = np.concatenate([self._groups[first:], (minimum - mu)[None]])
         self._nu = np.concatenate([self._nu[first:], nu[None]])
         self._fixed = np.append(self._fixed[first:], price * self._B - total)
         self._most = np.append(self._most[first:], most)
@@ -447,9 +447,11 @@ class Programs:
         size = np.concatenate([bytes_above[0], bytes_above[1], bytes_above[1]])
         parts.append((np.arange(count), np.full(count, columns), -size))
         parts.append((row, columns + 1 + i, np.full(own, -1.0)))
-        least, most = self._tied(node)
+        at_least, at_most = self._tied(node)
         q = np.concatenate([self._q[v], self._q[u], self._q[u]])
-        at_or_below, r = np.nonzero((least | most)[None, :] & (np.arange(R)[None, :] <= q[:, None]))
+        at_or_below, r = np.nonzero(
+            (at_least | at_most)[None, :] & (np.arange(R)[None, :] <= q[:, None])
+        )
         first = columns + 1 + s
         parts.append((at_or_below, first + r, np.full(len(r), -1.0)))
         parts.append((at_or_below, first + R + r, np.ones(len(r))))
@@ -463,7 +465,7 @@ class Programs:
         rest = self._regions.low[node.low].sum() < self._B
         total = np.array([1.0 if rest else 0.0])
         free = np.full(1 + s, np.inf)
-        nu_high = np.concatenate([np.where(least, np.inf, 0.0), np.where(most, np.inf, 0.0)])
+        nu_high = np.concatenate([np.where(at_least, np.inf, 0.0), np.where(at_most, np.inf, 0.0)])
         return SparseModel(
             cost=-np.concatenate(
                 [np.zeros(columns), total, np.ones(s), node.min_counts, -node.max_counts]
@@ -487,7 +489,7 @@ class Programs:
     def _tied(self, node: Node) -> tuple[Bools, Bools]:
         """Which regions' least and greatest counts say more than the intervals do, (R,) each."""
         r, grouped = np.arange(len(node.min_counts))[:, None], node.grouped
-        least = node.min_counts > (node.low[None, :] >= r).sum(axis=1)
+        at_least = node.min_counts > (node.low[None, :] >= r).sum(axis=1)
         open_ = ((node.group_high[None, :] >= r) & grouped).any(axis=1)
-        most = open_ | (node.max_counts < (node.high[None, :] >= r).sum(axis=1))
-        return least, most
+        at_most = open_ | (node.max_counts < (node.high[None, :] >= r).sum(axis=1))
+        return at_least, at_most

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias
 
 from fastapi import Depends, FastAPI
@@ -28,6 +28,7 @@ from app.questions.profiles import seed_paper_profiles
 from app.settings import VERSION, Settings
 from app.web.pages import failure_page
 from app.web.routes import attach_pages
+from models.records import JobEnd
 from models.session import create_store
 
 log = logging.getLogger("sluice")
@@ -73,6 +74,13 @@ def create_app(
         running = await asyncio.to_thread(
             open_service, chosen, metrics, fast_path, open_engine=open_engine
         )
+        loop = asyncio.get_running_loop()
+
+        def count(ends: tuple[JobEnd, ...]) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody asks any more
+                loop.call_soon_threadsafe(metrics.jobs_ended, ends)
+
+        running.context.store.watch_job_ends(count)
         await asyncio.to_thread(app.state.pages.warm_up)
         await running.lookups.start()
         app.state.service = running

@@ -6,8 +6,9 @@ what counts: how many times as long it took with the setting. Its interval is th
 over the pairs, by order statistics, at 95 % for all programs and sizes together (each at 5 % over
 their number): where nothing differs, one in twenty trials says that anything does.
 
-A setting is kept where no size is slower, at least one is faster, and none looks slower by more
-than TOLERANCE without being decided; and then only if all of it is so once more, with new pairs.
+Faster and slower are by more than FLOOR. A setting is kept where no size is slower, at least one is
+faster, and none looks slower by more than TOLERANCE without being decided; and then only if all of
+it is so once more, with new pairs.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ MAX_CELLS = 400  # programs times sizes
 MAX_PAIRS = 1000
 MAX_BYTES = 1 << 28
 TOLERANCE = 0.05  # of a ratio that is not decided
+FLOOR = 0.02  # what programs that are started anew differ by, whatever the setting
 OUTSIDE = 0.05  # of the intervals of a trial, all together
 MPI_PROGRAMS = ("ping-pong", "bcast", "reduce", "allreduce", "ibcast", "ireduce", "iallreduce")
 UCX_PROGRAMS = ("tag_lat", "tag_bw")
@@ -117,9 +119,9 @@ class Compared:
         """What the interval says."""
         if isnan(self.after_us):
             return Outcome.WRONG
-        if self.high < 1.0:
+        if self.high < 1.0 - FLOOR:
             return Outcome.FASTER
-        if self.low > 1.0:
+        if self.low > 1.0 + FLOOR:
             return Outcome.SLOWER
         if self.low >= 1.0 - TOLERANCE and self.high <= 1.0 + TOLERANCE:
             return Outcome.SAME

@@ -241,6 +241,27 @@ class JobRecord:
     runner: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """That a job has ended: `code` of its error or "", `run_s` since it was last begun, None where
+    it was not.
+    """
+
+    kind: str
+    state: JobState
+    code: str = ""
+    run_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How many jobs of a kind wait, and since when the oldest of them does."""
+
+    kind: str
+    count: int
+    since: datetime
+
+
 class JobChanges(TypedDict, total=False):
     """What the runner of a job may write while it runs, and with its end."""
 

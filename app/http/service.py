@@ -25,7 +25,7 @@ from app.http.call_threads import CallThreads
 from app.http.fastpath.fast_path import FastPath, LoadedTable
 from app.http.fastpath.lookups import Lookups
 from app.http.fastpath.responses import CachedResponse
-from app.http.metrics import Metrics
+from app.http.metrics import Metrics, gauges_of
 from app.jobs.ledger import accept_job, cancel_job, get_job
 from app.operations.fits import FitTraces, PlotFit
 from app.operations.operation import Operation, Outcome
@@ -35,7 +35,7 @@ from app.operations.tasks import result_of, task_of
 from app.operations.work import Fitted
 from app.questions.fits import find_fit
 from app.settings import Settings
-from domain.errors import Cancelled
+from domain.errors import Cancelled, SluiceError
 from domain.profile import ProfileReference
 from domain.verification import said_of
 from models.identifiers import new_id
@@ -45,11 +45,12 @@ if TYPE_CHECKING:
     from app.operations.solves import Solved
     from app.questions.settings import Exported
     from domain.fit_plot import FitPlot
-    from models.records import JobRecord
+    from models.records import JobRecord, Waiting
     from models.session import Store, UnitOfWork
 
 
 _LOOK_S = 0.05  # between looks at a job that may end soon
+_COUNT_LIMIT_S = 2.0  # for what waits to be counted when metrics are asked for
 
 T = TypeVar("T")
 
@@ -143,6 +144,7 @@ class Service:
         self.pending_tasks = 0
         self.open_streams = 0
         self._exports = RecentExports()
+        self._waiting_jobs: tuple[Waiting, ...] = ()
         self._waiting_here = 0
         # One solve at a time, in threads that have other things to do.
         self.solving = threading.Lock()
@@ -439,17 +441,17 @@ class Service:
             self.lookups.keep(found.table)
         return found.response
 
-    def exposition(self) -> str:
-        """Return the metrics as text."""
-        cache = self.lookups.fast_path.cache
-        workers = self.context.engine.capacity(Pool.SOLVE).ready
-        runner = self.runner
+    async def exposition(self) -> str:
+        """Return the metrics as text; what waits as it was seen last where the database is away."""
+        with suppress(SluiceError, TimeoutError):
+            self._waiting_jobs = await asyncio.wait_for(self.call(self._waiting), _COUNT_LIMIT_S)
+        cache, runner, context = self.lookups.fast_path.cache, self.runner, self.context
         return self.metrics.exposition(
             {
                 "sluice_pending_calls": ("Requests in worker threads.", self._threads.pending),
                 "sluice_pending_solves": ("Requests that wait for a worker.", self.pending_tasks),
-                "sluice_waiting_jobs": ("Durable jobs that wait.", runner.waiting if runner else 0),
-                "sluice_running_jobs": ("Of them run here.", runner.running if runner else 0),
+                **gauges_of(context.store, context.engine, self._waiting_jobs),
+                "sluice_running_jobs": ("Jobs that run here.", runner.running if runner else 0),
                 "sluice_fenced_total": (
                     "Writes of jobs that came too late.",
                     runner.fenced if runner else 0,
@@ -457,9 +459,12 @@ class Service:
                 "sluice_event_streams": ("Open event streams.", self.open_streams),
                 "sluice_loaded_tables": ("Compiled tables in memory.", len(cache)),
                 "sluice_loaded_bytes": ("Bytes of them.", cache.loaded_bytes),
-                "sluice_ready_workers": ("Workers ready.", workers),
             }
         )
+
+    def _waiting(self) -> tuple[Waiting, ...]:
+        with self.context.store.reading() as unit:
+            return unit.jobs.waiting_by_kind()
 
     def close(self) -> None:
         """End the threads; the engine has to be closed first."""

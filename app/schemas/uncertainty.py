@@ -17,10 +17,9 @@ from app.text.notices import (
     deciding_sentence,
     decision_sentence,
     format_gain,
-    format_probability,
     settings_sentence,
 )
-from app.text.numbers import format_percent, format_sizes
+from app.text.numbers import format_percent, format_probability, format_sizes
 from app.text.units import format_setting_name, format_time, printable
 from domain.model import CostModel
 from domain.pipeline import Pipeline

@@ -39,7 +39,7 @@ static int process_of_peer(void)
 static int open_mpi(const struct options *asked, bool *is_replier)
 {
     if (asked->max_bytes > INT_MAX)
-        refuse(PROBE_USAGE, "mpi: messages of at most %d bytes", INT_MAX);
+        refuse(PROBE_USAGE, "messages of at most %d bytes", INT_MAX);
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int ranks = 0, rank = 0, length = 0;
     MPI_Init(NULL, NULL);

@@ -34,10 +34,11 @@ from app.console.screen import (
     warning_parts,
 )
 from app.settings import Settings
-from app.text.notices import format_advised_regret, format_probability
+from app.text.notices import format_advised_regret
 from app.text.numbers import (
     format_count,
     format_percent,
+    format_probability,
     format_proven_regret,
     format_regret,
     format_regret_span,

@@ -175,7 +175,7 @@ def test_what_comes_again_is_kept_and_what_comes_once_is_not(
 
 def test_what_was_seen_once_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that remembering is bounded as well."""
-    monkeypatch.setattr(responses, "_SEEN_ONCE", 4)
+    monkeypatch.setattr(responses, "SEEN_ONCE", 4)
     rendered = RenderedBodies()
     for number in range(9):
         rendered.see(tag(number), body(number))

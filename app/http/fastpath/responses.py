@@ -91,7 +91,7 @@ def conditional(
 
 
 _GENERATION = 10_240  # bodies in each of two generations
-_SEEN_ONCE = 32_768  # tags that are remembered until they come again
+SEEN_ONCE = 32_768  # tags that are remembered until they come again
 _MAX_BODY_BYTES = 1024  # of a body that is stored; 64 fragments take less
 
 
@@ -122,7 +122,7 @@ class RenderedBodies:
             if len(body) <= _MAX_BODY_BYTES:
                 self._add(tag, body)
             return
-        if len(self._seen) >= _SEEN_ONCE:
+        if len(self._seen) >= SEEN_ONCE:
             self._seen.clear()
         self._seen.add(number)
 

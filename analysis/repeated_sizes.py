@@ -160,11 +160,16 @@ def good_sizes(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> tu
     next one, which is not good, is found by halving to 1 %; its ends are good themselves. Between
     sizes of as many fragments costs are convex; where one fragment more begins, they are priced.
     """
-    priced = _with_jumps(problem, draws, priced)
     limits_us = priced.best_us * (1.0 + np.array(GOOD_WITHIN)[:, None])
+    near = _are_good(priced.latency_us, limits_us[-1])
+    jumps = _inner_jumps(problem, priced.sizes, near)
+    if len(jumps):
+        priced = _with(problem, draws, priced, jumps)
+        near = _are_good(priced.latency_us, limits_us[-1])
     are_good = np.zeros((len(limits_us), len(priced.sizes)), dtype=bool)
-    rows = np.arange(len(priced.sizes))
-    for place in reversed(range(len(limits_us))):  # what is not within 5 % is not within 1 %
+    are_good[-1] = near
+    rows = near.nonzero()[0]
+    for place in reversed(range(len(limits_us) - 1)):  # what is not within 5 % is not within 1 %
         rows = rows[_are_good(priced.latency_us[rows], limits_us[place])]
         are_good[place, rows] = True
     which, inside = _runs(are_good)
@@ -178,21 +183,17 @@ def good_sizes(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> tu
     )
 
 
-def _with_jumps(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> PricedSizes:
-    """The same and the sizes before B/k, k above those that are tried, among good ones."""
+def _inner_jumps(problem: MessageProblem, sizes: Ints, are_good: Flags) -> Ints:
+    """The sizes before B/k, k above those that are tried, among and next to good ones."""
     unit, total = problem.limits.alignment_bytes, problem.message_bytes
-    limit_us = priced.best_us * (1.0 + GOOD_WITHIN[-1])
-    good = np.flatnonzero(_are_good(priced.latency_us, limit_us))
+    good = are_good.nonzero()[0]
     if not len(good):
-        return priced
-    low, high = (
-        priced.sizes[max(0, good[0] - 1)],
-        priced.sizes[min(good[-1] + 1, len(priced.sizes) - 1)],
-    )
+        return sizes[:0]
+    low, high = sizes[max(0, good[0] - 1)], sizes[min(good[-1] + 1, len(sizes) - 1)]
     fewest = max(_MAX_JUMP + 1, total // int(high))
     counts = np.arange(fewest, min(_MAX_INNER_JUMP, -(-total // int(low))) + 1)
-    before = -(-total // (counts * unit)) * unit - unit
-    return _with(problem, draws, priced, before) if len(before) else priced
+    before: Ints = -(-total // (counts * unit)) * unit - unit
+    return before
 
 
 def round_sizes(

@@ -4,11 +4,14 @@ Source    docs/theory.md, "A cut for uncertain costs"; solvers/settings/regret.p
 Cost      a solve of the answer's count in each draw, then some linear programs of k + 1 columns.
 Exact     the bound is of all real-valued cuts into as many fragments, in the draws looked at; the
           worst regret is that of the whole bytes there. Of repeated sizes all are tried where the
-          message is small, else those that are priced anyway.
+          message is small, else those that are priced anyway. With ranges T is not convex in the
+          sizes: the best of a pool, without a bound.
 Traps     the draws that a cut was chosen by flatter it: its regret is told from the others too.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +20,11 @@ from analysis.draw_costs import cut_us, repeated_us
 from analysis.draws import Draws
 from analysis.repeated_sizes import PricedSizes, is_admitted, quantile, regrets_over
 from domain.nested import NestedSchedule
+from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import MessageProblem, Problem
 from domain.uncertain_answer import RegretFigures, RobustChoice
 from domain.uncertainty import ANSWER, NamedCut
+from solvers import solve
 from solvers.contract import Deadline
 from solvers.line_problem import LineProblem
 from solvers.rounding import nearest_cut
@@ -30,6 +35,7 @@ Floats = NDArray[np.float64]
 CHOSEN_BY = 64  # draws
 TIME_LIMIT_S = 2.0
 MAX_CELLS = 2_000  # fragments times stages: more take longer than that
+POOL_DRAWS = 8  # whose best cuts are tried, where stages have ranges
 ALL_SIZES = 16_384  # bytes of a message of which every repeated size is tried
 _CLOSE = 1e-4  # of the worst regret to its bound
 
@@ -39,17 +45,16 @@ def robust_choice(
 ) -> RobustChoice | None:
     """Return the best cut into as many fragments as this one for the worst draw; and such a size.
 
-    Regret is over the better of the best such cut and the best repeated size of each draw. None
-    where stages are not lines over the sizes, where a draw takes no time, and for many fragments.
+    Regret is over the better of the best such cut and the best repeated size of each draw. Where
+    stages have ranges, see `_of_pool`. None where a draw takes no time, and for many fragments.
     """
-    if not isinstance(problem, Problem) or draws.overhead_us.shape[1] != 1:
-        return None
-    lines = LineProblem.of(problem)
-    count = len(cut)
-    if lines is None or count * lines.n > MAX_CELLS:
+    if not isinstance(problem, Problem) or len(cut) * draws.stages > MAX_CELLS:
         return None
     if problem.pipeline.without_handoffs is not problem.pipeline:
         return None
+    lines, count = LineProblem.of(problem), len(cut)
+    if lines is None or draws.overhead_us.shape[1] != 1:
+        return _of_pool(problem, draws, priced, cut)
     overheads, costs = draws.overhead_us[:, 0].T.copy(), draws.ns_per_byte[:, 0].T.copy()
     cuts_us = best_cuts_us(lines, overheads, costs, count)
     best_us = np.minimum(cuts_us + draws.delay_us, priced.best_us)
@@ -66,22 +71,75 @@ def robust_choice(
     )
     if before[few].max() <= regret[few].max():  # whole bytes have undone what was gained
         kept, regret = cut, before
-    sizes, are_all, latency_us = _sizes(problem, draws, priced)
-    worst = regrets_over(latency_us, best_us[few]).max(axis=1)
-    size = int(worst.argmin())
-    return RobustChoice(
-        fragment_bytes=kept,
-        draws=len(best_us[few]),
-        worst_regret=float(regret[few].max()),
+    return replace(
+        _chosen(problem, draws, priced, best_us, kept, (regret, before)),
         lower_bound=max(0.0, found.lower_bound),
         is_proven=found.worst_regret - found.lower_bound <= _CLOSE,
-        answer_worst_regret=float(before[few].max()),
+    )
+
+
+def _of_pool(
+    problem: Problem, draws: Draws, priced: PricedSizes, cut: tuple[int, ...]
+) -> RobustChoice | None:
+    """The least worst regret among this cut, one piece, and what `auto` finds in some draws.
+
+    Regret is over the best of these, and of the repeated sizes, in each draw.
+    """
+    deadline = Deadline.after(TIME_LIMIT_S)
+    pool = [cut, *([(problem.message_bytes,)] if problem.admits((problem.message_bytes,)) else [])]
+    for at in range(1, min(1 + POOL_DRAWS, draws.count)):  # the first is the estimate
+        if deadline.passed:
+            break
+        there = Problem(pipeline_of(draws, at), problem.message_bytes, problem.limits)
+        left_s = deadline.remaining_s / (1 + POOL_DRAWS - at)
+        pool.append(solve(there, time_limit_s=left_s).schedule.fragment_bytes)
+    cuts = list(dict.fromkeys(pool))
+    latencies = np.array([_cut_us(draws, problem.message_bytes, one) for one in cuts])
+    best_us = np.minimum(latencies.min(axis=0), priced.best_us)
+    if not best_us.min() > 0.0:
+        return None
+    regret = regrets_over(latencies, best_us)
+    best = int(regret[:, :CHOSEN_BY].max(axis=1).argmin())
+    return _chosen(problem, draws, priced, best_us, cuts[best], (regret[best], regret[0]))
+
+
+def _chosen(
+    problem: Problem,
+    draws: Draws,
+    priced: PricedSizes,
+    best_us: Floats,
+    cut: tuple[int, ...],
+    regrets: tuple[Floats, Floats],
+) -> RobustChoice:
+    """This cut and the best repeated size, without a bound; regrets of the cut and the answer's."""
+    regret, before = regrets
+    sizes, are_all, latency_us = _sizes(problem, draws, priced)
+    worst = regrets_over(latency_us, best_us[:CHOSEN_BY]).max(axis=1)
+    size = int(worst.argmin())
+    return RobustChoice(
+        fragment_bytes=cut,
+        draws=len(best_us[:CHOSEN_BY]),
+        worst_regret=float(regret[:CHOSEN_BY].max()),
+        lower_bound=0.0,
+        is_proven=False,
+        answer_worst_regret=float(before[:CHOSEN_BY].max()),
         other_draws=_figures(regret[CHOSEN_BY:]),
         answer_in_other_draws=_figures(before[CHOSEN_BY:]),
         size_bytes=int(sizes[size]),
         size_worst_regret=float(worst[size]),
         is_best_size=are_all,
     )
+
+
+def pipeline_of(draws: Draws, at: int) -> Pipeline:
+    """Return the stages as they are in one draw."""
+    stages = []
+    for j, name in enumerate(draws.names):
+        ends = [int(end) for end in draws.ends_bytes[j, :, at] if np.isfinite(end)]
+        costs = draws.overhead_us[j, :, at].tolist(), draws.ns_per_byte[j, :, at].tolist()
+        parts = [FitRange(costs[0][r], costs[1][r], end) for r, end in enumerate([*ends, None])]
+        stages.append(Stage(name, tuple(parts)))
+    return Pipeline(tuple(stages), draws.delay_us)
 
 
 def _cut_us(draws: Draws, message_bytes: int, cut: tuple[int, ...]) -> Floats:

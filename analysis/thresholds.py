@@ -11,7 +11,7 @@ Exact     each latency is the evaluator's on whole bytes. The best is the best o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -163,39 +163,59 @@ class Thresholds:
 
 
 def price_thresholds(
-    question: ThresholdQuestion, on_progress: Progress = lambda done, total: None
+    question: ThresholdQuestion,
+    on_progress: Progress = lambda done, total: None,
+    on_best: Callable[[Thresholds], None] = lambda found: None,
 ) -> Thresholds:
-    """Price every choice on every message, until the question's time limit."""
-    pricing = _Pricing(question, on_progress)
-    messages = tuple(pricing.messages())
-    return Thresholds(
-        question,
-        messages,
-        _one(messages),
-        pricing.unpriced > 0,
-        tuple(pricing.notices()),
-    )
+    """Price every choice on every message, until the question's time limit.
+
+    `on_best` is called once, with what is priced after half of that time, where it is not all.
+    """
+    return _Pricing(question, on_progress, on_best).found()
 
 
 class _Pricing:
-    def __init__(self, question: ThresholdQuestion, on_progress: Progress) -> None:
-        self._question, self._on_progress = question, on_progress
+    def __init__(
+        self,
+        question: ThresholdQuestion,
+        on_progress: Progress,
+        on_best: Callable[[Thresholds], None],
+    ) -> None:
+        self._question, self._on_progress, self._on_best = question, on_progress, on_best
         self._choices = question.choices
         self._ends_at = monotonic() + question.time_limit_s
+        self._left_s = question.time_limit_s
         self._done = 0
         self.unpriced, self._too_many = 0, 0
 
-    def messages(self) -> Iterator[MessageThresholds]:
+    def found(self) -> Thresholds:
         """Price the choices of fewest pulses of all messages first: time ends with the others."""
         question, choices = self._question, self._choices
         bounds = [self._bound_us(total) for total in question.message_bytes]
         order = sorted(range(len(choices)), key=lambda i: prod(choices[i]), reverse=True)
         priced: list[list[float | None]] = [[None] * len(choices) for _ in question.message_bytes]
-        for i in order:
+        is_reported = False
+        for place, i in enumerate(order):
             for row, total in zip(priced, question.message_bytes, strict=True):
                 row[i] = self._price(choices[i], total)
-        for row, total, bound_us in zip(priced, question.message_bytes, bounds, strict=True):
-            yield _message(question.pipeline, total, tuple(row), bound_us)
+            left = len(choices) - 1 - place
+            if left and not is_reported and 0.0 < self._left_s <= 0.5 * question.time_limit_s:
+                is_reported = True
+                self._on_best(self._priced(priced, bounds, left * len(priced)))
+        return self._priced(priced, bounds, 0)
+
+    def _priced(
+        self, priced: Sequence[Sequence[float | None]], bounds: Sequence[float], left: int
+    ) -> Thresholds:
+        """What is known where so many evaluations are left."""
+        question, unpriced = self._question, self.unpriced + left
+        rows = zip(priced, question.message_bytes, bounds, strict=True)
+        messages = tuple(
+            _message(question.pipeline, total, tuple(row), bound_us)
+            for row, total, bound_us in rows
+        )
+        notices = tuple(self._notices(unpriced))
+        return Thresholds(question, messages, _one(messages), unpriced > 0, notices)
 
     def _bound_us(self, total: int) -> float:
         """The bound of all cuts; without time for it what the slowest stage's bytes take alone."""
@@ -210,7 +230,7 @@ class _Pricing:
         if self._done % _REPORTED == 0:
             evaluations = len(self._choices) * len(self._question.message_bytes)
             self._on_progress(self._done, evaluations)
-        left_s = self._ends_at - monotonic()
+        left_s = self._left_s = self._ends_at - monotonic()
         if left_s <= 0.0:
             self.unpriced += 1
             return None
@@ -226,7 +246,7 @@ class _Pricing:
                 self._too_many += 1
             return None
 
-    def notices(self) -> Iterator[Notice]:
+    def _notices(self, unpriced: int) -> Iterator[Notice]:
         if self._too_many:
             yield Notice(
                 "too_many_pulses",
@@ -234,12 +254,12 @@ class _Pricing:
                 f"{self._question.max_pulses} pulses in a stage and were left out",
                 values=(("evaluations", self._too_many),),
             )
-        if self.unpriced:
+        if unpriced:
             yield Notice(
                 "time_limit",
-                f"time ended before {self.unpriced} of the evaluations, those of the smallest "
+                f"time ended before {unpriced} of the evaluations, those of the smallest "
                 "sizes: the best are the best of the others",
-                values=(("evaluations", self.unpriced),),
+                values=(("evaluations", unpriced),),
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias
 
 from fastapi import Depends, FastAPI
@@ -21,12 +21,14 @@ from app.http.dependencies import own_origin
 from app.http.fastpath.fast_path import FastPath, TableCache
 from app.http.metrics import Metrics
 from app.http.service import Context, Service
+from app.jobs.ledger import sweep_keys
 from app.jobs.runner import open_runner
 from app.operations.tasks import SOLVE_WARM_UP
 from app.questions.profiles import seed_paper_profiles
 from app.settings import VERSION, Settings
 from app.web.pages import failure_page
 from app.web.routes import attach_pages
+from models.records import JobEnd
 from models.session import create_store
 
 log = logging.getLogger("sluice")
@@ -72,6 +74,13 @@ def create_app(
         running = await asyncio.to_thread(
             open_service, chosen, metrics, fast_path, open_engine=open_engine
         )
+        loop = asyncio.get_running_loop()
+
+        def count(ends: tuple[JobEnd, ...]) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody asks any more
+                loop.call_soon_threadsafe(metrics.jobs_ended, ends)
+
+        running.context.store.watch_job_ends(count)
         await asyncio.to_thread(app.state.pages.warm_up)
         await running.lookups.start()
         app.state.service = running
@@ -115,6 +124,7 @@ def open_service(
     store = create_store(settings.database_url)
     try:
         store.upgrade()
+        sweep_keys(store)
         seeded = seed_paper_profiles(store)
         engine = open_engine(settings)
     except BaseException:

@@ -10,6 +10,7 @@
     |  |- InconsistentInput    fields that exclude each other
     |  |- MissingClassCost     a class of instructions without its cycles
     |  |- NotPublished         a cost that a published layer does not tell
+    |  |- IdempotencyKeyReused another request was answered under this key
     |  `- InvalidFields        several fields at once
     |- Infeasible              no cut of the message satisfies the limits
     |- StrategyDeclined        this strategy cannot run on this problem
@@ -21,6 +22,7 @@
     |- StoreUnavailable        the database cannot be reached
     |- MalformedRequest, HeadTooLarge, NotJson, BodyTooLarge, BodyTooSlow,
     |  UnsupportedMediaType, ForeignOrigin,
+    |  MalformedIdempotencyKey, IdempotencyKeyInFlight, PreconditionFailed,
     |  RouteNotFound, MethodNotAllowed, Overloaded, NotReady   about a request to the service
     `- LimitReached            a solve was stopped before it had any answer
        |- TimeLimitReached     by its time limit
@@ -162,6 +164,31 @@ class Cancelled(LimitReached):
     """The requester cancelled the work before there was any answer."""
 
     code = "cancelled"
+
+
+class MalformedIdempotencyKey(SluiceError):
+    """The key of a request is none."""
+
+    code = "malformed_idempotency_key"
+
+
+class IdempotencyKeyReused(InvalidInput):
+    """Another request was answered under this key."""
+
+    code = "idempotency_key_reused"
+
+
+class IdempotencyKeyInFlight(SluiceError):
+    """A request under this key is under way; `retry_after_s` is when to try again."""
+
+    code = "idempotency_key_in_flight"
+    retry_after_s: ClassVar[int] = 1
+
+
+class PreconditionFailed(SluiceError):
+    """What is to be changed is not in the state that the request names."""
+
+    code = "precondition_failed"
 
 
 class NotFound(SluiceError):

@@ -204,7 +204,8 @@ class RobustChoice:
     repeated size, whichever is less. `worst_regret` is that of the whole bytes over `draws` draws;
     no cut into as many fragments has less than `lower_bound` there, which `is_proven` to be near
     what real sizes reach. The figures of the other draws, None without any, have not chosen it;
-    `answer_` are those of the answer's cut. `is_best_size`: of all admitted sizes, not of some.
+    `answer_` are those of the answer's cut. `is_best_size`: of all admitted sizes, not of some. Of
+    stages with ranges the cut is one of a pool, T* the best of the pool in a draw, the bound 0.
     """
 
     fragment_bytes: tuple[int, ...]

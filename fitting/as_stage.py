@@ -20,10 +20,12 @@ _TWO_TIMES = "the measurements hold latencies and inter-arrival times; one stage
 def as_stage(readings: Sequence[Reading], options: FitOptions) -> Sequence[Reading]:
     """Return the readings as direct ones of the stage that the options name, if they name one.
 
-    Raises InvalidInput for stages, signatures, and latencies with inter-arrival times.
+    Raises InvalidInput for stages, signatures, latencies with inter-arrival times, and groups.
     """
     if options.as_stage is None:
         return readings
+    if options.groups:
+        raise InvalidInput("one stage has no steps that could be grouped", field=_FIELD)
     prepared = [_as_stage(reading, options.as_stage) for reading in readings]
     if len({_is_latency(reading) for reading in readings}) > 1:
         raise InvalidInput(_TWO_TIMES, field=_FIELD)

@@ -58,6 +58,14 @@ class Mpi:
         launcher = _found(self.starts_with, field="launcher")
         return [launcher, *self._root_options(launcher), "-np", "2"]
 
+    def launch_bound(self) -> list[str]:
+        """Return the same words with a core for each rank: two that share one wait for each other
+        by whole time slices. Open MPI binds two ranks by itself.
+        """
+        words = self.launch()
+        is_hydra = "hydra" in first_line([words[0], "--version"]).lower()
+        return [*words, *(("-bind-to", "core") if is_hydra else ())]
+
     def alone(self, library: str) -> InvalidInput:
         """Return why each rank of a program is alone that was compiled for this library."""
         return InvalidInput(

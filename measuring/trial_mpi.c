@@ -3,9 +3,8 @@
  *     trial_mpi US PROGRAM,PROGRAM... BYTES,BYTES...
  *
  * All ranks of MPI_COMM_WORLD, at least two. Of each program and size the first rank writes
- * "PROGRAM BYTES NS REPETITIONS": the tenth percentile of as many repetitions as take US
- * microseconds, at least MIN_REPETITIONS: what other programs take away in between is not the
- * setting's. A repetition takes as long as on the rank where it takes longest, from the
+ * "PROGRAM BYTES NS REPETITIONS": the least of as many repetitions as take US microseconds,
+ * at least MIN_REPETITIONS: what other programs take away in between is not the setting's. A repetition takes as long as on the rank where it takes longest, from the
  * end of a barrier on; a ping-pong is half a round trip between the first two. The first two of
  * each are not counted, and their results are compared with what they have to be: where one is
  * wrong, on any rank, REPETITIONS is 0.
@@ -16,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MIN_REPETITIONS = 5, MAX_REPETITIONS = 2000, FIRST = 2, TAG = 1 };
+enum { MIN_REPETITIONS = 8, MAX_REPETITIONS = 2000, FIRST = 2, TAG = 1 };
 
 static int rank, ranks;
 
@@ -108,12 +107,6 @@ static int is_right(const struct program *one, const int *to, int count)
     return 1;
 }
 
-static int by_time(const void *left, const void *right)
-{
-    const double *one = left, *other = right;
-    return (*one > *other) - (*one < *other);
-}
-
 /* How long it took, and how long all of it did since `since_s`: on the rank where it took longest. */
 struct times {
     double took_s, all_s;
@@ -135,9 +128,8 @@ static struct times timed(const struct program *one, int *from, int *to, int cou
 
 static void measure(const struct program *one, long bytes, double limit_s, int *from, int *to)
 {
-    static double taken_s[MAX_REPETITIONS];
     int count = (int)(bytes / (long)sizeof(int)), done = 0, right = 1, all_right = 0;
-    double since_s, spent_s = 0;
+    double since_s, spent_s = 0, least_s = 0;
     for (int at = 0; at < count; at++)
         from[at] = value(rank, at);
     for (int first = 0; first < FIRST; first++) {
@@ -150,12 +142,11 @@ static void measure(const struct program *one, long bytes, double limit_s, int *
     /* All ranks have the same times, and so end together. */
     while (all_right && done < MAX_REPETITIONS && (done < MIN_REPETITIONS || spent_s < limit_s)) {
         struct times found = timed(one, from, to, count, since_s);
-        taken_s[done++] = found.took_s;
+        least_s = done++ && least_s < found.took_s ? least_s : found.took_s;
         spent_s = found.all_s;
     }
     if (rank == 0) {
-        qsort(taken_s, (size_t)done, sizeof *taken_s, by_time);
-        printf("%s %ld %.1f %d\n", one->name, bytes, done ? taken_s[done / 10] * 1e9 : 0.0, done);
+        printf("%s %ld %.1f %d\n", one->name, bytes, least_s * 1e9, done);
         fflush(stdout);
     }
 }

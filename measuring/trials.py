@@ -6,8 +6,9 @@ what counts: how many times as long it took with the setting. Its interval is th
 over the pairs, by order statistics, at 95 % for all programs and sizes together (each at 5 % over
 their number): where nothing differs, one in twenty trials says that anything does.
 
-A setting is kept where no size is slower, at least one is faster, and none looks slower by more
-than TOLERANCE without being decided; and then only if all of it is so once more, with new pairs.
+Faster and slower are by more than FLOOR. A setting is kept where no size is slower, at least one is
+faster, and none looks slower by more than TOLERANCE without being decided; and then only if all of
+it is so once more, with new pairs.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ MAX_CELLS = 400  # programs times sizes
 MAX_PAIRS = 1000
 MAX_BYTES = 1 << 28
 TOLERANCE = 0.05  # of a ratio that is not decided
+FLOOR = 0.02  # what programs that are started anew differ by, whatever the setting
 OUTSIDE = 0.05  # of the intervals of a trial, all together
 MPI_PROGRAMS = ("ping-pong", "bcast", "reduce", "allreduce", "ibcast", "ireduce", "iallreduce")
 UCX_PROGRAMS = ("tag_lat", "tag_bw")
@@ -71,8 +73,8 @@ class TrialPlan:
 
     programs: tuple[str, ...]
     sizes: tuple[int, ...] = SIZES
-    pairs: int = 15
-    time_limit_s: float = 120.0
+    pairs: int = 30
+    time_limit_s: float = 300.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -117,9 +119,9 @@ class Compared:
         """What the interval says."""
         if isnan(self.after_us):
             return Outcome.WRONG
-        if self.high < 1.0:
+        if self.high < 1.0 - FLOOR:
             return Outcome.FASTER
-        if self.low > 1.0:
+        if self.low > 1.0 + FLOOR:
             return Outcome.SLOWER
         if self.low >= 1.0 - TOLERANCE and self.high <= 1.0 + TOLERANCE:
             return Outcome.SAME
@@ -290,7 +292,7 @@ def mpi_programs(mpi: Mpi, plan: TrialPlan) -> Iterator[Installed]:
     """
     if not set(plan.programs) <= set(MPI_PROGRAMS):
         raise InvalidInput(f"expected programs of {', '.join(MPI_PROGRAMS)}", field="programs")
-    compiler, launch = mpi.compiler(), mpi.launch()
+    compiler, launch = mpi.compiler(), mpi.launch_bound()
     with tempfile.TemporaryDirectory(prefix="sluice-trial-") as folder:
         done = subprocess.run(
             [compiler, "-std=gnu11", "-O2", str(_SOURCE)],
@@ -321,7 +323,7 @@ def mpi_programs(mpi: Mpi, plan: TrialPlan) -> Iterator[Installed]:
             raise mpi.alone(said[2])
         listed = [str(_US_EACH), ",".join(plan.programs), ",".join(map(str, plan.sizes))]
         yield Installed(
-            said[2].strip(),
+            " ".join(said[2].split()),
             version_in(said[2]),
             lambda environment: _mpi_times(printed(listed, environment), plan),
         )

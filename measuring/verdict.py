@@ -23,6 +23,7 @@ from domain.verification import TOLERANCE, ModelVerdict, Verification, VerifiedS
 
 MIN_RUNS = 6  # of fewer, no two are a 95 % interval of the median
 MAX_OFFSET = 0.25  # of the smallest prediction: a larger constant would explain a wrong rate too
+MOST = 0.5  # of what the whole takes longer: with less of it, the stages are not the reason
 MIN_OFFSET_SIZES = 3  # one constant says nothing where it has as many sizes to explain
 
 
@@ -176,11 +177,21 @@ def _reasons(
             values=(("processors_needed", needed), ("processors", float(processors))),
         )
     stages = tuple(_stages(found, pipeline, runs)) if len(pipeline) == len(found.stages) else ()
+    if stages and is_slower and _share_of_stages(found, stages) < MOST:
+        yield _handing_on(found, stages)
     for stage in sorted(stages, key=lambda one: -abs(sum(one.excess_us))):
         if abs(stage.ratio - 1.0) > TOLERANCE:
             yield _of_stage(stage)
-    if stages and is_slower and all(one.ratio <= 1.0 + TOLERANCE for one in stages):
-        yield _handing_on(found)
+
+
+def _share_of_stages(found: Verification, stages: Sequence[_Stage]) -> float:
+    """At most this share of what the transfers take longer is of the stages' own times.
+
+    What stages take longer side by side adds less to the latency than to their times.
+    """
+    longer_us = sum(max(0.0, size.measured_us - size.predicted_us) for size in found.sizes)
+    of_stages_us = sum(max(0.0, sum(stage.excess_us)) for stage in stages)
+    return of_stages_us / longer_us if longer_us > 0.0 else 1.0
 
 
 def _processor_us(runs: Sequence[Run]) -> float:
@@ -229,13 +240,16 @@ def _of_stage(stage: _Stage) -> Notice:
     )
 
 
-def _handing_on(found: Verification) -> Notice:
-    finest = min(found.sizes, key=lambda size: size.fragment_bytes)
-    each_us = (finest.measured_us - finest.predicted_us) / finest.fragments
+def _handing_on(found: Verification, stages: Sequence[_Stage]) -> Notice:
+    place, finest = min(enumerate(found.sizes), key=lambda one: one[1].fragment_bytes)
+    of_stages_us = sum(max(0.0, stage.excess_us[place]) for stage in stages)
+    waits_us = finest.measured_us - finest.predicted_us - of_stages_us
+    each_us = max(0.0, waits_us) / finest.fragments
     return Notice(
         "handing_on_costs",
-        "every stage takes what its cost says, and the whole takes longer: fragments wait between "
-        f"stages until a thread is woken, {each_us:.3g} µs for each at the smallest size",
+        "the stages' own times explain less than half of what the whole takes longer: fragments "
+        "wait between stages until a thread is woken and has a processor, "
+        f"{each_us:.3g} µs for each at the smallest size",
         values=(("each_us", each_us),),
     )
 

@@ -12,7 +12,8 @@ from domain.errors import Conflict, StoreUnavailable
 
 
 class Fenced(Exception):
-    """A job was written by somebody who no longer has it: another runner has, or it has ended.
+    """A job, or the answer of a key, was written by somebody who no longer has it: another one has,
+    or it has ended.
 
     Raised inside a unit of work, which is rolled back with all that was written in it.
     """

@@ -241,6 +241,27 @@ class JobRecord:
     runner: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """That a job has ended: `code` of its error or "", `run_s` since it was last begun, None where
+    it was not.
+    """
+
+    kind: str
+    state: JobState
+    code: str = ""
+    run_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How many jobs of a kind wait, and since when the oldest of them does."""
+
+    kind: str
+    count: int
+    since: datetime
+
+
 class JobChanges(TypedDict, total=False):
     """What the runner of a job may write while it runs, and with its end."""
 
@@ -250,6 +271,42 @@ class JobChanges(TypedDict, total=False):
     history: bytes | None
     steps_done: int | None
     steps_total: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyClaim:
+    """Who asks under a key; `token` is of this one request, `process` which runs it, as runners
+    say it.
+    """
+
+    owner: str
+    key: str
+    token: str
+    process: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedAnswer:
+    """What was answered under a key. `fingerprint` is of the request, whose body has `body_bytes`;
+    `headers` are the answer's, as JSON.
+    """
+
+    fingerprint: str
+    body_bytes: int
+    status: int
+    headers: bytes
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRecord:
+    """A key: who has it and since when, when it was heard of last, and the answer once there is."""
+
+    token: str
+    process: str
+    created_at: datetime
+    touched_at: datetime
+    answer: KeyedAnswer | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
+from sqlalchemy.pool import QueuePool
 
 from domain.errors import StoreUnavailable
 from models.engines import (
@@ -19,18 +20,20 @@ from models.engines import (
     parse_url,
 )
 from models.errors import translated_errors
+from models.records import JobEnd
 from models.repositories import (
     AnswerRepository,
     FitRepository,
     HiddenAnswerRepository,
     JobRepository,
     ProfileRepository,
+    RequestKeyRepository,
     RunnerRepository,
     TableRepository,
     TraceRepository,
 )
 from models.repositories.fits import KeptFits
-from models.repositories.statements import has_changed_choices, has_changed_jobs
+from models.repositories.statements import has_changed_choices, has_changed_jobs, job_ends
 from models.schema import upgrade
 from models.wakeup import listen
 
@@ -81,6 +84,11 @@ class UnitOfWork:
         return RunnerRepository(self._opened())
 
     @property
+    def request_keys(self) -> RequestKeyRepository:
+        """Keys of requests that are answered once."""
+        return RequestKeyRepository(self._opened())
+
+    @property
     def tables(self) -> TableRepository:
         """Compiled plan tables."""
         return TableRepository(self._opened())
@@ -105,6 +113,11 @@ class UnitOfWork:
         """Whether it may have left a job to run or to stop."""
         return self._session is not None and has_changed_jobs(self._session)
 
+    @property
+    def job_ends(self) -> tuple[JobEnd, ...]:
+        """The ends of jobs that it wrote."""
+        return () if self._session is None else job_ends(self._session)
+
     def _opened(self) -> Session:
         if self._session is None:
             self._session = Session(self._connection, autoflush=False, expire_on_commit=False)
@@ -122,6 +135,7 @@ class Store:
         self._writer, self._reader = open_engines(self._url)
         self._watchers: list[Callable[[], None]] = []
         self._job_watchers: list[Callable[[], None]] = []
+        self._end_watchers: list[Callable[[tuple[JobEnd, ...]], None]] = []
         self._kept_fits = KeptFits()
 
     def watch_choices(self, act: Callable[[], None]) -> None:
@@ -135,6 +149,12 @@ class Store:
         or to stop: in the writer's thread, before it goes on. It must not wait.
         """
         self._job_watchers.append(act)
+
+    def watch_job_ends(self, act: Callable[[tuple[JobEnd, ...]], None]) -> None:
+        """Have `act` called after each commit through this store that ended jobs: in the writer's
+        thread, before it goes on. It must not wait.
+        """
+        self._end_watchers.append(act)
 
     def unwatch_jobs(self, act: Callable[[], None]) -> None:
         """Call it no more; nothing happens where it is not called."""
@@ -153,6 +173,16 @@ class Store:
     def dialect(self) -> str:
         """ "sqlite" or "postgresql"."""
         return self._url.get_backend_name()
+
+    @property
+    def connections(self) -> Mapping[str, tuple[int, int]]:
+        """How many connections are in use, and how many are open and free, for reads and writes."""
+        pools = {"read": self._reader.pool, "write": self._writer.pool}
+        return {
+            name: (pool.checkedout(), pool.checkedin())
+            for name, pool in pools.items()
+            if isinstance(pool, QueuePool)
+        }
 
     @property
     def max_wait_s(self) -> float:
@@ -221,6 +251,9 @@ class Store:
         if unit.has_changed_jobs:
             for act in tuple(self._job_watchers):
                 act()
+        if unit.job_ends:
+            for count in self._end_watchers:
+                count(unit.job_ends)
 
 
 def create_store(database_url: str) -> Store:

@@ -193,8 +193,9 @@ def _exact(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solut
     lines = LineProblem.of(problem)
     starts: tuple[Strategy, ...] = _EXACT_STARTS  # real schedules, which ranges need
     if lines is not None:  # and equal sizes, where a large count of them is the real optimum
-        k = fixed.best_count(problem)
-        starts = (Strategy.FIXED,) * (k * lines.n > _LARGE_CELLS and lines.ends_are_slowest(k))
+        count = fixed.best_count(problem)
+        is_large = count * lines.n > _LARGE_CELLS
+        starts = (Strategy.FIXED,) * (is_large and lines.ends_are_slowest(count))
     for name in starts:
         contest.propose(spec_of(name), credited=Strategy.EXACT)
     return contest.finish()

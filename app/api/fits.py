@@ -9,10 +9,11 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.api.openapi import reads, reads_traces, refuses, sends_text
-from app.api.respond import json_bytes, json_document
+from app.api.respond import json_bytes, json_document, keyed, once
 from app.http.bodies import arriving_trace, asked_traces, read_json
 from app.http.dependencies import body_rules, client_of, service_of, trace_rules
 from app.operations.fits import FitTraces
+from app.operations.operation import Outcome
 from app.questions.fits import get_fit, get_trace, loaded_measurements, options_named, plan
 from app.schemas.base import dump_json
 from app.schemas.fit_requests import ComposeIn, FitIn, MeasurementPlanIn, MeasurementPlanOut
@@ -28,6 +29,7 @@ _TYPES = ("text/csv", "text/plain", "application/octet-stream", "application/gzi
 
 
 @router.post("/fit", **reads_traces(FitIn, _TYPES, sends=FitOut))
+@keyed
 async def fit(request: Request, query: Annotated[FitQuery, Query()]) -> Response:
     """Fit a measured pipeline; the body is the file of measurements, or JSON with several."""
     service = service_of(request)
@@ -42,10 +44,11 @@ async def fit(request: Request, query: Annotated[FitQuery, Query()]) -> Response
             save_as=query.save_as,
         )
         found = await service.fit(operation, client_of(request))
-        return json_bytes((await service.keep(operation, found)).document)
+        return _sent(await service.keep(operation, found, once(request, _sent)))
 
 
 @router.post("/compose", **reads(ComposeIn, sends=FitOut))
+@keyed
 async def compose(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Fit a pipeline of stages that were measured each by itself, in files of their own."""
     service = service_of(request)
@@ -53,7 +56,11 @@ async def compose(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     operation = await service.call(partial(_composition, asked, service.context.settings))
     with options_named(dict.fromkeys(("measurements", "kind", "columns"), "stages")):
         found = await service.fit(operation, client_of(request))
-    return json_bytes((await service.keep(operation, found)).document)
+    return _sent(await service.keep(operation, found, once(request, _sent)))
+
+
+def _sent(outcome: Outcome) -> Response:
+    return json_bytes(outcome.document)
 
 
 def _composition(asked: ComposeIn, settings: Settings) -> FitTraces:
@@ -104,6 +111,7 @@ async def fit_plot(request: Request, id: str, _: Annotated[NoQuery, Query()]) ->
 
 
 @router.post("/measurement-plans", **reads(MeasurementPlanIn, sends=MeasurementPlanOut))
+@keyed
 async def measurement_plan(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Which message sizes to measure next, or that enough is known. Nothing is stored."""
     service = service_of(request)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from analysis.layer_cost import disagreements, shipped_layers
 from app.api.openapi import reads, refuses
-from app.api.respond import accepted, json_bytes, json_document
+from app.api.respond import accepted, json_bytes, json_document, keyed, once
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
 from app.operations.models import layer_operation
@@ -36,13 +36,15 @@ async def layer(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> 
 
 
 @router.post("/layer-costs", **reads(LayerCostsIn, 404, may_be_async=True, sends=LayerCostsOut))
+@keyed
 async def layer_costs(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """What a messaging layer's software costs, and what features of a network would save."""
     service = service_of(request)
     asked = await read_json(request, LayerCostsIn, **body_rules(request))
     settings = service.context.settings
     if prefers_async(request):
-        return accepted(await service.start_job(lambda _: layer_operation(asked, settings)))
+        stated = once(request, accepted)
+        return accepted(await service.start_job(lambda _: layer_operation(asked, settings), stated))
     performed = await service.perform(
         lambda _: layer_operation(asked, settings), client_of(request)
     )

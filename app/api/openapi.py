@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import UnionType
 from typing import Any, TypeAlias, get_args
 
@@ -96,7 +96,8 @@ _MEANINGS = {
     400: "The body is not JSON",
     404: "Nothing is stored under this name or id",
     408: "The body did not arrive in time",
-    409: "The stored state contradicts the request",
+    409: "The stored state contradicts the request, or a request with this key is under way",
+    412: "What is to be changed is not in the state that If-Match names",
     413: "The body is over the limit",
     415: "The media type or encoding is not read here",
     422: "Well-formed, but cannot be honoured: `errors` says which field breaks which rule",
@@ -108,6 +109,21 @@ _PREFER = {
     "in": "header",
     "required": False,
     "description": "`respond-async` gives 202 and a durable job",
+    "schema": {"type": "string"},
+}
+_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "The same request with the same key is answered once, and again with the same "
+    "bytes for a day",
+    "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
+}
+_MATCH = {
+    "name": "If-Match",
+    "in": "header",
+    "required": False,
+    "description": "ETags, one of which what is to be changed has to have, or `*`",
     "schema": {"type": "string"},
 }
 _JOB = {
@@ -131,11 +147,13 @@ def reads(
     sends: OutputType = None,
     status: int = 200,
     may_be_async: bool = False,
+    keyed: bool = True,
     also: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Return keywords for the route of an operation with a JSON body.
 
-    `sends` is the output of its `status`; `also` are further responses.
+    `sends` is the output of its `status`; `also` are further responses. `keyed`: it takes an
+    Idempotency-Key, as every POST does.
     """
     extra: dict[str, Any] = {
         "requestBody": {
@@ -145,9 +163,21 @@ def reads(
             },
         }
     }
+    if keyed:
+        extra["parameters"] = [_KEY]
+        errors = (*errors, 409)
     responses = _sent(sends, status, also or {})
-    keywords = _keywords(extra, (*_BODY_ERRORS, *errors), responses, may_be_async=may_be_async)
+    found = {*_BODY_ERRORS, *errors}
+    keywords = _keywords(extra, (*found,), responses, may_be_async=may_be_async)
     return {**keywords, "status_code": status}
+
+
+def changes(keywords: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords of an operation that takes If-Match as well."""
+    extra = keywords["openapi_extra"]
+    extra = {**extra, "parameters": [*extra.get("parameters", ()), _MATCH]}
+    responses = {**_refusals((412,)), **keywords["responses"]}
+    return {**keywords, "openapi_extra": extra, "responses": dict(sorted(responses.items()))}
 
 
 def reads_traces(
@@ -156,8 +186,8 @@ def reads_traces(
     """Return keywords for the route of an operation that reads a file, or JSON of several."""
     content: dict[str, Any] = {kind: {"schema": {"type": "string"}} for kind in media_types}
     content["application/json"] = {"schema": {"$ref": _REF.format(model=several.__name__)}}
-    extra = {"requestBody": {"required": True, "content": content}}
-    return _keywords(extra, _BODY_ERRORS, _sent(sends, 200, {}), may_be_async=False)
+    extra = {"requestBody": {"required": True, "content": content}, "parameters": [_KEY]}
+    return _keywords(extra, (*_BODY_ERRORS, 409), _sent(sends, 200, {}), may_be_async=False)
 
 
 def sends_text(*errors: int) -> dict[str, Any]:
@@ -200,18 +230,22 @@ def _keywords(
     *,
     may_be_async: bool,
 ) -> dict[str, Any]:
-    responses: dict[int | str, Any] = {
+    responses = _refusals(errors)
+    if may_be_async:
+        responses[202] = _JOB
+        extra = {**extra, "parameters": [_PREFER, *extra.get("parameters", ())]}
+    responses.update((status, dict(response)) for status, response in also.items())
+    return {"openapi_extra": extra, "responses": responses}
+
+
+def _refusals(errors: Iterable[int]) -> dict[int | str, Any]:
+    return {
         status: {
             "description": _MEANINGS[status],
             "content": {PROBLEM: {"schema": {"$ref": _REF.format(model="ProblemOut")}}},
         }
         for status in sorted(errors)
     }
-    if may_be_async:
-        responses[202] = _JOB
-        extra = {**extra, "parameters": [_PREFER]}
-    responses.update((status, dict(response)) for status, response in also.items())
-    return {"openapi_extra": extra, "responses": responses}
 
 
 def publish(app: FastAPI) -> None:

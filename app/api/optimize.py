@@ -9,12 +9,13 @@ from fastapi import APIRouter, Query, Request, Response
 
 from analysis.explain import EXPLAINED_AT_ONCE, explain
 from app.api.openapi import reads, refuses
-from app.api.respond import JSON, accepted, json_bytes, json_document
+from app.api.respond import JSON, accepted, json_bytes, json_document, keyed, once
 from app.execution.render_queue import Requester
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
 from app.operations.compare import audit_operation, compare_operation, threshold_operation
 from app.operations.models import get_hidden_answer, hide_operation
+from app.operations.operation import Outcome
 from app.operations.optimize import optimize_operation
 from app.questions.compare import draw, run
 from app.questions.optimize import AnswerFilter, get_answer, list_answers
@@ -43,6 +44,7 @@ router = APIRouter(tags=["optimise"])
 
 
 @router.post("/optimize", **reads(OptimizeIn, 404, may_be_async=True, sends=AnyOptimizeOut))
+@keyed
 async def optimize(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Cut a message into fragments, with a proof, of this model, of how good the cut is."""
     service = service_of(request)
@@ -51,8 +53,12 @@ async def optimize(request: Request, _: Annotated[NoQuery, Query()]) -> Response
         optimize_operation, asked.to_domain(), asked.as_job, settings=service.context.settings
     )
     if prefers_async(request):
-        return accepted(await service.start_job(make))
-    return json_bytes(await service.optimize(make, client_of(request)))
+        return accepted(await service.start_job(make, once(request, accepted)))
+    return json_bytes(await service.optimize(make, client_of(request), once(request, _sent)))
+
+
+def _sent(outcome: Outcome) -> Response:
+    return json_bytes(outcome.document)
 
 
 @router.get("/optimizations", **refuses(422, 503, sends=OptimizationsOut))
@@ -109,6 +115,7 @@ async def explanation(
 
 
 @router.post("/compare", **reads(CompareIn, 404, may_be_async=True, sends=AnyCompareOut))
+@keyed
 async def compare(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """What each strategy gives on each message size."""
     service = service_of(request)
@@ -117,7 +124,7 @@ async def compare(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
         compare_operation, asked.to_domain(), asked.as_job, settings=service.context.settings
     )
     if prefers_async(request):
-        return accepted(await service.start_job(make))
+        return accepted(await service.start_job(make, once(request, accepted)))
     performed = await service.perform(make, client_of(request))
     return json_bytes(performed.outcome.document)
 
@@ -133,6 +140,7 @@ _POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inl
 
 
 @router.post("/simulate", **reads(SimulateIn, 404, also=_PICTURE, sends=SimulateOut | DeliveredOut))
+@keyed
 async def simulate(request: Request, query: Annotated[SimulateQuery, Query()]) -> Response:
     """When each fragment is in each stage, for a cut that is given: as data, or drawn."""
     service = service_of(request)
@@ -161,13 +169,14 @@ def _accepted(request: Request) -> SimulationFormat:
 
 
 @router.post("/thresholds", **reads(ThresholdsIn, 404, may_be_async=True, sends=ThresholdsOut))
+@keyed
 async def thresholds(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Latencies by threshold or pulse size, the best of each message, and the best one for all."""
     service = service_of(request)
     asked = await read_json(request, ThresholdsIn, **body_rules(request))
     make = partial(threshold_operation, asked, settings=service.context.settings)
     if prefers_async(request):
-        return accepted(await service.start_job(make))
+        return accepted(await service.start_job(make, once(request, accepted)))
     performed = await service.perform(make, client_of(request))
     return json_bytes(performed.outcome.document)
 
@@ -176,13 +185,14 @@ async def thresholds(request: Request, _: Annotated[NoQuery, Query()]) -> Respon
 
 
 @router.post("/audit", **reads(AuditIn, 404, 409, may_be_async=True, sends=AuditOut))
+@keyed
 async def audit(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """What an existing setting costs over the optimum of the model, and what to change."""
     service = service_of(request)
     asked = await read_json(request, AuditIn, **body_rules(request))
     make = partial(audit_operation, asked, settings=service.context.settings)
     if prefers_async(request):
-        return accepted(await service.start_job(make))
+        return accepted(await service.start_job(make, once(request, accepted)))
     performed = await service.perform(make, client_of(request))
     return json_bytes(performed.outcome.document)
 
@@ -202,15 +212,20 @@ _HIDDEN_AGAIN = {
     "/hide",
     **reads(HideIn, 404, sends=StoredHideOut, status=201, may_be_async=True, also=_HIDDEN_AGAIN),
 )
+@keyed
 async def hide(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """What hiding a message behind a calculation gains, and the fragments for it."""
     service = service_of(request)
     asked = await read_json(request, HideIn, **body_rules(request))
     make = partial(hide_operation, asked, settings=service.context.settings)
     if prefers_async(request):
-        return accepted(await service.start_job(make))
-    performed = await service.perform(make, client_of(request))
-    outcome, status = performed.outcome, 201 if performed.is_new else 200
+        return accepted(await service.start_job(make, once(request, accepted)))
+    stated = once(request, partial(_hidden, status=201))
+    performed = await service.perform(make, client_of(request), stated)
+    return _hidden(performed.outcome, status=201 if performed.is_new else 200)
+
+
+def _hidden(outcome: Outcome, *, status: int) -> Response:
     headers = {"Location": f"/hide/{outcome.hidden_id}"}
     return json_bytes(outcome.document, status=status, headers=headers)
 

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.openapi import reads, refuses
-from app.api.respond import accepted, if_none_match, json_document, sent, tagged
+from app.api.openapi import changes, reads, refuses
+from app.api.respond import (
+    accepted,
+    if_none_match,
+    json_document,
+    keyed,
+    once,
+    profile_expected,
+    profile_response,
+    sent,
+    tagged,
+)
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
 from app.http.fastpath.responses import CachedResponse
 from app.http.service import Lookup
 from app.questions import profiles as questions
 from app.questions.fits import options_named
+from app.schemas.base import dump_json
 from app.schemas.optimize import AnyOptimizeOut
 from app.schemas.profiles import (
     AnyProfileOut,
@@ -29,6 +41,7 @@ from app.schemas.profiles import (
 )
 from app.schemas.queries import NoQuery, ProfilesQuery, ScheduleQuery
 from app.schemas.simulate import TableScheduleOut
+from domain.profile import Revision
 
 router = APIRouter(prefix="/profiles", tags=["profiles"])
 _UNCHANGED = {304: {"description": "The client holds these very bytes"}}
@@ -47,6 +60,7 @@ async def list_profiles(request: Request, query: Annotated[ProfilesQuery, Query(
 
 
 @router.post("", **reads(ProfileIn, 409, sends=AnyProfileOut, status=201))
+@keyed
 async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """A new profile, with revision 1."""
     service = service_of(request)
@@ -54,38 +68,52 @@ async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Re
     model = asked.model()
     profile = await service.write(
         lambda: questions.create_profile(
-            service.context.store, asked.name, model, detail=asked.detail
+            service.context.store,
+            asked.name,
+            model,
+            detail=asked.detail,
+            then=once(request, partial(profile_response, status=201)),
         )
     )
-    headers = {"Location": f"/profiles/{profile.name}"}
-    return json_document(ProfileOut.of(profile), status=201, headers=headers)
+    return profile_response(profile, status=201)
 
 
-@router.get("/{name}", **refuses(404, 422, 503, sends=AnyProfileOut))
+@router.get("/{name}", **refuses(404, 422, 503, also=_UNCHANGED, sends=AnyProfileOut))
 async def get_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
-    """A profile at its current revision."""
+    """A profile at its current revision; its ETag is what If-Match takes."""
     service = service_of(request)
     profile = await service.call(lambda: questions.get_profile(service.context.store, name))
-    return json_document(ProfileOut.of(profile))
+    return tagged(request, dump_json(ProfileOut.of(profile)))
 
 
-@router.put("/{name}", **reads(RevisionIn, 404, 409, sends=AnyProfileOut))
+@router.put("/{name}", **changes(reads(RevisionIn, 404, 409, sends=AnyProfileOut, keyed=False)))
 async def revise_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Add a revision, which becomes the current one; earlier ones stay as they are."""
     service = service_of(request)
     asked = await read_json(request, RevisionIn, **body_rules(request))
     model = asked.model()
     profile = await service.write(
-        lambda: questions.revise_profile(service.context.store, name, model, detail=asked.detail)
+        lambda: questions.revise_profile(
+            service.context.store,
+            name,
+            model,
+            detail=asked.detail,
+            expected=profile_expected(request),
+        )
     )
-    return json_document(ProfileOut.of(profile))
+    return profile_response(profile)
 
 
-@router.delete("/{name}", status_code=204, response_class=Response, **refuses(404, 409, 422, 503))
+@router.delete(
+    "/{name}", status_code=204, response_class=Response, **changes(refuses(404, 409, 422, 503))
+)
 async def delete_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Delete a profile with its revisions. Answers that name it stay."""
     service = service_of(request)
-    await service.write(lambda: questions.delete_profile(service.context.store, name))
+    expected = profile_expected(request)
+    await service.write(
+        lambda: questions.delete_profile(service.context.store, name, expected=expected)
+    )
     return Response(status_code=204)
 
 
@@ -97,18 +125,26 @@ async def list_revisions(request: Request, name: str, _: Annotated[NoQuery, Quer
     return json_document(RevisionsOut.of(*found))
 
 
-@router.post("/{name}/current", **reads(CurrentIn, 404, sends=AnyProfileOut))
+@router.post("/{name}/current", **changes(reads(CurrentIn, 404, sends=AnyProfileOut)))
+@keyed
 async def set_current(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Roll back or forward to a revision that exists."""
     service = service_of(request)
     asked = await read_json(request, CurrentIn, **body_rules(request))
     profile = await service.write(
-        lambda: questions.set_current(service.context.store, name, asked.revision)
+        lambda: questions.set_current(
+            service.context.store,
+            name,
+            asked.revision,
+            expected=profile_expected(request),
+            then=once(request, profile_response),
+        )
     )
-    return json_document(ProfileOut.of(profile))
+    return profile_response(profile)
 
 
 @router.post("/{name}/verification", **reads(VerificationIn, 404, sends=VerifiedRevisionOut))
+@keyed
 async def verify(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Compare recorded transfers with a revision's model, and keep the verdict with it.
 
@@ -122,9 +158,16 @@ async def verify(request: Request, name: str, _: Annotated[NoQuery, Query()]) ->
         revision, found = await service.call(
             lambda: questions.recorded_verification(store, reference, asked.transfers)
         )
-    kept = await service.write(lambda: questions.keep_verification(store, revision, found))
-    current = await service.call(lambda: questions.get_profile(store, kept.profile).current.number)
-    return json_document(RevisionOut.of(kept, current=current))
+    stated = once(request, _verified)
+    kept = await service.write(
+        lambda: questions.keep_verification(store, revision, found, then=stated)
+    )
+    return _verified(kept)
+
+
+def _verified(kept: tuple[Revision, int]) -> Response:
+    revision, current = kept
+    return json_document(RevisionOut.of(revision, current=current))
 
 
 @router.get(

@@ -85,7 +85,7 @@ async def ready(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
 async def metrics(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Requests, answers and what is waiting, for Prometheus."""
     service = service_of(request)
-    return Response(service.exposition(), media_type=CONTENT_TYPE)
+    return Response(await service.exposition(), media_type=CONTENT_TYPE)
 
 
 # --- exception handlers: every refusal becomes a problem document ---------------------------------

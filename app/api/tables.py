@@ -7,12 +7,21 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.openapi import reads, refuses
+from app.api.openapi import changes, reads, refuses
 from app.api.respond import accepted as accepted_job
-from app.api.respond import if_none_match, json_bytes, json_document, sent
+from app.api.respond import (
+    if_none_match,
+    json_bytes,
+    json_document,
+    keyed,
+    once,
+    sent,
+    table_expected,
+)
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
 from app.http.fastpath.responses import JSON, SLT, TWIN, accepted, active_form, immutable_form
+from app.operations.operation import Outcome
 from app.operations.tables import table_operation
 from app.questions import tables as questions
 from app.questions.profiles import known_reference
@@ -39,6 +48,7 @@ _AGAIN = {
     "/profiles/{name}/tables",
     **reads(TableIn, 404, 409, sends=TableOut, status=201, may_be_async=True, also=_AGAIN),
 )
+@keyed
 async def compile_table(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Compile a schedule and a repeated size for every message of a range. `name@2` pins one."""
     service = service_of(request)
@@ -52,9 +62,13 @@ async def compile_table(request: Request, name: str, _: Annotated[NoQuery, Query
         activate=asked.activate,
     )
     if prefers_async(request):
-        return accepted_job(await service.start_job(make))
-    performed = await service.perform(make, client_of(request))
-    outcome, status = performed.outcome, 201 if performed.is_new else 200
+        return accepted_job(await service.start_job(make, once(request, accepted_job)))
+    stated = once(request, partial(_compiled, status=201))
+    performed = await service.perform(make, client_of(request), stated)
+    return _compiled(performed.outcome, status=201 if performed.is_new else 200)
+
+
+def _compiled(outcome: Outcome, *, status: int) -> Response:
     headers = {"Location": f"/tables/{outcome.table_digest}"}
     return json_bytes(outcome.document, status=status, headers=headers)
 
@@ -88,15 +102,26 @@ async def active_table(
     return sent(active_form(if_none_match(request), record.digest, form, body))
 
 
-@router.post("/profiles/{name}/table", **reads(ActivateIn, 404, 409, sends=TableOut))
+@router.post("/profiles/{name}/table", **changes(reads(ActivateIn, 404, 409, sends=TableOut)))
+@keyed
 async def activate_table(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Switch to a compiled table of the profile, or back; `name@2` means only that revision."""
     service = service_of(request)
     reference = known_reference(name)
     asked = await read_json(request, ActivateIn, **body_rules(request))
     record = await service.write(
-        lambda: questions.activate_table(service.context.store, reference, asked.digest)
+        lambda: questions.activate_table(
+            service.context.store,
+            reference,
+            asked.digest,
+            expected=table_expected(request),
+            then=once(request, _activated),
+        )
     )
+    return _activated(record)
+
+
+def _activated(record: TableRecord) -> Response:
     return json_bytes(record.document, headers={"Content-Location": f"/tables/{record.digest}"})
 
 

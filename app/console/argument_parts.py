@@ -262,14 +262,14 @@ def add_apply(commands: Commands[Parser]) -> None:
     )
     add_mpi(parser)
     parser.add_argument(
-        "--pairs", type=int, default=15, metavar="COUNT", help="starts with and without (15)"
+        "--pairs", type=int, default=30, metavar="COUNT", help="starts with and without (30)"
     )
     parser.add_argument(
         "--time-limit",
         type=number,
-        default=120.0,
+        default=300.0,
         metavar="SECONDS",
-        help="of each of two trials (120)",
+        help="of each of two trials (300)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="NUMBER", help="of the random order")
     parser.add_argument(

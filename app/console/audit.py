@@ -34,10 +34,11 @@ from app.console.screen import (
     warning_parts,
 )
 from app.settings import Settings
-from app.text.notices import format_advised_regret, format_probability
+from app.text.notices import format_advised_regret
 from app.text.numbers import (
     format_count,
     format_percent,
+    format_probability,
     format_proven_regret,
     format_regret,
     format_regret_span,
@@ -444,7 +445,6 @@ def _applied_parts(library: str, found: Checked, reason: str) -> Iterator[Part]:
         Column("program", is_number=False),
         Column("message"),
         Column("before"),
-        Column("after"),
         Column("after/before"),
         Column("interval", is_number=False),
         Column("", is_number=False),
@@ -460,12 +460,11 @@ def _applied_parts(library: str, found: Checked, reason: str) -> Iterator[Part]:
 
 def _compared_row(one: Compared) -> tuple[str, ...]:
     if one.outcome is Outcome.WRONG:
-        after, ratio, interval = "", "", ""
+        ratio, interval = "", ""
     else:
-        after, ratio = format_time(one.after_us), f"{one.ratio:.3f}"
-        interval = f"{one.low:.3f} to {one.high:.3f}"
+        ratio, interval = f"{one.ratio:.3f}", f"{one.low:.3f} to {one.high:.3f}"
     size, before = format_bytes(one.message_bytes), format_time(one.before_us)
-    return one.program, size, before, after, ratio, interval, one.outcome
+    return one.program, size, before, ratio, interval, one.outcome
 
 
 def _with_verdict(text: str, installed: Installed, reason: str) -> bytes:

@@ -203,6 +203,10 @@ def _measure_tool(arguments: argparse.Namespace, output: Output) -> int:
     except KeyboardInterrupt:
         output.note(f"interrupted; what was measured is in {printable(str(folder))}")
         return INTERRUPTED
+    except NotMeasurable:
+        if run.files:
+            output.note(f"what was measured until then is in {printable(str(folder))}")
+        raise
     output.note(f"measured into {printable(str(folder))}")
     return fit_named([str(file) for file in run.files], arguments, output)
 

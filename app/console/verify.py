@@ -26,7 +26,13 @@ from app.console.measure import (
     shown,
 )
 from app.console.screen import Column, Facts, Grid, Output, Part
-from app.questions.profiles import first_lines, stages_measured, verification_by
+from app.questions.profiles import (
+    first_lines,
+    smallest_measured,
+    smallest_of,
+    stages_measured,
+    verification_by,
+)
 from app.settings import Settings
 from app.text.notices import capitalised
 from app.text.numbers import format_percent
@@ -57,12 +63,14 @@ _NOUN = "the transfers"
 class _Model:
     """What is verified: a pipeline, the revision that it is of, and the stages it was measured by.
 
-    `stages` are the probe's names, empty where they are not known.
+    `stages` are the probe's names, empty where they are not known. No stage is known at fragments
+    below `min_bytes`: the first line goes on there, and a size below is not recommended.
     """
 
     pipeline: Pipeline
     revision: Revision | None
     stages: tuple[str, ...]
+    min_bytes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +114,17 @@ def _model(name: str, settings: Settings) -> _Model:
         with opened_store(settings) as store, store.reading() as unit:
             reference = ProfileReference.parse(source.reference)
             revision = unit.profiles.revision(reference.name, reference.revision)
-            return _Model(_pipeline(revision.model), revision, stages_measured(unit, revision))
+            return _Model(
+                _pipeline(revision.model),
+                revision,
+                stages_measured(unit, revision),
+                smallest_measured(unit, revision),
+            )
     if isinstance(source, TraceSource):
         stage = first_lines(source.content).get("stage")
         fitted = fit_source(source, settings).fit
-        return _Model(_pipeline(fitted.to_model()), None, (stage,) if stage else ())
+        stages = (stage,) if stage else ()
+        return _Model(_pipeline(fitted.to_model()), None, stages, smallest_of(fitted))
     given = {name: source.body.get(name) for name in SOURCES}
     return _Model(_pipeline(parse_json(RevisionIn, dump_json(given)).model()), None, ())
 
@@ -140,7 +154,7 @@ def _recorded(model: _Model, arguments: argparse.Namespace) -> _Verified:
         )
     stages = arguments.stages or model.stages
     verification = verification_by(model.pipeline, recorded, stages=stages)
-    recommended = _recommended(model.pipeline, recorded.message_bytes, recorded.stages)
+    recommended = _recommended(model, recorded.message_bytes, recorded.stages)
     current_bytes = _current(arguments.current, recorded.message_bytes)
     return _Verified(verification, recommended, current_bytes, False)
 
@@ -157,7 +171,7 @@ def _transferred(model: _Model, arguments: argparse.Namespace, output: Output) -
     current_bytes = _current(arguments.current, message_bytes)
     target = arguments.output or "transfers.csv"
     check_target(target, field="output", noun=_NOUN, example="transfers.csv")
-    recommended = _recommended(model.pipeline, message_bytes, stages)
+    recommended = _recommended(model, message_bytes, stages)
     sizes = _sizes(message_bytes, stages, (recommended, current_bytes))
     plan = TransferPlan(
         message_bytes, sizes, stages, arguments.tolerance, arguments.time_limit, arguments.seed
@@ -226,16 +240,16 @@ def _alignment(stages: Sequence[str]) -> int:
     return _PAGE if any(name.endswith("-direct") for name in stages) else 1
 
 
-def _recommended(pipeline: Pipeline, message_bytes: int, stages: Sequence[str]) -> int:
-    """Return the size that is best to repeat, as the model has it."""
+def _recommended(model: _Model, message_bytes: int, stages: Sequence[str]) -> int:
+    """Return the size that is best to repeat, as the model has it, of those that it knows of."""
     import solvers
     from domain.problem import FragmentLimits, problem_of
     from domain.solution import Strategy
 
-    limits = FragmentLimits(
-        min_fragment_bytes=-(-message_bytes // _MAX_FRAGMENTS), alignment_bytes=_alignment(stages)
-    )
-    problem = problem_of(pipeline, message_bytes, limits)
+    step = _alignment(stages)
+    known = min(message_bytes, max(-(-message_bytes // _MAX_FRAGMENTS), model.min_bytes))
+    limits = FragmentLimits(min_fragment_bytes=known // step * step or 1, alignment_bytes=step)
+    problem = problem_of(model.pipeline, message_bytes, limits)
     return max(solvers.solve(problem, Strategy.REPEAT).schedule.fragment_bytes)
 
 
@@ -296,7 +310,9 @@ def _tune(arguments: argparse.Namespace, output: Output) -> int:
             raise KeyboardInterrupt
         files.append((f"{number} {stage}" if stages.count(stage) > 1 else stage, file))
     profile = fit_stages(files, save_as=arguments.save_as, settings=settings, output=output)
-    model = _Model(_pipeline(profile.current.model), profile.current, stages)
+    with opened_store(settings) as store, store.reading() as unit:
+        smallest = smallest_measured(unit, profile.current)
+    model = _Model(_pipeline(profile.current.model), profile.current, stages, smallest)
     output.note(f"saved as {profile.name}@{profile.current.number}; transferring")
     verify_with = argparse.Namespace(
         **{
@@ -316,7 +332,7 @@ def _tune(arguments: argparse.Namespace, output: Output) -> int:
         return INTERRUPTED
     verdict = found.verification.verdict
     if arguments.target is not None and verdict not in _EXIT and is_gain:
-        _write_configuration(arguments, message_bytes, output)
+        _write_configuration(arguments, message_bytes, smallest, output)
     return _EXIT.get(verdict, 0)
 
 
@@ -412,7 +428,9 @@ def advice_of(before: VerifiedSize, best: VerifiedSize, *, is_of_model: bool) ->
     return f"Set {size}{why}: faster by between {low} and {high}, as measured."
 
 
-def _write_configuration(arguments: argparse.Namespace, message_bytes: int, output: Output) -> None:
+def _write_configuration(
+    arguments: argparse.Namespace, message_bytes: int, smallest: int, output: Output
+) -> None:
     """Print the setting in the words of the library that takes it."""
     from app.console.arguments import parse
     from app.console.table import export
@@ -420,6 +438,7 @@ def _write_configuration(arguments: argparse.Namespace, message_bytes: int, outp
     options = [word for option in arguments.option for word in ("--option", option)]
     size = str(message_bytes)
     words = ["export", arguments.save_as, "--target", arguments.target, *options]
+    words += ["--min-fragment-bytes", str(min(smallest, message_bytes))]
     export(parse([*words, "--min-message", size, "--max-message", size]), output)
 
 

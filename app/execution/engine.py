@@ -7,8 +7,8 @@ business: jobs live in the store, and are submitted again by the runner that fin
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
@@ -138,11 +138,16 @@ Sink: TypeAlias = Callable[[Event | End], None]
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Workers of a pool, how many of them are at work, and how many are warm."""
+    """Workers of a pool, how many of them are at work, and how many are warm.
+
+    `deaths` is how many of their processes have ended otherwise than with the engine, by why:
+    `crash` in a task, `idle` between two, `time` and `memory` at a limit.
+    """
 
     slots: int
     busy: int
     ready: int
+    deaths: Mapping[str, int] = field(default_factory=dict)
 
 
 class Engine(Protocol):

@@ -95,11 +95,12 @@ class WorkerPool:
         return len(self._queue)
 
     def capacity(self) -> Capacity:
-        """Slots, how many of them are at work, and how many are warm."""
+        """Slots, how many of them are at work and how many are warm, and what has ended."""
         return Capacity(
             slots=len(self._slots),
             busy=self._busy.total(),
             ready=sum(slot.is_ready for slot in self._slots),
+            deaths=sum((slot.deaths for slot in self._slots), Counter()),
         )
 
     def end(self) -> None:

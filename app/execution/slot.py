@@ -9,6 +9,7 @@ import queue
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -165,6 +166,7 @@ class Slot:
         self._pause_s = 0.0
         self._start_at_s = 0.0
         self._used_s = time.monotonic()
+        self.deaths: Counter[str] = Counter()  # of worker processes, by why
 
     @property
     def is_ready(self) -> bool:
@@ -228,6 +230,10 @@ class Slot:
             _log.exception("the engine failed on a task")
             self._end_worker()
             end = Crashed("the engine failed")
+        if isinstance(end, Crashed):
+            self.deaths["crash"] += 1
+        elif isinstance(end, LimitExceeded) and end.limit is not Limit.RESULT:
+            self.deaths[end.limit.value] += 1
         running.end(end)
         self._clean_up()
         self._used_s = time.monotonic()
@@ -244,6 +250,7 @@ class Slot:
             try:
                 return self._run_in(worker, running)
             except _Stale:
+                self.deaths["idle"] += 1
                 self._end_worker()
         return self._reason_to_stop(running) or Crashed("no worker process could be started")
 
@@ -336,6 +343,7 @@ class Slot:
             worker.frames(0.0)
             if worker.ended is not None:
                 _log.warning("a waiting worker process ended: %s\n%s", worker.ended, worker.tail)
+                self.deaths["idle"] += 1
                 self._end_worker()
         if self._options.is_always_warm:
             if self._worker is None and time.monotonic() >= self._start_at_s:

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from app.execution.engine import Best, End, Engine, Event, Pool, Started, Steps
 from app.execution.local import SOLVES_HERE_PER_TASK
@@ -25,7 +25,7 @@ from app.http.call_threads import CallThreads
 from app.http.fastpath.fast_path import FastPath, LoadedTable
 from app.http.fastpath.lookups import Lookups
 from app.http.fastpath.responses import CachedResponse
-from app.http.metrics import Metrics
+from app.http.metrics import Metrics, gauges_of
 from app.jobs.ledger import accept_job, cancel_job, get_job
 from app.operations.fits import FitTraces, PlotFit
 from app.operations.operation import Operation, Outcome
@@ -35,7 +35,7 @@ from app.operations.tasks import result_of, task_of
 from app.operations.work import Fitted
 from app.questions.fits import find_fit
 from app.settings import Settings
-from domain.errors import Cancelled
+from domain.errors import Cancelled, SluiceError
 from domain.profile import ProfileReference
 from domain.verification import said_of
 from models.identifiers import new_id
@@ -45,13 +45,21 @@ if TYPE_CHECKING:
     from app.operations.solves import Solved
     from app.questions.settings import Exported
     from domain.fit_plot import FitPlot
-    from models.records import JobRecord
+    from models.records import JobRecord, Waiting
     from models.session import Store, UnitOfWork
 
 
 _LOOK_S = 0.05  # between looks at a job that may end soon
+_COUNT_LIMIT_S = 2.0  # for what waits to be counted when metrics are asked for
 
 T = TypeVar("T")
+
+# What is stored with an outcome, in the same transaction.
+Then: TypeAlias = Callable[["UnitOfWork", Outcome], None]
+
+
+def nothing(_unit: UnitOfWork, _stored: object) -> None:
+    """Store nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +144,7 @@ class Service:
         self.pending_tasks = 0
         self.open_streams = 0
         self._exports = RecentExports()
+        self._waiting_jobs: tuple[Waiting, ...] = ()
         self._waiting_here = 0
         # One solve at a time, in threads that have other things to do.
         self.solving = threading.Lock()
@@ -166,9 +175,14 @@ class Service:
 
     # --- optimisations ----------------------------------------------------------------------------
 
-    async def optimize(self, make: Callable[[UnitOfWork], Optimize], client: Client) -> bytes:
-        """Return the JSON of the answer: a stored one, or one that is solved and stored now."""
-        return await self._answer(await self.call(lambda: self._answered_here(make)), client)
+    async def optimize(
+        self, make: Callable[[UnitOfWork], Optimize], client: Client, then: Then = nothing
+    ) -> bytes:
+        """Return the JSON of the answer: a stored one, or one that is solved and stored now, with
+        what `then` stores.
+        """
+        found = await self.call(lambda: self._answered_here(make, then))
+        return await self._answer(found, client, then)
 
     async def table_answer(self, asked: Lookup) -> CachedResponse | None:
         """Return the active table's response; None where there is none for this message."""
@@ -189,15 +203,18 @@ class Service:
         settings = self.context.settings
         return lambda unit: schedule_operation(asked.reference, asked.message_bytes, unit, settings)
 
-    async def _answer(self, found: Answered | Unsolved | Unstored, client: Client) -> bytes:
+    async def _answer(
+        self, found: Answered | Unsolved | Unstored, client: Client, then: Then = nothing
+    ) -> bytes:
         if isinstance(found, Unsolved):
-            found = await self._solved(found, client)
+            found = await self._solved(found, client, then)
         elif isinstance(found, Unstored):
-            found = Answered((await self.keep(found.operation, found.result)).document, "quick")
+            kept = await self.keep(found.operation, found.result, then)
+            found = Answered(kept.document, "quick")
         self.metrics.answer(found.origin)
         return found.body
 
-    async def _solved(self, found: Unsolved, client: Client) -> Answered:
+    async def _solved(self, found: Unsolved, client: Client, then: Then) -> Answered:
         """Return the answer, solved in this process once it may, or by the engine."""
         operation = found.operation
         if found.is_quick and self._waiting_here <= SOLVES_HERE_PER_TASK * (1 + self.pending_tasks):
@@ -207,16 +224,19 @@ class Service:
             finally:
                 self._waiting_here -= 1
             if quick is not None:
-                return Answered((await self.keep(operation, quick)).document, "quick")
+                return Answered((await self.keep(operation, quick, then)).document, "quick")
         solved = await self.through_engine(operation, client)
-        return Answered((await self.keep(operation, solved)).document, "engine")
+        return Answered((await self.keep(operation, solved, then)).document, "engine")
 
     # --- other operations -------------------------------------------------------------------------
 
     async def perform(
-        self, make: Callable[[UnitOfWork], Operation[Any]], client: Client
+        self,
+        make: Callable[[UnitOfWork], Operation[Any]],
+        client: Client,
+        then: Then = nothing,
     ) -> Performed:
-        """Find the result where it is stored, or compute it and keep it.
+        """Find the result where it is stored, or compute it and keep it, with what `then` stores.
 
         Raises what preparing and running raise, Overloaded, Cancelled, LimitReached, SolverFailed.
         """
@@ -229,7 +249,7 @@ class Service:
             if stored is not None:
                 return Performed(stored, is_new=False)
         result = await self.run(found, client)
-        return Performed(await self.keep(found, result), is_new=True)
+        return Performed(await self.keep(found, result, then), is_new=True)
 
     def _performed_here(
         self, make: Callable[[UnitOfWork], Operation[Any]]
@@ -265,9 +285,16 @@ class Service:
             in_files = await self.call(lambda: operation.in_files(stack))
             return await self.through_engine(in_files, client)
 
-    async def keep(self, operation: Operation[T], result: T) -> Outcome:
-        """Store what is to be stored."""
-        return await self._in_unit(operation, lambda unit: operation.keep(unit, result))
+    async def keep(self, operation: Operation[T], result: T, then: Then = nothing) -> Outcome:
+        """Store what is to be stored, and where that is anything what `then` stores."""
+
+        def kept(unit: UnitOfWork) -> Outcome:
+            outcome = operation.keep(unit, result)
+            if operation.stores:
+                then(unit, outcome)
+            return outcome
+
+        return await self._in_unit(operation, kept)
 
     async def _in_unit(self, operation: Operation[Any], act: Callable[[UnitOfWork], T]) -> T:
         """Act on the store in a unit that may write only where the operation stores."""
@@ -322,8 +349,13 @@ class Service:
 
     # --- durable jobs -----------------------------------------------------------------------------
 
-    async def start_job(self, make: Callable[[UnitOfWork], Operation[Any]]) -> JobRecord:
-        """Have an operation run as a job: a new one, or one of the same question.
+    async def start_job(
+        self,
+        make: Callable[[UnitOfWork], Operation[Any]],
+        then: Callable[[UnitOfWork, JobRecord], None] = nothing,
+    ) -> JobRecord:
+        """Have an operation run as a job: a new one, or one of the same question; store with it
+        what `then` stores.
 
         Raises what its preparation raises.
         """
@@ -332,7 +364,7 @@ class Service:
         def accepted() -> JobRecord:
             with store.reading() as unit:
                 operation = make(unit)
-            return accept_job(store, operation)
+            return accept_job(store, operation, then=then)
 
         return await self.write(accepted)
 
@@ -351,7 +383,7 @@ class Service:
     # --- in worker threads ------------------------------------------------------------------------
 
     def _answered_here(
-        self, make: Callable[[UnitOfWork], Optimize]
+        self, make: Callable[[UnitOfWork], Optimize], then: Then = nothing
     ) -> Answered | Unsolved | Unstored:
         """Return the stored answer, or solve and store it at once; else return what is left to do.
 
@@ -374,7 +406,9 @@ class Service:
             return Unstored(operation, solved)
         try:
             with self._unit(operation) as unit:
-                return Answered(operation.keep(unit, solved).document, "quick")
+                kept = operation.keep(unit, solved)
+                then(unit, kept)
+                return Answered(kept.document, "quick")
         finally:
             self._keeping.release()
 
@@ -407,17 +441,17 @@ class Service:
             self.lookups.keep(found.table)
         return found.response
 
-    def exposition(self) -> str:
-        """Return the metrics as text."""
-        cache = self.lookups.fast_path.cache
-        workers = self.context.engine.capacity(Pool.SOLVE).ready
-        runner = self.runner
+    async def exposition(self) -> str:
+        """Return the metrics as text; what waits as it was seen last where the database is away."""
+        with suppress(SluiceError, TimeoutError):
+            self._waiting_jobs = await asyncio.wait_for(self.call(self._waiting), _COUNT_LIMIT_S)
+        cache, runner, context = self.lookups.fast_path.cache, self.runner, self.context
         return self.metrics.exposition(
             {
                 "sluice_pending_calls": ("Requests in worker threads.", self._threads.pending),
                 "sluice_pending_solves": ("Requests that wait for a worker.", self.pending_tasks),
-                "sluice_waiting_jobs": ("Durable jobs that wait.", runner.waiting if runner else 0),
-                "sluice_running_jobs": ("Of them run here.", runner.running if runner else 0),
+                **gauges_of(context.store, context.engine, self._waiting_jobs),
+                "sluice_running_jobs": ("Jobs that run here.", runner.running if runner else 0),
                 "sluice_fenced_total": (
                     "Writes of jobs that came too late.",
                     runner.fenced if runner else 0,
@@ -425,9 +459,12 @@ class Service:
                 "sluice_event_streams": ("Open event streams.", self.open_streams),
                 "sluice_loaded_tables": ("Compiled tables in memory.", len(cache)),
                 "sluice_loaded_bytes": ("Bytes of them.", cache.loaded_bytes),
-                "sluice_ready_workers": ("Workers ready.", workers),
             }
         )
+
+    def _waiting(self) -> tuple[Waiting, ...]:
+        with self.context.store.reading() as unit:
+            return unit.jobs.waiting_by_kind()
 
     def close(self) -> None:
         """End the threads; the engine has to be closed first."""

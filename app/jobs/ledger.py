@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +23,23 @@ from app.execution.local import MAX_WAITING_JOBS
 from app.operations.operation import Operation, OperationKind, Outcome
 from app.questions.question import known_identifier
 from app.schemas.base import ProblemOut, dump_json
-from domain.errors import Conflict, Overloaded, SolverFailed, StoreUnavailable
+from domain.errors import (
+    Conflict,
+    IdempotencyKeyInFlight,
+    Overloaded,
+    SolverFailed,
+    StoreUnavailable,
+)
 from models.identifiers import new_id
-from models.records import MAX_LOSSES, OWNER, JobRecord, JobState, RunnerRecord
+from models.records import (
+    MAX_LOSSES,
+    OWNER,
+    JobRecord,
+    JobState,
+    KeyClaim,
+    KeyedAnswer,
+    RunnerRecord,
+)
 
 if TYPE_CHECKING:
     from models.session import Store, UnitOfWork
@@ -41,27 +55,39 @@ _KEPT_IN_JOBS = (
 )
 
 
-def accept_job(store: Store, operation: Operation[Any], *, owner: str = OWNER) -> JobRecord:
+def accept_job(
+    store: Store,
+    operation: Operation[Any],
+    *,
+    owner: str = OWNER,
+    then: Callable[[UnitOfWork, JobRecord], None] = lambda _unit, _job: None,
+) -> JobRecord:
     """Return the owner's job of this very question: one that is open or done, or a new one.
 
     A result that is stored already makes a job that is done. When this returns, the job outlives
-    the process. Raises Overloaded where too many jobs wait.
+    the process, with what `then` stored. Raises Overloaded where too many jobs wait.
     """
     with store.unit_of_work() as unit:
-        outcome = operation.stored(unit)
-        done = _done(unit, operation, outcome, owner)
-        if done is not None:
-            return done
-        if outcome is not None:
-            job = _ended(operation, outcome, owner)
-            unit.jobs.add(job)
-            return job
-        found = _found_open(unit, operation, owner)
-        if found is not None:
-            return found
-        if sum(unit.jobs.waiting(*Pool).values()) >= MAX_WAITING_JOBS:
-            raise Overloaded("more jobs are waiting than this service accepts")
-        return _open(unit, operation, owner)
+        job = _accepted(unit, operation, owner)
+        then(unit, job)
+        return job
+
+
+def _accepted(unit: UnitOfWork, operation: Operation[Any], owner: str) -> JobRecord:
+    outcome = operation.stored(unit)
+    done = _done(unit, operation, outcome, owner)
+    if done is not None:
+        return done
+    if outcome is not None:
+        job = _ended(operation, outcome, owner)
+        unit.jobs.add(job)
+        return job
+    found = _found_open(unit, operation, owner)
+    if found is not None:
+        return found
+    if sum(unit.jobs.waiting(*Pool).values()) >= MAX_WAITING_JOBS:
+        raise Overloaded("more jobs are waiting than this service accepts")
+    return _open(unit, operation, owner)
 
 
 def get_job(store: Store, identifier: str) -> JobRecord:
@@ -188,6 +214,58 @@ def _machine() -> str:
         return f"{_BOOT.read_text().strip()}/{_NAMESPACE.stat().st_ino}"
     except OSError:
         return ""
+
+
+# --- requests that are answered once --------------------------------------------------------------
+
+
+KEPT_S = 86_400.0  # for how long a key's answer is given again
+KEY_LEASE_S = 30.0  # after its last sign of life a request's key may be taken over
+KEY_BEAT_S = 10.0
+
+
+def claim_key(store: Store, claim: KeyClaim) -> KeyedAnswer | None:
+    """Have a key for this request; the answer where one was given under it.
+
+    Answers that are too old are forgotten on the way. Raises IdempotencyKeyInFlight where another
+    request has the key, and its process lives. A clock that is wrong only makes a request be taken
+    for dead that is not: what it does then is fenced.
+    """
+    now = datetime.now(UTC)
+    with store.unit_of_work() as unit:
+        unit.request_keys.sweep(now - timedelta(seconds=KEPT_S))
+        found = unit.request_keys.claim(claim)
+        if found.answer is not None or found.token == claim.token:
+            return found.answer
+        unheard_s = (now - found.touched_at).total_seconds()
+        may_take = unheard_s > KEY_LEASE_S or is_gone(found.process)
+        if may_take and unit.request_keys.take_over(claim, found.token):
+            return None
+    raise IdempotencyKeyInFlight("a request with this key is under way")
+
+
+def touch_key(store: Store, claim: KeyClaim) -> bool:
+    """Say that the request is still under way; False where its key was taken over."""
+    with store.unit_of_work() as unit:
+        return unit.request_keys.touch(claim)
+
+
+def complete_key(store: Store, claim: KeyClaim, answer: KeyedAnswer) -> None:
+    """Keep the answer to a request that stored nothing else. Raises Fenced."""
+    with store.unit_of_work() as unit:
+        unit.request_keys.complete(claim, answer)
+
+
+def release_key(store: Store, claim: KeyClaim) -> None:
+    """Forget the key of a request that was refused: nothing was done under it."""
+    with store.unit_of_work() as unit:
+        unit.request_keys.release(claim)
+
+
+def sweep_keys(store: Store) -> int:
+    """Forget the answers that are too old; return how many there were."""
+    with store.unit_of_work() as unit:
+        return unit.request_keys.sweep(datetime.now(UTC) - timedelta(seconds=KEPT_S))
 
 
 # --- the times of a runner ------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from analysis.audit import Audit, AuditQuestion, ended
 from analysis.comparison import Cell
-from analysis.thresholds import ThresholdQuestion, Thresholds
+from analysis.thresholds import ThresholdQuestion, Thresholds, price_thresholds
 from app.execution.engine import Pool
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.solves import GRACE_S, Cells, CellWork, CompareWork, Solve, cut_off
@@ -287,6 +287,14 @@ class PriceThresholds(OperationDefaults[Thresholds]):
     def run(self, report: Report) -> Thresholds:
         """Price every choice."""
         return self.work.run(report)
+
+    def unreported(self) -> Thresholds:
+        """Return what is known without any price."""
+        return price_thresholds(replace(self.question, time_limit_s=0.0))
+
+    def cut_off(self, best: Thresholds, why: SluiceError) -> Thresholds:
+        """Return what was priced so far, which says that time ended."""
+        return replace(best, question=self.question)
 
     def keep(self, unit: UnitOfWork, result: Thresholds) -> Outcome:
         """Store nothing."""

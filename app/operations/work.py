@@ -120,7 +120,7 @@ class ThresholdWork:
 
     def run(self, report: Report) -> Thresholds:
         """Price every choice; its steps are evaluations."""
-        return price_thresholds(self.question, report.steps)
+        return price_thresholds(self.question, report.steps, report.best)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from domain.errors import Conflict, InvalidInput, NotFound
 from domain.pipeline import Pipeline, pipeline_of_lines
@@ -20,10 +20,20 @@ from domain.profile import (
 from domain.units import ns_per_byte_from_mb_per_s, ns_per_byte_from_us_per_kb
 
 if TYPE_CHECKING:
+    from domain.fit import TraceFit
     from domain.model import CostModel
     from domain.verification import Verification
     from measuring.transfers import RecordedTransfers
     from models.session import Store, UnitOfWork
+
+
+# What is checked of a profile before it is changed, and what is stored with the change.
+Expected: TypeAlias = Callable[[HardwareProfile], None]
+Then: TypeAlias = Callable[["UnitOfWork", HardwareProfile], None]
+
+
+def nothing(*_: object) -> None:
+    """Check nothing, store nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +66,24 @@ def get_revision(store: Store, reference: ProfileReference) -> Revision:
 
 
 def create_profile(
-    store: Store, name: str, model: CostModel, *, detail: str = ""
+    store: Store, name: str, model: CostModel, *, detail: str = "", then: Then = nothing
 ) -> HardwareProfile:
     """Return a new profile with revision 1. Raises InvalidInput for the name, Conflict."""
     check_profile_name(name)
     with store.unit_of_work() as unit:
-        return unit.profiles.create(name, model, Provenance(Origin.GIVEN, detail))
+        profile = unit.profiles.create(name, model, Provenance(Origin.GIVEN, detail))
+        then(unit, profile)
+        return profile
 
 
 def revise_profile(
-    store: Store, name: str, model: CostModel, *, detail: str = ""
+    store: Store, name: str, model: CostModel, *, detail: str = "", expected: Expected = nothing
 ) -> HardwareProfile:
-    """Add a revision, which becomes current. Raises NotFound."""
+    """Add a revision, which becomes current. Raises NotFound, and what `expected` raises for the
+    profile as it is.
+    """
     with store.unit_of_work() as unit:
+        expected(unit.profiles.lock(known_name(name)))
         provenance = Provenance(Origin.GIVEN, detail)
         return unit.profiles.add_revision(known_name(name), model, provenance)
 
@@ -80,15 +95,23 @@ def list_revisions(store: Store, name: str) -> tuple[HardwareProfile, tuple[Revi
         return profile, tuple(unit.profiles.revisions(name))
 
 
-def set_current(store: Store, name: str, revision: int) -> HardwareProfile:
-    """Make an existing revision the current one. Raises NotFound."""
+def set_current(
+    store: Store, name: str, revision: int, *, expected: Expected = nothing, then: Then = nothing
+) -> HardwareProfile:
+    """Make an existing revision the current one. Raises NotFound, and what `expected` raises."""
     with store.unit_of_work() as unit:
-        return unit.profiles.set_current(known_name(name), revision)
+        expected(unit.profiles.lock(known_name(name)))
+        profile = unit.profiles.set_current(name, revision)
+        then(unit, profile)
+        return profile
 
 
-def delete_profile(store: Store, name: str) -> None:
-    """Delete a profile and its revisions; answers that name it stay. Raises NotFound."""
+def delete_profile(store: Store, name: str, *, expected: Expected = nothing) -> None:
+    """Delete a profile and its revisions; answers that name it stay. Raises NotFound, and what
+    `expected` raises.
+    """
     with store.unit_of_work() as unit:
+        expected(unit.profiles.lock(known_name(name)))
         unit.profiles.delete(known_name(name))
 
 
@@ -140,10 +163,21 @@ def recorded_verification(
     return revision, verification_by(revision.model, recorded, stages=stages)
 
 
-def keep_verification(store: Store, revision: Revision, found: Verification) -> Revision:
-    """Store a verification with its revision, in the place of an earlier one. Raises NotFound."""
+def keep_verification(
+    store: Store,
+    revision: Revision,
+    found: Verification,
+    *,
+    then: Callable[[UnitOfWork, tuple[Revision, int]], None] = nothing,
+) -> tuple[Revision, int]:
+    """Store a verification with its revision, in the place of an earlier one; return it, and the
+    number of the current revision. Raises NotFound.
+    """
     with store.unit_of_work() as unit:
-        return unit.profiles.verify(revision.profile, revision.number, found)
+        kept = unit.profiles.verify(revision.profile, revision.number, found)
+        current = unit.profiles.get(kept.profile).current.number
+        then(unit, (kept, current))
+        return kept, current
 
 
 def verification_by(
@@ -205,6 +239,17 @@ def stages_measured(unit: UnitOfWork, revision: Revision) -> tuple[str, ...]:
         for digest in firsts
     ]
     return tuple(found) if all(found) else ()
+
+
+def smallest_measured(unit: UnitOfWork, revision: Revision) -> int:
+    """Return the least fragment in bytes that every stage of a revision was measured at, or 1."""
+    fit_id = revision.provenance.fit_id
+    return smallest_of(unit.fits.get(fit_id).fit) if fit_id is not None else 1
+
+
+def smallest_of(fit: TraceFit) -> int:
+    """Return the least size in bytes that every stage of a fit was measured at; 1 without any."""
+    return max((stage.lines[0].from_bytes for stage in fit.stages), default=1)
 
 
 def first_lines(content: bytes) -> dict[str, str]:

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from domain.errors import InconsistentInput, InvalidInput, NotFound
+from domain.aggregate import Aggregate
+from domain.errors import InconsistentInput, InvalidInput, NotFound, StrategyDeclined
 from domain.fit import FitOptions
 from domain.model import CostModel
+from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference, check_profile_name
 from domain.solution import Strategy
@@ -185,3 +187,14 @@ def known_identifier(identifier: str, noun: str) -> None:
     """Raise NotFound for what cannot be an identifier; nothing is stored under it."""
     if IDENTIFIER.fullmatch(identifier) is None:
         raise NotFound(f"there is no {noun} with this id")
+
+
+def stages_of_table(model: CostModel) -> Pipeline:
+    """Return the pipeline that a table of this model has in its file: where only the total and the
+    bottleneck are known, the slowest one with these. Raises StrategyDeclined where there is none.
+    """
+    if isinstance(model, Pipeline):
+        return model
+    if isinstance(model, Aggregate):
+        return model.slowest_pipeline()
+    raise StrategyDeclined(f"there are no plan tables of the kind {model.kind}", field="profile")

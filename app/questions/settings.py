@@ -22,7 +22,7 @@ from analysis.audit import (
     check_time_limit,
 )
 from app.questions.optimize import PreparedQuestion, known_errors
-from app.questions.tables import stages_of_table
+from app.questions.question import stages_of_table
 from domain.errors import (
     Conflict,
     InconsistentInput,

@@ -11,16 +11,15 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
+from analysis.table_facts import TableFacts, facts_of
 from app.questions.optimize import known_errors
-from app.questions.question import IDENTIFIER
-from domain.aggregate import Aggregate
-from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed, StrategyDeclined
+from app.questions.question import IDENTIFIER, stages_of_table
+from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed
 from domain.fit import TraceFit
 from domain.hiding import HiddenBehind
 from domain.model import CostModel
@@ -28,8 +27,6 @@ from domain.pipeline import Pipeline
 from domain.plan_table import (
     DEFAULT_TABLE_GAP,
     PlanTable,
-    TableCut,
-    TableRepeat,
     check_table_gap,
     check_table_range,
 )
@@ -50,7 +47,6 @@ COMPILE_LIMIT_S = 100.0  # what is left then is taken as it is; the process is e
 PROGRESS_STEPS = 1_000
 _HIDDEN = "hidden"  # at the end of the name in the file of such a table
 REPEATS, CUTS = "repeats", "cuts"  # the table's two ways of cutting, in draws
-MAX_LISTED = 50
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -116,47 +112,6 @@ class TableQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class GapRange:
-    """Message sizes, inclusive, and the largest relative gap that is certified among them."""
-
-    from_bytes: int
-    to_bytes: int
-    relative_gap: float
-
-
-@dataclass(frozen=True, slots=True)
-class CountRun:
-    """Message sizes, inclusive, whose cut has this number of fragments."""
-
-    from_bytes: int
-    to_bytes: int
-    fragments: int
-
-
-@dataclass(frozen=True, slots=True)
-class TableFacts:
-    """The facts about a plan table; of long lists the first MAX_LISTED, and how many there are.
-
-    `missed_bytes` and `unrepeatable_bytes` count message sizes. `loosened_gap` is the tolerance
-    that the cuts were compiled to where the one asked for takes too many of them, else None.
-    `is_cut_off`: time ended the compilation, and gaps are those reached by then.
-    """
-
-    cut_entries: int
-    repeat_entries: int
-    worst: GapRange
-    worst_repeat: GapRange
-    missed: tuple[GapRange, ...]
-    missed_total: int
-    missed_bytes: int
-    unrepeatable_bytes: int
-    counts: tuple[CountRun, ...]
-    counts_total: int
-    loosened_gap: float | None = None
-    is_cut_off: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class CompiledTable:
     """A table file by its digest, and the facts about it.
 
@@ -193,17 +148,6 @@ def table_question(
     return TableQuestion(model, profile, scope, fragment_cap, errors)
 
 
-def stages_of_table(model: CostModel) -> Pipeline:
-    """Return the pipeline that a table of this model has in its file: where only the total and the
-    bottleneck are known, the slowest one with these. Raises StrategyDeclined where there is none.
-    """
-    if isinstance(model, Pipeline):
-        return model
-    if isinstance(model, Aggregate):
-        return model.slowest_pipeline()
-    raise StrategyDeclined(f"there are no plan tables of the kind {model.kind}", field="profile")
-
-
 def find_table(unit: UnitOfWork, question: TableQuestion) -> TableRecord | None:
     """Return a stored table of the identical question."""
     return None if question.profile is None else unit.tables.find(question.digest())
@@ -225,7 +169,7 @@ def compile_table(
     file = encode(table, profile=profile.name, revision=profile.revision)
     is_outside = question.model.stages is None
     facts = facts_of(table, are_cuts_repeated=is_outside)
-    worst = max(_gap(facts.worst_repeat), 0.0 if is_outside else _gap(facts.worst))
+    worst = max(facts.worst_repeat.relative_gap, 0.0 if is_outside else facts.worst.relative_gap)
     is_cut_off = is_cut_off and worst > table.relative_gap
     facts = replace(facts, loosened_gap=loosened_gap, is_cut_off=is_cut_off)
     return CompiledTable(
@@ -312,32 +256,6 @@ def _plan_table(
 def _in_steps(progress: Callable[[int, int], None]) -> Callable[[float], None]:
     """Return a function that takes the share that is done."""
     return lambda share: progress(min(PROGRESS_STEPS, int(share * PROGRESS_STEPS)), PROGRESS_STEPS)
-
-
-def facts_of(table: PlanTable, *, are_cuts_repeated: bool = False) -> TableFacts:
-    """Return the facts about a plan table.
-
-    Where the cuts repeat the repeated sizes, the tolerance is that of these.
-    """
-    cuts, repeats = _certified(table.cuts), _certified(table.repeats)
-    missed = _missed(repeats if are_cuts_repeated else cuts, table.relative_gap)
-    counts = tuple(_runs(table.cuts))
-    return TableFacts(
-        cut_entries=len(table.cuts),
-        repeat_entries=len(table.repeats),
-        worst=max(cuts, key=_gap),
-        worst_repeat=max(repeats, key=_gap),
-        missed=missed[:MAX_LISTED],
-        missed_total=len(missed),
-        missed_bytes=sum(map(_length, missed)),
-        unrepeatable_bytes=sum(
-            _length(one)
-            for one, repeat in zip(repeats, table.repeats, strict=True)
-            if not repeat.size_bytes
-        ),
-        counts=counts[:MAX_LISTED],
-        counts_total=len(counts),
-    )
 
 
 def keep_table(
@@ -434,20 +352,33 @@ def active_table(store: Store, reference: ProfileReference) -> TableRecord:
         return found
 
 
-def activate_table(store: Store, reference: ProfileReference, digest: str) -> TableRecord:
-    """Have lookups answer from this table from now on, or again.
+def activate_table(
+    store: Store,
+    reference: ProfileReference,
+    digest: str,
+    *,
+    expected: Callable[[str | None], None] = lambda _: None,
+    then: Callable[[UnitOfWork, TableRecord], None] = lambda _unit, _record: None,
+) -> TableRecord:
+    """Have lookups answer from this table from now on, or again; store with it what `then` stores.
 
-    Raises NotFound for a profile that is not stored, Conflict for a digest of no table of it.
+    `expected` is given the digest of the table that is active so far, and may raise. Raises
+    NotFound for a profile that is not stored, Conflict for a digest of no table of it.
     """
     with store.unit_of_work() as unit:
+        unit.profiles.lock(reference.name)
         unit.profiles.revision(reference.name, reference.revision)
+        active = unit.tables.active_summary(reference.name, reference.revision)
+        expected(None if active is None else active.digest)
         try:
             unit.tables.activate(reference.name, digest, revision=reference.revision)
         except NotFound as error:
             raise Conflict(
                 "the profile has no compiled table of this digest", field="digest"
             ) from error
-        return unit.tables.get(digest)
+        record = unit.tables.get(digest)
+        then(unit, record)
+        return record
 
 
 def json_twin(file: bytes) -> bytes:
@@ -474,40 +405,3 @@ def list_tables(
         unit.profiles.revision(profile, revision)
         found = tuple(unit.tables.list(profile, revision=revision, after=after, limit=limit + 1))
     return TablePage(found[:limit], found[limit - 1].id if len(found) > limit else None)
-
-
-# --- facts ----------------------------------------------------------------------------------------
-
-
-def _certified(entries: Sequence[TableCut | TableRepeat]) -> tuple[GapRange, ...]:
-    """Return the sizes that each entry's certificate speaks of."""
-    ends = [entry.message_bytes - 1 for entry in entries[1:]] + [entries[-1].message_bytes]
-    return tuple(
-        GapRange(entry.message_bytes, end, entry.relative_gap)
-        for entry, end in zip(entries, ends, strict=True)
-    )
-
-
-def _missed(certified: Sequence[GapRange], tolerance: float) -> tuple[GapRange, ...]:
-    """Return the ranges above the tolerance, neighbours merged."""
-    return tuple(
-        GapRange(run[0].from_bytes, run[-1].to_bytes, max(run, key=_gap).relative_gap)
-        for is_missed, group in groupby(certified, key=lambda one: _gap(one) > tolerance)
-        if is_missed and (run := list(group))
-    )
-
-
-def _runs(cuts: Sequence[TableCut]) -> Iterator[CountRun]:
-    """Yield where the number of fragments stays the same."""
-    starts = [cuts[0], *(high for low, high in pairwise(cuts) if low.fragments != high.fragments)]
-    ends = [start.message_bytes - 1 for start in starts[1:]] + [cuts[-1].message_bytes]
-    for start, end in zip(starts, ends, strict=True):
-        yield CountRun(start.message_bytes, end, start.fragments)
-
-
-def _length(one: GapRange) -> int:
-    return one.to_bytes - one.from_bytes + 1
-
-
-def _gap(one: GapRange) -> float:
-    return one.relative_gap

@@ -8,13 +8,13 @@ from typing import Annotated
 
 from pydantic import Field
 
+from analysis.table_facts import TableFacts
 from app.questions.tables import (
     COMPILE_LIMIT_S,
     CUTS,
     DEFAULT_MAX_MESSAGE_BYTES,
     REPEATS,
     CompiledTable,
-    TableFacts,
     TablePage,
     TableScope,
 )

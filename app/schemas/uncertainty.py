@@ -17,10 +17,9 @@ from app.text.notices import (
     deciding_sentence,
     decision_sentence,
     format_gain,
-    format_probability,
     settings_sentence,
 )
-from app.text.numbers import format_percent, format_sizes
+from app.text.numbers import format_percent, format_probability, format_sizes
 from app.text.units import format_setting_name, format_time, printable
 from domain.model import CostModel
 from domain.pipeline import Pipeline
@@ -185,8 +184,9 @@ class RobustOut(Output):
     """The cut, and the repeated size, whose greatest regret over the first draws is least.
 
     Regret is T/T* - 1, T* that of the best cut into as many fragments or of the best repeated size,
-    whichever is less. No cut into as many fragments has less than `lower_bound` in these draws. The
-    figures of the other draws, null without any, have not chosen it; `answer_` are the answer's.
+    whichever is less. No cut into as many fragments has less than `lower_bound` in these draws. Of
+    stages with ranges T* is that of the best cut that was tried, and the bound 0. The figures of
+    the other draws, null without any, have not chosen it; `answer_` are the answer's.
     `is_best_size`: of all admitted sizes, not of some.
     """
 
@@ -216,12 +216,13 @@ class RobustOut(Output):
 
     def words(self) -> str:
         """Return what it sends, and the figures that say why."""
+        bound = f", no such cut below {format_percent(self.lower_bound)}" * (self.lower_bound > 0.0)
         rest = f"; {format_percent(self.answer_worst_regret)} for this answer"
         size = f"{format_bytes(self.size_bytes)} repeated: {format_percent(self.size_worst_regret)}"
         return (
             f"{format_sizes(self.fragment_bytes)} bytes: at most "
-            f"{format_percent(self.worst_regret)} above the best of each of {self.draws} draws, "
-            f"no such cut below {format_percent(self.lower_bound)}{rest}; {size}"
+            f"{format_percent(self.worst_regret)} above the best of each of {self.draws} draws"
+            f"{bound}{rest}; {size}"
         )
 
 
@@ -232,7 +233,7 @@ class UncertaintyOut(Output):
     `advised_bytes` is the size to repeat, null for the answer's own fragments; it gains `gain` over
     `compared_with`, more than `margin` in `probability` of the draws. `one_piece_measured_us` is
     what this message in one piece was measured to take, null where it was not. `robust` is null
-    where it was not asked for, and where stages are not lines.
+    where it was not asked for, and for stages that hand bytes on as they move.
     """
 
     source: str

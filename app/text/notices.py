@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from analysis.audit import WORTH_SAYING, Audit, Change, Priced
 from analysis.uncertainty import LARGEST, UncertaintyQuestion, forbids_current
-from app.text.numbers import format_gap, format_percent, format_regret_span
+from app.text.numbers import (
+    format_gap,
+    format_percent,
+    format_probability,
+    format_regret_span,
+    two_digits,
+)
 from domain.default_sizes import CURRENT
 from domain.fragment_setting import FragmentSetting
 from domain.pipeline import MAX_MESSAGE_BYTES
@@ -123,11 +129,11 @@ def settings_sentence(found: SettingsInDraws, errors: KnownErrors, words: Mappin
     if found.code is DecisionCode.SET_IT:
         said = f"Set {words[found.advised]}: {gain} than {words[setting.name]}, in the mean"
     elif found.code is DecisionCode.KEEP_YOURS:
-        near = _two_digits(found.thresholds.regret_p95)
+        near = two_digits(found.thresholds.regret_p95)
         said = f"Keep {words[setting.name]}: within {near} % of the best in 95 % of the draws"
     elif found.code is DecisionCode.NO_GAIN_PROVABLE:
         names = " or ".join(dict.fromkeys(words[one.name] for one in others))
-        margin = _two_digits(found.thresholds.margin)
+        margin = two_digits(found.thresholds.margin)
         if found.gain.p95 <= found.thresholds.margin:
             said = f"Nothing to gain: {names} would gain {margin} % at most"
         else:
@@ -150,19 +156,10 @@ def setting_words(setting: FragmentSetting) -> str:
     return "one piece" if size is None else format_bytes(size)
 
 
-def format_probability(share: float) -> str:
-    """Return the share of draws in which something holds, of two digits."""
-    if share >= 1.0:
-        return "in all draws"
-    if share <= 0.0:
-        return "in no draw"
-    return f"in about {min(99, max(1, round(share * 100)))} % of the draws"
-
-
 def format_gain(gain: tuple[float | None, float | None]) -> str:
     """Return the 5 % and the 95 % quantile of what a cut gains, in words."""
     low, high = (0.0 if one is None else one for one in gain)
-    slow, fast = _two_digits(-low), _two_digits(high)
+    slow, fast = two_digits(-low), two_digits(high)
     if low >= 0.0:
         return f"{_span_of(low, high)} % faster"
     return f"{fast} % faster or {slow} % slower" if high > 0.0 else f"up to {slow} % slower"
@@ -172,11 +169,11 @@ def _known_to(model: UncertainModel) -> Iterator[str]:
     """The deviation that was typed, where one was."""
     stage = model.stages[0]
     if isinstance(stage, StatedStage):
-        yield f"For costs that are known to ±{_two_digits(stage.relative)} %."
+        yield f"For costs that are known to ±{two_digits(stage.relative)} %."
 
 
 def _span_of(low: float, high: float) -> str:
-    shown = (_two_digits(low), _two_digits(high))
+    shown = (two_digits(low), two_digits(high))
     return shown[0] if shown[0] == shown[1] else " to ".join(shown)
 
 
@@ -209,9 +206,9 @@ def _set_it(found: Uncertainty, question: UncertaintyQuestion) -> str:
         flat = f" Where one size has to be repeated: {_size_in(question, one)}."
     else:
         flat = _flat(found, size)
-    low, high = _two_digits(gain.p05), _two_digits(gain.p95)
+    low, high = two_digits(gain.p05), two_digits(gain.p95)
     between = f" (between {low} and {high} %)" if low != high else ""
-    return f"{first} {_two_digits(gain.p50)} % faster than {other}{between}.{flat}"
+    return f"{first} {two_digits(gain.p50)} % faster than {other}{between}.{flat}"
 
 
 def _flat(found: Uncertainty, size: int | None) -> str:
@@ -228,7 +225,7 @@ def _flat(found: Uncertainty, size: int | None) -> str:
 
 def _kept_because(decision: Decision) -> str:
     if decision.reason is Reason.NEAR_BEST:
-        return f"it is within {_two_digits(decision.thresholds.regret_p95)} % of the best"
+        return f"it is within {two_digits(decision.thresholds.regret_p95)} % of the best"
     return "no other size is certain to be faster, and no measurement is worth its time"
 
 
@@ -242,7 +239,7 @@ def _not_cut(decision: Decision, question: UncertaintyQuestion) -> str:
         return f"Repeat {size}: no other size within the limits is certain to be faster."
     may = format_gain((gain.p05, gain.p95))
     if decision.reason is Reason.WITHIN_MISFIT:
-        off = _two_digits(decision.thresholds.margin)
+        off = two_digits(decision.thresholds.margin)
         why = f"{_a_cut(cut)} may be {may}, and whole messages were measured {off} % off the model"
     elif decision.reason is Reason.CUT_NOT_FASTER:
         why = f"{_a_cut(cut)} may be {may}; {_cannot_tell(question.model)}"
@@ -303,13 +300,6 @@ def _size_in(question: UncertaintyQuestion, size: int) -> str:
 
 def _a_cut(cut: NamedCut) -> str:
     return f"a cut of {format_bytes(cut.size_bytes)}" if cut.size_bytes else "this cut"
-
-
-def _two_digits(share: float) -> str:
-    """A share in per cent, of two digits."""
-    value = abs(share) * 100.0
-    sign = "−" if share < 0.0 and value >= 0.05 else ""
-    return f"{sign}{value:.0f}" if value >= 9.95 else f"{sign}{value:.1f}".removesuffix(".0")
 
 
 # --- notices of a fit, in the order of their importance for the answer ----------------------------

@@ -178,3 +178,19 @@ def _percent(share: float, context: Context) -> str:
 def _run(run: tuple[int, int]) -> str:
     size, count = run
     return f"{count} × {size}" if count > 1 else str(size)
+
+
+def format_probability(share: float) -> str:
+    """Return the share of draws in which something holds, of two digits."""
+    if share >= 1.0:
+        return "in all draws"
+    if share <= 0.0:
+        return "in no draw"
+    return f"in about {min(99, max(1, round(share * 100)))} % of the draws"
+
+
+def two_digits(share: float) -> str:
+    """Return a share in per cent, of two digits."""
+    value = abs(share) * 100.0
+    sign = "−" if share < 0.0 and value >= 0.05 else ""
+    return f"{sign}{value:.0f}" if value >= 9.95 else f"{sign}{value:.1f}".removesuffix(".0")

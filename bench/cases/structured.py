@@ -21,7 +21,8 @@ AGREEMENT = 1e-7  # relative; what is farther apart is noted
 _SAME_OPTIMUM = 1e-5  # relative; a side farther off has not reached the optimum, whatever it says
 _GAP = 1e-9
 _RATIOS = {"a": 1000.0}
-_RATIO = 100.0
+_RATIO = 300.0
+_WORST_RATIO = 30.0  # of every single problem
 _CONTENDING = 2.0  # times the fastest other: who runs in the later rounds too
 _LATER_ROUNDS = 2
 _NUMPY = "sluice numpy"
@@ -263,6 +264,16 @@ def _checks(found: list[_Measured]) -> Iterable[Check]:
         _GAP,
         "relative",
     )
+    every = _ratios(NATIVE.name, found)
+    if every:
+        where = f"worst of {len(every)} problems"
+        yield Check(
+            f"fastest other over native at {COUNT}x8, {where}",
+            min(every),
+            _WORST_RATIO,
+            "ratio",
+            "at least",
+        )
     for hardness in CLASSES:
         ratios = _ratios(NATIVE.name, _of_class(hardness.letter, found))
         if ratios:  # none without a native build, or where no other has reached an optimum

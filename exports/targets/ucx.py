@@ -1,5 +1,5 @@
 """UCX: the size of the fragments of its pipelined rendezvous, `UCX_RNDV_FRAG_SIZE`; and of the
-segments that cross shared memory, `UCX_POSIX_SEG_SIZE`.
+fragments that cross shared memory, `UCX_POSIX_SEG_SIZE`.
 
 Source    src/ucp/core/ucp_context.c (`ucp_fill_rndv_frag_config`) and src/ucs/sys/string.c
           (`ucs_str_to_memunits`) of UCX 1.13.1; the list of memory types since 1.12.0, one size
@@ -9,7 +9,7 @@ Traps     UCX 1.12 and later refuse a size without a memory type, those before i
           list: either ends the program. Fragments come from a pool whose elements have this size
           and which grows by `UCX_RNDV_FRAG_ALLOC_COUNT` (128) at a time. Below 64 KiB a fragment
           that is spread over four rails falls under `UCX_MIN_RNDV_CHUNK_SIZE` (16 KiB), where UCX
-          has stopped on an assertion (openucx/ucx#10407): such sizes are not written. Segments of
+          has stopped on an assertion (openucx/ucx#10407): such sizes are not written. Fragments of
           shared memory hold what one message of the transport has; their lengths are 16 bits, and
           larger ones give wrong data or stop the program.
 """
@@ -235,30 +235,30 @@ TARGET = Target(
 
 # --- shared memory --------------------------------------------------------------------------------
 
-_SEGMENT = "UCX_POSIX_SEG_SIZE"
-# A segment's length is 16 bits in the queue: with 131072 bytes messages came out wrong.
+_SHM_VARIABLE = "UCX_POSIX_SEG_SIZE"
+# A fragment's length is 16 bits in the queue: with 131072 bytes messages came out wrong.
 _SHM_SIZES = SizeRule(min_bytes=4096, max_bytes=2**16 - 64, multiple_of=64)
 
 
 def _render_shm(given: ExportInput) -> str:
     size = one_size(given, _SHM_SIZES)
     before = "export " if given.options["form"] == "shell" else ""
-    return f"{commentary(given, SHM_TARGET)}{before}{_SEGMENT}={size}\n"
+    return f"{commentary(given, SHM_TARGET)}{before}{_SHM_VARIABLE}={size}\n"
 
 
 def _read_shm(text: str) -> FragmentSetting:
-    """The segment size that ucx.conf or an environment sets. Raises InvalidInput."""
-    entries = last_in_each_section(ini_entries(text, _SEGMENT), _SEGMENT)
+    """The fragment size that ucx.conf or an environment sets. Raises InvalidInput."""
+    entries = last_in_each_section(ini_entries(text, _SHM_VARIABLE), _SHM_VARIABLE)
     found = {
         f"line {entry.number}": FragmentSetting.always(_bytes(entry.value, entry.number))
         for entry in entries
     }
-    return the_one(found, what=f"a line {_SEGMENT}=8256")
+    return the_one(found, what=f"a line {_SHM_VARIABLE}=8256")
 
 
 SHM_TARGET = Target(
     name="ucx-shm",
-    title="UCX: size of segments that cross shared memory by two copies",
+    title="UCX: size of fragments that cross shared memory by two copies",
     takes=Takes.ONE_SIZE,
     render=_render_shm,
     suffix="conf",

@@ -11,6 +11,7 @@ typedef int there_is_no_mpi; /* ISO C has no empty source */
 
 #else
 
+#include <limits.h>
 #include <mpi.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,7 +38,8 @@ static int process_of_peer(void)
 
 static int open_mpi(const struct options *asked, bool *is_replier)
 {
-    (void)asked;
+    if (asked->max_bytes > INT_MAX)
+        refuse(PROBE_USAGE, "messages of at most %d bytes", INT_MAX);
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int ranks = 0, rank = 0, length = 0;
     MPI_Init(NULL, NULL);

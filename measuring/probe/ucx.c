@@ -46,7 +46,7 @@ static struct request sending, fetching;
 static void check(ucs_status_t status, const char *what)
 {
     if (status != UCS_OK)
-        refuse(PROBE_FAILED, "ucx: %s: %s", what, ucs_status_string(status));
+        refuse(PROBE_FAILED, "%s: %s", what, ucs_status_string(status));
 }
 
 /* Whether what was begun is done; then it is free again. */
@@ -70,7 +70,7 @@ static ucs_status_t arrived(void *with, const void *header, size_t header_bytes,
     (void)with, (void)header, (void)header_bytes;
     struct arrival *one = &arrivals[put % room];
     if (put - taken == room)
-        refuse(PROBE_FAILED, "ucx: more messages came than were sent");
+        refuse(PROBE_FAILED, "more messages came than were sent");
     one->bytes = bytes;
     one->is_announced = how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
     bool is_held = one->is_announced || how->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA;
@@ -79,7 +79,7 @@ static ucs_status_t arrived(void *with, const void *header, size_t header_bytes,
     if (is_held)
         return UCS_INPROGRESS;
     if (!one->copy && !(one->copy = malloc(bytes))) /* all messages of an end have one size */
-        refuse(PROBE_FAILED, "ucx: there is no memory for %zu bytes", bytes);
+        refuse(PROBE_FAILED, "there is no memory for %zu bytes", bytes);
     memcpy(one->copy, data, bytes);
     return UCS_OK;
 }
@@ -110,7 +110,7 @@ static void connect_over(int file)
     if (!write_all(file, &own_bytes, sizeof own_bytes) || !write_all(file, own, own_bytes) ||
         !read_all(file, &other_bytes, sizeof other_bytes) || !(other = malloc(other_bytes)) ||
         !read_all(file, other, other_bytes))
-        refuse(PROBE_FAILED, "ucx: the other end has ended");
+        refuse(PROBE_FAILED, "the other end has ended");
     ucp_ep_params_t at = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS, .address = other};
     check(ucp_ep_create(worker, &at, &peer), "end point");
     ucp_worker_release_address(worker, own);
@@ -141,10 +141,10 @@ static int open_ucx(const struct options *asked, bool *is_replier)
     char version[64];
     int file[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, file))
-        refuse(PROBE_FAILED, "ucx: %s", strerror(errno));
+        refuse(PROBE_FAILED, "%s", strerror(errno));
     room = asked->window + 1;
     if (!(arrivals = calloc(room, sizeof *arrivals)))
-        refuse(PROBE_FAILED, "ucx: there is no memory for a window of %zu", asked->window);
+        refuse(PROBE_FAILED, "there is no memory for a window of %zu", asked->window);
     int child = fork_end(asked); /* first: UCX does not live through a fork */
     *is_replier = !child;
     close(file[*is_replier ? 0 : 1]);
@@ -178,7 +178,7 @@ static int ucx_receive_some(unsigned char *message, size_t bytes)
         return 0;
     struct arrival *one = &arrivals[taken % room];
     if (one->bytes != bytes)
-        refuse(PROBE_FAILED, "ucx: %zu bytes came in place of %zu", one->bytes, bytes);
+        refuse(PROBE_FAILED, "%zu bytes came in place of %zu", one->bytes, bytes);
     if (one->is_announced) {
         if (!fetching.is_begun)
             fetching = (struct request){

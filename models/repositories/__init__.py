@@ -5,6 +5,7 @@ from models.repositories.fits import FitRepository
 from models.repositories.hidden_answers import HiddenAnswerRepository
 from models.repositories.jobs import JobRepository
 from models.repositories.profiles import ProfileRepository
+from models.repositories.request_keys import RequestKeyRepository
 from models.repositories.runners import RunnerRepository
 from models.repositories.tables import TableRepository
 from models.repositories.traces import TraceRepository
@@ -15,6 +16,7 @@ __all__ = [
     "HiddenAnswerRepository",
     "JobRepository",
     "ProfileRepository",
+    "RequestKeyRepository",
     "RunnerRepository",
     "TableRepository",
     "TraceRepository",

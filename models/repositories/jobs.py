@@ -7,7 +7,8 @@ reason and however late it writes, nothing is kept.
 
 from __future__ import annotations
 
-from datetime import timedelta
+import json
+from datetime import datetime, timedelta
 from typing import Any, Unpack
 
 from sqlalchemy import (
@@ -36,8 +37,10 @@ from models.records import (
     OWNER,
     Blame,
     JobChanges,
+    JobEnd,
     JobRecord,
     JobState,
+    Waiting,
 )
 from models.repositories.statements import (
     check_text,
@@ -45,6 +48,7 @@ from models.repositories.statements import (
     insert_if_absent,
     is_storable,
     mark_changed_jobs,
+    note_job_end,
 )
 from models.rows.job import JobRow, values_of
 
@@ -159,6 +163,16 @@ class JobRepository:
         found = self._session.execute(select(*counts)).one()
         return {pool: number for pool, number in zip(pools, found, strict=True) if number}
 
+    def waiting_by_kind(self) -> tuple[Waiting, ...]:
+        """Return what waits of each kind, and since when."""
+        found = (
+            select(JobRow.kind, func.count(), func.min(JobRow.created_at))
+            .where(_IS_QUEUED)
+            .group_by(JobRow.kind)
+            .order_by(JobRow.kind)
+        )
+        return tuple(Waiting(*row) for row in self._session.execute(found))
+
     # --- by anybody -------------------------------------------------------------------------------
 
     def cancel(self, job_id: str) -> JobRecord:
@@ -166,10 +180,10 @@ class JobRepository:
 
         Raises NotFound.
         """
-        is_queued = JobRow.state == JobState.QUEUED
+        is_queued, now = JobRow.state == JobState.QUEUED, utc_now()
         values = {
             "cancel_requested": True,
-            "finished_at": case((is_queued, literal(utc_now(), JobRow.finished_at.type))),
+            "finished_at": case((is_queued, literal(now, JobRow.finished_at.type))),
             "state": case((is_queued, JobState.CANCELLED.value), else_=JobRow.state),
         }
         is_open = JobRow.state.in_((JobState.QUEUED.value, JobState.RUNNING.value))
@@ -178,6 +192,8 @@ class JobRepository:
         job = self.get(job_id)
         if job.state is JobState.RUNNING:
             self._wake_runners()
+        elif job.finished_at == now:
+            note_job_end(self._session, JobEnd(job.kind, job.state))
         return job
 
     # --- by runners -------------------------------------------------------------------------------
@@ -230,6 +246,7 @@ class JobRepository:
         if found is None:
             raise Fenced(job.id)
         self._wake_runners()
+        self._note_end(job.kind, JobState(found), error, job.started_at)
         return JobState(found)
 
     def recover(self, runner: str, *, error: bytes) -> int:
@@ -238,10 +255,14 @@ class JobRepository:
         `error` is of those that are lost too often.
         """
         running = update(JobRow).where(_IS_RUNNING, JobRow.runner == runner)
-        recovered = self._execute(running, {**_given_back(Blame.LOSS, error), "not_before": None})
+        given_back = running.values({**_given_back(Blame.LOSS, error), "not_before": None})
+        changed = given_back.returning(JobRow.kind, JobRow.state, JobRow.started_at)
+        recovered = self._session.execute(_unsynchronized(changed)).all()
+        for kind, state, started_at in recovered:
+            self._note_end(kind, JobState(state), error, started_at)
         if recovered:
             self._wake_runners()
-        return recovered
+        return len(recovered)
 
     def finish(
         self,
@@ -271,6 +292,16 @@ class JobRepository:
         }
         if not self._execute(_owned(job), values):
             raise Fenced(job.id)
+        self._note_end(job.kind, state, error, job.started_at)
+
+    def _note_end(
+        self, kind: str, state: JobState, error: bytes | None, started_at: datetime | None
+    ) -> None:
+        if not state.is_terminal:
+            return
+        code = _code_of(error) if error and state is JobState.FAILED else ""
+        run_s = None if started_at is None else (utc_now() - started_at).total_seconds()
+        note_job_end(self._session, JobEnd(kind, state, code, run_s))
 
     # --- in parts ---------------------------------------------------------------------------------
 
@@ -344,6 +375,14 @@ def _given_back(blame: Blame, error: bytes) -> dict[str, Any]:
         "finished_at": case((ends, literal(utc_now(), JobRow.finished_at.type))),
         "error": case((and_(~asked, is_last), error)),
     }
+
+
+def _code_of(error: bytes) -> str:
+    """Return the code of a problem document, "" where it is none."""
+    try:
+        return str(json.loads(error)["code"])
+    except (ValueError, LookupError, TypeError):
+        return ""
 
 
 def _owned(job: JobRecord) -> Update:

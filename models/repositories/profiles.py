@@ -72,6 +72,11 @@ class ProfileRepository:
                 return _to_profile(found)
         raise _unknown(name)
 
+    def lock(self, name: str) -> HardwareProfile:
+        """The profile, which nobody else changes until this transaction ends. Raises NotFound."""
+        self._locked(name)
+        return self.get(name)
+
     def revision(self, name: str, number: int | None = None) -> Revision:
         """One revision, the current one by default. Raises NotFound."""
         found = None

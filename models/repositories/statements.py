@@ -11,11 +11,13 @@ from sqlalchemy.orm import Session
 
 from domain.errors import Conflict, InvalidInput
 from models.base import Base
+from models.records import JobEnd
 
 _MAX_INTEGER = 2**63 - 1
 _MAX_NUMBER = 2**31 - 1
 _CHANGED_CHOICES = "changed_choices"
 _CHANGED_JOBS = "changed_jobs"
+_JOB_ENDS = "job_ends"
 
 
 def insert_if_absent(session: Session, row: type[Base], values: Mapping[str, Any]) -> int:
@@ -92,3 +94,13 @@ def mark_changed_jobs(session: Session) -> None:
 def has_changed_jobs(session: Session) -> bool:
     """Whether anything in this session said so."""
     return _CHANGED_JOBS in session.info
+
+
+def note_job_end(session: Session, end: JobEnd) -> None:
+    """Say that this transaction ends a job."""
+    session.info.setdefault(_JOB_ENDS, []).append(end)
+
+
+def job_ends(session: Session) -> tuple[JobEnd, ...]:
+    """Return what this session said so of."""
+    return tuple(session.info.get(_JOB_ENDS, ()))

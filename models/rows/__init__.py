@@ -10,6 +10,7 @@ from models.rows.further_trace import FurtherTraceRow
 from models.rows.hidden_answer import HiddenAnswerRow
 from models.rows.job import JobRow
 from models.rows.profile import ProfileRow
+from models.rows.request_key import RequestKeyRow
 from models.rows.revision import RevisionRow
 from models.rows.runner import RunnerRow
 from models.rows.trace import TraceRow
@@ -26,6 +27,7 @@ __all__ = [
     "HiddenAnswerRow",
     "JobRow",
     "ProfileRow",
+    "RequestKeyRow",
     "RevisionRow",
     "RunnerRow",
     "TraceRow",

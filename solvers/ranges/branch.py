@@ -39,8 +39,9 @@ _EACH = 500
 _IMPROVE_CELLS = 200_000  # k n that improving one cut may evaluate
 _IMPROVEMENTS = 12
 _SPREAD = 1.0  # of a count: how far off another is that its dual is adapted to
-_SMALL = 8  # fragments up to which each count begins with a node of its own
+_SMALL = 4  # fragments up to which each count begins with a node of its own
 _TRIED = 4  # divisions of a node of which the best is taken
+_BETWEEN_DIVES, _DEEPEST = 16, 24  # nodes of least bound between two dives, and those of one
 _TOLD_APART = 6  # fragments that are told apart at first where counts are larger
 _GROWTH = 1.5  # of the counts that begin with one node
 
@@ -72,7 +73,8 @@ class Branching:
         self._planes: dict[bytes, Planes] = {}
         self._heap: list[_Open] = []
         self._closed: list[tuple[float, Node]] = []  # what is not divided, with its bound
-        self._entered, self._improvements, self._work = 0, 0, 0
+        self._entered, self._improvements, self._work, self._visits = 0, 0, 0, 0
+        self._least: _Open | None = None  # of the parts of the last division
         self._tried: set[tuple[int, ...]] = {best}
         self._every = Regions.of(problem.pipeline)
 
@@ -86,7 +88,24 @@ class Branching:
                 break
             heapq.heappop(self._heap)
             yield from self._visit(first, target, deadline)
+            self._visits += 1
+            if self._visits % _BETWEEN_DIVES == 1:
+                yield from self._dive(relative_gap, deadline)
         self._tell()
+
+    def _dive(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
+        """Divide the part of least value again and again: sizes near whole ones are cuts early."""
+        for _ in range(_DEEPEST):
+            target = self._best_us / (1.0 + relative_gap) - self._delay
+            entry, self._least = self._least, None
+            if entry is None or entry.bound_us >= target or deadline.passed:
+                return
+            at = next((at for at, one in enumerate(self._heap) if one is entry), None)
+            if at is None:
+                return
+            self._heap.pop(at)
+            heapq.heapify(self._heap)
+            yield from self._visit(entry, target, deadline)
 
     def _start(self) -> None:
         """Make a node for each small count that could win, and for intervals of the others."""
@@ -101,7 +120,7 @@ class Branching:
         while len(rest):
             low = int(rest[0]) + first
             here = rest[rest + first < max(low + 1, int(_GROWTH * low))]
-            node = Node.many(_TOLD_APART, (low, int(here[-1]) + first), most)
+            node = Node.many(min(_TOLD_APART, low), (low, int(here[-1]) + first), most)
             self._push(node, float(lower[here].min()))
             rest = rest[len(here) :]
 
@@ -110,9 +129,11 @@ class Branching:
         if settled is not None and not self._is_void(settled):
             self._enter(_Open(bound, 0.0, 0, settled, None, is_root))
 
-    def _enter(self, entry: _Open) -> None:
+    def _enter(self, entry: _Open) -> _Open:
         self._entered += 1
-        heapq.heappush(self._heap, replace(entry, order=self._entered))
+        entered = replace(entry, order=self._entered)
+        heapq.heappush(self._heap, entered)
+        return entered
 
     def _planes_of(self, node: Node) -> Planes:
         if node.shape not in self._planes:
@@ -146,8 +167,11 @@ class Branching:
         if best is None:
             self._closed.append((entry.bound_us, entry.node))
             return
+        self._least = None
         for part in best:
-            self._enter(part)
+            entered = self._enter(part)
+            if self._least is None or entered.own_us < self._least.own_us:
+                self._least = entered
             if part.found is not None and part.bound_us < target:
                 yield from self._cuts_near(part.found, deadline)
 

@@ -458,6 +458,7 @@ class Over(NamedTuple):
 def compilers(
     problem: Problem, over: Over, behind: HiddenBehind | None, *, are_lines: bool
 ) -> tuple[Compiler[TableCut], Compiler[TableRepeat]]:
+    """Return what compiles schedules and repeated sizes. Raises StrategyDeclined, InvalidInput."""
     options = over._asdict()
     if not are_lines:
         if behind is not None:

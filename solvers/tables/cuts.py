@@ -18,8 +18,9 @@ fragment: in all a (sum G - (G_0 + G_{n-1})/2) + d sum G.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -30,7 +31,6 @@ from domain.plan_table import (
     MAX_SHIFT_UNITS,
     TableCut,
     TableRepeat,
-    repeated_size,
 )
 from domain.problem import Problem
 from domain.schedule import latency_us
@@ -157,7 +157,7 @@ def no_slower(
         found += mended
         work -= spent
     last = cuts[-1]
-    own = _repeated_cut(problem, repeats, last.message_bytes)
+    own = _Repeated.of(problem, repeats, np.array([last.message_bytes])).cut(0)
     return [*found, _better(problem, last, own)]
 
 
@@ -166,12 +166,54 @@ def _count_of(repeats: Sequence[TableRepeat], message_bytes: int) -> int:
 
 
 def _entry(repeats: Sequence[TableRepeat], message_bytes: int) -> int:
-    low, high = 0, len(repeats)
-    while high - low > 1:
-        middle = (low + high) // 2
-        is_before = repeats[middle].message_bytes <= message_bytes
-        low, high = (middle, high) if is_before else (low, middle)
-    return low
+    return max(0, bisect_right(repeats, message_bytes, key=lambda one: one.message_bytes) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """Of each message, the repeated size that a reader computes and how many fragments it makes.
+
+    (m,) each; size 0 where the limits admit none.
+    """
+
+    messages: Ints
+    size: Ints
+    count: Ints
+
+    @classmethod
+    def of(cls, problem: Problem, repeats: Sequence[TableRepeat], messages: Ints) -> _Repeated:
+        """Return them for messages less than 2^31 behind the first entry (`repeated_size`)."""
+        of_entry = np.array([(one.message_bytes, one.size_bytes, one.fragments) for one in repeats])
+        at = np.searchsorted(of_entry[:, 0], messages, side="right") - 1
+        here, after = of_entry[at].T, of_entry[np.minimum(at + 1, len(repeats) - 1)].T
+        unit, limits = problem.limits.alignment_bytes, problem.limits
+        passed, length = messages - here[0], np.maximum(1, after[0] - here[0])
+        share = -((-passed << FRACTION_BITS) // length)
+        grown = -(-((after[1] - here[1]) // unit * share) >> FRACTION_BITS)
+        size = here[1] + np.where(after[2] == here[2], unit * grown, 0)
+        count = -(-messages // np.maximum(size, 1))
+        rest = messages - (count - 1) * size
+        most = min(limits.max_fragments or problem.fragment_cap, problem.fragment_cap)
+        greatest = np.minimum(messages, limits.max_fragment_bytes or messages)
+        fits = np.where(count > 1, size, messages) <= greatest
+        fits &= (count == 1) | (rest >= limits.min_fragment_bytes)
+        fits &= (count == 1) | (size % unit == 0)
+        return cls(messages, np.where((size > 0) & (count <= most) & fits, size, 0), count)
+
+    def cut(self, at: int) -> Cut | None:
+        """Return the cut of one message; None where the limits admit none."""
+        size, before = int(self.size[at]), int(self.count[at]) - 1
+        return (*[size] * before, int(self.messages[at]) - before * size) if size else None
+
+    def latencies_us(self, problem: Problem) -> Floats:
+        """Return the latencies, delay included, inf where there is none, (m,)."""
+        found = np.full(len(self.messages), np.inf)
+        for count in np.unique(self.count[self.size > 0]):
+            at = np.flatnonzero((self.count == count) & (self.size > 0))
+            x = np.repeat(self.size[at, None], count, axis=1)
+            x[:, -1] = self.messages[at] - (count - 1) * self.size[at]
+            found[at] = latencies_us(problem.pipeline, x.astype(float))
+        return found
 
 
 def _better(problem: Problem, entry: TableCut, own: Cut | None) -> TableCut:
@@ -197,14 +239,15 @@ def _mended(
     sizes (m,) are all messages of both and between. Beyond `work` cells the stretch stays whole.
     """
     before = _between_us(problem, low, high, sizes)
-    own = [_repeated_cut(problem, repeats, size) for size in sizes.tolist()]
-    limit = _latencies_of(problem, own)
+    own = _Repeated.of(problem, repeats, sizes)
+    limit = own.latencies_us(problem)
     is_slower = before > limit * _SAME
     if not is_slower.any():
         return [low], 0
     cuts = _between(low, high, sizes, problem.limits.alignment_bytes)
     best = [
-        (mine or one) if slow else one for one, mine, slow in zip(cuts, own, is_slower, strict=True)
+        (own.cut(at) or one) if slow else one
+        for at, (one, slow) in enumerate(zip(cuts, is_slower.tolist(), strict=True))
     ]
     limit = np.minimum(limit * _SAME, before)
     ends, spent = [0], 0
@@ -261,31 +304,3 @@ def _between_us(problem: Problem, low: TableCut, high: TableCut, sizes: Ints) ->
     if len(sizes) > 2:
         inner = reader_latencies_us(problem, low.fragment_bytes, high.fragment_bytes, sizes[1:-1])
     return np.concatenate([[low.latency_us], inner, [high.latency_us]])
-
-
-def _latencies_of(problem: Problem, cuts: Sequence[Cut | None]) -> Floats:
-    """Latencies in us of cuts of any counts, inf where there is none, (m,)."""
-    found = np.full(len(cuts), np.inf)
-    by_count: dict[int, list[int]] = {}
-    for at, cut in enumerate(cuts):
-        if cut is not None:
-            by_count.setdefault(len(cut), []).append(at)
-    for places in by_count.values():
-        x = np.array([cuts[at] for at in places], dtype=float)
-        found[places] = latencies_us(problem.pipeline, x)
-    return found
-
-
-def _repeated_cut(
-    problem: Problem, repeats: Sequence[TableRepeat], message_bytes: int
-) -> Cut | None:
-    """The cut of the repeated size that a reader computes; None where the limits admit none."""
-    at = _entry(repeats, message_bytes)
-    size = repeats[at].size_bytes
-    if not size:
-        return None
-    if repeats[at].message_bytes != message_bytes:
-        size = repeated_size(repeats[at], repeats[at + 1], message_bytes, problem.limits)
-    count = -(-message_bytes // size)
-    cut = (*[size] * (count - 1), message_bytes - (count - 1) * size)
-    return cut if replace(problem, message_bytes=message_bytes).admits(cut) else None

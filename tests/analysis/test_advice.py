@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from analysis.uncertainty import LARGEST, UncertaintyQuestion, assess, assess_solution
 from app.text.notices import decision_sentence
+from domain.fit import TraceFit
 from domain.pipeline import pipeline_of_lines
 from domain.problem import FragmentLimits, problem_of
 from domain.solution import Strategy
 from domain.uncertain_answer import DecisionCode
+from domain.uncertain_fit import measured_whole_us, uncertain_model
 from domain.uncertainty import NamedCut, stated_model
+from fitting import fit, read
 from solvers import solve
 
 
@@ -115,3 +119,44 @@ def test_the_measured_piece_is_beside_the_model_of_it() -> None:
     against = assess(limited).against[0]
     assert against.name == "current"
     assert against.probability_faster == 0.0
+
+
+SIZES = tuple(2**power for power in range(1, 24))
+
+
+def tables(latency_us: Callable[[int], float], rate: Callable[[int], float]) -> TraceFit:
+    """The fit of what `ib_write_lat -a` and `ib_write_bw -a` print, in their layout; the figures
+    are those of a model. A rate is in messages/µs.
+    """
+    latencies = [f" {size} 20000 0 0 {latency_us(size):.2f} 0 0 0 0" for size in SIZES]
+    rates = [f" {size} 50000 0.00 {size * rate(size) / 1.048576:.2f} 0" for size in SIZES]
+    texts = (
+        "RDMA_Write Latency Test\n #bytes #iterations t_min[usec] t_max[usec] t_typical[usec] "
+        "t_avg[usec] t_stdev[usec] 99% percentile[usec] 99.9% percentile[usec]",
+        "RDMA_Write BW Test\n #bytes #iterations BW peak[MB/sec] BW average[MB/sec] MsgRate[Mpps]",
+    )
+    files = ["\n".join([text, *rows]) for text, rows in zip(texts, (latencies, rates), strict=True)]
+    return fit([read(one.encode()) for one in files])
+
+
+@pytest.mark.parametrize("message_bytes", [65536, 2**20, 2**23])
+def test_rdma_tables_do_not_make_sizes_cheap_that_nobody_measured(message_bytes: int) -> None:
+    """5.4 messages/µs up to 3.8 GB/s, which they reach between 512 and 1024 B: fragments of up to
+    1023 B once seemed to pass at the rate of messages, a third cheaper than any that was measured.
+    """
+    found = tables(
+        lambda size: 0.98 + 0.0019 * size if size <= 128 else 1.66 + 0.2609 * size / 1000.0,
+        lambda size: 1.0 / max(0.185, 0.2604 * size / 1000.0),
+    )
+    known = uncertain_model(found)
+    assert known is not None
+    question = UncertaintyQuestion(
+        known, message_bytes, measured_us=measured_whole_us(found, message_bytes)
+    )
+    said = assess(question)
+    assert question.measured_us == pytest.approx(1.66 + 0.2609 * message_bytes / 1000.0, rel=0.001)
+    assert said.decision.code is DecisionCode.NO_GAIN_PROVABLE
+    assert decision_sentence(said, question).startswith("Do not cut")
+    assert said.evpi_us < 0.01 * said.latency_us.p50
+    (near,) = [one for one in said.good_sizes if one.within == 0.02]
+    assert near.intervals[-1][1] == message_bytes

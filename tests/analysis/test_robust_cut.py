@@ -85,11 +85,35 @@ def test_the_limits_are_kept() -> None:
     assert robust.size_bytes % 64 == 0
 
 
-def test_it_is_not_sought_unless_asked_for_nor_for_stages_with_ranges() -> None:
+def test_it_is_not_sought_unless_asked_for_nor_where_bytes_are_handed_on() -> None:
     assert asked(pipeline(), 3000, robust=False)[0] is None
+    moving = replace(pipeline().stages[0], handoff_bytes=1)
+    assert asked(replace(pipeline(), stages=(moving, *pipeline().stages[1:])), 3000)[0] is None
+
+
+def test_of_stages_with_ranges_the_best_of_a_pool_is_taken() -> None:
+    """Priced again by the evaluator: no worse than the answer in the draws that chose it."""
     ranged = Stage("disk", (FitRange(5.0, 10.0, 1000), FitRange(20.0, 8.0)))
     model = replace(pipeline(), stages=(*pipeline().stages, ranged))
-    assert asked(model, 6000)[0] is None
+    robust, cut, question = asked(model, 6000)
+    assert robust is not None
+    assert sum(robust.fragment_bytes) == 6000
+    assert not robust.is_proven
+    assert robust.lower_bound == 0.0
+    draws = draw(question.model, question.draws, seed_of(question.model))
+    worst = {robust.fragment_bytes: 0.0, cut: 0.0}
+    for at in range(CHOSEN_BY):
+        there = model_of(draws, at)
+        assert isinstance(there, Pipeline)
+        latencies = [latency_us(there, one) for one in worst]
+        # What else is in the pool only raises regrets.
+        worst = {
+            one: max(known, us / min(latencies) - 1.0)
+            for (one, known), us in zip(worst.items(), latencies, strict=True)
+        }
+    assert worst[robust.fragment_bytes] <= robust.worst_regret + 1e-9
+    assert worst[cut] <= robust.answer_worst_regret + 1e-9
+    assert robust.worst_regret <= robust.answer_worst_regret
 
 
 def test_no_repeated_size_of_a_small_message_has_less_worst_regret() -> None:
@@ -105,7 +129,7 @@ def test_no_repeated_size_of_a_small_message_has_less_worst_regret() -> None:
     for at in range(CHOSEN_BY):
         there = replace(lines, g=draws.overhead_us[:, 0, at], G=draws.ns_per_byte[:, 0, at] / 1e3)
         best_us = solve_count(there, len(cut), Deadline.after(60.0)).upper_us + 4.0
-        latencies = [latency_us(model_of(draws, at), repeated(message, size)) for size in sizes]
+        latencies = [model_of(draws, at).latency_us(repeated(message, size)) for size in sizes]
         worst = np.maximum(worst, np.array(latencies) / best_us - 1.0)
     assert robust.size_worst_regret >= worst[-1] - 1e-9  # over what may be better still
     assert (worst >= worst[-1] - 2e-3).all()

@@ -160,6 +160,20 @@ def test_time_ends_with_the_smallest_sizes_unpriced(monkeypatch: pytest.MonkeyPa
     assert 0.0 < nothing.messages[0].lower_bound_us < found.messages[0].lower_bound_us
 
 
+def test_half_of_the_time_gives_a_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(10_000))
+    monkeypatch.setattr(thresholds, "monotonic", lambda: float(next(clock)))
+    reported: list[Thresholds] = []
+    found = price_thresholds(question(time_limit_s=20.0), on_best=reported.append)
+    (best,) = reported
+    assert best.cut_off
+    assert [one.code for one in best.notices] == ["time_limit"]
+    (half,), (whole_,) = best.messages, found.messages
+    known = [us for us in half.latencies_us if us is not None]
+    assert 0 < len(known) < sum(us is not None for us in whole_.latencies_us)
+    assert set(known) < set(whole_.latencies_us)
+
+
 def test_what_may_be_possible_but_not_in_time_is_out_of_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import solvers
+from analysis.table_facts import MAX_LISTED, facts_of
 from app.questions.tables import (
-    MAX_LISTED,
     TableQuestion,
     TableScope,
     compile_table,
-    facts_of,
 )
 from app.schemas.tables import render_table
 from domain.errors import InvalidInput, SolverFailed

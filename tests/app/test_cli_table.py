@@ -149,8 +149,8 @@ def test_a_trace_is_fitted_first(printed: Any, compiled: list[TableQuestion]) ->
 
 def test_long_lists_are_shortened(printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twelve rows, and how many more there are."""
+    from analysis.table_facts import facts_of
     from app.console.table import table_parts
-    from app.questions.tables import facts_of
     from app.schemas.base import read_output, same_named
     from app.schemas.tables import CountRunOut, TableOut
     from tests.support.plan_tables import a_plan_table

@@ -76,6 +76,21 @@ class TestRecorded:
         answer = json.loads(printed("optimize", "path", "--bytes", MESSAGE, "--json")[1])
         assert [one["code"] for one in answer["warnings"]][:1] == ["model_holds"]
 
+    def test_no_size_below_those_that_were_measured_is_recommended(self, printed: Any) -> None:
+        """The first line of a fit goes on below them, where nobody has looked."""
+        for name, stage, each in (("a.csv", "copy", 0.001), ("b.csv", "wire", 0.004)):
+            sizes = (4096, 8192, 16384, 65536, 262144)
+            rows = "".join(f"{size},{at},{each * size:.6g}\n" for size in sizes for at in range(5))
+            Path(name).write_text(f"# stage: {stage}\nmessage_bytes,repetition,{stage}_us\n{rows}")
+        words = ("--stage", "copy=a.csv", "--stage", "wire=b.csv", "--save-as", "free")
+        assert printed("compose", *words)[0] == 0
+        store = module.Settings.from_environment()
+        model = module._model("free", store)
+        assert model.min_bytes == 4096
+        assert 4096 <= module._recommended(model, MESSAGE, model.stages) < 8192
+        typed = module._model("model.json", store)
+        assert typed.min_bytes == 1
+
     def test_a_failure_is_said_before_the_answer(self, printed: Any) -> None:
         before = printed("optimize", "path", "--bytes", MESSAGE, "--strategy", "repeat")[1]
         assert "verification" not in before

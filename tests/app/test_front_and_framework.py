@@ -46,8 +46,11 @@ Answer = tuple[int, list[tuple[str, str]], bytes]
 Header = tuple[str, str]
 
 
+OWN = ("date", "x-request-id")  # of each answer
+
+
 def ask(live: Live, method: str, target: str, headers: list[Header]) -> Answer:
-    """The status, all headers but the date in their order, and the bytes."""
+    """The status, all headers but date and request's name in their order, and the bytes."""
     connection = HTTPConnection("127.0.0.1", live.port)
     connection.putrequest(method, target, skip_accept_encoding=True)
     for name, value in headers:
@@ -57,7 +60,7 @@ def ask(live: Live, method: str, target: str, headers: list[Header]) -> Answer:
     body = response.read()
     connection.close()
     reported = [(name.lower(), value) for name, value in response.getheaders()]
-    return response.status, [one for one in reported if one[0] != "date"], body
+    return response.status, [one for one in reported if one[0] not in OWN], body
 
 
 def of_the_fast_path(live: Live, method: str, target: str, headers: list[Header]) -> bool:

@@ -8,6 +8,17 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.http.metrics import Metrics
+from app.settings import VERSION
+from models.records import JobEnd, JobState
+from tests.app.serving import (
+    GUARD_S,
+    Live,
+    serving,
+    settings_for,
+    wait_for_end,
+    wait_until,
+)
+from tests.support.long_work import long_here_engine
 
 GAUGES = {"sluice_open": ("What is open.", 3), "sluice_late_total": ("What was late.", 2)}
 
@@ -67,3 +78,73 @@ def test_applications_of_one_process_count_for_themselves() -> None:
     assert values(families(first)["sluice_answers"], "_total") == {("quick",): 1}
     assert values(families(second)["sluice_answers"], "_total") == {}
     assert families(first)["sluice_answers"].samples == families(first)["sluice_answers"].samples
+
+
+def test_jobs_that_ended() -> None:
+    """By kind, state and code; how long they ran where they were begun."""
+    metrics = Metrics()
+    done = JobEnd("optimize", JobState.DONE, "", 0.3)
+    failed = JobEnd("audit", JobState.FAILED, "time_limit", 7200.0)
+    metrics.jobs_ended((done, done, failed, JobEnd("audit", JobState.CANCELLED)))
+    found = families(metrics)
+    assert values(found["sluice_job_ends"], "_total") == {
+        ("", "optimize", "done"): 2,
+        ("time_limit", "audit", "failed"): 1,
+        ("", "audit", "cancelled"): 1,
+    }
+    runs = found["sluice_job_run_seconds"]
+    assert values(runs, "_count") == {("audit",): 1, ("optimize",): 2}
+    assert values(runs, "_sum") == {("audit",): 7200.0, ("optimize",): 0.6}
+    buckets = values(runs, "_bucket")
+    assert [buckets["audit", "3600.0"], buckets["audit", "+Inf"]] == [0, 1]
+    assert [buckets["optimize", "0.1"], buckets["optimize", "0.5"]] == [0, 2]
+
+
+def scraped(live: Live) -> dict[str, Metric]:
+    """Every family that a service tells, by its name."""
+    text = live.client.get("/metrics").text
+    return {family.name: family for family in text_string_to_metric_families(text)}
+
+
+def test_a_service_tells_of_its_jobs_its_database_and_its_build(database_url: str) -> None:
+    """Also of jobs that it does not run: how many wait, and for how long the oldest has."""
+    settings = settings_for(database_url, run_jobs=False)
+    with serving(settings, open_engine=long_here_engine) as live:
+        asked = {"message_bytes": 4096, "profile": "gms"}
+        job = live.client.post("/optimize", json=asked, headers={"Prefer": "respond-async"})
+        found = scraped(live)
+        assert values(found["sluice_waiting_jobs"], "") == {(): 1}
+        (age,) = values(found["sluice_oldest_waiting_job_seconds"], "").items()
+        assert age[0] == ("optimize",)
+        assert 0.0 <= age[1] < GUARD_S
+        used = values(found["sluice_database_connections"], "")
+        assert set(used) == {(p, s) for p in ("read", "write") for s in ("used", "free")}
+        assert sum(used.values()) >= 2
+        (build,) = found["sluice_build_info"].samples
+        assert build.labels["version"] == VERSION
+        assert build.labels["database"] == live.service.context.store.dialect
+        assert live.client.delete(job.headers["location"]).status_code == 200
+        assert live.client.delete(job.headers["location"]).status_code == 200  # ends no second time
+        wait_until(lambda: "sluice_job_ends" in scraped(live) and bool(ends(live)))
+        assert ends(live) == {("", "optimize", "cancelled"): 1}
+        assert values(scraped(live)["sluice_waiting_jobs"], "") == {(): 0}
+
+
+def ends(live: Live) -> dict[tuple[str, ...], float]:
+    """The jobs that ended, by code, kind and state."""
+    return values(scraped(live)["sluice_job_ends"], "_total")
+
+
+def test_ends_of_jobs_and_of_workers(own: Live) -> None:
+    """Of a job that ran, and of a worker that was killed between two tasks."""
+    asked = {"message_bytes": 4096, "profile": "gms"}
+    job = own.client.post("/optimize", json=asked, headers={"Prefer": "respond-async"})
+    assert wait_for_end(own.client, job.headers["location"])["state"] == "done"
+    wait_until(lambda: bool(ends(own)))
+    assert ends(own) == {("", "optimize", "done"): 1}
+    assert values(scraped(own)["sluice_job_run_seconds"], "_count") == {("optimize",): 1}
+    deaths = values(scraped(own)["sluice_worker_deaths"], "_total")
+    assert set(deaths.values()) == {0}
+    assert set(deaths) == {
+        (p, w) for p in ("solve", "long") for w in ("crash", "idle", "memory", "time")
+    }

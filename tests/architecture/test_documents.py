@@ -326,8 +326,8 @@ def test_every_warning_is_documented() -> None:
 
 def test_every_metric_is_documented() -> None:
     """The names of the exposition, counters and gauges."""
-    source = (ROOT / "app" / "http" / "service.py").read_text()
-    gauges = set(re.findall(r'"(sluice_\w+)": \(', source))
+    sources = ((ROOT / "app" / "http" / name).read_text() for name in ("service.py", "metrics.py"))
+    gauges = {name for text in sources for name in re.findall(r'"(sluice_\w+)": \(', text)}
     counters = set(re.findall(r"^# TYPE (\w+)", Metrics().exposition({}), flags=re.MULTILINE))
     documented = {word for word in code_words(OPERATIONS.text) if word.startswith("sluice_")}
     assert gauges

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from app.execution.engine import Crashed, Engine, Limit, LimitExceeded, Stopped
+from app.execution.engine import Crashed, Engine, Limit, LimitExceeded, Pool, Stopped
 from tests.contracts.engine import EngineContract, NewEngine
 from tests.execution.support import (
     GUARD_S,
@@ -64,8 +64,9 @@ class ProcessEngineContract(EngineContract):
             assert hostile.end() == LimitExceeded(limit), behaviour
             assert answered > 0
 
-    def test_the_last_best_result_survives_every_end(self, engine: Engine) -> None:
-        """Also where the operation never lets its own interpreter run again."""
+    def test_the_last_best_result_survives_every_end(self, new_engine: NewEngine) -> None:
+        """Also where the operation never lets its own interpreter run again. Each is counted."""
+        engine = new_engine()
         spins = submit(engine, "improves_then_spins", time_s=0.3)
         assert spins.end() == LimitExceeded(Limit.TIME)
         assert (spins.best, spins.steps) == (4, [(4, 9)])
@@ -75,6 +76,7 @@ class ProcessEngineContract(EngineContract):
         crashes = submit(engine, "improves_then_crashes")
         assert isinstance(crashes.end(), Crashed)
         assert crashes.best == 3
+        assert engine.capacity(Pool.SOLVE).deaths == {"time": 1, "memory": 1, "crash": 1}
 
     def test_a_best_result_larger_than_the_channel_arrives(self, engine: Engine) -> None:
         heard = submit(engine, "large_best_then_sleeps", 4 * MIB, time_s=2.0)

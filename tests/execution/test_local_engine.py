@@ -171,6 +171,7 @@ class TestWorkers:
             return stays < now and len(now) == 3 and not now & before
 
         wait_until(is_replaced)
+        assert engine.capacity(Pool.SOLVE).deaths == {"idle": 1}
 
     def test_a_worker_that_does_not_take_its_task_is_replaced(
         self, new_engine: NewEngine, monkeypatch: pytest.MonkeyPatch

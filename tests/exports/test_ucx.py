@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
-from exports.targets.ucx import TARGET, VARIABLE, read
+from exports.targets.ucx import SHM_TARGET, TARGET, VARIABLE, read
 from tests.exports.given import given_for
 from tests.support.system import require_system
 
@@ -287,3 +287,41 @@ def test_ucx_reads_units_as_the_reader_does() -> None:
     assert reported["UCX_RNDV_THRESH"] == "512K"
     assert values(ucx_info("-c", UCX_RNDV_THRESH="524289"))["UCX_RNDV_THRESH"] == "524289"
     assert read("UCX_RNDV_FRAG_SIZE=host:512K").steps[0].size_bytes == 524288
+
+
+# --- shared memory --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [4096, 8256, 32_768, 65_472])
+def test_fragments_of_shared_memory_are_read_back(size: int, tmp_path: Path) -> None:
+    """By the reader here and by ucx_info."""
+    setting = FragmentSetting.always(size)
+    text = SHM_TARGET.render(given_for(SHM_TARGET, {}, setting=setting))
+    assert SHM_TARGET.read is not None
+    assert SHM_TARGET.read(text) == setting
+    (tmp_path / "ucx.conf").write_text(text)
+    reported = values(ucx_info("-cf", UCX_CONFIG_DIR=str(tmp_path)))["UCX_POSIX_SEG_SIZE"]
+    assert SHM_TARGET.read(f"UCX_POSIX_SEG_SIZE={reported}") == setting
+
+
+@pytest.mark.parametrize("size", [65_536, 131_072, 4032])
+def test_fragments_that_give_wrong_data_are_not_written(size: int) -> None:
+    """Lengths have 16 bits there."""
+    given = given_for(SHM_TARGET, {}, setting=FragmentSetting.always(size))
+    with pytest.raises(InvalidInput, match="4096 to 65472"):
+        SHM_TARGET.render(given)
+
+
+def test_a_text_takes_effect_as_variables() -> None:
+    """All that are of UCX, without comments; a text without any is refused."""
+    assert TARGET.effect is not None
+    text = rendered(memory_types="cuda", alloc_count="16")
+    assert TARGET.effect.environment(text, "unused") == {
+        "UCX_RNDV_FRAG_SIZE": "cuda:300032",
+        "UCX_RNDV_FRAG_MEM_TYPE": "cuda",
+        "UCX_RNDV_FRAG_ALLOC_COUNT": "cuda:16",
+    }
+    assert TARGET.effect.since(text) == (1, 12)
+    assert TARGET.effect.since(rendered(version="1.9", form="shell")) == (1, 9)
+    with pytest.raises(InvalidInput, match="NAME=VALUE"):
+        TARGET.effect.environment("# nothing\n", "unused")

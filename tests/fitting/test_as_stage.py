@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from domain.errors import InvalidInput
-from domain.fit import ExcludedSample, FitOptions
+from domain.fit import Combine, ExcludedSample, FitOptions, StepGroup
 from domain.measurement import DirectTrace, MessageTrace, Reading, Samples, Trace, TraceKind
 from domain.pipeline import Pipeline
 from fitting import fit, plot
@@ -73,3 +75,9 @@ class TestAsStage:
     def test_a_name_has_1_to_100_characters(self, name: str) -> None:
         with pytest.raises(InvalidInput):
             FitOptions(as_stage=name)
+
+    def test_one_stage_has_no_steps_to_group(self) -> None:
+        group = StepGroup("both", ("copy", "wire"), Combine.OVERLAP)
+        with pytest.raises(InvalidInput, match="no steps") as refusal:
+            fit([_reading(MessageTrace(_samples(2.0, 0.5)))], replace(COPY, groups=(group,)))
+        assert refusal.value.field == "as_stage"

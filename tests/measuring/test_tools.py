@@ -13,6 +13,7 @@ import pytest
 
 from app.cli import main
 from domain.errors import InvalidInput, NotMeasurable
+from measuring import tools as module
 from measuring.tools import TOOLS, ToolRun
 from tests.support.compiler import ROOT
 
@@ -105,6 +106,21 @@ class TestRuns:
         first, rest = run.files[0].read_text().split("\n", 1)
         assert (first.startswith("$ ucx_perftest 127.0.0.1 -p "), rest) == (True, "rows\n")
         assert "-t tag_lat -s 4096" in first
+
+    def test_what_a_failing_tool_printed_before_is_named(
+        self,
+        tools: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        """The first size is there, the second one fails."""
+        monkeypatch.setattr(module, "_FAR_SIDE_S", 1.0)
+        fails = "import sys\nif '-c' in sys.argv and '4096' in sys.argv: sys.exit(3)\n"
+        put(tools, "iperf3", SERVER + fails + printing("iperf3.json"))
+        assert main(["measure", "iperf3", "--bytes", "1024,4096", "--time-limit", "20"]) == 3
+        assert "what was measured until then is in iperf3-tool" in capsys.readouterr().err
+        assert (tmp_path / "iperf3-tool" / "iperf3-1024.json").exists()
 
     def test_a_tool_that_is_not_here(self, tools: Path, tmp_path: Path) -> None:
         """Is said, here and in the list, and nothing is written."""

@@ -22,7 +22,7 @@ from measuring.trials import (
     mpi_programs,
     version_in,
 )
-from tests.measuring.test_mpi import installed
+from tests.measuring.test_libraries import installed
 
 PLAN = TrialPlan(("bcast", "reduce"), (1024, 65536), pairs=12)
 Factor = Callable[[str, int], float]

@@ -147,6 +147,16 @@ class TestVerdict:
         assert codes(found) == ["handing_on_costs"]
         assert found.reasons[0].value("each_us") == pytest.approx(150.0, rel=0.1)
 
+    def test_a_little_slower_stage_is_not_why_all_takes_much_longer(self) -> None:
+        """What explains the most is said first."""
+        runs = runs_of(PIPELINE, lambda j, took, size: took * (1.0 + 0.06 * (j == 1)))
+        for size, taken in runs.items():
+            waited = 150.0 * len(repeated_cut(MESSAGE, size))
+            taken[:] = [Run(r.latency_us + waited, r.occupied_us, r.processor_us) for r in taken]
+        found = verdict_of(runs)
+        assert codes(found) == ["handing_on_costs", "slower_in_company"]
+        assert 0.0 < found.reasons[0].value("each_us") <= 150.0
+
     def test_noise_decides_nothing(self) -> None:
         runs = runs_of(PIPELINE)
         random = Random(1)

@@ -9,6 +9,7 @@ from tests.contracts.answer_repository import AnswerContract
 from tests.contracts.hidden_answer_repository import HiddenAnswerContract
 from tests.contracts.job_repository import JobContract
 from tests.contracts.profile_repository import ProfileContract
+from tests.contracts.request_key_repository import RequestKeyContract
 from tests.contracts.runner_repository import RunnerContract
 from tests.contracts.table_repository import ActiveTableContract, TableContract
 from tests.contracts.trace_repository import FitContract, TraceContract
@@ -38,6 +39,10 @@ class TestJobs(JobContract):
     """Jobs."""
 
 
+class TestRequestKeys(RequestKeyContract):
+    """Keys of requests."""
+
+
 class TestRunners(RunnerContract):
     """Runners."""
 
@@ -59,6 +64,7 @@ def test_every_repository_has_a_contract() -> None:
         "answers": TestAnswers,
         "hidden_answers": TestHiddenAnswers,
         "jobs": TestJobs,
+        "request_keys": TestRequestKeys,
         "runners": TestRunners,
         "tables": TestTables,
     }

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from domain.pipeline import FitRange, Pipeline, Stage
-from domain.plan_table import PlanTable
+from domain.plan_table import PlanTable, TableRepeat, repeated_size
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers import compile_table, solve
 from solvers.ranges.bound import CountPlanes, Span, SpanBound, counts_below
 from solvers.ranges.regions import NodeSolver, Regions, whole_cut_within
+from solvers.tables.cuts import _Repeated
 from tests.solvers.ranged_pipelines import random_stage
 from tests.support.counts import count
 
@@ -218,3 +219,39 @@ def test_counts_that_the_closed_form_excludes_hold_no_better_cut() -> None:
         equal = (size // k,) * (k - 1) + (size - (k - 1) * (size // k),)
         assert latency_us(pipeline, equal) >= best
     assert len(solve(problem, "exact").schedule.fragment_bytes or ()) in open_
+
+
+def test_repeated_sizes_of_all_messages_at_once_are_those_that_a_reader_computes() -> None:
+    """Any entries, limits and alignment: the reader's cut, or none where it is not admitted."""
+    rng, admitted = np.random.default_rng(23), 0
+    pipeline = Pipeline((random_stage(rng, 500, 1.0), random_stage(rng, 500, 1.0)))
+    for _ in range(count(200)):
+        unit = int(rng.choice([1, 1, 4]))
+        limits = FragmentLimits(
+            min_fragment_bytes=int(rng.choice([1, 7, 40])),
+            max_fragment_bytes=None if rng.random() < 0.5 else 4 * int(rng.integers(10, 60)),
+            max_fragments=int(rng.integers(1, 20)),
+            alignment_bytes=unit,
+        )
+        ends = np.unique(rng.integers(1, 500, 6))
+        repeats = [
+            TableRepeat(int(end), unit * int(rng.integers(0, end // unit + 2)), 1.0, 0.0)
+            for end in ends
+        ]
+        messages = np.arange(ends[0], ends[-1] + 1)
+        found = _Repeated.of(Problem(pipeline, 1, limits), repeats, messages)
+        latencies = found.latencies_us(Problem(pipeline, 1, limits))
+        for at, message in enumerate(messages.tolist()):
+            here = int(np.searchsorted(ends, message, side="right")) - 1
+            size = repeats[here].size_bytes
+            if size and message != repeats[here].message_bytes:
+                size = repeated_size(repeats[here], repeats[here + 1], message, limits)
+            many = -(-message // max(size, 1))
+            cut = (*[size] * (many - 1), message - (many - 1) * size)
+            fits = size > 0 and Problem(pipeline, message, limits).admits(cut)
+            assert found.cut(at) == (cut if fits else None)
+            assert latencies[at] == (
+                pytest.approx(latency_us(pipeline, cut), rel=1e-12) if fits else np.inf
+            )
+            admitted += fits
+    assert admitted > 0

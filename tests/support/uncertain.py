@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
 
 import numpy as np
 from hypothesis import strategies as st
 
 from analysis.draws import Draws, project
+from analysis.robust_cut import pipeline_of
 from domain.aggregate import Aggregate
 from domain.model import CostModel
-from domain.pipeline import FitRange, Pipeline, Stage
+from domain.pipeline import FitRange, Stage
 from domain.uncertainty import (
     StatedStage,
     UncertainAggregate,
@@ -35,22 +35,10 @@ def stated(lines: Sequence[tuple[float, float]], relative: float) -> UncertainPi
 
 def model_of(draws: Draws, at: int) -> CostModel:
     """The domain's model of one draw."""
-    stages = [_stage_of(draws, j, at) for j in range(draws.stages)]
+    pipeline = pipeline_of(draws, at)
     if draws.kind == "aggregate":
-        return Aggregate(stages[0], stages[1], draws.delay_us)
-    return Pipeline(tuple(stages), draws.delay_us)
-
-
-def _stage_of(draws: Draws, stage: int, at: int) -> Stage:
-    ranges = []
-    ends = [*draws.ends_bytes[stage, :, at].tolist(), inf]
-    for r, end in enumerate(ends):
-        overhead_us = float(draws.overhead_us[stage, r, at])
-        ns_per_byte = float(draws.ns_per_byte[stage, r, at])
-        ranges.append(FitRange(overhead_us, ns_per_byte, None if end == inf else int(end)))
-        if end == inf:
-            break
-    return Stage(draws.names[stage], tuple(ranges))
+        return Aggregate(pipeline.stages[0], pipeline.stages[1], draws.delay_us)
+    return pipeline
 
 
 costs = st.floats(0.0, 100.0, allow_subnormal=False)

@@ -12,13 +12,20 @@ import pytest
 
 from analysis import explore
 from analysis.explanation import Cost, Explanation, PathShare, Saving
+from analysis.explore import Line, Point
 from app.plots.timeline_rows import STYLE
 from app.text.units import TimeUnit
-from app.web.answers.around import about_size, counts_chart, sizes_chart, surroundings_of
+from app.web.answers.around import (
+    about_size,
+    alternatives_of,
+    counts_chart,
+    sizes_chart,
+    surroundings_of,
+)
 from app.web.answers.view import AnswerView, cut_of, proof_of
 from app.web.answers.why import WhyView
 from app.web.pages import FOLDER, POLICY
-from domain.solution import Status
+from domain.solution import Status, Strategy
 from solvers.count_points import CountPoint
 from tests.app.serving import MYRINET, Live
 from tests.web.conftest import Ask
@@ -257,6 +264,24 @@ def test_all_strategies_on_the_message(live: Live, ask: Ask) -> None:
     assert names[0] == "exact"
     assert set(names) >= {"repeat", "fixed", "single", "hierarchical", "ramp"}
     assert "not possible: ramp needs exactly two stages" in text
+
+
+def test_a_search_that_time_ended_is_not_shown_slower_than_it_is(ask: Ask) -> None:
+    """Its latency would be of the time given, not of the strategy; a faster one is shown."""
+    answer = ask()
+    unfinished, faster = answer.latency_us * 1.2, answer.latency_us * 0.9
+    lines = [
+        Line(Strategy.HIERARCHICAL, points=(Point(4096, unfinished, 3, None, None, True),)),
+        Line(Strategy.HIERARCHICAL_RAMP, points=(Point(4096, faster, 3, None, None, True),)),
+        Line(Strategy.SINGLE, points=(Point(4096, unfinished, 1, None, None),)),
+        Line(Strategy.RAMP, points=(Point(4096, None, None, None, "ramp needs two stages"),)),
+    ]
+    own, *rows = alternatives_of(answer, lines)
+    assert own.is_answer
+    assert [row.name for row in rows] == ["hierarchical_ramp", "single", "hierarchical", "ramp"]
+    assert [row.is_unfinished for row in rows] == [False, False, True, False]
+    assert rows[2].latency == rows[2].above_answer == ""
+    assert rows[0].how.endswith("*")
 
 
 def test_an_aggregate(live: Live, ask: Ask) -> None:

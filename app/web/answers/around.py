@@ -240,7 +240,9 @@ def about_size(message_bytes: int) -> str:
 
 
 def alternatives_of(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[Alternative, ...]:
-    """Return a row for each strategy and static size, the fastest first, declined ones last."""
+    """Return a row for each strategy and static size, the fastest first, then those that time ended
+    before they were as fast as the answer, declined ones last.
+    """
     unit = latency_unit(answer)
     own = Alternative(
         answer.strategy,
@@ -254,7 +256,9 @@ def alternatives_of(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[Alterna
     found = sorted(lines, key=lambda line: line.points[0].latency_us or float("inf"))
     priced = [line for line in found if line.points[0].latency_us is not None]
     declined = [line for line in found if line.points[0].latency_us is None]
-    return (own, *(_alternative(answer, line, unit) for line in (*priced, *declined)))
+    rows = [_alternative(answer, line, unit) for line in (*priced, *declined)]
+    rows.sort(key=lambda row: (bool(row.declined), row.is_unfinished))
+    return (own, *rows)
 
 
 def alternatives_remarks(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[str, ...]:
@@ -279,6 +283,8 @@ def _alternative(answer: OptimizeOut, line: Line, unit: TimeUnit) -> Alternative
     how, default = _how(line), line.default or _NO_DEFAULT
     if point.latency_us is None:
         return Alternative(line.strategy, how, "", "", "", "", declined=point.declined or "")
+    if point.is_partial and point.latency_us > answer.latency_us:
+        return Alternative(line.strategy, how, "", "", "", "", is_unfinished=True)
     bound_us = _bound_us(answer, line, point)
     return Alternative(
         line.strategy,

@@ -196,7 +196,7 @@ async def verify(request: Request, name: str) -> Response:
         status = kind_of(refusal.code).status
         sent = SentTransfers(transfers, refusal.detail)
         return await profile_page(request, reference, TableForm(), sent=sent, status=status)
-    kept = await service.write(lambda: keep_verification(store, revision, found))
+    kept, _ = await service.write(lambda: keep_verification(store, revision, found))
     return moved(request, f"{PLACE}/{in_path(kept.profile)}@{kept.number}#verification")
 
 

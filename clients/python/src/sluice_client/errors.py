@@ -139,6 +139,7 @@ _BY_CODE: Mapping[str, type[ProblemError]] = {
 _BY_STATUS: Mapping[int, type[ProblemError]] = {
     404: NotFound,
     409: Conflict,
+    412: Conflict,
     429: Unavailable,
     503: Unavailable,
 }

@@ -145,8 +145,9 @@ class Robust:
     """The cut, and the repeated size, whose greatest regret over the first draws is least.
 
     Regret is T/T* - 1, T* that of the best cut into as many fragments or of the best repeated size,
-    whichever is less. No cut into as many fragments has less than `lower_bound` in these draws. The
-    figures of the other draws, None without any, have not chosen it; `answer_` are the answer's.
+    whichever is less. No cut into as many fragments has less than `lower_bound` in these draws. Of
+    stages with ranges T* is that of the best cut that was tried, and the bound 0. The figures of
+    the other draws, None without any, have not chosen it; `answer_` are the answer's.
     `is_best_size`: of all admitted sizes, not of some.
     """
 

@@ -1,0 +1,247 @@
+"""sluice apply, by main(argv), over programs whose times are made up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from math import nan
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from app.cli import main
+from domain.errors import NotMeasurable
+from exports.targets.registry import TARGETS
+from measuring import trials
+from measuring.trials import Installed, Start, Times, TrialPlan
+
+Install = Callable[..., None]
+HERE = "Open MPI v4.1.4"
+MCA = "coll_tuned_use_dynamic_rules = 1\nbtl_vader_max_send_size = 65536\n"
+RULES = """\
+# head
+1  # collectives
+11  # reduce
+1  # communicator sizes
+0  # and every greater one
+4  # rules: message bytes, algorithm, fan, fragment bytes
+0 0 0 0
+4097 6 0 4096
+65537 6 0 8192
+1048577 6 0 65536
+"""
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Install:
+    """Have the programs of a library take so many times as long with a setting."""
+    monkeypatch.chdir(tmp_path)
+
+    def install(
+        factor: Callable[[str, int, Mapping[str, str]], float],
+        *,
+        library: str = HERE,
+        failure: str = "",
+    ) -> None:
+        random = Random(5)
+
+        def times(plan: TrialPlan) -> Start:
+            def start(environment: Mapping[str, str]) -> Times:
+                if environment and failure:
+                    raise NotMeasurable(failure)
+                return {
+                    (program, size): 10.0
+                    * random.lognormvariate(0.0, 0.01)
+                    * (factor(program, size, environment) if environment else 1.0)
+                    for program in plan.programs
+                    for size in plan.sizes
+                }
+
+            return start
+
+        @contextmanager
+        def programs(*given: Any) -> Iterator[Installed]:
+            yield Installed(library, trials.version_in(library), times(given[-1]))
+
+        monkeypatch.setattr(trials, "mpi_programs", programs)
+        monkeypatch.setattr(trials, "ucx_programs", programs)
+
+    return install
+
+
+def written(name: str, text: str) -> str:
+    """A file of this text, by its name."""
+    Path(name).write_text(text, encoding="utf-8")
+    return name
+
+
+def check(target: str, config: str, *more: str) -> int:
+    """The exit code."""
+    return main(("apply", target, "--config", config, "--check", *more))
+
+
+def test_a_gain_is_kept_where_it_takes_no_effect(
+    install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what was found in its first lines, beside nothing else."""
+    install(lambda *_: 0.5)
+    assert check("openmpi-mca", written("given.conf", "# mine\n" + MCA)) == 0
+    text = Path("sluice-openmpi-mca.conf").read_text()
+    assert text.startswith("# Measured over Open MPI v4.1.4: kept: faster at 28 of 28 programs")
+    assert text.endswith("# mine\n" + MCA)
+    assert sorted(path.name for path in Path().iterdir()) == [
+        "given.conf",
+        "sluice-openmpi-mca.conf",
+    ]
+    out = capsys.readouterr().out
+    assert "trial 2, 30 pairs:" in out
+    assert "allreduce" in out
+
+
+def test_the_setting_is_in_force_for_the_programs_alone(install: Install) -> None:
+    """By variables; a file of parameters would replace those that are in use."""
+    seen: list[Mapping[str, str]] = []
+
+    def note(program: str, size: int, environment: Mapping[str, str]) -> float:
+        seen.append(environment)
+        return 1.0
+
+    install(note)
+    assert check("openmpi-mca", written("given.conf", MCA)) == 7
+    assert seen[0] == {
+        "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+        "OMPI_MCA_btl_vader_max_send_size": "65536",
+    }
+
+
+@pytest.mark.parametrize(
+    ("factor", "reason"),
+    [
+        (1.0, "not kept: it is faster nowhere"),
+        (1.5, "not kept: slower at 28 of 28 programs and sizes, most at"),
+        (nan, "gives wrong data"),
+    ],
+)
+def test_what_does_not_win_is_not_written(
+    install: Install, capsys: pytest.CaptureFixture[str], factor: float, reason: str
+) -> None:
+    """And the exit code and the last sentence say so."""
+    install(lambda *_: factor)
+    assert check("openmpi-mca", written("given.conf", MCA), "--json") == 7
+    found = json.loads(capsys.readouterr().out)
+    assert reason in found["reason"]
+    assert (found["is_kept"], found["text"]) == (False, None)
+    assert not Path("sluice-openmpi-mca.conf").exists()
+
+
+def test_programs_that_do_not_end_are_a_verdict(
+    install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what they said."""
+    install(lambda *_: 1.0, failure="trial: it ended with 6")
+    assert check("openmpi-mca", written("given.conf", MCA)) == 7
+    assert "it ended with 6" in capsys.readouterr().out
+
+
+def test_rules_that_lose_are_left_to_the_library(install: Install) -> None:
+    """Those that win are kept, in a file that the trial read."""
+
+    def factor(program: str, size: int, environment: Mapping[str, str]) -> float:
+        rules = Path(environment["OMPI_MCA_coll_tuned_dynamic_rules_filename"]).read_text()
+        if program != "reduce" or size < 16384:
+            return 1.0
+        if size >= 1 << 20:
+            return 0.7
+        return 1.4 if "65537 6 0 8192" in rules else 1.0
+
+    install(factor)
+    assert check("openmpi-rules", written("reduce.rules", RULES)) == 0
+    kept = Path("sluice-openmpi-rules.conf").read_text()
+    assert kept.splitlines()[-4:] == [
+        "3  # rules: message bytes, algorithm, fan, fragment bytes",
+        "0 0 0 0",
+        "1048576 6 0 8192",
+        "1048577 6 0 65536",
+    ]
+
+
+def test_rules_that_all_lose_are_none(install: Install) -> None:
+    """There is nothing left to try."""
+    install(lambda *_: 1.4)
+    assert check("openmpi-rules", written("reduce.rules", RULES)) == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("apply", "ucx", "--config", "x"), 2, "--check"),
+        (("apply", "nonesuch", "--config", "x", "--check"), 2, "expected a target out of"),
+        (("apply", "c-header", "--config", "x", "--check"), 3, "those that can be checked: ucx"),
+        (("apply", "ucx", "--check"), 2, "expected a SOURCE, or --config"),
+        (("apply", "ucx", "--config", "none.conf", "--check"), 4, "there is no file"),
+        (("apply", "ucx", "--config", "x", "--check", "--output", "ucx.conf"), 2, "by accident"),
+        (("apply", "ucx", "--config", "x", "--check", "--pairs", "2"), 2, "pairs"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(
+    install: Install,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    code: int,
+    words: str,
+) -> None:
+    """In one line, before any program runs."""
+    install(lambda *_: 1.0)
+    written("x", "UCX_RNDV_FRAG_SIZE=host:65536\n")
+    assert main(arguments) == code
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("target", "text", "library", "words"),
+    [
+        ("mpich", "MPIR_CVAR_IBCAST_RING_CHUNK_SIZE=8192\n", HERE, "a wrapper of MPICH"),
+        (
+            "mpich",
+            "MPIR_CVAR_BCAST_TREE_PIPELINE_CHUNK_SIZE=8192\n",
+            "MPICH Version:\t4.0.2",
+            "4.1 and later read this setting",
+        ),
+        ("ucx", "UCX_RNDV_FRAG_SIZE=host:65536\n", "UCX, version 1.11.0", "1.12 and later"),
+        ("openmpi-rules", "rule-file-version-2\n" + RULES, HERE, "5.0.7 and later"),
+        ("openmpi-mca", "coll_han_bcast_segsize = 65536\n", "Open MPI v4.0.9", "4.1 and later"),
+    ],
+)
+def test_the_library_has_to_read_the_setting(
+    install: Install,
+    capsys: pytest.CaptureFixture[str],
+    target: str,
+    text: str,
+    library: str,
+    words: str,
+) -> None:
+    """What is installed is named."""
+    install(lambda *_: 0.5, library=library)
+    assert check(target, written("given", text)) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_source_is_exported_first(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
+    """As export does, with its options and its warnings."""
+    install(lambda *_: 0.5, library="UCX, version 1.13.1")
+    source = str(Path(__file__).parents[2] / "examples" / "myrinet-gam.json")
+    asked = ("--min-message", "128KiB", "--max-message", "256KiB", "--option", "form=shell")
+    assert main(("apply", "ucx-shm", source, "--check", *asked, "--output", "kept.sh")) == 0
+    assert "\nexport UCX_POSIX_SEG_SIZE=" in Path("kept.sh").read_text()
+    assert "kept in kept.sh" in capsys.readouterr().err
+
+
+def test_every_effect_is_of_programs_that_there_are() -> None:
+    """And of a library that names itself so."""
+    for target in TARGETS:
+        if target.effect is not None:
+            known = trials.UCX_PROGRAMS if "ucx" in target.name else trials.MPI_PROGRAMS
+            assert set(target.effect.programs) <= set(known)

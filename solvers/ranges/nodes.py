@@ -42,10 +42,6 @@ Bools = NDArray[np.bool_]
 
 _EPS = float(np.finfo(np.float64).eps)
 _PARAMETERS = "use_dual_simplex:true use_preprocessing:false use_scaling:false"
-_WHOLE = 1e-6  # of a number of fragments, and of a fragment: what a solver may miss a whole one by
-_FEW = 6  # fragments up to which it is decided which have a region, and not how many
-_OUTSTANDING = 0.15  # share of what all miss from which on one fragment is decided by itself
-_LITTLE, _TINY = 1e-9, 1e-300  # weight of fragments that miss nothing
 _MAX_KEPT = 128  # duals of one kind of node
 
 
@@ -145,9 +141,9 @@ class Node:
         group_low, group_high = self.group_low, self.group_high
         min_counts, max_counts = self.min_counts, self.max_counts
         for _ in range(2):
-            least = np.flatnonzero(min_counts >= max_counts[0])
-            if len(least):
-                low, group_low = np.maximum(low, least[-1]), np.maximum(group_low, least[-1])
+            every = np.flatnonzero(min_counts >= max_counts[0])
+            if len(every):
+                low, group_low = np.maximum(low, every[-1]), np.maximum(group_low, every[-1])
             if max_counts[0] == len(low):
                 group_high = np.minimum(group_high, group_low - 1)
             above = (low[None, :] >= r).sum(axis=1)
@@ -290,12 +286,12 @@ class Planes:
         values, error = _priced(self._regions, flow_of(p)[own], price)
         of_groups, short = _priced(self._regions, group_flows(p, groups, most), price)
         of_groups -= short + 16.0 * _EPS * size
-        least = of_groups.reshape(2, len(groups), len(mu)).min(axis=0)
+        minimum = of_groups.reshape(2, len(groups), len(mu)).min(axis=0)
         total = float(error.max(axis=1).sum())
         total += 16.0 * _EPS * (len(own) * size + abs(price) * self._B)
         first = 1 if len(self._fixed) >= _MAX_KEPT else 0
         self._values = np.concatenate([self._values[first:], (values - mu)[None]])
-        self._groups = np.concatenate([self._groups[first:], (least - mu)[None]])
+        self._groups = np.concatenate([self._groups[first:], (minimum - mu)[None]])
         self._nu = np.concatenate([self._nu[first:], nu[None]])
         self._fixed = np.append(self._fixed[first:], price * self._B - total)
         self._most = np.append(self._most[first:], most)
@@ -451,9 +447,11 @@ class Programs:
         size = np.concatenate([bytes_above[0], bytes_above[1], bytes_above[1]])
         parts.append((np.arange(count), np.full(count, columns), -size))
         parts.append((row, columns + 1 + i, np.full(own, -1.0)))
-        least, most = self._tied(node)
+        at_least, at_most = self._tied(node)
         q = np.concatenate([self._q[v], self._q[u], self._q[u]])
-        at_or_below, r = np.nonzero((least | most)[None, :] & (np.arange(R)[None, :] <= q[:, None]))
+        at_or_below, r = np.nonzero(
+            (at_least | at_most)[None, :] & (np.arange(R)[None, :] <= q[:, None])
+        )
         first = columns + 1 + s
         parts.append((at_or_below, first + r, np.full(len(r), -1.0)))
         parts.append((at_or_below, first + R + r, np.ones(len(r))))
@@ -467,7 +465,7 @@ class Programs:
         rest = self._regions.low[node.low].sum() < self._B
         total = np.array([1.0 if rest else 0.0])
         free = np.full(1 + s, np.inf)
-        nu_high = np.concatenate([np.where(least, np.inf, 0.0), np.where(most, np.inf, 0.0)])
+        nu_high = np.concatenate([np.where(at_least, np.inf, 0.0), np.where(at_most, np.inf, 0.0)])
         return SparseModel(
             cost=-np.concatenate(
                 [np.zeros(columns), total, np.ones(s), node.min_counts, -node.max_counts]
@@ -491,94 +489,7 @@ class Programs:
     def _tied(self, node: Node) -> tuple[Bools, Bools]:
         """Which regions' least and greatest counts say more than the intervals do, (R,) each."""
         r, grouped = np.arange(len(node.min_counts))[:, None], node.grouped
-        least = node.min_counts > (node.low[None, :] >= r).sum(axis=1)
+        at_least = node.min_counts > (node.low[None, :] >= r).sum(axis=1)
         open_ = ((node.group_high[None, :] >= r) & grouped).any(axis=1)
-        most = open_ | (node.max_counts < (node.high[None, :] >= r).sum(axis=1))
-        return least, most
-
-
-def divisions(
-    node: Node, found: Relaxed, regions_of_ends: Ints, most: int
-) -> list[tuple[Node, Node]]:
-    """Return pairs of nodes that are together this one, by what its program leaves undecided.
-
-    By how many fragments have a region or one above, by which fragment has, or by the first
-    fragment of a group that has; at most so many, those that may raise most first. None where
-    nothing is left to decide.
-    """
-    R, counted = found.weights.shape[1], node.min_counts[0] + node.max_counts[0]
-    if node.grouped.sum() == 1 and node.max_counts[0] <= _MAX_TOLD:
-        return [node.by_count(0, int(counted) // 2)]
-    above = np.cumsum(found.weights[:, ::-1], axis=1)[:, ::-1]  # weight in region r or above
-    away = np.minimum(above, 1.0 - above)
-    away[away <= _WHOLE] = 0.0
-    little = _LITTLE * found.missing.sum() + _TINY
-    by_fragment = away * (found.missing + little)[:, None]
-    scored: list[tuple[float, int, tuple[int, int, int]]] = []
-    for i, r in zip(*np.nonzero(by_fragment), strict=True):
-        if node.low[i] < r <= node.high[i]:
-            scored.append((float(by_fragment[i, r]), 0, (int(i), int(r), 0)))
-    scored += _of_groups(found, regions_of_ends, R)
-    counts = above.sum(axis=0)
-    if node.grouped.any():
-        number = np.zeros((R, len(found.in_groups)))
-        np.add.at(number, regions_of_ends, found.in_groups.T)
-        counts = counts + np.cumsum(number.sum(axis=1)[::-1])[::-1]
-    off = np.abs(counts - np.rint(counts))
-    off[(node.min_counts >= node.max_counts) | (off <= _WHOLE * counts[0])] = 0.0
-    by_count = off * by_fragment.sum(axis=0)
-    for r in np.flatnonzero(by_count):
-        scored.append((float(by_count[r]), 2, (int(r), int(np.floor(counts[r])), 0)))
-    scored.sort(key=lambda one: -one[0])
-    pairs = [_parts(node, kind, which) for _, kind, which in scored[:most]]
-    if pairs:
-        return pairs
-    more = _of_more(node, found, float(counts[0]))
-    return [] if more is None else [more]
-
-
-def _parts(node: Node, kind: int, which: tuple[int, int, int]) -> tuple[Node, Node]:
-    one, other, is_above = which
-    if kind == 0:
-        return node.by_fragment(one, other)
-    if kind == 2:
-        return node.by_count(one, other)
-    return node.by_first(one, above=other) if is_above else node.by_first(one, below=other)
-
-
-def _of_groups(found: Relaxed, q: Ints, R: int) -> list[tuple[float, int, tuple[int, int, int]]]:
-    """What telling a group's first fragment of some regions apart could raise: (µs, g, r, above).
-
-    Fragments in region r or above, or those below it, whichever are fewer.
-    """
-    scored = []
-    for g in np.flatnonzero(found.in_groups.sum(axis=1) > _WHOLE):
-        number, paid = np.zeros(R), np.zeros(R)
-        np.add.at(number, q, found.in_groups[g])
-        np.add.at(paid, q, found.in_groups[g] * np.maximum(found.beyond[g], 0.0))
-        total = number.sum()
-        for r in range(1, R):
-            above = number[r:].sum()
-            is_above = bool(above <= total - above)
-            part = above if is_above else total - above
-            if part <= _WHOLE:
-                continue
-            each = (paid[r:] if is_above else paid[:r]).sum() / part
-            scored.append((float(each) * min(1.0, float(part)), 1, (int(g), r, int(is_above))))
-    return scored
-
-
-_MAX_TOLD = 20  # fragments up to which the number of all is decided
-
-
-def _of_more(node: Node, found: Relaxed, count: float) -> tuple[Node, Node] | None:
-    """By the number of all fragments where they are few, else by one more that is told apart."""
-    if not node.grouped.any():
-        return None
-    low, high = int(node.min_counts[0]), int(node.max_counts[0])
-    if low < high and count <= _MAX_TOLD:
-        return node.by_count(0, int(min(max(np.floor(count), low), high - 1)))
-    g = int(np.argmax(np.where(node.grouped, found.in_groups.sum(axis=1) + _TINY, 0.0)))
-    if g <= len(node.low) - 2 - g:
-        return node.by_first(g, above=int(node.group_low[g]))
-    return node.by_last(g)
+        at_most = open_ | (node.max_counts < (node.high[None, :] >= r).sum(axis=1))
+        return at_least, at_most

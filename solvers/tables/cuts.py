@@ -194,8 +194,8 @@ class _Repeated:
         count = -(-messages // np.maximum(size, 1))
         rest = messages - (count - 1) * size
         most = min(limits.max_fragments or problem.fragment_cap, problem.fragment_cap)
-        greatest = np.minimum(messages, limits.max_fragment_bytes or messages)
-        fits = np.where(count > 1, size, messages) <= greatest
+        maximum = np.minimum(messages, limits.max_fragment_bytes or messages)
+        fits = np.where(count > 1, size, messages) <= maximum
         fits &= (count == 1) | (rest >= limits.min_fragment_bytes)
         fits &= (count == 1) | (size % unit == 0)
         return cls(messages, np.where((size > 0) & (count <= most) & fits, size, 0), count)

@@ -31,9 +31,8 @@ from solvers.heuristics.repeat import Best, search
 from solvers.kernels import stage_times_us
 from solvers.ranges.bound import Span, counts_below
 from solvers.ranges.regions import Regions
-from solvers.tables.points import up
+from solvers.tables.points import Stretch, StretchCompiler, up
 from solvers.tables.repeat_points import Between, min_between
-from solvers.tables.stretches import Stretch, StretchCompiler
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

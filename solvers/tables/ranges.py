@@ -37,7 +37,7 @@ from solvers.ranges.regions import (
 )
 from solvers.rounding import nearest_cut
 from solvers.tables.cuts import reader_latencies_us
-from solvers.tables.stretches import Stretch, StretchCompiler
+from solvers.tables.points import Stretch, StretchCompiler
 
 _MAX_POINTS = 3_000  # message sizes that are tried; then the gaps reached are stated
 _MAX_SOLVES = 48  # linear programs for one count and span

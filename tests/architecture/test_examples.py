@@ -226,9 +226,9 @@ def test_the_stand_in_for_curl_gets_what_a_client_gets(
         printed(stage.run(f"{program} {line}").stdout)
         for program in ("curl", str(tmp_path / "curl"))
     ]
-    without_dates = [re.sub(r"(?m)^date: .*\n", "", answer) for answer in answers]
-    assert without_dates[0]
-    assert without_dates[0] == without_dates[1]
+    lasting = [re.sub(r"(?m)^(date|x-request-id): .*\n", "", answer) for answer in answers]
+    assert lasting[0]
+    assert lasting[0] == lasting[1]
 
 
 def test_the_stand_in_for_curl_refuses_what_it_does_not_know(stage: Stage, tmp_path: Path) -> None:

@@ -219,9 +219,9 @@ class Figure:
 class Alternative:
     """A row of the table of strategies: above the bound, and above the answer, in per cent.
 
-    Texts are empty where there is nothing to say. `is_unfinished`: time ended the search at a cut
-    that is slower than the answer, so that its latency would say nothing of the strategy. Of a
-    system's default `parameter` sets the size, and `source` is where it is written.
+    Texts are empty where there is nothing to say. Of a system's default `parameter` sets the size,
+    and `source` is where it is written. `is_unfinished`: time ended the search at a cut slower than
+    the answer, so that its latency would say nothing of the strategy.
     """
 
     name: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -27,10 +27,8 @@ from models.records import (
     MAX_CRASHES,
     MAX_LOSSES,
     Blame,
-    JobEnd,
     JobRecord,
     JobState,
-    Waiting,
 )
 from models.session import Store, UnitOfWork
 from tests.support.counts import count
@@ -287,57 +285,6 @@ class JobContract:
             assert work.jobs.show(held, steps_done=1, steps_total=2)
             work.jobs.finish(held, JobState.CANCELLED)
             assert work.jobs.to_cancel("x") == set()
-
-    def test_each_end_is_told_once_it_is_committed(self, store: Store) -> None:
-        """By whoever wrote it, with the code of its error; what was rolled back is not."""
-        told: list[JobEnd] = []
-        store.watch_job_ends(told.extend)
-        waits, done, fails, lost = a_job(), a_job(), a_job(), a_job()
-        with store.unit_of_work() as work:
-            for job in (done, fails, lost):
-                work.jobs.add(job)
-            first, second, third = (claimed(work) for _ in range(3))
-            work.jobs.add(waits)
-        assert told == []
-        error = b'{"code": "time_limit"}'
-        with suppress(ZeroDivisionError), store.unit_of_work() as work:
-            work.jobs.finish(first, JobState.DONE)
-            raise ZeroDivisionError
-        with store.unit_of_work() as work:
-            work.jobs.cancel(waits.id)
-            work.jobs.cancel(waits.id)
-            work.jobs.finish(first, JobState.DONE)
-            work.jobs.finish(second, JobState.FAILED, error=error)
-            work.jobs.give_back(third)
-        for _ in range(MAX_LOSSES):
-            assert {(one.state, one.code) for one in told} == {
-                (JobState.CANCELLED, ""),
-                (JobState.DONE, ""),
-                (JobState.FAILED, "time_limit"),
-            }
-            with store.unit_of_work() as work:
-                claimed(work)
-                work.jobs.recover("x", error=b'{"code": "solver_failed"}')
-        assert [(one.kind, one.state, one.code) for one in told] == [
-            ("optimize", JobState.CANCELLED, ""),
-            ("optimize", JobState.DONE, ""),
-            ("optimize", JobState.FAILED, "time_limit"),
-            ("optimize", JobState.FAILED, "solver_failed"),
-        ]
-        assert [one.run_s is None for one in told] == [True, False, False, False]
-
-    def test_what_waits_is_told_by_kind(self, store: Store) -> None:
-        """With the oldest of each; what runs waits no more."""
-        jobs = [a_job(), a_job(kind="audit"), a_job(), a_job(kind="table")]
-        with store.unit_of_work() as work:
-            for job in jobs:
-                work.jobs.add(job)
-            claimed(work)
-            assert work.jobs.waiting_by_kind() == (
-                Waiting("audit", 1, jobs[1].created_at),
-                Waiting("optimize", 1, jobs[2].created_at),
-                Waiting("table", 1, jobs[3].created_at),
-            )
 
     def test_progress_is_kept(self, store: Store) -> None:
         """It changes what it names and nothing else, and goes into the end."""

@@ -7,6 +7,7 @@ import inspect
 from models.session import UnitOfWork
 from tests.contracts.answer_repository import AnswerContract
 from tests.contracts.hidden_answer_repository import HiddenAnswerContract
+from tests.contracts.job_ends import JobEndContract
 from tests.contracts.job_repository import JobContract
 from tests.contracts.profile_repository import ProfileContract
 from tests.contracts.request_key_repository import RequestKeyContract
@@ -37,6 +38,10 @@ class TestHiddenAnswers(HiddenAnswerContract):
 
 class TestJobs(JobContract):
     """Jobs."""
+
+
+class TestJobEnds(JobEndContract):
+    """What is told of them."""
 
 
 class TestRequestKeys(RequestKeyContract):

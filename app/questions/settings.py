@@ -245,6 +245,7 @@ def _rendered(
     try:
         in_draws = _in_draws(question, chosen, stored)
         given = _input(question, stored, chosen, in_draws)
+        given = replace(given, over_default=_over_default(question, given))
         content = target.render(given).encode()
     except InvalidInput as refusal:
         raise _together(refusal) from None
@@ -337,6 +338,20 @@ def _in_draws(
     return settings_in_draws(
         SettingsQuestion(question.errors, chosen.workload, named, limits, question.fragment_cap)
     )
+
+
+def _over_default(question: ExportQuestion, given: ExportInput) -> SettingsInDraws | None:
+    """What the chosen sizes gain over the library's default in draws of the costs."""
+    from analysis.settings_in_draws import SettingsQuestion, repeated_by, settings_in_draws
+
+    chosen = given.chosen
+    if chosen is None or chosen.default is None or question.errors is None:
+        return None
+    settings = (("default", chosen.default.setting), (SETTING, chosen.setting))
+    named = tuple((name, repeated_by(setting)) for name, setting in settings)
+    limits = FragmentLimits()  # a default keeps no limits, and only the two are compared
+    cap = question.fragment_cap
+    return settings_in_draws(SettingsQuestion(question.errors, chosen.workload, named, limits, cap))
 
 
 def _powers_around(setting: FragmentSetting, rule: SizeRule) -> Iterator[int]:

@@ -2,7 +2,8 @@
 
 Exact     a gain is known only where all of these hold: the default is one setting that the stages
           can price, the written setting has less regret over the same messages by the objective
-          that it was chosen for, and nothing that the export leaves unpriced can turn that round.
+          that it was chosen for, gains more than the margin in nine of ten draws of fitted costs,
+          and nothing that the export leaves unpriced can turn that round.
 Traps     a gain by the fitted costs is one of the model. That the library keeps to the model is
           what a measurement before and after shows, and nothing here.
 """
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 
 from domain.fragment_setting import FragmentSetting
 from domain.regret import PricedSetting
+from domain.uncertain_answer import DecisionCode
 from domain.units import format_bytes
 from exports.targets.target import ExportInput, Target
 
@@ -39,6 +41,12 @@ def doubts(given: ExportInput, target: Target) -> tuple[str, ...]:
         chosen.default.regret_of(chosen.objective) - _EQUAL
     ):
         reasons.append("by the fitted costs the default is as good or better")
+    elif given.over_default is not None and given.over_default.code is not DecisionCode.SET_IT:
+        gain, margin = given.over_default.gain, given.over_default.thresholds.margin
+        reasons.append(
+            f"its gain is {_share(gain.p05)} to {_share(gain.p95)} in draws of the costs, "
+            f"{_share(margin)} of which the measurements cannot tell from none"
+        )
     return tuple(reasons)
 
 

@@ -51,6 +51,7 @@ class ExportInput:
     table_digest: str = ""
     table_bytes: bytes = b""
     in_draws: SettingsInDraws | None = None  # of the chosen sizes, where errors of costs are known
+    over_default: SettingsInDraws | None = None  # the default, and the chosen sizes instead of it
     verified: str = ""  # what transfers said of the model, where there were any
 
     @property

@@ -13,6 +13,8 @@ from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.pipeline import MAX_RANGES, FitRange, Pipeline, Stage
 from domain.regret import PricedSetting, SizeRule
+from domain.uncertain_answer import DecisionCode, Quantiles, SettingsInDraws, Thresholds
+from domain.uncertainty import Source
 from exports.targets.commentary import LINE_BYTES, check_size, commentary, one_size, plain
 from exports.targets.gain import doubts
 from exports.targets.registry import TARGETS
@@ -224,3 +226,27 @@ def test_one_size_is_one_size() -> None:
     with pytest.raises(InvalidInput, match="sent whole"):
         one_size(given_for(ONE, setting=FragmentSetting.always(None)), SizeRule())
     check_size(4096, SizeRule(4096, 4096, 4096, is_power_of_two=True))
+
+
+@pytest.mark.parametrize(("code", "is_known"), [(DecisionCode.SET_IT, True), (None, False)])
+def test_a_gain_that_draws_of_the_costs_do_not_show_is_none(
+    code: DecisionCode | None, is_known: bool
+) -> None:
+    """However much less its regret is by the estimates."""
+    given, target = compared(priced(0.9))
+    in_draws = SettingsInDraws(
+        source=Source.FIT,
+        draws=400,
+        seed=1,
+        messages=3,
+        settings=(),
+        code=code,
+        advised="default",
+        gain=Quantiles(-0.02, 0.1, 0.3),
+        probability=0.7,
+        thresholds=Thresholds(margin=0.34),
+    )
+    found = doubts(replace(given, over_default=in_draws), target)
+    assert (not found) is is_known
+    if found:
+        assert found[0].startswith("its gain is -2.00 % to 30.00 % in draws of the costs, 34.00 %")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random interleavings of what others do to a file and what readers do with its tables: each answer sums
-   and keeps the limits, or there is an error; no signal, and no step takes a second.
+   and keeps the limits, or there is an error; no signal, and no step hangs: one that takes 30 s, which no
+   busy machine makes of a few milliseconds, ends the program, and the longest is printed.
 
        interleave STEPS SEED FOLDER ONE OTHER
 
@@ -13,11 +14,12 @@
 #include <signal.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "promises.h"
 
-enum { MESSAGES = 8, MAX_LOST = 12, STEP_S = 1, FORKS_ONE_IN = 16, ENDED = 20 };
+enum { MESSAGES = 8, MAX_LOST = 12, STEP_S = 30, FORKS_ONE_IN = 16, ENDED = 20 };
 
 static struct {
     unsigned char *bytes[2];
@@ -187,9 +189,16 @@ static pid_t disturb(uint64_t seed)
     _exit(ENDED);
 }
 
-static void print_codes(long steps)
+static double now_ms(void)
 {
-    printf("interleave: %ld steps", steps);
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+static void print_codes(long steps, double longest_ms)
+{
+    printf("interleave: %ld steps, the longest %.0f ms", steps, longest_ms);
     for (int i = 0; i < 16; i++)
         if (codes[i])
             printf(", %ld x %d", codes[i], -i);
@@ -198,6 +207,7 @@ static void print_codes(long steps)
 
 int main(int argc, char **argv)
 {
+    double longest_ms = 0.0;
     pid_t other;
     long steps;
     CHECK(argc == 6);
@@ -211,13 +221,16 @@ int main(int argc, char **argv)
     CHECK(sluice_live_open_memory(&live, all.bytes[0], all.lengths[0]) == SLUICE_OK);
     other = disturb(all.random + 2);
     for (long i = 0; i < steps; i++) {
+        double begin_ms = now_ms(), took_ms;
         alarm(STEP_S);
         step();
+        took_ms = now_ms() - begin_ms;
+        longest_ms = took_ms > longest_ms ? took_ms : longest_ms;
     }
     alarm(0);
     CHECK(kill(other, SIGKILL) == 0 && waitpid(other, NULL, 0) == other);
     sluice_live_close(&live);
-    print_codes(steps);
+    print_codes(steps, longest_ms);
     free(all.bytes[0]);
     free(all.bytes[1]);
     return 0;

@@ -14,8 +14,6 @@ it is so once more, with new pairs.
 from __future__ import annotations
 
 import re
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,7 +27,7 @@ from typing import TypeAlias
 
 from domain.errors import InvalidInput, NotMeasurable
 from measuring.mpi import Mpi
-from measuring.running import output_of
+from measuring.running import compiled, output_of
 from measuring.tools import TOOLS, free_port, printed_by, times_of
 from measuring.verdict import median_interval
 
@@ -293,22 +291,9 @@ def mpi_programs(mpi: Mpi, plan: TrialPlan) -> Iterator[Installed]:
     if not set(plan.programs) <= set(MPI_PROGRAMS):
         raise InvalidInput(f"expected programs of {', '.join(MPI_PROGRAMS)}", field="programs")
     compiler, launch = mpi.compiler(), mpi.launch_bound()
-    with tempfile.TemporaryDirectory(prefix="sluice-trial-") as folder:
-        done = subprocess.run(
-            [compiler, "-std=gnu11", "-O2", str(_SOURCE)],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-        )
-        if done.returncode:
-            lines = (done.stderr + done.stdout).splitlines()
-            reason = next((one for one in lines if "error" in one), "no reason given")
-            raise InvalidInput(
-                f"{mpi.mpicc} does not compile the programs: {reason[:200]}", field="mpicc"
-            )
-        words = [*launch, str(Path(folder) / "a.out")]
+    line = [compiler, "-std=gnu11", "-O2", str(_SOURCE)]
+    with compiled(line, "the programs", name=mpi.mpicc, field="mpicc") as program:
+        words = [*launch, str(program)]
 
         def printed(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
             found = output_of(

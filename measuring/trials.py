@@ -46,6 +46,8 @@ _START_S = 60.0  # of one start of the programs
 _RANKS = re.compile(r"ranks (\d+) of ([^\n]+)")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _UCX_WARM_UP = 50
+# How variables begin that these libraries, and those that they stand on, read.
+_READ = ("UCX_", "OMPI_MCA_", "MPIR_CVAR_", "FI_")
 
 Key: TypeAlias = tuple[str, int]  # program, message bytes
 Times: TypeAlias = Mapping[Key, float]  # µs; NaN where the result was wrong
@@ -281,6 +283,12 @@ class Installed:
     version: tuple[int, ...]
     start: Start
 
+    def told(self, environment: Mapping[str, str]) -> str:
+        """Return the library, and what it is told by an environment, in all starts alike."""
+        found = [f"{name}={value}" for name, value in environment.items() if name.startswith(_READ)]
+        with_these = f"; set in the environment: {', '.join(sorted(found))}" if found else ""
+        return f"{self.library}{with_these}"
+
 
 @contextmanager
 def mpi_programs(mpi: Mpi, plan: TrialPlan) -> Iterator[Installed]:
@@ -349,7 +357,8 @@ def ucx_programs(plan: TrialPlan) -> Iterator[Installed]:
             for size in plan.sizes
         }
 
-    yield Installed(f"UCX, {said.lstrip('# ')}", version_in(said), start)
+    library = f"UCX, {said.lstrip('# ')}, by ucx_perftest, which compares no data"
+    yield Installed(library, version_in(said), start)
 
 
 def _ucx_us(program: str, size: int, environment: Mapping[str, str]) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import nan
@@ -170,6 +172,32 @@ def test_what_does_not_win_is_not_written(
     assert reason in found["reason"]
     assert (found["is_kept"], found["text"]) == (False, None)
     assert not Path("sluice-openmpi-mca.conf").exists()
+
+
+def raised(number: signal.Signals) -> float:
+    """1, once this process has got a signal and goes on."""
+    signal.raise_signal(number)
+    return 1.0
+
+
+def test_a_signal_ends_it_as_ctrl_c_does(
+    install: Install, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nothing is left in the folder of temporary files; what is ignored stays ignored."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        install(lambda *_: raised(signal.SIGHUP))
+        assert check("openmpi-mca", written("given.conf", MCA)) == 7
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    install(lambda *_: raised(signal.SIGTERM))
+    assert check("openmpi-mca", "given.conf") == 130
+    assert not list(folder.iterdir())
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_programs_that_do_not_end_are_a_verdict(

@@ -65,8 +65,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         return compose(arguments, output)
     if arguments.command == "measure":
         from app.console.measure import measure
+        from app.console.running import ended_by_signals
 
-        return measure(arguments, output)
+        with ended_by_signals():
+            return measure(arguments, output)
     if arguments.command == "verify":
         from app.console.verify import verify
 
@@ -81,8 +83,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         return table(arguments, output)
     if arguments.command == "apply":
         from app.console.audit import apply
+        from app.console.running import ended_by_signals
 
-        return apply(arguments, output)
+        with ended_by_signals():
+            return apply(arguments, output)
     if arguments.command == "audit":
         from app.console.audit import audit
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from domain.errors import InvalidInput
 
 _END_GRACE_S = 2.0
+_VERSION_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,22 @@ def _found(name: str, *, field: str) -> str:
 
 
 def first_line(command: Sequence[str]) -> str:
-    """Return the first line that a command prints, as of `--version`; empty without one."""
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    """Return the first line that a command prints, as of `--version`; empty without one.
+
+    One that cannot be run, or does not end in time, says nothing.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_VERSION_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
     lines = (done.stdout or done.stderr).splitlines()
     return next((line.strip() for line in lines if line.strip()), "")
 

@@ -5,6 +5,8 @@ with Probe(["stage", "pipe", "--max-bytes", "65536"]) as probe:
     found = probe.ask("4096")
 
 A program of the user's own is a `Command`, which is run once a sample and prints the time.
+
+Notation  -o names what a compiler writes.
 """
 
 from __future__ import annotations
@@ -59,15 +61,20 @@ class Probe:
         token: str | None = None,
     ) -> None:
         # A session of its own: Ctrl-C is for the asking process, which then ends this one.
-        self._process = subprocess.Popen(
-            [*launch, str(program), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            # Not among its words, which every user of the machine can see.
-            env=os.environ if token is None else {**os.environ, TOKEN: token},
-        )
+        try:
+            self._process = subprocess.Popen(
+                [*launch, str(program), *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                # Not among its words, which every user of the machine can see.
+                env=os.environ if token is None else {**os.environ, TOKEN: token},
+            )
+        except OSError as refusal:
+            raise NotMeasurable(
+                f"{[*launch, program.name][0]} cannot be run: {refusal.strerror}"
+            ) from None
         self._name, self._read = arguments[1], b""
         self._is_launched, self._is_library = bool(launch), is_library
         self.facts: dict[str, str] = {}
@@ -142,6 +149,31 @@ class Probe:
 
 
 @contextmanager
+def compiled(words: Sequence[str], what: str, *, name: str, field: str) -> Iterator[Path]:
+    """Compile a program by these words, and yield it, in a folder that goes with it.
+
+    Raises InvalidInput for this field where the compiler, of this name, does not run or refuses.
+    """
+    with tempfile.TemporaryDirectory(prefix="sluice-program-") as folder:
+        program = Path(folder) / "a.out"
+        try:
+            done = subprocess.run(
+                [*words, "-o", str(program)],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+            )
+        except OSError as refusal:
+            raise InvalidInput(f"{name} cannot be run: {refusal.strerror}", field=field) from None
+        if done.returncode:
+            lines = (done.stderr + done.stdout).splitlines()
+            reason = next((one for one in lines if "error" in one), "no reason given")
+            raise InvalidInput(f"{name} does not compile {what}: {reason[:200]}", field=field)
+        yield program
+
+
+@contextmanager
 def probe_of(library: Mpi | Ucx) -> Iterator[Callable[[Sequence[str]], Probe]]:
     """Compile the probe for a library, and yield how to start it with arguments.
 
@@ -150,24 +182,9 @@ def probe_of(library: Mpi | Ucx) -> Iterator[Callable[[Sequence[str]], Probe]]:
     """
     words, libraries = library.compiling()
     launch = library.launch()
-    with tempfile.TemporaryDirectory(prefix="sluice-probe-") as folder:
-        line = [words[0], *FLAGS, *words[1:], *map(str, sources()), *libraries, *LIBRARIES]
-        done = subprocess.run(
-            line,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-        )
-        program = Path(folder) / "a.out"
-        if done.returncode:
-            lines = (done.stderr + done.stdout).splitlines()
-            reason = next((one for one in lines if "error" in one), "no reason given")
-            name, field = (
-                (library.mpicc, "mpicc") if isinstance(library, Mpi) else (words[0], "name")
-            )
-            raise InvalidInput(f"{name} does not compile the probe: {reason[:200]}", field=field)
+    line = [words[0], *FLAGS, *words[1:], *map(str, sources()), *libraries, *LIBRARIES]
+    name, field = (library.mpicc, "mpicc") if isinstance(library, Mpi) else (words[0], "name")
+    with compiled(line, "the probe", name=name, field=field) as program:
 
         def start(arguments: Sequence[str]) -> Probe:
             try:

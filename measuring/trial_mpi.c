@@ -3,11 +3,12 @@
  *     trial_mpi US PROGRAM,PROGRAM... BYTES,BYTES...
  *
  * All ranks of MPI_COMM_WORLD, at least two. Of each program and size the first rank writes
- * "PROGRAM BYTES NS REPETITIONS": the least of as many repetitions as take US microseconds,
- * at least MIN_REPETITIONS: what other programs take away in between is not the setting's. A repetition takes as long as on the rank where it takes longest, from the
- * end of a barrier on; a ping-pong is half a round trip between the first two. The first two of
- * each are not counted, and their results are compared with what they have to be: where one is
- * wrong, on any rank, REPETITIONS is 0.
+ * "PROGRAM BYTES NS REPETITIONS": the least of as many repetitions as take US microseconds, at
+ * least MIN_REPETITIONS: what other programs take away in between is not the setting's. A
+ * repetition takes as long as on the rank where it takes longest, from the end of a barrier on; a
+ * ping-pong is half a round trip between the first two. The first two of each are not counted, and
+ * their results are compared with what they have to be: where one is wrong, on any rank,
+ * REPETITIONS is 0.
  */
 #include <limits.h>
 #include <mpi.h>

@@ -14,8 +14,6 @@ it is so once more, with new pairs.
 from __future__ import annotations
 
 import re
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,7 +27,7 @@ from typing import TypeAlias
 
 from domain.errors import InvalidInput, NotMeasurable
 from measuring.mpi import Mpi
-from measuring.running import output_of
+from measuring.running import compiled, output_of
 from measuring.tools import TOOLS, free_port, printed_by, times_of
 from measuring.verdict import median_interval
 
@@ -48,6 +46,8 @@ _START_S = 60.0  # of one start of the programs
 _RANKS = re.compile(r"ranks (\d+) of ([^\n]+)")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _UCX_WARM_UP = 50
+# How variables begin that these libraries, and those that they stand on, read.
+_READ = ("UCX_", "OMPI_MCA_", "MPIR_CVAR_", "FI_")
 
 Key: TypeAlias = tuple[str, int]  # program, message bytes
 Times: TypeAlias = Mapping[Key, float]  # µs; NaN where the result was wrong
@@ -283,6 +283,12 @@ class Installed:
     version: tuple[int, ...]
     start: Start
 
+    def described(self, environment: Mapping[str, str]) -> str:
+        """Return the library, and what it is told by an environment, in all starts alike."""
+        found = [f"{name}={value}" for name, value in environment.items() if name.startswith(_READ)]
+        with_these = f"; set in the environment: {', '.join(sorted(found))}" if found else ""
+        return f"{self.library}{with_these}"
+
 
 @contextmanager
 def mpi_programs(mpi: Mpi, plan: TrialPlan) -> Iterator[Installed]:
@@ -293,22 +299,9 @@ def mpi_programs(mpi: Mpi, plan: TrialPlan) -> Iterator[Installed]:
     if not set(plan.programs) <= set(MPI_PROGRAMS):
         raise InvalidInput(f"expected programs of {', '.join(MPI_PROGRAMS)}", field="programs")
     compiler, launch = mpi.compiler(), mpi.launch_bound()
-    with tempfile.TemporaryDirectory(prefix="sluice-trial-") as folder:
-        done = subprocess.run(
-            [compiler, "-std=gnu11", "-O2", str(_SOURCE)],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-        )
-        if done.returncode:
-            lines = (done.stderr + done.stdout).splitlines()
-            reason = next((one for one in lines if "error" in one), "no reason given")
-            raise InvalidInput(
-                f"{mpi.mpicc} does not compile the programs: {reason[:200]}", field="mpicc"
-            )
-        words = [*launch, str(Path(folder) / "a.out")]
+    line = [compiler, "-std=gnu11", "-O2", str(_SOURCE)]
+    with compiled(line, "the programs", name=mpi.mpicc, field="mpicc") as program:
+        words = [*launch, str(program)]
 
         def printed(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
             found = output_of(
@@ -364,7 +357,8 @@ def ucx_programs(plan: TrialPlan) -> Iterator[Installed]:
             for size in plan.sizes
         }
 
-    yield Installed(f"UCX, {said.lstrip('# ')}", version_in(said), start)
+    library = f"UCX, {said.lstrip('# ')}, by ucx_perftest, which compares no data"
+    yield Installed(library, version_in(said), start)
 
 
 def _ucx_us(program: str, size: int, environment: Mapping[str, str]) -> float:

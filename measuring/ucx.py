@@ -29,7 +29,10 @@ class Ucx:
         if shutil.which(compiler[0]) is None:
             return f"not here: there is no {compiler[0]} (apt-get install gcc)"
         line = [*compiler, *_flags("--cflags"), "-fsyntax-only", "-x", "c", "-"]
-        done = subprocess.run(line, input=_HEADER, text=True, capture_output=True, check=False)
+        try:
+            done = subprocess.run(line, input=_HEADER, text=True, capture_output=True, check=False)
+        except OSError as refusal:
+            return f"not here: {compiler[0]} cannot be run: {refusal.strerror}"
         return "not here: there is no ucp/api/ucp.h (libucx-dev)" if done.returncode else ""
 
     def compiling(self) -> tuple[list[str], list[str]]:

@@ -5,6 +5,7 @@ apply: what a setting does to the programs of the library that is installed here
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -285,6 +286,7 @@ NOT_KEPT = 7  # the exit code where the setting is not kept
 # What libraries read by themselves where it lies: a setting must not take effect by accident.
 _TAKES_EFFECT = ("ucx.conf", "ucc.conf", "mca-params.conf", "openmpi-mca-params.conf", "nccl.conf")
 _NOUN, _UCX = "the setting", "UCX"
+_RULES_HEADER = "rule-file-version-2\n"  # of Open MPI: the very first line
 
 
 def apply(arguments: argparse.Namespace, output: Output) -> int:
@@ -294,20 +296,22 @@ def apply(arguments: argparse.Namespace, output: Output) -> int:
     from exports.targets.registry import target_named
 
     target = target_named(arguments.target)
-    name = arguments.output or f"sluice-{target.name}.{target.suffix}"
+    options = dict(option.partition("=")[::2] for option in arguments.option)
+    name = arguments.output or f"sluice-{target.name}.{target.suffix_for(options)}"
     if not arguments.check:
         raise InvalidInput(
             "a setting is applied only where it was measured: --check; sluice export writes one",
             field="check",
         )
     check_target(name, field="output", noun=_NOUN, example="sluice-ucx.conf")
-    if Path(name).name.lstrip(".") in _TAKES_EFFECT:
+    if {one.name.lstrip(".") for one in (Path(name), Path(name).resolve())} & {*_TAKES_EFFECT}:
         raise InvalidInput(
             "libraries read a file of this name by themselves: expected another, so that nothing "
             "takes effect by accident",
             field="output",
         )
     effect = _effect_of(target)
+    _check_used(arguments, effect)
     text = _setting_text(arguments, output)
     with _installed(arguments, effect) as (plan, installed), erased_line(output.err) as show:
         _check_installed(installed, effect, text)
@@ -326,16 +330,20 @@ def apply(arguments: argparse.Namespace, output: Output) -> int:
                 effect.without,
                 lambda left, done: show(f"{done} pairs done, {left} to come"),
             )
-    is_kept, reason = found.text is not None, reason_of(found)
+    is_kept, reason, over = (
+        found.text is not None,
+        reason_of(found),
+        installed.described(os.environ),
+    )
     trials = tuple(map(TrialOut.of, found.trials))
     if output.wants_json:
-        applied = AppliedOut(target.name, installed.library, is_kept, reason, found.text, trials)
+        applied = AppliedOut(target.name, over, is_kept, reason, found.text, trials)
         output.document(dump_json(applied))
     else:
-        output.parts(_applied_parts(installed.library, found, reason))
+        output.parts(_applied_parts(over, found, reason))
     if found.text is None:
         return NOT_KEPT
-    write_whole(name, _with_verdict(found.text, installed, reason), field="output", noun=_NOUN)
+    write_whole(name, _with_verdict(found.text, over, reason), field="output", noun=_NOUN)
     output.note(f"kept in {printable(name)}, where it takes effect only as the target's page says")
     return 0
 
@@ -350,6 +358,18 @@ def _effect_of(target: Target) -> Effect:
             field="target",
         )
     return target.effect
+
+
+def _check_used(arguments: argparse.Namespace, effect: Effect) -> None:
+    """Raise InvalidInput for what is given and would be passed over."""
+    if arguments.config is not None:
+        for name in ("option", "min_message_bytes", "max_message_bytes"):
+            if getattr(arguments, name):
+                raise InvalidInput("only a setting that is made of a SOURCE has it", field=name)
+    if effect.library == _UCX and arguments.mpicc is None:
+        for name in ("launcher", "allow_run_as_root"):
+            if getattr(arguments, name):
+                raise InvalidInput("only an MPI has it, which --mpicc names", field=name)
 
 
 def _setting_text(arguments: argparse.Namespace, output: Output) -> str:
@@ -411,9 +431,11 @@ def reason_of(found: Checked) -> str:
     """Return why a setting is kept or not, in one sentence."""
     last = found.trials[-1]
     if found.text is not None:
+        undecided, first = len(last.of(Outcome.UNDECIDED)), found.trials[-2]
         return (
-            f"kept: faster at {_most(last, Outcome.FASTER)}; nothing is slower, in two trials of "
-            f"{last.pairs} pairs"
+            f"kept: faster at {_most(last, Outcome.FASTER)}; none is seen to be slower, "
+            f"{undecided} are undecided; confirmed, in trials of {first.pairs} and {last.pairs} "
+            "pairs"
         )
     if last.failure:
         return f"not kept: with it the programs do not end as they should: {last.failure}"
@@ -467,9 +489,9 @@ def _compared_row(one: Compared) -> tuple[str, ...]:
     return one.program, size, before, ratio, interval, one.outcome
 
 
-def _with_verdict(text: str, installed: Installed, reason: str) -> bytes:
-    """The setting, with what was found in its first lines where these are comments."""
-    if not text.startswith("#"):
-        return text.encode()
-    said = textwrap.wrap(f"Measured over {installed.library}: {reason}", 97)
-    return ("".join(f"# {line}\n" for line in said) + text).encode()
+def _with_verdict(text: str, over: str, reason: str) -> bytes:
+    """The setting, with what was found in its first lines, which are comments to each library."""
+    said = textwrap.wrap(printable(f"Measured over {over}: {reason}"), 97)
+    head = _RULES_HEADER if text.startswith(_RULES_HEADER) else ""
+    rest = text.removeprefix("\ufeff").removeprefix(head)
+    return (head + "".join(f"# {line}\n" for line in said) + rest).encode()

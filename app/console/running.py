@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import pickle
 import queue
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from app.console.screen import Screen
 from app.execution.engine import Best, Event, Started, Steps, Stopped
@@ -27,10 +29,31 @@ if TYPE_CHECKING:
 
 
 _LOOK_S = 0.1
+_ENDS = (signal.SIGTERM, signal.SIGHUP)
 
 T = TypeVar("T")
 Show: TypeAlias = Callable[[Event | None, float], None]
 OpenEngine: TypeAlias = "Callable[[], Engine]"
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Have SIGTERM and SIGHUP end what runs meanwhile as Ctrl-C does, so that its temporary files
+    go. What is ignored, as nohup has it, stays so; other threads than the main one have no signals.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    ends = [one for one in _ENDS if is_main and signal.getsignal(one) is signal.SIG_DFL]
+    for number in ends:
+        signal.signal(number, _as_interrupt)
+    try:
+        yield
+    finally:
+        for number in ends:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _as_interrupt(number: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 @dataclass(frozen=True, slots=True)

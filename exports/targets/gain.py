@@ -51,10 +51,14 @@ def doubts(given: ExportInput, target: Target) -> tuple[str, ...]:
 
 
 def warnings(given: ExportInput, target: Target) -> Iterator[str]:
-    """Yield what has to be known before the export is used: no known gain, and costly limits."""
+    """Yield what has to be known before the export is used: no known gain, a premise of a table,
+    and costly limits.
+    """
     if reasons := doubts(given, target):
         yield f"NOT KNOWN TO BE BETTER than the library's default: {'; '.join(reasons)}"
     chosen = given.chosen
+    if chosen is None and given.model.stages is None:
+        yield f"by a premise: {PREMISE}"
     if chosen is None or chosen.wanted is None:
         return
     if chosen.mean_regret - chosen.wanted.mean_regret > _MUCH:

@@ -100,12 +100,17 @@ def ini_entries(text: str, wanted: str) -> list[Entry]:
 
 def variables(text: str, wanted: str) -> dict[str, str]:
     """The names and values that an environment sets, of whole names that match. Raises
-    InvalidInput where it sets none.
+    InvalidInput where it sets none, or several sections do, which are for different machines.
     """
-    found = {entry.name: entry.value for entry in ini_entries(text, wanted)}
-    if not found:
+    entries = ini_entries(text, wanted)
+    if not entries:
         raise InvalidInput("expected lines NAME=VALUE of this library", field="setting")
-    return found
+    if len({entry.section for entry in entries}) > 1:
+        raise InvalidInput(
+            "ambiguous: several sections set variables; keep the one that is for this machine",
+            field="setting",
+        )
+    return {entry.name: entry.value for entry in entries}
 
 
 def _assignment(text: str) -> tuple[str, str, bool]:

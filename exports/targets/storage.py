@@ -78,7 +78,8 @@ CUFILE_TARGET = Target(
     read=_read_cufile,
     default=lambda options: repeats(_CUFILE_KIB[options["parameter"]] * _KIB, _GUIDE),
     unpriced=lambda _: (
-        Unpriced("whether bounce buffers are in use, and several requests at once", may_lose=False),
+        Unpriced("whether bounce buffers are in use", may_lose=False),
+        Unpriced("several requests at once, entries of a batch that are longer", may_lose=True),
     ),
 )
 

@@ -256,6 +256,20 @@ def _read_shm(text: str) -> FragmentSetting:
     return the_one(found, what=f"a line {_SHM_VARIABLE}=8256")
 
 
+def _shm_environment(text: str, _: str) -> dict[str, str]:
+    """The variables. Raises InvalidInput for a size that gives wrong data: not every program that
+    measures it compares them.
+    """
+    (step,) = _read_shm(text).steps
+    if step.size_bytes is None or step.size_bytes > _SHM_SIZES.max_bytes:
+        raise InvalidInput(
+            f"expected at most {_SHM_SIZES.max_bytes} bytes: a fragment's length has 16 bits, and "
+            "longer ones give wrong data",
+            field="setting",
+        )
+    return variables(text, r"UCX_\w+")
+
+
 SHM_TARGET = Target(
     name="ucx-shm",
     title="UCX: size of fragments that cross shared memory by two copies",
@@ -272,7 +286,5 @@ SHM_TARGET = Target(
     unpriced=lambda _: (
         Unpriced("whether messages cross by two copies: with CMA or KNEM long ones do not", False),
     ),
-    effect=Effect(
-        "UCX", ("tag_lat", "tag_bw"), lambda text, _: variables(text, r"UCX_\w+"), lambda _: (1, 9)
-    ),
+    effect=Effect("UCX", ("tag_lat", "tag_bw"), _shm_environment, lambda _: (1, 9)),
 )

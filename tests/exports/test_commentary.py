@@ -16,10 +16,11 @@ from domain.regret import PricedSetting, SizeRule
 from domain.uncertain_answer import DecisionCode, Quantiles, SettingsInDraws, Thresholds
 from domain.uncertainty import Source
 from exports.targets.commentary import LINE_BYTES, check_size, commentary, one_size, plain
-from exports.targets.gain import doubts
+from exports.targets.gain import PREMISE, doubts, warnings
 from exports.targets.registry import TARGETS
 from exports.targets.target import ExportInput, LibraryDefault, Takes, Target, Unpriced
 from tests.exports.given import given_for
+from tests.support.records import an_aggregate
 
 GRAMMAR = "parse.c of version 7"
 ONE = Target("one", "One size", Takes.ONE_SIZE, lambda _: "", "conf", GRAMMAR)
@@ -250,3 +251,13 @@ def test_a_gain_that_draws_of_the_costs_do_not_show_is_none(
     assert (not found) is is_known
     if found:
         assert found[0].startswith("its gain is -2.00 % to 30.00 % in draws of the costs, 34.00 %")
+
+
+@pytest.mark.parametrize("target", [one for one in TARGETS if one.takes is Takes.TABLE])
+def test_a_table_without_stages_says_its_premise(target: Target) -> None:
+    """First of all, and to who asks for the warnings; with stages there is none."""
+    given = given_for(target)
+    of_aggregate = replace(given, model=an_aggregate())
+    assert not list(warnings(given, target))
+    assert list(warnings(of_aggregate, target)) == [f"by a premise: {PREMISE}"]
+    assert commentary(of_aggregate, target).startswith("# by a premise: the total is taken for")

@@ -37,6 +37,12 @@ def test_cufile_takes_kib_below_properties(parameter: str, size: int) -> None:
     assert read(CUFILE_TARGET, text) == size
 
 
+def test_no_gain_is_known_of_storage() -> None:
+    """Several requests at once may turn it round, and cuFile's batches leave the buffers."""
+    for target in (CUFILE_TARGET, S3_TARGET):
+        assert any(one.may_lose for one in target.unpriced(target.options_from({})))
+
+
 def test_a_cufile_json_that_people_have() -> None:
     """Comments name both properties, one of them is set."""
     text = (

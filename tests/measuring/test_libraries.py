@@ -23,7 +23,7 @@ from domain.errors import InvalidInput, NotMeasurable
 from domain.loggp import LogGPParameters
 from domain.measurement import SignatureTrace
 from fitting import fit, read
-from measuring.mpi import Mpi
+from measuring.mpi import Mpi, first_line
 from measuring.running import Probe, probe_of
 from measuring.ucx import Ucx
 from tests.support.counts import is_campaign
@@ -74,6 +74,11 @@ def ranks() -> list[psutil.Process]:
     return [one for one in psutil.process_iter(["environ"]) if _environment(one).get(MARK) == mark]
 
 
+def left() -> list[psutil.Process]:
+    """What still runs of them: what was killed may take a moment to be gone on a busy machine."""
+    return psutil.wait_procs(ranks(), timeout=10.0)[1]
+
+
 def _environment(one: psutil.Process) -> dict[str, str]:
     found: dict[str, str] = one.info["environ"] or {}
     return found if one.pid != os.getpid() else {}
@@ -93,7 +98,7 @@ class TestRanks:
         for size in ("1", "8192", "100000"):  # the last by rendezvous
             with start(["--max-bytes", size]) as one:
                 assert one.ask("burst 20 0").split()[:3] == ["burst", "20", "0"]
-        assert not ranks()
+        assert not left()
 
     def test_a_rank_that_dies_ends_the_measurement(self, start: Start) -> None:
         with start(["--max-bytes", "64"]) as one:
@@ -102,7 +107,7 @@ class TestRanks:
             program.send_signal(signal.SIGKILL)
             with pytest.raises(NotMeasurable, match=r"(mpi|ucx): "):
                 one.ask("trip")
-        assert not ranks()
+        assert not left()
 
     def test_a_launcher_of_another_mpi_is_named(self) -> None:
         one, other = map(installed, LIBRARIES)
@@ -111,7 +116,7 @@ class TestRanks:
             start(ARGUMENTS)
         assert refusal.value.field == "launcher"
         assert "each rank is alone" in str(refusal.value)
-        assert not ranks()
+        assert not left()
 
 
 class TestCommand:
@@ -184,6 +189,29 @@ class TestCommand:
             probe_of(Mpi(str(tmp_path / "mpicc"))),
         ):
             pass
+
+    def test_programs_that_cannot_be_run(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An interpreter that is not there; the name may be one of this folder."""
+        monkeypatch.chdir(tmp_path)
+        for name, text in (
+            ("mpicc", "#!/none\n"),
+            ("fine", "#!/bin/sh\n"),
+            ("mpirun", "#!/none\n"),
+        ):
+            Path(name).write_text(text, encoding="utf-8")
+            Path(name).chmod(stat.S_IRWXU)
+        with (
+            pytest.raises(InvalidInput, match="mpicc cannot be run: No such file"),
+            probe_of(Mpi("./mpicc", "./fine")),
+        ):
+            pass
+        assert first_line(["./mpirun", "--version"]) == ""
+        with pytest.raises(NotMeasurable, match="mpirun cannot be run: No such file"):
+            Probe(Path("program"), ["signature", "mpi"], launch=["./mpirun"])
+        monkeypatch.setenv("CC", "./mpicc")
+        assert Ucx().missing == "not here: ./mpicc cannot be run: No such file or directory"
 
     def test_the_list_says_what_is_missing(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path

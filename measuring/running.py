@@ -5,6 +5,8 @@ with Probe(["stage", "pipe", "--max-bytes", "65536"]) as probe:
     found = probe.ask("4096")
 
 A program of the user's own is a `Command`, which is run once a sample and prints the time.
+
+Notation  -o names what a compiler writes.
 """
 
 from __future__ import annotations

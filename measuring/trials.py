@@ -283,7 +283,7 @@ class Installed:
     version: tuple[int, ...]
     start: Start
 
-    def told(self, environment: Mapping[str, str]) -> str:
+    def described(self, environment: Mapping[str, str]) -> str:
         """Return the library, and what it is told by an environment, in all starts alike."""
         found = [f"{name}={value}" for name, value in environment.items() if name.startswith(_READ)]
         with_these = f"; set in the environment: {', '.join(sorted(found))}" if found else ""

@@ -157,7 +157,7 @@ def _tag(body: bytes) -> str:
 def _check_match(request: Request, tags: set[str], what: str) -> None:
     wanted = request.headers.getlist("if-match")
     named = {tag.strip() for tag in ",".join(wanted).split(",")}  # weak ones match nothing
-    if wanted and not (named & tags or ("*" in named and tags)):
+    if wanted and not (named & tags or (named == {"*"} and tags)):
         raise PreconditionFailed(f"{what} is not the one that If-Match names")
 
 

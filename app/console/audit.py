@@ -330,7 +330,11 @@ def apply(arguments: argparse.Namespace, output: Output) -> int:
                 effect.without,
                 lambda left, done: show(f"{done} pairs done, {left} to come"),
             )
-    is_kept, reason, over = found.text is not None, reason_of(found), installed.told(os.environ)
+    is_kept, reason, over = (
+        found.text is not None,
+        reason_of(found),
+        installed.described(os.environ),
+    )
     trials = tuple(map(TrialOut.of, found.trials))
     if output.wants_json:
         applied = AppliedOut(target.name, over, is_kept, reason, found.text, trials)

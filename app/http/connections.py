@@ -12,6 +12,7 @@ are counted, and what is more is refused before anything of it is read.
 from __future__ import annotations
 
 import asyncio
+import secrets
 import signal
 import time
 from collections import Counter
@@ -272,6 +273,7 @@ def _response(refusal: SluiceError) -> bytes:
         "content-type: application/problem+json\r\n"
         f"content-length: {len(body)}\r\n"
         "x-content-type-options: nosniff\r\n"
+        f"x-request-id: {secrets.token_hex(16)}\r\n"
         "connection: close\r\n\r\n"
     )
     return head.encode() + body

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cache
@@ -385,20 +386,20 @@ def refuse_doubled_keys(body: bytes) -> None:
 
     What is no JSON is left to the parser. RFC 8259, section 4.
     """
-    try:
+    # Other parsers take numbers that this one refuses: then nothing is known yet.
+    with suppress(orjson.JSONDecodeError, orjson.JSONEncodeError):
         kept = orjson.dumps(orjson.loads(body))
-    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
-        return
-    # Colons are in texts, which stay, or behind keys; only an escaped one looks otherwise in texts.
-    if kept.count(b":") == body.count(b":") and not _ESCAPED_COLON.search(body):
-        return
+        # Colons are in texts, which stay, or behind keys; only an escaped one is another in texts.
+        if kept.count(b":") == body.count(b":") and not _ESCAPED_COLON.search(body):
+            return
     try:
-        place = _doubled_in(json.loads(body, object_pairs_hook=_once))
+        document = json.loads(str(body, "utf-8"), object_pairs_hook=_once, parse_int=str)
+        pointer = pointer_of(_doubled_in(document))
+        pointer.encode()  # a lone surrogate is no JSON for the parser
     except (ValueError, RecursionError):
         return
-    if place is not None:
+    if pointer:
         rule = "the key is given more than once"
-        pointer = pointer_of(place)
         raise InvalidFields(f"{pointer}: {rule}", problems=(FieldProblem(pointer, rule),))
 
 
@@ -413,20 +414,20 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Doubled:
     return _Doubled(key)
 
 
-def _doubled_in(document: Any) -> list[str] | None:
-    """Return the place of the first key that stands twice, from the outside in."""
-    waiting: deque[tuple[Any, list[str]]] = deque([(document, [])])
+def _doubled_in(document: Any) -> list[str]:
+    """Return the place of the first key that stands twice, from the outside in; empty if none."""
+    waiting: deque[tuple[Any, list[str]]] = deque([([document], [])])
     while waiting:
         found, place = waiting.popleft()
         if isinstance(found, _Doubled):
-            return [*place, found.key]
+            return [*place[1:], found.key]
         inner = found.items() if isinstance(found, dict) else enumerate(found)
         waiting.extend(
             (one, [*place, str(step)])
             for step, one in inner
             if isinstance(one, (dict, list, _Doubled))
         )
-    return None
+    return []
 
 
 # --- problem documents (RFC 9457) -----------------------------------------------------------------

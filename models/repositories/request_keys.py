@@ -10,13 +10,13 @@ from __future__ import annotations
 import zlib
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, CursorResult, Delete, Update, delete, select, update
+from sqlalchemy import ColumnElement, CursorResult, Delete, Update, delete, update
 from sqlalchemy.orm import Session
 
 from models.base import utc_now
 from models.errors import Fenced
 from models.records import KeyClaim, KeyedAnswer, KeyRecord
-from models.repositories.statements import check_text, insert_if_absent
+from models.repositories.statements import check_text, insert_or_find
 from models.rows.request_key import RequestKeyRow
 
 _LEVEL = 1  # answers are mostly numbers: more costs time and saves little
@@ -40,9 +40,7 @@ class RequestKeyRepository:
             "created_at": now,
             "touched_at": now,
         }
-        insert_if_absent(self._session, RequestKeyRow, values)
-        found = select(RequestKeyRow).where(*_named(claim)).with_for_update()
-        return _record(self._session.scalars(found).one())
+        return _record(insert_or_find(self._session, RequestKeyRow, values))
 
     def take_over(self, claim: KeyClaim, token: str) -> bool:
         """Claim a key that somebody else has under way by this token; False where he has not."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import CursorResult
 from sqlalchemy.exc import IntegrityError
@@ -19,6 +19,8 @@ _CHANGED_CHOICES = "changed_choices"
 _CHANGED_JOBS = "changed_jobs"
 _JOB_ENDS = "job_ends"
 
+BaseT = TypeVar("BaseT", bound=Base)
+
 
 def insert_if_absent(session: Session, row: type[Base], values: Mapping[str, Any]) -> int:
     """Insert a row unless its key is taken, also by a concurrent writer; rows inserted: 0, 1.
@@ -31,6 +33,21 @@ def insert_if_absent(session: Session, row: type[Base], values: Mapping[str, Any
     result = session.execute(statement.execution_options(preserve_rowcount=True))
     assert isinstance(result, CursorResult)
     return result.rowcount
+
+
+def insert_or_find(session: Session, row: type[BaseT], values: Mapping[str, Any]) -> BaseT:
+    """Insert a row unless its key is taken; return the row of that key, locked from now on.
+
+    One statement: between two, whoever has the row may delete it.
+    """
+    insert = _insert_of(session.get_bind().dialect.name)
+    key = [column.name for column in row.__table__.primary_key]
+    statement = insert(row).values(**values)
+    statement = statement.on_conflict_do_update(
+        index_elements=key, set_={key[0]: statement.excluded[key[0]]}
+    ).returning(row)
+    found: BaseT = session.scalars(statement, execution_options={"populate_existing": True}).one()
+    return found
 
 
 def _insert_of(dialect: str) -> Any:

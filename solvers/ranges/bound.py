@@ -46,6 +46,7 @@ Bools = NDArray[np.bool_]
 _EPS = float(np.finfo(np.float64).eps)
 _MAX_PLANES = 192  # of one count; the oldest that were added are left out
 _TABLE_CELLS = 2_000_000  # and fewer where their table would be larger
+_MIN_PRICES = 4  # of the message, that a stage begins with however many regions there are
 _MAX_NODES = 400  # of a partition that the next span starts from
 
 
@@ -106,11 +107,15 @@ class CountPlanes:
     def __post_init__(self) -> None:
         k, (R, n) = self.k, self.regions.g.shape
         self.a, self.s, self.price = np.zeros((0, k, R)), np.zeros((0, k, R)), np.zeros(0)
-        for stage in range(n if k > 1 else 1):
+        stages = n if k > 1 else 1
+        most = max(_MIN_PRICES, _TABLE_CELLS // (k * R**2 * stages))
+        for stage in range(stages):
             p = np.zeros((k - 1, n))
             p[:, stage] = 1.0
-            slopes = self.regions.G.sum(axis=1) if k == 1 else self.regions.G[:, stage]
-            for price in np.unique(slopes):
+            prices = np.unique(self.regions.G.sum(axis=1) if k == 1 else self.regions.G[:, stage])
+            if len(prices) > most:  # every plane bounds: fewer of them only bound less
+                prices = prices[np.linspace(0, len(prices) - 1, most).round().astype(int)]
+            for price in prices:
                 self.add(p, float(price))
         self.seeds = len(self.price)
         self.forget()

@@ -33,7 +33,7 @@ Cut = tuple[int, ...]
 
 _WHOLE = 1e-6  # of a number of fragments, and of a fragment: what a solver may miss a whole one by
 _LITTLE, _TINY = 1e-9, 1e-300  # weight of fragments that miss nothing
-_MAX_TOLD = 20  # fragments up to which the number of all is decided
+_MAX_SINGLE = 20  # fragments up to which the number of all is decided
 _MAX_ENTRIES = 60_000  # of one program; larger nodes keep the bound that they have
 _WORK = 1_500_000  # entries of all programs of one search, and what each takes besides
 _NEAR = 1.02  # of the best latency known: cuts up to it are improved
@@ -44,7 +44,7 @@ _SPREAD = 1.0  # of a count: how far off another is that its dual is adapted to
 _SMALL = 8  # fragments up to which each count begins with a node of its own
 _TRIED, _TRIED_OF_FEW = 4, 2  # divisions of which the best is taken; of nodes without groups
 _BETWEEN_DIVES, _DEEPEST = 32, 24  # nodes of least bound between two dives, and those of one
-_TOLD_APART = 6  # fragments that are told apart at first where counts are larger
+_FIRST_SINGLE = 6  # fragments that are told apart at first where counts are larger
 _GROWTH = 1.5  # of the counts that begin with one node
 
 
@@ -76,7 +76,7 @@ class Branching:
         self._heap: list[_Open] = []
         self._closed: list[tuple[float, Node]] = []  # what is not divided, with its bound
         self._entered, self._improvements, self._work, self._visits = 0, 0, 0, 0
-        self._least: _Open | None = None  # of the parts of the last division
+        self._lowest: _Open | None = None  # of the parts of the last division
         self._tried: set[tuple[int, ...]] = {best}
         self._every = Regions.of(problem.pipeline)
 
@@ -99,7 +99,7 @@ class Branching:
         """Divide the part of least value again and again: sizes near whole ones are cuts early."""
         for _ in range(_DEEPEST):
             target = self._best_us / (1.0 + relative_gap) - self._delay
-            entry, self._least = self._least, None
+            entry, self._lowest = self._lowest, None
             if entry is None or entry.bound_us >= target or deadline.passed:
                 return
             at = next((at for at, one in enumerate(self._heap) if one is entry), None)
@@ -122,7 +122,7 @@ class Branching:
         while len(rest):
             low = int(rest[0]) + first
             here = rest[rest + first < max(low + 1, int(_GROWTH * low))]
-            node = Node.many(min(_TOLD_APART, low), (low, int(here[-1]) + first), most)
+            node = Node.many(min(_FIRST_SINGLE, low), (low, int(here[-1]) + first), most)
             self._push(node, float(lower[here].min()))
             rest = rest[len(here) :]
 
@@ -169,11 +169,11 @@ class Branching:
         if best is None:
             self._closed.append((entry.bound_us, entry.node))
             return
-        self._least = None
+        self._lowest = None
         for part in best:
             entered = self._enter(part)
-            if self._least is None or entered.own_us < self._least.own_us:
-                self._least = entered
+            if self._lowest is None or entered.own_us < self._lowest.own_us:
+                self._lowest = entered
             if part.found is not None and part.bound_us < target:
                 yield from self._cuts_near(part.found, deadline)
 
@@ -307,7 +307,7 @@ def divisions(
     nothing is left to decide.
     """
     R, counted = found.weights.shape[1], node.min_counts[0] + node.max_counts[0]
-    if node.grouped.sum() == 1 and node.max_counts[0] <= _MAX_TOLD:
+    if node.grouped.sum() == 1 and node.max_counts[0] <= _MAX_SINGLE:
         return [node.by_count(0, int(counted) // 2)]
     above = np.cumsum(found.weights[:, ::-1], axis=1)[:, ::-1]  # weight in region r or above
     away = np.minimum(above, 1.0 - above)
@@ -373,7 +373,7 @@ def _of_more(node: Node, found: Relaxed, count: float) -> tuple[Node, Node] | No
     if not node.grouped.any():
         return None
     low, high = int(node.min_counts[0]), int(node.max_counts[0])
-    if low < high and count <= _MAX_TOLD:
+    if low < high and count <= _MAX_SINGLE:
         return node.by_count(0, int(min(max(np.floor(count), low), high - 1)))
     g = int(np.argmax(np.where(node.grouped, found.in_groups.sum(axis=1) + _TINY, 0.0)))
     if g <= len(node.low) - 2 - g:

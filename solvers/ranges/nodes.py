@@ -99,14 +99,14 @@ class Node:
         return cls(zeros, zeros + regions - 1, none, none - 1, low_counts, counts)
 
     @classmethod
-    def many(cls, told_apart: int, counts: tuple[int, int], most: Ints) -> Node:
+    def many(cls, singles: int, counts: tuple[int, int], most: Ints) -> Node:
         """Return the node of all cuts whose counts are in this interval, one group in the middle.
 
         `most` (R,) is how many fragments may have each region or one above.
         """
-        node = cls.whole(told_apart, len(most))
+        node = cls.whole(singles, len(most))
         high, low_counts = node.group_high.copy(), node.min_counts.copy()
-        high[(told_apart - 1) // 2] = len(most) - 1
+        high[(singles - 1) // 2] = len(most) - 1
         low_counts[0] = counts[0]
         return replace(
             node, group_high=high, min_counts=low_counts, max_counts=np.minimum(most, counts[1])
@@ -169,9 +169,9 @@ class Node:
             min_counts=min_counts,
             max_counts=max_counts,
         )
-        return node._told_apart()
+        return node._singled()
 
-    def _told_apart(self) -> Node:
+    def _singled(self) -> Node:
         """The same without its only group, where its number of fragments is known."""
         at = np.flatnonzero(self.grouped)
         more = int(self.min_counts[0]) - len(self.low)

@@ -311,7 +311,11 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
         minimum = float(limits.min_fragment_bytes)
         low = np.maximum(regions.low, minimum)
         high = np.minimum(regions.high, float(limits.max_fragment_bytes or span.last))
-        i, a, b = (x.ravel() for x in np.indices((len(q), len(low), len(low))))
+        # Few regions of a size suit a count: the others go before they are paired with the rests'.
+        suit = (q[:, None] * low <= span.last) & ((q[:, None] + 1) * high >= span.first)
+        i, a = np.nonzero(suit & (low <= high))
+        b = np.tile(np.arange(len(low)), len(a))
+        i, a = np.repeat(i, len(low)), np.repeat(a, len(low))
         first = q[i] * np.maximum(low[a], low[b]) + low[b]
         last = q[i] * high[a] + np.minimum(high[b], high[a])
         kept = (b <= a) & (low[a] <= high[a]) & (low[b] <= high[b])

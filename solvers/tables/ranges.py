@@ -84,7 +84,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         self._behind: dict[Structure, tuple[int, float]] = {}  # at which message, relative
         self._floors: dict[int, float] = {}
         self._proposed: set[int] = set()
-        self._are_many = False
+        self._are_many = self._is_over = False
         self.solves = 0
 
     def restart(self, tolerance: float) -> None:
@@ -93,8 +93,8 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         self._are_many, self._points, self.solves = False, 0, 0
 
     def spend(self) -> None:
-        """Take what is proven from now on, as where more message sizes were asked for."""
-        self._points = _MAX_POINTS + 1
+        """Take what closed forms prove from now on: a program each would take minutes."""
+        self._points, self._is_over = _MAX_POINTS + 1, True
 
     @property
     def is_spent(self) -> bool:
@@ -218,6 +218,8 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         span = self._span(first, last, ends, tolerance or self._tolerance)
         counts = counts_below(self._problem, span)
         worst, self._are_many = 1.0 + span.tolerance, counts.are_many
+        if self._is_over:
+            return Found(max(worst, counts.ratio))
         if self._are_many:
             better = self._better_near(len(ends[0].cut), span)
             return Found(np.inf, better) if better else Found(max(worst, counts.ratio))

@@ -200,9 +200,15 @@ def _best_of_sample(
 
 
 def _interval(problem: Problem, k: Ints) -> tuple[Floats, Floats, Floats, Floats]:
-    """Real s for each count: least and greatest, and how these move with B."""
+    """Real s for each count: least and greatest, and how these move with B.
+
+    The greatest is not aligned where the message itself sets it: other messages may have more.
+    """
     B, m = float(problem.message_bytes), float(problem.smallest_fragment_bytes)
-    minimum, maximum = (float(size) for size in problem.aligned_sizes())
+    limits, unit = problem.limits, problem.limits.alignment_bytes
+    minimum, maximum = float(problem.aligned_sizes()[0]), np.inf
+    if limits.max_fragment_bytes is not None:
+        maximum = float(limits.max_fragment_bytes // unit * unit)
     q = np.maximum(k - 1, 1).astype(float)
     low, high = B / k, np.where(k > 1, (B - m) / q, B)
     low_move, high_move = 1.0 / k, np.where(k > 1, 1.0 / q, 1.0)

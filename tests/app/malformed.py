@@ -88,6 +88,9 @@ def _damaged(valid: bytes) -> Iterator[tuple[str, bytes]]:
     for cut in range(1, len(valid), max(1, len(valid) // 12)):
         yield f"cut at {cut}", valid[:cut]
     yield "doubled", valid + valid
+    for number in (b"1", b"1e999", b"NaN", b"9" * 5_000):
+        first = b'"' + valid.split(b'"')[1] + b'": '
+        yield f"a field twice, first {number[:9]!r}", b"{" + first + number + b", " + valid[1:]
     yield "unknown field added", valid[:-1] + b', "' + MARK.encode() + b'": 1}'
     yield "a control character", valid[:1] + b"\x01" + valid[1:]
 
@@ -118,4 +121,6 @@ def _large() -> Iterator[tuple[str, bytes]]:
     yield "a string of a million quotes", b'{"message_bytes": 1, "profile": "' + quotes + b'"}'
     long_key = b"k" * 1_000_000
     yield "a field name of a megabyte", b'{"' + long_key + b'": 1}'
+    yield "a field name of a megabyte, twice", b'{"' + long_key + b'": 1, "' + long_key + b'": 1}'
+    yield "a lone surrogate twice", rb'{"\ud800": 1, "\ud800": 1}'
     yield "a string of a megabyte", b'{"message_bytes": 1, "profile": "' + long_key + b'"}'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from typing import Any
 
 import schemathesis
@@ -27,6 +29,7 @@ def keep_short(case: Any) -> None:
 
     Only what is valid is exchanged: what is not has to be refused as it is.
     """
+    _free_of_others(case.headers)
     if isinstance(case.body, dict):
         asked = audit if case.path == "/audit" else question
         _shorten_time(case.body, asked.MAX_TIME_LIMIT_S)
@@ -36,6 +39,18 @@ def keep_short(case: Any) -> None:
         _shorten_audit(case.body)
     if "/exports/" in case.path and isinstance(case.query, dict):
         _shorten_export(case.query)
+
+
+def _free_of_others(headers: Any) -> None:
+    """What depends on other requests is a matter of other tests: each key is a new one, and nothing
+    is said of the state that was seen. A key that is none is left to be refused.
+    """
+    for name in list(headers or ()):
+        given = headers[name]
+        if name.lower() == "idempotency-key" and re.fullmatch(r"[!-~]{1,255}", str(given)):
+            headers[name] = uuid.uuid4().hex
+        elif name.lower() == "if-match":
+            del headers[name]
 
 
 def _shorten_time(body: dict[str, Any], maximum_s: float) -> None:

@@ -268,7 +268,7 @@ class TestIfMatch:
         second = revised.headers["etag"]
         assert (revised.status_code, revised.json()["revision"]) == (200, 2)
         assert client.get("/profiles/once").headers["etag"] == second != first
-        for wanted in (first, f"W/{second}", '"x"', ""):
+        for wanted in (first, f"W/{second}", '"x"', '*, "x"', ""):
             headers = {"If-Match": wanted}
             for refused in (
                 client.put("/profiles/once", json=REVISION, headers=headers),

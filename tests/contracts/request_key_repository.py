@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -82,3 +84,23 @@ class RequestKeyContract:
             assert work.request_keys.claim(MINE).answer == ANSWER
             assert work.request_keys.sweep(utc_now() + timedelta(minutes=5)) == 1
             assert work.request_keys.claim(MINE).token == MINE.token
+
+    def test_a_key_that_others_release_meanwhile_is_had_or_not(self, store: Store) -> None:
+        """Several claim and release the same key at once: each is told who has it, and nothing
+        else.
+        """
+        with ThreadPoolExecutor(4) as others:
+            taken = sum(others.map(partial(_claimed_often, store), "cdef"))
+        assert taken >= 1
+        with store.unit_of_work() as work:
+            assert work.request_keys.claim(OTHER).token == OTHER.token
+
+
+def _claimed_often(store: Store, name: str) -> int:
+    taken, claim = 0, replace(MINE, token=name * 32)
+    for _ in range(40):
+        with store.unit_of_work() as work:
+            taken += work.request_keys.claim(claim).token == claim.token
+        with store.unit_of_work() as work:
+            work.request_keys.release(claim)
+    return taken

@@ -13,7 +13,6 @@ import pytest
 
 import solvers
 from domain.aggregate import Aggregate
-from domain.errors import StrategyDeclined
 from domain.model import CostModel
 from domain.pipeline import Pipeline, Stage, pipeline_of_lines
 from domain.problem import PROBLEMS, FragmentLimits, MessageProblem, problem_of
@@ -53,10 +52,12 @@ def test_the_kinds_are_the_same_in_all_registries() -> None:
     assert set(PROBLEMS) == {model.kind for model in MODELS} == set(backends._MODULES)
 
 
-def test_tables_need_stages() -> None:
-    """The refusal names the kind."""
-    with pytest.raises(StrategyDeclined, match="aggregate"):
-        solvers.compile_table(MODELS[1], FragmentLimits(), min_message_bytes=1, max_message_bytes=2)
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.kind)
+def test_every_kind_has_tables(model: CostModel) -> None:
+    """Of cuts and of repeated sizes, over the whole range."""
+    table = solvers.compile_table(model, FragmentLimits(), min_message_bytes=1, max_message_bytes=9)
+    for entries in (table.cuts, table.repeats):
+        assert (entries[0].message_bytes, entries[-1].message_bytes) == (1, 9)
 
 
 # ---- another kind --------------------------------------------------------------------------------

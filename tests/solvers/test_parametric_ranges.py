@@ -68,13 +68,17 @@ def _repeated(message: int, size: int) -> tuple[int, ...]:
     return (size,) * q + (message - q * size,)
 
 
+@pytest.mark.parametrize("limit_s", [60.0, 1e-9])
 @pytest.mark.parametrize("seed", range(count(80)))
-def test_tiny_tables_hold_at_every_byte_against_all_cuts(seed: int) -> None:
+def test_tiny_tables_hold_at_every_byte_against_all_cuts(seed: int, limit_s: float) -> None:
+    """Where time ends the search at once, too: closed forms prove what the entries then state."""
     limits = FragmentLimits(
         min_fragment_bytes=1 + seed % 2, alignment_bytes=1 + (seed // 2) % 2, max_fragments=5
     )
     pipeline = _tiny(seed)
-    table = compile_table(pipeline, limits, min_message_bytes=1, max_message_bytes=12)
+    table = compile_table(
+        pipeline, limits, min_message_bytes=1, max_message_bytes=12, time_limit_s=limit_s
+    )
     for size in range(1, 13):
         every = [latency_us(pipeline, cut) for cut in _all_cuts(size, limits)]
         cut = table.cut_at(size)
@@ -95,6 +99,28 @@ def test_tiny_repeats_hold_at_every_byte_against_all_sizes(seed: int) -> None:
         assert problem.admits(repeated)
         own = latency_us(pipeline, repeated)
         assert own <= (1.0 + table.repeat_gap_at(size)) * best * _EXACTLY
+
+
+def test_time_ends_the_search_of_a_table_of_many_ranges_too() -> None:
+    """Some hundred ends of ranges, each a message of its own: no program is solved for any."""
+    rng = np.random.default_rng(3)
+    ends = sorted(rng.choice(np.arange(64, 60_000), 60, replace=False).tolist())
+    ranges = [(float(rng.exponential(9.0)), float(rng.exponential(9.0)), end) for end in ends]
+    pipeline = Pipeline((_stage("a", *ranges, (1.0, 2.0, None)), _stage("b", (5.0, 3.0, None))))
+    cut_off: list[bool] = []
+    table = compile_table(
+        pipeline,
+        FragmentLimits(),
+        min_message_bytes=1,
+        max_message_bytes=1 << 16,
+        time_limit_s=1e-9,
+        on_cut_off=lambda: cut_off.append(True),
+    )
+    assert cut_off == [True]
+    for size in np.exp(rng.uniform(0.0, np.log(1 << 16), 20)).astype(int).tolist():
+        cut, found = table.cut_at(size), solve(Problem(pipeline, size), "auto", time_limit_s=0.1)
+        own = latency_us(pipeline, cut)
+        assert own <= (1.0 + table.relative_gap_at(size)) * found.latency_us * _EXACTLY
 
 
 def test_the_local_path_is_within_the_tolerance_everywhere() -> None:

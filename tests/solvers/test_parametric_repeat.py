@@ -192,3 +192,16 @@ def test_the_time_limit_ends_it() -> None:
     with pytest.raises(TimeLimitReached):
         compiler.run(Deadline.after(0.0), reached.append)
     assert reached == [1]
+
+
+def test_a_unit_that_is_large_for_the_message_hides_no_size() -> None:
+    """24 + 1 bytes are better than 25, and at 20 bytes, where the stretch begins, 24 are none."""
+    stages = [("a", 0.866, 23.5), ("b", 0.264, 5.63), ("c", 0.0, 31.3)]
+    table = compile_table(
+        pipeline_of_lines(stages),
+        FragmentLimits(1, None, 8),
+        min_message_bytes=5,
+        max_message_bytes=26,
+    )
+    for size in range(5, 27):
+        check_repeat(table, size)

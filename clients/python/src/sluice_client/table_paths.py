@@ -8,7 +8,7 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from io import BufferedReader
 
 from sluice_client.errors import InvalidTable
 
@@ -32,9 +32,9 @@ def found_path(name: str) -> str:
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a regular file for reading, and close it. Raises InvalidTable for a pipe or a device, which is not
-    waited for, OSError.
+def opened(path: str | os.PathLike[str]) -> Iterator[BufferedReader]:
+    """Open a regular file for reading, and close it. Raises InvalidTable for a pipe or a device,
+    which is not waited for, OSError.
     """
     with open(path, "rb", opener=_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

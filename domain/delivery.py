@@ -131,20 +131,14 @@ class _Handed:
     ends: list[int] = field(default_factory=list)  # bytes after each pulse
     starts_us: list[float] = field(default_factory=list)
     exits_us: list[float] = field(default_factory=list)
+    sent: int = 0
+    free_us: float = 0.0
     passed: Passed | None = None  # where it passes bytes on as they come
     _counted: int = 0  # pulses that had ended when arrivals were last counted: times only grow
 
     @property
-    def sent(self) -> int:
-        return self.ends[-1] if self.ends else 0
-
-    @property
     def rest(self) -> int:
         return self.message_bytes - self.sent
-
-    @property
-    def free_us(self) -> float:
-        return self.exits_us[-1] if self.exits_us else 0.0
 
     def start_us(self, pulse_bytes: int) -> float:
         """When a pulse of this size could start."""
@@ -154,10 +148,12 @@ class _Handed:
     def take(self, pulse_bytes: int) -> None:
         """Take up the next pulse."""
         start_us = self.start_us(pulse_bytes)
+        self.sent += pulse_bytes
+        self.free_us = start_us + self.stage.time_us(pulse_bytes)
         self.sizes.append(pulse_bytes)
-        self.ends.append(self.sent + pulse_bytes)
+        self.ends.append(self.sent)
         self.starts_us.append(start_us)
-        self.exits_us.append(start_us + self.stage.time_us(pulse_bytes))
+        self.exits_us.append(self.free_us)
 
     def flow(self) -> None:
         """Pass on what the stage before hands on."""
@@ -169,6 +165,7 @@ class _Handed:
         self.sizes, self.ends = [self.message_bytes], [self.message_bytes]
         self.starts_us = [self.passed.start_us]
         self.exits_us = [self.passed.visible_us(self.message_bytes)]
+        self.sent, self.free_us = self.message_bytes, self.exits_us[0]
 
     def visible_us(self, byte: int) -> float:
         """When the next stage may have this byte of the message, counted from 1."""
@@ -213,7 +210,7 @@ def _cut(stage: _Handed, rule: Delivery, max_pulses: int) -> None:
         for size in _listed(stage, rule):
             stage.take(size)
         return
-    while stage.rest:
+    while stage.sent < stage.message_bytes:
         if len(stage.sizes) == max_pulses:
             fits = -(-stage.message_bytes // max_pulses)
             name = "pulse_bytes" if rule.rule is DeliveryRule.STATIC else "threshold_bytes"
@@ -230,12 +227,13 @@ def _next_bytes(stage: _Handed, rule: Delivery) -> int:
         return stage.rest
     if rule.rule is DeliveryRule.STATIC:
         return min(rule.pulse_bytes or stage.rest, stage.rest)
-    largest = rule.max_pulse_bytes or stage.rest
-    needed = min(rule.threshold, stage.rest)
+    rest = stage.rest
+    largest = min(rule.max_pulse_bytes or rest, rest)
     if stage.before is None:
-        return min(largest, stage.rest)
+        return largest
+    needed = min(rule.threshold, rest)
     there = stage.before.arrived(stage.start_us(needed)) - stage.sent
-    return max(needed, min(largest, stage.rest, there))
+    return max(needed, min(largest, there))
 
 
 def _listed(stage: _Handed, rule: Delivery) -> Sequence[int]:

@@ -185,15 +185,22 @@ def good_sizes(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> tu
 
 def _inner_jumps(problem: MessageProblem, sizes: Ints, are_good: Flags) -> Ints:
     """The sizes before B/k, k above those that are tried, among and next to good ones."""
-    unit, total = problem.limits.alignment_bytes, problem.message_bytes
+    total = problem.message_bytes
     good = are_good.nonzero()[0]
     if not len(good):
         return sizes[:0]
     low, high = sizes[max(0, good[0] - 1)], sizes[min(good[-1] + 1, len(sizes) - 1)]
     fewest = max(_MAX_JUMP + 1, total // int(high))
     counts = np.arange(fewest, min(_MAX_INNER_JUMP, -(-total // int(low))) + 1)
-    before: Ints = -(-total // (counts * unit)) * unit - unit
-    return before
+    return _before(problem, counts)
+
+
+def _before(problem: MessageProblem, counts: Ints) -> Ints:
+    """The greatest sizes with one fragment more than each of these counts, the least admitted."""
+    limits = problem.limits
+    unit, least = limits.alignment_bytes, limits.min_fragment_bytes
+    found: Ints = (problem.message_bytes - least) // (counts * unit) * unit
+    return found
 
 
 def round_sizes(
@@ -248,10 +255,9 @@ def _candidates(problem: MessageProblem, draws: Draws) -> Ints:
     ends = draws.ends_bytes[np.isfinite(draws.ends_bytes)[..., 0], 0].astype(np.int64)
     found = [np.rint(grid).astype(np.int64), powers, powers * 3, divided, ends, ends + 1]
     aligned = -(-np.concatenate(found) // unit) * unit
-    before = -(-divided[:_MAX_JUMP] // unit) * unit - unit
     fewest = -(-total // problem.count_range().maximum)
     edges = np.array([_largest(problem), -(-fewest // unit) * unit], dtype=np.int64)
-    aligned = np.concatenate([aligned, before, edges])
+    aligned = np.concatenate([aligned, _before(problem, _COUNTS[:_MAX_JUMP]), edges])
     return aligned[(aligned >= smallest) & (aligned <= total)]
 
 

@@ -120,6 +120,11 @@ def test_what_cmake_installs(checkout: Path, tmp_path: Path) -> None:
     run([cmake, "--build", built])
     run([cmake, "--install", built, "--prefix", prefix])
     assert files_below(prefix) == INSTALLED
+    assert (prefix / "lib" / "pkgconfig" / "sluice.pc").read_text().splitlines()[:3] == [
+        f"prefix={prefix}",
+        f"libdir={prefix}/lib",
+        f"includedir={prefix}/include",
+    ]
     moved = prefix.rename(tmp_path / "moved")
     find = "find_package(sluice 0.1 REQUIRED)"
     assert "repeat 167" in built_by_cmake(find, tmp_path, "-D", f"CMAKE_PREFIX_PATH={moved}")

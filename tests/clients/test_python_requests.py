@@ -108,3 +108,6 @@ def test_the_address_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch)
     assert repr(Client()) == "<Client http://localhost:8080>"
     with pytest.raises(InvalidRequest, match=r"https://$"):
         Client("")
+    for no_host in ("http://[", "https://", "http://:8080"):
+        with pytest.raises(InvalidRequest, match=r"with a host that is one$"):
+            Client(no_host)

@@ -24,6 +24,7 @@ from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
 from exports.table.slt import decode, digest_of, encode
 from sluice_client import InvalidTable, OutOfRange, SluiceClientError, Table
+from sluice_client.table_files import TableFile
 from sluice_client.table_layout import numbers
 from solvers import compile_table
 from tests.support import file_changes
@@ -278,6 +279,18 @@ def test_a_closed_table_answers_no_more(tmp_path: Path) -> None:
     for lookup in (reader.repeat, reader.schedule, reader.certificate):
         with pytest.raises(ValueError, match="released"):
             lookup(500)
+
+
+def test_only_a_regular_file_is_opened(tmp_path: Path) -> None:
+    """A pipe is not waited for, and a device not read, as the C library has it."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(InvalidTable, match="regular file"):
+            Table.open(path)
+        with pytest.raises(InvalidTable, match="regular file"):
+            TableFile.at(path)
+    with pytest.raises(IsADirectoryError):
+        Table.open(tmp_path)
 
 
 def test_nothing_that_happens_to_the_file_reaches_an_open_table(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 import httpx
@@ -36,10 +36,13 @@ def address_of(address: str | None) -> str:
     default. Raises InvalidRequest.
     """
     named = address if address is not None else os.environ.get(ADDRESS_VARIABLE) or DEFAULT_ADDRESS
+    where = "" if address is not None else f" in {ADDRESS_VARIABLE}"
     if not named.lower().startswith(("http://", "https://")):
-        where = "" if address is not None else f" in {ADDRESS_VARIABLE}"
         raise InvalidRequest(f"expected an address that begins with http:// or https://{where}")
-    return named.rstrip("/")
+    with suppress(ValueError):
+        if urlsplit(named).hostname:
+            return named.rstrip("/")
+    raise InvalidRequest(f"expected an address with a host that is one{where}")
 
 
 def shown_address(address: str) -> str:

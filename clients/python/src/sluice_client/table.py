@@ -21,7 +21,7 @@ from sluice_client.errors import InvalidTable, OutOfRange
 from sluice_client.shapes import Constraints, Pipeline
 from sluice_client.table_checks import check_records, checked_header
 from sluice_client.table_layout import CUT_WORDS, REPEAT_WORDS, Columns, Header
-from sluice_client.table_paths import found_path
+from sluice_client.table_paths import found_path, opened
 from sluice_client.table_pipeline import read_pipeline
 
 _HALF = 1 << 31
@@ -103,10 +103,11 @@ class Table:
     def open(cls, path: str | os.PathLike[str]) -> Table:
         """Read a file into memory and validate all of it.
 
-        Raises InvalidTable, also where the file changed while it was read; OSError if it cannot be
-        read. Whoever overwrites, shortens or removes the file later does not reach the table.
+        Raises InvalidTable, also for a pipe or a device and where the file changed while it was
+        read; OSError if it cannot be read. Whoever overwrites, shortens or removes the file later
+        does not reach the table.
         """
-        with open(path, "rb") as file:
+        with opened(path) as file:
             before = os.fstat(file.fileno())
             if before.st_size > _MAX_READ_BYTES:
                 raise InvalidTable(f"expected at most {_MAX_READ_BYTES} bytes in a file")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sluice_client.calls import Answer, Call, segment
 from sluice_client.errors import InvalidTable
 from sluice_client.table import Table
+from sluice_client.table_paths import opened
 
 _TYPE = "application/vnd.sluice.table"
 _DIGEST_TAG = re.compile(r'"([0-9a-f]{64})"')
@@ -26,10 +27,10 @@ class TableFile:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> TableFile:
-        """Return what lies at this path now; a link is followed. Raises OSError."""
+        """Return what lies at this path now; a link is followed. Raises InvalidTable, OSError."""
         place = os.path.realpath(path)
         try:
-            with open(place, "rb") as file:
+            with opened(place) as file:
                 return cls(place, hashlib.file_digest(file, "sha256").hexdigest())
         except FileNotFoundError:
             return cls(place, "")

@@ -29,7 +29,6 @@ from sluice_client.table_layout import numbers
 from solvers import compile_table
 from tests.support import file_changes
 from tests.support.counts import count, is_campaign
-from tests.support.file_changes import change
 from tests.support.malformed_tables import MALFORMED, good, sealed
 from tests.support.plan_tables import (
     GOLDEN,
@@ -339,14 +338,14 @@ def test_no_interleaving_of_changes_hurts_a_reader(tmp_path: Path) -> None:
     for begin in range(0, steps, 250):
         with disturbing(path, others):
             for _ in range(begin, min(begin + 250, steps)):
-                change(path, files, rng)
+                file_changes.change(path, files, rng)
                 try:
                     reader = Table.open(path)
                 except (InvalidTable, FileNotFoundError):
                     refused += 1
                     continue
                 opened += 1
-                change(path, files, rng)
+                file_changes.change(path, files, rng)
                 check_answers(reader, rng)
         if opened:
             read_in_a_child_that_is_killed(reader, rng)

@@ -158,11 +158,12 @@ def good_sizes(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> tu
 
     An interval is a run of good sizes among those that were priced; how far it goes on towards the
     next one, which is not good, is found by halving to 1 %; its ends are good themselves. Between
-    sizes of as many fragments costs are convex; where one fragment more begins, they are priced.
+    sizes of as many fragments lines are convex; where one fragment more begins, and beside the ends
+    of ranges, sizes are priced.
     """
     limits_us = priced.best_us * (1.0 + np.array(GOOD_WITHIN)[:, None])
     near = _are_good(priced.latency_us, limits_us[-1])
-    jumps = _inner_jumps(problem, priced.sizes, near)
+    jumps = _inner_jumps(problem, draws, priced.sizes, near)
     if len(jumps):
         priced = _with(problem, draws, priced, jumps)
         near = _are_good(priced.latency_us, limits_us[-1])
@@ -183,8 +184,10 @@ def good_sizes(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> tu
     )
 
 
-def _inner_jumps(problem: MessageProblem, sizes: Ints, are_good: Flags) -> Ints:
-    """The sizes before B/k, k above those that are tried, among and next to good ones."""
+def _inner_jumps(problem: MessageProblem, draws: Draws, sizes: Ints, are_good: Flags) -> Ints:
+    """The sizes before B/k, k above those that are tried, among and next to good ones; and those
+    beside which fragments or the remainder pass an estimated end of a range.
+    """
     unit, total = problem.limits.alignment_bytes, problem.message_bytes
     good = are_good.nonzero()[0]
     if not len(good):
@@ -192,8 +195,27 @@ def _inner_jumps(problem: MessageProblem, sizes: Ints, are_good: Flags) -> Ints:
     low, high = sizes[max(0, good[0] - 1)], sizes[min(good[-1] + 1, len(sizes) - 1)]
     fewest = max(_MAX_JUMP + 1, total // int(high))
     counts = np.arange(fewest, min(_MAX_INNER_JUMP, -(-total // int(low))) + 1)
-    before: Ints = -(-total // (counts * unit)) * unit - unit
-    return before
+    ends = np.unique(_ends(draws))
+    whole = max(1, min(_MAX_JUMP, _MAX_INNER_JUMP // max(1, len(ends))))  # fragments before a rest
+    rests = (total - ends[ends < total, None]) // _COUNTS[:whole]
+    passed = np.concatenate([ends, rests.ravel()]) // unit * unit
+    passed = np.concatenate([passed, passed + unit])
+    inner = passed[(low <= passed) & (passed <= high)]
+    return np.concatenate([_before(problem, counts), inner])
+
+
+def _ends(draws: Draws) -> Ints:
+    """The last bytes of ranges as estimated."""
+    found: Ints = draws.ends_bytes[np.isfinite(draws.ends_bytes)[..., 0], 0].astype(np.int64)
+    return found
+
+
+def _before(problem: MessageProblem, counts: Ints) -> Ints:
+    """The greatest sizes with one fragment more than each of these counts, the least admitted."""
+    limits = problem.limits
+    unit, least = limits.alignment_bytes, limits.min_fragment_bytes
+    found: Ints = (problem.message_bytes - least) // (counts * unit) * unit
+    return found
 
 
 def round_sizes(
@@ -245,13 +267,12 @@ def _candidates(problem: MessageProblem, draws: Draws) -> Ints:
     grid = total / _OCTAVES[: int(octaves * _PER_OCTAVE) + 1]
     powers = _POWERS[: int(octaves) + smallest.bit_length() + 1]
     divided = -(-total // _COUNTS)
-    ends = draws.ends_bytes[np.isfinite(draws.ends_bytes)[..., 0], 0].astype(np.int64)
+    ends = _ends(draws)
     found = [np.rint(grid).astype(np.int64), powers, powers * 3, divided, ends, ends + 1]
     aligned = -(-np.concatenate(found) // unit) * unit
-    before = -(-divided[:_MAX_JUMP] // unit) * unit - unit
     fewest = -(-total // problem.count_range().maximum)
     edges = np.array([_largest(problem), -(-fewest // unit) * unit], dtype=np.int64)
-    aligned = np.concatenate([aligned, before, edges])
+    aligned = np.concatenate([aligned, _before(problem, _COUNTS[:_MAX_JUMP]), edges])
     return aligned[(aligned >= smallest) & (aligned <= total)]
 
 

@@ -86,11 +86,13 @@ def _of_pool(
     Regret is over the best of these, and of the repeated sizes, in each draw.
     """
     deadline = Deadline.after(TIME_LIMIT_S)
+    most = min(problem.fragment_cap, MAX_CELLS // draws.stages)  # the answer's cut has no more
+    asked = replace(problem, fragment_cap=most, allow_refragmentation=False)
     pool = [cut, *([(problem.message_bytes,)] if problem.admits((problem.message_bytes,)) else [])]
     for at in range(1, min(1 + POOL_DRAWS, draws.count)):  # the first is the estimate
         if deadline.passed:
             break
-        there = Problem(pipeline_of(draws, at), problem.message_bytes, problem.limits)
+        there = replace(asked, pipeline=pipeline_of(draws, at))
         left_s = deadline.remaining_s / (1 + POOL_DRAWS - at)
         pool.append(solve(there, time_limit_s=left_s).schedule.fragment_bytes)
     cuts = list(dict.fromkeys(pool))

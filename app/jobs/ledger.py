@@ -16,8 +16,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 from app.execution.engine import Pool
 from app.execution.local import MAX_WAITING_JOBS
 from app.operations.operation import Operation, OperationKind, Outcome
@@ -182,30 +180,40 @@ def _ended(operation: Operation[Any], outcome: Outcome, owner: str) -> JobRecord
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE = Path("/proc/self/ns/pid")
+_PROCESSES = Path("/proc")
 
 
 def this_process() -> str:
     """Return this process by its machine, namespace of processes, number and start; else ''."""
+    machine, number = _machine(), os.getpid()
     try:
-        started = psutil.Process().create_time()
-    except psutil.Error:
+        return f"{machine} {number} {_start_of(number)}" if machine else ""
+    except OSError:
         return ""
-    return f"{_machine()} {os.getpid()} {started:.2f}" if _machine() else ""
 
 
 def is_gone(process: str) -> bool:
     """Return whether this process was on this machine and has ended; False where unknown."""
     machine, _, rest = process.partition(" ")
     number, _, started = rest.partition(" ")
-    if not started or machine != _machine():
+    if not started or machine != _machine() or not number.isdigit():
         return False
     try:
-        found = psutil.Process(int(number))
-        return f"{found.create_time():.2f}" != started or found.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
+        return _start_of(int(number)) != started
+    except (FileNotFoundError, ProcessLookupError):
         return True
-    except (psutil.Error, ValueError):
+    except OSError:
         return False
+
+
+def _start_of(number: int) -> str:
+    """Return when a process began, in ticks since the boot; '' of one that has ended but is kept.
+
+    Not by the clock: where that is set, every process would be another one. Raises OSError.
+    """
+    told = (_PROCESSES / str(number) / "stat").read_text(errors="replace")
+    state, *others = told.rpartition(")")[2].split()  # proc_pid_stat(5), from the third field on
+    return "" if state in ("Z", "X") else others[18]
 
 
 def _machine() -> str:

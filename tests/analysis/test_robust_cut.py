@@ -116,6 +116,19 @@ def test_of_stages_with_ranges_the_best_of_a_pool_is_taken() -> None:
     assert robust.worst_regret <= robust.answer_worst_regret
 
 
+def test_the_pool_keeps_the_cap_on_fragments() -> None:
+    """In some draws more than are allowed would pay."""
+    ranged = Stage("disk", (FitRange(5.0, 10.0, 1000), FitRange(20.0, 8.0)))
+    model = replace(pipeline(), stages=(*pipeline().stages, ranged))
+    question = UncertaintyQuestion(
+        stated_model(model, 0.5), 60_000, FragmentLimits(), draws=20, fragment_cap=3, robust=True
+    )
+    found = assess_solution(question, solvers.solve(Problem(model, 60_000, fragment_cap=3)))
+    assert found is not None
+    assert found.robust is not None
+    assert len(found.robust.fragment_bytes) <= 3
+
+
 def test_no_repeated_size_of_a_small_message_has_less_worst_regret() -> None:
     model, message = pipeline(), 800
     robust, cut, question = asked(model, message)

@@ -16,7 +16,7 @@ from analysis.repeated_sizes import GOOD_WITHIN, good_sizes, is_admitted, price_
 from analysis.uncertainty import UncertaintyQuestion, assess
 from domain.errors import Infeasible, InvalidInput, StrategyDeclined
 from domain.nested import NestedSchedule
-from domain.pipeline import FitRange, Stage
+from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, Problem, problem_of
 from domain.uncertain_answer import DecisionCode, MeasurementKind, Reason, RoundRule
 from domain.uncertainty import (
@@ -29,6 +29,7 @@ from domain.uncertainty import (
     UncertainPipeline,
     UncertainStage,
     seed_of,
+    stated_model,
 )
 from solvers import solve
 from solvers.heuristics.constant import repeated_cut
@@ -179,6 +180,34 @@ class TestSizes:
             found = {size for low, high in one.intervals for size in range(low, high + 1)}
             assert len(found - every) <= 0.01 * len(every)
             assert len(every - found) <= 0.06 * len(every)
+
+    @pytest.mark.parametrize("limits", [FragmentLimits(), FragmentLimits(16)], ids=["any", "16"])
+    def test_no_size_between_good_ones_is_bad(self, limits: FragmentLimits) -> None:
+        """Of lines, and where some sizes cost more than those around; all of them are priced."""
+        rng = np.random.default_rng(5)
+        between = bad = 0
+        for has_ranges in [False, True] * 15:
+            stages = list(pipeline_of_lines([("stage", *line) for line in MYRINET]).stages)
+            for place in range(2 * has_ranges):
+                end, us = int(rng.integers(40, 3000)), float(rng.uniform(5.0, 50.0))
+                dear = FitRange(5.0 + us, 9.0, end + end // 20)
+                stages[place] = Stage("jumps", (FitRange(5.0, 9.0, end), dear, FitRange(5.0, 9.0)))
+            message = int(rng.integers(500, 6000))
+            problem = Problem(Pipeline(tuple(stages)), message, limits)
+            draws = draw(stated_model(problem.pipeline, 0.05), 64, 1)
+            priced = price_sizes(problem, draws)
+            sizes = np.arange(1, message + 1)
+            sizes = sizes[is_admitted(problem, sizes)]
+            latency_us = repeated_us(draws, message, sizes)
+            for one in good_sizes(problem, draws, priced):
+                limit_us = priced.best_us * (1.0 + one.within)
+                is_good = (latency_us <= limit_us * (1.0 + 1e-9)).mean(axis=1) >= 0.85
+                for low, high in one.intervals:
+                    inside = (sizes >= low) & (sizes <= high)
+                    between += int(inside.sum())
+                    bad += int((inside & ~is_good).sum())
+        assert between > 10_000
+        assert bad == 0
 
     def test_tiny_last_fragments_do_not_hide_among_good_sizes(self) -> None:
         """33 and more fragments: just below B/k one more fragment, with its overhead."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
-import psutil
 import pytest
 
 from app.jobs import ledger
@@ -161,10 +162,23 @@ def test_what_is_no_process_is_not_gone() -> None:
     assert is_gone(f"{machine} {number} 1.00")
 
 
+def test_a_process_is_known_by_its_start_since_the_boot(tmp_path: Path) -> None:
+    """Which setting the clock does not move; by any name, and gone before its parent looks."""
+    ticks = time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")
+    assert 0 < int(this_process().split()[2]) <= ticks
+    program = tmp_path / "a) Z (1"
+    program.symlink_to(sys.executable)
+    with subprocess.Popen([program, "-c", "import time; time.sleep(1000)"]) as process:
+        reported = _reported(process)
+        assert not is_gone(reported)
+        process.kill()
+        wait_until(lambda: is_gone(reported))
+
+
 def _neighbour() -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
 
 
 def _reported(process: subprocess.Popen[bytes]) -> str:
     machine = this_process().split()[0]
-    return f"{machine} {process.pid} {psutil.Process(process.pid).create_time():.2f}"
+    return f"{machine} {process.pid} {ledger._start_of(process.pid)}"

@@ -213,8 +213,8 @@ def _ends(draws: Draws) -> Ints:
 def _before(problem: MessageProblem, counts: Ints) -> Ints:
     """The greatest sizes with one fragment more than each of these counts, the least admitted."""
     limits = problem.limits
-    unit, least = limits.alignment_bytes, limits.min_fragment_bytes
-    found: Ints = (problem.message_bytes - least) // (counts * unit) * unit
+    unit, smallest = limits.alignment_bytes, limits.min_fragment_bytes
+    found: Ints = (problem.message_bytes - smallest) // (counts * unit) * unit
     return found
 
 

@@ -211,8 +211,8 @@ def _start_of(number: int) -> str:
 
     Not by the clock: where that is set, every process would be another one. Raises OSError.
     """
-    told = (_PROCESSES / str(number) / "stat").read_text(errors="replace")
-    state, *others = told.rpartition(")")[2].split()  # proc_pid_stat(5), from the third field on
+    found = (_PROCESSES / str(number) / "stat").read_text(errors="replace")
+    state, *others = found.rpartition(")")[2].split()  # proc_pid_stat(5), from the third field on
     return "" if state in ("Z", "X") else others[18]
 
 

@@ -284,7 +284,7 @@ class Installed:
     start: Start
 
     def described(self, environment: Mapping[str, str]) -> str:
-        """Return the library, and what it is told by an environment, in all starts alike."""
+        """Return the library, and what an environment tells it, in all starts alike."""
         found = [f"{name}={value}" for name, value in environment.items() if name.startswith(_READ)]
         with_these = f"; set in the environment: {', '.join(sorted(found))}" if found else ""
         return f"{self.library}{with_these}"

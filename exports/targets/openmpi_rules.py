@@ -101,7 +101,9 @@ def _rules(steps: tuple[SettingStep, ...], cut: Cut, *, tail: str) -> Iterator[s
         yield f"{step.from_bytes} {cut.algorithm_number} 0 {step.size_bytes or 0}{tail}"
 
 
-def _environment(_: str, file: str) -> dict[str, str]:
+def _environment(text: str, file: str) -> dict[str, str]:
+    """The variables. Raises InvalidInput for what Open MPI would leave out in silence."""
+    _settings(text)
     return {
         "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
         "OMPI_MCA_coll_tuned_dynamic_rules_filename": file,
@@ -153,6 +155,11 @@ def read(text: str) -> FragmentSetting:
     Where several collectives or communicator sizes have rules that differ it is ambiguous. A size
     of 0, and algorithm 0 (Open MPI's own choice, which cuts nothing), mean messages sent whole.
     """
+    return the_one(_settings(text), what="at least one rule")
+
+
+def _settings(text: str) -> dict[str, FragmentSetting]:
+    """The sizes by collective and communicator size. Raises InvalidInput."""
     numbers = _Numbers(text)
     found: dict[str, FragmentSetting] = {}
     for _ in range(numbers.next("the number of collectives", maximum=_MAX_LISTED)):
@@ -163,7 +170,7 @@ def read(text: str) -> FragmentSetting:
             if count:
                 found[f"{_name(collective)} of {size} ranks"] = _size_steps(numbers, count)
     numbers.end()
-    return the_one(found, what="at least one rule")
+    return found
 
 
 def _name(collective: int) -> str:

@@ -253,6 +253,7 @@ def test_rules_that_all_lose_are_none(install: Install) -> None:
         (("apply", "ucx", "--config", "x", "--check", "--launcher", "mpirun"), 2, "only an MPI"),
         (("apply", "ucx-shm", "--config", "big", "--check"), 2, "at most 65472 bytes"),
         (("apply", "ucx", "--config", "two", "--check"), 2, "several sections"),
+        (("apply", "openmpi-rules", "--config", "x", "--check"), 2, "expected numbers"),
     ],
 )
 def test_what_cannot_be_done_is_refused(

@@ -284,10 +284,9 @@ def test_only_a_regular_file_is_opened(tmp_path: Path) -> None:
     """A pipe is not waited for, and a device not read, as the C library has it."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(InvalidTable, match="regular file"):
-            Table.open(path)
-        with pytest.raises(InvalidTable, match="regular file"):
-            TableFile.at(path)
+        for read in (Table.open, TableFile.at):
+            with pytest.raises(InvalidTable, match="regular file"):
+                read(path)
     with pytest.raises(IsADirectoryError):
         Table.open(tmp_path)
 

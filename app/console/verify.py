@@ -325,14 +325,16 @@ def _tune(arguments: argparse.Namespace, output: Output) -> int:
     )
     found = _transferred(model, verify_with, output)
     found = _kept(model.revision, found, settings)
-    is_gain = _show_tuned(found, profile.current, output)
+    advised_bytes = _show_tuned(found, profile.current, output)
     output.note(f"{time.monotonic() - started_s:.0f} s in all")
     if found.is_interrupted:
         output.note("interrupted; the verdict is of what was transferred")
         return INTERRUPTED
     verdict = found.verification.verdict
-    if arguments.target is not None and verdict not in _EXIT and is_gain:
-        _write_configuration(arguments, message_bytes, smallest, output)
+    if arguments.target is not None and verdict not in _EXIT and advised_bytes is not None:
+        from app.console.table import write_configuration
+
+        write_configuration(arguments, message_bytes, advised_bytes, smallest, output)
     return _EXIT.get(verdict, 0)
 
 
@@ -372,8 +374,8 @@ def _best(found: _Verified) -> tuple[VerifiedSize, bool]:
     return found.verification.best_measured, False
 
 
-def _show_tuned(found: _Verified, revision: Revision, output: Output) -> bool:
-    """Print what to set and what it rests on; return whether anything is to be set."""
+def _show_tuned(found: _Verified, revision: Revision, output: Output) -> int | None:
+    """Print what to set and what it rests on; return the size to set, None where none is."""
     from app.schemas.base import ProfileRevisionOut, dump_json
     from app.schemas.profiles import TunedOut, VerificationOut, VerifiedSizeOut
 
@@ -384,6 +386,7 @@ def _show_tuned(found: _Verified, revision: Revision, output: Output) -> bool:
     if before is None:
         raise NotMeasurable("the size in use was not transferred often enough: give more time")
     chosen = best if gain_of(before, best)[0] > 0.0 else before
+    advised_bytes = None if chosen is before else chosen.fragment_bytes
     verification = VerificationOut.of(found.verification)
     if output.wants_json:
         tuned = TunedOut(
@@ -395,7 +398,7 @@ def _show_tuned(found: _Verified, revision: Revision, output: Output) -> bool:
             verification=verification,
         )
         output.document(dump_json(tuned))
-        return chosen is not before
+        return advised_bytes
     rows = (("before", _with_times(before)), ("best", _with_times(best)))
     output.parts(
         [
@@ -406,7 +409,7 @@ def _show_tuned(found: _Verified, revision: Revision, output: Output) -> bool:
             Facts(rows),
         ]
     )
-    return chosen is not before
+    return advised_bytes
 
 
 def gain_of(before: VerifiedSize, after: VerifiedSize) -> tuple[float, float]:
@@ -426,20 +429,6 @@ def advice_of(before: VerifiedSize, best: VerifiedSize, *, is_of_model: bool) ->
         )
     why = "" if is_of_model else ", the best of those that were transferred"
     return f"Set {size}{why}: faster by between {low} and {high}, as measured."
-
-
-def _write_configuration(
-    arguments: argparse.Namespace, message_bytes: int, smallest: int, output: Output
-) -> None:
-    """Print the setting in the words of the library that takes it."""
-    from app.console.arguments import parse
-    from app.console.table import export
-
-    options = [word for option in arguments.option for word in ("--option", option)]
-    size = str(message_bytes)
-    words = ["export", arguments.save_as, "--target", arguments.target, *options]
-    words += ["--min-fragment-bytes", str(min(smallest, message_bytes))]
-    export(parse([*words, "--min-message", size, "--max-message", size]), output)
 
 
 # --- what is printed ------------------------------------------------------------------------------

@@ -16,6 +16,9 @@ import pytest
 
 from app.cli import main
 from app.console import verify as module
+from app.console.arguments import parse
+from app.console.screen import Output
+from app.console.table import write_configuration
 from app.console.verify import advice_of
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.verification import VerifiedSize
@@ -264,6 +267,22 @@ class TestReal:
         with Path("transfers.csv").open() as lines:
             rows = [row for row in csv.reader(lines) if row[0].isdigit()]
         assert len(rows) == sum(size["runs"] for size in shown["sizes"])
+
+    def test_tune_writes_the_size_that_was_measured(
+        self, printed: Any, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """And says so where the library takes no such size."""
+        assert printed("profiles", "save", "tuned", "model.json")[0] == 0
+        output = Output.standard(wants_json=False)
+        for target, line, note in (
+            ("mooncake", "MC_SLICE_SIZE=81920", ""),
+            ("s3", "multipart_chunksize", "s3 takes no 80 KiB: this is what the model chooses"),
+        ):
+            asked = parse(["tune", "--target", target])
+            write_configuration(asked, 2**22, 81920, 65536, output)
+            captured = capsys.readouterr()
+            assert line in captured.out
+            assert note in captured.err
 
     def test_tune_keeps_what_it_measured(self, printed: Any, tmp_path: Path) -> None:
         folder = tmp_path / "kept"

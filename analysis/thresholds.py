@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import product
 from math import prod
 from time import monotonic
@@ -111,10 +112,21 @@ class ThresholdQuestion:
         for stage in range(len(self.pipeline)):
             size = chosen.get(stage)
             if stage == 0 or (size is not None and self.rule is DeliveryRule.STATIC):
-                rules.append(Delivery(DeliveryRule.STATIC, pulse_bytes=size or message_bytes))
+                rules.append(_static(size or message_bytes))
             else:
-                rules.append(Delivery(DeliveryRule.EAGER, threshold_bytes=size))
+                rules.append(_eager(size))
         return tuple(rules)
+
+
+# A grid of thousands of choices asks for the same few rules again and again.
+@lru_cache(maxsize=1024)
+def _static(pulse_bytes: int) -> Delivery:
+    return Delivery(DeliveryRule.STATIC, pulse_bytes=pulse_bytes)
+
+
+@lru_cache(maxsize=1024)
+def _eager(threshold_bytes: int | None) -> Delivery:
+    return Delivery(DeliveryRule.EAGER, threshold_bytes=threshold_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from app.http.connections import DrainingServer
 from app.serving import listen
 from app.settings import Settings
 from domain.errors import Conflict
+from tests.app.serving import wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,6 +73,7 @@ class TestServe:
         """Each answer is then the last one of its connection. A second signal does not wait."""
         monkeypatch.setenv("SLUICE_DRAIN_S", "3600")
         with serving() as (child, address), httpx.Client(base_url=address, timeout=60) as client:
+            wait_until(lambda: client.get("/readyz").status_code == 200)  # its workers are there
             before = client.get("/readyz")
             assert before.status_code == 200
             assert "connection" not in before.headers

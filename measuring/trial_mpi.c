@@ -130,7 +130,7 @@ static struct times timed(const struct program *one, int *from, int *to, int cou
 static void measure(const struct program *one, long bytes, double limit_s, int *from, int *to)
 {
     int count = (int)(bytes / (long)sizeof(int)), done = 0, right = 1, all_right = 0;
-    double since_s, spent_s = 0, least_s = 0;
+    double since_s, spent_s = 0, min_s = 0;
     for (int at = 0; at < count; at++)
         from[at] = value(rank, at);
     for (int first = 0; first < FIRST; first++) {
@@ -143,11 +143,11 @@ static void measure(const struct program *one, long bytes, double limit_s, int *
     /* All ranks have the same times, and so end together. */
     while (all_right && done < MAX_REPETITIONS && (done < MIN_REPETITIONS || spent_s < limit_s)) {
         struct times found = timed(one, from, to, count, since_s);
-        least_s = done++ && least_s < found.took_s ? least_s : found.took_s;
+        min_s = done++ && min_s < found.took_s ? min_s : found.took_s;
         spent_s = found.all_s;
     }
     if (rank == 0) {
-        printf("%s %ld %.1f %d\n", one->name, bytes, least_s * 1e9, done);
+        printf("%s %ld %.1f %d\n", one->name, bytes, min_s * 1e9, done);
         fflush(stdout);
     }
 }

@@ -218,7 +218,7 @@ class Branching:
         found = self._programs.solve(node, deadline)
         own = entry.own_us
         if found is not None:
-            planes.add(found.p, found.price, found.nu, node.most_in_groups)
+            planes.add(found.p, found.price, found.nu, node.max_in_groups)
             own = planes.bound_us(node, last=True)
         return replace(entry, bound_us=max(bound, own), own_us=own, found=found)
 

@@ -130,7 +130,7 @@ class Node:
         return at, at[:-1][self.grouped] + 1
 
     @property
-    def most_in_groups(self) -> int:
+    def max_in_groups(self) -> int:
         """How many fragments all groups together may have."""
         return int(self.max_counts[0]) - len(self.low)
 
@@ -308,8 +308,8 @@ class Planes:
             low, high = node.group_low[self._grouped], node.group_high[self._grouped]
             inside = (q >= low[:, None]) & (q <= high[:, None])
             of_groups = np.where(inside[None], self._groups[start:], 0.0).min(axis=(1, 2))
-            value += node.most_in_groups * np.minimum(0.0, of_groups)
-            value[self._most[start:] < node.most_in_groups] = -np.inf
+            value += node.max_in_groups * np.minimum(0.0, of_groups)
+            value[self._most[start:] < node.max_in_groups] = -np.inf
         nu = self._nu[start:]
         value += np.minimum(nu * node.min_counts, nu * node.max_counts).sum(axis=1)
         return max(0.0, float((self._fixed[start:] + value).max()))
@@ -390,7 +390,7 @@ class Programs:
             return price
         low, high = node.group_low[node.grouped], node.group_high[node.grouped]
         inside = np.tile((q >= low[:, None]) & (q <= high[:, None]), (2, 1))
-        flows = group_flows(p, groups, node.most_in_groups)
+        flows = group_flows(p, groups, node.max_in_groups)
         for _ in range(3):
             values, error = _priced(regions, flows, price)
             short = np.cumsum(nu) + error + 16.0 * _EPS * np.abs(nu).sum() - values
@@ -439,7 +439,7 @@ class Programs:
             at = (step[inside, None] * n + stage).ravel()
             parts.append((np.repeat(row[inside], n), at, cost[inside].ravel()))
         each = self._costs[u] / self._unit
-        rest = self._behind[u] / max(1, node.most_in_groups)
+        rest = self._behind[u] / max(1, node.max_in_groups)
         for at_end, (before, after) in enumerate(((each + rest, -rest), (rest, each - rest))):
             group_row = np.repeat(own + at_end * len(g) + np.arange(len(g)), n)
             for step, cost in ((groups[g] - 1, before), (groups[g], after)):

@@ -80,7 +80,7 @@ def test_any_dual_with_any_prices_bounds_every_cut_of_a_node() -> None:
             nu = rng.normal(size=len(region)) * latency / len(cut)
             price = float(rng.choice([0.0, 0.1, 1.0]) * rng.normal())
             price *= latency / problem.message_bytes
-            planes.add(p, price, nu * rng.choice([0.0, 0.01, 1.0]), node.most_in_groups)
+            planes.add(p, price, nu * rng.choice([0.0, 0.01, 1.0]), node.max_in_groups)
             assert planes.bound_us(node, last=True) <= latency * (1 + 1e-12)
         assert planes.bound_us(node) <= latency * (1 + 1e-12)
     assert grouped > 0
@@ -101,7 +101,7 @@ def test_the_program_of_a_node_is_below_its_cuts_and_above_the_minorants() -> No
             found = programs.solve(node, Deadline.after(30.0))
             assert found is not None, "a node with a cut has an optimum"
             planes = Planes(region, node, B)
-            planes.add(found.p, found.price, found.nu, node.most_in_groups)
+            planes.add(found.p, found.price, found.nu, node.max_in_groups)
             assert planes.bound_us(node) <= latency * (1 + 1e-12)
             sizes = found.x.sum() + (found.in_groups @ programs.at).sum()
             assert sizes == pytest.approx(B, rel=1e-5)
@@ -127,7 +127,7 @@ def test_one_node_of_many_counts_bounds_each_of_them() -> None:
         if found is None:
             continue
         planes = Planes(region, node, B)
-        planes.add(found.p, found.price, found.nu, node.most_in_groups)
+        planes.add(found.p, found.price, found.nu, node.max_in_groups)
         for k in range(5, 10):
             each = Node.whole(k, len(region))
             exact_program = programs.solve(each, Deadline.after(30.0))

@@ -13,6 +13,7 @@ from typing import Any
 import certifi
 import pytest
 
+from analysis import explain
 from models.session import Store, create_store
 from tests.support import system
 from tests.support.counts import keep_known_characters, register_hypothesis_profiles
@@ -163,3 +164,10 @@ def sqlite_store(tmp_path: Path, new_sqlite: Callable[[Path], str]) -> Iterator[
 
 
 _RUN = pytest.StashKey[RunFolder]()
+
+
+@pytest.fixture
+def explained_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine, every cheaper pipeline is solved to its end."""
+    for name in ("SOLVES_LIMIT_S", "ONE_SOLVE_LIMIT_S"):
+        monkeypatch.setattr(explain, name, 300.0)

@@ -52,7 +52,9 @@ def test_the_path_sums_to_the_latency(client: httpx.Client) -> None:
     assert any(one["is_binding"] for one in reported["path"])
 
 
-def test_savings_are_what_the_evaluator_and_the_solver_say(client: httpx.Client) -> None:
+def test_savings_are_what_the_evaluator_and_the_solver_say(
+    client: httpx.Client, explained_in_full: None
+) -> None:
     """For one cost, made a fifth cheaper: the same cut priced anew, the best cut solved anew."""
     answer = answered(client, pipeline=MYRINET)
     reported = explained(client, answer, "?cheaper_by=0.2")

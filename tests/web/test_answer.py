@@ -148,7 +148,7 @@ def test_times_beside_each_other_share_a_unit(time_us: float, reported: str) -> 
     assert f"{unit.text(time_us)} {unit.name}" == reported
 
 
-def test_why_in_words(live: Live, ask: Ask) -> None:
+def test_why_in_words(live: Live, ask: Ask, explained_in_full: None) -> None:
     """Binding stages and what each cost less would save, the most first."""
     text = text_of(live, f"/ui/answers/{ask().id}/parts/why")
     assert "network DMAs and receiver host DMA holds the message up: 4 fragments" in text
@@ -174,7 +174,7 @@ def test_why_in_words(live: Live, ask: Ask) -> None:
     ],
 )
 def test_what_would_help_most_is_said_above(
-    live: Live, ask: Ask, units: str, reported: str
+    live: Live, ask: Ask, explained_in_full: None, units: str, reported: str
 ) -> None:
     """In the units of the address, as one of the part's rows has it."""
     place = f"/ui/answers/{ask().id}"
@@ -185,7 +185,9 @@ def test_what_would_help_most_is_said_above(
     assert reported in found[1]
 
 
-def test_a_saving_far_below_the_latency_is_not_said_to_be_none(live: Live, ask: Ask) -> None:
+def test_a_saving_far_below_the_latency_is_not_said_to_be_none(
+    live: Live, ask: Ask, explained_in_full: None
+) -> None:
     """In microseconds, beside an answer of seconds."""
     long = {**MYRINET, "delay_us": 5e6}
     text = text_of(live, f"/ui/answers/{ask(pipeline=long).id}/parts/why")

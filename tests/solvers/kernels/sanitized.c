@@ -354,7 +354,7 @@ static void real_sizes(void)
     free(overhead), free(cost), free(x), free(p);
 }
 
-/* ---- repeated sizes in many draws ------------------------------------------------------------------ */
+/* ---- cuts in many draws ---------------------------------------------------------------------------- */
 
 static void many_draws(void)
 {
@@ -376,6 +376,10 @@ static void many_draws(void)
         expect(latency[i] >= all.delay_us, "latency in a draw");
         limits[i] = latency[i] * (0.9 + uniform());
     }
+    int64_t cut[4] = {sizes[1], sizes[1], between(1, message), 1};
+    expect(sluice_cut_in_draws(&all, between(1, 4), cut, latency) == 0, "a cut in draws");
+    for (int64_t i = 0; i < draws; i++)
+        expect(latency[i] >= all.delay_us, "latency of a cut in a draw");
     sluice_halving how = {message, 1, between(1, message), between(0, 1) ? 1 : between(1, 64),
                           between(1, 100000), 0.01, 0.9};
     int64_t bad[3] = {between(1, message), message, 1};

@@ -37,6 +37,22 @@ CLONES static void times_behind(int64_t draws, double kilobytes, double bytes,
     }
 }
 
+/* Stages of one line each in this size: the equal fragments, and behind them the rest. */
+CLONES static void pass_line(int64_t draws, double kilobytes, double behind_first,
+                             double rest_kilobytes, const double *restrict overhead,
+                             const double *restrict cost, double *restrict first,
+                             double *restrict slowest, double *restrict last)
+{
+    for (int64_t i = 0; i < draws; i++) {
+        double t = kilobytes * cost[i] + overhead[i], sum = first[i] + t;
+        double most = t > slowest[i] ? t : slowest[i], left = behind_first * most + sum;
+        double rest = rest_kilobytes * cost[i] + overhead[i];
+        first[i] = sum;
+        slowest[i] = most;
+        last[i] = (left > last[i] ? left : last[i]) + rest;
+    }
+}
+
 CLONES static void pass_equal(int64_t draws, const double *restrict t, double *restrict first,
                               double *restrict slowest)
 {
@@ -90,6 +106,12 @@ static void price(const sluice_draws *all, const room *use, int64_t message_byte
     for (int64_t i = 0; i < all->draws; i++)
         use->first[i] = use->slowest[i] = use->last[i] = 0.0;
     for (int64_t j = 0; j < all->stages; j++) {
+        if (rest && all->ranges == 1) {
+            pass_line(all->draws, (double)size / 1000.0, behind_first, (double)rest / 1000.0,
+                      all->overhead_us + j * all->row, all->ns_per_byte + j * all->row, use->first,
+                      use->slowest, use->last);
+            continue;
+        }
         times_of(all, use, j, size, use->t);
         pass_equal(all->draws, use->t, use->first, use->slowest);
         if (!rest)

@@ -61,8 +61,9 @@ def round_cut(
         whole = (problem.message_bytes,)
         return whole if problem.admits(whole) else None
     exchanges = _exchanges(problem, len(real_sizes), exchange_cells)
-    cuts = _found_natively(problem, real_sizes, search_cells, exchanges)
-    if cuts is None:
+    native = _found_natively(problem, real_sizes, search_cells, exchanges)
+    cuts: Sequence[Ints] = [] if native is None else list(native)
+    if native is None:
         cuts = _found(problem, real_sizes, search_cells, exchanges)
     if len(cuts) < 2:
         return tuple(cuts[0].tolist()) if len(cuts) else None

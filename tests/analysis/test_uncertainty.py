@@ -405,7 +405,9 @@ class TestMeasuredSizes:
 
     def test_an_answer_of_other_fragments_is_not_sent(self) -> None:
         """However much its first fragment, which is small, gains."""
-        cut = NamedCut.of_fragments("answer", solve(Problem(self.MODEL.model, 65_536)).schedule.fragment_bytes)
+        cut = NamedCut.of_fragments(
+            "answer", solve(Problem(self.MODEL.model, 65_536)).schedule.fragment_bytes
+        )
         question = UncertaintyQuestion(self.MODEL, 65_536, answer=cut)
         assert assess(question).decision.advised.schedule is not None
         measured = assess(replace(question, measured_bytes=(4096, 65_536))).decision

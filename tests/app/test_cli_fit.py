@@ -103,7 +103,7 @@ class TestTogether:
         assert "there is no stage other" in " ".join(err.split())
 
     def test_clients_of_ucx_perftest(self, printed: Any, tmp_path: Path) -> None:
-        """Their output says neither the test nor the size: the user does, a file or a table each."""
+        """Their output says neither test nor size: the user does, for a file or a table each."""
         columns = "|    Stage     | # iterations | 50.0%ile | message rate (msg/s) |\n"
         rows = [f"Final:  2000  {2 + place}.5  9 9 1 1 1 1\n" for place in range(3)]
         files = [tmp_path / f"{place}.log" for place in range(3)]

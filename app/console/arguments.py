@@ -183,7 +183,13 @@ def _add_fit(commands: Commands[Parser]) -> None:
         help="name:overlap:step,step or name:sequence:step,step; may be repeated",
     )
     parser.add_argument(
-        "--message-bytes", type=size, metavar="SIZE", help="with shape narrowed: the message"
+        "--message-bytes",
+        type=sizes,
+        metavar="SIZES",
+        help="with shape narrowed: the message; with --test: of each file, in their order",
+    )
+    parser.add_argument(
+        "--test", metavar="NAME", help="of clients of ucx_perftest: what they ran, as tag_lat"
     )
 
 

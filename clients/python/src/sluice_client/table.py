@@ -231,9 +231,9 @@ class Table:
 def _growths(
     messages: Sequence[int], sizes: Sequence[int], unit: int
 ) -> list[tuple[int, int, int, int] | None]:
-    """How the size grows from each record to the next: the message that it begins at, the bytes from
-    there to the next, its units that are added until there, negative, and the unit; None where it
-    stays. docs/format.md, Reading a repeated size.
+    """How the size grows from each record to the next: the message that it begins at, the bytes to
+    the next, the units that are added until there, negative, and the unit; None where it stays.
+    docs/format.md, Reading a repeated size.
     """
     found: list[tuple[int, int, int, int] | None] = []
     for at in range(len(messages) - 1):

@@ -312,6 +312,9 @@ def add_apply(commands: Commands[Parser]) -> None:
     )
     add_mpi(parser)
     parser.add_argument(
+        "--ranks", type=int, metavar="COUNT", help="of an MPI (2), where its own settings say"
+    )
+    parser.add_argument(
         "--pairs", type=int, default=30, metavar="COUNT", help="starts with and without (30)"
     )
     parser.add_argument(

@@ -11,8 +11,9 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -51,18 +52,21 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
     settings = _with_arguments(checked_settings(), arguments)
     is_explicit = arguments.port is not None or names_port(os.environ)
     check_kernels()
-    prepare_store(settings)
+    check_access(settings)
+    first_key = prepare_store(settings)
     listener = listen(settings, may_move=not is_explicit)
     if notice := listener.notice():
         output.note(notice)
     if output.wants_json:
-        output.document(json.dumps({"address": listener.address}).encode())
+        told = {"address": listener.address, **({"first_key": first_key} if first_key else {})}
+        output.document(json.dumps(told).encode())
     else:
         output.parts(
             [
                 f"Sluice serves on {listener.address}",
                 f"  the page       {listener.address}/",
                 f"  the interface  {listener.address}/docs",
+                *([f"  the first key  {first_key}  (admin; shown this once)"] if first_key else []),
                 "Ctrl-C stops it",
             ]
         )
@@ -101,7 +105,7 @@ def door_of(settings: Settings) -> Door:
 
 
 def configured(
-    app: Callable[..., Any],
+    app: Any,
     settings: Settings | None = None,
     *,
     door: Door | None = None,
@@ -113,11 +117,19 @@ def configured(
     from app.http.connections import guarded_by
 
     settings = settings or Settings()
+    believes = bool(settings.trusted_proxies)
+    if settings.auth == "proxy":  # who a connection is from counts, whatever its headers say
+        from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+        from app.http.access import with_peer
+
+        app = with_peer(ProxyHeadersMiddleware(app, settings.trusted_proxies))
+        believes = False
     return uvicorn.Config(
         app,
         http=guarded_by(door or door_of(settings)),
         # Nobody may say who a client is unless the settings name him; the environment does not.
-        proxy_headers=bool(settings.trusted_proxies),
+        proxy_headers=believes,
         forwarded_allow_ips=settings.trusted_proxies,
         ws="none",  # nothing here speaks it, and a connection that changes over has no guard
         log_level=log_level,
@@ -156,18 +168,50 @@ def check_kernels() -> None:
     load_library(asked())
 
 
-def prepare_store(settings: Settings) -> None:
-    """Bring the database up to date before anything is promised.
+def check_access(settings: Settings) -> None:
+    """Refuse to let everybody in who reaches an address of this machine. Raises InvalidInput.
+
+    What listens on loopback is asked by who is on this machine already.
+    """
+    if settings.auth == "proxy" and not settings.trusted_proxies:
+        raise InvalidInput(
+            "SLUICE_AUTH=proxy takes SLUICE_TRUSTED_PROXIES: who may say who a client is",
+            field="SLUICE_AUTH",
+        )
+    if settings.auth == "off" and not is_loopback(settings.host):
+        raise InvalidInput(
+            "expected SLUICE_AUTH=keys where SLUICE_HOST is not loopback: whoever reaches it could "
+            "use the service; SLUICE_AUTH=open lets everybody in all the same",
+            field="SLUICE_AUTH",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether all that a name or an address stands for is this machine for itself alone."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError:
+        return False
+    return all(ip_address(str(one[4][0]).partition("%")[0]).is_loopback for one in found)
+
+
+def prepare_store(settings: Settings) -> str | None:
+    """Bring the database up to date before anything is promised; return the first key, if any.
+
+    It is made where everybody needs a key and there is none yet.
 
     The server does it too, but what it meets it can only log. Raises StoreUnavailable, Conflict.
     """
+    from app.questions.keys import create_first_key
     from models.session import create_store
 
     store = create_store(settings.database_url)
     try:
         store.upgrade()
+        made = create_first_key(store) if settings.auth == "keys" else None
     finally:
         store.dispose()
+    return None if made is None else made.secret
 
 
 def names_port(environment: Mapping[str, str]) -> bool:

@@ -38,7 +38,6 @@ from models.repositories.fits import KeptFits
 from models.repositories.statements import (
     has_changed_choices,
     has_changed_jobs,
-    has_changed_keys,
     job_ends,
 )
 from models.schema import upgrade
@@ -124,11 +123,6 @@ class UnitOfWork:
         return self._session is not None and has_changed_choices(self._session)
 
     @property
-    def has_changed_keys(self) -> bool:
-        """Whether it may have changed which keys are valid."""
-        return self._session is not None and has_changed_keys(self._session)
-
-    @property
     def has_changed_jobs(self) -> bool:
         """Whether it may have left a job to run or to stop."""
         return self._session is not None and has_changed_jobs(self._session)
@@ -168,8 +162,7 @@ class Store:
 
     def watch_choices(self, act: Callable[[], None]) -> None:
         """Have `act` called after each commit through this store that may have changed which
-        compiled table a profile answers from, or which keys are valid: in the writer's thread,
-        before it goes on.
+        compiled table a profile answers from: in the writer's thread, before it goes on.
         """
         self._watchers.append(act)
 
@@ -274,7 +267,7 @@ class Store:
                 unit.flush()
             finally:
                 unit.close()
-        if unit.has_changed_choices or unit.has_changed_keys:
+        if unit.has_changed_choices:
             for act in self._watchers:
                 act()
         if unit.has_changed_jobs:

@@ -25,6 +25,7 @@ from domain.errors import (
     Conflict,
     IdempotencyKeyInFlight,
     Overloaded,
+    QuotaExceeded,
     SolverFailed,
     StoreUnavailable,
 )
@@ -56,20 +57,22 @@ def accept_job(
     store: Store,
     operation: Operation[Any],
     *,
+    most_waiting: int | None = None,
     then: Callable[[UnitOfWork, JobRecord], None] = lambda _unit, _job: None,
 ) -> JobRecord:
     """Return the store's owner's job of this question: one that is open or done, or a new one.
 
     A result that is stored already makes a job that is done. When this returns, the job outlives
-    the process, with what `then` stored. Raises Overloaded where too many jobs wait.
+    the process, with what `then` stored. Raises Overloaded where too many jobs wait, QuotaExceeded
+    where more than `most_waiting` of the owner's do.
     """
     with store.unit_of_work() as unit:
-        job = _accepted(unit, operation)
+        job = _accepted(unit, operation, most_waiting)
         then(unit, job)
         return job
 
 
-def _accepted(unit: UnitOfWork, operation: Operation[Any]) -> JobRecord:
+def _accepted(unit: UnitOfWork, operation: Operation[Any], most_waiting: int | None) -> JobRecord:
     outcome = operation.stored(unit)
     done = _done(unit, operation, outcome)
     if done is not None:
@@ -83,6 +86,8 @@ def _accepted(unit: UnitOfWork, operation: Operation[Any]) -> JobRecord:
         return found
     if sum(unit.jobs.waiting(*Pool).values()) >= MAX_WAITING_JOBS:
         raise Overloaded("more jobs are waiting than this service accepts")
+    if most_waiting is not None and unit.jobs.waiting_of_owner() >= most_waiting:
+        raise QuotaExceeded(f"expected at most {most_waiting} jobs of one owner that wait")
     return _open(unit, operation)
 
 

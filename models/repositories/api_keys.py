@@ -15,7 +15,6 @@ from models.repositories.statements import (
     check_text,
     insert_if_absent,
     is_storable,
-    mark_changed_keys,
 )
 from models.rows.api_key import ApiKeyRow
 
@@ -33,7 +32,6 @@ class ApiKeyRepository:
         """Store a key; False, with nothing changed, where its identifier is taken."""
         check_text("name", record.name)
         values = {**asdict(record), "owner": self._owner, "scope": record.scope.value}
-        mark_changed_keys(self._session)
         return bool(insert_if_absent(self._session, ApiKeyRow, values))
 
     def get(self, key_id: str) -> ApiKeyRecord:
@@ -67,7 +65,6 @@ class ApiKeyRepository:
         """End a key and the browsers that signed in by it. Raises NotFound."""
         self.get(key_id)
         row = ApiKeyRow
-        mark_changed_keys(self._session)
         self._session.execute(
             update(row)
             .where(row.owner == self._owner, or_(row.id == key_id, row.parent == key_id))
@@ -80,7 +77,6 @@ class ApiKeyRepository:
     def expire(self, key_id: str, at: datetime) -> None:
         """Have a key end no later than then, and the browsers that signed in by it."""
         row = ApiKeyRow
-        mark_changed_keys(self._session)
         self._session.execute(
             update(row)
             .where(row.owner == self._owner, or_(row.id == key_id, row.parent == key_id))

@@ -166,6 +166,11 @@ class JobRepository:
         found = self._session.execute(select(*counts)).one()
         return {pool: number for pool, number in zip(pools, found, strict=True) if number}
 
+    def waiting_of_owner(self) -> int:
+        """Return how many jobs of the owner wait."""
+        waiting = select(func.count()).where(_IS_QUEUED, JobRow.owner == self._owner)
+        return self._session.scalar(waiting) or 0
+
     def waiting_by_kind(self) -> tuple[Waiting, ...]:
         """Return what waits of each kind, and since when."""
         found = (

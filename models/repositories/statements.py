@@ -17,7 +17,6 @@ _MAX_INTEGER = 2**63 - 1
 _MAX_NUMBER = 2**31 - 1
 _CHANGED_CHOICES = "changed_choices"
 _CHANGED_JOBS = "changed_jobs"
-_CHANGED_KEYS = "changed_keys"
 _JOB_ENDS = "job_ends"
 
 BaseT = TypeVar("BaseT", bound=Base)
@@ -102,16 +101,6 @@ def mark_changed_choices(session: Session) -> None:
 def has_changed_choices(session: Session) -> bool:
     """Whether anything in this session said so."""
     return _CHANGED_CHOICES in session.info
-
-
-def mark_changed_keys(session: Session) -> None:
-    """Say that after this transaction other keys may be valid."""
-    session.info[_CHANGED_KEYS] = True
-
-
-def has_changed_keys(session: Session) -> bool:
-    """Whether anything in this session said so."""
-    return _CHANGED_KEYS in session.info
 
 
 def mark_changed_jobs(session: Session) -> None:

@@ -52,9 +52,14 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
     settings = _with_arguments(checked_settings(), arguments)
     is_explicit = arguments.port is not None or names_port(os.environ)
     check_kernels()
-    check_access(settings)
-    first_key = prepare_store(settings)
+    prepare_store(settings)
     listener = listen(settings, may_move=not is_explicit)
+    try:
+        check_access(settings, listener.socket.getsockname()[0])
+        first_key = make_first_key(settings)
+    except BaseException:
+        listener.socket.close()
+        raise
     if notice := listener.notice():
         output.note(notice)
     if output.wants_json:
@@ -168,8 +173,8 @@ def check_kernels() -> None:
     load_library(asked())
 
 
-def check_access(settings: Settings) -> None:
-    """Refuse to let everybody in who reaches an address of this machine. Raises InvalidInput.
+def check_access(settings: Settings, address: str) -> None:
+    """Refuse to let in everybody who reaches this address of the machine. Raises InvalidInput.
 
     What listens on loopback is asked by who is on this machine already.
     """
@@ -178,40 +183,44 @@ def check_access(settings: Settings) -> None:
             "SLUICE_AUTH=proxy takes SLUICE_TRUSTED_PROXIES: who may say who a client is",
             field="SLUICE_AUTH",
         )
-    if settings.auth == "off" and not is_loopback(settings.host):
+    if settings.auth == "off" and not ip_address(address.partition("%")[0]).is_loopback:
         raise InvalidInput(
-            "expected SLUICE_AUTH=keys where SLUICE_HOST is not loopback: whoever reaches it could "
-            "use the service; SLUICE_AUTH=open lets everybody in all the same",
+            "expected SLUICE_AUTH=keys where the service listens beyond loopback: whoever reaches "
+            "it could use it; SLUICE_AUTH=open lets everybody in all the same",
             field="SLUICE_AUTH",
         )
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether all that a name or an address stands for is this machine for itself alone."""
-    try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except OSError:
-        return False
-    return all(ip_address(str(one[4][0]).partition("%")[0]).is_loopback for one in found)
+def make_first_key(settings: Settings) -> str | None:
+    """Return the secret of a key for all, where everybody needs a key and there is none yet.
 
-
-def prepare_store(settings: Settings) -> str | None:
-    """Bring the database up to date before anything is promised; return the first key, if any.
-
-    It is made where everybody needs a key and there is none yet.
-
-    The server does it too, but what it meets it can only log. Raises StoreUnavailable, Conflict.
+    Raises StoreUnavailable.
     """
+    if settings.auth != "keys":
+        return None
     from app.questions.keys import create_first_key
     from models.session import create_store
 
     store = create_store(settings.database_url)
     try:
-        store.upgrade()
-        made = create_first_key(store) if settings.auth == "keys" else None
+        made = create_first_key(store)
     finally:
         store.dispose()
     return None if made is None else made.secret
+
+
+def prepare_store(settings: Settings) -> None:
+    """Bring the database up to date before anything is promised.
+
+    The server does it too, but what it meets it can only log. Raises StoreUnavailable, Conflict.
+    """
+    from models.session import create_store
+
+    store = create_store(settings.database_url)
+    try:
+        store.upgrade()
+    finally:
+        store.dispose()
 
 
 def names_port(environment: Mapping[str, str]) -> bool:

@@ -91,6 +91,30 @@ def add(commands: Commands[Parser], name: str, summary: str) -> Parser:
     return parser
 
 
+def add_keys(commands: Commands[Parser]) -> None:
+    keys = commands.add_parser(
+        "keys", help="keys by which programs and browsers say who they are", allow_abbrev=False
+    )
+    verbs = keys.add_subparsers(dest="verb", required=True, metavar="VERB")
+    listing = add(verbs, "list", "list an owner's keys")
+    create = add(verbs, "create", "make a key, and print its secret this once")
+    create.add_argument("name", metavar="NAME", help="what it is for")
+    create.add_argument(
+        "--scope", choices=["read", "write", "admin"], required=True, help="what it may do"
+    )
+    create.add_argument("--days", type=number, metavar="DAYS", help="until it expires")
+    create.add_argument(
+        "--requests-per-s", type=int, metavar="COUNT", help="fewer than its owner may ask"
+    )
+    rotate = add(verbs, "rotate", "make a key in the place of another one")
+    rotate.add_argument("--keep", type=number, metavar="SECONDS", help="of the other one (3600)")
+    revoke = add(verbs, "revoke", "end a key at once")
+    for verb in (rotate, revoke):
+        verb.add_argument("id", metavar="ID", help="of the key")
+    for verb in (listing, create, rotate, revoke):
+        verb.add_argument("--owner", metavar="OWNER", default="local", help="whose (local)")
+
+
 def add_constraints(parser: Parser) -> None:
     parser.add_argument(
         "--min-fragment-bytes", type=size, metavar="SIZE", help="least size of a fragment"

@@ -13,6 +13,7 @@ from app.console.argument_parts import (
     add,
     add_apply,
     add_constraints,
+    add_keys,
     add_message_range,
     add_mpi,
     add_time_limit,
@@ -98,6 +99,7 @@ def _parser() -> Parser:
     add_deliver(commands)
     add_thresholds(commands)
     _add_profiles(commands)
+    add_keys(commands)
     _add_serve(commands)
     _add_work(commands)
     return parser

@@ -65,6 +65,14 @@ static bool are_neighbours(int one, int other)
            (!asked_of.is_ring || (one + 1) % n == other || (other + 1) % n == one);
 }
 
+static int neighbours_of(int one)
+{
+    int count = 0;
+    for (int i = 0; i < asked_of.processes; i++)
+        count += are_neighbours(one, i);
+    return count;
+}
+
 static uint64_t name_of(int from, int to)
 {
     return (uint64_t)(from * MAX + to);
@@ -229,7 +237,7 @@ static void by_mover(channel *channels, int count, int self, bool is_tight)
     }
     if (is_tight) /* nobody receives before all have seen it */
         for (int i = 0; i < asked_of.processes; i++)
-            while (atomic_load(&seen->stalled[i]) == 0)
+            while (atomic_load(&seen->stalled[i]) < neighbours_of(i))
                 nap(1);
     for (uint32_t i = 0; i < (uint32_t)count; i++)
         OK(sluice_mover_receive(mover, i, 1, channels[i].in, asked_of.bytes, NULL, &in[i]));

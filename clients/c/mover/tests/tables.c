@@ -2,19 +2,22 @@
 /* A table that is swapped while messages are cut by it: each message has the cut of one table, whole.
 
        tables ONE OTHER SWAPS        two table files with a range in common
-       tables large BYTES            instead: one message of so many bytes, which may be more than 2^32 */
+       tables large BYTES FOLDER     instead: one message of so many bytes, which may be more than 2^32, from a
+                                     sparse file */
 #include "both_ends.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 
-enum { MAX_FRAGMENTS = 64, AT_ONCE = 16 };
+enum { MAX_FRAGMENTS = 64, AT_ONCE = 4 };
 
 static sluice_live live;
 static sluice_table tables[2];
 static const char *paths[2];
 static uint64_t swaps;
 static _Atomic int is_over;
+static _Atomic uint64_t batches; /* of messages that were asked for */
 
 typedef struct cut {
     uint64_t sizes[MAX_FRAGMENTS];
@@ -44,8 +47,10 @@ static int made(void *context, void *fragment, uint64_t offset, uint64_t bytes)
 static void *swaps_tables(void *nothing)
 {
     for (uint64_t i = 0; i < swaps; i++) {
-        const int code = sluice_live_swap_within(&live, paths[i % 2], 60000);
-        CHECK(code == SLUICE_OK);
+        const uint64_t before = batches;
+        CHECK(sluice_live_swap_within(&live, paths[i % 2], 60000) == SLUICE_OK);
+        while (batches == before) /* each table has its share of the traffic */
+            nap(0);
     }
     is_over = 1;
     return nothing;
@@ -77,10 +82,11 @@ static void swapped(void)
     CHECK(low <= high && sluice_live_open(&live, paths[0]) == SLUICE_OK);
     both(movers, &options, 0);
     CHECK(pthread_create(&thread, NULL, swaps_tables, NULL) == 0);
-    while (!is_over || messages < 200) {
+    while (!is_over) {
         cut from[AT_ONCE], to[AT_ONCE];
         sluice_mover_ticket in[AT_ONCE], out[AT_ONCE];
         uint64_t sizes[AT_ONCE];
+        batches++;
         memset(from, 0, sizeof from);
         memset(to, 0, sizeof to);
         for (int i = 0; i < AT_ONCE; i++) {
@@ -125,7 +131,7 @@ static int checked(void *context, const void *fragment, uint64_t offset, uint64_
     return 0;
 }
 
-static void one_large(uint64_t bytes)
+static void one_large(uint64_t bytes, const char *folder)
 {
     sluice_mover_options options = {.size = sizeof options, .fragment_bytes = 1 << 20};
     uint64_t next = 0;
@@ -134,9 +140,8 @@ static void one_large(uint64_t bytes)
     sluice_mover *movers[2];
     sluice_mover_ticket in, out;
     unsigned char *from;
-    char name[] = "/tmp/sluice-mover-XXXXXX";
-    const int file = mkstemp(name);
-    CHECK(file >= 0 && unlink(name) == 0 && ftruncate(file, (off_t)bytes) == 0);
+    const int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    CHECK(file >= 0 && ftruncate(file, (off_t)bytes) == 0);
     for (uint64_t at = 0; at < bytes; at += MARKS) {
         const unsigned char mark = (unsigned char)(1 + at / MARKS % 255);
         CHECK(pwrite(file, &mark, 1, (off_t)at) == 1);
@@ -158,12 +163,11 @@ static void one_large(uint64_t bytes)
 
 int main(int count, char **words)
 {
-    CHECK(count >= 3);
+    CHECK(count == 4);
     if (strcmp(words[1], "large") == 0) {
-        one_large(strtoull(words[2], NULL, 10));
+        one_large(strtoull(words[2], NULL, 10), words[3]);
         return 0;
     }
-    CHECK(count == 4);
     paths[0] = words[1];
     paths[1] = words[2];
     swaps = strtoull(words[3], NULL, 10);

@@ -86,6 +86,44 @@ static void tags_keep_their_order(void)
     close_both(movers);
 }
 
+/* Two tags, two messages each: sends and receives in every order that keeps those of one tag in theirs. */
+static void every_order_is_right(void)
+{
+    enum { MESSAGES = 4, STEPS = 2 * MESSAGES };
+    static unsigned char from[MESSAGES][6000], to[MESSAGES][6000];
+    sluice_mover *movers[2];
+    both(movers, NULL, 4608);
+    for (uint32_t name = 0; name < MESSAGES; name++)
+        fill(from[name], sizeof from[name], name);
+    /* An order is which four of eight steps are sends, and in which the tags take turns. */
+    for (uint32_t sends = 0; sends < 1u << STEPS; sends++) {
+        if (__builtin_popcount(sends) != MESSAGES)
+            continue;
+        for (uint32_t turns = 0; turns < 1u << MESSAGES; turns++) {
+            sluice_mover_ticket out[MESSAGES], in[MESSAGES];
+            uint32_t sending[2] = {0}, receiving[2] = {0}, turn = turns;
+            if (__builtin_popcount(turns) != MESSAGES / 2)
+                continue;
+            memset(to, 0xff, sizeof to);
+            for (uint32_t step = 0, nth[2] = {0}; step < STEPS; step++) {
+                const bool is_send = sends >> step & 1;
+                const uint32_t tag = (turn >> nth[is_send]++) & 1; /* the same turns at both ends */
+                const uint32_t name = tag * 2 + (is_send ? sending[tag]++ : receiving[tag]++);
+                if (is_send)
+                    out[name] = sent(movers[0], tag, from[name], sizeof from[name]);
+                else
+                    in[name] = asked(movers[1], tag, to[name], sizeof to[name]);
+            }
+            for (uint32_t name = 0; name < MESSAGES; name++) {
+                OK(sluice_mover_wait(movers[0], out[name], WAIT_MS, NULL));
+                OK(sluice_mover_wait(movers[1], in[name], WAIT_MS, NULL));
+                CHECK(memcmp(to[name], from[name], sizeof to[name]) == 0);
+            }
+        }
+    }
+    close_both(movers);
+}
+
 static void a_short_message_passes_a_long_one(void)
 {
     static unsigned char from[8 << 20], to[8 << 20];
@@ -816,6 +854,7 @@ int main(int count, char **words)
     every_size_arrives(4608, 1000);
     every_size_arrives(4608, 70000);
     tags_keep_their_order();
+    every_order_is_right();
     a_short_message_passes_a_long_one();
     what_is_too_long_is_lost();
     fragments_are_packed_and_unpacked(false);

@@ -3,34 +3,9 @@
 #include "tool.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum { TAG = 1 };
-
-/* What a program adds: so many ns for each byte, by this processor. */
-typedef struct conversion {
-    double ns_per_byte;
-} conversion;
-
-static int converted(void *context, void *fragment, uint64_t offset, uint64_t bytes)
-{
-    const conversion *by = context;
-    (void)offset;
-    memset(fragment, 1, 1); /* the bytes themselves do not matter */
-    spin_us(by->ns_per_byte * (double)bytes / 1e3);
-    return 0;
-}
-
-static int converted_back(void *context, const void *fragment, uint64_t offset, uint64_t bytes)
-{
-    const conversion *by = context;
-    (void)fragment;
-    (void)offset;
-    spin_us(by->ns_per_byte * (double)bytes / 1e3);
-    return 0;
-}
 
 static int printed(void *context, const sluice_mover_sample *sample)
 {
@@ -81,8 +56,8 @@ static void taken_whole(sluice_mover *mover, const tool_options *asked, const sl
 
 static void measured(const tool_options *asked, int socket, bool is_far)
 {
-    conversion by = {.ns_per_byte = is_far ? asked->unpack_ns : asked->pack_ns};
-    sluice_mover_how how = {.size = sizeof how, .context = &by};
+    conversion by;
+    const sluice_mover_how how = converting(&by, asked, !is_far);
     tool_options limits = *asked;
     unsigned char *message;
     sluice_mover *mover;
@@ -91,10 +66,7 @@ static void measured(const tool_options *asked, int socket, bool is_far)
     for (int i = 0; i < asked->size_count; i++)
         largest = asked->sizes[i] > largest ? asked->sizes[i] : largest;
     limits.max_fragment_bytes = largest;
-    if (!is_far && asked->pack_ns > 0.0)
-        how.pack = converted;
-    if (is_far && asked->unpack_ns > 0.0)
-        how.unpack = converted_back;
+    pin_to(asked->cpus[is_far]);
     mover = open_mover(&limits, 1, largest);
     done(sluice_mover_add_peer(mover, socket, &peer), "a peer");
     message = calloc(1, (size_t)largest + 1);
@@ -103,10 +75,11 @@ static void measured(const tool_options *asked, int socket, bool is_far)
     if (is_far) {
         done(sluice_mover_calibrate_reply(mover, 0, TAG, &how, -1), "calibrating");
     } else {
-        printf("# clock: CLOCK_MONOTONIC of one machine\n# pack ns per byte: %g\n"
-               "# unpack ns per byte: %g\n"
+        printf("# clock: CLOCK_MONOTONIC of one machine\n"
+               "# packing: %g ns a byte, %g us a fragment\n"
+               "# unpacking: %g ns a byte, %g us a fragment\n"
                "message_bytes,repetition,sender_us,wire_us,receiver_us,total_us\n",
-               asked->pack_ns, asked->unpack_ns);
+               asked->pack_ns, asked->pack_each_us, asked->unpack_ns, asked->unpack_each_us);
         done(sluice_mover_calibrate(mover, 0, TAG, asked->sizes, (size_t)asked->size_count,
                                     asked->repetitions, &how, -1, printed, NULL),
              "calibrating");

@@ -34,11 +34,60 @@ void sleep_us(double us)
     }
 }
 
+static int64_t processor_ns(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
+}
+
 void spin_us(double us)
 {
-    const int64_t until = now_ns() + (int64_t)(us * 1e3);
-    while (now_ns() < until) {
+    const int64_t until = processor_ns() + (int64_t)(us * 1e3);
+    if (us <= 0.0)
+        return;
+    while (processor_ns() < until) {
     }
+}
+
+void pin_to(int cpu)
+{
+    cpu_set_t one;
+    if (cpu < 0)
+        return;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)cpu, &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0)
+        refuse(TOOL_NOT_HERE, "CPU %d: %s", cpu, strerror(errno));
+}
+
+static int converted(void *context, void *fragment, uint64_t offset, uint64_t bytes)
+{
+    const conversion *by = context;
+    memset(fragment, (int)(offset % 251), bytes);
+    spin_us(by->us_each + by->ns_per_byte * (double)bytes / 1e3);
+    return 0;
+}
+
+static int converted_back(void *context, const void *fragment, uint64_t offset, uint64_t bytes)
+{
+    const conversion *by = context;
+    spin_us(by->us_each + by->ns_per_byte * (double)bytes / 1e3);
+    return ((const unsigned char *)fragment)[bytes - 1] != offset % 251;
+}
+
+/* The bytes are there to be checked: a fragment's are all the same, and its own. */
+sluice_mover_how converting(conversion *by, const tool_options *asked, bool is_pack)
+{
+    sluice_mover_how how = {.size = sizeof how, .context = by};
+    by->ns_per_byte = is_pack ? asked->pack_ns : asked->unpack_ns;
+    by->us_each = is_pack ? asked->pack_each_us : asked->unpack_each_us;
+    /* Both or none: what one end makes the other one checks. */
+    if (asked->pack_ns + asked->unpack_ns + asked->pack_each_us + asked->unpack_each_us > 0.0) {
+        how.pack = is_pack ? converted : NULL;
+        how.unpack = is_pack ? NULL : converted_back;
+    }
+    return how;
 }
 
 void done(int code, const char *what)

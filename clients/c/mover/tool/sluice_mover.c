@@ -11,20 +11,20 @@
 #include "tool.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 void refuse(int status, const char *format, ...)
 {
+    char text[1000];
     va_list more;
     va_start(more, format);
-    fputs("sluice-mover: ", stderr);
-    vfprintf(stderr, format, more);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof text, format, more);
     va_end(more);
+    printf("# refused: %s\n", text); /* for a program that reads the rows */
     fflush(stdout);
+    fprintf(stderr, "sluice-mover: %s\n", text);
     _Exit(status);
 }
 
@@ -94,6 +94,14 @@ static void option(tool_options *asked, const char *name, const char *text)
         asked->pack_ns = real(name, text, 1e6);
     else if (strcmp(name, "--unpack") == 0)
         asked->unpack_ns = real(name, text, 1e6);
+    else if (strcmp(name, "--pack-each") == 0)
+        asked->pack_each_us = real(name, text, 1e6);
+    else if (strcmp(name, "--unpack-each") == 0)
+        asked->unpack_each_us = real(name, text, 1e6);
+    else if (strcmp(name, "--cpu") == 0)
+        asked->cpus[0] = asked->cpus[1] = (int)number(name, text, 1023);
+    else if (strcmp(name, "--far-cpu") == 0)
+        asked->cpus[1] = (int)number(name, text, 1023);
     else if (strcmp(name, "--columns") == 0)
         asked->columns = number(name, text, 1000000);
     else if (strcmp(name, "--rows") == 0)
@@ -108,7 +116,8 @@ static void option(tool_options *asked, const char *name, const char *text)
 
 int main(int count, char **words)
 {
-    tool_options asked = {.repetitions = 20, .columns = 64, .rows = 64, .steps = 50, .processes = 2};
+    tool_options asked = {.repetitions = 20, .columns = 64, .rows = 64, .steps = 50, .processes = 2,
+                          .cpus = {-1, -1}};
     const char *command = count > 1 ? words[1] : "";
     for (int i = 2; i < count; i++) {
         if (strncmp(words[i], "--", 2) != 0)
@@ -121,6 +130,10 @@ int main(int count, char **words)
             refuse(TOOL_USAGE, "%s: expected a value", words[i]);
         else
             option(&asked, words[i], words[i + 1]), i++;
+    }
+    if (strcmp(command, "list") == 0) {
+        puts("calibrate\nexchange\nheat");
+        return 0;
     }
     if (strcmp(command, "calibrate") == 0)
         return run_calibrate(&asked);

@@ -25,7 +25,9 @@ typedef struct tool_options {
     uint64_t bytes, fragment_bytes, repetitions, buffer_bytes, max_fragment_bytes;
     double calculation_us;  /* of each iteration of an exchange */
     bool spins;             /* it takes this processor instead of sleeping as for a device */
-    double pack_ns, unpack_ns; /* what the program adds per byte at both ends */
+    double pack_ns, unpack_ns;           /* what the program adds for each byte at both ends, */
+    double pack_each_us, unpack_each_us; /* and for each fragment */
+    int cpus[2];            /* of the two processes; -1: wherever the system puts them */
     uint64_t columns, rows, steps, processes;
     bool is_tcp;
 } tool_options;
@@ -35,7 +37,10 @@ _Noreturn void refuse(int status, const char *format, ...) __attribute__((format
 
 int64_t now_ns(void);
 void sleep_us(double us);
+/* So much time of the processor, however often others have it meanwhile. */
 void spin_us(double us);
+/* Run on this CPU alone, with all threads to come; below 0 as it was. */
+void pin_to(int cpu);
 
 /* Two connected sockets: Unix, TCP by loopback, or TCP between two namespaces. */
 void connect_pair(const tool_options *asked, int ends[2]);
@@ -45,6 +50,12 @@ sluice_mover *open_mover(const tool_options *asked, uint32_t peers, uint64_t byt
 /* Ends the program where the code is none of success. */
 void done(int code, const char *what);
 void finish_mover(sluice_mover *mover);
+
+/* What the program adds to a fragment at one end, as pack and as unpack. */
+typedef struct conversion {
+    double ns_per_byte, us_each;
+} conversion;
+sluice_mover_how converting(conversion *by, const tool_options *asked, bool is_pack);
 
 /* Start a process that ends with its parent; 0 in it. */
 int start_process(void);

@@ -27,7 +27,7 @@ _FIELD, _NOUN = "output", "the report"
 
 @dataclass(frozen=True, slots=True)
 class ReproducedOut:
-    """One number; `ok` is null where the paper prints none and it is the model's own."""
+    """One number in JSON; `ok` is null where the paper prints none and it is the model's own."""
 
     paper: str
     item: str

@@ -402,6 +402,42 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Key:
+    """A key of an owner, without its secret; times are in ISO 8601, null where there is none."""
+
+    id: str
+    owner: str
+    name: str
+    scope: str
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    requests_per_s: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A new key; its `secret` is told this once."""
+
+    id: str
+    owner: str
+    name: str
+    scope: str
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    requests_per_s: int | None
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Every key of an owner, the newest first, revoked ones as well."""
+
+    items: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Readiness:
     """The database and the workers answer."""
 

@@ -198,8 +198,10 @@ def test_every_option_of_a_command_is_documented(words: tuple[str, ...]) -> None
     """Its section names each option that it has, and none that it has not."""
     section = CLI.section(" ".join(("sluice", *words)))
     documented = {word.split()[0] for word in code_words(section) if word.startswith("--")}
-    options = {option for action in COMMANDS[words]._actions for option in action.option_strings}
     below = [parser for name, parser in COMMANDS.items() if name[: len(words)] == words]
+    options = {
+        option for parser in below for action in parser._actions for option in action.option_strings
+    }
     arguments = {
         action.metavar
         for parser in below

@@ -258,7 +258,6 @@ class TestOptions:
 
 
 class TestOtherCommands:
-    @pytest.mark.parametrize("is_packed", [False, True])
     def test_a_profile_beside_a_folder_of_its_name(
         self, printed: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -269,6 +268,7 @@ class TestOtherCommands:
         assert code == 0
         assert f"profile {folder.name}@1" in out
 
+    @pytest.mark.parametrize("is_packed", [False, True])
     def test_any_trace_is_a_source(self, printed: Any, tmp_path: Path, is_packed: bool) -> None:
         """JSON of our own too, which is told from a request by what it holds."""
         for name, content in (("t.json", json.dumps(OURS)), ("t.csv", DIRECT)):

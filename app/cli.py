@@ -47,6 +47,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.profiles import profiles
 
         return profiles(arguments, output)
+    if arguments.command == "keys":
+        from app.console.profiles import keys
+
+        return keys(arguments, output)
     if arguments.command == "serve":
         from app.serving import serve
 

@@ -70,6 +70,10 @@ _EXAMPLES = {
     "tables": "sluice profiles tables myrinet-gam",
     "activate": "sluice profiles activate myrinet-gam 0123abcd",
     "delete": "sluice profiles delete staging --yes",
+    "keys list": "sluice keys list",
+    "keys create": "sluice keys create ci --scope write --days 90",
+    "keys rotate": "sluice keys rotate 0123abcd",
+    "keys revoke": "sluice keys revoke 0123abcd",
     "serve": "sluice serve --port 8080",
     "work": "sluice work --workers 2",
 }
@@ -78,12 +82,12 @@ _EXAMPLES = {
 Commands = argparse._SubParsersAction  # the name that argparse gives to what add_subparsers returns
 
 
-def add(commands: Commands[Parser], name: str, summary: str) -> Parser:
+def add(commands: Commands[Parser], name: str, summary: str, *, of: str = "") -> Parser:
     parser = commands.add_parser(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
-        epilog=f"example: {_EXAMPLES[name]}",
+        epilog=f"example: {_EXAMPLES[of + name]}",
         formatter_class=argparse.RawDescriptionHelpFormatter,  # an example is never broken
         allow_abbrev=False,
     )
@@ -96,8 +100,8 @@ def add_keys(commands: Commands[Parser]) -> None:
         "keys", help="keys by which programs and browsers say who they are", allow_abbrev=False
     )
     verbs = keys.add_subparsers(dest="verb", required=True, metavar="VERB")
-    listing = add(verbs, "list", "list an owner's keys")
-    create = add(verbs, "create", "make a key, and print its secret this once")
+    listing = add(verbs, "list", "list an owner's keys", of="keys ")
+    create = add(verbs, "create", "make a key, and print its secret this once", of="keys ")
     create.add_argument("name", metavar="NAME", help="what it is for")
     create.add_argument(
         "--scope", choices=["read", "write", "admin"], required=True, help="what it may do"
@@ -106,9 +110,9 @@ def add_keys(commands: Commands[Parser]) -> None:
     create.add_argument(
         "--requests-per-s", type=int, metavar="COUNT", help="fewer than its owner may ask"
     )
-    rotate = add(verbs, "rotate", "make a key in the place of another one")
+    rotate = add(verbs, "rotate", "make a key in the place of another one", of="keys ")
     rotate.add_argument("--keep", type=number, metavar="SECONDS", help="of the other one (3600)")
-    revoke = add(verbs, "revoke", "end a key at once")
+    revoke = add(verbs, "revoke", "end a key at once", of="keys ")
     for verb in (rotate, revoke):
         verb.add_argument("id", metavar="ID", help="of the key")
     for verb in (listing, create, rotate, revoke):

@@ -21,6 +21,7 @@ from app.text.notices import (
 )
 from app.text.numbers import format_percent, format_probability, format_sizes
 from app.text.units import format_setting_name, format_time, printable
+from domain.errors import InvalidInput
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.sensitivity import Sensitivities, Slope
@@ -63,9 +64,13 @@ class StatedIntervalIn(Input):
     overhead_us: Pair | None = None
     ns_per_byte: Pair | None = None
 
-    def to_domain(self) -> StatedInterval:
-        """Return the intervals. Raises InvalidInput without any."""
-        return StatedInterval(self.stage, self.range, self.overhead_us, self.ns_per_byte)
+    def to_domain(self, at: int) -> StatedInterval:
+        """Return the intervals, which are those at this place. Raises InvalidInput without any."""
+        try:
+            return StatedInterval(self.stage, self.range, self.overhead_us, self.ns_per_byte)
+        except InvalidInput as refusal:
+            field = f"uncertainty.intervals.{at}.{refusal.field}"
+            raise InvalidInput(refusal.detail, field=field) from None
 
 
 class DrawsIn(Input):
@@ -83,7 +88,7 @@ class DrawsIn(Input):
     def to_domain(self) -> UncertaintyOptions:
         """Return the options. Raises InvalidInput."""
         seed = None if self.seed is None else int(self.seed)
-        intervals = tuple(one.to_domain() for one in self.intervals)
+        intervals = tuple(one.to_domain(at) for at, one in enumerate(self.intervals))
         return UncertaintyOptions(self.draws, seed, self.relative, intervals=intervals)
 
 

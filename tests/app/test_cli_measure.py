@@ -167,6 +167,25 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
     assert not Path(f"/proc/{probe}").exists()
 
 
+def test_a_signal_to_tune_keeps_what_was_measured(tmp_path: Path) -> None:
+    """SIGTERM, as a batch system sends it: as Ctrl-C, also where no stage is whole yet."""
+    options = ["--bytes", "16MiB", "--tolerance", "0.01%", "--time-limit", "300"]
+    stages = ["--stage", "memcpy", "--stage", "crc32"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app.cli", "tune", *stages, *options, "--folder", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "SLUICE_DATABASE_URL": f"sqlite:///{tmp_path / 'x.db'}"},
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    probe = _busy_child_of(process.pid)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=60.0)
+    assert b"interrupted" in said
+    assert process.returncode == 130
+    assert not Path(f"/proc/{probe}").exists()
+
+
 def _busy_child_of(process: int) -> int:
     """A child that has computed for a while: it is beyond its first samples."""
     end_s = time.monotonic() + 60.0

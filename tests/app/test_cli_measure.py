@@ -77,6 +77,18 @@ class TestMeasure:
         assert "# timer_subtracted: true\n" in text
         assert "message_bytes,repetition,receive_us\n" in text
 
+    def test_without_the_probe_the_list_says_so(
+        self, printed: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """And has what is here all the same."""
+        monkeypatch.setattr("measuring.probe.BUILD", tmp_path)
+        code, out, _ = printed("measure", "--list")
+        assert code == 0
+        assert "not here: the probe is not built here" in " ".join(out.split())
+        assert "fio" in out
+        code, _, err = printed("measure", "memcpy")
+        assert (code, "a C compiler" in err) == (3, True)
+
     def test_what_can_be_measured_is_listed(self, printed: Any) -> None:
         listed = printed("measure", "--list")
         assert listed == printed("measure")

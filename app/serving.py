@@ -12,12 +12,14 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from app.console.screen import Output
 from app.settings import Settings
+from app.telemetry import logging_as
 from domain.errors import Conflict, InvalidInput, NotReady
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
     settings = _with_arguments(checked_settings(), arguments)
     is_explicit = arguments.port is not None or names_port(os.environ)
     check_kernels()
+    running = server(settings)
     prepare_store(settings)
     listener = listen(settings, may_move=not is_explicit)
     if notice := listener.notice():
@@ -66,9 +69,9 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
                 "Ctrl-C stops it",
             ]
         )
-    running = server(settings)
     try:
-        running.run(sockets=[listener.socket])
+        with logging_as(settings.log):
+            running.run(sockets=[listener.socket])
     except KeyboardInterrupt:
         pass  # how a service is ended; uvicorn hands the signal on after it has closed everything
     finally:
@@ -109,6 +112,7 @@ def configured(
 ) -> uvicorn.Config:
     """Return the server's options, which are the same for every application."""
     import uvicorn
+    from uvicorn.config import LOGGING_CONFIG
 
     from app.http.connections import guarded_by
 
@@ -121,6 +125,8 @@ def configured(
         forwarded_allow_ips=settings.trusted_proxies,
         ws="none",  # nothing here speaks it, and a connection that changes over has no guard
         log_level=log_level,
+        # As JSON all lines take one way, which logging_as lays.
+        log_config=LOGGING_CONFIG if settings.log == "text" else None,
         # A log on the event loop that nobody drains would stop the service; /metrics counts.
         access_log=False,
         timeout_graceful_shutdown=GRACE_S,
@@ -246,22 +252,32 @@ def _with_arguments(settings: Settings, arguments: argparse.Namespace) -> Settin
 def work(arguments: argparse.Namespace, output: Output) -> int:
     """Run jobs until Ctrl-C or SIGTERM; a second one does not wait for those that run."""
     from app.execution.local import LocalEngine, service_pools
+    from app.http.metrics import RunnerMetrics, runner_gauges
+    from app.jobs.ledger import tell_ends
     from app.jobs.runner import open_runner
     from app.operations.tasks import SOLVE_WARM_UP
     from models.session import create_store
 
     settings = _runner_settings(checked_settings(), arguments)
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s:     %(message)s")
+    if settings.log == "text":
+        logging.basicConfig(level=logging.INFO, format="%(levelname)s:     %(message)s")
     check_kernels()
     stop, stop_at_once = threading.Event(), threading.Event()
     _on_signals(stop, stop_at_once)
     store = create_store(settings.database_url)
-    try:
+    with ExitStack() as stack:
+        stack.callback(store.dispose)
+        stack.enter_context(logging_as(settings.log))
         store.upgrade()
         pools = service_pools(solve_workers=settings.worker_count, solve_warm_up=SOLVE_WARM_UP)
         engine = LocalEngine(pools)
         runner = open_runner(store, engine, settings)
+        store.watch_job_ends(tell_ends)
+        metrics = RunnerMetrics(lambda: runner_gauges(store, engine, runner))
+        store.watch_job_ends(metrics.jobs_ended)
         try:
+            if settings.work_metrics_port:
+                stack.enter_context(metrics.served(settings.host, settings.work_metrics_port))
             runner.start()
             if output.wants_json:
                 output.document(json.dumps({"runner": runner.name}).encode())
@@ -271,8 +287,6 @@ def work(arguments: argparse.Namespace, output: Output) -> int:
             runner.close(drain_s=settings.work_drain_s, at_once=stop_at_once)
         finally:
             engine.close()
-    finally:
-        store.dispose()
     return 0
 
 

@@ -47,7 +47,8 @@ class Settings:
     others take over the jobs of a process. After SIGTERM a service answers on for `drain_s` while
     it says that it is not ready; `sluice work` lets its jobs go on for `work_drain_s` at most.
     `root_path` is the path below which a proxy offers the service, `trusted_proxies` the addresses
-    and networks, with commas between them, that may say who a client is.
+    and networks, with commas between them, that may say who a client is. `log` is the form of logs,
+    "text" or "json"; `work_metrics_port` where `sluice work` tells its metrics, 0 for nowhere.
     """
 
     database_url: str = f"sqlite:///{data_folder() / 'sluice.db'}"
@@ -67,6 +68,8 @@ class Settings:
     max_connections_per_address: int = 512
     root_path: str = ""
     trusted_proxies: str = ""
+    log: str = "text"
+    work_metrics_port: int = 0
 
     @property
     def worker_count(self) -> int:
@@ -116,6 +119,13 @@ class Settings:
             ),
             root_path=given.path("SLUICE_ROOT_PATH"),
             trusted_proxies=given.networks("SLUICE_TRUSTED_PROXIES"),
+            log=given.choice("SLUICE_LOG", ("text", "json")),
+            work_metrics_port=given.number(
+                "SLUICE_WORK_METRICS_PORT",
+                defaults.work_metrics_port,
+                minimum=0,
+                maximum=65_535,
+            ),
         )
         refusals = given.refusals
         for check in also:
@@ -179,6 +189,13 @@ class _Variables:
         if not minimum <= int(raw) <= maximum:
             return self._refused(name, f"expected {minimum} <= {name} <= {maximum}", default)
         return int(raw)
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        """Return one of the choices, of which the first is the default."""
+        raw = self.text(name, choices[0])
+        if raw not in choices:
+            return self._refused(name, f"expected {name} to be {' or '.join(choices)}", choices[0])
+        return raw
 
     def path(self, name: str) -> str:
         """Return a path without a slash at its end: "" for the root itself."""

@@ -244,13 +244,14 @@ class JobRecord:
 @dataclass(frozen=True, slots=True)
 class JobEnd:
     """That a job has ended: `code` of its error or "", `run_s` since it was last begun, None where
-    it was not.
+    it was not; which one it was is no part of what is counted.
     """
 
     kind: str
     state: JobState
     code: str = ""
     run_s: float | None = None
+    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,7 @@ _OUTPUTS: tuple[type[Output], ...] = (
 OutputType: TypeAlias = type[Output] | UnionType | None
 _MEANINGS = {
     400: "The body is not JSON",
+    403: "A browser asks for a page of another host, or names this one by a foreign name",
     404: "Nothing is stored under this name or id",
     408: "The body did not arrive in time",
     409: "The stored state contradicts the request, or a request with this key is under way",
@@ -230,7 +231,7 @@ def _keywords(
     *,
     may_be_async: bool,
 ) -> dict[str, Any]:
-    responses = _refusals(errors)
+    responses = _refusals({*errors, 403})
     if may_be_async:
         responses[202] = _JOB
         extra = {**extra, "parameters": [_PREFER, *extra.get("parameters", ())]}

@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +21,7 @@ from app.execution.local import MAX_WAITING_JOBS
 from app.operations.operation import Operation, OperationKind, Outcome
 from app.questions.question import known_identifier
 from app.schemas.base import ProblemOut, dump_json
+from app.telemetry import events
 from domain.errors import (
     Conflict,
     IdempotencyKeyInFlight,
@@ -32,6 +33,7 @@ from models.identifiers import new_id
 from models.records import (
     MAX_LOSSES,
     OWNER,
+    JobEnd,
     JobRecord,
     JobState,
     KeyClaim,
@@ -68,7 +70,8 @@ def accept_job(
     with store.unit_of_work() as unit:
         job = _accepted(unit, operation, owner)
         then(unit, job)
-        return job
+    events.info("job accepted", extra={"job": job.id, "fields": {"kind": job.kind}})
+    return job
 
 
 def _accepted(unit: UnitOfWork, operation: Operation[Any], owner: str) -> JobRecord:
@@ -86,6 +89,14 @@ def _accepted(unit: UnitOfWork, operation: Operation[Any], owner: str) -> JobRec
     if sum(unit.jobs.waiting(*Pool).values()) >= MAX_WAITING_JOBS:
         raise Overloaded("more jobs are waiting than this service accepts")
     return _open(unit, operation, owner)
+
+
+def tell_ends(ends: Iterable[JobEnd]) -> None:
+    """Log that jobs have ended, for who watches a store's ends of jobs."""
+    for end in ends:
+        fields = {"kind": end.kind, "state": end.state.value, "code": end.code}
+        run_s = None if end.run_s is None else round(end.run_s, 6)
+        events.info("job ended", extra={"job": end.id, "fields": {**fields, "seconds": run_s}})
 
 
 def get_job(store: Store, identifier: str) -> JobRecord:

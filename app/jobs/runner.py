@@ -25,6 +25,7 @@ from app.jobs.running_job import Part, RunningJob
 from app.operations.operation import Operation
 from app.operations.tasks import prepare_request
 from app.schemas.base import ProblemOut, dump_json
+from app.telemetry import events
 from domain.errors import (
     Conflict,
     LimitReached,
@@ -265,6 +266,8 @@ class Runner:
             self._end_unbegun(record, error)
             return
         self._jobs[record.id] = job
+        fields = {"kind": record.kind, "attempts": record.claim}
+        events.info("job begun", extra={"job": record.id, "fields": fields})
         self._submit_parts(job)
 
     def _is_stored(self, record: JobRecord, operation: Operation[Any]) -> bool:
@@ -392,7 +395,8 @@ class Runner:
                 write(unit)
         except Fenced:
             self.fenced += 1
-            log.warning("job %s was written too late, which changed nothing", record.id)
+            said = "job %s was written too late, which changed nothing"
+            log.warning(said, record.id, extra={"job": record.id})
         except StoreUnavailable as error:
             log.warning("the end of a job waits for the database: %s", error)
             retry_at_s = time.monotonic() + self._options.retry_s
@@ -405,7 +409,7 @@ class Runner:
     def _write_failure(self, record: JobRecord, error: Exception) -> None:
         """End a job as failed; an error that is not to be shown is logged."""
         if not isinstance(error, SluiceError):
-            log.error("job %s failed", record.id, exc_info=error)
+            log.error("job %s failed", record.id, exc_info=error, extra={"job": record.id})
             error = SluiceError("the job met an unexpected error; it has been logged")
         problem = _problem(error)
         self._write(

@@ -50,6 +50,8 @@ class TestSettings:
             "SLUICE_MAX_CONNECTIONS_PER_ADDRESS": "9",
             "SLUICE_ROOT_PATH": "/tools/sluice/",
             "SLUICE_TRUSTED_PROXIES": "10.0.0.0/8, ::1",
+            "SLUICE_LOG": "json",
+            "SLUICE_WORK_METRICS_PORT": "9100",
         }
         settings = Settings.from_environment(given)
         changed = [
@@ -71,6 +73,7 @@ class TestSettings:
             ("SLUICE_ROOT_PATH", "/a/../b"),
             ("SLUICE_ROOT_PATH", "//evil.example"),
             ("SLUICE_TRUSTED_PROXIES", "*"),
+            ("SLUICE_LOG", "JSON"),
             ("SLUICE_TRUSTED_PROXIES", "10.0.0.1/8"),
             ("SLUICE_TRUSTED_PROXIES", "proxy.example"),
         ],

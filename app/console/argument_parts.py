@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
 from app.text.units import parse_counts, parse_prices, parse_sizes
@@ -27,6 +28,52 @@ class Parser(argparse.ArgumentParser):
         """Raise InvalidInput."""
         raise InvalidInput(f"{message} (see {self.prog} --help)")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse what is none of the choices, with the one that is meant (argparse shows reprs)."""
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, expected_one_of(map(str, action.choices), value))
+
+
+def expected_one_of(choices: Iterable[str], given: str) -> str:
+    """Return what is wrong with a name that is none of these, the nearest one named."""
+    known = list(choices)
+    near = get_close_matches(given, known, n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return f"expected one of {', '.join(known)}, got {given!r}{meant}"
+
+
+# One of each command, as it stands in a checkout after `make demo`.
+_EXAMPLES = {
+    "optimize": "sluice optimize examples/kv-staging.json --current 512KiB",
+    "fit": "sluice fit examples/local-path-direct.csv --save-as local-path",
+    "compose": "sluice compose --stage copy=copy.csv --stage wire=wire.csv --save-as path",
+    "measure": "sluice measure memcpy --bytes 4KiB..1MiB --save-as copy",
+    "verify": "sluice verify path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
+    "tune": "sluice tune --stage memcpy --stage crc32 --current 64KiB --target ucx",
+    "compare": "sluice compare examples/kv-staging.json --bytes 1MiB 16MiB",
+    "table": "sluice table examples/kv-staging.json --max-message 16MiB --output staging.slt",
+    "export": "sluice export examples/kv-staging.json --target ucx --output sluice-ucx.conf",
+    "apply": "sluice apply mpich path --check --option collective=bcast",
+    "audit": "sluice audit examples/kv-staging.json --setting 512KiB --max-regret 12%",
+    "layer": "sluice layer cmam-finite --bytes 16 1KiB --tune",
+    "layer count": "sluice layer count --mpicc mpicc.mpich --output layer.json",
+    "layer check": "sluice layer check layer.json --max-more 1%",
+    "reproduce": "sluice reproduce wang98 --output papers-report",
+    "hide": "sluice hide examples/kv-staging.json --calculation 600",
+    "deliver": "sluice deliver trapeze --bytes 8KiB --rules eager,eager=512,eager=512,eager",
+    "thresholds": "sluice thresholds trapeze --bytes 1KiB..256KiB --rule eager",
+    "list": "sluice profiles list --json",
+    "show": "sluice profiles show myrinet-gam",
+    "save": "sluice profiles save staging examples/kv-staging.json",
+    "revisions": "sluice profiles revisions myrinet-gam",
+    "use": "sluice profiles use myrinet-gam 1",
+    "tables": "sluice profiles tables myrinet-gam",
+    "activate": "sluice profiles activate myrinet-gam 0123abcd",
+    "delete": "sluice profiles delete staging --yes",
+    "serve": "sluice serve --port 8080",
+    "work": "sluice work --workers 2",
+}
+
 
 Commands = argparse._SubParsersAction  # the name that argparse gives to what add_subparsers returns
 
@@ -36,6 +83,8 @@ def add(commands: Commands[Parser], name: str, summary: str) -> Parser:
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"example: {_EXAMPLES[name]}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,  # an example is never broken
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print the HTTP service's document")
@@ -197,8 +246,9 @@ def rules(text: str) -> list[dict[str, Any]]:
 def strategies(text: str) -> list[str]:
     """Return the names of strategies, separated by commas."""
     names = [name.strip() for name in text.split(",")]
-    if not set(names) <= set(Strategy):
-        raise argparse.ArgumentTypeError(f"expected names out of {', '.join(Strategy)}")
+    for name in names:
+        if name not in set(Strategy):
+            raise argparse.ArgumentTypeError(expected_one_of(Strategy, name))
     return names
 
 

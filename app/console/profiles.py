@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -37,8 +38,10 @@ def profiles(arguments: argparse.Namespace, output: Output) -> int:
         with opened_store(settings) as store:
             _show(_save(store, arguments.profile, source, settings), output)
         return 0
+    if arguments.verb == "delete" and not arguments.yes:
+        _ask_to_delete(arguments.profile)
     with opened_store(settings) as store:
-        _VERBS[arguments.verb](store, arguments, output)
+        _VERBS[arguments.verb or "list"](store, arguments, output)
     return 0
 
 
@@ -135,6 +138,15 @@ def _whole_digest(store: Store, reference: ProfileReference, text: str) -> str:
         return found[0]
     how_many = "more than one" if found else "no"
     raise Conflict(f"the profile has {how_many} compiled table of this digest", field="digest")
+
+
+def _ask_to_delete(name: str) -> None:
+    """Return if whoever sits at the terminal says so. Raises InvalidInput."""
+    if not sys.stdin.isatty():
+        raise InvalidInput("expected --yes where nobody can be asked", field="yes")
+    question = f"Delete {name} and its revisions? Type yes: "
+    if input(question).strip().lower() not in ("y", "yes"):
+        raise InvalidInput("not deleted", field="yes")
 
 
 def _delete(store: Store, arguments: argparse.Namespace, output: Output) -> None:

@@ -11,14 +11,16 @@ import os
 import signal
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from app.console.screen import Output
-from app.settings import Settings
+from app.settings import KEPT_KINDS, Settings, keeps_of
 from app.telemetry import logging_as
 from domain.errors import Conflict, InvalidInput, NotReady
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     import uvicorn
 
     from app.http.connections import Door
+    from models.records import Keep
 
 
 _PORTS_TRIED = 50
@@ -306,3 +309,72 @@ def _runner_settings(settings: Settings, arguments: argparse.Namespace) -> Setti
             "expected 0 <= workers <= 1024 (0: one fewer than cores)", field="workers"
         )
     return replace(settings, workers=arguments.workers)
+
+
+# --- upkeep of the database -----------------------------------------------------------------------
+
+
+def collect(arguments: argparse.Namespace, output: Output) -> int:
+    """Delete what is kept no longer, or say how much that is."""
+    from models import collection
+    from models.session import create_store
+
+    settings, keeps = checked_settings(), _keeps(arguments.keep)
+    keeps = settings.keeps if keeps is None else keeps
+    if not keeps:
+        raise InvalidInput(
+            "nothing says what is kept: give --keep, or set SLUICE_RETENTION", field="keep"
+        )
+    store = create_store(settings.database_url)
+    try:
+        store.upgrade()
+        if arguments.dry_run:
+            found = Counter(collection.collectable(store, keeps))
+        else:
+            found = Counter(dict.fromkeys(keeps, 0))
+            for kind, number in collection.collect(store, keeps):
+                found[kind] += number
+    finally:
+        store.dispose()
+    if output.wants_json:
+        output.document(json.dumps({"dry_run": arguments.dry_run, "rows": found}).encode())
+    else:
+        verb = "would go" if arguments.dry_run else "are gone"
+        output.parts([f"{number} rows of {kind} {verb}" for kind, number in found.items()])
+    return 0
+
+
+def _keeps(rules: str | None) -> Mapping[str, Keep] | None:
+    if rules is None:
+        return None
+    try:
+        return keeps_of(rules)
+    except ValueError:
+        raise InvalidInput(
+            f"expected rules such as answers=90d,jobs=30d/10000 of {', '.join(KEPT_KINDS)}",
+            field="keep",
+        ) from None
+
+
+def back_up(arguments: argparse.Namespace, output: Output) -> int:
+    """Write a backup."""
+    from models.backup import backup
+
+    return _say_rows(output, backup(checked_settings().database_url, Path(arguments.file)), "saved")
+
+
+def restore(arguments: argparse.Namespace, output: Output) -> int:
+    """Put a backup into the database."""
+    from models import backup
+
+    url, file = checked_settings().database_url, Path(arguments.file)
+    return _say_rows(output, backup.restore(file, url, replace=arguments.replace), "restored")
+
+
+def _say_rows(output: Output, counts: Mapping[str, int], done: str) -> int:
+    if output.wants_json:
+        output.document(json.dumps({"rows": counts}).encode())
+    else:
+        rows = ", ".join(f"{number} of {name}" for name, number in counts.items() if number)
+        output.parts([f"{done} {sum(counts.values())} rows: {rows or 'none'}"])
+    return 0

@@ -72,6 +72,9 @@ _EXAMPLES = {
     "delete": "sluice profiles delete staging --yes",
     "serve": "sluice serve --port 8080",
     "work": "sluice work --workers 2",
+    "collect": "sluice collect --keep jobs=30d,answers=90d --dry-run",
+    "backup": "sluice backup monday.sluice",
+    "restore": "sluice restore monday.sluice",
 }
 
 

@@ -30,7 +30,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from app.execution.engine import Engine, Pool
-from app.settings import VERSION
+from app.settings import KEPT_KINDS, VERSION
 from domain.errors import InvalidInput, SluiceError
 from models.records import JobEnd, Waiting
 from solvers.kernels.native import asked, load_library
@@ -261,9 +261,14 @@ def runner_gauges(store: Store, engine: Engine, runner: Runner) -> Gauges:
 def gauges_of_runner(runner: Runner | None) -> Gauges:
     """Return what a runner does; zeros where there is none."""
     running, fenced = (runner.running, runner.fenced) if runner else (0, 0)
+    collected: Mapping[str, int] = runner.collected if runner else {}
     return {
         "sluice_running_jobs": ("Jobs that run here.", running),
         "sluice_fenced_total": ("Writes of jobs that came too late.", fenced),
+        "sluice_collected_total": (
+            "Rows that this process deleted, as they are kept no longer.",
+            {(("kind", kind),): float(collected.get(kind, 0)) for kind in KEPT_KINDS},
+        ),
     }
 
 

@@ -329,3 +329,14 @@ def add_apply(commands: Commands[Parser]) -> None:
         "--output", metavar="FILE", help="for what is kept (sluice-TARGET, as its suffix is)"
     )
     parser.set_defaults(table=None)
+
+
+def add_upkeep(commands: Commands[Parser]) -> None:
+    collect = add(commands, "collect", "delete what is kept no longer, as SLUICE_RETENTION says")
+    collect.add_argument("--keep", metavar="RULES", help="in its place, such as jobs=30d/10000")
+    collect.add_argument("--dry-run", action="store_true", help="delete nothing; say what would go")
+    backup = add(commands, "backup", "write everything that is stored into one file")
+    backup.add_argument("file", metavar="FILE", help="which is not there yet")
+    restore = add(commands, "restore", "put a backup into an empty database")
+    restore.add_argument("file", metavar="FILE", help="a backup, of either database")
+    restore.add_argument("--replace", action="store_true", help="first delete all that is there")

@@ -17,6 +17,7 @@ from app.console.argument_parts import (
     add_mpi,
     add_time_limit,
     add_transfers,
+    add_upkeep,
     cpus,
     number,
     share,
@@ -100,8 +101,7 @@ def _parser() -> Parser:
     _add_profiles(commands)
     _add_serve(commands)
     _add_work(commands)
-    _add_collect(commands)
-    _add_backups(commands)
+    add_upkeep(commands)
     return parser
 
 
@@ -486,20 +486,6 @@ def _add_serve(commands: Commands[Parser]) -> None:
     parser.add_argument("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
     parser.add_argument("--port", type=int, metavar="PORT", help="default 8080, or SLUICE_PORT")
     parser.add_argument("--workers", type=int, metavar="COUNT", help="child processes that solve")
-
-
-def _add_collect(commands: Commands[Parser]) -> None:
-    parser = add(commands, "collect", "delete what is kept no longer, as SLUICE_RETENTION says")
-    parser.add_argument("--keep", metavar="RULES", help="in its place, such as jobs=30d/10000")
-    parser.add_argument("--dry-run", action="store_true", help="delete nothing; say what would go")
-
-
-def _add_backups(commands: Commands[Parser]) -> None:
-    backup = add(commands, "backup", "write everything that is stored into one file")
-    backup.add_argument("file", metavar="FILE", help="which is not there yet")
-    restore = add(commands, "restore", "put a backup into an empty database")
-    restore.add_argument("file", metavar="FILE", help="a backup, of either database")
-    restore.add_argument("--replace", action="store_true", help="first delete all that is there")
 
 
 def _add_work(commands: Commands[Parser]) -> None:

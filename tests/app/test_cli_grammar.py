@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 COMMANDS = (
     *("optimize", "fit", "compose", "measure", "verify", "tune", "compare", "table", "export"),
     *("apply", "audit", "layer", "layer count", "layer check", "reproduce", "hide", "deliver"),
-    *("thresholds", "serve", "work"),
+    *("thresholds", "serve", "work", "collect", "backup", "restore"),
     *(f"profiles {verb}" for verb in ("list", "show", "save", "revisions", "use", "tables")),
     *(f"profiles {verb}" for verb in ("activate", "delete")),
 )

@@ -28,6 +28,10 @@ IS_INSTALLED = "." in str(__package__)
 MIB = 2**20
 
 KEPT_KINDS = ("jobs", "answers", "tables", "traces", "keys")
+# off: nobody is asked who he is, on loopback alone; open: nobody anywhere; keys: everybody has one;
+# proxy: everybody has one, or a trusted proxy says who he is.
+AUTHS = ("off", "open", "keys", "proxy")
+
 _ROOT_PATH = re.compile(r"(/[\w.~-]+)*", re.ASCII)
 _UNITS_S = {"h": 3600.0, "d": 86_400.0}
 _RULE = re.compile(
@@ -58,7 +62,9 @@ class Settings:
     `root_path` is the path below which a proxy offers the service, `trusted_proxies` the addresses
     and networks, with commas between them, that may say who a client is. `log` is the form of logs,
     "text" or "json"; `work_metrics_port` where `sluice work` tells its metrics, 0 for nowhere;
-    `retention` what is kept of each kind, everything of those that it does not name.
+    `retention` what is kept of each kind, everything of those that it does not name. `auth` is one
+    of AUTHS; where it has everybody say who he is, an owner may ask `owner_requests_per_s` times
+    each second (0: as often as he likes), and have `owner_waiting_jobs` jobs that wait.
     """
 
     database_url: str = f"sqlite:///{data_folder() / 'sluice.db'}"
@@ -81,6 +87,19 @@ class Settings:
     log: str = "text"
     work_metrics_port: int = 0
     retention: str = ""
+    auth: str = "off"
+    owner_requests_per_s: int = 1000
+    owner_waiting_jobs: int = 1000
+
+    @property
+    def asks_who(self) -> bool:
+        """Whether everybody has to say who he is."""
+        return self.auth in ("keys", "proxy")
+
+    @property
+    def waiting_jobs_quota(self) -> int | None:
+        """How many jobs of one owner may wait; None where all are one owner's."""
+        return self.owner_waiting_jobs if self.asks_who else None
 
     @property
     def worker_count(self) -> int:
@@ -138,6 +157,16 @@ class Settings:
                 maximum=65_535,
             ),
             retention=given.retention("SLUICE_RETENTION"),
+            auth=given.choice("SLUICE_AUTH", AUTHS),
+            owner_requests_per_s=given.number(
+                "SLUICE_OWNER_REQUESTS_PER_S",
+                defaults.owner_requests_per_s,
+                minimum=0,
+                maximum=1_000_000,
+            ),
+            owner_waiting_jobs=given.number(
+                "SLUICE_OWNER_WAITING_JOBS", defaults.owner_waiting_jobs
+            ),
         )
         refusals = given.refusals
         for check in also:
@@ -222,12 +251,12 @@ class _Variables:
             return self._refused(name, f"expected {minimum} <= {name} <= {maximum}", default)
         return int(raw)
 
-    def choice(self, name: str, choices: tuple[str, ...]) -> str:
-        """Return one of the choices, of which the first is the default."""
+    def choice(self, name: str, choices: Sequence[str]) -> str:
+        """Return one of these words, the first where nothing is said."""
         raw = self.text(name, choices[0])
-        if raw not in choices:
-            return self._refused(name, f"expected {name} to be {' or '.join(choices)}", choices[0])
-        return raw
+        if raw in choices:
+            return raw
+        return self._refused(name, f"expected {name} to be one of {', '.join(choices)}", choices[0])
 
     def path(self, name: str) -> str:
         """Return a path without a slash at its end: "" for the root itself."""

@@ -22,6 +22,7 @@ MAX_LINES = 10_000  # that wait to be written; what is more is counted
 
 # What a line is about where it does not say so itself; each thread and task has its own.
 REQUEST: ContextVar[str] = ContextVar("sluice_request", default="")
+OWNER: ContextVar[str] = ContextVar("sluice_owner", default="")
 
 # What only a log for programs tells: each request, and how jobs begin and end.
 events = logging.getLogger("sluice.events")
@@ -33,7 +34,7 @@ _END = None
 class JsonLines(logging.Formatter):
     """Lines of JSON: time, level, logger, message, request, job, owner, then what a line adds.
 
-    A line adds `extra={"job": id, "fields": {...}}`; `error` is the traceback of an exception.
+    A line adds `extra={"job": id, "owner": name, "fields": {...}}`; `error` is the traceback of an exception.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -69,8 +70,9 @@ class QueuedLines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Have it written, or count it."""
-        if not getattr(record, "request", ""):
-            record.request = REQUEST.get()
+        for name, current in (("request", REQUEST), ("owner", OWNER)):
+            if not getattr(record, name, ""):
+                setattr(record, name, current.get())
         if self._dropped:
             record.fields = {**getattr(record, "fields", {}), "dropped": self._dropped}
         try:

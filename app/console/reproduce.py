@@ -28,6 +28,39 @@ _MANY = 40  # numbers of an item that are not listed where they agree
 _FIELD, _NOUN = "output", "the report"
 
 
+@dataclass(frozen=True, slots=True)
+class ReproducedOut:
+    """One number in JSON; `ok` is null where the paper prints none and it is the model's own."""
+
+    paper: str
+    item: str
+    figure: str
+    unit: str
+    published: float | None
+    published_max: float | None
+    computed: float
+    difference: float | None
+    tolerance: float | None
+    ok: bool | None
+
+    @classmethod
+    def of(cls, paper: str, item: Item) -> Iterator[ReproducedOut]:
+        """Yield the numbers of one item, in its order."""
+        for figure in item.figures:
+            yield cls(
+                paper,
+                item.name,
+                figure.name,
+                figure.unit,
+                figure.published,
+                figure.published_max,
+                figure.computed,
+                figure.difference,
+                None if figure.published is None else figure.tolerance,
+                figure.ok,
+            )
+
+
 def reproduce(arguments: argparse.Namespace, output: Output) -> int:
     """Compute everything, then write it; exit with 1 where a number is outside its tolerance."""
     chosen = _chosen(arguments.paper, arguments.only)
@@ -124,42 +157,6 @@ def _lines(computed: Sequence[tuple[Paper, list[Item]]]) -> list[str]:
                 beside = f", published {published}" if published else ""
                 lines.append(f"  {name}: {f'{value} {unit}'.strip()}{beside}: {verdict}")
     return lines
-
-
-# --- one entry a number, as JSON ---------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ReproducedOut:
-    """One number; `ok` is null where the paper prints none and it is the model's own."""
-
-    paper: str
-    item: str
-    figure: str
-    unit: str
-    published: float | None
-    published_max: float | None
-    computed: float
-    difference: float | None
-    tolerance: float | None
-    ok: bool | None
-
-    @classmethod
-    def of(cls, paper: str, item: Item) -> Iterator[ReproducedOut]:
-        """Yield the numbers of one item, in its order."""
-        for figure in item.figures:
-            yield cls(
-                paper,
-                item.name,
-                figure.name,
-                figure.unit,
-                figure.published,
-                figure.published_max,
-                figure.computed,
-                figure.difference,
-                None if figure.published is None else figure.tolerance,
-                figure.ok,
-            )
 
 
 # --- one page that stands alone, and its curves as drawings -----------------------------------

@@ -54,6 +54,9 @@ class TestSettings:
             "SLUICE_LOG": "json",
             "SLUICE_WORK_METRICS_PORT": "9100",
             "SLUICE_RETENTION": "jobs=30d/10000, answers=12h,keys=5",
+            "SLUICE_AUTH": "proxy",
+            "SLUICE_OWNER_REQUESTS_PER_S": "0",
+            "SLUICE_OWNER_WAITING_JOBS": "5",
         }
         settings = Settings.from_environment(given)
         changed = [
@@ -87,6 +90,8 @@ class TestSettings:
             ("SLUICE_RETENTION", "jobs=/5"),
             ("SLUICE_RETENTION", "profiles=30d"),
             ("SLUICE_RETENTION", "jobs=30d,jobs=5"),
+            ("SLUICE_AUTH", "yes"),
+            ("SLUICE_AUTH", "KEYS"),
             ("SLUICE_TRUSTED_PROXIES", "10.0.0.1/8"),
             ("SLUICE_TRUSTED_PROXIES", "proxy.example"),
         ],

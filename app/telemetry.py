@@ -34,7 +34,7 @@ _END = None
 class JsonLines(logging.Formatter):
     """Lines of JSON: time, level, logger, message, request, job, owner, then what a line adds.
 
-    A line adds `extra={"job": id, "owner": name, "fields": {...}}`; `error` is the traceback of an exception.
+    A line adds `extra={"job": id, "owner": name, "fields": {...}}`; `error` is a traceback.
     """
 
     def format(self, record: logging.LogRecord) -> str:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from fastapi import Depends, FastAPI
 
 import solvers
-from app.api import fits, jobs, keys, optimize, profiles, service, tables
+from app.api import fits, jobs, optimize, profiles, service, tables
 from app.api.openapi import publish
 from app.execution.engine import Engine
 from app.execution.local import BODIES_HELD, TRACES_HELD, LocalEngine, service_pools
@@ -49,7 +49,7 @@ _ROUTERS = (
     tables.exports_router,
     optimize.layers_router,
     jobs.router,
-    keys.router,
+    service.keys_router,
     service.router,
 )
 

@@ -69,8 +69,8 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
     if notice := listener.notice():
         output.note(notice)
     if output.wants_json:
-        told = {"address": listener.address, **({"first_key": first_key} if first_key else {})}
-        output.document(json.dumps(told).encode())
+        started = {"address": listener.address, **({"first_key": first_key} if first_key else {})}
+        output.document(json.dumps(started).encode())
     else:
         output.parts(
             [

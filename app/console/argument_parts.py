@@ -85,7 +85,7 @@ _EXAMPLES = {
 Commands = argparse._SubParsersAction  # the name that argparse gives to what add_subparsers returns
 
 
-def add(commands: Commands[Parser], name: str, summary: str) -> Parser:
+def add(commands: Commands[Parser], name: str, summary: str, *, of: str = "") -> Parser:
     parser = commands.add_parser(
         name,
         help=summary,
@@ -103,8 +103,8 @@ def add_keys(commands: Commands[Parser]) -> None:
         "keys", help="keys by which programs and browsers say who they are", allow_abbrev=False
     )
     verbs = keys.add_subparsers(dest="verb", required=True, metavar="VERB")
-    listing = add(verbs, "list", "list an owner's keys")
-    create = add(verbs, "create", "make a key, and print its secret this once")
+    listing = add(verbs, "list", "list an owner's keys", of="keys ")
+    create = add(verbs, "create", "make a key, and print its secret this once", of="keys ")
     create.add_argument("name", metavar="NAME", help="what it is for")
     create.add_argument(
         "--scope", choices=["read", "write", "admin"], required=True, help="what it may do"
@@ -113,9 +113,9 @@ def add_keys(commands: Commands[Parser]) -> None:
     create.add_argument(
         "--requests-per-s", type=int, metavar="COUNT", help="fewer than its owner may ask"
     )
-    rotate = add(verbs, "rotate", "make a key in the place of another one")
+    rotate = add(verbs, "rotate", "make a key in the place of another one", of="keys ")
     rotate.add_argument("--keep", type=number, metavar="SECONDS", help="of the other one (3600)")
-    revoke = add(verbs, "revoke", "end a key at once")
+    revoke = add(verbs, "revoke", "end a key at once", of="keys ")
     for verb in (rotate, revoke):
         verb.add_argument("id", metavar="ID", help="of the key")
     for verb in (listing, create, rotate, revoke):

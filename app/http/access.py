@@ -239,9 +239,9 @@ class Guarded:
 def with_peer(app: Any) -> App:
     """Return the application, told from whom a connection is, whatever its headers say."""
 
-    async def told(scope: Scope, receive: Receive, send: Send) -> None:
+    async def with_it(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             scope[_PEER] = scope.get("client")
         await app(scope, receive, send)
 
-    return told
+    return with_it

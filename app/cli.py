@@ -59,6 +59,11 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.serving import work
 
         return work(arguments, output)
+    if arguments.command in ("collect", "backup", "restore"):
+        from app import serving
+
+        upkeep = {"collect": serving.collect, "backup": serving.back_up, "restore": serving.restore}
+        return upkeep[arguments.command](arguments, output)
     if arguments.command == "fit":
         from app.console.fit import fit
 

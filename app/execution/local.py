@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from app.execution.engine import Capacity, Pool, Sink, Stopped, Task
 from app.execution.fair_queue import FairQueue, Requester
-from app.execution.frames import MAX_FILES
+from app.execution.operation_process import MAX_FILES
 from app.execution.slot import Slot, SlotOptions, SubmittedTask
 from app.execution.worker import ForkServer, WorkerOptions
 from domain.errors import NotReady, Overloaded

@@ -27,6 +27,7 @@ from app.http.fastpath.fast_path import FastPath
 from app.http.fastpath.responses import AsgiResponse
 from app.questions.keys import is_owner
 from app.settings import Network, Settings
+from app.telemetry import OWNER
 from domain.errors import RateLimited, ScopeMissing, SluiceError, Unauthenticated
 from models.records import ApiKeyRecord, KeyScope
 
@@ -120,6 +121,7 @@ class Gate:
         scope[_ADMITTED] = found
         if isinstance(found, SluiceError):
             return None
+        OWNER.set(found.owner)  # of this request's task alone
         path = self._fast_path.of(found.owner)
         return None if path is None else path.answer(scope)
 

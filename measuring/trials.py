@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -141,10 +141,15 @@ class Trial:
         return tuple(one for one in self.compared if one.outcome in outcomes)
 
     @property
+    def looking_slower(self) -> tuple[Compared, ...]:
+        """The programs and sizes that look slower without being decided."""
+        return tuple(one for one in self.of(Outcome.UNDECIDED) if one.ratio > 1.0 + TOLERANCE)
+
+    @property
     def is_harmless(self) -> bool:
         """Whether nothing is slower or wrong, nor looks slower without being decided."""
-        looks_slower = any(one.ratio > 1.0 + TOLERANCE for one in self.of(Outcome.UNDECIDED))
-        return not (self.failure or self.of(Outcome.SLOWER, Outcome.WRONG) or looks_slower)
+        is_bad = self.failure or self.of(Outcome.SLOWER, Outcome.WRONG) or self.looking_slower
+        return not is_bad
 
     @property
     def is_gain(self) -> bool:
@@ -283,11 +288,22 @@ class Installed:
     version: tuple[int, ...]
     start: Start
 
-    def described(self, environment: Mapping[str, str]) -> str:
-        """Return the library, and what an environment tells it, in all starts alike."""
-        found = [f"{name}={value}" for name, value in environment.items() if name.startswith(_READ)]
-        with_these = f"; set in the environment: {', '.join(sorted(found))}" if found else ""
-        return f"{self.library}{with_these}"
+    def described(self, environment: Mapping[str, str], setting: Iterable[str] = ()) -> str:
+        """Return the library, and what an environment tells it: in all starts alike, but for what
+        the setting's own variables replace.
+        """
+        said = {False: list[str](), True: list[str]()}
+        for name, value in sorted(environment.items()):
+            if name in setting or name.startswith(_READ):
+                said[name in setting].append(f"{name}={value}")
+        alike, replaced = (", ".join(said[key]) for key in (False, True))
+        return "".join(
+            (
+                self.library,
+                f"; set in the environment: {alike}" if alike else "",
+                f"; before, not the library's default but {replaced}" if replaced else "",
+            )
+        )
 
 
 @contextmanager

@@ -13,6 +13,7 @@ it is so once more, with new pairs.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -382,8 +383,12 @@ def ucx_programs(plan: TrialPlan) -> Iterator[Installed]:
 def _ucx_us(program: str, size: int, environment: Mapping[str, str]) -> float:
     port = ("-p", str(free_port()))
     count = ("-n", str(times_of(size)), "-w", str(_UCX_WARM_UP))
-    words = ("ucx_perftest", "127.0.0.1", *port, "-t", program, "-s", str(size), *count, "-fv")
-    server = ("ucx_perftest", *port)
+    # A processor for each side: two that share one wait for each other by whole time slices.
+    processors = sorted(os.sched_getaffinity(0))
+    here, there = (("-c", str(one)) for one in (processors[-1], processors[0]))
+    asked = ("-t", program, "-s", str(size), *count, "-fv")
+    words = ("ucx_perftest", "127.0.0.1", *port, *here, *asked)
+    server = ("ucx_perftest", *port, *there)
     printed = printed_by(
         words, server, name="ucx_perftest", limit_s=_START_S, environment=environment
     )

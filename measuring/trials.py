@@ -40,6 +40,7 @@ TOLERANCE = 0.05  # of a ratio that is not decided
 FLOOR = 0.02  # what programs that are started anew differ by, whatever the setting
 OUTSIDE = 0.05  # of the intervals of a trial, all together
 MPI_PROGRAMS = ("ping-pong", "bcast", "reduce", "allreduce", "ibcast", "ireduce", "iallreduce")
+MPI_BLOCKING = MPI_PROGRAMS[:4]
 UCX_PROGRAMS = ("tag_lat", "tag_bw")
 _SOURCE = Path(__file__).with_name("trial_mpi.c")
 _US_EACH = 30_000  # of one program and size in one start

@@ -136,10 +136,11 @@ def _installed(
     """The trial that is asked for, and the programs that it runs. UCX is run through its own tool,
     or below the MPI that is named.
     """
-    from measuring.trials import SIZES, UCX_PROGRAMS, TrialPlan, mpi_programs, ucx_programs
+    from measuring.trials import MPI_BLOCKING, SIZES, UCX_PROGRAMS, mpi_programs, ucx_programs
 
-    is_ucx = effect.library == _UCX and arguments.mpicc is None
-    usual = UCX_PROGRAMS[:1] if is_ucx else effect.programs
+    is_below = effect.library == _UCX and arguments.mpicc is not None
+    is_ucx = effect.library == _UCX and not is_below
+    usual = UCX_PROGRAMS[:1] if is_ucx else MPI_BLOCKING if is_below else effect.programs
     plan = TrialPlan(
         tuple(dict.fromkeys(arguments.programs or usual)),
         tuple(sorted(set(arguments.bytes or SIZES))),

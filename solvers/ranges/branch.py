@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from solvers.contract import Candidate, Deadline
 from solvers.exact.convex import ConvexProblem, resampled
 from solvers.exact.count_search import CountSearch
+from solvers.kernels import active
+from solvers.kernels.native_dual import MAX_TREE_REGIONS, NativeRegions, NativeTree
 from solvers.ranges.improve import improved
 from solvers.ranges.moves import cut_us
 from solvers.ranges.nodes import Node, Planes, Programs, Region, Relaxed
@@ -35,7 +37,7 @@ _WHOLE = 1e-6  # of a number of fragments, and of a fragment: what a solver may 
 _LITTLE, _TINY = 1e-9, 1e-300  # weight of fragments that miss nothing
 _MAX_SINGLE = 20  # fragments up to which the number of all is decided
 _MAX_ENTRIES = 60_000  # of one program; larger nodes keep the bound that they have
-_WORK = 1_500_000  # entries of all programs of one search, and what each takes besides
+_WORK = 4_000_000  # entries of all programs of one search, and what each takes besides
 _NEAR = 1.02  # of the best latency known: cuts up to it are improved
 _EACH = 500
 _IMPROVE_CELLS = 200_000  # k n that improving one cut may evaluate
@@ -46,6 +48,16 @@ _TRIED, _TRIED_OF_FEW = 4, 2  # divisions of which the best is taken; of nodes w
 _BETWEEN_DIVES, _DEEPEST = 32, 24  # nodes of least bound between two dives, and those of one
 _FIRST_SINGLE = 6  # fragments that are told apart at first where counts are larger
 _GROWTH = 1.5  # of the counts that begin with one node
+_MAX_TREE = 120_000  # numbers of a program of one count up to which it has a tree in C
+_MAX_COUNTS = 64  # that have
+_SLICE = 2e7  # numbers that one tree writes before another may be the one of least bound
+_NUMBERS, _CELLS = 3_000, 100  # of a tree, and cells of random moves, that take as long as an entry
+_THRESHOLDS = (0.03, 0.003)  # of random moves, at their beginning
+_ANNEALED = 300_000  # fragments that these evaluate
+_MORE = 8  # fragments
+_MORE_REGIONS = 40  # by which a count's own may be more
+_MAX_NARROWED = 32  # regions
+_FIRST_STEP, _LAST_STEP = 1.0, 0.06  # of the greatest size, in each of which it is lowered
 
 
 @dataclass(order=True, slots=True)
@@ -60,6 +72,17 @@ class _Open:
     is_root: bool = field(compare=False, default=False)
 
 
+@dataclass(slots=True)
+class _Count:
+    """The tree of one number of fragments, and what it proves of it, µs without delay."""
+
+    k: int
+    bound_us: float
+    tree: NativeTree | None = None
+    is_closed: bool = False  # only whole bytes are left
+    regions: Region | None = None  # its own, finer than the search's
+
+
 class Branching:
     """The search over all counts that could win; tightens the bounds of a search over counts."""
 
@@ -71,6 +94,7 @@ class Branching:
         B = float(problem.message_bytes)
         self._regions = Region.of(problem, relaxed.M)
         self._ends = self._regions.ends()[0]
+        self._sizes = self._regions.low[0], self._regions.high[-1]
         self._programs = Programs(self._regions, B, self._best_us - self._delay)
         self._planes: dict[bytes, Planes] = {}
         self._heap: list[_Open] = []
@@ -79,21 +103,165 @@ class Branching:
         self._lowest: _Open | None = None  # of the parts of the last division
         self._tried: set[tuple[int, ...]] = {best}
         self._every = Regions.of(problem.pipeline)
+        self._all_native = self._in_native(self._regions)
+        self._counts: list[_Count] = []
+        self._seed, self._least_us = 0, np.inf  # what is proven of regions that were left out
+
+    def _in_native(self, regions: Region) -> NativeRegions | None:
+        """The kernels' searches over these regions, where there are kernels and few regions."""
+        native, B = active.NATIVE, float(self._problem.message_bytes)
+        known_us = self._best_us - self._delay
+        if native is None or not 1 <= len(regions) <= MAX_TREE_REGIONS or known_us <= 0.0:
+            return None
+        arrays = regions.low, regions.high, regions.g, regions.G
+        unit = float(self._problem.limits.alignment_bytes)
+        return NativeRegions(native.searches, arrays, B=B, unit=unit)
 
     def run(self, *, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
         """Yield better cuts; the bounds of the counts rise meanwhile, and are told at the end."""
+        yield from self._annealed(self._best)
+        self._narrow(relative_gap, deadline)
         self._start()
-        while self._heap and not deadline.passed and self._work < _WORK:
+        while not deadline.passed and self._work < _WORK:
             target = self._best_us / (1.0 + relative_gap) - self._delay
-            first = self._heap[0]
-            if first.bound_us >= target or self._is_stuck(first.bound_us):
+            least = min(self._counts, key=lambda count: count.bound_us, default=None)
+            first = self._heap[0].bound_us if self._heap else np.inf
+            bound = first if least is None else min(first, least.bound_us)
+            if bound >= target or self._is_stuck(bound):
                 break
-            heapq.heappop(self._heap)
-            yield from self._visit(first, target, deadline)
+            if least is not None and least.bound_us <= first:
+                yield from self._advance(least, target, deadline)
+                continue
+            yield from self._visit(heapq.heappop(self._heap), target, deadline)
             self._visits += 1
             if self._visits % _BETWEEN_DIVES == 1:
                 yield from self._dive(relative_gap, deadline)
         self._tell()
+
+    def _narrow(self, relative_gap: float, deadline: Deadline) -> None:
+        """Leave out the regions that no fragment of a cut below the target can have.
+
+        With a fragment of the region as the first, the last or one between, and any others, a
+        program bounds all counts at once.
+        """
+        target = self._best_us / (1.0 + relative_gap) - self._delay
+        first = self._search.lines.k_min
+        could_win = np.flatnonzero(self._search.lower < self._best_us - self._delay) + first
+        could_win = could_win[could_win > 1]
+        if not len(could_win) or len(self._regions) > _MAX_NARROWED:
+            return
+        counts = int(could_win[0]), int(could_win[-1])
+        self._lower(counts, target, deadline)
+        r = len(self._regions) - 1
+        while r >= 0 and len(self._regions) > 1 and not deadline.passed:
+            if self._is_out(r, counts, target, deadline):
+                self._take(self._regions.only(np.arange(len(self._regions)) != r))
+            r -= 1
+
+    def _lower(self, counts: tuple[int, int], target: float, deadline: Deadline) -> None:
+        """Leave out the largest sizes, step by step."""
+        step = _FIRST_STEP
+        while step > _LAST_STEP and not deadline.passed:
+            regions, last = self._regions, len(self._regions) - 1
+            low, high = regions.low[-1], regions.high[-1]
+            behind = max(np.floor(high / (1.0 + step)), low - 1.0)
+            if behind >= low:
+                self._take(regions.split(last, behind))
+            top = len(self._regions) - 1
+            if top > 0 and self._is_out(top, counts, target, deadline):
+                self._take(self._regions.only(np.arange(top + 1) < top))
+            else:
+                self._take(regions)
+                step *= 0.5
+
+    def _take(self, regions: Region) -> None:
+        B = float(self._problem.message_bytes)
+        self._regions, self._ends, self._planes = regions, regions.ends()[0], {}
+        self._programs = Programs(regions, B, self._best_us - self._delay)
+
+    def _is_out(self, r: int, counts: tuple[int, int], target: float, deadline: Deadline) -> bool:
+        """Whether every cut with a fragment of this region takes as long as the target."""
+        bound, B = np.inf, float(self._problem.message_bytes)
+        most = np.floor(B / self._regions.low).astype(np.int64)
+        for place in (1, 0, 2):
+            node = Node.around(r, place, counts, most).settled()
+            if node is not None and not self._is_void(node):
+                bound = min(bound, self._solved(_Open(0.0, 0.0, 0, node), deadline).bound_us)
+            if bound < target:
+                return False
+        self._least_us = min(self._least_us, bound)
+        return True
+
+    def _advance(self, count: _Count, target: float, deadline: Deadline) -> Iterator[Candidate]:
+        """Let a count's tree work for a while; what it met is improved."""
+        if count.tree is None:
+            native = self._in_native(count.regions or self._regions)
+            known_us = self._best_us - self._delay
+            count.tree = None if native is None else native.tree(count.k, known_us)
+        if count.tree is None:
+            self._counts.remove(count)
+            self._push(Node.whole(count.k, len(self._regions)), count.bound_us, is_root=True)
+            return
+        left = count.tree.advance(target, _SLICE)
+        self._work += int((_SLICE - left) / _NUMBERS) + 1
+        closed, real = count.tree.real
+        count.bound_us = max(count.bound_us, min(count.tree.bound_us, target))
+        count.is_closed = closed <= count.bound_us
+        latency, sizes = count.tree.best
+        if latency + self._delay < self._best_us * _NEAR:
+            cut = tuple(int(size) for size in sizes)
+            if cut not in self._tried:
+                self._tried.add(cut)
+                yield from self._offered(cut, tuple(sizes.tolist()))
+                yield from self._annealed(cut)
+        if count.is_closed and real[0] > 0.0:
+            regions = self._every.structure_of(real)
+            for whole in (
+                round_cut(self._problem, real, search_cells=0),
+                whole_cut_within(self._every, self._problem, regions, real),
+            ):
+                if whole is not None:
+                    yield from self._offered(whole, tuple(real.tolist()))
+            self._divide_sizes(count, real)
+
+    def _divide_sizes(self, count: _Count, real: Floats) -> None:
+        """Divide regions at sizes that are not whole: a tree over these knows whole ones apart."""
+        regions, unit = count.regions or self._regions, self._problem.limits.alignment_bytes
+        behind = np.unique(np.floor(real[np.abs(real - np.rint(real)) > _WHOLE] / unit) * unit)
+        for size in behind:
+            r = min(int(np.searchsorted(regions.high, size)), len(regions) - 1)
+            if regions.low[r] <= size < regions.high[r]:
+                regions = regions.split(r, float(size))
+        had = len(count.regions or self._regions)
+        if had < len(regions) <= min(MAX_TREE_REGIONS, len(self._regions) + _MORE_REGIONS):
+            count.regions, count.tree, count.is_closed = regions, None, False
+
+    def _offered(self, cut: Cut, real: tuple[float, ...] | None) -> Iterator[Candidate]:
+        """The cut, where the limits admit it and it is better than all before."""
+        if self._problem.admits(cut):
+            latency = cut_us(self._problem, np.array(cut))
+            if latency < self._best_us:
+                self._best, self._best_us = cut, latency
+                yield Candidate(cut, real)
+
+    def _annealed(self, cut: Cut) -> Iterator[Candidate]:
+        """What random moves from this cut find that is better than all before."""
+        start, native, (low, high) = np.array(cut, dtype=np.int64), self._all_native, self._sizes
+        if native is None or not low <= start.min() <= start.max() <= high:
+            return
+        counts = self._problem.count_range()
+        most = min(counts.maximum, max(2 * len(cut), len(cut) + _MORE))
+        for first in _THRESHOLDS:
+            self._seed += 1
+            self._work += int(_ANNEALED * len(self._problem.pipeline) / _CELLS)
+            found = native.annealed(
+                start,
+                counts=(min(counts.minimum, len(cut)), most),
+                first=first,
+                cells=_ANNEALED * len(self._problem.pipeline),
+                seed=self._seed,
+            )
+            yield from self._offered(tuple(int(size) for size in found), None)
 
     def _dive(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
         """Divide the part of least value again and again: sizes near whole ones are cuts early."""
@@ -114,11 +282,22 @@ class Branching:
         first, lower = self._search.lines.k_min, self._search.lower
         could_win = np.flatnonzero(lower < self._best_us - self._delay)
         few = could_win[(could_win + first <= _SMALL) & (could_win + first > 1)]
+        native = self._in_native(self._regions)
+        if native is not None and len(self._problem.pipeline) > 1:
+            counts = could_win[could_win + first > 1] + first
+            sized = np.array(
+                [native.entries(int(k)) <= _MAX_TREE for k in counts[:_MAX_COUNTS]],
+                dtype=bool,
+            )
+            few = could_win[:0]
+            for k in counts[: len(sized)][sized]:
+                self._counts.append(_Count(int(k), float(lower[k - first])))
+        told = max([count.k for count in self._counts], default=_SMALL)
         for index in few:
             node = Node.whole(first + int(index), len(self._regions))
             self._push(node, float(lower[index]), is_root=True)
         most = np.floor(self._problem.message_bytes / self._regions.low).astype(np.int64)
-        rest = could_win[could_win + first > _SMALL]
+        rest = could_win[could_win + first > told]
         while len(rest):
             low = int(rest[0]) + first
             here = rest[rest + first < max(low + 1, int(_GROWTH * low))]
@@ -145,7 +324,9 @@ class Branching:
 
     def _is_stuck(self, bound_us: float) -> bool:
         """Whether what cannot be divided any more lies below all that can."""
-        return min((bound for bound, _ in self._closed), default=np.inf) <= bound_us
+        closed = [bound for bound, _ in self._closed]
+        closed += [count.bound_us for count in self._counts if count.is_closed]
+        return min(closed, default=np.inf) <= bound_us
 
     def _visit(self, entry: _Open, target: float, deadline: Deadline) -> Iterator[Candidate]:
         """Bound a node by its own program, and divide it where that does not exclude it."""
@@ -248,13 +429,15 @@ class Branching:
         """Raise the bounds of the counts to what is proven of all their nodes."""
         first, lower = self._search.lines.k_min, self._search.lower
         known = self._best_us - self._delay
-        proven = np.full(len(lower), known)
+        proven = np.full(len(lower), min(known, self._least_us))
         if first == 1:  # one fragment is one cut, and its latency is known
             proven[0] = cut_us(self._problem, np.array([self._problem.message_bytes])) - self._delay
         nodes = self._closed + [(entry.bound_us, entry.node) for entry in self._heap]
         for bound, node in nodes:
             at = slice(max(0, int(node.min_counts[0]) - first), int(node.max_counts[0]) - first + 1)
             proven[at] = np.minimum(proven[at], bound)
+        for count in self._counts:
+            proven[count.k - first] = min(proven[count.k - first], count.bound_us)
         could_win = lower < known
         lower[could_win] = np.maximum(lower, proven)[could_win]
 

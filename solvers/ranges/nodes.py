@@ -66,6 +66,17 @@ class Region:
     def __len__(self) -> int:
         return len(self.low)
 
+    def only(self, kept: Bools) -> Region:
+        """Return these regions alone."""
+        return Region(self.low[kept], self.high[kept], self.g[kept], self.G[kept])
+
+    def split(self, r: int, behind: float) -> Region:
+        """Return them with region r divided behind this size, which is whole and not its last."""
+        low, high = np.insert(self.low, r + 1, behind + 1.0), np.insert(self.high, r, behind)
+        return Region(
+            low, high, np.insert(self.g, r, self.g[r], 0), np.insert(self.G, r, self.G[r], 0)
+        )
+
     def ends(self) -> tuple[Ints, Floats, Floats]:
         """Return region (V,), size (V,) and costs (V, n), µs, of both ends of each region."""
         q = np.repeat(np.arange(len(self)), 2)
@@ -111,6 +122,19 @@ class Node:
         return replace(
             node, group_high=high, min_counts=low_counts, max_counts=np.minimum(most, counts[1])
         )
+
+    @classmethod
+    def around(cls, r: int, place: int, counts: tuple[int, int], most: Ints) -> Node:
+        """Return the node of all cuts with a fragment of region r: the first (place 0), one between
+        (1) or the last (2).
+        """
+        R, singles = len(most), 3 if place == 1 else 2
+        low, high = np.zeros(singles, dtype=np.int64), np.full(singles, R - 1)
+        low[min(place, singles - 1)] = high[min(place, singles - 1)] = r
+        groups, low_counts = np.zeros(singles - 1, dtype=np.int64), np.zeros(R, dtype=np.int64)
+        low_counts[0] = max(counts[0], singles)
+        high_counts = np.minimum(most, counts[1])
+        return cls(low, high, groups, groups + R - 1, low_counts, high_counts)
 
     @property
     def grouped(self) -> Bools:

@@ -222,7 +222,7 @@ def test_without_time_no_bound_is_raised() -> None:
 
 
 def test_answers_equal_a_mixed_program_over_all_counts() -> None:
-    """The optimum in real sizes lies between bound and latency; both are near it where proven."""
+    """The optimum in whole bytes lies between bound and latency; both are it where proven."""
     rule, proven = Rule(stages=(2, 3), message_bytes=(200, 20_000)), 0
     tried = 0
     for problem in random_problems(count(200, share=16), seed=151, rule=rule):
@@ -254,10 +254,11 @@ def _at_most(problem: Problem, fragments: int) -> object:
 
 def mixed_optimum_us(problem: Problem, k: int) -> float:
     """The optimum for k fragments by HiGHS: bytes and a choice for each fragment and region."""
-    region, n, B = regions_of(problem), len(problem.pipeline), float(problem.message_bytes)
+    region, n = regions_of(problem), len(problem.pipeline)
     R = len(region)
-    unit = float((region.g[-1] + region.G[-1] * B).sum()) or 1.0
-    columns = 2 * k * R + k * n  # bytes / B, choices, ends of every fragment in every stage
+    size = problem.message_bytes
+    unit = float((region.g[-1] + region.G[-1] * size).sum()) or 1.0
+    columns = 2 * k * R + k * n  # bytes, choices, ends of every fragment in every stage
     rows: list[np.ndarray] = []
     low: list[float] = []
     for i in range(k):
@@ -269,30 +270,32 @@ def mixed_optimum_us(problem: Problem, k: int) -> float:
                 row[2 * k * R + i * n + j] = 1.0
                 if min(before) >= 0:
                     row[2 * k * R + before[0] * n + before[1]] = -1.0
-                row[i * R : (i + 1) * R] = -region.G[:, j] * B / unit
+                row[i * R : (i + 1) * R] = -region.G[:, j] / unit
                 row[k * R + i * R : k * R + (i + 1) * R] = -region.g[:, j] / unit
                 rows.append(row)
                 low.append(0.0)
         for r in range(R):
             for sign, end in ((1.0, region.low[r]), (-1.0, region.high[r])):
                 row = np.zeros(columns)
-                row[i * R + r], row[(k + i) * R + r] = sign, -sign * end / B
+                row[i * R + r], row[(k + i) * R + r] = sign, -sign * end
                 rows.append(row)
                 low.append(0.0)
     equal = np.zeros((k + 1, columns))
     for i in range(k):
         equal[i, (k + i) * R : (k + i + 1) * R] = 1.0
     equal[k, : k * R] = 1.0
+    total = np.append(np.ones(k), size)
     cost = np.zeros(columns)
     cost[-1] = 1.0
     integral = np.zeros(columns)
-    integral[k * R : 2 * k * R] = 1.0
-    upper = np.where(integral > 0.0, 1.0, np.inf)
+    integral[: 2 * k * R] = 1.0
+    upper = np.full(columns, np.inf)
+    upper[k * R : 2 * k * R] = 1.0
     result = optimize.milp(
         cost,
         constraints=[
             optimize.LinearConstraint(np.array(rows), np.array(low), np.inf),
-            optimize.LinearConstraint(equal, 1.0, 1.0),
+            optimize.LinearConstraint(equal, total, total),
         ],
         integrality=integral,
         bounds=optimize.Bounds(0.0, upper),

@@ -179,6 +179,7 @@ def _uncertain(
         mtu_bytes=options.mtu_bytes,
         misfit=errors.misfit,
         measured_us=None if fit is None else measured_whole_us(fit, size),
+        measured_bytes=None if fit is None else fit.measured_bytes,
         draws=errors.draws,
         seed=errors.seed,
         robust=options.robust,

@@ -78,6 +78,7 @@ class TableQuestion:
 
     `errors` are those of the costs, None where they are not known; the table is the same. Where
     messages are hidden `behind` a calculation, it is compiled for run times; no such one is stored.
+    `measured_bytes` are the least and the greatest size that every stage was measured at.
     """
 
     model: CostModel
@@ -86,6 +87,7 @@ class TableQuestion:
     fragment_cap: int
     errors: KnownErrors | None = None
     behind: HiddenBehind | None = None
+    measured_bytes: tuple[int, int] | None = None
 
     @property
     def pipeline(self) -> Pipeline:
@@ -145,7 +147,8 @@ def table_question(
     stages_of_table(model)
     between = (scope.min_message_bytes, scope.max_message_bytes)
     errors = known_errors(model, fit, None, message_bytes=between)
-    return TableQuestion(model, profile, scope, fragment_cap, errors)
+    measured = fit.measured_bytes if fit else None
+    return TableQuestion(model, profile, scope, fragment_cap, errors, measured_bytes=measured)
 
 
 def find_table(unit: UnitOfWork, question: TableQuestion) -> TableRecord | None:

@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.problem import Problem
 from solvers.contract import Deadline
 from solvers.exact.convex import flow_of
 from solvers.exact.dual import repaired
@@ -34,7 +33,7 @@ from solvers.exact.lp.lines import (
     run_glop,
     sparse_matrix,
 )
-from solvers.ranges.regions import Regions
+from solvers.ranges.regions import Region
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -43,47 +42,6 @@ Bools = NDArray[np.bool_]
 _EPS = float(np.finfo(np.float64).eps)
 _PARAMETERS = "use_dual_simplex:true use_preprocessing:false use_scaling:false"
 _MAX_KEPT = 128  # duals of one kind of node
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """The admitted sizes of a problem by region, bytes, and the lines there: (R,) and (R, n)."""
-
-    low: Floats
-    high: Floats
-    g: Floats
-    G: Floats
-
-    @classmethod
-    def of(cls, problem: Problem, maximum: float) -> Region:
-        """Return the regions with sizes from the problem's least to this greatest one."""
-        every = Regions.of(problem.pipeline)
-        low = np.maximum(every.low, float(problem.smallest_fragment_bytes))
-        high = np.minimum(every.high, maximum)
-        kept = low <= high
-        return cls(low[kept], high[kept], every.g[kept], every.G[kept])
-
-    def __len__(self) -> int:
-        return len(self.low)
-
-    def only(self, kept: Bools) -> Region:
-        """Return these regions alone."""
-        return Region(self.low[kept], self.high[kept], self.g[kept], self.G[kept])
-
-    def split(self, r: int, behind: float) -> Region:
-        """Return them with region r divided behind this size, which is whole and not its last."""
-        low, high = np.insert(self.low, r + 1, behind + 1.0), np.insert(self.high, r, behind)
-        return Region(
-            low, high, np.insert(self.g, r, self.g[r], 0), np.insert(self.G, r, self.G[r], 0)
-        )
-
-    def ends(self) -> tuple[Ints, Floats, Floats]:
-        """Return region (V,), size (V,) and costs (V, n), µs, of both ends of each region."""
-        q = np.repeat(np.arange(len(self)), 2)
-        at = np.stack([self.low, self.high], axis=1).ravel()
-        kept = np.ones(len(at), dtype=bool)
-        kept[1::2] = self.high > self.low
-        return q[kept], at[kept], (self.g[q] + self.G[q] * at[:, None])[kept]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,10 @@ from solvers.exact.convex import ConvexProblem
 from solvers.exact.dual import repaired
 from solvers.exact.relaxation import solve_relaxed
 from solvers.heuristics.fixed import best_count
-from solvers.ranges.branch import Branching, divisions
-from solvers.ranges.nodes import Node, Planes, Programs, Region
+from solvers.ranges.branch import Branching
+from solvers.ranges.divisions import divisions
+from solvers.ranges.nodes import Node, Planes, Programs
+from solvers.ranges.regions import Region
 from tests.solvers.ranged_pipelines import (
     Rule,
     best_of_every_cut,

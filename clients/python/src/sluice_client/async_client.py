@@ -8,20 +8,15 @@ from typing import Any
 
 from sluice_client.answers import (
     Comparison,
-    CompiledTable,
     Explanation,
     Job,
     Limits,
     Optimization,
     OptimizationSummary,
     Page,
-    Profile,
     Readiness,
-    Revision,
-    Revisions,
     Schedule,
     Simulation,
-    TableSummary,
 )
 from sluice_client.async_core import AsyncCore
 from sluice_client.export_answers import Audit, ExportedFile, ExportTarget
@@ -37,6 +32,7 @@ from sluice_client.operations import (
     solving,
     storing,
 )
+from sluice_client.profile_answers import CompiledTable, Profile, Revision, Revisions, TableSummary
 from sluice_client.shapes import (
     Aggregate,
     ComposedStage,
@@ -1158,7 +1154,8 @@ class AsyncClient(AsyncCore):
     ) -> Any:
         """Call any operation by its path; the answer as JSON, None for an empty one.
 
-        It is sent again after a failure if it is a GET, or if `may_repeat` says that it may be.
+        It is sent again after a failure if it is a GET or a POST, which then has a key under which the
+        service does it once, or if `may_repeat` says that it may be.
         """
         return await self.send(
             service.request(method, path, json=json, query=query, may_repeat=may_repeat)

@@ -31,6 +31,7 @@ from sluice_client.http import (
     failure_of,
     headers_of,
     identified,
+    key_of,
     new_request_id,
     shown_address,
     timeout_of,
@@ -169,10 +170,13 @@ class AsyncCore:
 
     async def _answer(self, call: Call[Any], request_id: str) -> Answer:
         stored = self._memory.get(call.target) if call.remembers else None
+        known = {REQUEST_ID: request_id, **key_of(call, self._retry, self._headers)}
+        if stored:
+            known["If-None-Match"] = stored.headers["etag"]
         state = self._retry_state(call)
         while True:
             try:
-                answer = await self._attempt(call, state, stored, request_id)
+                answer = await self._attempt(call, state, known)
             except httpx.RequestError as error:
                 await asyncio.sleep(state.after_failure(failure_of(error)))
                 continue
@@ -182,11 +186,9 @@ class AsyncCore:
             await asyncio.sleep(wait_s)
 
     async def _attempt(
-        self, call: Call[Any], state: RetryState, stored: Answer | None, request_id: str
+        self, call: Call[Any], state: RetryState, known: Mapping[str, str]
     ) -> Answer:
-        body, known = bytearray(), {REQUEST_ID: request_id}
-        if stored:
-            known["If-None-Match"] = stored.headers["etag"]
+        body = bytearray()
         async with self._open(call, state, known) as response:
             async for piece in response.aiter_bytes():
                 body += piece

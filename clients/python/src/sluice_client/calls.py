@@ -57,6 +57,8 @@ class Call(Generic[T]):
 
     `may_repeat`: sent twice it has the effect of once, so it may be sent again whatever became of
     it. `takes_s` is what the service may need for it. `remembers`: its answer has an ETag.
+    A POST that may not be repeated `is_keyed`: sent again under the same Idempotency-Key it is done
+    once.
     """
 
     method: str
@@ -68,6 +70,11 @@ class Call(Generic[T]):
     may_repeat: bool = False
     takes_s: float = 0.0
     remembers: bool = False
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether it has to have a key to be sent again."""
+        return self.method == "POST" and not self.may_repeat
 
     @property
     def target(self) -> str:

@@ -28,6 +28,7 @@ from sluice_client.http import (
     failure_of,
     headers_of,
     identified,
+    key_of,
     new_request_id,
     shown_address,
     timeout_of,
@@ -163,10 +164,13 @@ class Core:
 
     def _answer(self, call: Call[Any], request_id: str) -> Answer:
         stored = self._memory.get(call.target) if call.remembers else None
+        known = {REQUEST_ID: request_id, **key_of(call, self._retry, self._headers)}
+        if stored:
+            known["If-None-Match"] = stored.headers["etag"]
         state = self._retry_state(call)
         while True:
             try:
-                answer = self._attempt(call, state, stored, request_id)
+                answer = self._attempt(call, state, known)
             except httpx.RequestError as error:
                 time.sleep(state.after_failure(failure_of(error)))
                 continue
@@ -175,12 +179,8 @@ class Core:
                 return self._memory.take(call.target, answer, stored) if call.remembers else answer
             time.sleep(wait_s)
 
-    def _attempt(
-        self, call: Call[Any], state: RetryState, stored: Answer | None, request_id: str
-    ) -> Answer:
-        body, known = bytearray(), {REQUEST_ID: request_id}
-        if stored:
-            known["If-None-Match"] = stored.headers["etag"]
+    def _attempt(self, call: Call[Any], state: RetryState, known: Mapping[str, str]) -> Answer:
+        body = bytearray()
         with self._open(call, state, known) as response:
             for piece in response.iter_bytes():
                 body += piece

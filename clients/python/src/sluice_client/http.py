@@ -6,18 +6,20 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
 from sluice_client._version import __version__
-from sluice_client.calls import Answer
+from sluice_client.calls import Answer, Call
 from sluice_client.errors import InvalidRequest, SluiceClientError
-from sluice_client.retries import Failure
+from sluice_client.retries import Failure, Retry
 
 DEFAULT_ADDRESS = "http://localhost:8080"
 ADDRESS_VARIABLE = "SLUICE_URL"
 REQUEST_ID = "X-Request-ID"
+KEY = "Idempotency-Key"
 DEFAULT_TIMEOUT_S = 30.0
 MAX_TIMEOUT_S = 86_400.0
 DEFAULT_MEMORY_BYTES = 16 * 2**20
@@ -49,6 +51,15 @@ def shown_address(address: str) -> str:
     """Return the address without the name and the password that it may hold."""
     parts = urlsplit(address)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def key_of(call: Call[Any], retry: Retry, own: Mapping[str, str]) -> dict[str, str]:
+    """Return the header by which the service does a call once however often it is sent: the same in
+    all attempts, where there may be several. A client that was given a key keeps it.
+    """
+    if not call.is_keyed or retry.attempts == 1 or KEY.lower() in {name.lower() for name in own}:
+        return {}
+    return {KEY: uuid.uuid4().hex}
 
 
 def new_request_id() -> str:

@@ -41,7 +41,8 @@ def request(
 ) -> Call[Any]:
     """Call any operation by its path; the answer as JSON, None for an empty one.
 
-    It is sent again after a failure if it is a GET, or if `may_repeat` says that it may be.
+    It is sent again after a failure if it is a GET or a POST, which then has a key under which the
+    service does it once, or if `may_repeat` says that it may be.
     """
     repeats = method.upper() in _SAFE if may_repeat is None else may_repeat
     if json is None:

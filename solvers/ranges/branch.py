@@ -106,7 +106,7 @@ class Branching:
         self._native = self._regions.in_native(problem)
         self._counts: list[_Count] = []
         self._narrowed_us = np.inf
-        self._seed, self._least_us = 0, np.inf  # what is proven of regions that were left out
+        self._seed, self._left_out_us = 0, np.inf  # what is proven of regions that were left out
 
     def run(self, *, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
         """Yield better cuts; the bounds of the counts rise meanwhile, and are told at the end."""
@@ -117,13 +117,13 @@ class Branching:
                     yield from self._annealed(self._best)
                 self._begin(relative_gap, deadline)
             target = self._best_us / (1.0 + relative_gap) - self._delay
-            least = min(self._counts, key=lambda count: count.bound_us, default=None)
+            lowest = min(self._counts, key=lambda count: count.bound_us, default=None)
             first = self._heap[0].bound_us if self._heap else np.inf
-            bound = first if least is None else min(first, least.bound_us)
+            bound = first if lowest is None else min(first, lowest.bound_us)
             if bound >= target or self._is_stuck(bound):
                 break
-            if least is not None and least.bound_us <= first:
-                yield from self._advance(least, target, deadline)
+            if lowest is not None and lowest.bound_us <= first:
+                yield from self._advance(lowest, target, deadline)
                 continue
             yield from self._visit(heapq.heappop(self._heap), target, deadline)
             self._visits += 1
@@ -190,7 +190,7 @@ class Branching:
                 bound = min(bound, self._solved(_Open(0.0, 0.0, 0, node), deadline).bound_us)
             if bound < target:
                 return False
-        self._least_us = min(self._least_us, bound)
+        self._left_out_us = min(self._left_out_us, bound)
         return True
 
     def _advance(self, count: _Count, target: float, deadline: Deadline) -> Iterator[Candidate]:
@@ -294,12 +294,12 @@ class Branching:
             few = could_win[:0]
             for k in counts[: len(sized)][sized]:
                 self._counts.append(_Count(int(k), float(lower[k - first])))
-        told = max([count.k for count in self._counts], default=_SMALL)
+        last = max([count.k for count in self._counts], default=_SMALL)
         for index in few:
             node = Node.whole(first + int(index), len(self._regions))
             self._push(node, float(lower[index]), is_root=True)
         most = np.floor(self._problem.message_bytes / self._regions.low).astype(np.int64)
-        rest = could_win[could_win + first > told]
+        rest = could_win[could_win + first > last]
         while len(rest):
             low = int(rest[0]) + first
             here = rest[rest + first < max(low + 1, int(_GROWTH * low))]
@@ -431,7 +431,7 @@ class Branching:
         """Raise the bounds of the counts to what is proven of all their nodes."""
         first, lower = self._search.lines.k_min, self._search.lower
         known = self._best_us - self._delay
-        proven = np.full(len(lower), min(known, self._least_us))
+        proven = np.full(len(lower), min(known, self._left_out_us))
         if first == 1:  # one fragment is one cut, and its latency is known
             proven[0] = cut_us(self._problem, np.array([self._problem.message_bytes])) - self._delay
         nodes = self._closed + [(entry.bound_us, entry.node) for entry in self._heap]

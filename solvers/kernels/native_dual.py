@@ -188,6 +188,7 @@ class _Annealed(ctypes.Structure):
 
 
 MAX_TREE_REGIONS = 64  # as in tree.h
+_WHOLE = 1e-9  # relative
 
 
 class NativeRegions:
@@ -263,9 +264,14 @@ class NativeTree:
 
     @property
     def real(self) -> tuple[float, Floats]:
-        """The least bound that nothing divides (infinite without one), and real sizes there."""
+        """The least bound that nothing divides (infinite without one), and real sizes there.
+
+        Sizes that a sum of weights misses by its rounding are whole. The first is -1 without any.
+        """
         sizes: Floats = np.zeros(self._k)
-        return self._kernels.real(self._handle, address_of(sizes)), sizes
+        bound: float = self._kernels.real(self._handle, address_of(sizes))
+        whole = np.rint(sizes)
+        return bound, np.where(np.abs(sizes - whole) <= _WHOLE * whole, whole, sizes)
 
 
 class NativeSearches:

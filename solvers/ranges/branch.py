@@ -47,7 +47,7 @@ _BETWEEN_DIVES, _DEEPEST = 32, 24  # nodes of least bound between two dives, and
 _FIRST_SINGLE = 6  # fragments that are told apart at first where counts are larger
 _GROWTH = 1.5  # of the counts that begin with one node
 _MAX_TREE = 120_000  # numbers of a program of one count up to which it has a tree in C
-_MAX_COUNTS = 15  # that have: more of them would share the time
+_MAX_COUNTS, _SMALL_TREE = 15, 20_000  # that have, and numbers up to which more do
 _SLICE = 2e7  # numbers that one tree writes before another may be the one of least bound
 _NUMBERS, _CELLS = 3_500, 500  # of a tree, and cells of random moves, that take as long as an entry
 _THRESHOLDS = (0.03, 0.003)  # of random moves, at their beginning
@@ -112,16 +112,16 @@ class Branching:
         """Yield better cuts; the bounds of the counts rise meanwhile, and are told at the end."""
         self._start()
         while not deadline.passed and self._work < _WORK:
-            if self._work > _EASY and self._best_us < self._narrowed_us * _BETTER:
-                if not np.isfinite(self._narrowed_us):
-                    yield from self._annealed(self._best)
-                self._begin(relative_gap, deadline)
             target = self._best_us / (1.0 + relative_gap) - self._delay
             lowest = min(self._counts, key=lambda count: count.bound_us, default=None)
             first = self._heap[0].bound_us if self._heap else np.inf
             bound = first if lowest is None else min(first, lowest.bound_us)
             if bound >= target or self._is_stuck(bound):
                 break
+            is_easy = self._work <= _EASY and lowest is not None and lowest.bound_us <= first
+            if not is_easy and self._best_us < self._narrowed_us * _BETTER:
+                yield from self._begun(relative_gap, deadline)
+                continue
             if lowest is not None and lowest.bound_us <= first:
                 yield from self._advance(lowest, target, deadline)
                 continue
@@ -131,16 +131,18 @@ class Branching:
                 yield from self._dive(relative_gap, deadline)
         self._tell()
 
-    def _begin(self, relative_gap: float, deadline: Deadline) -> None:
-        """Begin, or begin again with what a much better cut leaves of the sizes."""
+    def _begun(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
+        """Begin with what the best cut leaves of the sizes; once more where one is much better."""
+        if not np.isfinite(self._narrowed_us):
+            yield from self._annealed(self._best)
         self._tell()
         self._heap, self._counts, self._closed, self._lowest = [], [], [], None
         self._narrowed_us = self._best_us
-        self._narrow(relative_gap, deadline)
+        self.narrow(relative_gap, deadline)
         self._start()
 
-    def _narrow(self, relative_gap: float, deadline: Deadline) -> None:
-        """Leave out the regions that no fragment of a cut below the target can have.
+    def narrow(self, relative_gap: float, deadline: Deadline) -> Region:
+        """Leave out the regions that no fragment of a cut below the target can have; return others.
 
         With a fragment of the region as the first, the last or one between, and any others, a
         program bounds all counts at once.
@@ -150,7 +152,7 @@ class Branching:
         could_win = np.flatnonzero(self._search.lower < self._best_us - self._delay) + first
         could_win = could_win[could_win > 1]
         if not len(could_win) or len(self._regions) > _MAX_NARROWED:
-            return
+            return self._regions
         counts = int(could_win[0]), int(could_win[-1])
         self._lower(counts, target, deadline)
         r = len(self._regions) - 1
@@ -158,6 +160,7 @@ class Branching:
             if self._is_out(r, counts, target, deadline):
                 self._take(self._regions.only(np.arange(len(self._regions)) != r))
             r -= 1
+        return self._regions
 
     def _lower(self, counts: tuple[int, int], target: float, deadline: Deadline) -> None:
         """Leave out the largest sizes, step by step."""
@@ -287,12 +290,10 @@ class Branching:
         native = self._regions.in_native(self._problem)
         if native is not None and len(self._problem.pipeline) > 1:
             counts = could_win[could_win + first > 1] + first
-            sized = np.array(
-                [native.entries(int(k)) <= _MAX_TREE for k in counts[:_MAX_COUNTS]],
-                dtype=bool,
-            )
             few = could_win[:0]
-            for k in counts[: len(sized)][sized]:
+            for at, k in enumerate(counts):
+                if native.entries(int(k)) > (_MAX_TREE if at < _MAX_COUNTS else _SMALL_TREE):
+                    break
                 self._counts.append(_Count(int(k), float(lower[k - first])))
         last = max([count.k for count in self._counts], default=_SMALL)
         for index in few:

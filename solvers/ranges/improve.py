@@ -54,6 +54,7 @@ _ABOVE = 1.0 + 1e-9  # how far a cost must lie above its minorant for a size to 
 _ANNEALED, _EACH_FRAGMENT = 100_000, 5_000  # fragments that random moves evaluate, for each one
 _CELLS_OF_ANNEALED = 1_000_000  # that they count for
 _THRESHOLD = 0.01  # of the latency: how much worse a cut may be that is gone on from
+_FEW = 16  # fragments up to which random moves are enough
 _MORE = 8  # fragments, or as many again, that random moves may add
 _AT_END = 1e-6  # bytes, relative: what a solver's size may miss an end by
 
@@ -69,12 +70,16 @@ def improved(
     best = sizes = np.array(start, dtype=np.int64)
     best_us, real = cut_us(problem, best), None
     native = Region.of(problem, float(problem.largest_fragment_bytes)).in_native(problem)
-    for _ in range(_ROUNDS if native is None else 1):
-        if native is None:
+    if native is not None:
+        cells -= _CELLS_OF_ANNEALED
+        moved = annealed(problem, native, sizes, each=_ANNEALED)
+        if cut_us(problem, moved) < best_us:
+            best, best_us = moved, cut_us(problem, moved)
+    is_enough = native is not None and len(start) <= _FEW
+    sizes = best if is_enough else sizes
+    for _ in range(_ROUNDS):
+        if not is_enough:
             sizes, cells = descend(problem, sizes, deadline, cells=cells)
-        else:
-            cells -= _CELLS_OF_ANNEALED
-            sizes = annealed(problem, native, sizes, each=_ANNEALED)
         latency = cut_us(problem, sizes)
         if latency < best_us:
             best, best_us = sizes, latency

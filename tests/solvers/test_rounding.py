@@ -238,6 +238,32 @@ def test_stages_without_overheads_meet_their_closed_form() -> None:
     assert answer.latency_us == pytest.approx(filled, rel=1e-12)
 
 
+@given(
+    st.integers(2, 5),
+    st.integers(1, 12),
+    st.booleans(),
+    st.sampled_from([None, 2, 5]),
+    st.sampled_from([None, 3]),
+)
+def test_auto_and_exact_are_one_answer_without_overheads(
+    stages: int, size: int, is_alike: bool, maximum: int | None, most: int | None
+) -> None:
+    """Against every cut there is; of equals the fewest fragments that the closed forms know."""
+    costs = [4.0 if is_alike else 1.0 + j for j in range(stages)]
+    limits = FragmentLimits(max_fragment_bytes=maximum, max_fragments=most)
+    try:
+        problem = Problem(pipeline_of_lines([("s", 0.0, cost) for cost in costs]), size, limits)
+        problem.count_range()
+    except (Infeasible, InvalidInput):
+        assume(False)
+    cuts = [cut for k in range(1, size + 1) for cut in every_cut(size, k) if problem.admits(cut)]
+    best_us = min(latency_us(problem.pipeline, cut) for cut in cuts)
+    auto, exact = solve(problem, "auto"), solve(problem, "exact")
+    assert auto.latency_us == pytest.approx(best_us, rel=1e-9)
+    assert exact.latency_us == pytest.approx(best_us, rel=1e-9)
+    assert max(auto.lower_bound_us, exact.lower_bound_us) <= best_us * (1 + 1e-12)
+
+
 def test_flat_pipelines_are_proven_in_whole_bytes() -> None:
     """Stages that differ by a thousandth: the ramp in whole bytes is within 1e-6 of the bound."""
     flat = pipeline_of_lines([("s", 1e-4, 10.0 + 0.01 * j) for j in range(8)])

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "portable.h"
+
 /* Source    docs/theory.md sec. 6; solvers/rounding.py.
    Notation  tau (k, n) exit times; rest (k, n) longest path from entering (i, j) to the end.
    Cost      O(roundings k n), and O(k n) for the 2(k-1) moves of a pass.
@@ -72,6 +74,7 @@ typedef struct {
     int64_t *places, *known, *trial; /* (count) */
     double *tau, *rest, *t;         /* (count + 2, n) */
     double *values;                 /* of all that is compared */
+    double *lanes;                  /* (3 + 2 n, count^2) paths of all exchanges */
 } room;
 
 /* The first of the values that are the least but for rounding; -1 where all are infinite. */
@@ -218,20 +221,74 @@ static void shift(const sluice_whole *q, int64_t count, int64_t *sizes, int64_t 
     sizes[pair % count] += by * q->unit_bytes;
 }
 
-/* Both lengths of the cut after each exchange of a unit between two fragments: giver by giver. */
-static void exchanges(const sluice_whole *q, int64_t count, int64_t *sizes, double width,
-                      double *values)
+/* One stage for one fragment of every pair: all of them side by side, so that the processor waits for
+   a root once and not once a pair. The operations of smooth_length, in its order. */
+CLONES static void join_paths(int64_t pairs, double width, const double *restrict t,
+                              double *restrict soft, double *restrict tau, double *restrict before,
+                              double *restrict ready)
 {
-    int64_t pairs = count * count;
+    for (int64_t l = 0; l < pairs; l++) {
+        double apart = before[l] - soft[l];
+        double path = 0.5 * ((before[l] + soft[l]) + sqrt(apart * apart + width)) + t[l];
+        double at = (tau[l] > ready[l] ? tau[l] : ready[l]) + t[l];
+        soft[l] = before[l] = path;
+        tau[l] = ready[l] = at;
+    }
+}
+
+/* The same where one of the two paths does not exist: the first stage, and the first fragment. */
+CLONES static void extend_paths(int64_t pairs, const double *restrict t, const double *soft_from,
+                                const double *tau_from, double *soft, double *tau,
+                                double *before, double *ready)
+{
+    for (int64_t l = 0; l < pairs; l++) {
+        double path = soft_from[l] + t[l], at = tau_from[l] + t[l];
+        soft[l] = before[l] = path;
+        tau[l] = ready[l] = at;
+    }
+}
+
+/* Times of fragment i in stage j: a unit less where it gives, one more where it takes. */
+static void times_of_pairs(const sluice_whole *q, int64_t count, int64_t j, int64_t i, int64_t size,
+                           double *t)
+{
+    double as_is = sluice_time_us(q, j, (double)size);
+    double given = sluice_time_us(q, j, (double)(size - q->unit_bytes));
+    double taken = sluice_time_us(q, j, (double)(size + q->unit_bytes));
+    for (int64_t pair = 0; pair < count * count; pair++)
+        t[pair] = as_is;
+    for (int64_t other = 0; other < count; other++)
+        t[other * count + i] = taken;
+    for (int64_t other = 0; other < count; other++)
+        t[i * count + other] = given;
+}
+
+/* Both lengths of the cut after each exchange of a unit between two fragments: giver by giver. */
+static void exchanges(const sluice_whole *q, int64_t count, const int64_t *sizes, double width,
+                      double *values, double *lanes)
+{
+    int64_t n = q->n, pairs = count * count;
+    double *t = lanes, *before = lanes + pairs, *ready = lanes + 2 * pairs;
+    double *soft = lanes + 3 * pairs, *tau = soft + n * pairs;
+    for (int64_t i = 0; i < count; i++) {
+        for (int64_t pair = 0; pair < pairs; pair++)
+            before[pair] = ready[pair] = 0.0;
+        for (int64_t j = 0; j < n; j++) {
+            double *soft_j = soft + j * pairs, *tau_j = tau + j * pairs;
+            times_of_pairs(q, count, j, i, sizes[i], t);
+            if (i > 0 && j > 0)
+                join_paths(pairs, width, t, soft_j, tau_j, before, ready);
+            else
+                extend_paths(pairs, t, i > 0 ? soft_j : before, i > 0 ? tau_j : ready, soft_j,
+                             tau_j, before, ready);
+        }
+    }
     for (int64_t pair = 0; pair < pairs; pair++) {
-        double *soft = values + pair, *hard = values + pairs + pair;
-        *soft = *hard = INFINITY;
-        if (pair / count == pair % count || !admitted(q, sizes[pair / count] - q->unit_bytes) ||
-            !admitted(q, sizes[pair % count] + q->unit_bytes))
-            continue;
-        shift(q, count, sizes, pair, 1);
-        *soft = smooth_length(q, count, sizes, width, hard);
-        shift(q, count, sizes, pair, -1);
+        int takes = pair / count != pair % count &&
+                    admitted(q, sizes[pair / count] - q->unit_bytes) &&
+                    admitted(q, sizes[pair % count] + q->unit_bytes);
+        values[pair] = takes ? before[pair] : INFINITY;
+        values[pairs + pair] = takes ? ready[pair] : INFINITY;
     }
 }
 
@@ -249,7 +306,7 @@ static void exchange(const sluice_whole *q, const sluice_rounding *asked, room *
             memcpy(at, sizes, (size_t)count * sizeof *at);
         double soft = smooth_length(q, count, at, width, &hard);
         for (int64_t pass = 0; pass < asked->exchanges; pass++) {
-            exchanges(q, count, at, width, r->values);
+            exchanges(q, count, at, width, r->values, r->lanes);
             int64_t smooth = first_of_least(r->values, pairs);
             int64_t truly = first_of_least(r->values + pairs, pairs);
             if (smooth < 0)
@@ -299,7 +356,9 @@ int sluice_round(const sluice_whole *q, const sluice_rounding *asked, int64_t *s
     int64_t count = asked->count, cells = (count + 2) * q->n;
     if (count < 2 || count > q->k_max || q->max_aligned < q->unit_bytes)
         return SLUICE_ROUND_OTHER;
-    double *numbers = malloc((size_t)(count + 3 * cells + compared(asked)) * sizeof *numbers);
+    int64_t lanes = asked->exchanges > 0 ? (3 + 2 * q->n) * count * count : 0;
+    size_t room_for = (size_t)(count + 3 * cells + compared(asked) + lanes);
+    double *numbers = malloc(room_for * sizeof *numbers);
     int64_t *places = malloc((size_t)(3 * count) * sizeof *places);
     int status = SLUICE_ROUND_MEMORY;
     if (numbers != NULL && places != NULL) {
@@ -312,6 +371,7 @@ int sluice_round(const sluice_whole *q, const sluice_rounding *asked, int64_t *s
             .rest = numbers + count + cells,
             .t = numbers + count + 2 * cells,
             .values = numbers + count + 3 * cells,
+            .lanes = numbers + count + 3 * cells + compared(asked),
         };
         status = round_with(q, asked, &r, sizes);
     }

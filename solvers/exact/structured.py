@@ -56,6 +56,9 @@ _SETTLED = 1e-13  # of the weight that the ends of a cut may leave in its middle
 _WORTH_SHORTENING = 0.6  # of the fragments: a chain longer than this is not worth the attempt
 _WORTH_GUESSING = 0.7  # of the ends that are long enough for every stage: a guess of more is none
 _MARGIN = 8  # fragments of each end beyond those of a guess: iterates are not settled yet
+_OTHER_END = (
+    48  # fragments that the end across from a long one has at least: its sizes need a start
+)
 _MIN_SHORTENED = 40  # no chain is, below: its ends take two dozen
 _TINY_CELLS = 200  # k n up to which NumPy's overhead exceeds a general solver's
 _ONE_CALL_CELLS = 20_000  # k n of a solve whose every step is in C
@@ -320,8 +323,10 @@ def _attempts(lines: LineProblem, k: int) -> list[tuple[int, int] | None]:
     else:  # a path stays elsewhere for an overhead: stages of lesser ones are left in a step or two
         dearer = lines.g > lines.g[b]
         first, last = _settling(before[dearer[:b]]), _settling(after[dearer[b + 1 :]])
+        least = min(max(first, last) // 4, _OTHER_END)
+        first, last = max(first, least) + _MARGIN, max(last, least) + _MARGIN
         # Ends of one length are given up at the first rough iterate that has not settled.
-        guess = first + _MARGIN, last + _MARGIN + (first == last)
+        guess = first, last + (first == last)
         guesses = [guess] if sum(guess) < _WORTH_GUESSING * sum(certain) else []
     worth = [ends for ends in [*guesses, certain] if sum(ends) <= _WORTH_SHORTENING * k]
     return [*sorted(worth, key=sum), None]

@@ -234,6 +234,7 @@ class _Contest:
         self._starts: list[_Proposal] = []  # the same for `auto` and `exact`
         self._best: _Proposal | None = None
         self._evaluated: tuple[_Proposal, float] | None = None
+        self._is_cut_short = False  # whether time ended a part of the search
         self._shared: _Proposal | None = None  # the best whose cut all stages share
 
     def propose(self, spec: StrategySpec, *, credited: Strategy | None = None) -> None:
@@ -346,15 +347,18 @@ class _Contest:
             narrowed = relaxed.narrowed(best_us - delay_us)
             search = CountSearch.start(self._problem, narrowed, known_us=best_us)
             search.floor_us = floor_us
-            self._search(search, best, self._deadline.share(_BOUND_SHARE))
+            for_bound = self._deadline.share(_BOUND_SHARE)
+            self._search(search, best, for_bound)
+            for_cuts = self._deadline.share(_CUTS_SHARE)
             cuts = ranged_cuts(
                 search,
                 narrowed,
                 [proposal.candidate.fragment_bytes for proposal in known],
                 relative_gap=self._options.relative_gap,
-                deadline=self._deadline.share(_CUTS_SHARE),
+                deadline=for_cuts,
             )
             known = known + [self._enter(candidate, search) for candidate in cuts]
+            self._is_cut_short |= for_bound.passed or for_cuts.passed
             best_us = min((proposal.latency_us for proposal in known), default=best_us)
             search.tighten(best_us, self._deadline)
             relaxed, floor_us = relaxed.narrowed(best_us - delay_us), search.bound_us
@@ -407,7 +411,8 @@ class _Contest:
         problem, best = self._problem, self._best
         nested = best.candidate.levels is not None or problem.allow_refragmentation
         bound_us = self._bound_us(search, nested=nested)
-        cut_off = self._deadline.passed
+        is_met = best.latency_us <= bound_us * (1.0 + self._options.relative_gap)
+        cut_off = self._deadline.passed or (self._is_cut_short and not is_met)
         return solution_of(
             problem,
             best.strategy,

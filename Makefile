@@ -68,7 +68,8 @@ lock:  ## resolve the dependencies again (needs uv; LOCK_OPTIONS=--upgrade for n
 
 clean:  ## remove what make and the tools have made, but no data of the service
 	rm -rf .venv .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	rm -rf solvers/kernels/native/build exports/native/build measuring/probe/build clients/c/build
+	rm -rf solvers/kernels/native/build exports/native/build measuring/probe/build measuring/mover/build
+	rm -rf clients/c/build clients/c/mover/build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- .venv: tools/bootstrap.py compares the locks' digests and ends at once if nothing changed -----

@@ -47,6 +47,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.profiles import profiles
 
         return profiles(arguments, output)
+    if arguments.command == "keys":
+        from app.console.profiles import keys
+
+        return keys(arguments, output)
     if arguments.command == "serve":
         from app.serving import serve
 
@@ -55,6 +59,11 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.serving import work
 
         return work(arguments, output)
+    if arguments.command in ("collect", "backup", "restore"):
+        from app import serving
+
+        upkeep = {"collect": serving.collect, "backup": serving.back_up, "restore": serving.restore}
+        return upkeep[arguments.command](arguments, output)
     if arguments.command == "fit":
         from app.console.fit import fit
 
@@ -69,20 +78,20 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 
         with ended_by_signals():
             return measure(arguments, output)
-    if arguments.command == "verify":
-        from app.console.verify import verify
+    if arguments.command in ("verify", "tune"):
+        from app.console import verify
+        from app.console.running import ended_by_signals
 
-        return verify(arguments, output)
-    if arguments.command == "tune":
-        from app.console.verify import tune
-
-        return tune(arguments, output)
+        with ended_by_signals():
+            return {"verify": verify.verify, "tune": verify.tune}[arguments.command](
+                arguments, output
+            )
     if arguments.command == "table":
         from app.console.table import table
 
         return table(arguments, output)
     if arguments.command == "apply":
-        from app.console.audit import apply
+        from app.console.apply import apply
         from app.console.running import ended_by_signals
 
         with ended_by_signals():

@@ -15,6 +15,8 @@ from domain.problem import FragmentLimits
 from domain.solution import Status, Strategy
 from domain.verification import Verification
 
+OWNER = "local"  # of all that is stored where nobody has to say who he is
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerSummary:
@@ -112,6 +114,7 @@ class ActiveTable:
     revision: int
     digest: str
     verification: Verification | None = None
+    owner: str = OWNER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,9 +188,6 @@ class JobState(StrEnum):
         return self in (JobState.DONE, JobState.FAILED, JobState.CANCELLED)
 
 
-OWNER = "local"  # of every job, until there are tenants
-
-
 class Blame(StrEnum):
     """Why a job that was running goes back into the queue, and what that counts against it.
 
@@ -212,7 +212,8 @@ class JobRecord:
     `steps_done` of `steps_total` is how far it is, where that can be counted.
 
     `runner` is set exactly while it runs. `claim` counts how often it was taken to be run and never
-    goes down: it guards each write of its runner. `pool` is where its task runs.
+    goes down: it guards each write of its runner. `pool` is where its task runs. `trace` is that of
+    the request that it was accepted for, as a `traceparent` (W3C Trace Context); None without one.
     """
 
     id: str
@@ -239,18 +240,30 @@ class JobRecord:
     error: bytes | None = None
     cancel_requested: bool = False
     runner: str | None = None
+    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
     """That a job has ended: `code` of its error or "", `run_s` since it was last begun, None where
-    it was not.
+    it was not; which one it was is no part of what is counted.
     """
 
     kind: str
     state: JobState
     code: str = ""
     run_s: float | None = None
+    id: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What of a kind is kept: what is younger than `age_s`, and of that the newest `count`; None
+    where that does not matter.
+    """
+
+    age_s: float | None = None
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +320,34 @@ class KeyRecord:
     created_at: datetime
     touched_at: datetime
     answer: KeyedAnswer | None
+
+
+class KeyScope(StrEnum):
+    """What a key may do; each includes the one before. `admin` manages the keys of its owner."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKeyRecord:
+    """A key of an owner: `digest` is the SHA-256 of its secret, in hexadecimal.
+
+    `parent` is set of those that a browser was given for another key. `requests_per_s` None means
+    that the service's own limit holds.
+    """
+
+    id: str
+    owner: str
+    name: str
+    digest: str
+    scope: KeyScope
+    parent: str | None = None
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    requests_per_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ PACKAGES = (
     "papers",
     "solvers",
 )
-DATA = ("clients/c/include", "clients/c/src", "examples")
+DATA = ("clients/c/include", "clients/c/src", "clients/c/mover", "examples")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "build", "*.pyc", "*.pyo")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
 from app.text.units import parse_counts, parse_prices, parse_sizes
@@ -27,19 +28,98 @@ class Parser(argparse.ArgumentParser):
         """Raise InvalidInput."""
         raise InvalidInput(f"{message} (see {self.prog} --help)")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse what is none of the choices, with the one that is meant (argparse shows reprs)."""
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, expected_one_of(map(str, action.choices), value))
+
+
+def expected_one_of(choices: Iterable[str], given: str) -> str:
+    """Return what is wrong with a name that is none of these, the nearest one named."""
+    known = list(choices)
+    near = get_close_matches(given, known, n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return f"expected one of {', '.join(known)}, got {given!r}{meant}"
+
+
+# One of each command, without `sluice`; files of examples are there in a checkout.
+_EXAMPLES = {
+    "optimize": "optimize examples/kv-staging.json --current 512KiB",
+    "fit": "fit examples/local-path-direct.csv --save-as local-path",
+    "compose": "compose --stage copy=copy.csv --stage wire=wire.csv --save-as path",
+    "measure": "measure memcpy --bytes 4KiB..1MiB --save-as copy",
+    "verify": "verify path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
+    "tune": "tune --stage memcpy --stage crc32 --current 64KiB --target ucx",
+    "compare": "compare examples/kv-staging.json --bytes 1MiB 16MiB",
+    "table": "table examples/kv-staging.json --max-message 16MiB --output staging.slt",
+    "export": "export examples/kv-staging.json --target ucx --output sluice-ucx.conf",
+    "apply": "apply mpich path --check --option collective=bcast",
+    "audit": "audit examples/kv-staging.json --setting 512KiB --max-regret 12%",
+    "layer": "layer cmam-finite --bytes 16 1KiB --tune",
+    "layer count": "layer count --mpicc mpicc.mpich --output layer.json",
+    "layer check": "layer check layer.json --max-more 1%",
+    "reproduce": "reproduce wang98 --output papers-report",
+    "hide": "hide examples/kv-staging.json --calculation 600",
+    "deliver": "deliver trapeze --bytes 8KiB --rules eager,eager=512,eager=512,eager",
+    "thresholds": "thresholds trapeze --bytes 1KiB..256KiB --rule eager",
+    "profiles list": "profiles list --json",
+    "profiles show": "profiles show myrinet-gam",
+    "profiles save": "profiles save staging examples/kv-staging.json",
+    "profiles revisions": "profiles revisions myrinet-gam",
+    "profiles use": "profiles use myrinet-gam 1",
+    "profiles tables": "profiles tables myrinet-gam",
+    "profiles activate": "profiles activate myrinet-gam 0123abcd",
+    "profiles delete": "profiles delete staging --yes",
+    "keys list": "keys list",
+    "keys create": "keys create build-server --scope write --days 90",
+    "keys rotate": "keys rotate 7f3a5c --keep 600",
+    "keys revoke": "keys revoke 7f3a5c",
+    "serve": "serve --port 8080",
+    "work": "work --workers 2",
+    "collect": "collect --keep jobs=30d,answers=90d --dry-run",
+    "backup": "backup monday.sluice",
+    "restore": "restore monday.sluice",
+}
+
 
 Commands = argparse._SubParsersAction  # the name that argparse gives to what add_subparsers returns
 
 
-def add(commands: Commands[Parser], name: str, summary: str) -> Parser:
+def add(commands: Commands[Parser], name: str, summary: str, *, of: str = "") -> Parser:
     parser = commands.add_parser(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
+        formatter_class=argparse.RawDescriptionHelpFormatter,  # an example is never broken
         allow_abbrev=False,
     )
+    parser.epilog = f"example: sluice {_EXAMPLES[parser.prog.removeprefix('sluice ')]}"
     parser.add_argument("--json", action="store_true", help="print the HTTP service's document")
     return parser
+
+
+def add_keys(commands: Commands[Parser]) -> None:
+    keys = commands.add_parser(
+        "keys", help="keys by which programs and browsers say who they are", allow_abbrev=False
+    )
+    verbs = keys.add_subparsers(dest="verb", required=True, metavar="VERB")
+    listing = add(verbs, "list", "list an owner's keys", of="keys ")
+    create = add(verbs, "create", "make a key, and print its secret this once", of="keys ")
+    create.add_argument("name", metavar="NAME", help="what it is for")
+    create.add_argument(
+        "--scope", choices=["read", "write", "admin"], required=True, help="what it may do"
+    )
+    create.add_argument("--days", type=number, metavar="DAYS", help="until it expires")
+    create.add_argument(
+        "--requests-per-s", type=int, metavar="COUNT", help="fewer than its owner may ask"
+    )
+    rotate = add(verbs, "rotate", "make a key in the place of another one", of="keys ")
+    rotate.add_argument("--keep", type=number, metavar="SECONDS", help="of the other one (3600)")
+    revoke = add(verbs, "revoke", "end a key at once", of="keys ")
+    for verb in (rotate, revoke):
+        verb.add_argument("id", metavar="ID", help="of the key")
+    for verb in (listing, create, rotate, revoke):
+        verb.add_argument("--owner", metavar="OWNER", default="local", help="whose (local)")
 
 
 def add_constraints(parser: Parser) -> None:
@@ -197,8 +277,9 @@ def rules(text: str) -> list[dict[str, Any]]:
 def strategies(text: str) -> list[str]:
     """Return the names of strategies, separated by commas."""
     names = [name.strip() for name in text.split(",")]
-    if not set(names) <= set(Strategy):
-        raise argparse.ArgumentTypeError(f"expected names out of {', '.join(Strategy)}")
+    for name in names:
+        if name not in set(Strategy):
+            raise argparse.ArgumentTypeError(expected_one_of(Strategy, name))
     return names
 
 
@@ -262,6 +343,9 @@ def add_apply(commands: Commands[Parser]) -> None:
     )
     add_mpi(parser)
     parser.add_argument(
+        "--ranks", type=int, metavar="COUNT", help="of an MPI (2), where its own settings say"
+    )
+    parser.add_argument(
         "--pairs", type=int, default=30, metavar="COUNT", help="starts with and without (30)"
     )
     parser.add_argument(
@@ -276,3 +360,25 @@ def add_apply(commands: Commands[Parser]) -> None:
         "--output", metavar="FILE", help="for what is kept (sluice-TARGET, as its suffix is)"
     )
     parser.set_defaults(table=None)
+
+
+def add_service(commands: Commands[Parser]) -> None:
+    serve = add(commands, "serve", "serve the HTTP interface until Ctrl-C")
+    serve.add_argument("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
+    serve.add_argument("--port", type=int, metavar="PORT", help="default 8080, or SLUICE_PORT")
+    work = add(commands, "work", "run durable jobs of the same database, without HTTP")
+    for parser in (serve, work):
+        parser.add_argument(
+            "--workers", type=int, metavar="COUNT", help="child processes that solve"
+        )
+
+
+def add_upkeep(commands: Commands[Parser]) -> None:
+    collect = add(commands, "collect", "delete what is kept no longer, as SLUICE_RETENTION says")
+    collect.add_argument("--keep", metavar="RULES", help="in its place, such as jobs=30d/10000")
+    collect.add_argument("--dry-run", action="store_true", help="delete nothing; say what would go")
+    backup = add(commands, "backup", "write everything that is stored into one file")
+    backup.add_argument("file", metavar="FILE", help="which is not there yet")
+    restore = add(commands, "restore", "put a backup into an empty database")
+    restore.add_argument("file", metavar="FILE", help="a backup, of either database")
+    restore.add_argument("--replace", action="store_true", help="first delete all that is there")

@@ -13,10 +13,13 @@ from app.console.argument_parts import (
     add,
     add_apply,
     add_constraints,
+    add_keys,
     add_message_range,
     add_mpi,
+    add_service,
     add_time_limit,
     add_transfers,
+    add_upkeep,
     cpus,
     number,
     share,
@@ -53,6 +56,16 @@ more than --max-more, or a model does not hold, 69 not available, 70 a defect, 1
 """
 
 
+class _ShowVersion(argparse.Action):
+    """Prints the version, which is imported only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from app.settings import VERSION
+
+        sys.stdout.write(f"sluice {VERSION}\n")
+        parser.exit()
+
+
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Return the arguments; `command` names it. Raises InvalidInput; SystemExit for help."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -69,6 +82,7 @@ def _parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show it and exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_optimize(commands)
     _add_fit(commands)
@@ -87,8 +101,9 @@ def _parser() -> Parser:
     add_deliver(commands)
     add_thresholds(commands)
     _add_profiles(commands)
-    _add_serve(commands)
-    _add_work(commands)
+    add_keys(commands)
+    add_service(commands)
+    add_upkeep(commands)
     return parser
 
 
@@ -172,7 +187,13 @@ def _add_fit(commands: Commands[Parser]) -> None:
         help="name:overlap:step,step or name:sequence:step,step; may be repeated",
     )
     parser.add_argument(
-        "--message-bytes", type=size, metavar="SIZE", help="with shape narrowed: the message"
+        "--message-bytes",
+        type=sizes,
+        metavar="SIZES",
+        help="with shape narrowed: the message; with --test: of each file, in their order",
+    )
+    parser.add_argument(
+        "--test", metavar="NAME", help="of clients of ucx_perftest: what they ran, as tag_lat"
     )
 
 
@@ -445,7 +466,8 @@ def _add_profiles(commands: Commands[Parser]) -> None:
     profiles = commands.add_parser(
         "profiles", help="hardware profiles in the database", allow_abbrev=False
     )
-    verbs = profiles.add_subparsers(dest="verb", required=True, metavar="VERB")
+    profiles.add_argument("--json", action="store_true", help="of the list, where no verb is given")
+    verbs = profiles.add_subparsers(dest="verb", metavar="VERB", help="default: list")
     add(verbs, "list", "list all profiles")
     show = add(verbs, "show", "show a profile's stages")
     show.add_argument("profile", metavar="PROFILE", help="name or name@revision")
@@ -464,15 +486,4 @@ def _add_profiles(commands: Commands[Parser]) -> None:
     activate.add_argument("digest", metavar="DIGEST", help="of the table; its first 8 or more")
     delete = add(verbs, "delete", "delete a profile and its revisions")
     delete.add_argument("profile", metavar="PROFILE")
-
-
-def _add_serve(commands: Commands[Parser]) -> None:
-    parser = add(commands, "serve", "serve the HTTP interface until Ctrl-C")
-    parser.add_argument("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
-    parser.add_argument("--port", type=int, metavar="PORT", help="default 8080, or SLUICE_PORT")
-    parser.add_argument("--workers", type=int, metavar="COUNT", help="child processes that solve")
-
-
-def _add_work(commands: Commands[Parser]) -> None:
-    parser = add(commands, "work", "run durable jobs of the same database, without HTTP")
-    parser.add_argument("--workers", type=int, metavar="COUNT", help="child processes that solve")
+    delete.add_argument("--yes", action="store_true", help="without asking")

@@ -16,11 +16,11 @@ from typing import Any, TypeAlias
 import orjson
 from fastapi import FastAPI, Response
 
-from app.http.fastpath.fast_path import FastPath
-from app.http.fastpath.responses import SECURITY
+from app.http.fastpath.responses import SECURITY, AsgiResponse
 from app.http.metrics import Metrics
 from app.schemas.base import ProblemOut
-from domain.errors import SluiceError
+from app.telemetry import REQUEST, events
+from domain.errors import InvalidInput, SluiceError
 
 Message: TypeAlias = MutableMapping[str, Any]
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -66,6 +66,7 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _ADDRESSES = (b"location", b"content-location")
 
+Ask: TypeAlias = Callable[[Scope], AsgiResponse | None]
 AsPage: TypeAlias = Callable[[Scope, ProblemOut], Response | None]
 
 log = logging.getLogger("sluice")
@@ -130,12 +131,23 @@ class FastPathApp(FastAPI):
     each of which would cost more than the answer.
     """
 
-    def use_fast_path(self, fast_path: FastPath, metrics: Metrics) -> None:
-        """Ask this fast path first, from now on."""
-        self._ask, self._count = fast_path.answer, metrics.lookup
+    def use_fast_path(self, ask: Ask, metrics: Metrics) -> None:
+        """Ask this first, from now on."""
+        self._ask, self._count = ask, metrics.lookup
 
-    def below(self, root_path: str) -> None:
-        """Be offered below this path by a proxy, which may hand it on or leave it out."""
+    def below(self, root_path: str, paths: Iterable[str]) -> None:
+        """Be offered below this path by a proxy, which may hand it on or leave it out.
+
+        Raises InvalidInput where it begins as one of these `paths`, which are the routes': requests
+        for what is there would lose it.
+        """
+        first = root_path[1:].partition("/")[0]
+        taken = {path[1:].partition("/")[0] for path in paths}
+        if first in taken - {""}:
+            raise InvalidInput(
+                f"expected SLUICE_ROOT_PATH not to begin with /{first}, which is a route",
+                field="SLUICE_ROOT_PATH",
+            )
         self._root = RootPath(root_path) if root_path else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -179,6 +191,7 @@ class Outermost:
         started_s = time.perf_counter()
         method, status, given = _method(scope), 0, _request_id(scope)
         identifier = given or secrets.token_hex(16)
+        REQUEST.set(identifier)  # of this request's task alone
         if method == "HEAD":
             scope, send = as_get(scope), headers_only(send)
 
@@ -205,6 +218,9 @@ class Outermost:
         finally:
             elapsed_s = time.perf_counter() - started_s
             self._metrics.request(method, _route(scope), status, elapsed_s)
+            if events.isEnabledFor(logging.INFO):
+                fields = {"method": method, "route": _route(scope), "status": status}
+                events.info("request", extra={"fields": {**fields, "seconds": round(elapsed_s, 6)}})
 
     async def _send_internal_error(self, scope: Scope, send: Send) -> None:
         problem = ProblemOut.of(

@@ -1,9 +1,11 @@
 """Repositories: they take and return domain objects or records; they flush and never commit."""
 
 from models.repositories.answers import AnswerRepository
+from models.repositories.api_keys import ApiKeyRepository
 from models.repositories.fits import FitRepository
 from models.repositories.hidden_answers import HiddenAnswerRepository
 from models.repositories.jobs import JobRepository
+from models.repositories.leftovers import LeftoverRepository
 from models.repositories.profiles import ProfileRepository
 from models.repositories.request_keys import RequestKeyRepository
 from models.repositories.runners import RunnerRepository
@@ -12,9 +14,11 @@ from models.repositories.traces import TraceRepository
 
 __all__ = [
     "AnswerRepository",
+    "ApiKeyRepository",
     "FitRepository",
     "HiddenAnswerRepository",
     "JobRepository",
+    "LeftoverRepository",
     "ProfileRepository",
     "RequestKeyRepository",
     "RunnerRepository",

@@ -234,7 +234,7 @@ class TestBadInput:
             (["optimize", MYRINET, "--gap", "2"], 2, "relative_gap"),
             (["optimize", MYRINET, "--gap", "nan"], 2, "finite number"),
             (["optimize", MYRINET, "--time-limit", "-1"], 2, "time_limit_s"),
-            (["optimize", MYRINET, "--strategy", "best"], 2, "--strategy: invalid choice"),
+            (["optimize", MYRINET, "--strategy", "best"], 2, "--strategy: expected one of auto"),
             (["optimize", MYRINET, "--strategy", "static"], 2, "static_bytes"),
             (["optimize", MYRINET, "--strategy", "ramp"], 3, "ramp"),
             (["optimize", MYRINET, "--max-fragments", "0"], 2, "max_fragments"),
@@ -429,7 +429,7 @@ class TestProfiles:
         assert numbers() == [(1, False), (2, True), (3, False)]
         assert "sender copy" in printed("profiles", "show", "mine@1")[1]
         assert re.search(r"2 +current", printed("profiles", "revisions", "mine")[1])
-        assert printed("profiles", "delete", "mine")[0] == 0
+        assert printed("profiles", "delete", "mine", "--yes")[0] == 0
         assert printed("profiles", "show", "mine")[0] == 4
 
 

@@ -180,7 +180,7 @@ def test_a_table_of_another_pipeline_is_refused(printed: Any, tmp_path: Path) ->
         ((MYRINET, "--target", "simgrid", "--option", "form"), 2, "NAME=VALUE"),
         ((MYRINET, "--target", "simgrid", "--option", "form=sun"), 2, "form to be one of"),
         ((MYRINET, "--target", "simgrid", "--option", "Os=1"), 2, "option"),
-        ((MYRINET, "--target", "mooncake", "--objective", "median"), 2, "invalid choice"),
+        ((MYRINET, "--target", "mooncake", "--objective", "median"), 2, "did you mean mean?"),
         (
             (MYRINET, "--target", "mooncake", "--min-message", "2", "--max-message", "1"),
             2,

@@ -165,7 +165,8 @@ def test_the_example_of_the_environment_shows_settings_and_defaults() -> None:
     lines = (ROOT / ".env.example").read_text().splitlines()
     offered = dict(line[1:].split("=", 1) for line in lines if line.startswith("#SLUICE_"))
     assert offered.pop("SLUICE_PUBLISH") == "127.0.0.1"
-    fixed = {"SLUICE_DATABASE_URL", "SLUICE_HOST"}
+    assert offered.pop("SLUICE_AUTH") == "keys"  # it listens beyond loopback
+    fixed = {"SLUICE_DATABASE_URL", "SLUICE_HOST", "SLUICE_AUTH"}
     assert offered == {name: default_of(name) for name in variables_of_the_service() - fixed}
 
 
@@ -198,8 +199,10 @@ def test_every_option_of_a_command_is_documented(words: tuple[str, ...]) -> None
     """Its section names each option that it has, and none that it has not."""
     section = CLI.section(" ".join(("sluice", *words)))
     documented = {word.split()[0] for word in code_words(section) if word.startswith("--")}
-    options = {option for action in COMMANDS[words]._actions for option in action.option_strings}
     below = [parser for name, parser in COMMANDS.items() if name[: len(words)] == words]
+    options = {
+        option for parser in below for action in parser._actions for option in action.option_strings
+    }
     arguments = {
         action.metavar
         for parser in below
@@ -225,13 +228,13 @@ def interface() -> dict[str, Any]:
 
 
 def test_every_operation_is_documented_with_its_statuses(interface: dict[str, Any]) -> None:
-    """The table of docs/service.md is the OpenAPI document's, but for 422 and 503."""
+    """The table of docs/service.md is the OpenAPI document's, but for 403, 422 and 503."""
     documented = {
         operation: set(row[-1].split(", "))
         for operation, row in table(SERVICE, "All operations").items()
     }
     published = {
-        f"{method.upper()} {path}": set(reported["responses"]) - {"422", "503"}
+        f"{method.upper()} {path}": set(reported["responses"]) - {"403", "422", "503"}
         for path, operations in interface["paths"].items()
         for method, reported in operations.items()
     }
@@ -289,17 +292,17 @@ def test_the_fields_of_a_job_are_documented() -> None:
 
 
 def test_every_strategy_is_documented_with_what_it_needs() -> None:
-    """The table of docs/service.md is the registry's; the README and the command line name all."""
+    """The table of docs/service.md is the registry's; two more documents name all."""
     documented = {name: row[-1] for name, row in table(SERVICE, "Strategies").items()}
     needs = {str(spec.name): spec.needs for spec in solvers.registered_strategies()}
     assert documented == {**needs, "auto": "nothing"}
-    for name in ("README.md", "docs/cli.md"):
+    for name in ("docs/README.md", "docs/cli.md"):
         assert set(Strategy) <= code_words(document(name).text)
 
 
 def test_every_status_is_documented() -> None:
-    """In the service's document and in the README."""
-    for name in ("README.md", "docs/service.md"):
+    """In the service's document and in the map of documents."""
+    for name in ("docs/README.md", "docs/service.md"):
         assert set(Status) <= code_words(document(name).text)
 
 

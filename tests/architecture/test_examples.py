@@ -196,7 +196,7 @@ def test_the_example_of_the_readme_is_shown_in_full() -> None:
     commands, shown = next(
         pair for pair in examples(document("README.md")) if "sluice optimize" in pair[0].text
     )
-    assert "examples/myrinet-gam.json" in commands.text
+    assert "examples/kv-staging.json" in commands.text
     assert shown is not None
     assert "..." not in shown.text
     assert "best fixed size" in shown.text

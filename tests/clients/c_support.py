@@ -16,6 +16,8 @@ from tests.support.system import require_system
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / "clients" / "c"
+MOVER = CLIENT / "mover"
+INCLUDES = (f"-I{CLIENT / 'include'}", f"-I{MOVER / 'include'}")
 TABLES = ROOT / "tests" / "data" / "tables"
 INSTALL = (
     "apt-get install gcc g++ gcc-multilib musl-tools clang libclang-rt-14-dev valgrind cmake "
@@ -84,12 +86,43 @@ def _folder() -> Path:
 @cache
 def archive(compiler: str, options: tuple[str, ...]) -> Path:
     """The library as the Makefile's options make it, compiled once a process."""
-    folder = _folder() / f"{compiler}-{'-'.join(options)}".replace("/", "")
+    return _archived("libsluice", sources(), compiler, options)
+
+
+@cache
+def mover_archive(compiler: str, options: tuple[str, ...]) -> Path:
+    """The mover alike, without the library that it needs."""
+    return _archived("libsluice-mover", sorted(MOVER.glob("src/*.c")), compiler, options)
+
+
+def _archived(name: str, files: list[Path], compiler: str, options: tuple[str, ...]) -> Path:
+    folder = _folder() / f"{name}-{compiler}-{'-'.join(options)}".replace("/", "")
     folder.mkdir()
     line = [require(compiler), "-std=c11", "-fPIC", "-fvisibility=hidden", "-DSLUICE_BUILDING"]
-    run([*line, *WARNINGS, *options, "-I", CLIENT / "include", "-c", *sources()], cwd=folder)
-    run(["ar", "rcs", folder / "libsluice.a", *sorted(folder.glob("*.o"))])
-    return folder / "libsluice.a"
+    run([*line, *WARNINGS, *options, *INCLUDES, "-c", *files], cwd=folder)
+    run(["ar", "rcs", folder / f"{name}.a", *sorted(folder.glob("*.o"))])
+    return folder / f"{name}.a"
+
+
+@cache
+def mover_program(name: str, *, compiler: str, options: tuple[str, ...] = ("-O2",)) -> Path:
+    """A program of clients/c/mover (as tests/unit), compiled once a process."""
+    made = mover_archive(compiler, options).parent / Path(name).name
+    libraries = (mover_archive(compiler, options), archive(compiler, options))
+    line = [require(compiler), "-std=c11", *WARNINGS, *options, "-ffp-contract=off", *INCLUDES]
+    run([*line, MOVER / f"{name}.c", *libraries, "-pthread", "-lm", "-o", made])
+    return made
+
+
+@cache
+def mover_library() -> Path:
+    """The mover as a shared library, with libsluice in it and only its public names."""
+    made = mover_archive("gcc", ("-O2",)).parent / "libsluice-mover.so"
+    parts = (mover_archive("gcc", ("-O2",)), archive("gcc", ("-O2",)))
+    shown = f"-Wl,--version-script={MOVER / 'sluice_mover.map'}"
+    whole = ("-Wl,--whole-archive", *parts, "-Wl,--no-whole-archive")
+    run([require("gcc"), "-shared", "-pthread", shown, *whole, "-o", made])
+    return made
 
 
 def program(name: str, folder: Path, *, compiler: str, options: Sequence[str] = ("-O2",)) -> Path:

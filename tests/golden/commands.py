@@ -81,7 +81,7 @@ def _commands() -> list[Command]:
         _command("profiles-revisions", "profiles", "revisions", "mine"),
         _command("profiles-tables", "profiles", "tables", "local-path"),
         _command("profiles-json", "profiles", "show", "mine", "--json", form=Form.JSON),
-        _command("profiles-delete", "profiles", "delete", "mine"),
+        _command("profiles-delete", "profiles", "delete", "mine", "--yes"),
         _command("mistaken", "optimize", myrinet, "--strategy", "quickest"),
     ]
 

@@ -5,6 +5,7 @@ Answers and jobs are stored in µs and ns a byte, whatever was typed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,7 +17,7 @@ from urllib.parse import urlencode
 from app.questions.profiles import paper_profiles
 from app.text.units import OF_MODEL
 from domain.errors import NotFound
-from domain.pipeline import Pipeline
+from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.trace_formats import TraceFormat
 from domain.units import CostUnit, OverheadUnit, format_number
 
@@ -139,12 +140,20 @@ class InputExample:
     pipeline: Pipeline | None = None
 
 
+def _pipeline_of(name: str) -> Pipeline:
+    """Return the stages of a request body in the folder of examples."""
+    body = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    stages = body["pipeline"]["stages"]
+    return pipeline_of_lines([(s["name"], s["overhead_us"], s["ns_per_byte"]) for s in stages])
+
+
 _WORDS = {
     "myrinet-gam": ("Myrinet GAM", "4 KiB"),
     "gms": ("GMS", "8 KiB"),
     "disk-study": ("disk", "1 MiB"),
     "disk-study-two-networks": ("disk, two networks", "1 MiB"),
 }
+_STAGING = "kv-staging"
 _MEASURED = InputExample(
     "local-path-direct",
     "a measured trace",
@@ -152,6 +161,13 @@ _MEASURED = InputExample(
     "1 MiB",
 )
 EXAMPLES = (
+    InputExample(
+        _STAGING,
+        "GPU staging",
+        "GPU to GPU through host memory; costs composed from three published machines",
+        "16 MiB",
+        _pipeline_of(_STAGING),
+    ),
     *(
         InputExample(one.name, _WORDS[one.name][0], one.source, _WORDS[one.name][1], one.pipeline)
         for one in paper_profiles()

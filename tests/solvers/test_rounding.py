@@ -18,7 +18,7 @@ from solvers import solve
 from solvers.contract import Deadline
 from solvers.kernels import latencies_us
 from solvers.line_problem import LineProblem
-from solvers.rounding import EXCHANGE_CELLS, round_cut, steady_ramps, steady_start
+from solvers.rounding import EXCHANGE_CELLS, _lengths, round_cut, steady_ramps, steady_start
 from tests.solvers.integer_cases import small_problems
 from tests.support.counts import count, is_campaign
 from tests.support.kernels import computed_by
@@ -132,6 +132,22 @@ def every_cut(size: int, k: int) -> list[tuple[int, ...]]:
     """All ways to cut so many bytes into k fragments."""
     places = combinations(range(1, size), k - 1)
     return [tuple(np.diff((0, *inner, size)).tolist()) for inner in places]
+
+
+@given(pipelines, st.lists(st.integers(1, 500), min_size=1, max_size=9), st.floats(1e-3, 3.0))
+def test_smooth_maxima_add_no_more_than_the_theory_says(
+    pipeline: Pipeline, sizes: list[int], share: float
+) -> None:
+    """Section 6: at most half a width for each maximum, and never less than the true length."""
+    slowest = max(sum(stage.time_us(size) for size in sizes) for stage in pipeline.stages)
+    assume(slowest == 0.0 or slowest > 1e-100)  # squares of less are no numbers
+    width = (share * slowest) ** 2
+    problem, cuts = Problem(pipeline, sum(sizes)), np.array([sizes], dtype=np.int64)
+    smooth, true = (float(lengths[0]) for lengths in _lengths(problem, cuts, width))
+    maxima = (len(sizes) - 1) * (len(pipeline) - 1)
+    assert true == pytest.approx(latency_us(pipeline, sizes), rel=1e-12)
+    assert true * (1 - 1e-12) <= smooth
+    assert smooth <= (true + maxima * share * slowest / 2.0) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -237,7 +237,7 @@ def _concluded(
     others = [one for one in (choices.whole, current) if one is not None]
     others += (_priced_cut(question, draws, priced, one) for one in question.defaults)
     modelled_us = subject.latency_us
-    if question.measured_us and _is_one_piece(subject.cut, problem.message_bytes):
+    if question.measured_us and subject.cut.is_whole(problem.message_bytes):
         modelled_us = cut_us(draws, problem.message_bytes, subject.cut)
     return Uncertainty(
         source=source_of(question.model),
@@ -325,13 +325,9 @@ def _priced_cut(
     total = question.message_bytes
     known = priced.row(min(cut.size_bytes or 0, total))
     latency_us = cut_us(draws, total, cut) if known is None else known
-    if question.measured_us and _is_one_piece(cut, total):
+    if question.measured_us and cut.is_whole(total):
         latency_us = np.minimum(latency_us, question.measured_us)
     return PricedCut(cut, latency_us)
-
-
-def _is_one_piece(cut: NamedCut, message_bytes: int) -> bool:
-    return cut.size_bytes is not None and cut.size_bytes >= message_bytes
 
 
 def _to_choose_among(priced: PricedSizes, answer: PricedCut | None) -> Floats:

@@ -42,40 +42,43 @@ def expected_one_of(choices: Iterable[str], given: str) -> str:
     return f"expected one of {', '.join(known)}, got {given!r}{meant}"
 
 
-# One of each command, as it stands in a checkout after `make demo`.
+# One of each command, without `sluice`; files of examples are there in a checkout.
 _EXAMPLES = {
-    "optimize": "sluice optimize examples/kv-staging.json --current 512KiB",
-    "fit": "sluice fit examples/local-path-direct.csv --save-as local-path",
-    "compose": "sluice compose --stage copy=copy.csv --stage wire=wire.csv --save-as path",
-    "measure": "sluice measure memcpy --bytes 4KiB..1MiB --save-as copy",
-    "verify": "sluice verify path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
-    "tune": "sluice tune --stage memcpy --stage crc32 --current 64KiB --target ucx",
-    "compare": "sluice compare examples/kv-staging.json --bytes 1MiB 16MiB",
-    "table": "sluice table examples/kv-staging.json --max-message 16MiB --output staging.slt",
-    "export": "sluice export examples/kv-staging.json --target ucx --output sluice-ucx.conf",
-    "apply": "sluice apply mpich path --check --option collective=bcast",
-    "audit": "sluice audit examples/kv-staging.json --setting 512KiB --max-regret 12%",
-    "layer": "sluice layer cmam-finite --bytes 16 1KiB --tune",
-    "layer count": "sluice layer count --mpicc mpicc.mpich --output layer.json",
-    "layer check": "sluice layer check layer.json --max-more 1%",
-    "reproduce": "sluice reproduce wang98 --output papers-report",
-    "hide": "sluice hide examples/kv-staging.json --calculation 600",
-    "deliver": "sluice deliver trapeze --bytes 8KiB --rules eager,eager=512,eager=512,eager",
-    "thresholds": "sluice thresholds trapeze --bytes 1KiB..256KiB --rule eager",
-    "list": "sluice profiles list --json",
-    "show": "sluice profiles show myrinet-gam",
-    "save": "sluice profiles save staging examples/kv-staging.json",
-    "revisions": "sluice profiles revisions myrinet-gam",
-    "use": "sluice profiles use myrinet-gam 1",
-    "tables": "sluice profiles tables myrinet-gam",
-    "activate": "sluice profiles activate myrinet-gam 0123abcd",
-    "delete": "sluice profiles delete staging --yes",
-    "keys list": "sluice keys list",
-    "keys create": "sluice keys create ci --scope write --days 90",
-    "keys rotate": "sluice keys rotate 0123abcd",
-    "keys revoke": "sluice keys revoke 0123abcd",
-    "serve": "sluice serve --port 8080",
-    "work": "sluice work --workers 2",
+    "optimize": "optimize examples/kv-staging.json --current 512KiB",
+    "fit": "fit examples/local-path-direct.csv --save-as local-path",
+    "compose": "compose --stage copy=copy.csv --stage wire=wire.csv --save-as path",
+    "measure": "measure memcpy --bytes 4KiB..1MiB --save-as copy",
+    "verify": "verify path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
+    "tune": "tune --stage memcpy --stage crc32 --current 64KiB --target ucx",
+    "compare": "compare examples/kv-staging.json --bytes 1MiB 16MiB",
+    "table": "table examples/kv-staging.json --max-message 16MiB --output staging.slt",
+    "export": "export examples/kv-staging.json --target ucx --output sluice-ucx.conf",
+    "apply": "apply mpich path --check --option collective=bcast",
+    "audit": "audit examples/kv-staging.json --setting 512KiB --max-regret 12%",
+    "layer": "layer cmam-finite --bytes 16 1KiB --tune",
+    "layer count": "layer count --mpicc mpicc.mpich --output layer.json",
+    "layer check": "layer check layer.json --max-more 1%",
+    "reproduce": "reproduce wang98 --output papers-report",
+    "hide": "hide examples/kv-staging.json --calculation 600",
+    "deliver": "deliver trapeze --bytes 8KiB --rules eager,eager=512,eager=512,eager",
+    "thresholds": "thresholds trapeze --bytes 1KiB..256KiB --rule eager",
+    "profiles list": "profiles list --json",
+    "profiles show": "profiles show myrinet-gam",
+    "profiles save": "profiles save staging examples/kv-staging.json",
+    "profiles revisions": "profiles revisions myrinet-gam",
+    "profiles use": "profiles use myrinet-gam 1",
+    "profiles tables": "profiles tables myrinet-gam",
+    "profiles activate": "profiles activate myrinet-gam 0123abcd",
+    "profiles delete": "profiles delete staging --yes",
+    "keys list": "keys list",
+    "keys create": "keys create build-server --scope write --days 90",
+    "keys rotate": "keys rotate 7f3a5c --keep 600",
+    "keys revoke": "keys revoke 7f3a5c",
+    "serve": "serve --port 8080",
+    "work": "work --workers 2",
+    "collect": "collect --keep jobs=30d,answers=90d --dry-run",
+    "backup": "backup monday.sluice",
+    "restore": "restore monday.sluice",
 }
 
 
@@ -87,10 +90,10 @@ def add(commands: Commands[Parser], name: str, summary: str, *, of: str = "") ->
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
-        epilog=f"example: {_EXAMPLES[of + name]}",
         formatter_class=argparse.RawDescriptionHelpFormatter,  # an example is never broken
         allow_abbrev=False,
     )
+    parser.epilog = f"example: sluice {_EXAMPLES[parser.prog.removeprefix('sluice ')]}"
     parser.add_argument("--json", action="store_true", help="print the HTTP service's document")
     return parser
 
@@ -357,3 +360,25 @@ def add_apply(commands: Commands[Parser]) -> None:
         "--output", metavar="FILE", help="for what is kept (sluice-TARGET, as its suffix is)"
     )
     parser.set_defaults(table=None)
+
+
+def add_service(commands: Commands[Parser]) -> None:
+    serve = add(commands, "serve", "serve the HTTP interface until Ctrl-C")
+    serve.add_argument("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
+    serve.add_argument("--port", type=int, metavar="PORT", help="default 8080, or SLUICE_PORT")
+    work = add(commands, "work", "run durable jobs of the same database, without HTTP")
+    for parser in (serve, work):
+        parser.add_argument(
+            "--workers", type=int, metavar="COUNT", help="child processes that solve"
+        )
+
+
+def add_upkeep(commands: Commands[Parser]) -> None:
+    collect = add(commands, "collect", "delete what is kept no longer, as SLUICE_RETENTION says")
+    collect.add_argument("--keep", metavar="RULES", help="in its place, such as jobs=30d/10000")
+    collect.add_argument("--dry-run", action="store_true", help="delete nothing; say what would go")
+    backup = add(commands, "backup", "write everything that is stored into one file")
+    backup.add_argument("file", metavar="FILE", help="which is not there yet")
+    restore = add(commands, "restore", "put a backup into an empty database")
+    restore.add_argument("file", metavar="FILE", help="a backup, of either database")
+    restore.add_argument("--replace", action="store_true", help="first delete all that is there")

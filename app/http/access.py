@@ -37,7 +37,7 @@ _PUBLIC = ("/healthz", "/readyz", SIGN_IN, SIGN_OUT)
 _ASSETS = "/ui/assets/"
 _ADMIN = ("/keys", "/metrics")
 _LEVELS = {KeyScope.READ: 0, KeyScope.WRITE: 1, KeyScope.ADMIN: 2}
-_BURST_S = 2.0  # a key that has rested may ask for so long at once
+BURST_S = 2.0  # a key that has rested may ask for so long at once
 _BEARER = b"bearer "
 _COOKIE = re.compile(rb"(?:^|;\s*)" + SESSION_COOKIE.encode() + rb"=([\w-]{1,200})")
 _OF_OWNER = "owner "  # no identifier of a key begins so
@@ -64,7 +64,7 @@ class Rate:
 
     def wait_s(self, now_s: float) -> float:
         """Return in how long one more may be asked, 0 or less where it may be now."""
-        return max(self._due_s, now_s) + self._interval_s - now_s - _BURST_S
+        return max(self._due_s, now_s) + self._interval_s - now_s - BURST_S
 
     def count(self, now_s: float) -> None:
         """Count one that is asked."""

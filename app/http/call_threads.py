@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -97,6 +98,7 @@ class Counts:
 
     pending_tasks: int = 0
     open_streams: int = 0
+    streams_of_owner: Counter[str] = field(default_factory=Counter)
     waiting_here: int = 0
 
 

@@ -165,7 +165,8 @@ def test_the_example_of_the_environment_shows_settings_and_defaults() -> None:
     lines = (ROOT / ".env.example").read_text().splitlines()
     offered = dict(line[1:].split("=", 1) for line in lines if line.startswith("#SLUICE_"))
     assert offered.pop("SLUICE_PUBLISH") == "127.0.0.1"
-    fixed = {"SLUICE_DATABASE_URL", "SLUICE_HOST"}
+    assert offered.pop("SLUICE_AUTH") == "keys"  # it listens beyond loopback
+    fixed = {"SLUICE_DATABASE_URL", "SLUICE_HOST", "SLUICE_AUTH"}
     assert offered == {name: default_of(name) for name in variables_of_the_service() - fixed}
 
 

@@ -58,6 +58,7 @@ _EXAMPLES = {
     "layer": "sluice layer cmam-finite --bytes 16 1KiB --tune",
     "layer count": "sluice layer count --mpicc mpicc.mpich --output layer.json",
     "layer check": "sluice layer check layer.json --max-more 1%",
+    "mover": "sluice mover exchange --bytes 800KB --calculation 5000 --fragment 32KiB",
     "reproduce": "sluice reproduce wang98 --output papers-report",
     "hide": "sluice hide examples/kv-staging.json --calculation 600",
     "deliver": "sluice deliver trapeze --bytes 8KiB --rules eager,eager=512,eager=512,eager",

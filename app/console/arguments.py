@@ -31,6 +31,7 @@ from app.console.paper_arguments import (
     add_hidden_behind,
     add_hide,
     add_layer,
+    add_mover,
     add_reproduce,
     add_thresholds,
 )
@@ -93,6 +94,7 @@ def _parser() -> Parser:
     add_apply(commands)
     _add_audit(commands)
     add_layer(commands)
+    add_mover(commands)
     add_reproduce(commands)
     add_hide(commands)
     add_deliver(commands)

@@ -1,4 +1,5 @@
-"""The grammar of commands that stand on papers: layer, hide, deliver, thresholds, reproduce."""
+"""The grammar of commands that stand on papers: layer, hide, deliver, thresholds, mover,
+reproduce."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from app.console.argument_parts import (
     add_time_limit,
     clock,
     counts,
+    cpus,
     names,
     number,
     prices,
@@ -80,6 +82,29 @@ def add_reproduce(commands: Commands[Parser]) -> None:
     )
     parser.add_argument("--only", metavar="ITEM", help="one table or figure")
     parser.add_argument("--output", metavar="DIR", help="folder for CSV, SVG, HTML and JSON")
+
+
+def add_mover(commands: Commands[Parser]) -> None:
+    parser = add(commands, "mover", "measure by the reference mover: stages, hiding, heat")
+    parser.add_argument("what", metavar="WHAT", help="calibrate, exchange or heat")
+    parser.add_argument("variant", metavar="VARIANT", nargs="?", help="one of them (all)")
+    parser.add_argument("--bytes", type=sizes, metavar="SIZES", help="of a message, or messages")
+    parser.add_argument("--fragments", type=counts, metavar="COUNTS", help="predict and measure")
+    parser.add_argument("--fragment", type=size, metavar="SIZE", help="cut into these (4KiB)")
+    parser.add_argument("--table", metavar="FILE", help="cut by this table instead")
+    parser.add_argument("--calculation", type=number, metavar="US", help="of an iteration, in µs")
+    parser.add_argument("--spin", action="store_true", help="calculate here, not elsewhere")
+    parser.add_argument("--between", metavar="PLACE", help="namespaces, as a/b/10.0.0.2")
+    parser.add_argument("--buffer", type=size, metavar="SIZE", help="of the sockets")
+    for name, of in (("pack", "ns a byte of a sender"), ("unpack", "ns a byte of a receiver")):
+        parser.add_argument(f"--{name}", type=number, metavar="NS", help=f"{of}'s own")
+        parser.add_argument(f"--{name}-each", type=number, metavar="US", help="µs a fragment")
+    parser.add_argument("--cpus", type=cpus, metavar="CPUS", help="of both ends, as 0,1")
+    parser.add_argument("--repetitions", type=int, metavar="COUNT", help="of each (20)")
+    for name, most in (("columns", "64"), ("rows", "64"), ("steps", "50"), ("processes", "2")):
+        parser.add_argument(f"--{name}", type=int, metavar="COUNT", help=f"of the solver ({most})")
+    parser.add_argument("--output", metavar="FILE", help="stages as CSV, times, or the grid")
+    parser.add_argument("--plot", metavar="FILE", help="draw the overlap into this SVG file")
 
 
 def add_hidden_behind(parser: Parser) -> None:

@@ -125,17 +125,17 @@ def _predicted(
     stages: list[dict[str, str]], messages: list[dict[str, str]], message_bytes: int
 ) -> list[MessageTime]:
     whole = [row for row in stages if int(row["message_bytes"]) == message_bytes]
-    # The least sum, and not the sum of the least: one sample's parts belong together.
+    # The smallest sum, and no sum of smallest parts: those of one sample belong together.
     best = min(whole, key=lambda row: float(row["total_us"]))
     parts = [float(best[f"{name}_us"]) for name in ("sender", "wire", "receiver")]
     first_us, longest_us = sum(parts), max(parts)
-    least: dict[int, float] = {}
+    fastest: dict[int, float] = {}
     for row in messages:
         count, time_us = int(row["fragments"]), float(row["total_us"])
-        least[count] = min(time_us, least.get(count, time_us))
+        fastest[count] = min(time_us, fastest.get(count, time_us))
     return [
         MessageTime(count, time_us, first_us / count + longest_us * (1 - 1 / count))
-        for count, time_us in least.items()
+        for count, time_us in fastest.items()
     ]
 
 

@@ -263,8 +263,8 @@ def _exchange(arguments: argparse.Namespace, output: Output) -> int:
     return _shown(output, columns, rows)
 
 
-def _gain(found: Mapping[str, Sequence[float]], least_us: float) -> str:
-    return f"{min(found['simultaneous']) / least_us:.3f}" if "simultaneous" in found else ""
+def _gain(found: Mapping[str, Sequence[float]], fastest_us: float) -> str:
+    return f"{min(found['simultaneous']) / fastest_us:.3f}" if "simultaneous" in found else ""
 
 
 def _overlap(timeline: str) -> str:

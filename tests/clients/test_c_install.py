@@ -47,8 +47,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def commands_of_the_page() -> list[tuple[str, str]]:
-    """The blocks of commands, each with what it prints."""
-    blocks = document("docs/c-library.md").blocks()
+    """The blocks of commands of both libraries' pages, each with what it prints."""
+    pages = ("docs/c-library.md", "docs/mover.md")
+    blocks = [pair for page in pages for pair in document(page).blocks()]
     return [(block.text, below.text if below else "") for block, below in blocks if block.is_shell]
 
 
@@ -75,13 +76,15 @@ def test_the_commands_of_the_page(
 
 def test_the_page_has_commands() -> None:
     """Pages without any would pass."""
-    assert len(commands_of_the_page()) == 4
-    assert all("lookup" in commands and shown for commands, shown in commands_of_the_page())
+    assert len(commands_of_the_page()) == 5
+    assert all(
+        re.search("lookup|mover", commands) and shown for commands, shown in commands_of_the_page()
+    )
 
 
 def test_every_source_names_its_licence() -> None:
     """In its first line, so that a copy has it; the text of the licence is the project's."""
-    sources = [path for path in CLIENT.glob("*/*.[ch]") if path.parent.name != "nccl"]
+    sources = [path for path in CLIENT.rglob("*.[ch]") if path.parent.name != "nccl"]
     assert len(sources) > 20
     first = "/* SPDX-License-Identifier: Apache-2.0 */"
     assert [path for path in sources if path.read_text().splitlines()[0] != first] == []

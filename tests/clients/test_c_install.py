@@ -176,6 +176,33 @@ file(WRITE "${{CMAKE_BINARY_DIR}}/kind" "[${{CMAKE_BUILD_TYPE}}]")
         assert (built / "kind").read_text() == "[]"
 
 
+def test_cmake_builds_the_mover_where_it_is_asked_for(checkout: Path, tmp_path: Path) -> None:
+    """Its library and header beside the others, with the soname and the versions of its own."""
+    cmake, built, prefix = require("cmake"), tmp_path / "built", tmp_path / "prefix"
+    source = checkout / "clients" / "c"
+    run(
+        [
+            cmake,
+            "-S",
+            source,
+            "-B",
+            built,
+            "-D",
+            "CMAKE_INSTALL_LIBDIR=lib",
+            "-D",
+            "SLUICE_MOVER=ON",
+        ]
+    )
+    run([cmake, "--build", built])
+    run([cmake, "--install", built, "--prefix", prefix])
+    names = ("libsluice-mover.so", "libsluice-mover.so.0", "libsluice-mover.so.0.1.0")
+    own = {"include/sluice_mover.h", *(f"lib/{name}" for name in names)}
+    assert files_below(prefix) == INSTALLED | own
+    named = run([require("nm"), "-D", "--defined-only", prefix / "lib" / names[0]])
+    assert "sluice_mover_send@@SLUICE_MOVER_0.1" in named
+    assert "slm_" not in named
+
+
 def built_by_cmake(find: str, folder: Path, *options: str) -> str:
     """What the example prints, built in a project that gets the library like this."""
     cmake, project, built = require("cmake"), folder / "project", folder / "project-built"

@@ -41,6 +41,7 @@ ENV PATH=/opt/sluice/.venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     SLUICE_HOST=0.0.0.0 \
     SLUICE_PORT=8080 \
+    SLUICE_AUTH=keys \
     SLUICE_DATABASE_URL=sqlite:////var/lib/sluice/sluice.db
 
 # By number, so that a cluster can see that it is not root.

@@ -16,6 +16,7 @@ import solvers
 from analysis.best_known import FIRST_REPORT_S, SolvedMessages, improved, left_open
 from analysis.settings_in_draws import SettingsQuestion, repeated_by, settings_in_draws
 from domain.errors import InconsistentInput, InvalidInput, SluiceError
+from domain.fit import beyond_measured
 from domain.fragment_setting import FragmentSetting
 from domain.model import CostModel
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
@@ -121,8 +122,9 @@ def check_time_limit(time_limit_s: float) -> None:
 class AuditQuestion:
     """An audit whose model is known, and the errors of its costs where they are.
 
-    Of a model that was fitted for it, `fit_notices` are the fit's, and `measured_bytes` is the
-    greatest size at which every stage was measured; `verified` is what transfers said of a profile.
+    Of a model that was fitted for it, `fit_notices` are the fit's; `measured_bytes` are the least
+    and the greatest size at which every stage was measured, None where none was; `verified` is what
+    transfers said of a profile.
     """
 
     model: CostModel
@@ -130,7 +132,7 @@ class AuditQuestion:
     profile: ProfileRevision | None = None
     fragment_cap: int = DEFAULT_FRAGMENT_CAP
     fit_notices: tuple[Notice, ...] = ()
-    measured_bytes: int | None = None
+    measured_bytes: tuple[int, int] | None = None
     errors: KnownErrors | None = None
     verified: tuple[Notice, ...] = ()
 
@@ -460,13 +462,10 @@ def _notices(question: AuditQuestion, regrets: Sequence[Regret]) -> Iterator[Not
             f"the setting cuts a message into {fragments} fragments; the schedules that it is "
             f"compared with have at most {question.fragment_cap} (SLUICE_MAX_FRAGMENTS)",
         )
-    maximum = max(one.size_bytes for one in regrets)
-    if question.measured_bytes is not None and maximum > question.measured_bytes:
-        yield Notice(
-            "beyond_measured_sizes",
-            f"the setting has fragments of up to {maximum} bytes, and stages were measured up to "
-            f"{question.measured_bytes}: their times beyond are those of the last line, continued",
-        )
+    cut = {one.size_bytes for one in regrets if one.size_bytes < one.message_bytes}
+    cut.add(max(one.size_bytes for one in regrets))
+    if beyond := beyond_measured(cut, question.measured_bytes, "the setting"):
+        yield beyond
 
 
 _FROM_OUTSIDE = Notice(

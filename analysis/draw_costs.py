@@ -52,7 +52,7 @@ def repeated_us(draws: Draws, message_bytes: int, sizes: Ints) -> Floats:
 
 
 def native_of(draws: Draws) -> NativeRecurrence | None:
-    """Return the kernels that price repeated sizes of such draws, None where NumPy does."""
+    """Return the kernels that price cuts in such draws, None where NumPy does."""
     if active.NATIVE is None or draws.kind == Aggregate.kind:
         return None
     return active.NATIVE.recurrence
@@ -86,6 +86,9 @@ def cut_us(draws: Draws, message_bytes: int, cut: NamedCut) -> Floats:
         raise InvalidInput("expected one cut for all stages, or one a stage", field=cut.name)
     if outside:
         return _outside_us(draws, levels[0]) + draws.delay_us
+    native = native_of(draws)
+    if native is not None and len(levels) == 1:
+        return native.cut_in_draws_us(costs_of(draws), levels[0])
     length = max(1, _CHUNK_CELLS // max(map(len, levels)))
     parts = [draws.part(at, at + length) for at in range(0, draws.count, length)]
     grouped = [_Level.of(cut) for cut in levels]

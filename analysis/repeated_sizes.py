@@ -123,8 +123,32 @@ def is_admitted(problem: MessageProblem, sizes: Ints) -> Flags:
     return admitted
 
 
+def known_between(
+    problem: MessageProblem, draws: Draws, measured_bytes: tuple[int, int] | None
+) -> tuple[int, int] | None:
+    """Return the measured sizes in bytes where the limits admit a cut between them, else None."""
+    if measured_bytes is None:
+        return None
+    tried = _admitted(problem, np.concatenate([_candidates(problem, draws), measured_bytes]))
+    cuts = tried[tried < problem.message_bytes]
+    is_known = (measured_bytes[0] <= cuts) & (cuts <= measured_bytes[1])
+    return measured_bytes if is_known.any() else None
+
+
+def largest_admitted(problem: MessageProblem, priced: PricedSizes) -> int:
+    """Return the largest repeated size that the limits admit, measured or not."""
+    largest = _largest(problem)
+    is_one = is_admitted(problem, np.array([largest]))[0]
+    return largest if is_one else int(priced.sizes[-1])
+
+
 def price_sizes(
-    problem: MessageProblem, draws: Draws, *, also: Sequence[int] = (), mtu_bytes: int | None = None
+    problem: MessageProblem,
+    draws: Draws,
+    *,
+    also: Sequence[int] = (),
+    mtu_bytes: int | None = None,
+    between: tuple[int, int] | None = None,
 ) -> PricedSizes:
     """Return the sizes that are tried, priced in all draws.
 
@@ -132,12 +156,15 @@ def price_sizes(
     three times these, ends of ranges and the size behind them, all rounded up to the alignment, and
     the least and the greatest size that the limits admit; then multiples of pages and of the MTU,
     and sizes around the best. Most are priced in a few draws alone: those that are far from good in
-    each of them are left out. Those of `also` that the limits admit are always among them. Raises
-    StrategyDeclined where the limits admit no repeated size, and Infeasible.
+    each of them are left out. Those of `also` that the limits admit are always among them. With
+    `between` only sizes from one to the other are, and one piece. Raises StrategyDeclined where the
+    limits admit no repeated size, and Infeasible.
     """
     problem.count_range()
-    always = np.array([*also, problem.message_bytes, _largest(problem)], dtype=np.int64)
+    ends = between or ()
+    always = np.array([*also, *ends, problem.message_bytes, _largest(problem)], dtype=np.int64)
     tried = _admitted(problem, np.concatenate([_candidates(problem, draws), always]))
+    tried = _known(problem, tried, between)
     if not len(tried):
         raise StrategyDeclined(
             "no repeated size satisfies the limits: with every one of them the remainder is "
@@ -150,16 +177,30 @@ def price_sizes(
     leading = priced.sizes[priced.order[:_ROUNDED_SIZES]]
     more = [_rounded(leading, unit) for unit in _units(problem, mtu_bytes)]
     more.append(_between(priced.sizes, int(priced.order[0])))
-    return _with(problem, draws, priced, np.concatenate(more))
+    return _with(problem, draws, priced, _known(problem, np.concatenate(more), between))
 
 
-def good_sizes(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> tuple[GoodSizes, ...]:
+def _known(problem: MessageProblem, sizes: Ints, between: tuple[int, int] | None) -> Ints:
+    """Those from the one to the other, and one piece."""
+    if between is None:
+        return sizes
+    inside = (between[0] <= sizes) & (sizes <= between[1])
+    return sizes[inside | (sizes >= problem.message_bytes)]
+
+
+def good_sizes(
+    problem: MessageProblem,
+    draws: Draws,
+    priced: PricedSizes,
+    *,
+    between: tuple[int, int] | None = None,
+) -> tuple[GoodSizes, ...]:
     """Return the sizes within 1, 2 and 5 % of the best in 90 % of the draws, as intervals.
 
     An interval is a run of good sizes among those that were priced; how far it goes on towards the
     next one, which is not good, is found by halving to 1 %; its ends are good themselves. Between
     sizes of as many fragments lines are convex; where one fragment more begins, and beside the ends
-    of ranges, sizes are priced.
+    of ranges, sizes are priced. With `between` no interval but that of one piece goes beyond.
     """
     limits_us = priced.best_us * (1.0 + np.array(GOOD_WITHIN)[:, None])
     near = _are_good(priced.latency_us, limits_us[-1])
@@ -179,9 +220,26 @@ def good_sizes(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> tu
     bad = priced.sizes[np.clip(inside + outward, 0, len(priced.sizes) - 1)]
     good = _good_ends(problem, draws, limits_us[which], good, bad)
     return tuple(
-        GoodSizes(within, GOOD_IN_DRAWS, _pairs(good[which == place]))
+        GoodSizes(
+            within,
+            GOOD_IN_DRAWS,
+            _inside(_pairs(good[which == place]), problem.message_bytes, between),
+        )
         for place, within in enumerate(GOOD_WITHIN)
     )
+
+
+def _inside(
+    intervals: tuple[tuple[int, int], ...], total: int, between: tuple[int, int] | None
+) -> tuple[tuple[int, int], ...]:
+    """The parts of intervals that were measured, and one piece by itself where that was not."""
+    if between is None:
+        return intervals
+    cut = ((max(low, between[0]), min(high, between[1])) for low, high in intervals)
+    found = [(low, high) for low, high in cut if low <= high]
+    if intervals and found[-1:] != [intervals[-1]] and intervals[-1][1] == total:
+        found.append((total, total))
+    return tuple(found)
 
 
 def _inner_jumps(problem: MessageProblem, draws: Draws, sizes: Ints, are_good: Flags) -> Ints:
@@ -348,7 +406,7 @@ def _between(sizes: Ints, at: int) -> Ints:
 
 def _are_good(latency_us: Floats, limit_us: Floats) -> Flags:
     """Whether each size keeps to the limit in enough draws."""
-    within = np.count_nonzero(latency_us <= limit_us, axis=-1)
+    within = (latency_us <= limit_us).view(np.uint8).sum(axis=-1, dtype=np.int32)
     good: Flags = within / latency_us.shape[-1] >= GOOD_IN_DRAWS - _ROUNDING
     return good
 

@@ -67,6 +67,7 @@ def choose_sizes(
     table: PlanTable | None,
     fragment_cap: int,
     default: FragmentSetting | None = None,
+    measured_bytes: tuple[int, int] | None = None,
     time_limit_s: float = DEFAULT_TIME_LIMIT_S,
     progress: Callable[[int, int], None] | None = None,
     on_best: Callable[[ChosenSetting], None] | None = None,
@@ -74,7 +75,7 @@ def choose_sizes(
     """Return the best single size, or the best steps, that the rule admits, with their regrets.
 
     Priced beside it are `default`, what the library does by itself, and what would be chosen if
-    the rule admitted every size.
+    the rule admitted every size: none is below the least of `measured_bytes` where it can be so.
     `table` answers for the best known where it serves; else every message is solved within
     `time_limit_s`, for all together. `progress` is called with messages solved and messages in all;
     where it takes long `on_best` now and then with the choice by what is solved so far, for a
@@ -82,8 +83,10 @@ def choose_sizes(
     """
     low, high = messages.min_message_bytes, messages.max_message_bytes
     workload = Workload.log_uniform(low, high)
-    admitted = narrowed(rule, messages.limits, high)
-    free = narrowed(SizeRule(), messages.limits, high)
+    admitted, free = (
+        narrowed(from_measured(one, measured_bytes, messages.limits), messages.limits, high)
+        for one in (rule, SizeRule())
+    )
     powers = powers_of_two(low, high)
     solved = SolvedMessages(
         pipeline,
@@ -132,6 +135,23 @@ def choose_sizes(
     solved.report = None
     solved.add({*breakpoints(chosen.setting, low, high)})
     return priced(chosen, solved.best)
+
+
+def from_measured(
+    rule: SizeRule, measured_bytes: tuple[int, int] | None, limits: FragmentLimits | None = None
+) -> SizeRule:
+    """Return the sizes of a rule that are no smaller than those that every stage was measured at.
+
+    The rule itself where no such size keeps the limits, or nothing was measured.
+    """
+    if measured_bytes is None:
+        return rule
+    found = replace(rule, min_bytes=max(rule.min_bytes, measured_bytes[0]))
+    try:
+        narrowed(found, limits or FragmentLimits(), 1)
+    except Infeasible:
+        return rule
+    return found
 
 
 def narrowed(rule: SizeRule, limits: FragmentLimits, max_message_bytes: int) -> SizeRule:

@@ -33,7 +33,8 @@ class CountRun:
 class TableFacts:
     """The facts about a plan table; of long lists the first MAX_LISTED, and how many there are.
 
-    `missed_bytes` and `unrepeatable_bytes` count message sizes. `loosened_gap` is the tolerance
+    `missed_bytes` and `unrepeatable_bytes` count message sizes. `cut_bytes` are the least and the
+    greatest fragment of messages that are cut, remainders left out. `loosened_gap` is the tolerance
     that the cuts were compiled to where the one asked for takes too many of them, else None.
     `is_cut_off`: time ended the compilation, and gaps are those reached by then.
     """
@@ -48,6 +49,7 @@ class TableFacts:
     unrepeatable_bytes: int
     counts: tuple[CountRun, ...]
     counts_total: int
+    cut_bytes: tuple[int, ...] = ()
     loosened_gap: float | None = None
     is_cut_off: bool = False
 
@@ -72,6 +74,7 @@ def facts_of(table: PlanTable, *, are_cuts_repeated: bool = False) -> TableFacts
         ),
         counts=counts[:MAX_LISTED],
         counts_total=len(counts),
+        cut_bytes=table.cut_bytes,
     )
 
 

@@ -35,6 +35,8 @@ from analysis.repeated_sizes import (
     PricedSizes,
     good_sizes,
     is_admitted,
+    known_between,
+    largest_admitted,
     price_sizes,
     quantile,
     regrets_over,
@@ -43,9 +45,10 @@ from analysis.repeated_sizes import (
 from analysis.robust_cut import robust_choice
 from domain.default_sizes import ONE_PIECE
 from domain.errors import InvalidInput, StrategyDeclined
+from domain.fit import beyond_measured, cut_sizes
 from domain.nested import NestedSchedule
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, MessageProblem, problem_of
-from domain.solution import Solution
+from domain.solution import Notice, Solution
 from domain.uncertain_answer import (
     WORTH_LISTING,
     Against,
@@ -86,8 +89,10 @@ class UncertaintyQuestion:
     certain enough to beat every repeated size. `current` is the user's setting, `defaults` those of
     other systems, each under a name of its own. `measured_us` is what this message in one piece was
     measured to take, where it was: it is priced no higher. `misfit` is the share of the latency by
-    which measured whole messages differ from the model. Without `seed` the costs have one. With
-    `robust` the solution's cut is `robust_from`, for which the best in the worst draw is sought.
+    which measured whole messages differ from the model. No repeated size beside `measured_bytes`,
+    the least and the greatest size that every stage was measured at, is advised while the limits
+    admit one between. Without `seed` the costs have one. With `robust` the solution's cut is
+    `robust_from`, for which the best in the worst draw is sought.
     """
 
     model: UncertainModel
@@ -100,10 +105,22 @@ class UncertaintyQuestion:
     mtu_bytes: int | None = None
     misfit: float = 0.0
     measured_us: float | None = None
+    measured_bytes: tuple[int, int] | None = None
     draws: int = DEFAULT_DRAWS
     seed: int | None = None
     robust: bool = False
     robust_from: tuple[int, ...] | None = None
+
+    def beyond(self, cut: NamedCut) -> Notice | None:
+        """Return that a cut has sizes that were not measured, None where they were, or no matter.
+
+        The remainder of a cut is not looked at.
+        """
+        if cut.schedule is None:
+            sizes = {min(cut.size_bytes or 1, self.message_bytes)}
+        else:
+            sizes = {size for one in cut.schedule.stage_bytes for size in cut_sizes(one)}
+        return beyond_measured(sizes, self.measured_bytes, "what is advised")
 
 
 def assess(question: UncertaintyQuestion) -> Uncertainty:
@@ -127,10 +144,12 @@ def assess(question: UncertaintyQuestion) -> Uncertainty:
     draws = draw(question.model, question.draws, seed)
     named = (question.answer, question.current, *question.defaults)
     also = [one.size_bytes for one in named if one is not None and one.size_bytes is not None]
-    priced = price_sizes(problem, draws, also=also, mtu_bytes=question.mtu_bytes)
+    between = known_between(problem, draws, question.measured_bytes)
+    priced = price_sizes(problem, draws, also=also, mtu_bytes=question.mtu_bytes, between=between)
     if question.measured_us:
         priced = priced.capped(question.message_bytes, question.measured_us)
     found = round_sizes(problem, priced, mtu_bytes=question.mtu_bytes)
+    question = replace(question, measured_bytes=between)
     return _concluded(question, problem, draws, priced, found, seed)
 
 
@@ -182,7 +201,16 @@ def _concluded(
         for one in (question.answer, question.current)
     )
     usable = None if forbids_current(question) else current
-    choices = _choices(problem, priced, rounded, answer, usable, thresholds)
+    largest = NamedCut(LARGEST, largest_admitted(problem, priced))
+    choices = _choices(
+        problem,
+        priced,
+        rounded,
+        None if answer is None or question.beyond(answer.cut) else answer,
+        usable,
+        _priced_cut(question, draws, priced, largest),
+        thresholds,
+    )
     advice = advise(choices, thresholds)
     latencies = _to_choose_among(priced, answer)
     evpi_us = perfect_information_us(latencies)[1]
@@ -209,7 +237,7 @@ def _concluded(
     others = [one for one in (choices.whole, current) if one is not None]
     others += (_priced_cut(question, draws, priced, one) for one in question.defaults)
     modelled_us = subject.latency_us
-    if question.measured_us and _is_one_piece(subject.cut, problem.message_bytes):
+    if question.measured_us and subject.cut.is_whole(problem.message_bytes):
         modelled_us = cut_us(draws, problem.message_bytes, subject.cut)
     return Uncertainty(
         source=source_of(question.model),
@@ -221,7 +249,7 @@ def _concluded(
         against=tuple(_against(subject, other) for other in others),
         regret=RegretFigures(float(regret.mean()), quantile(regret, 0.95), float(regret.max())),
         best_size_bytes=_size(choices.best),
-        good_sizes=good_sizes(problem, draws, priced),
+        good_sizes=good_sizes(problem, draws, priced, between=question.measured_bytes),
         round_sizes=rounded,
         evpi_us=evpi_us,
         measure_next=to_measure[:MAX_MEASUREMENTS],
@@ -244,11 +272,13 @@ def _choices(
     rounded: tuple[RoundSize, ...],
     answer: PricedCut | None,
     current: PricedCut | None,
+    largest: PricedCut,
     thresholds: Thresholds,
 ) -> Choices:
     """The cut is the recommended round size, where its mean regret is at most 2 %, unless only the
     best repeated size below the message gains enough to be set; or the uneven answer, where that
-    gains 1 % over the best repeated size in 95 % of the draws.
+    gains 1 % over the best repeated size in 95 % of the draws. `answer` is None where fragments of
+    it were not measured.
     """
     total = problem.message_bytes
     best = _repeated(priced, int(priced.sizes[priced.order[0]]))
@@ -259,7 +289,6 @@ def _choices(
     ][:1]
     sizes += [int(priced.sizes[at]) for at in priced.order if priced.sizes[at] < total][:1]
     whole = _repeated(priced, total, ONE_PIECE) if priced.sizes[-1] == total else None
-    largest = _repeated(priced, int(priced.sizes[-1]), LARGEST)
     cuts = [_repeated(priced, size) for size in sizes]
     compared = current or whole or largest
     cut = next((one for one in cuts if is_set(one, compared, thresholds)), next(iter(cuts), None))
@@ -296,13 +325,9 @@ def _priced_cut(
     total = question.message_bytes
     known = priced.row(min(cut.size_bytes or 0, total))
     latency_us = cut_us(draws, total, cut) if known is None else known
-    if question.measured_us and _is_one_piece(cut, total):
+    if question.measured_us and cut.is_whole(total):
         latency_us = np.minimum(latency_us, question.measured_us)
     return PricedCut(cut, latency_us)
-
-
-def _is_one_piece(cut: NamedCut, message_bytes: int) -> bool:
-    return cut.size_bytes is not None and cut.size_bytes >= message_bytes
 
 
 def _to_choose_among(priced: PricedSizes, answer: PricedCut | None) -> Floats:

@@ -47,6 +47,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.profiles import profiles
 
         return profiles(arguments, output)
+    if arguments.command == "keys":
+        from app.console.profiles import keys
+
+        return keys(arguments, output)
     if arguments.command == "serve":
         from app.serving import serve
 
@@ -82,7 +86,7 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 
         return table(arguments, output)
     if arguments.command == "apply":
-        from app.console.audit import apply
+        from app.console.apply import apply
         from app.console.running import ended_by_signals
 
         with ended_by_signals():

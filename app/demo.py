@@ -17,7 +17,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.console.reports import (
@@ -34,7 +34,7 @@ from app.schemas.compare import CompareOut
 from app.schemas.fits import FitOut
 from app.schemas.optimize import OptimizeIn, OptimizeOut, read_answer
 from app.schemas.stages import PipelineOut
-from app.serving import listen, names_port, prepare_store, server
+from app.serving import check_access, listen, names_port, prepare_store, server
 from app.settings import CHECKOUT, Settings
 from domain.errors import SluiceError
 from domain.solution import Strategy
@@ -114,8 +114,11 @@ def _as_interrupt(number: int, frame: object) -> None:
 def running_service(output: Output) -> Iterator[str]:
     """Run the service in a thread of this process; yield its address, and leave nothing behind."""
     settings = Settings.from_environment()
+    if settings.asks_who:  # what it shows needs no key: for this machine alone
+        settings = replace(settings, auth="off")
     prepare_store(settings)
     listener = listen(settings, may_move=not names_port(os.environ))
+    check_access(settings, listener.socket.getsockname()[0])
     if notice := listener.notice():
         output.parts([notice])
     output.parts([f"starting the service on {listener.address} ({_database(settings)}) ..."])

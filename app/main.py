@@ -11,10 +11,11 @@ from typing import TypeAlias
 from fastapi import Depends, FastAPI
 
 import solvers
-from app.api import exports, fits, jobs, layers, optimize, profiles, service, tables
+from app.api import fits, jobs, optimize, profiles, service, tables
 from app.api.openapi import publish
 from app.execution.engine import Engine
 from app.execution.local import BODIES_HELD, TRACES_HELD, LocalEngine, service_pools
+from app.http.access import Gate, Guarded
 from app.http.app import FastPathApp, Outermost
 from app.http.bodies import BodyBudget
 from app.http.dependencies import own_origin
@@ -41,14 +42,15 @@ DESCRIPTION = (
 OpenEngine: TypeAlias = Callable[[Settings], Engine]
 
 _ROUTERS = (
-    optimize,
-    fits,
-    profiles,
-    tables,
-    exports,
-    layers,
-    jobs,
-    service,
+    optimize.router,
+    fits.router,
+    profiles.router,
+    tables.router,
+    tables.exports_router,
+    optimize.layers_router,
+    jobs.router,
+    service.keys_router,
+    service.router,
 )
 
 
@@ -68,11 +70,12 @@ def create_app(
     """Return the application; nothing is opened before it starts, then `when_ready` is called."""
     chosen = Settings.from_environment() if settings is None else settings
     metrics, fast_path = Metrics(), FastPath(TableCache(chosen.lookup_memory_bytes))
+    gate = Gate(chosen, fast_path) if chosen.asks_who else None
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         running = await asyncio.to_thread(
-            open_service, chosen, metrics, fast_path, open_engine=open_engine
+            open_service, chosen, metrics, fast_path, open_engine=open_engine, gate=gate
         )
         loop = asyncio.get_running_loop()
 
@@ -105,20 +108,28 @@ def create_app(
     app.below(chosen.root_path)
     app.state.settings = chosen
     app.state.is_draining = False
+    app.state.gate = gate
     app.state.bodies = BodyBudget(BODIES_HELD * chosen.max_body_bytes)
     app.state.traces = BodyBudget(TRACES_HELD * chosen.max_trace_bytes)
+    if gate is not None:
+        app.add_middleware(Guarded, gate=gate)
     app.add_middleware(Outermost, metrics=metrics, as_page=failure_page)
     service.register(app)
-    for module in _ROUTERS:
-        app.include_router(module.router, dependencies=[Depends(own_origin)])
+    for router in _ROUTERS:
+        app.include_router(router, dependencies=[Depends(own_origin)])
     attach_pages(app)
     publish(app)
-    app.use_fast_path(fast_path, metrics)
+    app.use_fast_path(fast_path.answer if gate is None else gate.answer, metrics)
     return app
 
 
 def open_service(
-    settings: Settings, metrics: Metrics, fast_path: FastPath, *, open_engine: OpenEngine
+    settings: Settings,
+    metrics: Metrics,
+    fast_path: FastPath,
+    *,
+    open_engine: OpenEngine,
+    gate: Gate | None = None,
 ) -> Service:
     """Bring the schema up to date, start the workers, begin to run jobs. Blocks."""
     store = create_store(settings.database_url)
@@ -131,7 +142,7 @@ def open_service(
         store.dispose()
         raise
     runner = open_runner(store, engine, settings) if settings.run_jobs else None
-    running = Service(Context(store, engine, settings), metrics, fast_path, runner)
+    running = Service(Context(store, engine, settings), metrics, fast_path, runner, gate)
     solvers.warm_up()
     if runner is not None:
         runner.start()

@@ -11,8 +11,9 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -53,16 +54,24 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
     check_kernels()
     prepare_store(settings)
     listener = listen(settings, may_move=not is_explicit)
+    try:
+        check_access(settings, listener.socket.getsockname()[0])
+        first_key = make_first_key(settings)
+    except BaseException:
+        listener.socket.close()
+        raise
     if notice := listener.notice():
         output.note(notice)
     if output.wants_json:
-        output.document(json.dumps({"address": listener.address}).encode())
+        started = {"address": listener.address, **({"first_key": first_key} if first_key else {})}
+        output.document(json.dumps(started).encode())
     else:
         output.parts(
             [
                 f"Sluice serves on {listener.address}",
                 f"  the page       {listener.address}/",
                 f"  the interface  {listener.address}/docs",
+                *([f"  the first key  {first_key}  (admin; shown this once)"] if first_key else []),
                 "Ctrl-C stops it",
             ]
         )
@@ -101,7 +110,7 @@ def door_of(settings: Settings) -> Door:
 
 
 def configured(
-    app: Callable[..., Any],
+    app: Any,
     settings: Settings | None = None,
     *,
     door: Door | None = None,
@@ -113,11 +122,19 @@ def configured(
     from app.http.connections import guarded_by
 
     settings = settings or Settings()
+    believes = bool(settings.trusted_proxies)
+    if settings.auth == "proxy":  # who a connection is from counts, whatever its headers say
+        from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+        from app.http.access import with_peer
+
+        app = with_peer(ProxyHeadersMiddleware(app, settings.trusted_proxies))
+        believes = False
     return uvicorn.Config(
         app,
         http=guarded_by(door or door_of(settings)),
         # Nobody may say who a client is unless the settings name him; the environment does not.
-        proxy_headers=bool(settings.trusted_proxies),
+        proxy_headers=believes,
         forwarded_allow_ips=settings.trusted_proxies,
         ws="none",  # nothing here speaks it, and a connection that changes over has no guard
         log_level=log_level,
@@ -154,6 +171,42 @@ def check_kernels() -> None:
     from solvers.kernels.native import asked, load_library
 
     load_library(asked())
+
+
+def check_access(settings: Settings, address: str) -> None:
+    """Refuse to let in everybody who reaches this address of the machine. Raises InvalidInput.
+
+    What listens on loopback is asked by who is on this machine already.
+    """
+    if settings.auth == "proxy" and not settings.trusted_proxies:
+        raise InvalidInput(
+            "SLUICE_AUTH=proxy takes SLUICE_TRUSTED_PROXIES: who may say who a client is",
+            field="SLUICE_AUTH",
+        )
+    if settings.auth == "off" and not ip_address(address.partition("%")[0]).is_loopback:
+        raise InvalidInput(
+            "expected SLUICE_AUTH=keys where the service listens beyond loopback: whoever reaches "
+            "it could use it; SLUICE_AUTH=open lets everybody in all the same",
+            field="SLUICE_AUTH",
+        )
+
+
+def make_first_key(settings: Settings) -> str | None:
+    """Return the secret of a key for all, where everybody needs a key and there is none yet.
+
+    Raises StoreUnavailable.
+    """
+    if settings.auth != "keys":
+        return None
+    from app.questions.keys import create_first_key
+    from models.session import create_store
+
+    store = create_store(settings.database_url)
+    try:
+        made = create_first_key(store)
+    finally:
+        store.dispose()
+    return None if made is None else made.secret
 
 
 def prepare_store(settings: Settings) -> None:

@@ -24,6 +24,10 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 IS_INSTALLED = "." in str(__package__)
 MIB = 2**20
 
+# off: nobody is asked who he is, on loopback alone; open: nobody anywhere; keys: everybody has one;
+# proxy: everybody has one, or a trusted proxy says who he is.
+AUTHS = ("off", "open", "keys", "proxy")
+
 _ROOT_PATH = re.compile(r"(/[\w.~-]+)*", re.ASCII)
 _DOTS = re.compile(r"/\.{1,2}(/|$)")
 
@@ -47,7 +51,9 @@ class Settings:
     others take over the jobs of a process. After SIGTERM a service answers on for `drain_s` while
     it says that it is not ready; `sluice work` lets its jobs go on for `work_drain_s` at most.
     `root_path` is the path below which a proxy offers the service, `trusted_proxies` the addresses
-    and networks, with commas between them, that may say who a client is.
+    and networks, with commas between them, that may say who a client is. `auth` is one of AUTHS;
+    where it has everybody say who he is, an owner may ask `owner_requests_per_s` times each second
+    (0: as often as he likes), and have `owner_waiting_jobs` jobs that wait.
     """
 
     database_url: str = f"sqlite:///{data_folder() / 'sluice.db'}"
@@ -67,6 +73,19 @@ class Settings:
     max_connections_per_address: int = 512
     root_path: str = ""
     trusted_proxies: str = ""
+    auth: str = "off"
+    owner_requests_per_s: int = 1000
+    owner_waiting_jobs: int = 1000
+
+    @property
+    def asks_who(self) -> bool:
+        """Whether everybody has to say who he is."""
+        return self.auth in ("keys", "proxy")
+
+    @property
+    def waiting_jobs_quota(self) -> int | None:
+        """How many jobs of one owner may wait; None where all are one owner's."""
+        return self.owner_waiting_jobs if self.asks_who else None
 
     @property
     def worker_count(self) -> int:
@@ -116,6 +135,16 @@ class Settings:
             ),
             root_path=given.path("SLUICE_ROOT_PATH"),
             trusted_proxies=given.networks("SLUICE_TRUSTED_PROXIES"),
+            auth=given.choice("SLUICE_AUTH", AUTHS),
+            owner_requests_per_s=given.number(
+                "SLUICE_OWNER_REQUESTS_PER_S",
+                defaults.owner_requests_per_s,
+                minimum=0,
+                maximum=1_000_000,
+            ),
+            owner_waiting_jobs=given.number(
+                "SLUICE_OWNER_WAITING_JOBS", defaults.owner_waiting_jobs
+            ),
         )
         refusals = given.refusals
         for check in also:
@@ -179,6 +208,13 @@ class _Variables:
         if not minimum <= int(raw) <= maximum:
             return self._refused(name, f"expected {minimum} <= {name} <= {maximum}", default)
         return int(raw)
+
+    def choice(self, name: str, choices: Sequence[str]) -> str:
+        """Return one of these words, the first where nothing is said."""
+        raw = self.text(name, choices[0])
+        if raw in choices:
+            return raw
+        return self._refused(name, f"expected {name} to be one of {', '.join(choices)}", choices[0])
 
     def path(self, name: str) -> str:
         """Return a path without a slash at its end: "" for the root itself."""

@@ -22,6 +22,7 @@
     |- StoreUnavailable        the database cannot be reached
     |- MalformedRequest, HeadTooLarge, NotJson, BodyTooLarge, BodyTooSlow,
     |  UnsupportedMediaType, ForeignOrigin,
+    |  Unauthenticated, ScopeMissing, RateLimited, QuotaExceeded,
     |  MalformedIdempotencyKey, IdempotencyKeyInFlight, PreconditionFailed,
     |  RouteNotFound, MethodNotAllowed, Overloaded, NotReady   about a request to the service
     `- LimitReached            a solve was stopped before it had any answer
@@ -261,6 +262,36 @@ class ForeignOrigin(SluiceError):
     """A page of another host has a browser ask."""
 
     code = "foreign_origin"
+
+
+class Unauthenticated(SluiceError):
+    """Nobody says who asks, or not by a key that is valid."""
+
+    code = "unauthenticated"
+
+
+class ScopeMissing(SluiceError):
+    """The key that asks does not have the scope that this takes."""
+
+    code = "scope_missing"
+
+
+class RateLimited(SluiceError):
+    """A key asked more often than it may: `requests_per_s`; again after `retry_after_s`."""
+
+    code = "rate_limited"
+
+    def __init__(self, detail: str, *, requests_per_s: int, retry_after_s: int) -> None:
+        super().__init__(detail)
+        self.requests_per_s = requests_per_s
+        self.retry_after_s = retry_after_s
+
+
+class QuotaExceeded(SluiceError):
+    """An owner has as much as one may have; `retry_after_s` is when to try again."""
+
+    code = "quota_exceeded"
+    retry_after_s: ClassVar[int] = 10
 
 
 class Overloaded(SluiceError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -15,12 +16,14 @@ from domain.model import CostModel
 from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES, FitRange, Pipeline, Stage
 from domain.solution import Notice
 from domain.table_columns import parse_columns
+from domain.units import format_bytes
 
 CONFIDENCE = 0.95
 DEFAULT_MAX_RANGES = 12
 MAX_EXCLUDED = 5_000
 END_TO_END_STAGE = "end to end"
 BOTTLENECK_STAGE = "bottleneck"
+BEYOND_MEASURED = "beyond_measured_sizes"  # the code of the notice that comes before an answer
 
 
 class FitMethod(StrEnum):
@@ -348,6 +351,17 @@ class TraceFit(Derived):
         found = (*self.timed_whole, *total)
         return tuple(sorted(found, key=lambda one: one.message_bytes))
 
+    @property
+    def measured_bytes(self) -> tuple[int, int] | None:
+        """The least and the greatest fragment that every stage was measured at; None without any.
+
+        The first is the larger one where the stages have no sizes in common.
+        """
+        both = (self.aggregate.total, self.aggregate.bottleneck) if self.aggregate else self.stages
+        if not both:
+            return None
+        return max(map(_least_bytes, both)), min(map(_greatest_bytes, both))
+
     def to_model(self) -> CostModel:
         """Return what messages can be cut by. Raises MeasurementMissing naming what is not there
         yet.
@@ -362,6 +376,44 @@ class TraceFit(Derived):
                 field="measurements",
             )
         return Pipeline(tuple(stage.to_stage() for stage in self.stages), self.delay_us)
+
+
+def _least_bytes(stage: StageFit) -> int:
+    return min(stage.lines[0].from_bytes, *(one.message_bytes for one in stage.sizes[:1]))
+
+
+def _greatest_bytes(stage: StageFit) -> int:
+    return max(stage.lines[-1].to_bytes, *(one.message_bytes for one in stage.sizes[-1:]))
+
+
+def cut_sizes(fragment_bytes: Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes that a cut is of: all of its fragments but the remainder at its end."""
+    return tuple(fragment_bytes[:-1]) or tuple(fragment_bytes)
+
+
+def beyond_measured(
+    sizes: Collection[int], measured_bytes: tuple[int, int] | None, noun: str = "the answer"
+) -> Notice | None:
+    """Return that fragments are smaller or larger than those that were measured, None if none is.
+
+    `measured_bytes` are the least and the greatest size at which every stage was measured, None
+    where the costs are not of measurements.
+    """
+    if measured_bytes is None or not sizes:
+        return None
+    least, greatest = measured_bytes
+    ends = (min(sizes), max(sizes))
+    if least <= ends[0] and ends[1] <= greatest:
+        return None
+    span = " to ".join(dict.fromkeys(map(format_bytes, ends)))
+    where = f"every stage was measured from {format_bytes(least)} to {format_bytes(greatest)}"
+    where = where if least <= greatest else "the stages have no measured size in common"
+    return Notice(
+        "beyond_measured_sizes",
+        f"{noun} has fragments of {span}, and {where}: times of other sizes are those of the "
+        "lines, continued; measure these sizes, or use others",
+        values=(("least_bytes", float(least)), ("greatest_bytes", float(greatest))),
+    )
 
 
 def check_enough(kind: TraceKind) -> None:

@@ -105,6 +105,16 @@ class PlanTable:
         for one, other in pairwise(self.repeats):
             _check_repeats(one, other, self.limits)
 
+    @property
+    def cut_bytes(self) -> tuple[int, ...]:
+        """The least and the greatest fragment, remainders left out, of messages that are cut; none
+        where none is.
+        """
+        cuts = [one.fragment_bytes[:-1] for one in self.cuts if one.fragments > 1]
+        sizes = [one.size_bytes for one in self.repeats if one.fragments > 1]
+        sizes += [end for cut in cuts for end in (min(cut), max(cut))]
+        return (min(sizes), max(sizes)) if sizes else ()
+
     def cut_at(self, message_bytes: int) -> tuple[int, ...]:
         """Return the fragment sizes for this message, whole bytes, in sending order. Raises
         InvalidInput.

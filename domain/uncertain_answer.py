@@ -39,7 +39,7 @@ class Against:
 class RegretFigures:
     """What a cut costs over the best repeated size of each draw: T/min T - 1.
 
-    Below 0 where an uneven cut is faster than every repeated size.
+    Below 0 where an uneven cut, or a size that was not measured, is faster than every one of these.
     """
 
     mean: float

@@ -232,13 +232,15 @@ class KnownErrors:
     """Costs with their errors, and how they are drawn.
 
     `misfit` is the share of the latency by which measured whole messages differ from the model.
-    Without `seed` it is `seed_of(model)`.
+    Without `seed` it is `seed_of(model)`. `whole_us` are the messages that were timed in one piece,
+    in bytes, and what each took, in µs.
     """
 
     model: UncertainModel
     misfit: float = 0.0
     draws: int = DEFAULT_DRAWS
     seed: int | None = None
+    whole_us: tuple[tuple[int, float], ...] = ()
 
 
 class Source(StrEnum):
@@ -271,6 +273,12 @@ class NamedCut:
             raise InvalidInput("expected a size or a schedule", field=self.name)
         if self.size_bytes is not None and not 1 <= self.size_bytes <= MAX_MESSAGE_BYTES:
             raise InvalidInput(f"expected 1 <= size <= {MAX_MESSAGE_BYTES}", field=self.name)
+
+    def is_whole(self, message_bytes: int) -> bool:
+        """Return whether a message of this size is sent in one piece through all stages."""
+        if self.schedule is None:
+            return self.size_bytes is not None and self.size_bytes >= message_bytes
+        return all(len(one) == 1 for one in self.schedule.stage_bytes)
 
     @classmethod
     def of_fragments(cls, name: str, fragment_bytes: Sequence[int]) -> NamedCut:

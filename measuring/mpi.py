@@ -2,7 +2,7 @@
 
 from measuring.mpi import Mpi
 mpi = Mpi("mpicc.mpich")
-words = [*mpi.launch(), "./program"]  # two ranks
+words = [*mpi.launch(), "./program"]  # two ranks, or as many as `ranks` says
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from domain.errors import InvalidInput
 
+MAX_RANKS = 64  # whose sums trial_mpi.c can check
 _END_GRACE_S = 2.0
 _VERSION_S = 10.0
 
@@ -25,12 +26,18 @@ _VERSION_S = 10.0
 class Mpi:
     """The wrapper `mpicc`, and the launcher of the same MPI; None: the one named like the wrapper.
 
-    `allow_run_as_root` is passed on to Open MPI, which else refuses that user.
+    `allow_run_as_root` is passed on to Open MPI, which else refuses that user. `ranks`: how many
+    are started, where the launcher's own settings say. Raises InvalidInput for less than two.
     """
 
     mpicc: str = "mpicc"
     launcher: str | None = None
     allow_run_as_root: bool = False
+    ranks: int = 2
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.ranks <= MAX_RANKS:
+            raise InvalidInput(f"expected 2 to {MAX_RANKS} ranks", field="ranks")
 
     @property
     def starts_with(self) -> str:
@@ -55,9 +62,9 @@ class Mpi:
         return [self.compiler(), "-DPROBE_MPI"], []
 
     def launch(self) -> list[str]:
-        """Return the words that start two ranks of what follows them. Raises InvalidInput."""
+        """Return the words that start the ranks of what follows them. Raises InvalidInput."""
         launcher = _found(self.starts_with, field="launcher")
-        return [launcher, *self._root_options(launcher), "-np", "2"]
+        return [launcher, *self._root_options(launcher), "-np", str(self.ranks)]
 
     def launch_bound(self) -> list[str]:
         """Return the same words with a core for each rank: two that share one wait for each other

@@ -11,6 +11,7 @@ Notation  -o names what a compiler writes.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import select
@@ -37,6 +38,7 @@ ANSWER_S = 30.0
 TOKEN = "SLUICE_MEASURE_TOKEN"  # what a listener and its peer know of each other
 _WRONG, _NOT_HERE = 2, 3  # exit statuses of the probe
 _PIECE = 65536
+_LEFT_S = 600.0  # since a folder was last changed, before it can be nobody's
 _END_S = 5.0  # until all that a program started is killed
 MAX_NS = 1e15  # eleven days
 _SIZE = "{bytes}"
@@ -149,13 +151,48 @@ class Probe:
 
 
 @contextmanager
+def own_folder(prefix: str) -> Iterator[Path]:
+    """Make a temporary folder that goes at the end, and remove those that killed processes left.
+
+    Who has one holds a lock on it, which ends with the process, so that a folder of this prefix and
+    user that is not locked is nobody's; the first minutes of each are passed over, in which it may
+    be about to be locked.
+    """
+    _remove_left(prefix)
+    with tempfile.TemporaryDirectory(prefix=prefix) as folder:
+        held = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield Path(folder)
+        finally:
+            os.close(held)
+
+
+def _remove_left(prefix: str) -> None:
+    with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            if not entry.name.startswith(prefix) or not entry.is_dir(follow_symlinks=False):
+                continue
+            with suppress(OSError):  # another one removes it, or it is not ours
+                about = entry.stat(follow_symlinks=False)
+                if about.st_uid != os.geteuid() or time.time() - about.st_mtime < _LEFT_S:
+                    continue
+                held = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW)
+                try:
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(entry.path)
+                finally:
+                    os.close(held)
+
+
+@contextmanager
 def compiled(words: Sequence[str], what: str, *, name: str, field: str) -> Iterator[Path]:
     """Compile a program by these words, and yield it, in a folder that goes with it.
 
     Raises InvalidInput for this field where the compiler, of this name, does not run or refuses.
     """
-    with tempfile.TemporaryDirectory(prefix="sluice-program-") as folder:
-        program = Path(folder) / "a.out"
+    with own_folder("sluice-program-") as folder:
+        program = folder / "a.out"
         try:
             done = subprocess.run(
                 [*words, "-o", str(program)],
@@ -335,7 +372,7 @@ def _read_all(process: subprocess.Popen[bytes], name: str, limit_s: float, most:
     while True:
         left_s = end_s - time.monotonic()
         if left_s <= 0 or not select.select([process.stdout], [], [], left_s)[0]:
-            raise NotMeasurable(f"{name}: it took longer than {limit_s:g} s")
+            raise NotMeasurable(_too_long(name, limit_s))
         piece = os.read(process.stdout.fileno(), _PIECE)
         read += piece
         if len(read) > most:
@@ -345,4 +382,10 @@ def _read_all(process: subprocess.Popen[bytes], name: str, limit_s: float, most:
     with suppress(subprocess.TimeoutExpired):  # its output is closed; it ends when it ends
         process.wait(max(0.0, end_s - time.monotonic()))
         return bytes(read)
-    raise NotMeasurable(f"{name}: it took longer than {limit_s:g} s")
+    raise NotMeasurable(_too_long(name, limit_s))
+
+
+def _too_long(name: str, limit_s: float) -> str:
+    load, processors = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    busy = f"; {load:.0f} programs want the {processors} processors" if load > processors else ""
+    return f"{name}: it took longer than {limit_s:.3g} s{busy}"

@@ -292,7 +292,7 @@ class Installed:
 
 @contextmanager
 def mpi_programs(mpi: Mpi, plan: TrialPlan) -> Iterator[Installed]:
-    """Compile the programs by an MPI's wrapper, and yield how two ranks of them are started.
+    """Compile the programs by an MPI's wrapper, and yield how its ranks of them are started.
 
     Raises InvalidInput for a wrapper, a launcher or a program that is not there, and NotMeasurable.
     """
@@ -314,9 +314,11 @@ def mpi_programs(mpi: Mpi, plan: TrialPlan) -> Iterator[Installed]:
             raise NotMeasurable(f"{mpi.starts_with} starts nothing that answers")
         if said[1] == "1":
             raise mpi.alone(said[2])
+        if said[1] != str(mpi.ranks):
+            raise NotMeasurable(f"{mpi.starts_with} starts {said[1]} ranks and not {mpi.ranks}")
         listed = [str(_US_EACH), ",".join(plan.programs), ",".join(map(str, plan.sizes))]
         yield Installed(
-            " ".join(said[2].split()),
+            f"{' '.join(said[2].split())}, {mpi.ranks} ranks",
             version_in(said[2]),
             lambda environment: _mpi_times(printed(listed, environment), plan),
         )

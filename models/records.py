@@ -15,6 +15,8 @@ from domain.problem import FragmentLimits
 from domain.solution import Status, Strategy
 from domain.verification import Verification
 
+OWNER = "local"  # of all that is stored where nobody has to say who he is
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerSummary:
@@ -112,6 +114,7 @@ class ActiveTable:
     revision: int
     digest: str
     verification: Verification | None = None
+    owner: str = OWNER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,9 +186,6 @@ class JobState(StrEnum):
     def is_terminal(self) -> bool:
         """Whether the job has ended."""
         return self in (JobState.DONE, JobState.FAILED, JobState.CANCELLED)
-
-
-OWNER = "local"  # of every job, until there are tenants
 
 
 class Blame(StrEnum):
@@ -307,6 +307,34 @@ class KeyRecord:
     created_at: datetime
     touched_at: datetime
     answer: KeyedAnswer | None
+
+
+class KeyScope(StrEnum):
+    """What a key may do; each includes the one before. `admin` manages the keys of its owner."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKeyRecord:
+    """A key of an owner: `digest` is the SHA-256 of its secret, in hexadecimal.
+
+    `parent` is set of those that a browser was given for another key. `requests_per_s` None means
+    that the service's own limit holds.
+    """
+
+    id: str
+    owner: str
+    name: str
+    digest: str
+    scope: KeyScope
+    parent: str | None = None
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    requests_per_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

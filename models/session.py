@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
@@ -20,9 +21,10 @@ from models.engines import (
     parse_url,
 )
 from models.errors import translated_errors
-from models.records import JobEnd
+from models.records import OWNER, JobEnd
 from models.repositories import (
     AnswerRepository,
+    ApiKeyRepository,
     FitRepository,
     HiddenAnswerRepository,
     JobRepository,
@@ -33,50 +35,57 @@ from models.repositories import (
     TraceRepository,
 )
 from models.repositories.fits import KeptFits
-from models.repositories.statements import has_changed_choices, has_changed_jobs, job_ends
+from models.repositories.statements import (
+    has_changed_choices,
+    has_changed_jobs,
+    job_ends,
+)
 from models.schema import upgrade
 from models.wakeup import listen
 
 
 class UnitOfWork:
-    """The repositories of one transaction. It belongs to one thread and ends with its block.
+    """The repositories of one transaction, which see and store what is one owner's.
+
+    It belongs to one thread and ends with its block.
 
     Answers, which every optimisation looks for and adds, go to the connection itself; a session,
     which costs more than their statements, is opened when another repository is asked for.
     """
 
-    __slots__ = ("_connection", "_kept_fits", "_session", "answers")
+    __slots__ = ("_connection", "_kept_fits", "_session", "answers", "owner")
 
-    def __init__(self, connection: Connection, kept_fits: KeptFits) -> None:
+    def __init__(self, connection: Connection, kept_fits: KeptFits, owner: str) -> None:
         self._connection = connection
         self._kept_fits = kept_fits
         self._session: Session | None = None
-        self.answers = AnswerRepository(connection)
+        self.owner = owner
+        self.answers = AnswerRepository(connection, owner)
 
     @property
     def profiles(self) -> ProfileRepository:
         """Hardware profiles and their revisions."""
-        return ProfileRepository(self._opened())
+        return ProfileRepository(self._opened(), self.owner)
 
     @property
     def traces(self) -> TraceRepository:
         """Files of measurements."""
-        return TraceRepository(self._opened())
+        return TraceRepository(self._opened(), self.owner)
 
     @property
     def fits(self) -> FitRepository:
         """Fits of them."""
-        return FitRepository(self._opened(), self._kept_fits)
+        return FitRepository(self._opened(), self._kept_fits, self.owner)
 
     @property
     def hidden_answers(self) -> HiddenAnswerRepository:
         """Answers about messages that are hidden behind a calculation."""
-        return HiddenAnswerRepository(self._opened())
+        return HiddenAnswerRepository(self._opened(), self.owner)
 
     @property
     def jobs(self) -> JobRepository:
         """Durable jobs."""
-        return JobRepository(self._opened())
+        return JobRepository(self._opened(), self.owner)
 
     @property
     def runners(self) -> RunnerRepository:
@@ -89,9 +98,14 @@ class UnitOfWork:
         return RequestKeyRepository(self._opened())
 
     @property
+    def api_keys(self) -> ApiKeyRepository:
+        """Keys by which somebody says who he is."""
+        return ApiKeyRepository(self._opened(), self.owner)
+
+    @property
     def tables(self) -> TableRepository:
         """Compiled plan tables."""
-        return TableRepository(self._opened())
+        return TableRepository(self._opened(), self.owner)
 
     def flush(self) -> None:
         """Send what is pending, before the transaction is committed."""
@@ -125,10 +139,12 @@ class UnitOfWork:
 
 
 class Store:
-    """One database. Thread-safe; opens its first connection with the first statement.
+    """One database, as an owner sees it. Thread-safe; connects with the first statement.
 
     Calls block: an async caller makes them in a worker thread, one thread a unit of work.
     """
+
+    owner = OWNER
 
     def __init__(self, database_url: str) -> None:
         self._url = parse_url(database_url)
@@ -137,6 +153,12 @@ class Store:
         self._job_watchers: list[Callable[[], None]] = []
         self._end_watchers: list[Callable[[tuple[JobEnd, ...]], None]] = []
         self._kept_fits = KeptFits()
+
+    def of(self, owner: str) -> Store:
+        """Return the same store for another owner, who sees nothing of what is others'."""
+        view = copy(self)
+        view.owner = owner
+        return view
 
     def watch_choices(self, act: Callable[[], None]) -> None:
         """Have `act` called after each commit through this store that may have changed which
@@ -239,7 +261,7 @@ class Store:
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[UnitOfWork]:
         with translated_errors(), engine.connect() as connection, connection.begin():
-            unit = UnitOfWork(connection, self._kept_fits)
+            unit = UnitOfWork(connection, self._kept_fits, self.owner)
             try:
                 yield unit
                 unit.flush()

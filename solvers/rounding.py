@@ -12,6 +12,7 @@ Traps     sizes must not be rounded one by one: the error would grow with k.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -59,37 +60,51 @@ def round_cut(
     if len(real_sizes) == 1:
         whole = (problem.message_bytes,)
         return whole if problem.admits(whole) else None
-    offsets = _offsets(problem, real_sizes)
     exchanges = _exchanges(problem, len(real_sizes), exchange_cells)
-    starts = [offsets] if not exchanges else [offsets, *_EXCHANGED.reshape(-1, 1)]
-    found = [_from(problem, real_sizes, start, search_cells, exchanges) for start in starts]
-    cuts = [cut for cut in found if cut is not None]
+    native = _found_natively(problem, real_sizes, search_cells, exchanges)
+    cuts: Sequence[Ints] = [] if native is None else list(native)
+    if native is None:
+        cuts = _found(problem, real_sizes, search_cells, exchanges)
     if len(cuts) < 2:
-        return tuple(cuts[0].tolist()) if cuts else None
+        return tuple(cuts[0].tolist()) if len(cuts) else None
     latencies = latencies_us(problem.pipeline, np.array(cuts, dtype=float))
     return tuple(cuts[_first_minimum(latencies)].tolist())
 
 
-def _from(
-    problem: Problem, real_sizes: Floats, offsets: Floats, search_cells: int, exchanges: int
+def _found_natively(
+    problem: Problem, real_sizes: Floats, search_cells: int, exchanges: int
 ) -> Ints | None:
-    """The best cut that these offsets and what follows lead to."""
-    widths = _widths(problem, len(real_sizes)) if exchanges else _NO_WIDTHS
+    """The best cuts that each start leads to, (cuts, k), in C; None where this is not for C."""
     whole = whole_of(problem) if active.NATIVE is not None else None
-    if active.NATIVE is not None and whole is not None:
-        passes = _passes(problem, real_sizes, search_cells)
-        taken, sizes = active.NATIVE.whole.rounded(
-            whole, real_sizes, offsets, passes=passes, widths=widths, exchanges=exchanges
-        )
-        if taken:
-            return sizes
-    found = [cut for cut in _rounded(problem, real_sizes, offsets) if cut is not None]
-    if not found:
+    if active.NATIVE is None or whole is None:
         return None
-    cuts = np.array(found)
-    latencies = latencies_us(problem.pipeline, cuts.astype(float))
-    best = _improve(problem, cuts[_first_minimum(latencies)], search_cells)
-    return _exchanged(problem, best, widths, exchanges)
+    offsets = _offsets(problem, real_sizes)
+    return active.NATIVE.whole.rounded(
+        whole,
+        real_sizes,
+        np.concatenate([offsets, _EXCHANGED]) if exchanges else offsets,
+        others=len(_EXCHANGED) if exchanges else 0,
+        passes=_passes(problem, real_sizes, search_cells),
+        widths=_widths(problem, len(real_sizes)) if exchanges else _NO_WIDTHS,
+        exchanges=exchanges,
+    )
+
+
+def _found(
+    problem: Problem, real_sizes: Floats, search_cells: int, exchanges: int
+) -> Sequence[Ints]:
+    """The same in NumPy; starts that lead to the same place are gone on from once."""
+    offsets = _offsets(problem, real_sizes)
+    starts = [offsets, *_EXCHANGED.reshape(-1, 1)] if exchanges else [offsets]
+    found: dict[bytes, Ints] = {}
+    for start in starts:
+        cuts = [cut for cut in _rounded(problem, real_sizes, start) if cut is not None]
+        if cuts:
+            latencies = latencies_us(problem.pipeline, np.array(cuts, dtype=float))
+            best = _improve(problem, cuts[_first_minimum(latencies)], search_cells)
+            found.setdefault(best.tobytes(), best)
+    widths = _widths(problem, len(real_sizes)) if exchanges else _NO_WIDTHS
+    return [_exchanged(problem, cut, widths, exchanges) for cut in found.values()]
 
 
 def rounding_loss_us(problem: Problem) -> float:

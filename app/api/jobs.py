@@ -89,7 +89,7 @@ class EventStream:
 
     async def events(self, job: JobRecord) -> AsyncIterator[bytes]:
         """Yield the events from this state on, to the end of the job."""
-        self._service.open_streams += 1
+        self._service.counts.open_streams += 1
         try:
             yield self._event(job)
             sent_s = time.monotonic()
@@ -103,7 +103,7 @@ class EventStream:
                     yield b": still running\n\n"
                     sent_s = time.monotonic()
         finally:
-            self._service.open_streams -= 1
+            self._service.counts.open_streams -= 1
 
     async def _again(self, last: JobRecord) -> JobRecord:
         """Return the job as it is now, or as it was last where it cannot be read at this moment."""

@@ -11,6 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, TypeAdapter
 
 from app.api.respond import PROBLEM
+from app.http.access import is_public, scope_of
 from app.schemas.audit import AuditIn, AuditOut
 from app.schemas.base import Output, ProblemOut
 from app.schemas.compare import AnyCompareOut, CompareIn, ExplanationOut
@@ -31,7 +32,17 @@ from app.schemas.profiles import (
     RevisionsOut,
     VerificationIn,
 )
-from app.schemas.queries import AliveOut, LimitsOut, OptimizationsOut, ReadyOut
+from app.schemas.queries import (
+    AliveOut,
+    KeyIn,
+    KeyOut,
+    KeysOut,
+    LimitsOut,
+    NewKeyOut,
+    OptimizationsOut,
+    ReadyOut,
+    RotationIn,
+)
 from app.schemas.simulate import (
     DeliveredOut,
     SimulateIn,
@@ -60,6 +71,8 @@ _BODIES: tuple[type[BaseModel], ...] = (
     TableIn,
     ActivateIn,
     LayerCostsIn,
+    KeyIn,
+    RotationIn,
 )
 # FastAPI would make a validator of each for every route; no route validates what it sends.
 _OUTPUTS: tuple[type[Output], ...] = (
@@ -87,6 +100,9 @@ _OUTPUTS: tuple[type[Output], ...] = (
     PublishedLayerOut,
     LayerCostsOut,
     *get_args(AnyJobOut),
+    KeyOut,
+    NewKeyOut,
+    KeysOut,
     LimitsOut,
     AliveOut,
     ReadyOut,
@@ -94,6 +110,8 @@ _OUTPUTS: tuple[type[Output], ...] = (
 OutputType: TypeAlias = type[Output] | UnionType | None
 _MEANINGS = {
     400: "The body is not JSON",
+    401: "Who asks is not known: no key, or none that is valid",
+    403: "The key does not have the scope that this takes",
     404: "Nothing is stored under this name or id",
     408: "The body did not arrive in time",
     409: "The stored state contradicts the request, or a request with this key is under way",
@@ -101,6 +119,7 @@ _MEANINGS = {
     413: "The body is over the limit",
     415: "The media type or encoding is not read here",
     422: "Well-formed, but cannot be honoured: `errors` says which field breaks which rule",
+    429: "Too many requests by one owner or key, or as much as one may have",
     503: "Not ready, or too much work is waiting; `Retry-After` says when to try again",
 }
 _BODY_ERRORS = (400, 408, 413, 415, 422, 503)
@@ -276,4 +295,22 @@ def _build(app: FastAPI) -> dict[str, Any]:
     )
     schemas = built.setdefault("components", {}).setdefault("schemas", {})
     schemas.update(definitions["$defs"])
+    if app.state.settings.asks_who:
+        _add_security(built)
     return built
+
+
+def _add_security(document: dict[str, Any]) -> None:
+    """Say of each operation that not everybody may ask what it takes, and how it is refused."""
+    document["components"]["securitySchemes"] = {
+        "key": {"type": "http", "scheme": "bearer", "description": "A key of the service"}
+    }
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            if is_public(path):
+                continue
+            scope = scope_of(method.upper(), path)
+            operation["security"] = [{"key": []}]
+            operation["x-scope"] = scope.value
+            refusals = {str(status): one for status, one in _refusals((401, 403, 429)).items()}
+            operation["responses"] = {**refusals, **operation["responses"]}

@@ -1,4 +1,4 @@
-"""POST /optimize, the stored answers, /compare, /simulate, /thresholds, /audit and /hide."""
+"""POST /optimize, the stored answers, /compare, /simulate, /thresholds, /audit, /hide, layers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from analysis.explain import EXPLAINED_AT_ONCE, explain
+from analysis.layer_cost import disagreements, shipped_layers
 from app.api.openapi import reads, refuses
 from app.api.respond import JSON, accepted, json_bytes, json_document, keyed, once
 from app.execution.render_queue import Requester
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
 from app.operations.compare import audit_operation, compare_operation, threshold_operation
-from app.operations.models import get_hidden_answer, hide_operation
+from app.operations.models import get_hidden_answer, hide_operation, layer_operation
 from app.operations.operation import Outcome
 from app.operations.optimize import optimize_operation
 from app.questions.compare import draw, run
@@ -23,6 +24,8 @@ from app.schemas.audit import AuditIn, AuditOut
 from app.schemas.base import dump_json
 from app.schemas.compare import AnyCompareOut, CompareIn, ExplanationOut, explained_of
 from app.schemas.hide import HideIn, StoredHideOut
+from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
+from app.schemas.layers import LayersOut, PublishedLayerOut, layer_named
 from app.schemas.optimize import AnyOptimizeOut, OptimizeIn, read_answer
 from app.schemas.queries import (
     ExplanationQuery,
@@ -235,3 +238,43 @@ async def hidden_answer(request: Request, id: str, _: Annotated[NoQuery, Query()
     """A stored answer about hiding, byte for byte as it was first sent."""
     service = service_of(request)
     return json_bytes(await service.call(lambda: get_hidden_answer(service.context.store, id)))
+
+
+# --- messaging layers ----------------------------------------------------------------------------
+
+
+layers_router = APIRouter(tags=["layers"])
+
+
+@layers_router.get("/layers", **refuses(422, 503, sends=LayersOut))
+async def layers(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
+    """The published messaging layers."""
+    found = await service_of(request).call(lambda: LayersOut.of(iter(shipped_layers().values())))
+    return json_document(found)
+
+
+@layers_router.get("/layers/{name}", **refuses(404, 422, 503, sends=PublishedLayerOut))
+async def layer(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """A published layer, and where its publication contradicts itself."""
+    found = await service_of(request).call(
+        lambda: PublishedLayerOut.of(layer_named(name), disagreements())
+    )
+    return json_document(found)
+
+
+@layers_router.post(
+    "/layer-costs", **reads(LayerCostsIn, 404, may_be_async=True, sends=LayerCostsOut)
+)
+@keyed
+async def layer_costs(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
+    """What a messaging layer's software costs, and what features of a network would save."""
+    service = service_of(request)
+    asked = await read_json(request, LayerCostsIn, **body_rules(request))
+    settings = service.context.settings
+    if prefers_async(request):
+        stated = once(request, accepted)
+        return accepted(await service.start_job(lambda _: layer_operation(asked, settings), stated))
+    performed = await service.perform(
+        lambda _: layer_operation(asked, settings), client_of(request)
+    )
+    return json_bytes(performed.outcome.document)

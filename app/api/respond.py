@@ -37,12 +37,15 @@ from domain.errors import (
     MalformedIdempotencyKey,
     Overloaded,
     PreconditionFailed,
+    QuotaExceeded,
+    RateLimited,
     SluiceError,
+    Unauthenticated,
 )
 from domain.profile import HardwareProfile
 from models.errors import Fenced
 from models.identifiers import new_id
-from models.records import OWNER, JobRecord, KeyClaim, KeyedAnswer
+from models.records import JobRecord, KeyClaim, KeyedAnswer
 
 if TYPE_CHECKING:
     from models.session import UnitOfWork
@@ -72,9 +75,21 @@ def problem(error: SluiceError, *, headers: dict[str, str] | None = None) -> Res
     document = replace(document, detail=error.detail[:_MAX_DETAIL])
     if document.status == 503:
         headers = {**(headers or {}), "Retry-After": str(Overloaded.retry_after_s)}
-    elif isinstance(error, IdempotencyKeyInFlight):
+    elif isinstance(error, IdempotencyKeyInFlight | RateLimited | QuotaExceeded):
         headers = {**(headers or {}), "Retry-After": str(error.retry_after_s)}
+    if isinstance(error, Unauthenticated):
+        headers = {**(headers or {}), "WWW-Authenticate": 'Bearer realm="sluice"'}
+    elif isinstance(error, RateLimited):
+        headers = {**(headers or {}), **_rate_headers(error)}
     return Response(dump_json(document), document.status, headers, media_type=PROBLEM)
+
+
+def _rate_headers(error: RateLimited) -> dict[str, str]:
+    """Return the limit, and what is left of it, as draft-ietf-httpapi-ratelimit-headers has it."""
+    return {
+        "RateLimit-Policy": f'"key";q={error.requests_per_s};w=1',
+        "RateLimit": f'"key";r=0;t={error.retry_after_s}',
+    }
 
 
 def accepted(job: JobRecord) -> Response:
@@ -249,7 +264,7 @@ def keyed(view: View) -> View:
                 "expected one Idempotency-Key of 1 to 255 visible ASCII characters"
             )
         service = service_of(request)
-        claim = KeyClaim(OWNER, keys[0], new_id(), this_process())
+        claim = KeyClaim(service.context.store.owner, keys[0], new_id(), this_process())
         asked = _Keyed(request, claim)
         found = await service.write(partial(claim_key, service.context.store, claim))
         watched = Request(request.scope, asked.receive)

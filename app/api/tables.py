@@ -1,11 +1,11 @@
-"""Compiled plan tables: compiled for a profile, listed, and read by their digest."""
+"""Compiled plan tables, listed and read by their digest; exports to libraries."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from app.api.openapi import changes, reads, refuses
 from app.api.respond import accepted as accepted_job
@@ -17,16 +17,21 @@ from app.api.respond import (
     once,
     sent,
     table_expected,
+    tagged,
 )
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
 from app.http.fastpath.responses import JSON, SLT, TWIN, accepted, active_form, immutable_form
 from app.operations.operation import Outcome
-from app.operations.tables import table_operation
+from app.operations.tables import export_operation, table_operation
 from app.questions import tables as questions
 from app.questions.profiles import known_reference
+from app.schemas.base import dump_json
+from app.schemas.exports import ExportQuery, ExportTargetsOut
 from app.schemas.queries import NoQuery, TableFormat, TableQuery, TablesQuery
 from app.schemas.tables import ActivateIn, TableIn, TableOut, TablesOut
+from domain.errors import NotFound
+from exports.targets.registry import TARGETS
 from models.records import TableRecord
 
 router = APIRouter(tags=["tables"])
@@ -144,3 +149,51 @@ async def _form(
     if form is TableFormat.SLT:
         return form, record.file
     return form, await service_of(request).call(lambda: questions.json_twin(record.file))
+
+
+# --- exports --------------------------------------------------------------------------------------
+
+
+exports_router = APIRouter(tags=["exports"])
+_UNCHANGED: dict[int, dict[str, Any]] = {
+    304: {"description": "The client holds these very bytes"},
+}
+_NAMES = sorted(target.name for target in TARGETS)
+_Target = Annotated[str, Path(json_schema_extra={"enum": list(_NAMES)})]
+_MEDIA_TYPES = sorted({target.media_type.partition(";")[0] for target in TARGETS})
+_TEXT: dict[str, Any] = {"schema": {"type": "string"}}
+_CONFIGURATION: dict[int, dict[str, Any]] = {
+    200: {
+        "description": "The configuration, in the target's own syntax",
+        "content": dict.fromkeys(_MEDIA_TYPES, _TEXT),
+    },
+    **_UNCHANGED,
+}
+
+
+@exports_router.get("/exports", **refuses(422, also=_UNCHANGED, sends=ExportTargetsOut))
+async def export_targets(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
+    """Every target: what it takes, its options, and the program that reads it back in tests."""
+    return tagged(request, dump_json(ExportTargetsOut.all()))
+
+
+@exports_router.get(
+    "/profiles/{name}/exports/{target}",
+    response_class=Response,
+    **refuses(404, 409, 422, 503, may_be_async=True, also=_CONFIGURATION),
+)
+async def export(
+    request: Request, name: str, target: _Target, query: Annotated[ExportQuery, Query()]
+) -> Response:
+    """A profile as a library's configuration. `name@2` pins a revision."""
+    reference = known_reference(name)
+    if target not in _NAMES:
+        raise NotFound("there is no export target of this name")
+    scope = query.to_domain(target)
+    service = service_of(request)
+    settings = service.context.settings
+    make = partial(export_operation, reference, scope, settings=settings, table=query.table)
+    if prefers_async(request):
+        return accepted_job(await service.start_job(make))
+    found = await service.export(make, client_of(request))
+    return tagged(request, found.content, media_type=found.media_type, file_name=found.file_name)

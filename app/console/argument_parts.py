@@ -42,54 +42,82 @@ def expected_one_of(choices: Iterable[str], given: str) -> str:
     return f"expected one of {', '.join(known)}, got {given!r}{meant}"
 
 
-# One of each command, as it stands in a checkout after `make demo`.
+# One of each command, without `sluice`; files of examples are there in a checkout.
 _EXAMPLES = {
-    "optimize": "sluice optimize examples/kv-staging.json --current 512KiB",
-    "fit": "sluice fit examples/local-path-direct.csv --save-as local-path",
-    "compose": "sluice compose --stage copy=copy.csv --stage wire=wire.csv --save-as path",
-    "measure": "sluice measure memcpy --bytes 4KiB..1MiB --save-as copy",
-    "verify": "sluice verify path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
-    "tune": "sluice tune --stage memcpy --stage crc32 --current 64KiB --target ucx",
-    "compare": "sluice compare examples/kv-staging.json --bytes 1MiB 16MiB",
-    "table": "sluice table examples/kv-staging.json --max-message 16MiB --output staging.slt",
-    "export": "sluice export examples/kv-staging.json --target ucx --output sluice-ucx.conf",
-    "apply": "sluice apply mpich path --check --option collective=bcast",
-    "audit": "sluice audit examples/kv-staging.json --setting 512KiB --max-regret 12%",
-    "layer": "sluice layer cmam-finite --bytes 16 1KiB --tune",
-    "layer count": "sluice layer count --mpicc mpicc.mpich --output layer.json",
-    "layer check": "sluice layer check layer.json --max-more 1%",
-    "mover": "sluice mover exchange --bytes 800KB --calculation 5000 --fragment 32KiB",
-    "reproduce": "sluice reproduce wang98 --output papers-report",
-    "hide": "sluice hide examples/kv-staging.json --calculation 600",
-    "deliver": "sluice deliver trapeze --bytes 8KiB --rules eager,eager=512,eager=512,eager",
-    "thresholds": "sluice thresholds trapeze --bytes 1KiB..256KiB --rule eager",
-    "list": "sluice profiles list --json",
-    "show": "sluice profiles show myrinet-gam",
-    "save": "sluice profiles save staging examples/kv-staging.json",
-    "revisions": "sluice profiles revisions myrinet-gam",
-    "use": "sluice profiles use myrinet-gam 1",
-    "tables": "sluice profiles tables myrinet-gam",
-    "activate": "sluice profiles activate myrinet-gam 0123abcd",
-    "delete": "sluice profiles delete staging --yes",
-    "serve": "sluice serve --port 8080",
-    "work": "sluice work --workers 2",
+    "optimize": "optimize examples/kv-staging.json --current 512KiB",
+    "fit": "fit examples/local-path-direct.csv --save-as local-path",
+    "compose": "compose --stage copy=copy.csv --stage wire=wire.csv --save-as path",
+    "measure": "measure memcpy --bytes 4KiB..1MiB --save-as copy",
+    "verify": "verify path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
+    "tune": "tune --stage memcpy --stage crc32 --current 64KiB --target ucx",
+    "compare": "compare examples/kv-staging.json --bytes 1MiB 16MiB",
+    "table": "table examples/kv-staging.json --max-message 16MiB --output staging.slt",
+    "export": "export examples/kv-staging.json --target ucx --output sluice-ucx.conf",
+    "apply": "apply mpich path --check --option collective=bcast",
+    "audit": "audit examples/kv-staging.json --setting 512KiB --max-regret 12%",
+    "layer": "layer cmam-finite --bytes 16 1KiB --tune",
+    "layer count": "layer count --mpicc mpicc.mpich --output layer.json",
+    "layer check": "layer check layer.json --max-more 1%",
+    "mover": "mover exchange --bytes 800KB --calculation 5000 --fragment 32KiB",
+    "reproduce": "reproduce wang98 --output papers-report",
+    "hide": "hide examples/kv-staging.json --calculation 600",
+    "deliver": "deliver trapeze --bytes 8KiB --rules eager,eager=512,eager=512,eager",
+    "thresholds": "thresholds trapeze --bytes 1KiB..256KiB --rule eager",
+    "profiles list": "profiles list --json",
+    "profiles show": "profiles show myrinet-gam",
+    "profiles save": "profiles save staging examples/kv-staging.json",
+    "profiles revisions": "profiles revisions myrinet-gam",
+    "profiles use": "profiles use myrinet-gam 1",
+    "profiles tables": "profiles tables myrinet-gam",
+    "profiles activate": "profiles activate myrinet-gam 0123abcd",
+    "profiles delete": "profiles delete staging --yes",
+    "keys list": "keys list",
+    "keys create": "keys create build-server --scope write --days 90",
+    "keys rotate": "keys rotate 7f3a5c --keep 600",
+    "keys revoke": "keys revoke 7f3a5c",
+    "serve": "serve --port 8080",
+    "work": "work --workers 2",
 }
 
 
 Commands = argparse._SubParsersAction  # the name that argparse gives to what add_subparsers returns
 
 
-def add(commands: Commands[Parser], name: str, summary: str) -> Parser:
+def add(commands: Commands[Parser], name: str, summary: str, *, of: str = "") -> Parser:
     parser = commands.add_parser(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
-        epilog=f"example: {_EXAMPLES[name]}",
         formatter_class=argparse.RawDescriptionHelpFormatter,  # an example is never broken
         allow_abbrev=False,
     )
+    parser.epilog = f"example: sluice {_EXAMPLES[parser.prog.removeprefix('sluice ')]}"
     parser.add_argument("--json", action="store_true", help="print the HTTP service's document")
     return parser
+
+
+def add_keys(commands: Commands[Parser]) -> None:
+    keys = commands.add_parser(
+        "keys", help="keys by which programs and browsers say who they are", allow_abbrev=False
+    )
+    verbs = keys.add_subparsers(dest="verb", required=True, metavar="VERB")
+    listing = add(verbs, "list", "list an owner's keys", of="keys ")
+    create = add(verbs, "create", "make a key, and print its secret this once", of="keys ")
+    create.add_argument("name", metavar="NAME", help="what it is for")
+    create.add_argument(
+        "--scope", choices=["read", "write", "admin"], required=True, help="what it may do"
+    )
+    create.add_argument("--days", type=number, metavar="DAYS", help="until it expires")
+    create.add_argument(
+        "--requests-per-s", type=int, metavar="COUNT", help="fewer than its owner may ask"
+    )
+    rotate = add(verbs, "rotate", "make a key in the place of another one", of="keys ")
+    rotate.add_argument("--keep", type=number, metavar="SECONDS", help="of the other one (3600)")
+    revoke = add(verbs, "revoke", "end a key at once", of="keys ")
+    for verb in (rotate, revoke):
+        verb.add_argument("id", metavar="ID", help="of the key")
+    for verb in (listing, create, rotate, revoke):
+        verb.add_argument("--owner", metavar="OWNER", default="local", help="whose (local)")
 
 
 def add_constraints(parser: Parser) -> None:
@@ -312,6 +340,9 @@ def add_apply(commands: Commands[Parser]) -> None:
         "iallreduce; of UCX tag_lat, tag_bw",
     )
     add_mpi(parser)
+    parser.add_argument(
+        "--ranks", type=int, metavar="COUNT", help="of an MPI (2), where its own settings say"
+    )
     parser.add_argument(
         "--pairs", type=int, default=30, metavar="COUNT", help="starts with and without (30)"
     )

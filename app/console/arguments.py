@@ -13,6 +13,7 @@ from app.console.argument_parts import (
     add,
     add_apply,
     add_constraints,
+    add_keys,
     add_message_range,
     add_mpi,
     add_time_limit,
@@ -100,6 +101,7 @@ def _parser() -> Parser:
     add_deliver(commands)
     add_thresholds(commands)
     _add_profiles(commands)
+    add_keys(commands)
     _add_serve(commands)
     _add_work(commands)
     return parser
@@ -185,7 +187,13 @@ def _add_fit(commands: Commands[Parser]) -> None:
         help="name:overlap:step,step or name:sequence:step,step; may be repeated",
     )
     parser.add_argument(
-        "--message-bytes", type=size, metavar="SIZE", help="with shape narrowed: the message"
+        "--message-bytes",
+        type=sizes,
+        metavar="SIZES",
+        help="with shape narrowed: the message; with --test: of each file, in their order",
+    )
+    parser.add_argument(
+        "--test", metavar="NAME", help="of clients of ucx_perftest: what they ran, as tag_lat"
     )
 
 

@@ -1,16 +1,9 @@
-"""sluice audit: what an existing setting costs over the optimum, as a person reads it; and sluice
-apply: what a setting does to the programs of the library that is installed here.
-"""
+"""sluice audit: what an existing setting costs over the optimum, as a person reads it."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import tempfile
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from app.console.commands import INTERRUPTED, finder, fit_finder, store_for, unrequested
@@ -18,12 +11,10 @@ from app.console.files import (
     Source,
     TraceSource,
     body_of,
-    check_target,
     merged,
     read_source,
-    write_whole,
 )
-from app.console.running import counting_line, erased_line, run_operation
+from app.console.running import counting_line, run_operation
 from app.console.screen import (
     Column,
     Facts,
@@ -53,16 +44,13 @@ from app.text.units import (
     printable,
     quoted,
 )
-from domain.errors import InvalidInput, NotFound, StrategyDeclined
+from domain.errors import InvalidInput, NotFound
 from domain.units import format_bytes
-from measuring.mpi import Mpi
-from measuring.trials import Checked, Compared, Installed, Outcome, Trial, TrialPlan, check
 
 if TYPE_CHECKING:
     from analysis.audit import AuditQuestion, AuditScope
     from app.questions.question import Question
     from app.schemas.audit import AuditOut, AuditRowOut, PricedOut, SettingStepOut, SpanOut
-    from exports.targets.target import Effect, Target
 
 
 _MAX_STEPS = 4
@@ -228,7 +216,7 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[AuditScope, Q
     }
     body = merged(given, options)
     if arguments.workload is not None:
-        body["workload"] = parse_workload(_text_of(arguments.workload, field="workload"))
+        body["workload"] = parse_workload(text_of(arguments.workload, field="workload"))
     parsed = parse_json(AuditIn, dump_json(body))
     question = parsed.to_question()
     if isinstance(source, TraceSource):
@@ -258,11 +246,11 @@ def _setting(arguments: argparse.Namespace) -> dict[str, Any]:
         return parse_setting(arguments.setting)
     if arguments.target is None:
         raise InvalidInput("expected --target, whose syntax --config has", field="target")
-    content = _text_of(arguments.config, field="config")
+    content = text_of(arguments.config, field="config")
     return {"configuration": {"target": arguments.target, "content": content}}
 
 
-def _text_of(name: str, *, field: str) -> str:
+def text_of(name: str, *, field: str) -> str:
     """Return the text of a file that an option names. Raises NotFound and InvalidInput."""
     try:
         with open(name, encoding="utf-8") as file:
@@ -277,221 +265,3 @@ def _text_of(name: str, *, field: str) -> str:
     if len(text) > MAX_FILE_CHARACTERS:
         raise InvalidInput(f"expected at most {MAX_FILE_CHARACTERS} characters", field=field)
     return text
-
-
-# --- apply ----------------------------------------------------------------------------------------
-
-
-NOT_KEPT = 7  # the exit code where the setting is not kept
-# What libraries read by themselves where it lies: a setting must not take effect by accident.
-_TAKES_EFFECT = ("ucx.conf", "ucc.conf", "mca-params.conf", "openmpi-mca-params.conf", "nccl.conf")
-_NOUN, _UCX = "the setting", "UCX"
-_RULES_HEADER = "rule-file-version-2\n"  # of Open MPI: the very first line
-
-
-def apply(arguments: argparse.Namespace, output: Output) -> int:
-    """Try a setting over the installed library, and keep what is faster and not slower."""
-    from app.schemas.base import dump_json
-    from app.schemas.exports import AppliedOut, TrialOut
-    from exports.targets.registry import target_named
-
-    target = target_named(arguments.target)
-    options = dict(option.partition("=")[::2] for option in arguments.option)
-    name = arguments.output or f"sluice-{target.name}.{target.suffix_for(options)}"
-    if not arguments.check:
-        raise InvalidInput(
-            "a setting is applied only where it was measured: --check; sluice export writes one",
-            field="check",
-        )
-    check_target(name, field="output", noun=_NOUN, example="sluice-ucx.conf")
-    if {one.name.lstrip(".") for one in (Path(name), Path(name).resolve())} & {*_TAKES_EFFECT}:
-        raise InvalidInput(
-            "libraries read a file of this name by themselves: expected another, so that nothing "
-            "takes effect by accident",
-            field="output",
-        )
-    effect = _effect_of(target)
-    _check_used(arguments, effect)
-    text = _setting_text(arguments, output)
-    with _installed(arguments, effect) as (plan, installed), erased_line(output.err) as show:
-        _check_installed(installed, effect, text)
-        with tempfile.TemporaryDirectory(prefix="sluice-apply-") as folder:
-
-            def in_force(given: str) -> Mapping[str, str]:
-                file = Path(folder) / "setting"
-                file.write_text(given, encoding="utf-8")
-                return effect.environment(given, str(file))
-
-            found = check(
-                plan,
-                installed.start,
-                text,
-                in_force,
-                effect.without,
-                lambda left, done: show(f"{done} pairs done, {left} to come"),
-            )
-    is_kept, reason, over = (
-        found.text is not None,
-        reason_of(found),
-        installed.described(os.environ),
-    )
-    trials = tuple(map(TrialOut.of, found.trials))
-    if output.wants_json:
-        applied = AppliedOut(target.name, over, is_kept, reason, found.text, trials)
-        output.document(dump_json(applied))
-    else:
-        output.parts(_applied_parts(over, found, reason))
-    if found.text is None:
-        return NOT_KEPT
-    write_whole(name, _with_verdict(found.text, over, reason), field="output", noun=_NOUN)
-    output.note(f"kept in {printable(name)}, where it takes effect only as the target's page says")
-    return 0
-
-
-def _effect_of(target: Target) -> Effect:
-    from exports.targets.registry import TARGETS
-
-    if target.effect is None:
-        names = ", ".join(one.name for one in TARGETS if one.effect is not None)
-        raise StrategyDeclined(
-            f"no program here shows what {target.name} does; those that can be checked: {names}",
-            field="target",
-        )
-    return target.effect
-
-
-def _check_used(arguments: argparse.Namespace, effect: Effect) -> None:
-    """Raise InvalidInput for what is given and would be passed over."""
-    if arguments.config is not None:
-        for name in ("option", "min_message_bytes", "max_message_bytes"):
-            if getattr(arguments, name):
-                raise InvalidInput("only a setting that is made of a SOURCE has it", field=name)
-    if effect.library == _UCX and arguments.mpicc is None:
-        for name in ("launcher", "allow_run_as_root"):
-            if getattr(arguments, name):
-                raise InvalidInput("only an MPI has it, which --mpicc names", field=name)
-
-
-def _setting_text(arguments: argparse.Namespace, output: Output) -> str:
-    """Return the configuration that is there, or one that is made of the source."""
-    from app.console.table import export_scope, exported
-
-    if (arguments.source is None) == (arguments.config is None):
-        raise InvalidInput("expected a SOURCE, or --config with what is there", field="source")
-    if arguments.config is not None:
-        return _text_of(arguments.config, field="config")
-    made = exported(arguments, export_scope(arguments), output).result
-    for warning in made.warnings:
-        output.note(warning)
-    return made.content.decode()
-
-
-@contextmanager
-def _installed(
-    arguments: argparse.Namespace, effect: Effect
-) -> Iterator[tuple[TrialPlan, Installed]]:
-    """The trial that is asked for, and the programs that it runs. UCX is run through its own tool,
-    or below the MPI that is named.
-    """
-    from measuring.trials import SIZES, UCX_PROGRAMS, TrialPlan, mpi_programs, ucx_programs
-
-    is_ucx = effect.library == _UCX and arguments.mpicc is None
-    usual = UCX_PROGRAMS[:1] if is_ucx else effect.programs
-    plan = TrialPlan(
-        tuple(dict.fromkeys(arguments.programs or usual)),
-        tuple(sorted(set(arguments.bytes or SIZES))),
-        arguments.pairs,
-        arguments.time_limit,
-        arguments.seed,
-    )
-    mpi = Mpi(arguments.mpicc or "mpicc", arguments.launcher, arguments.allow_run_as_root)
-    with ucx_programs(plan) if is_ucx else mpi_programs(mpi, plan) as installed:
-        yield plan, installed
-
-
-def _check_installed(installed: Installed, effect: Effect, text: str) -> None:
-    """Raise InvalidInput unless the library is the target's, and reads the setting."""
-    is_below = effect.library == _UCX  # of an MPI, which does not say so
-    if not is_below and effect.library not in installed.library:
-        raise InvalidInput(
-            f"expected a wrapper of {effect.library}, this one is of {installed.library[:100]}",
-            field="mpicc",
-        )
-    since = effect.since(text)
-    is_known = bool(installed.version) and (not is_below or _UCX in installed.library)
-    if is_known and installed.version < since:
-        raise InvalidInput(
-            f"{'.'.join(map(str, since))} and later read this setting, and here is "
-            f"{installed.library[:100]}",
-            field="target",
-        )
-
-
-def reason_of(found: Checked) -> str:
-    """Return why a setting is kept or not, in one sentence."""
-    last = found.trials[-1]
-    if found.text is not None:
-        undecided, first = len(last.of(Outcome.UNDECIDED)), found.trials[-2]
-        return (
-            f"kept: faster at {_most(last, Outcome.FASTER)}; none is seen to be slower, "
-            f"{undecided} are undecided; confirmed, in trials of {first.pairs} and {last.pairs} "
-            "pairs"
-        )
-    if last.failure:
-        return f"not kept: with it the programs do not end as they should: {last.failure}"
-    if wrong := last.of(Outcome.WRONG):
-        at = f"{wrong[0].program} of {format_bytes(wrong[0].message_bytes)}"
-        return f"not kept: with it {at} gives wrong data"
-    if last.of(Outcome.SLOWER):
-        return f"not kept: slower at {_most(last, Outcome.SLOWER)}"
-    if not last.is_harmless:
-        return f"not kept: it looks slower at {_most(last, Outcome.UNDECIDED)}, undecided"
-    if len(found.trials) > 1 and found.trials[-2].is_gain:
-        return "not kept: a second trial is not faster where the first was"
-    return "not kept: it is faster nowhere; it may not be in use by these programs"
-
-
-def _most(trial: Trial, outcome: Outcome) -> str:
-    """At how many programs and sizes it is so, and where most."""
-    found = trial.of(outcome)
-    at = (min if outcome is Outcome.FASTER else max)(found, key=lambda one: one.ratio)
-    span = f"{at.low:.3g} to {at.high:.3g}"
-    return (
-        f"{len(found)} of {len(trial.compared)} programs and sizes, most at {at.program} of "
-        f"{format_bytes(at.message_bytes)}: {at.ratio:.3g} times as long ({span})"
-    )
-
-
-def _applied_parts(library: str, found: Checked, reason: str) -> Iterator[Part]:
-    columns = (
-        Column("program", is_number=False),
-        Column("message"),
-        Column("before"),
-        Column("after/before"),
-        Column("interval", is_number=False),
-        Column("", is_number=False),
-    )
-    yield printable(library)
-    for number, trial in enumerate(found.trials, start=1):
-        yield ""
-        yield f"trial {number}, {trial.pairs} pairs:"
-        yield Grid(columns, tuple(map(_compared_row, trial.compared)))
-    yield ""
-    yield printable(reason)
-
-
-def _compared_row(one: Compared) -> tuple[str, ...]:
-    if one.outcome is Outcome.WRONG:
-        ratio, interval = "", ""
-    else:
-        ratio, interval = f"{one.ratio:.3f}", f"{one.low:.3f} to {one.high:.3f}"
-    size, before = format_bytes(one.message_bytes), format_time(one.before_us)
-    return one.program, size, before, ratio, interval, one.outcome
-
-
-def _with_verdict(text: str, over: str, reason: str) -> bytes:
-    """The setting, with what was found in its first lines, which are comments to each library."""
-    said = textwrap.wrap(printable(f"Measured over {over}: {reason}"), 97)
-    head = _RULES_HEADER if text.startswith(_RULES_HEADER) else ""
-    rest = text.removeprefix("\ufeff").removeprefix(head)
-    return (head + "".join(f"# {line}\n" for line in said) + rest).encode()

@@ -221,9 +221,9 @@ def read_source(name: str, settings: Settings) -> Source:
     """Return what this name stands for. Raises NotFound, NotJson, BodyTooLarge,
     UnsupportedMediaType.
     """
-    if name != STANDARD_INPUT and not Path(name).exists():
+    if name != STANDARD_INPUT and (not Path(name).exists() or Path(name).is_dir()):
         if _PROFILE_REFERENCE.fullmatch(name) and not name.endswith((".json", ".csv")):
-            return ProfileSource(name)
+            return ProfileSource(name)  # beside a folder of that name too
         raise NotFound(f"there is no file {quoted(name)}", field="source")
     raw = _read(name, settings.max_trace_bytes)
     if raw[:_LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"{", b"["):

@@ -5,7 +5,8 @@ sluice compose, of stages with files of their own.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +37,7 @@ class _File:
 
     name: str
     is_named: bool
+    ran: str = ""  # the commands whose tables it has, where the user says them
 
 
 def fit(arguments: argparse.Namespace, output: Output) -> int:
@@ -43,7 +45,7 @@ def fit(arguments: argparse.Namespace, output: Output) -> int:
     request = _fit_request(arguments)
     _check_targets(arguments, arguments.sources)
     settings = Settings.from_environment()
-    files = tuple(_files(arguments.sources))
+    files = tuple(_ran(_files(arguments.sources), arguments))
     if arguments.separately:
         return _fit_each(files, request, settings, output)
     return _fit_together(files, arguments, request, settings, output)
@@ -137,7 +139,12 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
     request = _request(
         arguments, groups=groups, as_stage=arguments.as_stage, columns=arguments.columns
     )
-    request = replace(request, message_bytes=arguments.message_bytes)
+    message_bytes = None
+    if arguments.test is None and arguments.message_bytes is not None:
+        message_bytes, *more = arguments.message_bytes
+        if more:
+            raise InvalidInput("expected one message without --test", field="message_bytes")
+    request = replace(request, message_bytes=message_bytes)
     check_request(request)
     return request
 
@@ -220,6 +227,25 @@ def _files(names: Sequence[str]) -> Iterator[_File]:
         yield from (_File(str(path), is_named=False) for path in inside)
 
 
+def _ran(files: Iterable[_File], arguments: argparse.Namespace) -> Iterator[_File]:
+    """Yield the files with the commands of ucx_perftest that they are of, where those are said."""
+    found, test, sizes = tuple(files), arguments.test, arguments.message_bytes
+    if test is None:
+        yield from found
+        return
+    if re.fullmatch("[a-z_]{2,40}", test) is None:
+        raise InvalidInput("expected a test of ucx_perftest, as tag_lat", field="test")
+    if sizes is None or len(found) not in (1, len(sizes)):
+        raise InconsistentInput(
+            "expected the message size of each file in --message-bytes, or those of all tables of "
+            "the one file",
+            field="message_bytes",
+        )
+    commands = [f"$ ucx_perftest HOST -t {test} -s {size}\n" for size in sizes]
+    for place, file in enumerate(found):
+        yield replace(file, ran=commands[place] if len(found) > 1 else "".join(commands))
+
+
 # --- reading, fitting, showing --------------------------------------------------------------------
 
 
@@ -263,7 +289,8 @@ def _held(
 
     for file in files:
         try:
-            yield file, LoadedTrace.of(read_trace(file.name, settings))
+            content = read_trace(file.name, settings)
+            yield file, LoadedTrace.of(file.ran.encode() + content if file.ran else content)
         except SluiceError as refusal:
             if file.is_named:
                 if len(files) > 1:

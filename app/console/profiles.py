@@ -1,4 +1,4 @@
-"""sluice profiles: the hardware profiles in the database."""
+"""sluice profiles and sluice keys: the hardware profiles in the database, and who may ask."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from app.console.commands import fit_source, opened_store
 from app.console.files import ProfileSource, Source, TraceSource, read_source
 from app.console.reports import profile_parts, profiles_table, revisions_table
-from app.console.screen import Output, Part
+from app.console.screen import Column, Grid, Output, Part
 from app.console.table import tables_table
 from app.console.verify import verification_parts
 from app.settings import Settings
@@ -19,13 +20,17 @@ from domain.errors import Conflict, InvalidInput, NotFound
 from domain.profile import HardwareProfile, ProfileReference, check_profile_name
 
 if TYPE_CHECKING:
+    from app.questions.keys import NewKey
     from app.schemas.base import Output as OutputPart
     from app.schemas.profiles import AnyProfileOut, AnyRevisionOut
+    from app.schemas.queries import KeyOut
     from models.records import TableSummary
     from models.session import Store
 
 
 _PAGE = 200
+_DAY_S = 86_400
+_MAX_KEPT_S = 30 * _DAY_S
 _DIGEST_LENGTH = 64
 
 
@@ -217,3 +222,91 @@ def _emit(shown: OutputPart, output: Output, parts: Iterable[Part]) -> None:
         output.document(dump_json(shown))
     else:
         output.parts(parts)
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+
+def keys(arguments: argparse.Namespace, output: Output) -> int:
+    """Carry out the verb of `sluice keys`, in the database itself."""
+    from app.questions.keys import check_owner
+
+    settings = Settings.from_environment()
+    owner = check_owner(arguments.owner)
+    with opened_store(settings) as store:
+        _KEY_VERBS[arguments.verb](store.of(owner), arguments, output)
+    return 0
+
+
+def _list_keys(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.questions.keys import list_keys
+    from app.schemas.queries import KeyOut, KeysOut
+
+    listed = KeysOut(tuple(map(KeyOut.of, list_keys(store))))
+    columns = [Column(name, is_number=False) for name in ("id", "name", "scope", "expires", "is")]
+    rows = [
+        (one.id, one.name, one.scope.value, one.expires_at or "never", _state_of(one))
+        for one in listed.items
+    ]
+    _emit(listed, output, [Grid(tuple(columns), tuple(rows))])
+
+
+def _state_of(key: KeyOut) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    is_old = key.expires_at is not None and datetime.fromisoformat(key.expires_at) <= datetime.now(
+        UTC
+    )
+    return "expired" if is_old else "valid"
+
+
+def _create_key(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.questions.keys import MAX_AGE_S, create_key
+    from models.records import KeyScope
+
+    days, rate = arguments.days, arguments.requests_per_s
+    if days is not None and not 0.0 < days * _DAY_S <= MAX_AGE_S:
+        raise InvalidInput(f"expected 0 < days <= {MAX_AGE_S // _DAY_S}", field="days")
+    if rate is not None and not 1 <= rate <= 10**6:
+        raise InvalidInput("expected 1 <= requests-per-s <= 1000000", field="requests-per-s")
+    made = create_key(
+        store,
+        arguments.name,
+        KeyScope(arguments.scope),
+        expires_in_s=None if days is None else max(1, round(days * _DAY_S)),
+        requests_per_s=rate,
+    )
+    _show_secret(made, output)
+
+
+def _rotate_key(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.questions.keys import KEPT_S, rotate_key
+
+    kept_s = KEPT_S if arguments.keep is None else arguments.keep
+    if not 0 <= kept_s <= _MAX_KEPT_S:
+        raise InvalidInput(f"expected 0 <= keep <= {_MAX_KEPT_S}", field="keep")
+    _show_secret(rotate_key(store, arguments.id, kept_s=round(kept_s)), output)
+
+
+def _revoke_key(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.questions.keys import revoke_key
+    from app.schemas.queries import KeyOut
+
+    ended = KeyOut.of(revoke_key(store, arguments.id))
+    _emit(ended, output, [f"{ended.id} {ended.name}: revoked"])
+
+
+def _show_secret(made: NewKey, output: Output) -> None:
+    from app.schemas.queries import NewKeyOut
+
+    key = made.record
+    said = [f"{key.id} {key.name}: {key.scope.value}, of {key.owner}", made.secret]
+    _emit(NewKeyOut.of(made), output, [*said, "The secret is stored nowhere: keep it."])
+
+
+_KEY_VERBS = {
+    "list": _list_keys,
+    "create": _create_key,
+    "rotate": _rotate_key,
+    "revoke": _revoke_key,
+}

@@ -8,7 +8,8 @@ import argparse
 import csv
 import io
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,6 @@ import orjson
 from app.console.files import check_target, write_set, write_whole
 from app.console.screen import Column, Grid, Output, Part
 from app.plots.paper_page import HEADINGS, figure_cells, item_svgs, paper_page, rounded_curves
-from app.schemas.reproduce import ReproducedOut
 from app.text.units import quoted
 from domain.errors import InconsistentInput, InvalidInput
 from domain.units import format_bytes
@@ -32,6 +32,39 @@ OUTSIDE = 1
 _ALL = "all"
 _MANY = 40  # numbers of an item that are not listed where they agree
 _FIELD, _NOUN = "output", "the report"
+
+
+@dataclass(frozen=True, slots=True)
+class ReproducedOut:
+    """One number in JSON; `ok` is null where the paper prints none and it is the model's own."""
+
+    paper: str
+    item: str
+    figure: str
+    unit: str
+    published: float | None
+    published_max: float | None
+    computed: float
+    difference: float | None
+    tolerance: float | None
+    ok: bool | None
+
+    @classmethod
+    def of(cls, paper: str, item: Item) -> Iterator[ReproducedOut]:
+        """Yield the numbers of one item, in its order."""
+        for figure in item.figures:
+            yield cls(
+                paper,
+                item.name,
+                figure.name,
+                figure.unit,
+                figure.published,
+                figure.published_max,
+                figure.computed,
+                figure.difference,
+                None if figure.published is None else figure.tolerance,
+                figure.ok,
+            )
 
 
 def reproduce(arguments: argparse.Namespace, output: Output) -> int:

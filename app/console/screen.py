@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
 from app.text.units import fit_to, format_given_time, format_time, printable, quoted, width_of
 from domain.errors import InvalidFields, SluiceError
+from domain.fit import BEYOND_MEASURED
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import Pipeline
 from domain.schedule import simulate
@@ -410,19 +411,24 @@ class Said(Protocol):
 SaidT = TypeVar("SaidT", bound=Said)
 
 
+_FIRST = (DOES_NOT_HOLD, BEYOND_MEASURED)
+
+
 def failure_lines(notices: Iterable[Said]) -> Iterator[str]:
-    """Yield that the model failed on the machine, which is printed before all else."""
+    """Yield that the model failed on the machine, or that sizes of the answer were not measured,
+    which is printed before all else.
+    """
     from app.text.notices import capitalised
 
     for one in notices:
-        if one.code == DOES_NOT_HOLD:
+        if one.code in _FIRST:
             yield capitalised(printable(one.detail)) + "."
             yield ""
 
 
 def others(notices: Iterable[SaidT]) -> list[SaidT]:
     """Return the notices that `failure_lines` leaves."""
-    return [one for one in notices if one.code != DOES_NOT_HOLD]
+    return [one for one in notices if one.code not in _FIRST]
 
 
 def warning_parts(warnings: Iterable[Said]) -> Iterator[str]:

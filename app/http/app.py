@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 import orjson
 from fastapi import FastAPI, Response
 
-from app.http.fastpath.fast_path import FastPath
-from app.http.fastpath.responses import SECURITY
+from app.http.fastpath.responses import SECURITY, AsgiResponse
 from app.http.metrics import Metrics
 from app.schemas.base import ProblemOut
 from domain.errors import SluiceError
@@ -66,6 +65,7 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _ADDRESSES = (b"location", b"content-location")
 
+Ask: TypeAlias = Callable[[Scope], AsgiResponse | None]
 AsPage: TypeAlias = Callable[[Scope, ProblemOut], Response | None]
 
 log = logging.getLogger("sluice")
@@ -130,9 +130,9 @@ class FastPathApp(FastAPI):
     each of which would cost more than the answer.
     """
 
-    def use_fast_path(self, fast_path: FastPath, metrics: Metrics) -> None:
-        """Ask this fast path first, from now on."""
-        self._ask, self._count = fast_path.answer, metrics.lookup
+    def use_fast_path(self, ask: Ask, metrics: Metrics) -> None:
+        """Ask this first, from now on."""
+        self._ask, self._count = ask, metrics.lookup
 
     def below(self, root_path: str) -> None:
         """Be offered below this path by a proxy, which may hand it on or leave it out."""

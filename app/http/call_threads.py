@@ -11,9 +11,11 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from app.execution.engine import Best, End, Event, Started, Steps
 from app.execution.local import MAX_PENDING_CALLS
 from domain.errors import Overloaded, StoreUnavailable
 
@@ -84,3 +86,33 @@ class CallThreads:
         self._solving.threads.shutdown(cancel_futures=True)
         self._reading.threads.shutdown()
         self._writing.threads.shutdown()
+
+
+@dataclass(slots=True)
+class Counts:
+    """What is under way, of all owners together. For the event loop's thread."""
+
+    pending_tasks: int = 0
+    open_streams: int = 0
+    waiting_here: int = 0
+
+
+class TaskWait:
+    """What a task reports to the coroutine that awaits it; `take` is for the engine's threads."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.end: asyncio.Future[End] = loop.create_future()
+        self.best: bytes | None = None
+        self._loop = loop
+
+    def take(self, message: Event | End) -> None:
+        """Take an event, or the end."""
+        if isinstance(message, Best):
+            self.best = message.result
+        elif not isinstance(message, Started | Steps):
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(self._end_with, message)
+
+    def _end_with(self, end: End) -> None:
+        if not self.end.done():
+            self.end.set_result(end)

@@ -1,9 +1,10 @@
 """What routes depend on: requests of our own origin, the running service, the client, body limits.
 
-There are no accounts, so whatever a browser sends counts, also what a foreign page has it send: a
-form, or text without a preflight. Browsers say where a request comes from, in Sec-Fetch-Site where
-the connection can be trusted (Fetch Metadata, W3C) and in Origin everywhere (Fetch, WHATWG), and no
-page can change either. Programs send neither and are let through.
+Where nobody says who asks, and where a browser has signed in, whatever it sends counts, also what a
+foreign page has it send: a form, or text without a preflight. Browsers say where a request comes
+from, in Sec-Fetch-Site where the connection can be trusted (Fetch Metadata, W3C) and in Origin
+everywhere (Fetch, WHATWG), and no page can change either. Programs send neither and are let
+through.
 
 A foreign host may also name this machine's own address (DNS rebinding); its pages then count as
 the same origin. They reach the service directly: at a loopback address, under its very port, with
@@ -19,6 +20,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Request
 
+from app.http.access import admitted_of
 from app.http.bodies import BodyBudget
 from app.http.service import Client, Service
 from domain.errors import ForeignOrigin, NotReady
@@ -100,20 +102,30 @@ _MAX_COOKIE = 64
 
 
 def service_of(request: Request) -> Service:
-    """Return the running service. Raises NotReady before it has started and after it has ended."""
+    """Return the running service, as who asks may see it.
+
+    Raises NotReady before it has started and after it has ended.
+    """
     service: Service | None = getattr(request.app.state, "service", None)
     if service is None:
         raise NotReady("the service is starting or stopping")
-    return service
+    admitted = admitted_of(request.scope)
+    return service if admitted is None else service.of(admitted.owner)
 
 
 def client_of(request: Request) -> Client:
-    """Return who waits for the answer, after the body was read: an address, and there a reader."""
+    """Return who waits for the answer, after the body was read: the owner, where it is known.
+
+    Else an address, and there a reader.
+    """
 
     async def wait_disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
+    admitted = admitted_of(request.scope)
+    if admitted is not None:
+        return Client(f"owner {admitted.owner}", wait_disconnected)
     address = request.client.host if request.client else ""
     reader = request.cookies.get(READER_COOKIE, "")[:_MAX_COOKIE]
     return Client(f"{address} {reader}", wait_disconnected)

@@ -14,14 +14,15 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from app.execution.engine import Best, End, Engine, Event, Pool, Started, Steps
+from app.execution.engine import Engine, Pool
 from app.execution.local import SOLVES_HERE_PER_TASK
 from app.execution.render_queue import RenderQueue
-from app.http.call_threads import CallThreads
+from app.http.call_threads import CallThreads, Counts, TaskWait
 from app.http.fastpath.fast_path import FastPath, LoadedTable
 from app.http.fastpath.lookups import Lookups
 from app.http.fastpath.responses import CachedResponse
@@ -41,6 +42,7 @@ from domain.verification import said_of
 from models.identifiers import new_id
 
 if TYPE_CHECKING:
+    from app.http.access import Gate
     from app.jobs.runner import Runner
     from app.operations.solves import Solved
     from app.questions.settings import Exported
@@ -132,26 +134,47 @@ class Service:
     """One per process. Coroutines are for the event loop's thread; `close` is not."""
 
     def __init__(
-        self, context: Context, metrics: Metrics, fast_path: FastPath, runner: Runner | None = None
+        self,
+        context: Context,
+        metrics: Metrics,
+        fast_path: FastPath,
+        runner: Runner | None = None,
+        gate: Gate | None = None,
     ) -> None:
         self.context = context
         self.metrics = metrics
         self.runner = runner
         self.pictures = RenderQueue()
         self.lookups = Lookups(
-            context.store, fast_path, refresh_s=context.settings.lookup_refresh_s
+            context.store, fast_path, refresh_s=context.settings.lookup_refresh_s, gate=gate
         )
-        self.pending_tasks = 0
-        self.open_streams = 0
+        self.counts = Counts()
         self._exports = RecentExports()
         self._waiting_jobs: tuple[Waiting, ...] = ()
-        self._waiting_here = 0
         # One solve at a time, in threads that have other things to do.
         self.solving = threading.Lock()
         self._keeping = threading.Lock()  # taken without waiting
         self._threads = CallThreads(
             max_wait_s=context.store.max_wait_s, parallel_writes=context.store.parallel_writes
         )
+
+    def of(self, owner: str) -> Service:
+        """Return the same service for another owner, who sees nothing of what is others'."""
+        if owner == self.context.store.owner:
+            return self
+        view = copy(self)
+        view.context = replace(self.context, store=self.context.store.of(owner))
+        return view
+
+    @property
+    def pending_tasks(self) -> int:
+        """How many requests wait for a worker."""
+        return self.counts.pending_tasks
+
+    @property
+    def open_streams(self) -> int:
+        """How many event streams are open."""
+        return self.counts.open_streams
 
     async def call(self, work: Callable[[], T]) -> T:
         """Run short blocking work that changes nothing in the database. Raises Overloaded."""
@@ -217,12 +240,14 @@ class Service:
     async def _solved(self, found: Unsolved, client: Client, then: Then) -> Answered:
         """Return the answer, solved in this process once it may, or by the engine."""
         operation = found.operation
-        if found.is_quick and self._waiting_here <= SOLVES_HERE_PER_TASK * (1 + self.pending_tasks):
-            self._waiting_here += 1
+        counts = self.counts
+        most_here = SOLVES_HERE_PER_TASK * (1 + counts.pending_tasks)
+        if found.is_quick and counts.waiting_here <= most_here:
+            counts.waiting_here += 1
             try:
                 quick = await self._threads.solve(lambda: self._run_in_turn(operation))
             finally:
-                self._waiting_here -= 1
+                counts.waiting_here -= 1
             if quick is not None:
                 return Answered((await self.keep(operation, quick, then)).document, "quick")
         solved = await self.through_engine(operation, client)
@@ -313,10 +338,11 @@ class Service:
     async def export(self, make: Callable[[UnitOfWork], ExportSetting], client: Client) -> Exported:
         """Export; the last exports are cached, so that polling costs one lookup."""
         operation = await self.prepare(make)
-        found = self._exports.find(operation)
+        owner = self.context.store.owner
+        found = self._exports.find(owner, operation)
         if found is None:
             found = await self.run(operation, client)
-        self._exports.add(operation, found)
+        self._exports.add(owner, operation, found)
         return found
 
     async def through_engine(self, operation: Operation[T], client: Client) -> T:
@@ -330,9 +356,9 @@ class Service:
                 requester=client.name,
             )
         )
-        waiting = _Waiting(asyncio.get_running_loop())
+        waiting = TaskWait(asyncio.get_running_loop())
         watcher = asyncio.ensure_future(client.wait_disconnected())
-        self.pending_tasks += 1
+        self.counts.pending_tasks += 1
         try:
             self.context.engine.submit(task, waiting.take)
             await asyncio.wait((waiting.end, watcher), return_when=asyncio.FIRST_COMPLETED)
@@ -345,7 +371,7 @@ class Service:
         finally:
             self.context.engine.cancel(task.id, task.claim)
             watcher.cancel()
-            self.pending_tasks -= 1
+            self.counts.pending_tasks -= 1
 
     # --- durable jobs -----------------------------------------------------------------------------
 
@@ -359,12 +385,12 @@ class Service:
 
         Raises what its preparation raises.
         """
-        store = self.context.store
+        store, quota = self.context.store, self.context.settings.waiting_jobs_quota
 
         def accepted() -> JobRecord:
             with store.reading() as unit:
                 operation = make(unit)
-            return accept_job(store, operation, then=then)
+            return accept_job(store, operation, most_waiting=quota, then=then)
 
         return await self.write(accepted)
 
@@ -428,7 +454,7 @@ class Service:
             if summary is None or not summary.covers(asked.message_bytes):
                 return None
             verified = said_of(unit.profiles.revision(name, summary.profile_revision).verification)
-            held = self.lookups.fast_path.cache.peek(summary.digest)
+            held = self.lookups.fast_path.cache.peek(summary.digest, unit.owner)
             file = b"" if held else unit.tables.get(summary.digest).file
         table = held or LoadedTable.of(summary.digest, file)
         response = table.sibling().schedule(asked.if_none_match, asked.message_bytes, verified)
@@ -438,7 +464,7 @@ class Service:
 
     def _served(self, found: FromTable) -> CachedResponse:
         if found.table is not None:
-            self.lookups.keep(found.table)
+            self.lookups.keep(found.table, self.context.store.owner)
         return found.response
 
     async def exposition(self) -> str:
@@ -470,24 +496,3 @@ class Service:
         """End the threads; the engine has to be closed first."""
         self.pictures.close()
         self._threads.close()
-
-
-class _Waiting:
-    """What a task reports to the coroutine that awaits it; `take` is for the engine's threads."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.end: asyncio.Future[End] = loop.create_future()
-        self.best: bytes | None = None
-        self._loop = loop
-
-    def take(self, message: Event | End) -> None:
-        """Take an event, or the end."""
-        if isinstance(message, Best):
-            self.best = message.result
-        elif not isinstance(message, Started | Steps):
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                self._loop.call_soon_threadsafe(self._end_with, message)
-
-    def _end_with(self, end: End) -> None:
-        if not self.end.done():
-            self.end.set_result(end)

@@ -25,13 +25,13 @@ from domain.errors import (
     Conflict,
     IdempotencyKeyInFlight,
     Overloaded,
+    QuotaExceeded,
     SolverFailed,
     StoreUnavailable,
 )
 from models.identifiers import new_id
 from models.records import (
     MAX_LOSSES,
-    OWNER,
     JobRecord,
     JobState,
     KeyClaim,
@@ -57,35 +57,38 @@ def accept_job(
     store: Store,
     operation: Operation[Any],
     *,
-    owner: str = OWNER,
+    most_waiting: int | None = None,
     then: Callable[[UnitOfWork, JobRecord], None] = lambda _unit, _job: None,
 ) -> JobRecord:
-    """Return the owner's job of this very question: one that is open or done, or a new one.
+    """Return the store's owner's job of this question: one that is open or done, or a new one.
 
     A result that is stored already makes a job that is done. When this returns, the job outlives
-    the process, with what `then` stored. Raises Overloaded where too many jobs wait.
+    the process, with what `then` stored. Raises Overloaded where too many jobs wait, QuotaExceeded
+    where more than `most_waiting` of the owner's do.
     """
     with store.unit_of_work() as unit:
-        job = _accepted(unit, operation, owner)
+        job = _accepted(unit, operation, most_waiting)
         then(unit, job)
         return job
 
 
-def _accepted(unit: UnitOfWork, operation: Operation[Any], owner: str) -> JobRecord:
+def _accepted(unit: UnitOfWork, operation: Operation[Any], most_waiting: int | None) -> JobRecord:
     outcome = operation.stored(unit)
-    done = _done(unit, operation, outcome, owner)
+    done = _done(unit, operation, outcome)
     if done is not None:
         return done
     if outcome is not None:
-        job = _ended(operation, outcome, owner)
+        job = _ended(operation, outcome, unit.owner)
         unit.jobs.add(job)
         return job
-    found = _found_open(unit, operation, owner)
+    found = _found_open(unit, operation)
     if found is not None:
         return found
     if sum(unit.jobs.waiting(*Pool).values()) >= MAX_WAITING_JOBS:
         raise Overloaded("more jobs are waiting than this service accepts")
-    return _open(unit, operation, owner)
+    if most_waiting is not None and unit.jobs.waiting_of_owner() >= most_waiting:
+        raise QuotaExceeded(f"expected at most {most_waiting} jobs of one owner that wait")
+    return _open(unit, operation)
 
 
 def get_job(store: Store, identifier: str) -> JobRecord:
@@ -119,15 +122,13 @@ def cancel_job(store: Store, identifier: str) -> JobRecord:
         return unit.jobs.cancel(identifier)
 
 
-def _done(
-    unit: UnitOfWork, operation: Operation[Any], outcome: Outcome | None, owner: str
-) -> JobRecord | None:
+def _done(unit: UnitOfWork, operation: Operation[Any], outcome: Outcome | None) -> JobRecord | None:
     """Return a job that is done and whose result still stands.
 
     Of results that are stored elsewhere that is so while they are: a table may have been deleted,
     and an answer that was cut off is not given again.
     """
-    found = unit.jobs.find(operation.digest, JobState.DONE, owner=owner)
+    found = unit.jobs.find(operation.digest, JobState.DONE)
     if found is None:
         return None
     if outcome is None:
@@ -135,18 +136,18 @@ def _done(
     return found if found.answer_id == outcome.answer_id else None
 
 
-def _open(unit: UnitOfWork, operation: Operation[Any], owner: str) -> JobRecord:
+def _open(unit: UnitOfWork, operation: Operation[Any]) -> JobRecord:
     while True:
-        job = _new(operation, owner)
+        job = _new(operation, unit.owner)
         if unit.jobs.add_unless_open(job):
             return job
-        found = _found_open(unit, operation, owner)
+        found = _found_open(unit, operation)
         if found is not None:  # else it has ended since
             return found
 
 
-def _found_open(unit: UnitOfWork, operation: Operation[Any], owner: str) -> JobRecord | None:
-    return unit.jobs.find(operation.digest, JobState.QUEUED, JobState.RUNNING, owner=owner)
+def _found_open(unit: UnitOfWork, operation: Operation[Any]) -> JobRecord | None:
+    return unit.jobs.find(operation.digest, JobState.QUEUED, JobState.RUNNING)
 
 
 def _new(operation: Operation[Any], owner: str) -> JobRecord:

@@ -256,7 +256,7 @@ class Runner:
     def _begin(self, record: JobRecord) -> None:
         """Prepare a claimed job, and give its tasks to the engine."""
         try:
-            with self._store.reading() as unit:
+            with self._store.of(record.owner).reading() as unit:
                 operation = self._prepare(record.kind, record.request, unit)
             if self._is_stored(record, operation):
                 return
@@ -269,7 +269,7 @@ class Runner:
 
     def _is_stored(self, record: JobRecord, operation: Operation[Any]) -> bool:
         """End a job whose result is stored already."""
-        with self._store.unit_of_work() as unit:
+        with self._store.of(record.owner).unit_of_work() as unit:
             outcome = operation.stored(unit)
             if outcome is None:
                 return False
@@ -388,7 +388,7 @@ class Runner:
     def _write(self, record: JobRecord, write: Write, *, is_failure: bool = False) -> None:
         """Write how a job ends, now or when the database is back; as failed where it cannot be."""
         try:
-            with self._store.unit_of_work() as unit:
+            with self._store.of(record.owner).unit_of_work() as unit:
                 write(unit)
         except Fenced:
             self.fenced += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,10 +33,14 @@ TIME_LIMIT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class CompileTable(OperationDefaults[CompiledTable]):
-    """One compilation; `activate` is as for `choose_table`."""
+    """One compilation; `activate` is as for `choose_table`.
+
+    `files` are none, or the end of a pipe: once there is something in it, time is up.
+    """
 
     question: TableQuestion
     activate: bool | None = None
+    files: Sequence[int] = ()
 
     @property
     def kind(self) -> OperationKind:
@@ -175,16 +180,17 @@ class ExportSetting(OperationDefaults[Exported]):
 
 
 class RecentExports:
-    """The last exports that took long, by the digest of their question. For one thread."""
+    """The last exports that took long, by owner and question. For one thread."""
 
     def __init__(self) -> None:
-        self._exports: OrderedDict[str, Exported] = OrderedDict()
+        self._exports: OrderedDict[tuple[str, str], Exported] = OrderedDict()
 
-    def find(self, operation: ExportSetting) -> Exported | None:
-        """Return the export of the same question, if it is among them."""
-        return self._exports.get(operation.digest) if operation.question.takes_long else None
+    def find(self, owner: str, operation: ExportSetting) -> Exported | None:
+        """Return the owner's export of the same question, if it is among them."""
+        key = owner, operation.digest
+        return self._exports.get(key) if operation.question.takes_long else None
 
-    def add(self, operation: ExportSetting, made: Exported) -> None:
+    def add(self, owner: str, operation: ExportSetting, made: Exported) -> None:
         """Keep it as the youngest, and let the oldest go.
 
         A long one is not kept, and none that more time would improve.
@@ -192,8 +198,8 @@ class RecentExports:
         is_partial = made.chosen is not None and made.chosen.is_partial
         is_kept = len(made.content) <= MAX_RECENT_BYTES and not is_partial
         if operation.question.takes_long and is_kept:
-            self._exports[operation.digest] = made
-            self._exports.move_to_end(operation.digest)
+            self._exports[owner, operation.digest] = made
+            self._exports.move_to_end((owner, operation.digest))
         while len(self._exports) > MAX_RECENT:
             self._exports.popitem(last=False)
 

@@ -151,7 +151,9 @@ def known_errors(
         return KnownErrors(stated, draws=asked.draws, seed=asked.seed)
     known = None if fit is None else uncertain_model(fit)
     if fit is not None and known is not None and known.model == model:
-        return KnownErrors(known, misfit_at(fit, *message_bytes), asked.draws, asked.seed)
+        whole_us = tuple((one.message_bytes, one.measured_us) for one in fit.whole_messages)
+        misfit = misfit_at(fit, *message_bytes)
+        return KnownErrors(known, misfit, asked.draws, asked.seed, whole_us)
     if options is None or options.only_names_current:
         return None
     raise InconsistentInput(UNKNOWN_ERRORS, field="uncertainty.relative")
@@ -179,6 +181,7 @@ def _uncertain(
         mtu_bytes=options.mtu_bytes,
         misfit=errors.misfit,
         measured_us=None if fit is None else measured_whole_us(fit, size),
+        measured_bytes=None if fit is None else fit.measured_bytes,
         draws=errors.draws,
         seed=errors.seed,
         robust=options.robust,
@@ -282,13 +285,14 @@ def conclude(
     sensitivities: Sensitivities | None = None,
 ) -> Answer:
     """Return a solution's answer: with what other settings cost and its busiest stage."""
+    question, fit, size = prepared.question, prepared.fit, prepared.problem.message_bytes
+    others = baselines or solvers.baselines(prepared.problem, current_bytes=question.current_bytes)
     return Answer(
         id=new_id(),
         created_at=datetime.now(UTC),
         prepared=prepared,
         solution=solution,
-        baselines=baselines
-        or solvers.baselines(prepared.problem, current_bytes=prepared.question.current_bytes),
+        baselines=others.measured(None if fit is None else measured_whole_us(fit, size)),
         bottleneck_stage=bottleneck_stage(solution),
         solve_ms=solve_ms,
         profile=prepared.profile,

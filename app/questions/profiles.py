@@ -217,6 +217,7 @@ def verification_by(
         recorded.runs,
         stages=recorded.stages,
         processors=int(processors),
+        load=recorded.load,
     )
 
 
@@ -249,7 +250,7 @@ def smallest_measured(unit: UnitOfWork, revision: Revision) -> int:
 
 def smallest_of(fit: TraceFit) -> int:
     """Return the least size in bytes that every stage of a fit was measured at; 1 without any."""
-    return max((stage.lines[0].from_bytes for stage in fit.stages), default=1)
+    return (fit.measured_bytes or (1, 1))[0]
 
 
 def first_lines(content: bytes) -> dict[str, str]:

@@ -103,7 +103,8 @@ class ExportQuestion:
     """An export whose pipeline and table are known. `profile` None: a pipeline without a name.
 
     `errors` are those of the costs, None where they are not known or not looked at; `verified` is
-    what transfers said of the profile, "" where there were none.
+    what transfers said of the profile, "" where there were none; `measured_bytes` are the least and
+    the greatest size that every stage was measured at.
     """
 
     pipeline: CostModel
@@ -113,6 +114,7 @@ class ExportQuestion:
     fragment_cap: int
     errors: KnownErrors | None = None
     verified: str = ""
+    measured_bytes: tuple[int, int] | None = None
 
     @property
     def target(self) -> Target:
@@ -129,8 +131,10 @@ class ExportQuestion:
         """SHA-256 in hexadecimal; equal exactly for questions of one answer."""
         scope = replace(self.scope, options=tuple(sorted(self.scope.options)))
         table = self.table.digest if self.table else ""
-        parts = [self.pipeline, self.profile, scope, table, self.fragment_cap, self.errors]
+        parts: list[object] = [self.pipeline, self.profile, scope, table]
+        parts += [self.fragment_cap, self.errors]
         parts += [self.verified] * bool(self.verified)
+        parts += [self.measured_bytes] * bool(self.measured_bytes)
         return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
 
 
@@ -188,7 +192,8 @@ def export_question(
     errors = known_errors(model, fit, None, message_bytes=between) if takes in _SIZED else None
     said = said_of(verification)
     verified = said.detail if said else ""
-    return ExportQuestion(model, profile, scope, used, fragment_cap, errors, verified)
+    measured = fit.measured_bytes if fit else None
+    return ExportQuestion(model, profile, scope, used, fragment_cap, errors, verified, measured)
 
 
 def stored_table(
@@ -287,6 +292,7 @@ def _input(
         table_digest=question.table.digest if question.table else "",
         table_bytes=question.table.file if question.table else b"",
         verified=question.verified,
+        measured_bytes=question.measured_bytes,
     )
 
 
@@ -316,6 +322,7 @@ def _chosen(
         table=table,
         fragment_cap=question.fragment_cap,
         default=target.default(target.options_from(dict(scope.options))).setting,
+        measured_bytes=question.measured_bytes,
         time_limit_s=scope.time_limit_s,
         progress=progress,
         on_best=on_best,
@@ -372,23 +379,21 @@ def audit_question(
     prepared: PreparedQuestion, scope: AuditScope, *, fragment_cap: int
 ) -> AuditQuestion:
     """Return the audit of a model that was found or fitted."""
+    from analysis.size_choice import from_measured
+
     said = said_of(prepared.verification)
     fit = prepared.fitted.fit if prepared.fitted else None
     model, between = prepared.problem.model, (scope.min_message_bytes, scope.max_message_bytes)
+    measured = prepared.fit.measured_bytes if prepared.fit else None
     return AuditQuestion(
         model=model,
         profile=prepared.profile,
-        scope=scope,
+        scope=replace(scope, rule=from_measured(scope.rule, measured)),
         fragment_cap=fragment_cap,
         fit_notices=fit.notices if fit else (),
-        measured_bytes=_measured_bytes(fit) if fit else None,
+        measured_bytes=measured,
         errors=known_errors(
             model, prepared.fit, prepared.question.uncertainty, message_bytes=between
         ),
         verified=(said,) if said else (),
     )
-
-
-def _measured_bytes(fit: TraceFit) -> int | None:
-    both = (fit.aggregate.total, fit.aggregate.bottleneck) if fit.aggregate else fit.stages
-    return min((stage.lines[-1].to_bytes for stage in both), default=None)

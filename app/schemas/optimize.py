@@ -54,6 +54,7 @@ from domain.delivery import (
     sustained_mb_per_s,
 )
 from domain.errors import FieldProblem, InvalidFields, UnreadableRecord
+from domain.fit import beyond_measured, cut_sizes
 from domain.pipeline import Pipeline, unique_names
 from domain.profile import PROFILE_NAME_RULE, ProfileReference, ProfileRevision
 from domain.solution import Notice, Solution, Status, Strategy
@@ -191,8 +192,9 @@ class BaselineOut(Output):
     """One other setting by `name`; `declined` says why where the limits forbid its cut.
 
     `default_bytes` is what the system of this name comes with, as `source` says, and `parameter`
-    what it is set by; `static_bytes` is that, rounded up to the alignment. They and `name` are null
-    in answers of earlier versions.
+    what it is set by; `static_bytes` is that, rounded up to the alignment. Where the message goes
+    in one piece and was timed so, `measured_us` is what it took, and `latency_us` no more than
+    that. They and `name` are null in answers of earlier versions.
     """
 
     strategy: Strategy
@@ -204,6 +206,7 @@ class BaselineOut(Output):
     default_bytes: int | None = None
     parameter: str | None = None
     source: str | None = None
+    measured_us: float | None = None
 
 
 @dataclass(frozen=True)
@@ -339,9 +342,7 @@ class OptimizeOut(Output):
             fit=FitOut.of(fitted, None) if fitted else None,
             profile=ProfileRevisionOut.of(answer.profile),
             solve_ms=round(answer.solve_ms, 3),
-            warnings=notices_out(
-                (*_verified(answer), *_unsure(answer), *solution.notices, *of_fit)
-            ),
+            warnings=notices_out((*_known(answer), *_unsure(answer), *solution.notices, *of_fit)),
             uncertainty=UncertaintyOut.of(answer.uncertainty, answer.prepared.uncertain),
             sensitivities=SensitivitiesOut.of(answer.sensitivities, problem.model),
         )
@@ -451,10 +452,15 @@ def current_of(answer: OptimizeOut) -> int | None:
     return None if found is None else found.static_bytes or answer.message_bytes
 
 
-def _verified(answer: Answer) -> tuple[Notice, ...]:
-    """What transfers said of the profile, before all else."""
-    said = said_of(answer.prepared.verification)
-    return () if said is None else (said,)
+def _known(answer: Answer) -> Iterator[Notice]:
+    """Yield what transfers said of the profile, before all else, and sizes not measured."""
+    solution, fit = answer.solution, answer.prepared.fit
+    if said := said_of(answer.prepared.verification):
+        yield said
+    cuts = solution.levels or (solution.schedule.fragment_bytes,)
+    sizes = {size for cut in cuts for size in cut_sizes(cut)}
+    if beyond := beyond_measured(sizes, fit.measured_bytes if fit else None):
+        yield beyond
 
 
 def _unsure(answer: Answer) -> tuple[Notice, ...]:

@@ -1,4 +1,4 @@
-"""Query parameters, as strict as bodies; pages of stored answers; limits and health."""
+"""Query parameters, as strict as bodies; limits, health and keys; pages of stored answers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from analysis.explanation import DEFAULT_SHARE
-from app.questions import compare, question
+from app.questions import compare, keys, question
 from app.questions.fits import check_request
 from app.questions.optimize import AnswerPage
-from app.schemas.base import Output, ProfileName, ProfileRevisionOut, timestamp
+from app.schemas.base import Input, Output, ProfileName, ProfileRevisionOut, timestamp, whole
 from app.schemas.fit_requests import (
     EXCLUDED_PATTERN,
     MAX_MEASUREMENTS,
@@ -28,7 +28,7 @@ from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
 from domain.measurement import TraceKind
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
 from domain.solution import Status, Strategy
-from models.records import AnswerSummary, FitRequest
+from models.records import AnswerSummary, ApiKeyRecord, FitRequest, KeyScope
 
 MAX_PAGE_SIZE = 1_000
 DEFAULT_PAGE_SIZE = 50
@@ -234,6 +234,88 @@ class ReadyOut(Output):
     status: Literal["ready"]
     database: Literal["sqlite", "postgresql"]
     workers: int
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+
+class KeyIn(Input):
+    """A new key of who asks for it; without `expires_in_s` it does not expire.
+
+    `requests_per_s` limits it further than its owner is.
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=keys.MAX_NAME, pattern=r"^[^\u0000]*$")]
+    scope: KeyScope
+    expires_in_s: Annotated[int, Field(ge=1, le=keys.MAX_AGE_S), BeforeValidator(whole)] | None = (
+        None
+    )
+    requests_per_s: Annotated[int, Field(ge=1, le=10**6), BeforeValidator(whole)] | None = None
+
+
+class RotationIn(Input):
+    """How long the key that is exchanged goes on."""
+
+    kept_s: Annotated[int, Field(ge=0, le=30 * 86_400), BeforeValidator(whole)] = keys.KEPT_S
+
+
+@dataclass(frozen=True)
+class KeyOut(Output):
+    """A key, without its secret, which is not stored."""
+
+    id: str
+    owner: str
+    name: str
+    scope: KeyScope
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    requests_per_s: int | None
+
+    @classmethod
+    def of(cls, key: ApiKeyRecord) -> KeyOut:
+        """Return a key as it is sent."""
+        return cls(**_shown(key))
+
+
+@dataclass(frozen=True)
+class NewKeyOut(Output):
+    """A new key; its `secret` is told this once."""
+
+    id: str
+    owner: str
+    name: str
+    scope: KeyScope
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    requests_per_s: int | None
+    secret: str
+
+    @classmethod
+    def of(cls, made: keys.NewKey) -> NewKeyOut:
+        """Return a new key as it is sent."""
+        return cls(**_shown(made.record), secret=made.secret)
+
+
+@dataclass(frozen=True)
+class KeysOut(Output):
+    """Every key of an owner, the newest first, revoked ones as well."""
+
+    items: tuple[KeyOut, ...]
+
+
+def _shown(key: ApiKeyRecord) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "owner": key.owner,
+        "name": key.name,
+        "scope": key.scope,
+        "created_at": timestamp(key.created_at),
+        "expires_at": None if key.expires_at is None else timestamp(key.expires_at),
+        "revoked_at": None if key.revoked_at is None else timestamp(key.revoked_at),
+        "requests_per_s": key.requests_per_s,
+    }
 
 
 # --- pages of stored answers ----------------------------------------------------------------------

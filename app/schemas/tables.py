@@ -35,6 +35,7 @@ from app.schemas.uncertainty import SettingsInDrawsOut
 from app.text.numbers import format_percent
 from app.text.units import format_given_time
 from domain.errors import InconsistentInput
+from domain.fit import beyond_measured
 from domain.plan_table import DEFAULT_TABLE_GAP
 from domain.solution import Notice
 from exports.targets.gain import PREMISE
@@ -226,6 +227,9 @@ def render_table(compiled: CompiledTable) -> bytes:
 
 def _notices(compiled: CompiledTable) -> Iterator[Notice]:
     facts, behind = compiled.facts, compiled.question.behind
+    measured = compiled.question.measured_bytes
+    if beyond := beyond_measured(facts.cut_bytes, measured, "the table"):
+        yield beyond
     if behind is not None:
         per_byte = behind.calculation_us_per_byte
         took = format_given_time(behind.calculation_us)

@@ -101,6 +101,8 @@ def decision_sentence(found: Uncertainty, question: UncertaintyQuestion) -> str:
     said = [_decided(found, question), *_rest_on(found)]
     if forbids_current(question):
         said.insert(0, f"Your {_setting(question)} is not within the limits.")
+    if found.decision.code is DecisionCode.SET_IT:
+        said += [sentence(one.detail) for one in [question.beyond(found.decision.advised)] if one]
     said += _known_to(question.model)
     if found.decision.measure is not None:
         said.append(_to_measure(found.decision.measure, found.decision, question.message_bytes))
@@ -326,6 +328,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "model_not_decided": Meaning("whether the model holds is not known"),
     "model_holds_with_offset": Meaning("the model holds with an offset"),
     "model_holds": Meaning("the model was verified"),
+    "beyond_measured_sizes": Meaning("sizes were not measured", "Measure them, or use others."),
     "unit_assumed": Meaning(
         "the unit is assumed",
         "See whether the times below can be right; a column that names its unit settles it.",

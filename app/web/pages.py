@@ -179,7 +179,8 @@ def page(
     settings = request.app.state.settings
     limits = LimitsOut.of(settings, max_page_size=MAX_PAGE_SIZE)
     root = settings.root_path
-    body = below_root(root, pages.html(template, status=status, limits=limits, root=root, **values))
+    shared = {"status": status, "limits": limits, "root": root, "asks_who": settings.asks_who}
+    body = below_root(root, pages.html(template, **shared, **values))
     sent_headers = {
         "Content-Security-Policy": POLICY,
         "Cache-Control": "no-cache",

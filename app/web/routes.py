@@ -1,21 +1,26 @@
-"""The page's routes, put into an application."""
+"""The page's routes, put into an application; and how a browser signs in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.routing import APIRoute
 
-from app.http.dependencies import own_origin
+from app.http.access import SESSION_COOKIE, SIGN_IN, SIGN_OUT, Gate
+from app.http.dependencies import own_origin, service_of
+from app.questions import keys
 from app.web import layers, models, pages
 from app.web.answers import answers, compare, stored
 from app.web.audits import audits
 from app.web.fits import fits
+from app.web.forms import sent_fields
 from app.web.jobs import jobs
-from app.web.pages import all_pages, answer_browsers, page
+from app.web.pages import all_pages, answer_browsers, moved, page, says_refusals
 from app.web.profiles import profiles
 from app.web.workbench import workbench
+from domain.errors import Unauthenticated
 
 _DOCS = APIRouter(include_in_schema=False)
 _ROUTERS = (
@@ -47,6 +52,57 @@ def attach_pages(app: FastAPI) -> None:
 async def docs(request: Request) -> Response:
     """Show the operations of /openapi.json, to read and to try: Swagger UI in the page's frame."""
     return page(request, "docs.html", section="API")
+
+
+@_DOCS.get(SIGN_IN)
+async def sign_in_page(request: Request) -> Response:
+    """Show the form that takes a key."""
+    return page(request, "sign_in.html", section="", is_asked=_gate(request) is not None)
+
+
+@_DOCS.post(SIGN_IN)
+@says_refusals
+async def sign_in(request: Request) -> Response:
+    """Give the browser a key of its own, for a time, in the place of the one that was typed in."""
+    gate = _gate(request)
+    fields = await sent_fields(request)
+    known = None if gate is None else gate.by_secret(fields.get("key", "").strip().encode())
+    if known is None:
+        raise Unauthenticated("expected a key that is valid")
+    service = service_of(request).of(known.owner)
+    made = await service.write(partial(keys.sign_in, service.context.store, known.key_id))
+    await service.lookups.refresh()
+    answer = moved(request, "/")
+    answer.set_cookie(
+        SESSION_COOKIE,
+        made.secret,
+        max_age=keys.SESSION_S,
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+    return answer
+
+
+@_DOCS.post(SIGN_OUT)
+@says_refusals
+async def sign_out(request: Request) -> Response:
+    """End the browser's key."""
+    gate = _gate(request)
+    secret = request.cookies.get(SESSION_COOKIE, "").encode()
+    known = None if gate is None else gate.by_secret(secret)
+    if known is not None:
+        service = service_of(request).of(known.owner)
+        await service.write(partial(keys.revoke_key, service.context.store, known.key_id))
+        await service.lookups.refresh()
+    answer = moved(request, SIGN_IN)
+    answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict")
+    return answer
+
+
+def _gate(request: Request) -> Gate | None:
+    found: Gate | None = request.app.state.gate
+    return found
 
 
 def _methods() -> Mapping[str, frozenset[str]]:

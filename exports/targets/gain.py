@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from domain.fit import beyond_measured
 from domain.fragment_setting import FragmentSetting
 from domain.regret import PricedSetting
 from domain.uncertain_answer import DecisionCode
@@ -33,6 +34,8 @@ def doubts(given: ExportInput, target: Target) -> tuple[str, ...]:
         return ()
     found = [one.name for one in target.unpriced(given.options) if one.may_lose]
     reasons = [f"not priced: {', '.join(found)}"] if found else []
+    if beyond := _beyond(given):
+        reasons.append(beyond)
     if given.model.stages is None:
         reasons.append(f"premise: {PREMISE}")
     if chosen.default is None:
@@ -57,6 +60,8 @@ def warnings(given: ExportInput, target: Target) -> Iterator[str]:
     if reasons := doubts(given, target):
         yield f"NOT KNOWN TO BE BETTER than the library's default: {'; '.join(reasons)}"
     chosen = given.chosen
+    if chosen is None and (beyond := _beyond(given)):
+        yield f"NOT MEASURED: {beyond}"
     if chosen is None and given.model.stages is None:
         yield f"by a premise: {PREMISE}"
     if chosen is None or chosen.wanted is None:
@@ -66,6 +71,18 @@ def warnings(given: ExportInput, target: Target) -> Iterator[str]:
             f"the target's limits cost {_share(chosen.mean_regret)} in the mean where "
             f"{setting_words(chosen.wanted.setting)} would cost {_share(chosen.wanted.mean_regret)}"
         )
+
+
+def _beyond(given: ExportInput) -> str:
+    """Say which sizes that are written nobody measured; "" where there are none."""
+    if given.chosen is not None:
+        messages = [one.message_bytes for one in given.chosen.workload.sizes]
+        cuts = ((given.chosen.setting.size_at(size), size) for size in messages)
+        sizes = tuple(cut for cut, size in cuts if cut < size)
+    else:
+        sizes = given.table.table.cut_bytes if given.table else ()
+    found = beyond_measured(sizes, given.measured_bytes, "it")
+    return found.detail if found else ""
 
 
 def comparison(given: ExportInput, target: Target) -> Iterator[str]:

@@ -9,7 +9,8 @@ With --output_file the same is a document: `args`, and `results` with `size` and
 `time` is in µs, the mean over operations that follow each other in one stream; the out-of-place one
 is taken, for the test has no other. Each rank sends to the next and receives from the one before at
 once. Which test it was is said by newer versions and by a command line in the log. Collectives are
-refused by name: their times are not those of one message on its way.
+refused by name: their times are not those of one message on its way. Programs may have a suffix,
+as sendrecv_perf_mpi.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from fitting.readers.text import (
 from fitting.readers.tool_json import documents_of, number, part, parts, whole
 
 FORMAT = "nccl-tests"
-_NAMED = re.compile(r"\b([a-z_]{2,30}_perf)\b")
+_NAMED = re.compile(r"\b([a-z_]{2,30}?_perf)(?![A-Za-z0-9])")  # or with a suffix, _perf_mpi
 _HEADER = re.compile(r"^#\s+size\s+count\s+type\b.*\btime\s+algbw\b")
 _RANK = re.compile(r"^#\s+Rank\s+[0-9]{1,6}\b")
 _READ = "sendrecv_perf"
@@ -89,6 +90,8 @@ class _Output:
 
     def _row(self, line: Line) -> None:
         words, place = line.fields, self._columns.index("time")
+        if self._columns[-1] == "timestamp":  # of a day and a time
+            words = words[:-1]
         # Columns of names may be blank, those of numbers are not: count from the end.
         at = len(words) - len(self._columns) + place
         numbers = words[max(at, 0) :]

@@ -7,7 +7,8 @@ Latencies are µs, bandwidths MB/s of 1024^2 bytes, message rates 1/s. Older ver
 number `typical_lat`; it is taken where it is the median, the overall mean otherwise. A row does not
 say its message size: it is taken from a name in the batch ("tag_lat_4096", "8") where bandwidth /
 message rate agree, or else from these, which is exact to the printed digits; where neither gives a
-whole number of bytes, the row is left out. Of a latency test ("lat" in its name) the latency is
+whole number of bytes, the row is left out. A command line above the header is the name of its rows
+(`ucx_perftest HOST -t tag_lat -s 4096 -v`). Of a latency test ("lat" in its name) the latency is
 taken, half a round trip, but a whole operation of "get"; of a bandwidth test ("bw", "mr") 1 /
 message rate is the time between messages. Where the names do not tell, the user's `kind` has to:
 the columns look alike. Rows that repeat a test (its progress) are replaced by its last one.
@@ -17,7 +18,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from domain.measurement import MessageTrace, Reading, TraceKind
 from domain.solution import Notice
@@ -39,6 +41,8 @@ _HEADER = re.compile(
     r"^(?P<names>(?:[^,]*,)*)iterations,(?P<rank>[a-z0-9_.]*lat),avg_lat,overall_lat,avg_bw,"
     r"overall_bw,avg_mr,overall_mr"
 )
+_COMMAND = re.compile(r"(?:^|[/\s])ucx_perftest\s+(.*)$")
+_DEFAULT_BYTES = 8  # of a command line without -s
 _THREAD = re.compile(r"\[thread [0-9]{1,6}\]")
 _NUMBERS = 8
 _MEBIBYTE = 2**20
@@ -47,6 +51,28 @@ _PREFIXES = " kmg"  # each 1024 times the one before
 _MEDIANS = ("typical_lat", "50.0_percentile_lat", "50_percentile_lat")
 _PERCENTILE, _OVERALL_LATENCY, _OVERALL_BANDWIDTH, _OVERALL_RATE = 1, 3, 5, 7
 _NEAR = 0.05  # how far bandwidth / rate may be from a whole number of bytes, at small sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What was run, as a box or a command line says."""
+
+    test: str
+    size: int | None
+
+    @property
+    def is_latency(self) -> bool:
+        """Whether it is a latency test: "tag match latency", "tag_lat"."""
+        return "lat" in self.test.lower()
+
+
+def run_by(line: str) -> Run | None:
+    """Return what a command line names; None for that of a server, and for other lines."""
+    command = _COMMAND.search(line)
+    words = command.group(1).split() if command else []
+    test = next((word for name, word in pairwise(words) if name == "-t"), "")
+    sizes = [word for name, word in pairwise(words) if name == "-s"]
+    return Run(test[:60], size_of(sizes[-1]) if sizes else _DEFAULT_BYTES) if test else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +145,8 @@ class _Output:
     rank: str = ""
     runs: int = 0
     _rows: dict[tuple[str, ...], _Row] = field(default_factory=dict)
+    _named: Run | None = None  # what the command line above a table without names says
+    _asked: list[Run] = field(default_factory=list)  # by command lines whose tables are to come
 
     def take(self, line: Line) -> None:
         """Read one line. Raises UnreadableTrace."""
@@ -127,7 +155,12 @@ class _Output:
             if self.rank not in ("", header.group("rank")):
                 refuse(f"line {line.number}: expected the same percentile in all runs of a file")
             self.rank, self.runs = header.group("rank"), self.runs + 1
+            self._named = self._asked.pop(0) if self._asked else None
+        elif run := run_by(line.text):
+            self._asked.append(run)
         elif self.rank and (row := _row_of(line, self.latency)) is not None:
+            if self._named is not None and not row.names:
+                row = replace(row, names=(self._named.test, str(self._named.size or "")))
             self._rows[row.names or (str(len(self._rows)),)] = row
 
     def finish(self) -> None:

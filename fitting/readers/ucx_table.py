@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from domain.measurement import MessageTrace, Reading, TraceKind
 from fitting.contract import ReaderSpec, mark
@@ -33,7 +32,7 @@ from fitting.readers.text import (
     refuse,
     size_of,
 )
-from fitting.readers.ucx_perftest import is_whole_operation, notices
+from fitting.readers.ucx_perftest import Run, is_whole_operation, notices, run_by
 
 FORMAT = "ucx_perftest output"
 _TEST = re.compile(r"^\| Test:\s+(.{1,60}?)\s*\|$")
@@ -42,24 +41,10 @@ _COLUMNS = re.compile(r"^\|\s*(?:Stage|Test)\s*\|\s*# iterations\s*\|\s*(\S{1,20
 _ROW = re.compile(
     r"^(?:\[thread [0-9]{1,6}\]|(?P<final>Final:))?\s*(?P<numbers>[0-9][0-9,.\se+-]*)"
 )
-_COMMAND = re.compile(r"(?:^|[/\s])ucx_perftest\s+(.*)$")
-_DEFAULT_BYTES = 8  # of a command line without -s
+_TOGETHER = "the server prints the boxes and the client the rows; put both logs into one file"
 _NUMBERS = 8
 _PERCENTILE, _OVERALL_LATENCY, _OVERALL_RATE = 1, 3, 7
 _MEDIANS = ("typical", "50.0%ile")
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What was run, as a box or a command line says."""
-
-    test: str
-    size: int | None
-
-    @property
-    def is_latency(self) -> bool:
-        """Whether it is a latency test: "tag match latency", "tag_lat"."""
-        return "lat" in self.test.lower()
 
 
 @dataclass(slots=True)
@@ -81,8 +66,8 @@ class _Output:
     statistics: dict[str, None] = field(default_factory=dict)
     runs: int = 0
     _test: str = ""
-    _boxes: list[tuple[int, _Run]] = field(default_factory=list)  # and how many tables came before
-    _commands: list[tuple[int, _Run]] = field(default_factory=list)
+    _boxes: list[tuple[int, Run]] = field(default_factory=list)  # and how many tables came before
+    _commands: list[tuple[int, Run]] = field(default_factory=list)
     _tables: list[_Table] = field(default_factory=list)
 
     def take(self, line: Line) -> None:
@@ -90,12 +75,11 @@ class _Output:
         if test := _TEST.match(line.text):
             self._test = test.group(1)
         elif size := _SIZE.match(line.text):
-            self._boxes.append((len(self._tables), _Run(self._test, size_of(size.group(1)))))
+            self._boxes.append((len(self._tables), Run(self._test, size_of(size.group(1)))))
         elif columns := _COLUMNS.match(line.text):
             self._tables.append(_Table(columns.group(1)))
-        elif command := _COMMAND.search(line.text):
-            if run := _of_command(command.group(1)):
-                self._commands.append((len(self._tables), run))
+        elif run := run_by(line.text):
+            self._commands.append((len(self._tables), run))
         elif self._tables and (row := _ROW.match(line.text)):
             self._row(line, row, self._tables[-1])
 
@@ -118,15 +102,15 @@ class _Output:
         if runs is None:
             refuse(
                 f"{count} tables of ucx_perftest, and {len(self._boxes)} boxes that name a test "
-                "and its message size: the server prints these. Put its output and the client's "
-                "into one file, or the command above the client's, as in: ucx_perftest HOST -t "
-                "tag_lat -s 4096"
+                f"and its message size: {_TOGETHER}, or say what the client ran, as with sluice "
+                "fit --test tag_lat --message-bytes 4096, or by the command above its table: "
+                "ucx_perftest HOST -t tag_lat -s 4096"
             )
         for run, table in zip(runs, self._tables, strict=True):
             if table.last:
                 self._add(run, table)
 
-    def _add(self, run: _Run, table: _Table) -> None:
+    def _add(self, run: Run, table: _Table) -> None:
         self.runs += 1
         if run.size is None:
             self.latency.leave_out("without a message size")
@@ -142,7 +126,7 @@ class _Output:
             self.interarrival.leave_out("of a message rate that was printed as 0")
 
 
-def _matched(runs: list[tuple[int, _Run]], tables: int) -> list[_Run] | None:
+def _matched(runs: list[tuple[int, Run]], tables: int) -> list[Run] | None:
     """The run of each table: the one right above it, or that of the same place in another log.
 
     None where it is neither, and nobody can tell.
@@ -161,16 +145,6 @@ def _same(before: str, test: str) -> str:
     return test
 
 
-def _of_command(arguments: str) -> _Run | None:
-    """The test and the size that a command line names; None for that of a server."""
-    words = arguments.split()
-    test = next((word for name, word in pairwise(words) if name == "-t"), "")
-    sizes = [word for name, word in pairwise(words) if name == "-s"]
-    if not test:
-        return None
-    return _Run(test[:60], size_of(sizes[-1]) if sizes else _DEFAULT_BYTES)
-
-
 def _detects(head: str) -> bool:
     has_box = "| Test:" in head and "| Message size:" in head
     return has_box or ("# iterations" in head and "message rate (msg/s)" in head)
@@ -182,7 +156,7 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         output.take(line)
     output.finish()
     if not output.latency and not output.interarrival:
-        refuse("no row of results after the header of ucx_perftest (its server prints none)")
+        refuse(f"no row of results after the header of ucx_perftest: {_TOGETHER}")
     trace = MessageTrace(output.latency.samples(), output.interarrival.samples())
     check_kind(trace, kind, FORMAT)
     return Reading(FORMAT, trace, _understood(trace, output), notices(output.latency_test))

@@ -1,6 +1,7 @@
 """Repositories: they take and return domain objects or records; they flush and never commit."""
 
 from models.repositories.answers import AnswerRepository
+from models.repositories.api_keys import ApiKeyRepository
 from models.repositories.fits import FitRepository
 from models.repositories.hidden_answers import HiddenAnswerRepository
 from models.repositories.jobs import JobRepository
@@ -12,6 +13,7 @@ from models.repositories.traces import TraceRepository
 
 __all__ = [
     "AnswerRepository",
+    "ApiKeyRepository",
     "FitRepository",
     "HiddenAnswerRepository",
     "JobRepository",

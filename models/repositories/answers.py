@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from domain.errors import Conflict, NotFound
 from domain.solution import Status, Strategy
-from models.records import AnswerRecord, AnswerSummary
+from models.records import OWNER, AnswerRecord, AnswerSummary
 from models.repositories.statements import check_text, is_row_number, is_storable
 from models.rows.answer import AnswerRow
 from models.rows.answer_body import AnswerBodyRow
@@ -29,25 +29,32 @@ _WHOLE = select(*_SUMMARY, _ANSWER.c.question_digest, _BODY.c.body).join_from(
 # it: they are built once.
 _ADD = insert(_ANSWER)
 _ADD_BODY = insert(_BODY)
-_GET = _WHOLE.where(_ANSWER.c.id == bindparam("answer_id"))
+_GET = _WHOLE.where(_ANSWER.c.id == bindparam("answer_id"), _ANSWER.c.owner == bindparam("owner"))
 _FIND = (
-    _WHOLE.where(_ANSWER.c.question_digest == bindparam("question_digest"))
+    _WHOLE.where(
+        _ANSWER.c.owner == bindparam("owner"),
+        _ANSWER.c.question_digest == bindparam("question_digest"),
+    )
     .order_by(_ANSWER.c.id.desc())
     .limit(1)
 )
 
 
 class AnswerRepository:
-    """Answers by identifier, by question, and in pages, newest first. Answers never change."""
+    """An owner's answers by identifier, by question, and in pages, newest first.
 
-    def __init__(self, connection: Connection) -> None:
+    Answers never change.
+    """
+
+    def __init__(self, connection: Connection, owner: str = OWNER) -> None:
         self._connection = connection
+        self._owner = owner
 
     def add(self, record: AnswerRecord) -> None:
         """Store an answer. Raises Conflict where the identifier is taken."""
         check_text("profile", record.profile_name or "")
         summary = {name: getattr(record, name) for name in AnswerSummary.__slots__}
-        values = {**summary, "question_digest": record.question_digest}
+        values = {**summary, "owner": self._owner, "question_digest": record.question_digest}
         try:
             self._connection.execute(_ADD, values)
         except IntegrityError as error:
@@ -90,7 +97,8 @@ class AnswerRepository:
             return []
         if revision is not None and not is_row_number(revision):
             return []
-        statement = select(*_SUMMARY).order_by(columns.id.desc()).limit(limit)
+        mine = select(*_SUMMARY).where(columns.owner == self._owner)
+        statement = mine.order_by(columns.id.desc()).limit(limit)
         for column, value in asked:
             statement = statement.where(column == value)
         if after is not None:
@@ -99,7 +107,9 @@ class AnswerRepository:
         return [AnswerSummary(**_typed(row)) for row in found]
 
     def _first(self, statement: Select[Any], **values: str) -> AnswerRecord | None:
-        found = self._connection.execute(statement, values).mappings().first()
+        found = (
+            self._connection.execute(statement, {**values, "owner": self._owner}).mappings().first()
+        )
         return None if found is None else AnswerRecord(**_typed(found))
 
 

@@ -15,14 +15,16 @@ from domain.fit import TraceFit
 from models.base import utc_now
 from models.fit_documents import dump_fit, dump_request, load_fit, load_request
 from models.identifiers import new_id
-from models.records import FitRecord, FitRequest
+from models.records import OWNER, FitRecord, FitRequest
 from models.repositories.statements import flush, is_storable
 from models.rows.fit import FitRow
 from models.rows.further_trace import FurtherTraceRow
 from models.rows.trace import TraceRow
 
 _FITS = cast(Table, FitRow.__table__)
-_DOCUMENT = select(_FITS.c.document).where(_FITS.c.id == bindparam("id"))  # built once
+_DOCUMENT = select(_FITS.c.document).where(  # built once
+    _FITS.c.id == bindparam("id"), _FITS.c.owner == bindparam("owner")
+)
 _KEPT = 32  # fits
 
 
@@ -33,31 +35,32 @@ class KeptFits:
     """
 
     def __init__(self) -> None:
-        self._fits = OrderedDict[str, TraceFit]()
+        self._fits = OrderedDict[tuple[str, str], TraceFit]()
         self._lock = threading.Lock()
 
-    def find(self, fit_id: str) -> TraceFit | None:
-        """Return the fit where it is kept."""
+    def find(self, owner: str, fit_id: str) -> TraceFit | None:
+        """Return the owner's fit where it is kept."""
         with self._lock:
-            found = self._fits.get(fit_id)
+            found = self._fits.get((owner, fit_id))
             if found is not None:
-                self._fits.move_to_end(fit_id)
+                self._fits.move_to_end((owner, fit_id))
             return found
 
-    def add(self, fit_id: str, fit: TraceFit) -> None:
+    def add(self, owner: str, fit_id: str, fit: TraceFit) -> None:
         """Keep it in the place of the one that was not asked for longest."""
         with self._lock:
-            self._fits[fit_id] = fit
+            self._fits[owner, fit_id] = fit
             if len(self._fits) > _KEPT:
                 self._fits.popitem(last=False)
 
 
 class FitRepository:
-    """Fits by identifier, each with the digests of its traces."""
+    """An owner's fits by identifier, each with the digests of its traces."""
 
-    def __init__(self, session: Session, kept: KeptFits) -> None:
+    def __init__(self, session: Session, kept: KeptFits, owner: str = OWNER) -> None:
         self._session = session
         self._kept = kept
+        self._owner = owner
 
     def add(
         self, trace_digests: Sequence[str], fit: TraceFit, request: FitRequest | None = None
@@ -70,6 +73,7 @@ class FitRepository:
             self._check_stored(digest)
         row = FitRow(
             id=new_id(),
+            owner=self._owner,
             trace_digest=trace_digests[0],
             document=dump_fit(fit),
             created_at=utc_now(),
@@ -78,7 +82,7 @@ class FitRepository:
         self._session.add(row)
         flush(self._session, conflict="the fit contradicts what is stored")
         self._session.add_all(
-            FurtherTraceRow(fit_id=row.id, place=place, trace_digest=digest)
+            FurtherTraceRow(fit_id=row.id, owner=self._owner, place=place, trace_digest=digest)
             for place, digest in enumerate(trace_digests[1:], 1)
         )
         flush(self._session, conflict="the fit contradicts what is stored")
@@ -87,7 +91,7 @@ class FitRepository:
     def get(self, fit_id: str) -> FitRecord:
         """The fit, and what it was made from. Raises NotFound."""
         row = self._session.get(FitRow, fit_id) if is_storable(fit_id) else None
-        if row is None:
+        if row is None or row.owner != self._owner:
             raise NotFound("there is no fit", field="fit", subject=fit_id)
         further = self._session.scalars(
             select(FurtherTraceRow.trace_digest)
@@ -104,22 +108,27 @@ class FitRepository:
 
     def fit(self, fit_id: str) -> TraceFit:
         """The fit alone. Raises NotFound."""
-        kept = self._kept.find(fit_id)
+        kept = self._kept.find(self._owner, fit_id)
         if kept is not None:
             return kept
         document = None
         if is_storable(fit_id):
-            document = self._session.connection().scalar(_DOCUMENT, {"id": fit_id})
+            asked = {"id": fit_id, "owner": self._owner}
+            document = self._session.connection().scalar(_DOCUMENT, asked)
         if document is None:
             raise NotFound("there is no fit", field="fit", subject=fit_id)
         fit = load_fit(document)
-        self._kept.add(fit_id, fit)
+        self._kept.add(self._owner, fit_id, fit)
         return fit
 
     def _check_stored(self, digest: str) -> None:
         found = None
         if is_storable(digest):
             # Its key alone: the row holds the whole file.
-            found = self._session.scalar(select(TraceRow.digest).where(TraceRow.digest == digest))
+            found = self._session.scalar(
+                select(TraceRow.digest).where(
+                    TraceRow.owner == self._owner, TraceRow.digest == digest
+                )
+            )
         if found is None:
             raise NotFound("there is no trace", field="trace", subject=digest)

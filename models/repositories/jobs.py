@@ -81,10 +81,14 @@ _IS_RUNNING = JobRow.state == literal_column("'running'")
 
 
 class JobRepository:
-    """Jobs by identifier. A job that has ended never changes again."""
+    """Jobs by identifier, those of an owner where anybody asks; runners have those of all.
 
-    def __init__(self, session: Session) -> None:
+    A job that has ended never changes again.
+    """
+
+    def __init__(self, session: Session, owner: str = OWNER) -> None:
         self._session = session
+        self._owner = owner
 
     def add(self, record: JobRecord) -> None:
         """Store a job.
@@ -111,7 +115,7 @@ class JobRepository:
         """Return the job as it is now. Raises NotFound."""
         row = None
         if is_storable(job_id):
-            row = self._session.scalars(_rows().where(JobRow.id == job_id)).first()
+            row = self._session.scalars(self._mine().where(JobRow.id == job_id)).first()
         if row is None:
             raise _unknown(job_id)
         return row.to_record()
@@ -120,14 +124,14 @@ class JobRepository:
         """Return it without its request, which may be as long as a body. Raises NotFound."""
         columns = [getattr(JobRow, name) for name in JobRecord.__slots__ if name != "request"]
         if is_storable(job_id):
-            found = self._session.execute(select(*columns).where(JobRow.id == job_id)).mappings()
-            for values in found:
+            asked = select(*columns).where(JobRow.id == job_id, JobRow.owner == self._owner)
+            for values in self._session.execute(asked).mappings():
                 return JobRecord(**{**values, "state": JobState(values["state"]), "request": b""})
         raise _unknown(job_id)
 
     def list(self, *, state: JobState | None = None, after: str | None = None, limit: int) -> Jobs:
         """Return a page, newest first, beginning behind the identifier `after`."""
-        statement = _rows().order_by(JobRow.id.desc()).limit(limit)
+        statement = self._mine().order_by(JobRow.id.desc()).limit(limit)
         if state is not None:
             statement = statement.where(JobRow.state == state)
         if after is not None:
@@ -136,18 +140,17 @@ class JobRepository:
             statement = statement.where(JobRow.id < after)
         return [row.to_record() for row in self._session.scalars(statement)]
 
-    def find(self, request_digest: str, *states: JobState, owner: str = OWNER) -> JobRecord | None:
+    def find(self, request_digest: str, *states: JobState) -> JobRecord | None:
         """Return the owner's newest job of this question in one of these states.
 
         One that somebody asked to stop is passed over.
         """
         if not is_storable(request_digest):
             return None
-        statement = _rows().order_by(JobRow.id.desc()).limit(1)
+        statement = self._mine().order_by(JobRow.id.desc()).limit(1)
         found = self._session.scalars(
             statement.where(
                 JobRow.request_digest == request_digest,
-                JobRow.owner == owner,
                 JobRow.state.in_(states),
                 JobRow.cancel_requested.is_(False),
             )
@@ -162,6 +165,11 @@ class JobRepository:
         ]
         found = self._session.execute(select(*counts)).one()
         return {pool: number for pool, number in zip(pools, found, strict=True) if number}
+
+    def waiting_of_owner(self) -> int:
+        """Return how many jobs of the owner wait."""
+        waiting = select(func.count()).where(_IS_QUEUED, JobRow.owner == self._owner)
+        return self._session.scalar(waiting) or 0
 
     def waiting_by_kind(self) -> tuple[Waiting, ...]:
         """Return what waits of each kind, and since when."""
@@ -188,7 +196,8 @@ class JobRepository:
         }
         is_open = JobRow.state.in_((JobState.QUEUED.value, JobState.RUNNING.value))
         if is_storable(job_id):
-            self._execute(update(JobRow).where(JobRow.id == job_id, is_open), values)
+            mine = JobRow.id == job_id, JobRow.owner == self._owner
+            self._execute(update(JobRow).where(*mine, is_open), values)
         job = self.get(job_id)
         if job.state is JobState.RUNNING:
             self._wake_runners()
@@ -303,6 +312,11 @@ class JobRepository:
         run_s = None if started_at is None else (utc_now() - started_at).total_seconds()
         note_job_end(self._session, JobEnd(kind, state, code, run_s))
 
+    def _mine(self) -> Select[JobRow]:
+        # What an UPDATE of another writer changed must be seen, not what this session read before.
+        mine = select(JobRow).where(JobRow.owner == self._owner)
+        return mine.execution_options(populate_existing=True)
+
     # --- in parts ---------------------------------------------------------------------------------
 
     def _claim_of(self, owner: str, runner: str, pool: str) -> JobRecord | None:
@@ -396,8 +410,3 @@ def _unknown(job_id: str) -> NotFound:
 
 def _unsynchronized(statement: Any) -> Any:
     return statement.execution_options(synchronize_session=False)
-
-
-def _rows() -> Select[JobRow]:
-    # What an UPDATE of another writer changed must be seen, not what this session read before.
-    return select(JobRow).execution_options(populate_existing=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from sqlalchemy import Row, Select, Table, bindparam, delete, select
+from sqlalchemy import Row, Select, Table, bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from domain.errors import Conflict, NotFound
@@ -13,6 +13,7 @@ from domain.profile import HardwareProfile, Provenance, Revision, check_profile_
 from domain.verification import Verification
 from models.base import utc_now
 from models.documents import dump_verification
+from models.records import OWNER
 from models.repositories.statements import (
     check_text,
     flush,
@@ -21,6 +22,7 @@ from models.repositories.statements import (
     is_storable,
     mark_changed_choices,
 )
+from models.rows.compiled_table import CompiledTableRow
 from models.rows.profile import ProfileRow
 from models.rows.revision import RevisionRow, revision_of, verification_of
 from models.rows.verification import VerificationRow
@@ -39,25 +41,31 @@ _REVISIONS = (
         _VERIFICATION.c.created_at.label("verified_at"),
     )
     .join_from(_REVISION, _VERIFICATION, isouter=True)
-    .where(_REVISION.c.profile_name == bindparam("name"))
+    .where(_REVISION.c.owner == bindparam("owner"), _REVISION.c.profile_name == bindparam("name"))
 )
 _NUMBERED = _REVISIONS.where(_REVISION.c.number == bindparam("number"))
 _CURRENT = _REVISIONS.where(
-    _PROFILE.c.name == _REVISION.c.profile_name, _PROFILE.c.current_number == _REVISION.c.number
+    _PROFILE.c.owner == _REVISION.c.owner,
+    _PROFILE.c.name == _REVISION.c.profile_name,
+    _PROFILE.c.current_number == _REVISION.c.number,
 )
 
 
 class ProfileRepository:
-    """Profiles by name. Numbers of revisions count from 1 and are never reused while one lives."""
+    """An owner's profiles by name.
 
-    def __init__(self, session: Session) -> None:
+    Numbers of revisions count from 1 and are never reused while one lives.
+    """
+
+    def __init__(self, session: Session, owner: str = OWNER) -> None:
         self._session = session
+        self._owner = owner
 
     def list(self, *, containing: str = "", after: str | None = None, limit: int) -> Profiles:
         """A page by name, beginning behind `after`; of names that contain this text, if any."""
         if not (is_storable(after or "") and is_storable(containing)):
             return []
-        statement = _with_current().order_by(ProfileRow.name).limit(limit)
+        statement = self._with_current().order_by(ProfileRow.name).limit(limit)
         if containing:
             statement = statement.where(ProfileRow.name.contains(containing, autoescape=True))
         if after is not None:
@@ -67,7 +75,8 @@ class ProfileRepository:
     def get(self, name: str) -> HardwareProfile:
         """The profile. Raises NotFound."""
         if is_storable(name):
-            found = self._session.execute(_with_current().where(ProfileRow.name == name)).first()
+            asked = self._with_current().where(ProfileRow.name == name)
+            found = self._session.execute(asked).first()
             if found is not None:
                 return _to_profile(found)
         raise _unknown(name)
@@ -82,7 +91,9 @@ class ProfileRepository:
         found = None
         if is_storable(name) and (number is None or is_row_number(number)):
             asked = _CURRENT if number is None else _NUMBERED
-            of = {"name": name} if number is None else {"name": name, "number": number}
+            of: dict[str, str | int] = {"owner": self._owner, "name": name}
+            if number is not None:
+                of["number"] = number
             found = self._session.connection().execute(asked, of).first()
         if found is None:
             self.get(name)  # says so where even the profile is unknown
@@ -95,7 +106,9 @@ class ProfileRepository:
         """Every revision, the oldest first. Raises NotFound."""
         self.get(name)
         statement = (
-            select(RevisionRow).where(RevisionRow.profile_name == name).order_by(RevisionRow.number)
+            select(RevisionRow)
+            .where(RevisionRow.owner == self._owner, RevisionRow.profile_name == name)
+            .order_by(RevisionRow.number)
         )
         return [row.to_domain() for row in self._session.scalars(statement)]
 
@@ -114,6 +127,7 @@ class ProfileRepository:
         revision = Revision(name, 1, model, provenance, utc_now())
         profile = HardwareProfile(name, revision, 1, revision.created_at)
         values = {
+            "owner": self._owner,
             "name": name,
             "current_number": 1,
             "latest_number": 1,
@@ -152,10 +166,15 @@ class ProfileRepository:
         """Keep the verification of a revision, in the place of an earlier one. Raises NotFound."""
         self._locked(name)
         self.revision(name, number)
-        at = VerificationRow.profile_name == name, VerificationRow.profile_revision == number
-        self._session.execute(delete(VerificationRow).where(*at))
+        earlier = delete(VerificationRow).where(
+            VerificationRow.owner == self._owner,
+            VerificationRow.profile_name == name,
+            VerificationRow.profile_revision == number,
+        )
+        self._session.execute(earlier)
         self._session.add(
             VerificationRow(
+                owner=self._owner,
                 profile_name=name,
                 profile_revision=number,
                 document=dump_verification(found),
@@ -171,14 +190,22 @@ class ProfileRepository:
         """Remove the profile and its revisions; stored answers stay. Raises NotFound."""
         row = self._locked(name)
         self._session.expunge(row)
+        table = CompiledTableRow
+        self._session.execute(
+            update(table)
+            .where(table.owner == self._owner, table.profile_name == name)
+            .values(profile_name=None, profile_revision=None)
+        )
         # One statement: the database removes the revisions (ON DELETE CASCADE).
-        self._session.execute(delete(ProfileRow).where(ProfileRow.name == name))
+        mine = ProfileRow.owner == self._owner, ProfileRow.name == name
+        self._session.execute(delete(ProfileRow).where(*mine))
         self._session.expire_all()
         mark_changed_choices(self._session)
 
     def _locked(self, name: str) -> ProfileRow:
         # SQLite has no row locks and ignores this: its one writer already holds the database.
-        statement = select(ProfileRow).where(ProfileRow.name == name).with_for_update()
+        mine = ProfileRow.owner == self._owner, ProfileRow.name == name
+        statement = select(ProfileRow).where(*mine).with_for_update()
         row = self._session.scalars(statement).first() if is_storable(name) else None
         if row is None:
             raise _unknown(name)
@@ -186,16 +213,17 @@ class ProfileRepository:
 
     def _insert(self, revision: Revision) -> None:
         check_text("provenance", revision.provenance.detail)
-        self._session.add(RevisionRow.from_domain(revision))
+        self._session.add(RevisionRow.from_domain(self._owner, revision))
         flush(self._session, conflict="the revision refers to a fit that is not stored")
 
-
-def _with_current() -> Select[ProfileRow, RevisionRow]:
-    return select(ProfileRow, RevisionRow).join(
-        RevisionRow,
-        (RevisionRow.profile_name == ProfileRow.name)
-        & (RevisionRow.number == ProfileRow.current_number),
-    )
+    def _with_current(self) -> Select[ProfileRow, RevisionRow]:
+        mine = select(ProfileRow, RevisionRow).where(ProfileRow.owner == self._owner)
+        return mine.join(
+            RevisionRow,
+            (RevisionRow.owner == ProfileRow.owner)
+            & (RevisionRow.profile_name == ProfileRow.name)
+            & (RevisionRow.number == ProfileRow.current_number),
+        )
 
 
 def _to_profile(found: Row[ProfileRow, RevisionRow]) -> HardwareProfile:

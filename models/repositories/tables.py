@@ -7,7 +7,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from domain.errors import Conflict, NotFound
-from models.records import ActiveTable, TableRecord, TableSummary
+from models.records import OWNER, ActiveTable, TableRecord, TableSummary
 from models.repositories.statements import (
     insert_if_absent,
     is_row_number,
@@ -24,17 +24,22 @@ from models.rows.verification import VerificationRow
 Summaries = list[TableSummary]
 ActiveTables = list[ActiveTable]
 
+_IS_CHOICE = and_(
+    ActiveTableRow.owner == CompiledTableRow.owner, ActiveTableRow.digest == CompiledTableRow.digest
+)
+
 
 class TableRepository:
-    """Compiled plan tables by digest, by question, and in pages, newest first; and the choice of
-    at most one of a revision's tables, the active one.
+    """An owner's compiled plan tables by digest, by question, and in pages, newest first; and the
+    choice of at most one of a revision's tables, the active one.
 
     A file never changes. One of a profile that is deleted stays under its digest, belonging to no
     profile: a reader by its digest goes on reading it.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, owner: str = OWNER) -> None:
         self._session = session
+        self._owner = owner
 
     def add(self, record: TableRecord) -> None:
         """Store a table; one of these very bytes only gets its revision back where it lost it.
@@ -43,12 +48,19 @@ class TableRepository:
         for each other. Raises Conflict where the revision that it belongs to is not stored.
         """
         named = record.profile_name
-        if named is not None and self._session.scalar(_lock_of(named)) is None:
+        if named is not None and self._session.scalar(self._lock_of(named)) is None:
             raise Conflict("the revision that the table belongs to is not stored")
         try:
-            is_new = insert_if_absent(self._session, CompiledTableRow, values_of(record))
+            is_new = insert_if_absent(
+                self._session, CompiledTableRow, values_of(self._owner, record)
+            )
             if is_new:
-                values = {"digest": record.digest, "file": record.file, "document": record.document}
+                values = {
+                    "owner": self._owner,
+                    "digest": record.digest,
+                    "file": record.file,
+                    "document": record.document,
+                }
                 insert_if_absent(self._session, CompiledTableFileRow, values)
             else:
                 self._attach(record)
@@ -58,7 +70,7 @@ class TableRepository:
     def get(self, digest: str) -> TableRecord:
         """The table of this digest. Raises NotFound."""
         if is_storable(digest):
-            found = self._first(_whole().where(CompiledTableRow.digest == digest))
+            found = self._first(self._whole().where(CompiledTableRow.digest == digest))
             if found is not None:
                 return found
         raise NotFound("there is no compiled table of this digest", field="digest")
@@ -66,7 +78,7 @@ class TableRepository:
     def find(self, question_digest: str) -> TableRecord | None:
         """The newest table of this question that belongs to a stored revision, or None."""
         return self._first(
-            _whole()
+            self._whole()
             .where(
                 CompiledTableRow.question_digest == question_digest,
                 CompiledTableRow.profile_name.is_not(None),
@@ -81,7 +93,7 @@ class TableRepository:
         """A page of a profile's tables, newest first, beginning behind the identifier `after`."""
         if not (is_storable(profile) and is_storable(after or "") and is_row_number(revision or 0)):
             return []
-        statement = _with_choice().where(CompiledTableRow.profile_name == profile)
+        statement = self._with_choice().where(CompiledTableRow.profile_name == profile)
         if revision is not None:
             statement = statement.where(CompiledTableRow.profile_revision == revision)
         if after is not None:
@@ -96,35 +108,41 @@ class TableRepository:
         """The active table of a revision, the current one by default; None where it has none."""
         if not (is_storable(profile_name) and is_row_number(revision or 0)):
             return None
-        chosen = _whole().join(ActiveTableRow, ActiveTableRow.digest == CompiledTableRow.digest)
-        return self._first(chosen.where(*_of_revision(profile_name, revision)))
+        chosen = self._whole().join(ActiveTableRow, _IS_CHOICE)
+        return self._first(chosen.where(*self._of_revision(profile_name, revision)))
 
     def active_summary(self, profile_name: str, revision: int | None = None) -> TableSummary | None:
         """The same without its file."""
         if not (is_storable(profile_name) and is_row_number(revision or 0)):
             return None
-        chosen = _with_choice().where(*_of_revision(profile_name, revision))
+        chosen = self._with_choice().where(*self._of_revision(profile_name, revision))
         found = self._session.execute(chosen).first()
         return None if found is None else found[0].to_summary(is_active=True)
 
     def active_all(self) -> ActiveTables:
-        """Every choice there is, by profile and revision."""
+        """Every choice of all owners, by owner, profile and revision."""
         row, verified = ActiveTableRow, VerificationRow
         of_revision = (
+            verified.owner == row.owner,
             verified.profile_name == row.profile_name,
             verified.profile_revision == row.profile_revision,
         )
         statement = (
             select(row.profile_name, ProfileRow.current_number, row.profile_revision, row.digest)
-            .add_columns(verified.document, verified.created_at)
-            .join(ProfileRow, ProfileRow.name == row.profile_name)
+            .add_columns(verified.document, verified.created_at, row.owner)
+            .join(
+                ProfileRow,
+                and_(ProfileRow.owner == row.owner, ProfileRow.name == row.profile_name),
+            )
             .join(verified, and_(*of_revision), isouter=True)
-            .order_by(row.profile_name, row.profile_revision)
+            .order_by(row.owner, row.profile_name, row.profile_revision)
         )
         found = self._session.execute(statement)
         return [
-            ActiveTable(name, current, revision, digest, verification_of(document, verified_at))
-            for name, current, revision, digest, document, verified_at in found
+            ActiveTable(
+                name, current, revision, digest, verification_of(document, verified_at), owner
+            )
+            for name, current, revision, digest, document, verified_at, owner in found
         ]
 
     def activate(self, profile_name: str, digest: str, *, revision: int | None = None) -> None:
@@ -134,7 +152,7 @@ class TableRepository:
         a profile or table that is not stored, Conflict where the table belongs to another one.
         """
         self._lock(profile_name)
-        row = self._session.get(CompiledTableRow, digest) if is_storable(digest) else None
+        row = self._get(digest) if is_storable(digest) else None
         if row is None:
             raise NotFound("there is no compiled table of this digest", field="digest")
         if row.profile_name != profile_name or row.profile_revision is None:
@@ -144,19 +162,24 @@ class TableRepository:
         if not self._choose(profile_name, row.profile_revision, digest):
             self._session.execute(
                 update(ActiveTableRow)
-                .where(*_of_revision(profile_name, row.profile_revision))
+                .where(*self._of_revision(profile_name, row.profile_revision))
                 .values(digest=digest)
             )
 
     def activate_first(self, digest: str) -> None:
         """Make this table active where its revision has no active one; else change nothing."""
-        row = self._session.get(CompiledTableRow, digest)
+        row = self._get(digest)
         if row is not None and row.profile_name is not None and row.profile_revision is not None:
             self._choose(row.profile_name, row.profile_revision, digest)
 
     def _choose(self, profile_name: str, revision: int, digest: str) -> int:
         mark_changed_choices(self._session)
-        values = {"profile_name": profile_name, "profile_revision": revision, "digest": digest}
+        values = {
+            "owner": self._owner,
+            "profile_name": profile_name,
+            "profile_revision": revision,
+            "digest": digest,
+        }
         try:
             return insert_if_absent(self._session, ActiveTableRow, values)
         except IntegrityError as error:
@@ -164,13 +187,13 @@ class TableRepository:
 
     def _lock(self, profile_name: str) -> None:
         """Of two choices for a profile one waits, and the profile is not deleted in between."""
-        if not is_storable(profile_name) or not self._session.scalar(_lock_of(profile_name)):
+        if not is_storable(profile_name) or not self._session.scalar(self._lock_of(profile_name)):
             raise NotFound("there is no hardware profile", field="profile", subject=profile_name)
 
     def _attach(self, record: TableRecord) -> None:
         self._session.execute(
             update(CompiledTableRow)
-            .where(CompiledTableRow.digest == record.digest)
+            .where(CompiledTableRow.owner == self._owner, CompiledTableRow.digest == record.digest)
             .values(profile_name=record.profile_name, profile_revision=record.profile_revision)
         )
 
@@ -181,29 +204,40 @@ class TableRepository:
         row, file, document = found
         return row.to_record(file, document)
 
+    def _get(self, digest: str) -> CompiledTableRow | None:
+        return self._session.get(CompiledTableRow, (self._owner, digest))
 
-def _lock_of(profile_name: str) -> Select[str]:
-    return select(ProfileRow.name).where(ProfileRow.name == profile_name).with_for_update()
+    def _lock_of(self, profile_name: str) -> Select[str]:
+        mine = ProfileRow.owner == self._owner, ProfileRow.name == profile_name
+        return select(ProfileRow.name).where(*mine).with_for_update()
 
+    def _with_choice(self) -> Select[CompiledTableRow, str | None]:
+        mine = select(CompiledTableRow, ActiveTableRow.digest).outerjoin(ActiveTableRow, _IS_CHOICE)
+        return mine.where(CompiledTableRow.owner == self._owner)
 
-def _with_choice() -> Select[CompiledTableRow, str | None]:
-    return select(CompiledTableRow, ActiveTableRow.digest).outerjoin(
-        ActiveTableRow, ActiveTableRow.digest == CompiledTableRow.digest
-    )
+    def _of_revision(
+        self, profile_name: str, revision: int | None
+    ) -> tuple[ColumnElement[bool], ...]:
+        """The row of a revision's choice; of the current revision where none is said."""
+        mine = ProfileRow.owner == self._owner, ProfileRow.name == profile_name
+        number = (
+            select(ProfileRow.current_number).where(*mine).scalar_subquery()
+            if revision is None
+            else revision
+        )
+        return (
+            ActiveTableRow.owner == self._owner,
+            ActiveTableRow.profile_name == profile_name,
+            ActiveTableRow.profile_revision == number,
+        )
 
-
-def _of_revision(profile_name: str, revision: int | None) -> tuple[ColumnElement[bool], ...]:
-    """The row of a revision's choice; of the current revision where none is said."""
-    number = (
-        select(ProfileRow.current_number).where(ProfileRow.name == profile_name).scalar_subquery()
-        if revision is None
-        else revision
-    )
-    return ActiveTableRow.profile_name == profile_name, ActiveTableRow.profile_revision == number
-
-
-def _whole() -> Select[CompiledTableRow, bytes, bytes]:
-    files = CompiledTableFileRow
-    return select(CompiledTableRow, files.file, files.document).join(
-        files, files.digest == CompiledTableRow.digest
-    )
+    def _whole(self) -> Select[CompiledTableRow, bytes, bytes]:
+        files = CompiledTableFileRow
+        mine = select(CompiledTableRow, files.file, files.document).join(
+            files,
+            and_(
+                files.owner == CompiledTableRow.owner,
+                files.digest == CompiledTableRow.digest,
+            ),
+        )
+        return mine.where(CompiledTableRow.owner == self._owner)

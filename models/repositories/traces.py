@@ -7,15 +7,17 @@ from sqlalchemy.orm import Session
 from domain.errors import NotFound
 from models.base import utc_now
 from models.packing import PackedTrace, pack
+from models.records import OWNER
 from models.repositories.statements import check_text, insert_if_absent, is_storable
 from models.rows.trace import TraceRow
 
 
 class TraceRepository:
-    """Files under the SHA-256 of their raw content."""
+    """An owner's files under the SHA-256 of their raw content."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, owner: str = OWNER) -> None:
         self._session = session
+        self._owner = owner
 
     def add(self, content: bytes, *, kind: str) -> str:
         """Store the file and return its digest. A file that is there already stays as it is.
@@ -29,6 +31,7 @@ class TraceRepository:
         """Store a file that is compressed already and return its digest."""
         check_text("kind", kind)
         values = {
+            "owner": self._owner,
             "digest": packed.digest,
             "kind": kind,
             "content_bytes": packed.content_bytes,
@@ -44,7 +47,8 @@ class TraceRepository:
 
     def packed(self, digest: str) -> PackedTrace:
         """The file in its stored form. Raises NotFound."""
-        row = self._session.get(TraceRow, digest) if is_storable(digest) else None
+        key = (self._owner, digest)
+        row = self._session.get(TraceRow, key) if is_storable(digest) else None
         if row is None:
             raise NotFound("there is no trace", field="trace", subject=digest)
         return PackedTrace(digest, row.content_bytes, row.compressed)

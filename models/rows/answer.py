@@ -1,8 +1,8 @@
 """Table `answer`: what was answered, in narrow rows. The bodies are in `answer_body`.
 
-Pages run newest first over `id`. Each index begins with one filter and continues with `id`, so
-that a page is read in order; the other filters follow inside the index, so that entries which fail
-them are passed over without touching their rows.
+Pages of an owner run newest first over `id`. Each index begins with the owner, and where there is
+one a filter, and continues with `id`, so that a page is read in order; the other filters follow
+inside the index, so that entries which fail them are passed over without touching their rows.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.base import Base
 
 _FILTERS = ("profile_name", "profile_revision", "message_bytes", "strategy")
+_SHORT = ("profile", "revision", "message", "strategy")
 
 
 def _others(first: str) -> tuple[str, ...]:
@@ -26,14 +27,16 @@ class AnswerRow(Base):
 
     __tablename__ = "answer"
     __table_args__ = (
-        Index("ix_answer_question", "question_digest", "id"),
-        Index("ix_answer_profile", "profile_name", "id", *_others("profile_name")),
-        Index("ix_answer_revision", "profile_revision", "id", *_others("profile_revision")),
-        Index("ix_answer_message", "message_bytes", "id", *_others("message_bytes")),
-        Index("ix_answer_strategy", "strategy", "id", *_others("strategy")),
+        Index("ix_answer_owner", "owner", "id"),
+        Index("ix_answer_question", "owner", "question_digest", "id"),
+        *(
+            Index(f"ix_answer_{short}", "owner", first, "id", *_others(first))
+            for short, first in zip(_SHORT, _FILTERS, strict=True)
+        ),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
     created_at: Mapped[datetime]
     question_digest: Mapped[str]
     strategy: Mapped[str]

@@ -1,8 +1,8 @@
-"""Table `compiled_table`: plan tables by the digest of their file, in narrow rows.
+"""Table `compiled_table`: an owner's plan tables by the digest of their file, in narrow rows.
 
 The files are in `compiled_table_file`. A file that somebody reads by its digest stays when its
-profile goes: only the reference to the revision is taken away then. Pages run newest first over
-`id`.
+profile goes: only the reference to the revision is taken away first, by the repository. Pages run
+newest first over `id`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ class CompiledTableRow(Base):
     __tablename__ = "compiled_table"
     __table_args__ = (
         ForeignKeyConstraint(
-            ["profile_name", "profile_revision"],
-            ["revision.profile_name", "revision.number"],
-            ondelete="SET NULL",
+            ["owner", "profile_name", "profile_revision"],
+            ["revision.owner", "revision.profile_name", "revision.number"],
+            name="fk_compiled_table_profile_name",
         ),
-        Index("ix_compiled_table_question", "question_digest", "id"),
-        Index("ix_compiled_table_profile", "profile_name", "id"),
+        Index("ix_compiled_table_question", "owner", "question_digest", "id"),
+        Index("ix_compiled_table_profile", "owner", "profile_name", "id"),
     )
 
+    owner: Mapped[str] = mapped_column(primary_key=True)
     digest: Mapped[str] = mapped_column(primary_key=True)
     id: Mapped[str]
     created_at: Mapped[datetime]
@@ -69,7 +70,8 @@ class CompiledTableRow(Base):
         return {**values, "limits": limits}
 
 
-def values_of(record: TableRecord) -> dict[str, object]:
-    """The columns of a record's row."""
+def values_of(owner: str, record: TableRecord) -> dict[str, object]:
+    """The columns of the row of an owner's record."""
     values = {name: getattr(record, name) for name in (*_COLUMNS, "question_digest")}
-    return {**values, **{name: getattr(record.limits, name) for name in _LIMITS}}
+    limits = {name: getattr(record.limits, name) for name in _LIMITS}
+    return {"owner": owner, **values, **limits}

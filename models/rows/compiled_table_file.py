@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ForeignKey
+from sqlalchemy import ForeignKeyConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.base import Base
@@ -12,9 +12,16 @@ class CompiledTableFileRow(Base):
     """The table file of one digest, and the document that described it when it was compiled."""
 
     __tablename__ = "compiled_table_file"
-
-    digest: Mapped[str] = mapped_column(
-        ForeignKey("compiled_table.digest", ondelete="CASCADE"), primary_key=True
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["owner", "digest"],
+            ["compiled_table.owner", "compiled_table.digest"],
+            name="fk_compiled_table_file_digest",
+            ondelete="CASCADE",
+        ),
     )
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    digest: Mapped[str] = mapped_column(primary_key=True)
     file: Mapped[bytes]
     document: Mapped[bytes]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, Text
+from sqlalchemy import ForeignKeyConstraint, Index, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.base import Base
@@ -17,9 +17,18 @@ class FitRow(Base):
     """
 
     __tablename__ = "fit"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["owner", "trace_digest"],
+            ["trace.owner", "trace.digest"],
+            name="fk_fit_trace_digest",
+        ),
+        Index("ix_fit_trace_digest", "owner", "trace_digest"),
+    )
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    trace_digest: Mapped[str] = mapped_column(ForeignKey("trace.digest"), index=True)
+    owner: Mapped[str]
+    trace_digest: Mapped[str]
     document: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime]
     request: Mapped[str | None] = mapped_column(Text)

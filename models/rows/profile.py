@@ -1,4 +1,4 @@
-"""Table `profile`: a hardware profile's name and which of its revisions is current."""
+"""Table `profile`: an owner's hardware profile by name, and which of its revisions is current."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ class ProfileRow(Base):
 
     __tablename__ = "profile"
 
+    owner: Mapped[str] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(primary_key=True)
     current_number: Mapped[int]
     latest_number: Mapped[int]

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ForeignKey, Row, Text
+from sqlalchemy import ForeignKey, ForeignKeyConstraint, Row, Text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from domain.profile import Origin, Provenance, Revision
@@ -25,10 +25,17 @@ class RevisionRow(Base):
     """One revision: the model as one document (of either kind), and where it came from."""
 
     __tablename__ = "revision"
-
-    profile_name: Mapped[str] = mapped_column(
-        ForeignKey("profile.name", ondelete="CASCADE"), primary_key=True
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["owner", "profile_name"],
+            ["profile.owner", "profile.name"],
+            name="fk_revision_profile_name",
+            ondelete="CASCADE",
+        ),
     )
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    profile_name: Mapped[str] = mapped_column(primary_key=True)
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     pipeline: Mapped[str] = mapped_column(Text)
     origin: Mapped[str]
@@ -38,9 +45,10 @@ class RevisionRow(Base):
     verification: Mapped[VerificationRow | None] = relationship(lazy="joined", viewonly=True)
 
     @classmethod
-    def from_domain(cls, revision: Revision) -> RevisionRow:
-        """The row of a revision."""
+    def from_domain(cls, owner: str, revision: Revision) -> RevisionRow:
+        """The row of an owner's revision."""
         return cls(
+            owner=owner,
             profile_name=revision.profile,
             number=revision.number,
             pipeline=dump_model(revision.model),

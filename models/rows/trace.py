@@ -1,4 +1,4 @@
-"""Table `trace`: measurement files as they came in, under the digest of their content."""
+"""Table `trace`: an owner's files of measurements as they came in, under their digest."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ class TraceRow(Base):
 
     __tablename__ = "trace"
 
+    owner: Mapped[str] = mapped_column(primary_key=True)
     digest: Mapped[str] = mapped_column(primary_key=True)
     kind: Mapped[str]
     content_bytes: Mapped[int] = mapped_column(BigInteger)

@@ -19,12 +19,14 @@ class VerificationRow(Base):
     __tablename__ = "verification"
     __table_args__ = (
         ForeignKeyConstraint(
-            ["profile_name", "profile_revision"],
-            ["revision.profile_name", "revision.number"],
+            ["owner", "profile_name", "profile_revision"],
+            ["revision.owner", "revision.profile_name", "revision.number"],
+            name="fk_verification_profile_name",
             ondelete="CASCADE",
         ),
     )
 
+    owner: Mapped[str] = mapped_column(primary_key=True)
     profile_name: Mapped[str] = mapped_column(primary_key=True)
     profile_revision: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     document: Mapped[str] = mapped_column(Text)

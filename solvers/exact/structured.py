@@ -330,8 +330,6 @@ def _settling(factors: Floats) -> int:
 # --- how the optimum moves (docs/theory.md sec. 21) ----------------------------------------------
 
 _KINK_CELLS = 250  # of one whose kinks are
-_CHANGED_CELLS = 500  # of one whose optimum is solved at changed costs
-_CHANGED = 1e-6  # of the latency: how closely
 _AGREE = 1e-9  # of primal and dual, relative
 _AIM = 1e-13
 _STEPS = (3e-5, 3e-6)  # relative: beside a kink, the second where another is nearer than the first
@@ -477,22 +475,3 @@ def _beside(lines: LineProblem, here: Gradient, at: int, by: Floats) -> float | 
     followed_us = 0.5 * (derivative + near[0]) * (values[1] - values[0])
     allowed_us = _FOLLOWS * float(np.abs(by).max()) * here.found.upper_us
     return derivative if abs(risen_us - followed_us) <= allowed_us else None
-
-
-def at_changed_costs(
-    lines: LineProblem, here: Gradient, stage: int, by: float
-) -> tuple[float | None, float]:
-    """Return the optimum at changed costs, µs without delay, None where not solved; its bound.
-
-    The dual of the unchanged costs is a feasible one of the changed costs too.
-    """
-    if here.found.k == 1:
-        more_us = by * float(lines.g[stage] + lines.G[stage] * lines.B)
-        return here.found.upper_us + more_us, here.found.lower_us + more_us
-    factor = np.where(np.arange(lines.n) == stage, 1.0 + by, 1.0)
-    there = replace(lines, g=lines.g * factor, G=lines.G * factor)
-    k = here.found.k
-    if k * lines.n > _CHANGED_CELLS:
-        return None, value_us(there, here.found.p)
-    found = solve_count(there, k, _NO_DEADLINE, close=_CHANGED, aim=_CHANGED)
-    return found.upper_us, found.lower_us

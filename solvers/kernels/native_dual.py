@@ -11,6 +11,7 @@ Traps     ctypes lets other threads run meanwhile; the arrays are this call's ow
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from math import isnan
 from typing import Any
 
@@ -54,6 +55,10 @@ class _Bounds(ctypes.Structure):
     _fields_ = [("lower_us", _Double), ("upper_us", _Double)]
 
 
+class _Change(ctypes.Structure):
+    _fields_ = [("stage", _Long), ("factor", _Double)]
+
+
 class NativeDual:
     """Calls into one loaded library."""
 
@@ -72,6 +77,16 @@ class NativeDual:
             *(_Double, _Double, _Double),
             *(_Address, _Address),
             ctypes.POINTER(_Bounds),
+        )
+
+        self._changed = _typed(
+            library.sluice_count_changed,
+            ctypes.c_int,
+            lines,
+            *(_Long, _Long),
+            _Address,
+            _Double,
+            _Address,
         )
 
     def repaired(self, p: Floats) -> Floats:
@@ -125,6 +140,17 @@ class NativeDual:
         at = address_of(x), address_of(p)
         status = self._solve(lines, k, *(ends or (0, 0)), close, aim, time_limit_s, *at, bounds)
         return None if status == _NO_MEMORY else (bounds.lower_us, bounds.upper_us, x, p)
+
+    def changed(
+        self, lines: NativeLines, k: int, changes: Sequence[tuple[int, float]], *, close: float
+    ) -> list[tuple[float, float]] | None:
+        """Return (lower, upper), close or not, of k >= 2 fragments with the costs of one stage
+        times a factor, for each of these changes; None without memory.
+        """
+        asked = (_Change * len(changes))(*(_Change(*one) for one in changes))
+        found = (_Bounds * len(changes))()
+        status = self._changed(lines, k, len(changes), asked, close, found)
+        return None if status else [(one.lower_us, one.upper_us) for one in found]
 
 
 def _typed(function: Any, restype: Any, *argtypes: Any) -> Any:

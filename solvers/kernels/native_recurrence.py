@@ -148,6 +148,9 @@ class NativeRecurrence:
         self._in_draws = library.sluice_repeated_in_draws
         self._in_draws.restype = ctypes.c_int
         self._in_draws.argtypes = [ctypes.POINTER(DrawnCosts), number, number, address, address]
+        self._cut_in_draws = library.sluice_cut_in_draws
+        self._cut_in_draws.restype = ctypes.c_int
+        self._cut_in_draws.argtypes = [ctypes.POINTER(DrawnCosts), number, address, address]
         self._good_ends = library.sluice_good_ends
         self._good_ends.restype = ctypes.c_int
         self._good_ends.argtypes = [
@@ -190,6 +193,13 @@ class NativeRecurrence:
         _check_memory(
             self._in_draws(costs, message_bytes, len(asked), address_of(asked), address_of(out))
         )
+        return out
+
+    def cut_in_draws_us(self, costs: DrawnCosts, cut: Ints) -> Floats:
+        """Return latencies, delay included, of one cut that all stages share, (draws,)."""
+        asked = np.ascontiguousarray(cut, dtype=np.int64)
+        out: Floats = np.empty(costs.draws)
+        _check_memory(self._cut_in_draws(costs, len(asked), address_of(asked), address_of(out)))
         return out
 
     def good_ends(

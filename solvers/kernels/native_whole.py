@@ -22,7 +22,7 @@ from solvers.kernels.native_recurrence import address_of
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_FOUND, _NONE = 0, 1  # as in rounding.h and equal.h
+_FOUND = 0  # as in equal.h
 _Address = ctypes.c_void_p
 _Long = ctypes.c_int64
 
@@ -53,6 +53,7 @@ class _Rounding(ctypes.Structure):
         ("x", _Address),
         ("offsets", _Address),
         ("roundings", _Long),
+        ("others", _Long),
         ("passes", _Long),
         ("widths", _Address),
         ("levels", _Long),
@@ -147,27 +148,31 @@ class NativeWhole:
         x: Floats,
         offsets: Floats,
         *,
+        others: int,
         passes: int,
         widths: Floats,
         exchanges: int,
-    ) -> tuple[bool, Ints | None]:
-        """Return whether these sizes are for this kernel, and the best whole-byte cut found near
-        them.
+    ) -> Ints | None:
+        """Return the whole-byte cuts found near these sizes, (cuts, k); None where they are not for
+        this kernel.
+
+        The last `others` of the offsets are starts of their own, of exchanges.
         """
         real = np.ascontiguousarray(x, dtype=np.float64)
         asked = _Rounding(
             len(real),
             address_of(real),
             address_of(offsets),
-            len(offsets),
+            len(offsets) - others,
+            others,
             passes,
             address_of(widths),
             len(widths),
             exchanges,
         )
-        sizes: Ints = np.empty(len(real), dtype=np.int64)
-        status = self._round(whole, asked, address_of(sizes))
-        return status in (_FOUND, _NONE), sizes if status == _FOUND else None
+        sizes: Ints = np.empty((1 + others, len(real)), dtype=np.int64)
+        found: int = self._round(whole, asked, address_of(sizes))
+        return None if found < 0 else sizes[:found]
 
     def steady(self, whole: Whole, first_bytes: int, *, reverse: bool) -> tuple[int, ...]:
         """Return the sizes of the ramp that begins so, last stage first where it is reversed; empty

@@ -71,6 +71,20 @@ def test_uneven_cuts_cost_what_the_evaluator_says(
     assert priced == pytest.approx(expected, rel=1e-11, abs=1e-9)
 
 
+@given(pipelines, seeds, cuts, st.integers(0, 3))
+def test_kernels_price_uneven_cuts_as_numpy_does(
+    model: UncertainPipeline, seed: int, fragments: tuple[int, ...], first: int
+) -> None:
+    """But for rounding, in all draws and in a part of them."""
+    cut = NamedCut.of_fragments("cut", fragments)
+    draws = draw(model, 7, seed)
+    for some in (draws, draws.part(first, 6)):
+        ours = cut_us(some, sum(fragments), cut)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(active, "NATIVE", None)
+            assert cut_us(some, sum(fragments), cut) == pytest.approx(ours, rel=1e-11, abs=1e-9)
+
+
 @given(st.data(), seeds, st.integers(1, 4))
 def test_cuts_of_their_own_for_every_stage(data: st.DataObject, seed: int, count: int) -> None:
     """A block starts when the block before that holds its last byte has ended."""

@@ -376,3 +376,49 @@ class TestValues:
         named = UncertainPipeline((fitted(10.0, 5.0, 0.5, unsupported=(Parameter.OVERHEAD,)),))
         assert seed_of(one) == seed_of(named)
         assert 0 <= seed_of(one) < 2**64
+
+
+class TestMeasuredSizes:
+    """What nobody measured is not advised: no size below the least one, none above the greatest."""
+
+    MODEL = stated([(0.2, 1.0), (0.3, 1.2)], 0.01)
+
+    @pytest.mark.parametrize("measured_bytes", [(4096, 16_384), (100, 1000), (65_536, 131_072)])
+    def test_sizes_are_of_those_that_were_measured(self, measured_bytes: tuple[int, int]) -> None:
+        """Or one piece; so are the good and the round ones, beside an answer of other sizes."""
+        found = assess(
+            UncertaintyQuestion(
+                self.MODEL,
+                1 << 20,
+                answer=NamedCut("answer", 17_773),
+                current=NamedCut("current", 1024),
+                measured_bytes=measured_bytes,
+            )
+        )
+        low, high = measured_bytes
+        named = [found.best_size_bytes, found.decision.advised.size_bytes]
+        named += [one.size_bytes for one in found.round_sizes]
+        named += [end for good in found.good_sizes for one in good.intervals for end in one]
+        assert found.decision.cut is not None
+        assert all(low <= (size or 0) <= high for size in {*named} - {1024, 1 << 20})
+        assert low <= (found.decision.cut.size_bytes or 0) <= high
+
+    def test_an_answer_of_other_fragments_is_not_sent(self) -> None:
+        """However much its first fragment, which is small, gains."""
+        cut = NamedCut.of_fragments(
+            "answer", solve(Problem(self.MODEL.model, 65_536)).schedule.fragment_bytes
+        )
+        question = UncertaintyQuestion(self.MODEL, 65_536, answer=cut)
+        assert assess(question).decision.advised.schedule is not None
+        measured = assess(replace(question, measured_bytes=(4096, 65_536))).decision
+        assert measured.advised.size_bytes is not None
+
+    def test_where_the_limits_admit_no_measured_size_it_is_said(self) -> None:
+        """Some size has to be sent."""
+        limited = FragmentLimits(max_fragment_bytes=2048)
+        question = UncertaintyQuestion(self.MODEL, 65_536, limited, measured_bytes=(4096, 65_536))
+        advised = assess(question).decision.advised
+        assert (advised.size_bytes or 0) <= 2048
+        beyond = question.beyond(advised)
+        assert beyond is not None
+        assert "every stage was measured from 4 KiB to 64 KiB" in beyond.detail

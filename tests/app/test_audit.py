@@ -211,10 +211,10 @@ class TestFlow:
     def test_fragments_beyond_what_was_measured_are_said(self) -> None:
         """Of a model that was fitted."""
         question = replace(
-            AuditQuestion(PIPELINE, scope(2**13), fragment_cap=1000), measured_bytes=2**12
+            AuditQuestion(PIPELINE, scope(2**13), fragment_cap=1000), measured_bytes=(1, 2**12)
         )
         assert [notice.code for notice in audit(question).notices] == ["beyond_measured_sizes"]
-        within = replace(question, measured_bytes=2**13)
+        within = replace(question, measured_bytes=(1, 2**13))
         assert audit(within).notices == ()
 
     def test_ranges_are_priced_with_their_jumps(self) -> None:

@@ -102,6 +102,26 @@ class TestTogether:
         assert code != 0
         assert "there is no stage other" in " ".join(err.split())
 
+    def test_clients_of_ucx_perftest(self, printed: Any, tmp_path: Path) -> None:
+        """Their output says neither test nor size: the user does, for a file or a table each."""
+        columns = "|    Stage     | # iterations | 50.0%ile | message rate (msg/s) |\n"
+        rows = [f"Final:  2000  {2 + place}.5  9 9 1 1 1 1\n" for place in range(3)]
+        files = [tmp_path / f"{place}.log" for place in range(3)]
+        for file, row in zip(files, rows, strict=True):
+            file.write_text(columns + row)
+        together = tmp_path / "together.log"
+        together.write_text("".join(columns + row for row in rows))
+        asked = ("--test", "tag_lat", "--message-bytes", "64,4KiB,8KiB")
+        code, out, _ = printed("fit", *files, *asked)
+        assert code == 0
+        code, of_one, _ = printed("fit", together, *asked)
+        assert code == 0
+        assert "3: 64 B to 8 KiB" in of_one
+        assert out[out.index("stage  ") :] == of_one[of_one.index("stage  ") :]
+        code, _, err = printed("fit", *files[:2], *asked)
+        assert code == 2
+        assert "expected the message size of each file" in err
+
     def test_a_folder(self, printed: Any, folder: Path) -> None:
         """What is not recognised is left out, and said."""
         code, out, err = printed("fit", folder, "--json")
@@ -238,6 +258,16 @@ class TestOptions:
 
 
 class TestOtherCommands:
+    def test_a_profile_beside_a_folder_of_its_name(
+        self, printed: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As tune leaves one where it is given that folder and that name."""
+        monkeypatch.chdir(folder.parent)
+        assert printed("fit", TRACE, "--save-as", folder.name)[0] == 0
+        code, out, _ = printed("optimize", folder.name, "--bytes", "64KiB")
+        assert code == 0
+        assert f"profile {folder.name}@1" in out
+
     @pytest.mark.parametrize("is_packed", [False, True])
     def test_any_trace_is_a_source(self, printed: Any, tmp_path: Path, is_packed: bool) -> None:
         """JSON of our own too, which is told from a request by what it holds."""

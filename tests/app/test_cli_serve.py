@@ -19,7 +19,7 @@ import uvicorn
 
 from app.cli import main
 from app.http.connections import DrainingServer
-from app.serving import listen
+from app.serving import check_access, listen
 from app.settings import Settings
 from domain.errors import Conflict
 from tests.app.serving import wait_until
@@ -60,6 +60,57 @@ class TestServe:
         assert capsys.readouterr().err == (
             "sluice: error: SLUICE_KERNELS: expected one of auto, native, numpy\n"
         )
+
+    @pytest.mark.parametrize(
+        ("auth", "host", "said"),
+        [
+            ("", "0.0.0.0", "expected SLUICE_AUTH=keys where the service listens beyond loopback"),
+            ("off", "::", "SLUICE_AUTH=open lets everybody in"),
+            ("proxy", "127.0.0.1", "takes SLUICE_TRUSTED_PROXIES"),
+        ],
+    )
+    def test_it_does_not_let_in_everybody_unless_it_is_told_to(
+        self,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+        auth: str,
+        host: str,
+        said: str,
+    ) -> None:
+        """Where others than this machine's could come; the port is closed again."""
+        monkeypatch.setenv("SLUICE_AUTH", auth)
+        assert main(["serve", "--host", host, "--port", "0"]) == 2
+        assert said in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("auth", "address"),
+        [
+            ("off", "127.0.0.1"),
+            ("off", "127.8.9.1"),
+            ("off", "::1"),
+            ("open", "0.0.0.0"),
+            ("keys", "::"),
+            ("keys", "192.0.2.1"),
+        ],
+    )
+    def test_it_serves_this_machine_and_whom_it_knows(self, auth: str, address: str) -> None:
+        check_access(Settings(auth=auth), address)
+
+    def test_the_first_key_is_told_at_the_first_start(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With it everything can be asked, and without one nothing; the second start tells none."""
+        monkeypatch.setenv("SLUICE_AUTH", "keys")
+        with started() as (_, told):
+            sent = {"authorization": f"Bearer {told['first_key']}"}
+            wait_until(lambda: ask(told["address"], "/readyz").status_code == 200)
+            assert ask(told["address"], "/keys").status_code == 401
+            listed = httpx.get(f"{told['address']}/keys", headers=sent, timeout=60).json()
+            assert [one["scope"] for one in listed["items"]] == ["admin"]
+        with started() as (_, told):
+            assert set(told) == {"address"}
+            wait_until(lambda: ask(told["address"], "/readyz").status_code == 200)
+            assert httpx.get(f"{told['address']}/keys", headers=sent, timeout=60).is_success
 
     def test_it_serves_until_ctrl_c(self) -> None:
         with serving() as (child, address):
@@ -111,6 +162,13 @@ class TestServe:
 @contextmanager
 def serving() -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A service as a process, and its address."""
+    with started() as (child, told):
+        yield child, told["address"]
+
+
+@contextmanager
+def started() -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+    """A service as a process, and what it tells at its start."""
     child = subprocess.Popen(
         [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--workers", "1", "--json"],
         cwd=ROOT,
@@ -120,7 +178,7 @@ def serving() -> Iterator[tuple[subprocess.Popen[str], str]]:
     )
     try:
         assert child.stdout is not None
-        yield child, json.loads(child.stdout.readline())["address"]
+        yield child, json.loads(child.stdout.readline())
     finally:
         child.kill()
         child.communicate()

@@ -64,3 +64,33 @@ def test_sensitivities_and_the_cut_for_the_worst_draw_are_asked_for(printed: Any
     assert "for the worst draw" in words
     assert "10 % less cost there saves" in words
     assert "per µs of overhead" in words
+
+
+def test_sizes_that_nobody_measured_are_said_before_all_else(
+    printed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By every command whose answer may have them, and no decision advises one."""
+    monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path}/sluice.db")
+    trace, header = tmp_path / "trace.csv", tmp_path / "plan.h"
+    sizes = [4096 << power for power in range(5)]
+    off = (1.0, 1.002, 0.998, 1.001)
+    rows = [
+        f"{size},{(0.2 + size * 1e-3) * one:.6f},{(0.3 + size * 1.2e-3) * one:.6f}"
+        for size in sizes
+        for one in off
+    ]
+    trace.write_text("\n".join(["size_bytes,copy_us,wire_us", *rows]))
+    at_most = ("--max-message", "16KiB", "--relative-gap", "1%")
+    code, _, _ = printed("fit", str(trace), "--save-as", "few")
+    assert code == 0
+    _, answer, _ = printed("optimize", "few", "--bytes", "32KiB")
+    _, audit, _ = printed("audit", "few", "--setting", "1KiB", *at_most[:2])
+    _, table, _ = printed("table", "few", "--output", str(tmp_path / "few.slt"), *at_most)
+    for shown, noun in ((answer, "answer"), (audit, "setting"), (table, "table")):
+        assert shown.startswith(f"The {noun} has fragments of ")
+        assert "every stage was measured from 4 KiB to 64 KiB" in " ".join(shown.split())
+    assert "Set 4 KiB." in answer
+    code, _, noted = printed("export", "few", "--target", "c-header", "--output", str(header))
+    assert code == 0
+    assert "NOT MEASURED: it has fragments of " in noted
+    assert "NOT MEASURED: it has fragments of " in header.read_text()

@@ -153,12 +153,9 @@ def body(number: int, *, times: int = 10) -> bytes:
     return b"%d" % number * times
 
 
-def test_what_comes_again_is_kept_and_what_comes_once_is_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_comes_again_is_kept_and_what_comes_once_is_not() -> None:
     """Two generations of a few bodies; one that is asked for stays."""
-    monkeypatch.setattr(responses, "_GENERATION", 3)
-    rendered = RenderedBodies()
+    rendered = RenderedBodies(3)
     for number in range(20):
         rendered.see(tag(number), body(number))
     assert rendered.young == {}
@@ -219,6 +216,10 @@ class FakeStore:
 
     def watch_choices(self, act: Any) -> None:
         self.commit = act
+
+    def of(self, owner: str) -> FakeStore:
+        assert owner == "local"
+        return self
 
     @contextmanager
     def reading(self) -> Iterator[FakeStore]:

@@ -50,6 +50,9 @@ class TestSettings:
             "SLUICE_MAX_CONNECTIONS_PER_ADDRESS": "9",
             "SLUICE_ROOT_PATH": "/tools/sluice/",
             "SLUICE_TRUSTED_PROXIES": "10.0.0.0/8, ::1",
+            "SLUICE_AUTH": "proxy",
+            "SLUICE_OWNER_REQUESTS_PER_S": "0",
+            "SLUICE_OWNER_WAITING_JOBS": "5",
         }
         settings = Settings.from_environment(given)
         changed = [
@@ -71,6 +74,8 @@ class TestSettings:
             ("SLUICE_ROOT_PATH", "/a/../b"),
             ("SLUICE_ROOT_PATH", "//evil.example"),
             ("SLUICE_TRUSTED_PROXIES", "*"),
+            ("SLUICE_AUTH", "yes"),
+            ("SLUICE_AUTH", "KEYS"),
             ("SLUICE_TRUSTED_PROXIES", "10.0.0.1/8"),
             ("SLUICE_TRUSTED_PROXIES", "proxy.example"),
         ],

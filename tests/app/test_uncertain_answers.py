@@ -54,6 +54,25 @@ def test_a_profile_of_a_fit_has_it_too_and_the_same_draws_again(client: httpx.Cl
     assert other["uncertainty"]["latency_us"] != first["uncertainty"]["latency_us"]
 
 
+def test_one_piece_costs_no_more_than_it_was_measured_to_take(client: httpx.Client) -> None:
+    """Whole messages took 95 % of what their stages add up to; other sizes have no measurement."""
+    rows = "".join(
+        f"{size},0,{10 + 0.01 * size},{12 + 0.02 * size},{0.95 * (22 + 0.03 * size)}\n"
+        for size in (256, 1024, 4096, 16_384, 65_536)
+    )
+    trace = "message_bytes,repetition,copy_us,wire_us,total_us\n" + rows
+    answer = _ask(client, measurements={"content": trace})
+    whole = next(one for one in answer["baselines"] if one["name"] == "one piece")
+    assert whole["measured_us"] == pytest.approx(0.95 * (22 + 0.03 * 65_536))
+    assert whole["latency_us"] == whole["measured_us"]
+    assert {one["measured_us"] for one in answer["baselines"] if one["fragments"] != 1} == {None}
+    assert answer["uncertainty"]["one_piece_measured_us"] == whole["measured_us"]
+    other = _ask(client, measurements={"content": trace}, message_bytes=65_535)
+    whole = next(one for one in other["baselines"] if one["name"] == "one piece")
+    assert whole["measured_us"] is None
+    assert whole["latency_us"] == pytest.approx(22 + 0.03 * 65_535)
+
+
 def test_a_job_gives_the_same(client: httpx.Client) -> None:
     asked = {"message_bytes": 65536, "measurements": {"content": TRACE}, "strategy": "repeat"}
     started = client.post("/optimize", json=asked, headers={"Prefer": "respond-async"})

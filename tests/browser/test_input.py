@@ -402,7 +402,9 @@ def test_mistakes_are_marked_and_the_first_has_the_focus(
     expect(browser_page.locator("#mistake-cost-1")).to_have_count(0)
 
 
-@pytest.mark.parametrize("example", ["GPU staging", "Myrinet GAM", "GMS", "disk", "disk, two networks"])
+@pytest.mark.parametrize(
+    "example", ["GPU staging", "Myrinet GAM", "GMS", "disk", "disk, two networks"]
+)
 def test_an_example_is_one_click_and_its_answer_another(browser_page: Page, example: str) -> None:
     """Each of the published pipelines."""
     browser_page.goto("/")

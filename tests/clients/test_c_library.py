@@ -59,15 +59,24 @@ REFUSALS = {
 }
 
 
-@pytest.fixture(scope="module", params=["gcc", "clang", "byte by byte"])
+LIBRARIES = {
+    "gcc": ("gcc",),
+    "clang": ("clang",),
+    "byte by byte": ("gcc", "-DSLUICE_BYTE_BY_BYTE"),
+    "coarse index": ("gcc", "-DSLT_MAX_BEFORE=1"),  # as that of a table of very many records
+}
+
+
+@pytest.fixture(scope="module", params=list(LIBRARIES))
 def library(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> ctypes.CDLL:
-    """The library of each compiler, and as it reads on machines of the other byte order."""
-    is_bytewise = request.param == "byte by byte"
-    options = ["-O3", *(["-DSLUICE_BYTE_BY_BYTE"] if is_bytewise else [])]
-    compiler = "gcc" if is_bytewise else request.param
-    return loaded(shared_library(tmp_path_factory.mktemp("c"), compiler=compiler, options=options))
+    """The library of each compiler, as it reads on machines of the other byte order, and large
+    tables.
+    """
+    compiler, *options = LIBRARIES[request.param]
+    folder = tmp_path_factory.mktemp("c")
+    return loaded(shared_library(folder, compiler=compiler, options=["-O3", *options]))
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

@@ -276,7 +276,7 @@ def test_a_closed_table_answers_no_more(tmp_path: Path) -> None:
     reader.close()
     reader.close()
     for lookup in (reader.repeat, reader.schedule, reader.certificate):
-        with pytest.raises(ValueError, match="released"):
+        with pytest.raises(ValueError, match="closed"):
             lookup(500)
 
 

@@ -54,7 +54,6 @@ class JobContract:
         answer = an_answer()
         full = a_job(
             pool="long",
-            owner="somebody",
             state=JobState.DONE,
             started_at=TIMESTAMP,
             finished_at=TIMESTAMP,
@@ -112,13 +111,14 @@ class JobContract:
             assert work.jobs.find("a", *JobState) == max(done, first, key=lambda job: job.id)
             assert work.jobs.find("a", JobState.DONE) == done
             assert work.jobs.find("a", JobState.QUEUED) == first
-            assert work.jobs.find("a", JobState.QUEUED, owner="somebody") == theirs
             running = claimed(work)
             assert work.jobs.find("a", JobState.QUEUED) is None
             assert work.jobs.find("a", JobState.RUNNING) == running
             work.jobs.cancel(first.id)
             assert work.jobs.find("a", JobState.RUNNING) is None
             assert [work.jobs.find(one, JobState.DONE) for one in ("b", "", "\x00")] == [None] * 3
+        with store.of("somebody").reading() as work:
+            assert work.jobs.find("a", *JobState) == theirs
 
     def test_a_question_has_one_open_job_an_owner(self, store: Store) -> None:
         """Which is none once it has ended, or was asked to stop; without a digest any number."""
@@ -367,8 +367,8 @@ class JobMachine(RuleBasedStateMachine):
 
     def __init__(self, store: Store) -> None:
         super().__init__()
-        self._store = store
-        self._owner = new_id()  # the store is that of all runs: each has an owner and a pool
+        self._owner = new_id()  # the database is that of all runs: each has an owner and a pool
+        self._store = store.of(self._owner)
         self._expected: dict[str, JobRecord] = {}
         self._alive: set[str] = set()
 

@@ -30,7 +30,7 @@ def test_the_same_question_has_one_open_job(store: Store) -> None:
     first = accepted(store)
     assert accepted(store) == first
     assert accepted(store, 2).id != first.id
-    assert accept_job(store, Scripted(1), owner="somebody").id != first.id
+    assert accept_job(store.of("somebody"), Scripted(1)).id != first.id
     with store.unit_of_work() as unit:
         unit.runners.register("x")
         unit.jobs.claim("x")

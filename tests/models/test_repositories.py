@@ -6,6 +6,7 @@ import inspect
 
 from models.session import UnitOfWork
 from tests.contracts.answer_repository import AnswerContract
+from tests.contracts.api_key_repository import ApiKeyContract
 from tests.contracts.hidden_answer_repository import HiddenAnswerContract
 from tests.contracts.job_ends import JobEndContract
 from tests.contracts.job_repository import JobContract
@@ -30,6 +31,10 @@ class TestFits(FitContract):
 
 class TestAnswers(AnswerContract):
     """Answers."""
+
+
+class TestApiKeys(ApiKeyContract):
+    """Keys by which somebody says who he is."""
 
 
 class TestHiddenAnswers(HiddenAnswerContract):
@@ -67,6 +72,7 @@ def test_every_repository_has_a_contract() -> None:
         "traces": TestTraces,
         "fits": TestFits,
         "answers": TestAnswers,
+        "api_keys": TestApiKeys,
         "hidden_answers": TestHiddenAnswers,
         "jobs": TestJobs,
         "request_keys": TestRequestKeys,
@@ -80,5 +86,5 @@ def test_every_repository_has_a_contract() -> None:
         if isinstance(member := inspect.getattr_static(UnitOfWork, name), property)
         and member.fget.__annotations__["return"].endswith("Repository")
     }
-    slots = {name for name in UnitOfWork.__slots__ if not name.startswith("_")}
+    slots = {name for name in UnitOfWork.__slots__ if not name.startswith("_") and name != "owner"}
     assert set(under_contract) == repositories | slots

@@ -20,7 +20,6 @@ from models.base import utc_now
 from models.identifiers import new_id
 from models.records import OWNER, FitRequest, JobState
 from models.rows.compiled_table import values_of
-from models.rows.compiled_table_file import CompiledTableFileRow
 from models.schema import alembic_config
 from models.session import create_store
 from tests.models.test_migrations import connected
@@ -321,14 +320,16 @@ def test_an_upgrade_activates_no_table(empty_database_url: str) -> None:
         command.upgrade(alembic_config(connection), "0003")
         _store_first(connection, new_id(), utc_now(), request=", NULL")
         old = {"min_message_bytes": "least_bytes", "max_message_bytes": "greatest_bytes"}  # 0009
-        values = {old.get(name, name): value for name, value in values_of(table).items()}
+        values = {old.get(name, name): value for name, value in values_of("", table).items()}
+        del values["owner"]  # 0013
         connection.execute(
             insert(sqlalchemy.table("compiled_table", *map(sqlalchemy.column, values))).values(
                 values
             )
         )
         file = {"digest": table.digest, "file": table.file, "document": table.document}
-        connection.execute(insert(CompiledTableFileRow).values(**file))
+        files = sqlalchemy.table("compiled_table_file", *map(sqlalchemy.column, file))
+        connection.execute(insert(files).values(**file))
     store = create_store(empty_database_url)
     for _ in range(2):
         store.upgrade()

@@ -15,7 +15,7 @@ from domain.profile import Origin, Provenance
 from domain.solution import Notice, Status, Strategy
 from domain.verification import ModelVerdict, Verification, VerifiedSize
 from models.identifiers import new_id
-from models.records import AnswerRecord, JobRecord, TableRecord
+from models.records import AnswerRecord, ApiKeyRecord, JobRecord, KeyScope, TableRecord
 
 GIVEN = Provenance(Origin.GIVEN, "typed in")
 TIMESTAMP = datetime(2024, 2, 29, 23, 59, 59, 123457, tzinfo=UTC)
@@ -104,6 +104,20 @@ def a_job(**changes: Any) -> JobRecord:
     """A queued job under a new identifier."""
     values: dict[str, Any] = {"id": new_id(), "request": b'{"x": 1}', "created_at": TIMESTAMP}
     return JobRecord(**{**values, **changes})
+
+
+def a_key(**changes: Any) -> ApiKeyRecord:
+    """A valid key under a new identifier, of a secret that nobody knows."""
+    identifier = new_id()
+    values: dict[str, Any] = {
+        "id": identifier,
+        "owner": "local",
+        "name": "a program",
+        "digest": hashlib.sha256(identifier.encode()).hexdigest(),
+        "scope": KeyScope.WRITE,
+        "created_at": TIMESTAMP,
+    }
+    return ApiKeyRecord(**{**values, **changes})
 
 
 def a_table(file: bytes = b"\x89SLT\r\n\x00", **changes: Any) -> TableRecord:

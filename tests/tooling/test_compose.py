@@ -115,6 +115,7 @@ def test_the_service_accepts_the_settings_that_it_is_given() -> None:
         f"@postgres:5432/{account['POSTGRES_DB']}"
     )
     assert settings.host == "0.0.0.0"
+    assert settings.auth == "keys"
     assert settings.workers == Settings().workers
     assert services["sluice"]["ports"] == [f"127.0.0.1:8080:{settings.port}"]
 
@@ -168,6 +169,13 @@ def test_the_image_does_not_run_as_root() -> None:
     """The last USER is a number other than 0, and no instruction after it undoes that."""
     users = [line.split()[1] for line in dockerfile_lines() if line.startswith("USER ")]
     assert [int(part) > 0 for part in users[-1].split(":")] == [True, True]
+
+
+def test_the_image_asks_who_asks() -> None:
+    """It listens beyond loopback, so that it would not start otherwise."""
+    lines = [line for line in dockerfile_lines() if line.startswith("ENV ")]
+    assert "SLUICE_HOST=0.0.0.0" in lines[-1]
+    assert "SLUICE_AUTH=keys" in lines[-1]
 
 
 def test_the_image_checks_its_health() -> None:

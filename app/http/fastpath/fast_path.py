@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
 from app.http.fastpath.responses import (
+    BODIES,
+    FEWER_BODIES,
     JSON_HEADER,
     NO_CACHE,
     SCHEDULE,
@@ -32,7 +34,7 @@ from domain.solution import Notice
 from domain.verification import said_of
 from exports.table.lookup import TableReader, answer_by
 from exports.table.lookup_native import open_reader
-from models.records import ActiveTable
+from models.records import OWNER, ActiveTable
 from solvers import evaluator_of
 
 BOOK_BYTES = 2**17  # what is held beside file and reader, about: buffers, the evaluator's numbers
@@ -123,11 +125,14 @@ def found(tag: bytes, body: bytes) -> CachedResponse:
 
 
 class TableCache:
-    """Tables by digest, the least recently used one first. Only `peek` is for any thread."""
+    """Tables by owner and digest, the least recently used one first.
+
+    Only `peek` is for any thread.
+    """
 
     def __init__(self, room_bytes: int) -> None:
         self._room_bytes = room_bytes
-        self._tables: OrderedDict[str, LoadedTable] = OrderedDict()
+        self._tables: OrderedDict[tuple[str, str], LoadedTable] = OrderedDict()
         self.loaded_bytes = 0
 
     @property
@@ -138,25 +143,25 @@ class TableCache:
     def __len__(self) -> int:
         return len(self._tables)
 
-    def peek(self, digest: str) -> LoadedTable | None:
-        """Return the table of this digest, without using it."""
-        return self._tables.get(digest)
+    def peek(self, digest: str, owner: str = OWNER) -> LoadedTable | None:
+        """Return the owner's table of this digest, without using it."""
+        return self._tables.get((owner, digest))
 
-    def get(self, digest: str) -> LoadedTable | None:
-        """Return the table of this digest, which is then the most recently used one."""
-        found = self._tables.get(digest)
+    def get(self, digest: str, owner: str = OWNER) -> LoadedTable | None:
+        """Return the owner's table of this digest, which is then the most recently used one."""
+        found = self._tables.get((owner, digest))
         if found is not None:
-            self._tables.move_to_end(digest)
+            self._tables.move_to_end((owner, digest))
         return found
 
-    def put(self, table: LoadedTable) -> None:
+    def put(self, table: LoadedTable, owner: str = OWNER) -> None:
         """Hold a table, in the place of others; one that is larger than all space is not held."""
-        if table.digest in self._tables or table.memory_bytes > self._room_bytes:
+        if (owner, table.digest) in self._tables or table.memory_bytes > self._room_bytes:
             return
         while table.memory_bytes > self.free_bytes:
             _, dropped = self._tables.popitem(last=False)
             self.loaded_bytes -= dropped.memory_bytes
-        self._tables[table.digest] = table
+        self._tables[owner, table.digest] = table
         self.loaded_bytes += table.memory_bytes
 
 
@@ -183,7 +188,7 @@ class CachedRoute:
 
 
 class ActiveTables:
-    """Which table each reference answers from; its mapping never changes.
+    """Which table each reference of an owner answers from; its mapping never changes.
 
     `schedules` and `tables` are the same by path.
     """
@@ -220,13 +225,43 @@ def _by_reference(active: Iterable[ActiveTable]) -> dict[str, ActiveTable]:
     return found
 
 
-class FastPath:
-    """Answers from `active`, which is exchanged as a whole, and from the tables in `cache`."""
+_NOTHING = ActiveTables()
 
-    def __init__(self, cache: TableCache) -> None:
+
+class FastPath:
+    """Answers an owner from `active`, which is exchanged as a whole, and the tables in `cache`.
+
+    That of the first owner has those of the others, who share nothing but the room for tables.
+    """
+
+    def __init__(self, cache: TableCache, owner: str = OWNER, *, bodies: int = BODIES) -> None:
         self.cache = cache
+        self.owner = owner
         self.active = ActiveTables()
-        self.rendered = RenderedBodies()
+        self.rendered = RenderedBodies(bodies)
+        self._others: Mapping[str, FastPath] = {}
+
+    def of(self, owner: str) -> FastPath | None:
+        """Return the fast path of an owner; None where nothing of his is active."""
+        return self if owner == self.owner else self._others.get(owner)
+
+    def exchange(self, found: Mapping[str, ActiveTables]) -> None:
+        """Answer from these tables of these owners from now on."""
+        self.active = found.get(self.owner, _NOTHING)
+        others = {
+            owner: self._others.get(owner) or FastPath(self.cache, owner, bodies=FEWER_BODIES)
+            for owner in found
+            if owner != self.owner
+        }
+        for owner, path in others.items():
+            path.active = found[owner]
+        self._others = others
+
+    def forget(self) -> None:
+        """Answer nothing until the active tables are exchanged; for any thread."""
+        self.active = _NOTHING
+        for path in self._others.values():
+            path.active = _NOTHING
 
     def answer(self, scope: Scope) -> AsgiResponse | None:
         """Return the answer to this request, or None where the framework is to give it."""
@@ -258,7 +293,7 @@ class FastPath:
         tag = route.before + b"%d" % message_bytes + route.after  # without zeros in front
         if not wanted and (body := self.rendered.older(tag)) is not None:
             return _asgi_response(tag, body)
-        table = self.cache.get(route.digest)
+        table = self.cache.get(route.digest, self.owner)
         if table is None or not table.min_message_bytes <= message_bytes <= table.max_message_bytes:
             return None
         if wanted and holds(wanted, tag.decode()):
@@ -270,7 +305,7 @@ class FastPath:
         return _asgi_response(tag, body)
 
     def _active(self, scope: Scope, digest: str) -> AsgiResponse | None:
-        table = self.cache.get(digest) if _wants_file(scope) else None
+        table = self.cache.get(digest, self.owner) if _wants_file(scope) else None
         if table is None:
             return None
         response = active_form(_if_none_match(scope), digest, TableFormat.SLT, table.file)
@@ -278,7 +313,7 @@ class FastPath:
 
     def _stored(self, scope: Scope, path: str) -> AsgiResponse | None:
         digest = path[_AFTER_TABLES:]
-        table = self.cache.get(digest) if _wants_file(scope) else None
+        table = self.cache.get(digest, self.owner) if _wants_file(scope) else None
         if table is None:
             return None
         response = immutable_form(_if_none_match(scope), digest, TableFormat.SLT, table.file)

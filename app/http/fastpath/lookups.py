@@ -11,18 +11,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TypeVar
+from itertools import groupby
+from typing import TYPE_CHECKING, TypeVar
 
 from app.http.fastpath.fast_path import BOOK_BYTES, ActiveTables, FastPath, LoadedTable
 from domain.errors import SluiceError
+from models.records import ApiKeyRecord
 from models.session import Store
+
+if TYPE_CHECKING:
+    from app.http.access import Gate
 
 log = logging.getLogger("sluice.lookup")
 
 _RETRY_S = 1.0
+_KEYS_S = 1  # how often to look at keys where tables are not looked at
 
 T = TypeVar("T")
 
@@ -30,14 +36,17 @@ T = TypeVar("T")
 class Lookups:
     """One per service. Coroutines are for the event loop's thread, `outdated` for any."""
 
-    def __init__(self, store: Store, fast_path: FastPath, *, refresh_s: int) -> None:
+    def __init__(
+        self, store: Store, fast_path: FastPath, *, refresh_s: int, gate: Gate | None = None
+    ) -> None:
         self.fast_path = fast_path
+        self._gate = gate
         self._store = store
         self._refresh_s = refresh_s
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sluice-lookup")
         self._lock = threading.Lock()
         self._generation = 0
-        self._last = ActiveTables()
+        self._last: Mapping[str, ActiveTables] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._due = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -47,7 +56,7 @@ class Lookups:
     async def start(self) -> None:
         """Read the active tables and load them, as far as they fit; then keep them fresh."""
         self._loop = asyncio.get_running_loop()
-        await self._refresh()
+        await self.refresh()
         self._task = asyncio.create_task(self._keep_fresh())
 
     async def close(self) -> None:
@@ -58,20 +67,20 @@ class Lookups:
                 await self._task
         with self._lock:
             self._loop = None
-            self.fast_path.active = ActiveTables()
+            self.fast_path.forget()
         self._thread.shutdown(cancel_futures=True)
 
     def outdated(self) -> None:
         """Forget the active tables: others may have been committed."""
         with self._lock:
             self._generation += 1
-            self.fast_path.active = ActiveTables()
+            self.fast_path.forget()
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._due.set)
 
-    def keep(self, table: LoadedTable) -> None:
-        """Cache a table that was just used."""
-        self.fast_path.cache.put(table)
+    def keep(self, table: LoadedTable, owner: str) -> None:
+        """Cache an owner's table that was just used."""
+        self.fast_path.cache.put(table, owner)
 
     async def _keep_fresh(self) -> None:
         while True:
@@ -79,7 +88,7 @@ class Lookups:
                 await asyncio.wait_for(self._due.wait(), self._pause_s())
             self._due.clear()
             try:
-                await self._refresh()
+                await self.refresh()
             except Exception:
                 self._has_failed = True
                 log.exception("the active tables could not be read")
@@ -87,48 +96,58 @@ class Lookups:
     def _pause_s(self) -> float | None:
         if self._has_failed:
             return max(self._refresh_s, _RETRY_S)
-        return self._refresh_s or None
+        return self._refresh_s or (_KEYS_S if self._gate else None)
 
-    async def _refresh(self) -> None:
+    async def refresh(self) -> None:
+        """Read the active tables, and the keys that are valid, as the database has them now."""
         with self._lock:
             generation = self._generation
         try:
-            found = await self._in_thread(self._read)
+            found, keys = await self._in_thread(self._read)
         except SluiceError as refusal:
             if not self._has_failed:
                 log.warning("lookups go on with the tables in memory: %s", refusal.detail)
             self._has_failed = True
             return
         self._has_failed = False
-        fresh = found.since(self._last)
+        if self._gate is not None:
+            self._gate.exchange(keys)
+        fresh = [
+            (owner, digest)
+            for owner, tables in found.items()
+            for digest in tables.since(self._last.get(owner, ActiveTables()))
+        ]
         self._last = found
         with self._lock:
             if generation == self._generation:
-                self.fast_path.active = self._last
-        for digest in fresh:
+                self.fast_path.exchange(found)
+        for owner, digest in fresh:
             if self.fast_path.cache.free_bytes < BOOK_BYTES:
                 break  # no table needs less: thousands more need not be read to be left out
-            await self._load(digest)
+            await self._load(owner, digest)
 
-    def _read(self) -> ActiveTables:
+    def _read(self) -> tuple[Mapping[str, ActiveTables], Sequence[ApiKeyRecord]]:
         with self._store.reading() as unit:
-            return ActiveTables(unit.tables.active_all())
+            active = unit.tables.active_all()  # owner by owner
+            keys = unit.api_keys.usable() if self._gate is not None else []
+        grouped = groupby(active, key=lambda one: one.owner)
+        return {owner: ActiveTables(tables) for owner, tables in grouped}, keys
 
-    async def _load(self, digest: str) -> None:
+    async def _load(self, owner: str, digest: str) -> None:
         """Load a table that became active, where it fits without displacing another one."""
         cache = self.fast_path.cache
-        if cache.peek(digest) is not None:
+        if cache.peek(digest, owner) is not None:
             return
         try:
-            table = await self._in_thread(lambda: self._loaded(digest))
+            table = await self._in_thread(lambda: self._loaded(owner, digest))
         except SluiceError as refusal:
             log.warning("the table %s is not cached: %s", digest[:16], refusal.detail)
             return
         if table.memory_bytes <= cache.free_bytes:
-            cache.put(table)
+            cache.put(table, owner)
 
-    def _loaded(self, digest: str) -> LoadedTable:
-        with self._store.reading() as unit:
+    def _loaded(self, owner: str, digest: str) -> LoadedTable:
+        with self._store.of(owner).reading() as unit:
             file = unit.tables.get(digest).file
         return LoadedTable.of(digest, file)
 

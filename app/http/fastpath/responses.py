@@ -90,7 +90,8 @@ def conditional(
 # --- rendered bodies, by their tag ----------------------------------------------------------------
 
 
-_GENERATION = 10_240  # bodies in each of two generations
+BODIES = 10_240  # in each of two generations
+FEWER_BODIES = 1024  # of each owner but the first
 SEEN_ONCE = 32_768  # tags that are remembered until they come again
 _MAX_BODY_BYTES = 1024  # of a body that is stored; 64 fragments take less
 
@@ -103,7 +104,8 @@ class RenderedBodies:
     many small objects would be fetched from slow memory one by one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = BODIES) -> None:
+        self._most = most
         self.young: dict[bytes, bytes] = {}
         self._old: dict[bytes, bytes] = {}
         self._seen: set[int] = set()
@@ -127,7 +129,7 @@ class RenderedBodies:
         self._seen.add(number)
 
     def _add(self, tag: bytes, body: bytes) -> None:
-        if len(self.young) >= _GENERATION:
+        if len(self.young) >= self._most:
             self._old, self.young = self.young, {}
         self.young[tag] = body
 

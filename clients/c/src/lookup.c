@@ -26,7 +26,7 @@ static uint64_t slt_grown_size(const slt_view *view, uint64_t size, uint64_t aft
    greater, either the counts differ or the size stays, so nothing has to be divided. */
 static uint64_t slt_repeated_size(const slt_view *view, uint64_t message)
 {
-    uint64_t at = slt_locate(view, &view->of_repeats, view->repeats, SLT_REPEAT_BYTES, message);
+    uint64_t at = slt_locate_repeat(view, message);
     const unsigned char *record = view->repeats + SLT_REPEAT_BYTES * at, *next;
     uint64_t begin = slt_u64(record), size = slt_u64(record + SLT_REPEAT_SIZE), end, after;
     if (begin == message || size == 0 || at + 1 >= view->repeat_count)
@@ -157,11 +157,11 @@ int sluice_certificate(const sluice_table *table, uint64_t message_bytes, double
     if (!slt_is_inside(view, message_bytes))
         return SLUICE_E_RANGE;
     if (cut_gap) {
-        at = slt_locate(view, &view->of_cuts, view->cuts, SLT_CUT_BYTES, message_bytes);
+        at = slt_locate_cut(view, message_bytes);
         *cut_gap = slt_f64(slt_u64(view->cuts + SLT_CUT_BYTES * at + SLT_CUT_GAP));
     }
     if (repeat_gap) {
-        at = slt_locate(view, &view->of_repeats, view->repeats, SLT_REPEAT_BYTES, message_bytes);
+        at = slt_locate_repeat(view, message_bytes);
         *repeat_gap = slt_f64(slt_u64(view->repeats + SLT_REPEAT_BYTES * at + SLT_REPEAT_GAP));
     }
     return SLUICE_OK;

@@ -18,7 +18,7 @@ static int slt_find_positions(const slt_view *view, const unsigned char *record,
 
 int slt_find_span(const slt_view *view, uint64_t message, slt_span *span)
 {
-    uint64_t at = slt_locate(view, &view->of_cuts, view->cuts, SLT_CUT_BYTES, message);
+    uint64_t at = slt_locate_cut(view, message);
     const unsigned char *record = view->cuts + SLT_CUT_BYTES * at, *next = record + SLT_CUT_BYTES;
     uint64_t begin = slt_u64(record), end;
     span->width = view->position_width;

@@ -15,18 +15,36 @@ typedef struct slt_span {
     uint64_t width;
 } slt_span;
 
-/* The last record with message_bytes <= message, which is inside the range. */
-static inline uint64_t slt_locate(const slt_view *view, const slt_index *index,
-                                  const unsigned char *records, uint64_t stride, uint64_t message)
+/* The last record with message_bytes <= message, which is inside the range. Where several have to be
+   looked at, the first and the last of them are asked for at once: which of them it is, and the line
+   that the answer is in, else follow each other through memory. */
+static inline uint64_t slt_locate(const slt_index *index, uint32_t scale, const unsigned char *records,
+                                  uint64_t stride, uint64_t total, uint64_t message)
 {
-    uint64_t key = slt_key(message, view->key_shift) - view->first_key;
-    uint64_t at = index->before[key], count = index->before[key + 1] - at + 1;
+    const uint16_t *before = index->before + slt_key(message);
+    uint64_t at = (uint64_t)before[0] << scale, end = ((uint64_t)before[1] + 1) << scale, count;
+    count = (end < total ? end : total) - at;
+    __builtin_prefetch(records + stride * at);
+    __builtin_prefetch(records + stride * (at + count - 1));
     while (count > 1) { /* without a branch that depends on the sizes */
         uint64_t half = count / 2;
         at += half & (0 - (uint64_t)(slt_u64(records + stride * (at + half)) <= message));
         count -= half;
     }
     return at;
+}
+
+/* The same among the cuts, and among the repeats. */
+static inline uint64_t slt_locate_cut(const slt_view *view, uint64_t message)
+{
+    return slt_locate(&view->of_cuts, view->cut_scale, view->cuts, SLT_CUT_BYTES, view->cut_count,
+                      message);
+}
+
+static inline uint64_t slt_locate_repeat(const slt_view *view, uint64_t message)
+{
+    return slt_locate(&view->of_repeats, view->repeat_scale, view->repeats, SLT_REPEAT_BYTES,
+                      view->repeat_count, message);
 }
 
 /* The position between two neighbours: docs/format.md, Reading a schedule. For 4 bytes its

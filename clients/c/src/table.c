@@ -21,29 +21,22 @@ int slt_check_messages(const slt_view *view, const unsigned char *records, uint6
     return SLUICE_OK;
 }
 
-/* As many bits behind the leading one as the index has room for. */
-static void slt_choose_keys(slt_view *view, const slt_rules *rules)
-{
-    for (uint64_t shift = 52; shift <= 62; shift++) {
-        view->key_shift = shift;
-        view->first_key = slt_key(rules->min_message, shift);
-        if (slt_key(rules->max_message, shift) - view->first_key < SLT_MAX_KEYS)
-            return;
-    }
-}
-
-void slt_fill_index(const slt_view *view, slt_index *index, const unsigned char *records,
-                    uint64_t count, uint64_t stride)
+uint32_t slt_fill_index(slt_index *index, const unsigned char *records, uint64_t count,
+                        uint64_t stride)
 {
     uint64_t key = 0;
+    uint32_t scale = 0;
+    while ((count - 1) >> scale > SLT_MAX_BEFORE)
+        scale++;
     for (uint64_t at = 0; at < count; at++) {
-        uint64_t message = slt_u64(records + stride * at); /* not 0, unless changed since */
-        uint64_t own = slt_key(message ? message : 1, view->key_shift) - view->first_key;
-        for (; key <= own && key < SLT_MAX_KEYS; key++)
-            index->before[key] = at ? at - 1 : 0;
+        uint64_t message = slt_u64(records + stride * at); /* in its range, unless changed since */
+        uint64_t own = message >= 1 && message <= SLT_MAX_BYTES ? slt_key(message) : 0;
+        for (; key <= own; key++)
+            index->before[key] = (uint16_t)((at ? at - 1 : 0) >> scale);
     }
-    for (; key <= SLT_MAX_KEYS; key++)
-        index->before[key] = count - 1;
+    for (; key <= SLT_KEYS; key++)
+        index->before[key] = (uint16_t)((count - 1) >> scale);
+    return scale;
 }
 
 /* Where the sections are: the header's own offsets, which have been checked. */
@@ -78,9 +71,9 @@ static void slt_begin_lookups(slt_view *view, const slt_rules *rules)
     view->range = rules->max_message - rules->min_message;
     view->unit = rules->unit;
     view->rules = *rules;
-    slt_choose_keys(view, rules);
-    slt_fill_index(view, &view->of_cuts, view->cuts, view->cut_count, SLT_CUT_BYTES);
-    slt_fill_index(view, &view->of_repeats, view->repeats, view->repeat_count, SLT_REPEAT_BYTES);
+    view->cut_scale = slt_fill_index(&view->of_cuts, view->cuts, view->cut_count, SLT_CUT_BYTES);
+    view->repeat_scale =
+        slt_fill_index(&view->of_repeats, view->repeats, view->repeat_count, SLT_REPEAT_BYTES);
     view->seal = SLT_OPEN;
 }
 

@@ -20,13 +20,19 @@ enum { SLT_IS_CHECKED = 1 };
 enum { SLT_IS_CHECKED = 0 };
 #endif
 
-/* Buckets of message sizes by their leading bits: 98 are enough for 1 to 2^48 with one bit behind
-   the leading one, and shorter ranges get more bits. */
-enum { SLT_MAX_KEYS = 112 };
+/* Buckets of message sizes from 1 to 2^48, by their exponent and the three bits behind the leading one:
+   the same for every table, so that a lookup need not read first how they are chosen. */
+enum { SLT_KEY_BITS = 3, SLT_KEYS = (48 << SLT_KEY_BITS) + 1 };
 
-/* For each bucket of message sizes the last record before it. */
+/* The greatest number of a record in an index; tests take a small one. */
+#ifndef SLT_MAX_BEFORE
+#define SLT_MAX_BEFORE UINT16_MAX
+#endif
+
+/* For each bucket of message sizes the last record before it, without its last `scale` bits, of which
+   only tables of more than SLT_MAX_BEFORE records have any. */
 typedef struct slt_index {
-    uint64_t before[SLT_MAX_KEYS + 1];
+    uint16_t before[SLT_KEYS + 1];
 } slt_index;
 
 /* The header's fields that are needed to check the rest, and the answers. */
@@ -45,27 +51,29 @@ typedef struct slt_fault {
     const char *rule; /* null where nothing is */
 } slt_fault;
 
-/* The content of a sluice_table. may_alias: the caller declares it as sluice_table. */
+/* The content of a sluice_table. may_alias: the caller declares it as sluice_table. What a lookup reads
+   comes first and in few cache lines: where nothing of a table is in a cache, it waits for them and for
+   the index at once, and then for the records. */
 typedef struct __attribute__((may_alias)) slt_view {
     uint64_t seal; /* SLT_OPEN; anything else is a closed table */
-    const unsigned char *bytes;
-    void *mapping; /* pages or mapping, what munmap gets; null where the bytes are the caller's */
-    size_t length;
-    const unsigned char *cuts;
-    const unsigned char *repeats;
-    const unsigned char *positions;
-    uint64_t cut_count;
-    uint64_t repeat_count;
-    uint64_t position_count;
-    uint64_t position_width;
     uint64_t min_message;
     uint64_t range; /* the largest message - min_message */
     uint64_t unit;
-    uint64_t max_schedule_fragments;
-    uint64_t key_shift; /* see slt_key */
-    uint64_t first_key;
-    slt_index of_cuts;
+    const unsigned char *repeats;
+    uint64_t repeat_count;
+    uint32_t repeat_scale; /* of its index */
+    uint32_t cut_scale;
+    const unsigned char *cuts;
+    uint64_t cut_count;
+    const unsigned char *positions;
+    uint64_t position_count;
+    uint64_t position_width;
     slt_index of_repeats;
+    slt_index of_cuts;
+    const unsigned char *bytes;
+    void *mapping; /* pages or mapping, what munmap gets; null where the bytes are the caller's */
+    size_t length;
+    uint64_t max_schedule_fragments;
     slt_rules rules; /* read where answers are checked, and by sluice_table_describe */
 } slt_view;
 
@@ -80,13 +88,12 @@ static inline const slt_view *slt_open_view(const sluice_table *table)
     return view && view->seal == SLT_OPEN ? view : NULL;
 }
 
-/* The bucket of a message size: its exponent and the `63 - shift` bits behind its leading one. It
-   never falls where the size grows. */
-static inline uint64_t slt_key(uint64_t message, uint64_t shift)
+/* The bucket of a message size, 1 or more. It never falls where the size grows. */
+static inline uint64_t slt_key(uint64_t message)
 {
     unsigned zeros = (unsigned)__builtin_clzll(message);
-    uint64_t digits = (message << zeros) >> shift;
-    return ((uint64_t)(63 - zeros) << (63 - shift)) + digits - ((uint64_t)1 << (63 - shift));
+    uint64_t digits = (message << zeros) >> (63 - SLT_KEY_BITS);
+    return ((uint64_t)(63 - zeros) << SLT_KEY_BITS) + digits - (1u << SLT_KEY_BITS);
 }
 
 /* Note the first thing that is wrong; `code` itself, to be returned. */
@@ -128,9 +135,9 @@ static inline int slt_is_figure(uint64_t bits)
 SLT_OWN int slt_check_messages(const slt_view *view, const unsigned char *records, uint64_t count,
                                uint64_t stride, const slt_rules *rules, slt_fault *fault);
 
-/* The index of records whose message sizes ascend. */
-SLT_OWN void slt_fill_index(const slt_view *view, slt_index *index, const unsigned char *records,
-                            uint64_t count, uint64_t stride);
+/* The index of records whose message sizes ascend; its scale. */
+SLT_OWN uint32_t slt_fill_index(slt_index *index, const unsigned char *records, uint64_t count,
+                                uint64_t stride);
 
 /* CRC-32 as in zlib, gzip and PNG. */
 SLT_OWN uint32_t slt_crc32(const unsigned char *bytes, size_t length);

@@ -267,3 +267,26 @@ int sluice_count_solve(const sluice_lines *lines, int64_t k, int64_t first, int6
     free(s.x);
     return status;
 }
+
+int sluice_count_changed(const sluice_lines *lines, int64_t k, int64_t count,
+                         const sluice_change *changes, double close, sluice_bounds *bounds)
+{
+    const int64_t n = lines->n;
+    double overhead[SPAN], cost[SPAN];
+    double *x = malloc((size_t)(k + (k - 1) * n) * sizeof *x);
+    int status = x == NULL ? SLUICE_COUNT_MEMORY : 0;
+    sluice_lines changed = *lines;
+    changed.overhead_us = overhead;
+    changed.us_per_byte = cost;
+    for (int64_t c = 0; c < count && status == 0; c++) {
+        memcpy(overhead, lines->overhead_us, (size_t)n * sizeof *overhead);
+        memcpy(cost, lines->us_per_byte, (size_t)n * sizeof *cost);
+        overhead[changes[c].stage] *= changes[c].factor;
+        cost[changes[c].stage] *= changes[c].factor;
+        if (sluice_count_solve(&changed, k, 0, 0, close, close, INFINITY, x, x + k, bounds + c) ==
+            SLUICE_COUNT_MEMORY)
+            status = SLUICE_COUNT_MEMORY;
+    }
+    free(x);
+    return status;
+}

@@ -23,4 +23,15 @@ int sluice_count_solve(const sluice_lines *lines, int64_t k, int64_t first, int6
                        double close, double aim, double time_limit_s, double *x, double *p,
                        sluice_bounds *bounds);
 
+/* One stage's costs times a factor. */
+typedef struct {
+    int64_t stage;
+    double factor;
+} sluice_change;
+
+/* The values, (count), of as many solves in which all fragments may differ, each with one change;
+   of those that are not close they are as far as they go. 0, or -1 without memory. */
+int sluice_count_changed(const sluice_lines *lines, int64_t k, int64_t count,
+                         const sluice_change *changes, double close, sluice_bounds *bounds);
+
 #endif

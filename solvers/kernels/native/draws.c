@@ -8,8 +8,10 @@
 /* Source    docs/theory.md, "The regret of a setting": q fragments of a size and the rest behind
              them. The equal ones have left stage j at sum_{i<=j} t_i + (q-1) max_{i<=j} t_i.
    Notation  t (draws) times of one fragment in one stage, us; first, slowest their sum and maximum
-             over the stages so far; last: when the rest has left.
-   Cost      one pass over the draws for each size and stage, and one more for a rest.
+             over the stages so far; last: when the rest has left;
+             left (stages, draws): when the last fragment so far has left each stage, of any cut.
+   Cost      one pass over the draws for each size and stage, and one more for a rest; of any cut
+             one for each fragment and stage, and one more where a size follows another one.
    Exact     the operations of the same in NumPy, in its order: the same bits. */
 
 typedef struct {
@@ -32,6 +34,22 @@ CLONES static void times_behind(int64_t draws, double kilobytes, double bytes,
     for (int64_t i = 0; i < draws; i++) {
         double behind = kilobytes * cost[i] + overhead[i];
         t[i] = bytes > end[i] ? behind : t[i];
+    }
+}
+
+/* Stages of one line each in this size: the equal fragments, and behind them the rest. */
+CLONES static void pass_line(int64_t draws, double kilobytes, double behind_first,
+                             double rest_kilobytes, const double *restrict overhead,
+                             const double *restrict cost, double *restrict first,
+                             double *restrict slowest, double *restrict last)
+{
+    for (int64_t i = 0; i < draws; i++) {
+        double t = kilobytes * cost[i] + overhead[i], sum = first[i] + t;
+        double most = t > slowest[i] ? t : slowest[i], left = behind_first * most + sum;
+        double rest = rest_kilobytes * cost[i] + overhead[i];
+        first[i] = sum;
+        slowest[i] = most;
+        last[i] = (left > last[i] ? left : last[i]) + rest;
     }
 }
 
@@ -62,7 +80,8 @@ CLONES static void leave(int64_t draws, double behind_first, double delay,
         out[i] = behind_first * slowest[i] + first[i] + delay;
 }
 
-static void times_of(const sluice_draws *all, const room *use, int64_t stage, int64_t size)
+static void times_of(const sluice_draws *all, const room *use, int64_t stage, int64_t size,
+                     double *t)
 {
     const double bytes = (double)size, kilobytes = bytes / 1000.0;
     const double *overhead = all->overhead_us + stage * all->ranges * all->row;
@@ -73,11 +92,10 @@ static void times_of(const sluice_draws *all, const room *use, int64_t stage, in
     int64_t place = 0;
     while (place < all->ranges - 1 && bytes > high[place]) /* behind it in every draw */
         place++;
-    times_of_line(all->draws, kilobytes, overhead + place * all->row, cost + place * all->row,
-                  use->t);
+    times_of_line(all->draws, kilobytes, overhead + place * all->row, cost + place * all->row, t);
     for (; place < all->ranges - 1 && bytes > low[place]; place++)
         times_behind(all->draws, kilobytes, bytes, ends + place * all->row,
-                     overhead + (place + 1) * all->row, cost + (place + 1) * all->row, use->t);
+                     overhead + (place + 1) * all->row, cost + (place + 1) * all->row, t);
 }
 
 static void price(const sluice_draws *all, const room *use, int64_t message_bytes, int64_t size,
@@ -88,11 +106,17 @@ static void price(const sluice_draws *all, const room *use, int64_t message_byte
     for (int64_t i = 0; i < all->draws; i++)
         use->first[i] = use->slowest[i] = use->last[i] = 0.0;
     for (int64_t j = 0; j < all->stages; j++) {
-        times_of(all, use, j, size);
+        if (rest && all->ranges == 1) {
+            pass_line(all->draws, (double)size / 1000.0, behind_first, (double)rest / 1000.0,
+                      all->overhead_us + j * all->row, all->ns_per_byte + j * all->row, use->first,
+                      use->slowest, use->last);
+            continue;
+        }
+        times_of(all, use, j, size, use->t);
         pass_equal(all->draws, use->t, use->first, use->slowest);
         if (!rest)
             continue;
-        times_of(all, use, j, rest);
+        times_of(all, use, j, rest, use->t);
         pass_rest(all->draws, behind_first, use->first, use->slowest, use->t, use->last);
     }
     if (!rest) {
@@ -140,6 +164,56 @@ int sluice_repeated_in_draws(const sluice_draws *all, int64_t message_bytes, int
         price(all, &use, message_bytes, sizes[s], latency_us + s * all->draws);
     free(use.t);
     return 0;
+}
+
+CLONES static void follow(int64_t draws, const double *restrict came, const double *restrict t,
+                          double *restrict left)
+{
+    for (int64_t i = 0; i < draws; i++)
+        left[i] = (came[i] > left[i] ? came[i] : left[i]) + t[i];
+}
+
+CLONES static void follow_first(int64_t draws, const double *restrict t, double *restrict left)
+{
+    for (int64_t i = 0; i < draws; i++)
+        left[i] += t[i];
+}
+
+/* `t` and `left` are (stages, draws). */
+static void pass_cut(const sluice_draws *all, const room *use, int64_t count, const int64_t *sizes,
+                     double *t, double *left)
+{
+    const int64_t draws = all->draws;
+    for (int64_t i = 0; i < all->stages * draws; i++)
+        left[i] = 0.0;
+    for (int64_t s = 0; s < count; s++)
+        for (int64_t j = 0; j < all->stages; j++) {
+            if (s == 0 || sizes[s] != sizes[s - 1])
+                times_of(all, use, j, sizes[s], t + j * draws);
+            if (j == 0)
+                follow_first(draws, t, left);
+            else
+                follow(draws, left + (j - 1) * draws, t + j * draws, left + j * draws);
+        }
+}
+
+int sluice_cut_in_draws(const sluice_draws *all, int64_t count, const int64_t *sizes,
+                        double *latency_us)
+{
+    const int64_t draws = all->draws, cells = all->stages * draws;
+    room use;
+    if (open_room(all, &use))
+        return -1;
+    double *memory = malloc((size_t)(2 * cells) * sizeof *memory);
+    if (memory) {
+        pass_cut(all, &use, count, sizes, memory, memory + cells);
+        for (int64_t i = 0; i < draws; i++)
+            latency_us[i] = memory[2 * cells - draws + i] + all->delay_us;
+    }
+    const int status = memory ? 0 : -1;
+    free(memory);
+    free(use.t);
+    return status;
 }
 
 static int is_admitted(const sluice_halving *how, int64_t size)

@@ -1,4 +1,4 @@
-/* Repeated sizes of a message in many draws of the stages' costs. */
+/* Cuts of a message in many draws of the stages' costs. */
 #ifndef SLUICE_DRAWS_H
 #define SLUICE_DRAWS_H
 
@@ -20,6 +20,11 @@ typedef struct {
    bytes. 0, or -1 without memory. */
 int sluice_repeated_in_draws(const sluice_draws *all, int64_t message_bytes, int64_t count,
                              const int64_t *sizes, double *latency_us);
+
+/* Latencies (draws) in us of one cut into these fragments, at least one, of 1 byte and more each.
+   0, or -1 without memory. */
+int sluice_cut_in_draws(const sluice_draws *all, int64_t count, const int64_t *sizes,
+                        double *latency_us);
 
 typedef struct {
     int64_t message_bytes;

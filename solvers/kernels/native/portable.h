@@ -11,6 +11,13 @@
 #define CLONES
 #endif
 
+/* A short loop that is to become vectors, and not single steps before that is tried. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define KEEP_LOOP
+#endif
+
 #if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline))
 #else

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "portable.h"
+
 /* Source    docs/theory.md sec. 6; solvers/rounding.py.
    Notation  tau (k, n) exit times; rest (k, n) longest path from entering (i, j) to the end.
    Cost      O(roundings k n), and O(k n) for the 2(k-1) moves of a pass.
@@ -11,6 +13,7 @@
    Traps     positions are rounded and not sizes: the error would grow with k. */
 
 #define SPAN SLUICE_LINES_MAX_STAGES
+#define LANES 8 /* cuts that exchanges evaluate side by side */
 #define LARGEST 1e15 /* bytes; no message is larger, and doubles below it count single bytes */
 #define GAIN (1.0 - 1e-13)
 #define TIE (1.0 + 1e-13) /* values this close are equal, whatever their last digits: first wins */
@@ -71,6 +74,7 @@ typedef struct {
     double *positions;              /* (count), in units */
     int64_t *places, *known, *trial; /* (count) */
     double *tau, *rest, *t;         /* (count + 2, n) */
+    double *less, *more, *side;     /* (count + 2, n) and (count, n, LANES): of exchanges */
     double *values;                 /* of all that is compared */
 } room;
 
@@ -102,13 +106,14 @@ static void place(const sluice_whole *q, const sluice_rounding *asked, room *r, 
         r->places[i] = (int64_t)floor(r->positions[i] + asked->offsets[u]) * q->unit_bytes;
 }
 
-/* All roundings; the best cut in `sizes`. Equal ones are neighbours, for offsets ascend. */
+/* `some` roundings from `first` on; the best cut in `sizes`, 0 without any. Equal ones are
+   neighbours, for offsets ascend. */
 static int best_rounding(const sluice_whole *q, const sluice_rounding *asked, room *r,
-                         int64_t *sizes)
+                         int64_t first, int64_t some, int64_t *sizes)
 {
     size_t inner = (size_t)(asked->count - 1);
-    for (int64_t u = 0; u < asked->roundings; u++) {
-        place(q, asked, r, u);
+    for (int64_t u = 0; u < some; u++) {
+        place(q, asked, r, first + u);
         r->values[u] = INFINITY;
         if (u > 0 && !memcmp(r->places, r->known, inner * sizeof *r->places))
             continue;
@@ -116,10 +121,10 @@ static int best_rounding(const sluice_whole *q, const sluice_rounding *asked, ro
         if (repair(q, asked->count, r->places, r->trial))
             r->values[u] = sluice_evaluate(q, asked->count, r->trial);
     }
-    int64_t best = first_of_least(r->values, asked->roundings);
+    int64_t best = first_of_least(r->values, some);
     if (best < 0)
         return 0;
-    place(q, asked, r, best);
+    place(q, asked, r, first + best);
     return repair(q, asked->count, r->places, sizes);
 }
 
@@ -188,28 +193,105 @@ static int improve(const sluice_whole *q, int64_t count, int64_t *sizes, room *r
     return 1;
 }
 
-/* The path length of a cut with smooth maxima, (a + b + sqrt((a - b)^2 + width)) / 2, and in `hard`
-   the true one, both without delay. Sums, products and roots alone: NumPy gives the same bits. */
-static double smooth_length(const sluice_whole *q, int64_t count, const int64_t *sizes, double width,
-                            double *hard)
+/* Times of each fragment as it is, and with a unit less and more: (count, n). */
+static void times_of(const sluice_whole *q, int64_t count, const int64_t *sizes, room *r)
 {
-    double soft[SPAN], tau[SPAN];
-    for (int64_t i = 0; i < count; i++) {
-        double before = 0.0, ready = 0.0;
+    for (int64_t i = 0; i < count; i++)
         for (int64_t j = 0; j < q->n; j++) {
-            double t = sluice_time_us(q, j, (double)sizes[i]);
+            r->t[i * q->n + j] = sluice_time_us(q, j, (double)sizes[i]);
+            r->less[i * q->n + j] = sluice_time_us(q, j, (double)(sizes[i] - q->unit_bytes));
+            r->more[i * q->n + j] = sluice_time_us(q, j, (double)(sizes[i] + q->unit_bytes));
+        }
+}
+
+/* The path length of a cut with smooth maxima, (a + b + sqrt((a - b)^2 + width)) / 2, from its
+   times. Rows i + 1 of tau and rest get the true and the smooth exits of fragment i. Sums, products
+   and roots alone: NumPy gives the same bits. */
+static double smooth_length(int64_t n, int64_t count, double width, room *r)
+{
+    for (int64_t j = 0; j < n; j++)
+        r->tau[j] = r->rest[j] = 0.0;
+    for (int64_t i = 0; i < count; i++) {
+        const double *t = r->t + i * n, *soft_before = r->rest + i * n, *before_it = r->tau + i * n;
+        double *soft = r->rest + (i + 1) * n, *tau = r->tau + (i + 1) * n;
+        double before = 0.0, ready = 0.0;
+        for (int64_t j = 0; j < n; j++) {
             if (i > 0 && j > 0) {
-                double apart = before - soft[j];
-                before = 0.5 * ((before + soft[j]) + sqrt(apart * apart + width));
+                double apart = before - soft_before[j];
+                before = 0.5 * ((before + soft_before[j]) + sqrt(apart * apart + width));
             } else if (i > 0) {
-                before = soft[j];
+                before = soft_before[j];
             }
-            before = soft[j] = before + t;
-            ready = tau[j] = (i > 0 && tau[j] > ready ? tau[j] : ready) + t;
+            before = soft[j] = before + t[j];
+            ready = tau[j] = (i > 0 && before_it[j] > ready ? before_it[j] : ready) + t[j];
         }
     }
-    *hard = tau[q->n - 1];
-    return soft[q->n - 1];
+    return r->rest[count * n + n - 1];
+}
+
+/* The same of LANES cuts side by side, from fragment `first` on, before which all are the cut of the
+   room: what one waits for, one root after the other, others fill. Of `times`, (count, n, LANES),
+   what is before that is not read. The pragmas keep each loop one, so that it becomes vectors. */
+CLONES static void smooth_lengths(int64_t n, int64_t first, int64_t count, double width,
+                                  const room *r, double *restrict smooth, double *restrict truly)
+{
+    double soft[SPAN][LANES], tau[SPAN][LANES], before[LANES], ready[LANES];
+    for (int64_t j = 0; j < n; j++)
+        KEEP_LOOP for (int c = 0; c < LANES; c++) {
+            soft[j][c] = r->rest[first * n + j];
+            tau[j][c] = r->tau[first * n + j];
+        }
+    for (int64_t i = first; i < count; i++) {
+        const double *restrict t = r->side + i * n * LANES;
+        KEEP_LOOP for (int c = 0; c < LANES; c++) {
+            before[c] = (i ? soft[0][c] : 0.0) + t[c];
+            ready[c] = (i ? tau[0][c] : 0.0) + t[c];
+            soft[0][c] = before[c];
+            tau[0][c] = ready[c];
+        }
+        for (int64_t j = 1; j < n; j++) {
+            t += LANES;
+            if (i)
+                KEEP_LOOP for (int c = 0; c < LANES; c++) {
+                    double apart = before[c] - soft[j][c];
+                    before[c] = 0.5 * ((before[c] + soft[j][c]) + sqrt(apart * apart + width));
+                    ready[c] = tau[j][c] > ready[c] ? tau[j][c] : ready[c];
+                }
+            KEEP_LOOP for (int c = 0; c < LANES; c++) {
+                before[c] = soft[j][c] = before[c] + t[c];
+                ready[c] = tau[j][c] = ready[c] + t[c];
+            }
+        }
+    }
+    KEEP_LOOP for (int c = 0; c < LANES; c++) {
+        smooth[c] = soft[n - 1][c];
+        truly[c] = tau[n - 1][c];
+    }
+}
+
+/* Both lengths of the cuts after each of these exchanges, LANES at most, into the room's values. */
+static void exchanged(const sluice_whole *q, int64_t count, double width, const room *r,
+                      const int64_t *pairs, int some)
+{
+    const int64_t n = q->n;
+    double smooth[LANES], truly[LANES];
+    int64_t first = count;
+    for (int c = 0; c < some; c++)
+        first = smaller(first, smaller(pairs[c] / count, pairs[c] % count));
+    for (int64_t cell = first * n; cell < count * n; cell++)
+        for (int c = 0; c < LANES; c++)
+            r->side[cell * LANES + c] = r->t[cell];
+    for (int c = 0; c < some; c++)
+        for (int64_t j = 0; j < n; j++) {
+            int64_t giver = pairs[c] / count * n + j, taker = pairs[c] % count * n + j;
+            r->side[giver * LANES + c] = r->less[giver];
+            r->side[taker * LANES + c] = r->more[taker];
+        }
+    smooth_lengths(n, first, count, width, r, smooth, truly);
+    for (int c = 0; c < some; c++) {
+        r->values[pairs[c]] = smooth[c];
+        r->values[count * count + pairs[c]] = truly[c];
+    }
 }
 
 static void shift(const sluice_whole *q, int64_t count, int64_t *sizes, int64_t pair, int64_t by)
@@ -219,20 +301,25 @@ static void shift(const sluice_whole *q, int64_t count, int64_t *sizes, int64_t 
 }
 
 /* Both lengths of the cut after each exchange of a unit between two fragments: giver by giver. */
-static void exchanges(const sluice_whole *q, int64_t count, int64_t *sizes, double width,
-                      double *values)
+static void exchanges(const sluice_whole *q, int64_t count, const int64_t *sizes, double width,
+                      const room *r)
 {
-    int64_t pairs = count * count;
-    for (int64_t pair = 0; pair < pairs; pair++) {
-        double *soft = values + pair, *hard = values + pairs + pair;
-        *soft = *hard = INFINITY;
-        if (pair / count == pair % count || !admitted(q, sizes[pair / count] - q->unit_bytes) ||
-            !admitted(q, sizes[pair % count] + q->unit_bytes))
+    int64_t waiting[LANES];
+    int some = 0;
+    for (int64_t pair = 0; pair < count * count; pair++) {
+        int64_t giver = pair / count, taker = pair % count;
+        r->values[pair] = r->values[count * count + pair] = INFINITY;
+        if (giver == taker || !admitted(q, sizes[giver] - q->unit_bytes) ||
+            !admitted(q, sizes[taker] + q->unit_bytes))
             continue;
-        shift(q, count, sizes, pair, 1);
-        *soft = smooth_length(q, count, sizes, width, hard);
-        shift(q, count, sizes, pair, -1);
+        waiting[some++] = pair;
+        if (some == LANES) {
+            exchanged(q, count, width, r, waiting, some);
+            some = 0;
+        }
     }
+    if (some)
+        exchanged(q, count, width, r, waiting, some);
 }
 
 /* Descends on the smooth length at each level, keeping the best true length met on the way; a level
@@ -240,16 +327,18 @@ static void exchanges(const sluice_whole *q, int64_t count, int64_t *sizes, doub
 static void exchange(const sluice_whole *q, const sluice_rounding *asked, room *r, int64_t *sizes)
 {
     int64_t count = asked->count, pairs = count * count, *at = r->trial;
-    double known, hard;
-    smooth_length(q, count, sizes, 0.0, &known);
+    times_of(q, count, sizes, r);
+    smooth_length(q->n, count, 0.0, r);
+    double known = r->tau[count * q->n + q->n - 1];
     memcpy(at, sizes, (size_t)count * sizeof *at);
     for (int64_t level = 0; level < asked->levels; level++) {
         double width = asked->widths[level];
         if (level > 0 && width > asked->widths[level - 1])
             memcpy(at, sizes, (size_t)count * sizeof *at);
-        double soft = smooth_length(q, count, at, width, &hard);
+        times_of(q, count, at, r);
+        double soft = smooth_length(q->n, count, width, r);
         for (int64_t pass = 0; pass < asked->exchanges; pass++) {
-            exchanges(q, count, at, width, r->values);
+            exchanges(q, count, at, width, r);
             int64_t smooth = first_of_least(r->values, pairs);
             int64_t truly = first_of_least(r->values + pairs, pairs);
             if (smooth < 0)
@@ -261,8 +350,9 @@ static void exchange(const sluice_whole *q, const sluice_rounding *asked, room *
             }
             if (!(r->values[smooth] < soft * GAIN))
                 break;
-            soft = r->values[smooth];
             shift(q, count, at, smooth, 1);
+            times_of(q, count, at, r);
+            soft = smooth_length(q->n, count, width, r);
         }
     }
 }
@@ -280,29 +370,49 @@ static int positions_of(const sluice_whole *q, const sluice_rounding *asked, dou
     return 1;
 }
 
-static int round_with(const sluice_whole *q, const sluice_rounding *asked, room *r, int64_t *sizes)
+/* The best cut that the offsets from `first` on, `some` of them, lead to without exchanges; 0 where
+   they lead to none. */
+static int descended(const sluice_whole *q, const sluice_rounding *asked, room *r, int64_t first,
+                     int64_t some, int64_t *sizes)
 {
-    if (!positions_of(q, asked, r->positions))
-        return SLUICE_ROUND_OTHER;
-    if (!best_rounding(q, asked, r, sizes))
-        return SLUICE_ROUND_NONE;
+    if (!best_rounding(q, asked, r, first, some, sizes))
+        return 0;
     for (int64_t pass = 0; pass < asked->passes; pass++)
         if (!improve(q, asked->count, sizes, r))
             break;
-    if (asked->exchanges > 0)
-        exchange(q, asked, r, sizes);
-    return SLUICE_ROUND_FOUND;
+    return 1;
+}
+
+/* How many cuts are in `sizes`; starts that lead to the same place are gone on from once. */
+static int round_with(const sluice_whole *q, const sluice_rounding *asked, room *r, int64_t *sizes)
+{
+    int64_t count = asked->count, starts = 1 + (asked->exchanges > 0 ? asked->others : 0);
+    int found = 0;
+    if (!positions_of(q, asked, r->positions))
+        return SLUICE_ROUND_OTHER;
+    for (int64_t start = 0; start < starts; start++) {
+        int64_t first = start ? asked->roundings + start - 1 : 0, *cut = sizes + found * count;
+        int is_new = descended(q, asked, r, first, start ? 1 : asked->roundings, cut);
+        for (int before = 0; before < found && is_new; before++)
+            is_new = memcmp(sizes + before * count, cut, (size_t)count * sizeof *cut) != 0;
+        found += is_new;
+    }
+    for (int at = 0; at < found && asked->exchanges > 0; at++)
+        exchange(q, asked, r, sizes + at * count);
+    return found;
 }
 
 int sluice_round(const sluice_whole *q, const sluice_rounding *asked, int64_t *sizes)
 {
     int64_t count = asked->count, cells = (count + 2) * q->n;
+    int64_t more = asked->exchanges > 0 ? 2 * cells + count * q->n * LANES : 0;
     if (count < 2 || count > q->k_max || q->max_aligned < q->unit_bytes)
         return SLUICE_ROUND_OTHER;
-    double *numbers = malloc((size_t)(count + 3 * cells + compared(asked)) * sizeof *numbers);
+    double *numbers = malloc((size_t)(count + 3 * cells + more + compared(asked)) * sizeof *numbers);
     int64_t *places = malloc((size_t)(3 * count) * sizeof *places);
     int status = SLUICE_ROUND_MEMORY;
     if (numbers != NULL && places != NULL) {
+        double *exchanged = numbers + count + 3 * cells;
         room r = {
             .positions = numbers,
             .places = places,
@@ -311,7 +421,10 @@ int sluice_round(const sluice_whole *q, const sluice_rounding *asked, int64_t *s
             .tau = numbers + count,
             .rest = numbers + count + cells,
             .t = numbers + count + 2 * cells,
-            .values = numbers + count + 3 * cells,
+            .less = exchanged,
+            .more = exchanged + cells,
+            .side = exchanged + 2 * cells,
+            .values = exchanged + more,
         };
         status = round_with(q, asked, &r, sizes);
     }

@@ -4,25 +4,25 @@
 
 #include "lines.h"
 
-enum {
-    SLUICE_ROUND_FOUND = 0,
-    SLUICE_ROUND_NONE = 1,  /* the limits admit no cut near these sizes */
-    SLUICE_ROUND_OTHER = 2, /* not for this kernel: counts or sizes that it does not take */
+enum { /* in place of a number of cuts */
+    SLUICE_ROUND_OTHER = -2, /* not for this kernel: counts or sizes that it does not take */
     SLUICE_ROUND_MEMORY = -1
 };
 
 typedef struct {
     int64_t count;         /* fragments */
     const double *x;       /* (count) bytes */
-    const double *offsets; /* (roundings), ascending: a position becomes floor(position + offset) */
-    int64_t roundings;
+    const double *offsets; /* (roundings + others): a position becomes floor(position + offset) */
+    int64_t roundings;     /* of which the best is gone on from; their offsets ascend */
+    int64_t others;        /* of which each is, where there are exchanges */
     int64_t passes;        /* of the steepest descent, at most */
     const double *widths;  /* (levels) us^2: of the smooth maxima, one after the other */
     int64_t levels;
     int64_t exchanges;     /* of the exchange between any two, at most at each level; 0: none */
 } sluice_rounding;
 
-/* The best whole-byte cut (count) found near real sizes. */
+/* The whole-byte cuts (1 + others, count) found near real sizes, and how many they are: none where
+   the limits admit none there, and one alone without exchanges. */
 int sluice_round(const sluice_whole *question, const sluice_rounding *asked, int64_t *sizes);
 
 #endif

@@ -79,6 +79,22 @@ class TestNcclTests:
         assert reading.trace == read(content).trace
         assert understood(reading)["tests_left_out"] == "all_gather_perf"
 
+    def test_timestamps_iterations_and_suffixed_programs(self) -> None:
+        """As src/util.cu prints rows with -S and per iteration, of a program built for MPI."""
+        one = "time algbw busbw #wrong i_min i_max i_p99 i_cv%"
+        content = (
+            "# Collective test starting: sendrecv_perf_mpi\n"
+            f"# size count type redop root {one} {one} timestamp\n"
+            " 1024  256 float sum -1 11.50 0.09 0.09 0 11.50 13.80 13.80 7.42"
+            " 11.62 0.09 0.09 N/A 11.50 13.80 13.80 7.42  2026-11-25 01:03:07\n"
+            " 4096 1024 float sum -1 14.95 0.27 0.27 0 14.95 17.94 17.94 7.42"
+            " 15.10 0.27 0.27 N/A 14.95 17.94 17.94 7.42  2026-11-25 01:03:08\n"
+        ).encode()
+        assert pairs(messages(read(content)).latency) == [(1024, 11.5), (4096, 14.95)]
+        document = content_of("nccl-sendrecv.json")
+        suffixed = document.replace(b"sendrecv_perf", b"sendrecv_perf_mpi")
+        assert read(suffixed).trace == read(document).trace
+
     def test_a_test_without_a_name_is_refused(self) -> None:
         lines = content_of("nccl-sendrecv.txt").splitlines(keepends=True)
         with pytest.raises(UnreadableTrace, match="does not say which test it is of"):

@@ -249,8 +249,26 @@ class TestUcxLogs:
         content = b"\n".join(
             line for line in content_of("ucx-client.txt").splitlines() if b"ucx_perf" not in line
         )
-        with pytest.raises(UnreadableTrace, match=r"2 tables.*0 boxes.*Put its output and"):
+        with pytest.raises(UnreadableTrace, match=r"2 tables.*0 boxes.*one file, .*--test tag_lat"):
             read(content + b"\n")
+
+    def test_a_server_alone_is_told_what_lacks(self) -> None:
+        content = content_of("ucx-two-logs.txt")
+        with pytest.raises(UnreadableTrace, match=r"no row.*put both logs into one file"):
+            read(content[: content.index(b"+--------------+")])
+
+    def test_commands_name_the_rows_of_the_csv(self) -> None:
+        """Which test they are of nothing else says."""
+        content = content_of("ucx-commands.csv")
+        trace = messages(read(content))
+        assert pairs(trace.latency) == [(64, 5.396), (1024, 5.428), (4096, 5.702)]
+        assert pairs(trace.interarrival) == near(
+            [(64, 1e6 / 1544863), (1024, 1e6 / 1360683), (4096, 1e6 / 997456)]
+        )
+        lines = content.splitlines(keepends=True)
+        bare = b"".join(line for line in lines if not line.startswith(b"$"))
+        with pytest.raises(UnreadableTrace, match="does not say whether it is of a latency"):
+            read(bare)
 
     def test_a_table_that_may_be_of_either_box_is_refused(self) -> None:
         content = content_of("ucx-table.txt")

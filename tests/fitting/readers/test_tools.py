@@ -48,6 +48,7 @@ FORMATS = {
     "ucx-plain.csv": "ucx_perftest CSV",
     "ucx-batch-files.csv": "ucx_perftest CSV",
     "ucx-get.csv": "ucx_perftest CSV",
+    "ucx-commands.csv": "ucx_perftest CSV",
     "ucx-table.txt": "ucx_perftest output",
     "ucx-two-logs.txt": "ucx_perftest output",
     "ucx-client.txt": "ucx_perftest output",

@@ -242,17 +242,21 @@ static void check_rounding(const sluice_whole *q)
 {
     int64_t k = between(q->k_min, q->k_max < q->k_min + 90 ? q->k_max
                                                                     : q->k_min + 90);
-    int64_t *sizes = must((size_t)k, sizeof *sizes);
-    double *x = doubles(k), offsets[] = {0.0, 0.25, 0.5, 1.0}, sum = 0.0;
+    int64_t *sizes = must((size_t)(3 * k), sizeof *sizes);
+    double *x = doubles(k), offsets[] = {0.0, 0.25, 0.5, 1.0, 0.0, 0.5}, sum = 0.0;
     for (int64_t i = 0; i < k; i++)
         sum += x[i] = uniform();
     for (int64_t i = 0; i < k; i++)
         x[i] *= (double)q->message_bytes / sum;
     if (between(0, 40) == 0)
         x[between(0, k - 1)] = between(0, 1) ? NAN : INFINITY;
-    sluice_rounding asked = {k, x, offsets, 4, between(0, 9)};
-    if (sluice_round(q, &asked, sizes) == SLUICE_ROUND_FOUND)
-        check_cut(q, k, sizes);
+    double widths[] = {1e4, 1.0, 1e-4, 10.0};
+    int64_t exchanges = k <= 20 ? between(0, 3) : 0;
+    sluice_rounding asked = {k, x, offsets, 4, 2, between(0, 9), widths, 4, exchanges};
+    int found = sluice_round(q, &asked, sizes);
+    expect(found <= (exchanges ? 3 : 1), "cuts of a rounding");
+    for (int at = 0; at < found; at++)
+        check_cut(q, k, sizes + at * k);
     free(sizes), free(x);
 }
 
@@ -354,7 +358,7 @@ static void real_sizes(void)
     free(overhead), free(cost), free(x), free(p);
 }
 
-/* ---- repeated sizes in many draws ------------------------------------------------------------------ */
+/* ---- cuts in many draws ---------------------------------------------------------------------------- */
 
 static void many_draws(void)
 {
@@ -376,6 +380,10 @@ static void many_draws(void)
         expect(latency[i] >= all.delay_us, "latency in a draw");
         limits[i] = latency[i] * (0.9 + uniform());
     }
+    int64_t cut[4] = {sizes[1], sizes[1], between(1, message), 1};
+    expect(sluice_cut_in_draws(&all, between(1, 4), cut, latency) == 0, "a cut in draws");
+    for (int64_t i = 0; i < draws; i++)
+        expect(latency[i] >= all.delay_us, "latency of a cut in a draw");
     sluice_halving how = {message, 1, between(1, message), between(0, 1) ? 1 : between(1, 64),
                           between(1, 100000), 0.01, 0.9};
     int64_t bad[3] = {between(1, message), message, 1};

@@ -15,9 +15,10 @@ from sluice_client.export_answers import Audit, Exported
 from sluice_client.fit_answers import Fit, Notice, ProfileRevision
 from sluice_client.hide_answers import Hidden
 from sluice_client.layer_answers import LayerCosts
+from sluice_client.profile_answers import CompiledTable
 from sluice_client.shapes import Aggregate, Constraints, Pipeline
 from sluice_client.threshold_answers import Thresholds
-from sluice_client.uncertainty import Sensitivities, SettingsInDraws, Uncertainty
+from sluice_client.uncertainty import Sensitivities, Uncertainty
 
 T = TypeVar("T")
 
@@ -53,8 +54,9 @@ class Baseline:
     """One other setting by `name`; `declined` says why where the limits forbid its cut.
 
     `default_bytes` is what the system of this name comes with, as `source` says, and `parameter`
-    what it is set by; `static_bytes` is that, rounded up to the alignment. They and `name` are None
-    in answers of earlier versions.
+    what it is set by; `static_bytes` is that, rounded up to the alignment. Where the message goes
+    in one piece and was timed so, `measured_us` is what it took, and `latency_us` no more than
+    that. They and `name` are None in answers of earlier versions.
     """
 
     strategy: str
@@ -66,6 +68,7 @@ class Baseline:
     default_bytes: int | None = None
     parameter: str | None = None
     source: str | None = None
+    measured_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,155 +279,6 @@ class Simulation:
     warnings: tuple[Notice, ...] = ()
 
 
-# --- profiles -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """Where the stages of a revision came from."""
-
-    origin: str
-    detail: str
-    fit_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class VerifiedSize:
-    """One fragment size: the latency predicted, and the median measured with its 95 % interval."""
-
-    fragment_bytes: int
-    fragments: int
-    predicted_us: float
-    measured_us: float
-    measured_us_interval: tuple[float, float]
-    ratio: float
-    runs: int
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """Whether a profile's model holds on the machine, by transfers over its stages.
-
-    `verified_at` is when that was stored (RFC 3339), None where the service does not say it.
-    """
-
-    verdict: str
-    detail: str
-    offset_us: float | None
-    message_bytes: int
-    stages: tuple[str, ...]
-    sizes: tuple[VerifiedSize, ...]
-    reasons: tuple[Notice, ...]
-    verified_at: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """One immutable revision of a profile."""
-
-    revision: int
-    is_current: bool
-    created_at: str
-    pipeline: Pipeline | None
-    aggregate: Aggregate | None
-    provenance: Provenance
-    verification: Verification | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """A profile at its current revision."""
-
-    name: str
-    revision: int
-    latest_revision: int
-    created_at: str
-    revised_at: str
-    pipeline: Pipeline | None
-    aggregate: Aggregate | None
-    provenance: Provenance
-    verification: Verification | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Revisions:
-    """Every revision of a profile, in order."""
-
-    name: str
-    revisions: tuple[Revision, ...]
-
-
-# --- compiled tables ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ProvenRange:
-    """Message sizes, inclusive, and the greatest relative gap that is certified among them."""
-
-    from_bytes: int
-    to_bytes: int
-    relative_gap: float
-
-
-@dataclass(frozen=True, slots=True)
-class CountRun:
-    """Message sizes, inclusive, whose cut has this number of fragments."""
-
-    from_bytes: int
-    to_bytes: int
-    fragments: int
-
-
-@dataclass(frozen=True, slots=True)
-class CompiledTable:
-    """A description of a compiled table; of long lists the first, and how many there are.
-
-    `uncertainty` is None where nothing is known of the costs' errors, and in tables of earlier
-    versions.
-    """
-
-    digest: str
-    created_at: str
-    profile: ProfileRevision | None
-    min_message_bytes: int
-    max_message_bytes: int
-    relative_gap: float
-    constraints: Constraints
-    fragment_cap: int
-    pipeline: Pipeline
-    file_bytes: int
-    cut_entries: int
-    repeat_entries: int
-    worst: ProvenRange
-    worst_repeat: ProvenRange
-    missed: tuple[ProvenRange, ...]
-    missed_total: int
-    missed_bytes: int
-    unrepeatable_bytes: int
-    counts: tuple[CountRun, ...]
-    counts_total: int
-    compile_ms: float
-    warnings: tuple[Notice, ...]
-    uncertainty: SettingsInDraws | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TableSummary:
-    """What a page shows of a compiled table; lookups are answered from it where it is `active`."""
-
-    digest: str
-    created_at: str
-    profile: ProfileRevision
-    min_message_bytes: int
-    max_message_bytes: int
-    relative_gap: float
-    constraints: Constraints
-    fragment_cap: int
-    worst_relative_gap: float
-    file_bytes: int
-    active: bool = False
-
-
 # --- jobs -----------------------------------------------------------------------------------------
 
 
@@ -545,6 +399,42 @@ class Limits:
     strategies: tuple[str, ...]
     workers: int
     worker_memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of an owner, without its secret; times are in ISO 8601, null where there is none."""
+
+    id: str
+    owner: str
+    name: str
+    scope: str
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    requests_per_s: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A new key; its `secret` is told this once."""
+
+    id: str
+    owner: str
+    name: str
+    scope: str
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    requests_per_s: int | None
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Every key of an owner, the newest first, revoked ones as well."""
+
+    items: tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,20 +8,17 @@ from typing import Any
 
 from sluice_client.answers import (
     Comparison,
-    CompiledTable,
     Explanation,
     Job,
+    Keys,
     Limits,
+    NewKey,
     Optimization,
     OptimizationSummary,
     Page,
-    Profile,
     Readiness,
-    Revision,
-    Revisions,
     Schedule,
     Simulation,
-    TableSummary,
 )
 from sluice_client.async_core import AsyncCore
 from sluice_client.export_answers import Audit, ExportedFile, ExportTarget
@@ -37,6 +34,7 @@ from sluice_client.operations import (
     solving,
     storing,
 )
+from sluice_client.profile_answers import CompiledTable, Profile, Revision, Revisions, TableSummary
 from sluice_client.shapes import (
     Aggregate,
     ComposedStage,
@@ -1129,6 +1127,43 @@ class AsyncClient(AsyncCore):
         """Return everything that a request is measured against."""
         return await self.send(service.limits())
 
+    async def keys(
+        self,
+    ) -> Keys:
+        """Return every key of the owner who asks; takes the scope `admin`, as the next three do."""
+        return await self.send(service.keys())
+
+    async def create_key(
+        self,
+        name: str,
+        *,
+        scope: str,
+        expires_in_s: int | None = None,
+        requests_per_s: int | None = None,
+    ) -> NewKey:
+        """Make a key with the scope `read`, `write` or `admin`; its secret is told this once."""
+        return await self.send(
+            service.create_key(
+                name, scope=scope, expires_in_s=expires_in_s, requests_per_s=requests_per_s
+            )
+        )
+
+    async def rotate_key(
+        self,
+        id: str,
+        *,
+        kept_s: int | None = None,
+    ) -> NewKey:
+        """Make a key like this one, which goes on for `kept_s`, an hour without it."""
+        return await self.send(service.rotate_key(id, kept_s=kept_s))
+
+    async def revoke_key(
+        self,
+        id: str,
+    ) -> None:
+        """End a key, and the browsers that signed in by it, at once."""
+        return await self.send(service.revoke_key(id))
+
     async def is_alive(
         self,
     ) -> bool:
@@ -1158,7 +1193,8 @@ class AsyncClient(AsyncCore):
     ) -> Any:
         """Call any operation by its path; the answer as JSON, None for an empty one.
 
-        It is sent again after a failure if it is a GET, or if `may_repeat` says that it may be.
+        It is sent again after a failure if it is a GET or a POST, which then has a key under which the
+        service does it once, or if `may_repeat` says that it may be.
         """
         return await self.send(
             service.request(method, path, json=json, query=query, may_repeat=may_repeat)

@@ -31,7 +31,9 @@ from sluice_client.http import (
     failure_of,
     headers_of,
     identified,
+    key_of,
     new_request_id,
+    own_headers,
     shown_address,
     timeout_of,
 )
@@ -54,13 +56,14 @@ class AsyncCore:
         retry: Retry | None = None,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
         headers: Mapping[str, str] | None = None,
+        key: str | None = None,
         http: httpx.AsyncClient | None = None,
     ) -> None:
         self._address = address_of(address)
         self._timeout_s = checked_timeout_s(timeout_s)
         self._retry = retry or Retry()
         self._memory = Memory(memory_bytes)
-        self._headers = dict(headers or {})
+        self._headers = own_headers(key, headers)
         self._owns_http = http is None
         self._http = http or httpx.AsyncClient(limits=LIMITS)
 
@@ -169,10 +172,13 @@ class AsyncCore:
 
     async def _answer(self, call: Call[Any], request_id: str) -> Answer:
         stored = self._memory.get(call.target) if call.remembers else None
+        known = {REQUEST_ID: request_id, **key_of(call, self._retry, self._headers)}
+        if stored:
+            known["If-None-Match"] = stored.headers["etag"]
         state = self._retry_state(call)
         while True:
             try:
-                answer = await self._attempt(call, state, stored, request_id)
+                answer = await self._attempt(call, state, known)
             except httpx.RequestError as error:
                 await asyncio.sleep(state.after_failure(failure_of(error)))
                 continue
@@ -182,11 +188,9 @@ class AsyncCore:
             await asyncio.sleep(wait_s)
 
     async def _attempt(
-        self, call: Call[Any], state: RetryState, stored: Answer | None, request_id: str
+        self, call: Call[Any], state: RetryState, known: Mapping[str, str]
     ) -> Answer:
-        body, known = bytearray(), {REQUEST_ID: request_id}
-        if stored:
-            known["If-None-Match"] = stored.headers["etag"]
+        body = bytearray()
         async with self._open(call, state, known) as response:
             async for piece in response.aiter_bytes():
                 body += piece

@@ -28,7 +28,9 @@ from sluice_client.http import (
     failure_of,
     headers_of,
     identified,
+    key_of,
     new_request_id,
+    own_headers,
     shown_address,
     timeout_of,
 )
@@ -51,13 +53,14 @@ class Core:
         retry: Retry | None = None,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
         headers: Mapping[str, str] | None = None,
+        key: str | None = None,
         http: httpx.Client | None = None,
     ) -> None:
         self._address = address_of(address)
         self._timeout_s = checked_timeout_s(timeout_s)
         self._retry = retry or Retry()
         self._memory = Memory(memory_bytes)
-        self._headers = dict(headers or {})
+        self._headers = own_headers(key, headers)
         self._owns_http = http is None
         self._http = http or httpx.Client(limits=LIMITS)
 
@@ -163,10 +166,13 @@ class Core:
 
     def _answer(self, call: Call[Any], request_id: str) -> Answer:
         stored = self._memory.get(call.target) if call.remembers else None
+        known = {REQUEST_ID: request_id, **key_of(call, self._retry, self._headers)}
+        if stored:
+            known["If-None-Match"] = stored.headers["etag"]
         state = self._retry_state(call)
         while True:
             try:
-                answer = self._attempt(call, state, stored, request_id)
+                answer = self._attempt(call, state, known)
             except httpx.RequestError as error:
                 time.sleep(state.after_failure(failure_of(error)))
                 continue
@@ -175,12 +181,8 @@ class Core:
                 return self._memory.take(call.target, answer, stored) if call.remembers else answer
             time.sleep(wait_s)
 
-    def _attempt(
-        self, call: Call[Any], state: RetryState, stored: Answer | None, request_id: str
-    ) -> Answer:
-        body, known = bytearray(), {REQUEST_ID: request_id}
-        if stored:
-            known["If-None-Match"] = stored.headers["etag"]
+    def _attempt(self, call: Call[Any], state: RetryState, known: Mapping[str, str]) -> Answer:
+        body = bytearray()
         with self._open(call, state, known) as response:
             for piece in response.iter_bytes():
                 body += piece

@@ -6,18 +6,21 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
 from sluice_client._version import __version__
-from sluice_client.calls import Answer
+from sluice_client.calls import Answer, Call
 from sluice_client.errors import InvalidRequest, SluiceClientError
-from sluice_client.retries import Failure
+from sluice_client.retries import Failure, Retry
 
 DEFAULT_ADDRESS = "http://localhost:8080"
 ADDRESS_VARIABLE = "SLUICE_URL"
+KEY_VARIABLE = "SLUICE_KEY"
 REQUEST_ID = "X-Request-ID"
+KEY = "Idempotency-Key"
 DEFAULT_TIMEOUT_S = 30.0
 MAX_TIMEOUT_S = 86_400.0
 DEFAULT_MEMORY_BYTES = 16 * 2**20
@@ -45,10 +48,33 @@ def address_of(address: str | None) -> str:
     raise InvalidRequest(f"expected an address with a host that is one{where}")
 
 
+def own_headers(key: str | None, headers: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the headers of every request: those given, and the key, where there is none that of
+    SLUICE_KEY. Raises InvalidRequest for what cannot be a key.
+    """
+    found = dict(headers or {})
+    named = key if key is not None else os.environ.get(KEY_VARIABLE, "")
+    where = "" if key is not None else f" in {KEY_VARIABLE}"
+    if not all("!" <= letter <= "~" for letter in named):
+        raise InvalidRequest(f"expected a key of visible ASCII characters{where}")
+    if named and not any(name.lower() == "authorization" for name in found):
+        found["Authorization"] = f"Bearer {named}"
+    return found
+
+
 def shown_address(address: str) -> str:
     """Return the address without the name and the password that it may hold."""
     parts = urlsplit(address)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def key_of(call: Call[Any], retry: Retry, own: Mapping[str, str]) -> dict[str, str]:
+    """Return the header by which the service does a call once however often it is sent: the same in
+    all attempts, where there may be several. A client that was given a key keeps it.
+    """
+    if not call.is_keyed or retry.attempts == 1 or KEY.lower() in {name.lower() for name in own}:
+        return {}
+    return {KEY: uuid.uuid4().hex}
 
 
 def new_request_id() -> str:

@@ -1,8 +1,10 @@
 """When a call is sent again, when it ends, and how long to wait in between. No network here.
 
 A call that may be repeated is sent again after a failure of the connection, after a time-out and
-after 429, 502, 503 and 504. Any other is sent again only where it certainly had no effect: the
-connection never stood, or the service said that it took nothing on. Other refusals are final.
+after 429, 502, 503 and 504. So is one that has a key, under which the service does it once; and
+also while the service still works on the first. Any other is sent again only where it certainly had
+no effect: the connection never stood, or the service said that it took nothing on. Other refusals
+are final.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ _MAX_TAKES_S = 86_400.0
 _BUSY = (429, 503)
 _BEHIND_A_PROXY = (502, 504)
 _NOT_TAKEN_ON = ("overloaded", "not_ready")
+_UNDER_WAY = "idempotency_key_in_flight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ class RetryState:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._call, self._retry = call, retry
+        self._may_repeat = call.may_repeat or call.is_keyed
         self._clock, self._chance = clock, chance
         # The service decides on the time that a request asks for; it may be anything.
         takes_s = min(max(call.takes_s, 0.0), _MAX_TAKES_S)
@@ -126,7 +130,7 @@ class RetryState:
         """Return how long to wait before the next attempt, s. Raises Unreachable,
         DeadlineExceeded.
         """
-        may_repeat = self._call.may_repeat or not failure.was_sent
+        may_repeat = self._may_repeat or not failure.was_sent
         wait_s = self._wait_s(0.0) if may_repeat else None
         if wait_s is not None:
             self._log_wait(failure.reason, wait_s)
@@ -168,7 +172,9 @@ class RetryState:
         )
 
     def _may_ask_again(self, answer: Answer) -> bool:
-        if self._call.may_repeat:
+        if answer.status == 409:
+            return self._call.is_keyed and _code_of(answer) == _UNDER_WAY
+        if self._may_repeat:
             return answer.status in (*_BUSY, *_BEHIND_A_PROXY)
         if answer.status == 503:
             return _code_of(answer) in _NOT_TAKEN_ON

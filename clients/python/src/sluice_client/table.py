@@ -12,6 +12,7 @@ import hashlib
 import os
 import struct
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import index, sub
 from types import TracebackType
@@ -77,7 +78,9 @@ class Table:
         "_maximum",
         "_minimum",
         "_positions",
+        "_repeat_growths",
         "_repeat_messages",
+        "_repeat_sizes",
         "_repeats",
         "_unit",
         "description",
@@ -93,11 +96,14 @@ class Table:
             header, columns, pipeline, file_bytes=len(data)
         )
         self._data, self._columns = data, columns
-        self._cuts, self._cut_messages = columns.cuts, columns.cut_messages
-        self._repeats, self._repeat_messages = columns.repeats, columns.repeat_messages
+        # Lists, because a view makes a number of each word that it is asked for.
+        self._cuts, self._cut_messages = columns.cuts, columns.cut_messages.tolist()
+        self._repeats, self._repeat_messages = columns.repeats, columns.repeat_messages.tolist()
+        self._repeat_sizes: list[int] = columns.repeats[1::REPEAT_WORDS].tolist()
         self._positions = columns.positions
         self._minimum, self._maximum = header.min_message_bytes, header.max_message_bytes
         self._unit = header.alignment_bytes
+        self._repeat_growths = _growths(self._repeat_messages, self._repeat_sizes, self._unit)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Table:
@@ -140,20 +146,17 @@ class Table:
 
         0 where the table's limits admit cuts and none that repeats one size. Raises OutOfRange.
         """
-        message = index(message_bytes)
+        message = message_bytes if message_bytes.__class__ is int else index(message_bytes)
         if not self._minimum <= message <= self._maximum:
             raise self._outside()
-        at = REPEAT_WORDS * (bisect_right(self._repeat_messages, message) - 1)
-        repeats = self._repeats
-        begin, size = repeats[at], repeats[at + 1]
-        if begin == message or not size:
+        at = bisect_right(self._repeat_messages, message) - 1
+        size = self._repeat_sizes[at]
+        growth = self._repeat_growths[at]
+        if growth is None:
             return size
-        end, after = repeats[at + REPEAT_WORDS], repeats[at + REPEAT_WORDS + 1]
-        if after == size or not after or -(-begin // size) != -(-end // after):
-            return size
+        begin, length, units, unit = growth
         # Both roundings upwards: a size that falls short by one byte costs a further fragment.
-        share = -(((begin - message) << 32) // (end - begin))
-        return size - self._unit * ((size - after) // self._unit * share >> 32)
+        return size - unit * (units * -(((begin - message) << 32) // length) >> 32)
 
     def schedule(self, message_bytes: int) -> list[int]:
         """Return the fragment sizes for this message, whole bytes, in sending order; they sum to
@@ -161,7 +164,7 @@ class Table:
 
         Raises OutOfRange.
         """
-        message = index(message_bytes)
+        message = message_bytes if message_bytes.__class__ is int else index(message_bytes)
         if not self._minimum <= message <= self._maximum:
             raise self._outside()
         at = CUT_WORDS * (bisect_right(self._cut_messages, message) - 1)
@@ -182,7 +185,7 @@ class Table:
 
     def certificate(self, message_bytes: int) -> Certificate:
         """Return what is proven of this message's schedule and repeated size. Raises OutOfRange."""
-        message = index(message_bytes)
+        message = message_bytes if message_bytes.__class__ is int else index(message_bytes)
         if not self._minimum <= message <= self._maximum:
             raise self._outside()
         cut = CUT_WORDS * (bisect_right(self._cut_messages, message) - 1)
@@ -198,7 +201,8 @@ class Table:
         return hashlib.sha256(self._data).hexdigest()
 
     def close(self) -> None:
-        """Give the memory back now; otherwise it is given back with the last reference."""
+        """Give the file's bytes back now; all of it is given back with the last reference."""
+        self._minimum, self._maximum = 1, 0  # no message is inside
         for view in (*self._columns[::-1], self._data):
             view.release()
 
@@ -218,8 +222,25 @@ class Table:
         name = f"{about.profile}@{about.revision}" if about.profile else "unnamed"
         return f"<Table {name}, {about.min_message_bytes} to {about.max_message_bytes} bytes>"
 
-    def _outside(self) -> OutOfRange:
+    def _outside(self) -> ValueError:
+        if self._minimum > self._maximum:
+            return ValueError("the table is closed")
         return OutOfRange(f"expected {self._minimum} <= message_bytes <= {self._maximum}")
+
+
+def _growths(
+    messages: Sequence[int], sizes: Sequence[int], unit: int
+) -> list[tuple[int, int, int, int] | None]:
+    """How the size grows from each record to the next: the message that it begins at, the bytes to
+    the next, the units that are added until there, negative, and the unit; None where it stays.
+    docs/format.md, Reading a repeated size.
+    """
+    found: list[tuple[int, int, int, int] | None] = []
+    for at in range(len(messages) - 1):
+        begin, end, size, after = messages[at], messages[at + 1], sizes[at], sizes[at + 1]
+        stays = not size or not after or after == size or -(-begin // size) != -(-end // after)
+        found.append(None if stays else (begin, end - begin, (size - after) // unit, unit))
+    return [*found, None]
 
 
 def _double(word: int) -> float:

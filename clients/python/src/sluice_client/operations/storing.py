@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from sluice_client.answers import (
+from sluice_client.answers import Job, Page
+from sluice_client.calls import Answer, Call, get, reads, reads_page, segment, send
+from sluice_client.operations.as_job import as_job
+from sluice_client.profile_answers import (
     CompiledTable,
-    Job,
-    Page,
     Profile,
     Revision,
     Revisions,
     TableSummary,
 )
-from sluice_client.calls import Answer, Call, get, reads, reads_page, segment, send
-from sluice_client.operations.as_job import as_job
 from sluice_client.shapes import Aggregate, Constraints, Pipeline
 
 _COMPILE_LIMIT_S = 120.0  # the service's own

@@ -1,0 +1,86 @@
+"""Keys by which programs and browsers say who they are."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+
+from sqlalchemy import func, or_, select, update
+from sqlalchemy.orm import Session
+
+from domain.errors import NotFound
+from models.base import utc_now
+from models.records import OWNER, ApiKeyRecord
+from models.repositories.statements import (
+    check_text,
+    insert_if_absent,
+    is_storable,
+)
+from models.rows.api_key import ApiKeyRow
+
+Keys = list[ApiKeyRecord]
+
+
+class ApiKeyRepository:
+    """An owner's keys by identifier; `usable` are those of all owners."""
+
+    def __init__(self, session: Session, owner: str = OWNER) -> None:
+        self._session = session
+        self._owner = owner
+
+    def add(self, record: ApiKeyRecord) -> bool:
+        """Store a key; False, with nothing changed, where its identifier is taken."""
+        check_text("name", record.name)
+        values = {**asdict(record), "owner": self._owner, "scope": record.scope.value}
+        return bool(insert_if_absent(self._session, ApiKeyRow, values))
+
+    def get(self, key_id: str) -> ApiKeyRecord:
+        """The key. Raises NotFound."""
+        row = self._session.get(ApiKeyRow, key_id) if is_storable(key_id) else None
+        if row is None or row.owner != self._owner:
+            raise NotFound("there is no key", field="id", subject=key_id)
+        return row.to_record()
+
+    def list(self) -> Keys:
+        """Every key of the owner that is no browser's, the newest first, revoked ones as well."""
+        found = (
+            select(ApiKeyRow)
+            .where(ApiKeyRow.owner == self._owner, ApiKeyRow.parent.is_(None))
+            .order_by(ApiKeyRow.id.desc())
+        )
+        return [row.to_record() for row in self._session.scalars(found)]
+
+    def count(self) -> int:
+        """How many keys there are, of all owners and in any state."""
+        return self._session.scalar(select(func.count()).select_from(ApiKeyRow)) or 0
+
+    def usable(self) -> Keys:
+        """The keys of all owners that are neither revoked nor expired."""
+        row = ApiKeyRow
+        is_valid = or_(row.expires_at.is_(None), row.expires_at > utc_now())
+        found = select(row).where(row.revoked_at.is_(None), is_valid)
+        return [one.to_record() for one in self._session.scalars(found)]
+
+    def revoke(self, key_id: str) -> ApiKeyRecord:
+        """End a key and the browsers that signed in by it. Raises NotFound."""
+        self.get(key_id)
+        row = ApiKeyRow
+        self._session.execute(
+            update(row)
+            .where(row.owner == self._owner, or_(row.id == key_id, row.parent == key_id))
+            .where(row.revoked_at.is_(None))
+            .values(revoked_at=utc_now())
+        )
+        self._session.expire_all()
+        return self.get(key_id)
+
+    def expire(self, key_id: str, at: datetime) -> None:
+        """Have a key end no later than then, and the browsers that signed in by it."""
+        row = ApiKeyRow
+        self._session.execute(
+            update(row)
+            .where(row.owner == self._owner, or_(row.id == key_id, row.parent == key_id))
+            .where(or_(row.expires_at.is_(None), row.expires_at > at))
+            .values(expires_at=at)
+        )
+        self._session.expire_all()

@@ -27,7 +27,17 @@ from domain.messaging_layer import NetworkFeature
 LAYER_VERBS = ("count", "check")
 
 
-def add_layer(commands: Commands[Parser]) -> None:
+def add_of_papers(commands: Commands[Parser]) -> None:
+    """Add all commands that stand on papers."""
+    _add_layer(commands)
+    _add_mover(commands)
+    _add_reproduce(commands)
+    _add_hide(commands)
+    _add_deliver(commands)
+    _add_thresholds(commands)
+
+
+def _add_layer(commands: Commands[Parser]) -> None:
     parser = add(commands, "layer", "say what a messaging layer's software costs, by service")
     parser.add_argument(
         "layer", metavar="LAYER", help="a published one, as cmam-finite, or a document's file"
@@ -73,7 +83,7 @@ def _add_counting(parser: Parser) -> None:
     add_time_limit(parser, "default 120")
 
 
-def add_reproduce(commands: Commands[Parser]) -> None:
+def _add_reproduce(commands: Commands[Parser]) -> None:
     parser = add(commands, "reproduce", "the numbers of a paper, published beside computed")
     parser.add_argument(
         "paper",
@@ -84,7 +94,7 @@ def add_reproduce(commands: Commands[Parser]) -> None:
     parser.add_argument("--output", metavar="DIR", help="folder for CSV, SVG, HTML and JSON")
 
 
-def add_mover(commands: Commands[Parser]) -> None:
+def _add_mover(commands: Commands[Parser]) -> None:
     parser = add(commands, "mover", "measure by the reference mover: stages, hiding, heat")
     parser.add_argument("what", metavar="WHAT", help="calibrate, exchange or heat")
     parser.add_argument("variant", metavar="VARIANT", nargs="?", help="one of them (all)")
@@ -128,7 +138,7 @@ def add_hidden_behind(parser: Parser) -> None:
     )
 
 
-def add_hide(commands: Commands[Parser]) -> None:
+def _add_hide(commands: Commands[Parser]) -> None:
     parser = add(commands, "hide", "say what hiding a message behind a calculation gains")
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
     parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
@@ -169,7 +179,7 @@ def add_hide(commands: Commands[Parser]) -> None:
     add_time_limit(parser, "default 10")
 
 
-def add_deliver(commands: Commands[Parser]) -> None:
+def _add_deliver(commands: Commands[Parser]) -> None:
     parser = add(commands, "deliver", "say when what arrives, by a rule for each stage")
     parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
     parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
@@ -184,7 +194,7 @@ def add_deliver(commands: Commands[Parser]) -> None:
     parser.add_argument("--timeline", metavar="FILE", help="draw the intervals into this SVG file")
 
 
-def add_thresholds(commands: Commands[Parser]) -> None:
+def _add_thresholds(commands: Commands[Parser]) -> None:
     parser = add(commands, "thresholds", "price thresholds or pulse sizes over a grid")
     parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
     parser.add_argument(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias
 
@@ -22,7 +22,7 @@ from app.http.dependencies import own_origin
 from app.http.fastpath.fast_path import FastPath, TableCache
 from app.http.metrics import Metrics
 from app.http.service import Context, Service
-from app.jobs.ledger import sweep_keys
+from app.jobs.ledger import sweep_keys, tell_ends
 from app.jobs.runner import open_runner
 from app.operations.tasks import SOLVE_WARM_UP
 from app.questions.profiles import seed_paper_profiles
@@ -84,6 +84,7 @@ def create_app(
                 loop.call_soon_threadsafe(metrics.jobs_ended, ends)
 
         running.context.store.watch_job_ends(count)
+        running.context.store.watch_job_ends(tell_ends)
         await asyncio.to_thread(app.state.pages.warm_up)
         await running.lookups.start()
         app.state.service = running
@@ -105,7 +106,6 @@ def create_app(
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
     )
-    app.below(chosen.root_path)
     app.state.settings = chosen
     app.state.is_draining = False
     app.state.gate = gate
@@ -118,9 +118,17 @@ def create_app(
     for router in _ROUTERS:
         app.include_router(router, dependencies=[Depends(own_origin)])
     attach_pages(app)
+    app.below(chosen.root_path, _paths(app))
     publish(app)
     app.use_fast_path(fast_path.answer if gate is None else gate.answer, metrics)
     return app
+
+
+def _paths(app: FastAPI) -> Iterator[str]:
+    """Yield the paths of every route."""
+    yield from ("/openapi.json", *app.state.page_methods)
+    for router in _ROUTERS:
+        yield from (getattr(route, "path", "") for route in router.routes)
 
 
 def open_service(

@@ -29,7 +29,7 @@ def _solve(problem: Problem, strategy: Strategy, options: SolveOptions) -> Solut
 
 
 def _is_quick(problem: Problem, strategy: Strategy) -> bool:
-    from solvers.effort import is_quick
+    from solvers.default_settings import is_quick
 
     return is_quick(problem, strategy)
 

@@ -44,7 +44,7 @@ def check_target(name: str, *, field: str, noun: str, example: str) -> None:
     if name in ("", "-") or path.is_dir():
         raise InvalidInput(f"expected the name of a file for {noun}, as {example}", field=field)
     if not path.parent.is_dir():
-        raise InvalidInput(f"the folder of {noun}'s file does not exist", field=field)
+        raise InvalidInput(f"the folder for the file of {noun} does not exist", field=field)
 
 
 def write_whole(name: str, content: bytes, *, field: str, noun: str) -> None:
@@ -57,7 +57,7 @@ def write_whole(name: str, content: bytes, *, field: str, noun: str) -> None:
             _replace(path, content)
     except OSError as refusal:
         reason = refusal.strerror or "it cannot be written"
-        raise InvalidInput(f"{noun}'s file: {reason}", field=field) from None
+        raise InvalidInput(f"the file of {noun}: {reason}", field=field) from None
 
 
 class KeptAsItGoes:
@@ -106,7 +106,7 @@ def write_set(folder: Path, files: Sequence[tuple[str, bytes]], *, field: str, n
             _exchange(folder, [name for name, _ in files], Path(part))
     except OSError as refusal:
         reason = refusal.strerror or "it cannot be written"
-        raise InvalidInput(f"{noun}'s files: {reason}", field=field) from None
+        raise InvalidInput(f"the files of {noun}: {reason}", field=field) from None
 
 
 def _exchange(folder: Path, names: Sequence[str], new: Path) -> None:

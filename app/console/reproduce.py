@@ -1,32 +1,26 @@
-"""sluice reproduce: the tables and figures of papers, published beside computed, as files; and
-sluice mover: what Strumpen94 measured, by the reference mover on this machine.
-"""
+"""sluice reproduce: the tables and figures of papers, published beside computed, as files."""
 
 from __future__ import annotations
 
 import argparse
 import csv
 import io
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
-from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from app.console.files import check_target, write_set, write_whole
-from app.console.screen import Column, Grid, Output, Part
-from app.plots.paper_page import HEADINGS, figure_cells, item_svgs, paper_page, rounded_curves
+from app.console.files import write_set
+from app.console.screen import Output
+from app.plots.curves_svg import Curve, CurvesPlot, HorizontalAxis, VerticalAxis, curves_element
+from app.plots.svg import safe, tag
+from app.plots.timeline_plan import DrawnSchedule
+from app.plots.timeline_svg import timeline_element
 from app.text.units import quoted
-from domain.errors import InconsistentInput, InvalidInput
-from domain.units import format_bytes
-from papers.items import Item, ItemSpec, Paper, Plot
+from domain.errors import InvalidInput
+from papers.items import Figure, Item, ItemSpec, Paper, Plot, Scale
 from papers.registry import PAPERS
-
-if TYPE_CHECKING:
-    from measuring.moving import Way
 
 OUTSIDE = 1
 _ALL = "all"
@@ -165,207 +159,125 @@ def _lines(computed: Sequence[tuple[Paper, list[Item]]]) -> list[str]:
     return lines
 
 
-# --- the mover ------------------------------------------------------------------------------------
+# --- one page that stands alone, and its curves as drawings -----------------------------------
 
-_STAGE_SIZES = tuple(4096 << power for power in range(7))
-_OF_EXCHANGE = ("calculation", "spin", "table", "plot")
-_OF_HEAT = ("columns", "rows", "steps", "processes")
-_CHOICES = {
-    "calibrate": ("fragments", "bytes", "repetitions", "output", "buffer", "between", "cpus"),
-    "exchange": (*_OF_EXCHANGE, "variant", "fragment", "bytes", "repetitions", "output", "buffer"),
-    "heat": (*_OF_HEAT, "variant", "fragment", "output"),
+
+_STYLE = """body{font:15px/1.45 system-ui,sans-serif;color:#1c2128;background:#fff;max-width:52rem;
+margin:2rem auto;padding:0 1rem}table{border-collapse:collapse}th,td{padding:.2rem .7rem;
+text-align:right;border-bottom:1px solid #e3e7ec}th:first-child,td:first-child{text-align:left}
+td:last-child{white-space:nowrap}.outside{color:#a11}"""
+OWN = "model's own"
+_BESIDE = "not compared"
+_RUNS = "runs"
+_PLACES = 9  # of a difference: what is smaller is the rounding of floats
+
+
+def figure_cells(figure: Figure) -> tuple[str, ...]:
+    """Return name, unit, published, computed, difference, tolerance and verdict of one number."""
+    if figure.published is None or figure.difference is None:
+        return (figure.name, figure.unit, "", f"{figure.computed:.6g}", "", "", OWN)
+    verdict = {None: _BESIDE, True: "agrees", False: "outside"}[figure.ok]
+    published = f"{figure.published:g}"
+    if figure.published_max is not None:
+        published += f" to {figure.published_max:g}"
+    return (
+        figure.name,
+        figure.unit,
+        published,
+        f"{figure.computed:.6g}",
+        f"{round(figure.difference, _PLACES) + 0.0:+.3g}",  # no "-0"
+        "" if figure.tolerance is None else f"{figure.tolerance:g}",
+        verdict,
+    )
+
+
+HEADINGS = ("figure", "unit", "published", "computed", "difference", "tolerance", "verdict")
+
+
+def item_svgs(item: Item) -> dict[str, str]:
+    """Return the item's drawings, each an <svg>, by name: "" for its curves by fragments."""
+    curves = tuple(Curve(curve.name, curve.points) for curve in item.curves)
+    title = f"{item.title}: {OWN}"
+    own = CurvesPlot(title, HorizontalAxis.FRAGMENTS, VerticalAxis.LATENCY, curves)
+    drawings = {"": curves_element(own)}
+    drawings |= {plot.name: _plot_svg(item, plot) for plot in item.plots}
+    if item.runs:
+        drawings[_RUNS] = timeline_element(
+            [DrawnSchedule(run.name, run.timeline) for run in item.runs]
+        )
+    return {name: drawing for name, drawing in drawings.items() if drawing}
+
+
+_ACROSS = {
+    Scale.BYTES: HorizontalAxis.MESSAGE,
+    Scale.COUNT: HorizontalAxis.PROCESSES,
+    Scale.NUMBER: HorizontalAxis.RATIO,
 }
-_ENDS = ("pack", "unpack", "pack_each", "unpack_each")
+_UPWARDS = {Scale.TIME_US: VerticalAxis.LATENCY, Scale.NUMBER: VerticalAxis.SPEEDUP}
 
 
-def mover(arguments: argparse.Namespace, output: Output) -> int:
-    """Measure stages, exchanges or the heat solver; 1 where a solver's grid is not the serial."""
-    if arguments.what not in _CHOICES:
-        raise InvalidInput("expected calibrate, exchange or heat", field="what")
-    allowed = {*_CHOICES[arguments.what]}
-    if arguments.what != "heat":
-        allowed |= {*_ENDS, "between", "cpus"}
-    for name in sorted({"variant", *_ENDS, *(one for row in _CHOICES.values() for one in row)}):
-        if getattr(arguments, name) not in (None, False) and name not in allowed:
-            raise InconsistentInput(f"{arguments.what} has no use for it", field=name)
-    for name in ("output", "plot"):
-        if getattr(arguments, name) is not None:
-            check_target(getattr(arguments, name), field=name, noun="a file", example="mover.csv")
-    if not 1 <= _or(arguments.repetitions, 20) <= 100_000:
-        raise InvalidInput("expected 1 to 100000", field="repetitions")
-    run = {"calibrate": _calibrate, "exchange": _exchange, "heat": _heat}[arguments.what]
-    return run(arguments, output)
-
-
-def _or(value: Any, otherwise: Any) -> Any:
-    return otherwise if value is None else value
-
-
-def _way(arguments: argparse.Namespace) -> Way:
-    from measuring.moving import Way
-
-    cpus = arguments.cpus
-    return Way(
-        between=arguments.between,
-        buffer_bytes=_or(arguments.buffer, 0),
-        pack_ns_per_byte=_or(arguments.pack, 0.0),
-        unpack_ns_per_byte=_or(arguments.unpack, 0.0),
-        pack_us=_or(arguments.pack_each, 0.0),
-        unpack_us=_or(arguments.unpack_each, 0.0),
-        cpus=None if cpus is None else (cpus[0], cpus[-1]),
+def rounded_curves(plot: Plot) -> tuple[Curve, ...]:
+    """Return its curves without the last digits, in which machines differ."""
+    return tuple(
+        Curve(
+            curve.name,
+            tuple((_rounded(across), _rounded(upwards)) for across, upwards in curve.points),
+            curve.is_mark,
+        )
+        for curve in plot.curves
     )
 
 
-def _one_size(arguments: argparse.Namespace) -> int:
-    if arguments.bytes is None or len(arguments.bytes) != 1:
-        raise InvalidInput("expected the size of a message", field="bytes")
-    size: int = arguments.bytes[0]
-    return size
+def _rounded(value: float) -> float:
+    return float(f"{value:.9g}")
 
 
-def _calibrate(arguments: argparse.Namespace, output: Output) -> int:
-    from measuring.moving import calibrate
-
-    counts = arguments.fragments or ()
-    columns: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-    found = calibrate(
-        _way(arguments),
-        _or(arguments.bytes, _STAGE_SIZES),
-        repetitions=_or(arguments.repetitions, 20),
-        message_bytes=_one_size(arguments) if counts else None,
-        counts=counts,
+def _plot_svg(item: Item, plot: Plot) -> str:
+    return curves_element(
+        CurvesPlot(
+            f"{item.title}. {plot.title}: {OWN}",
+            _ACROSS[plot.across.scale],
+            _UPWARDS[plot.upwards.scale],
+            rounded_curves(plot),
+            x_words=plot.across.words,
+            y_words=plot.upwards.words,
+        )
     )
-    _keep(arguments.output, "output", found.text.encode())
-    if counts:
-        columns = ("fragments", "measured µs", "predicted µs", "predicted / measured")
-        rows = [
-            (
-                str(one.fragments),
-                f"{one.measured_us:.1f}",
-                f"{one.predicted_us:.1f}",
-                f"{one.ratio:.4f}",
-            )
-            for one in found.messages
-        ]
-    else:
-        samples = list(csv.DictReader(one for one in found.text.splitlines() if one[0] != "#"))
-        parts = ("sender", "wire", "receiver", "total")
-        columns = ("message", *(f"{name} µs" for name in parts))
-        by_size: dict[int, list[dict[str, str]]] = {}
-        for row in samples:
-            by_size.setdefault(int(row["message_bytes"]), []).append(row)
-        rows = [
-            (format_bytes(size), *(_middle(row[f"{name}_us"] for row in own) for name in parts))
-            for size, own in by_size.items()
-        ]
-    return _shown(output, columns, rows)
 
 
-def _middle(values: Iterable[str]) -> str:
-    return f"{median(map(float, values)):.1f}"
+def paper_page(papers: Sequence[tuple[Paper, Sequence[Item]]]) -> str:
+    """Return the page of all of them: tables, drawings, and where the papers err."""
+    parts = [part for paper, items in papers for part in _paper(paper, items)]
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
+        f"<title>Papers, reproduced</title><style>{_STYLE}</style></head><body>\n"
+        + "\n".join(parts)
+        + "\n</body></html>\n"
+    )
 
 
-def _exchange(arguments: argparse.Namespace, output: Output) -> int:
-    from measuring.moving import exchange
-
-    if arguments.calculation is None or arguments.calculation < 0:
-        raise InvalidInput("expected µs of each iteration, from 0", field="calculation")
-    with tempfile.TemporaryDirectory(prefix="sluice-mover-") as folder:
-        timeline = Path(folder) / "timeline.csv"
-        found = exchange(
-            _way(arguments),
-            _one_size(arguments),
-            calculation_us=arguments.calculation,
-            variant=_or(arguments.variant, "all"),
-            repetitions=_or(arguments.repetitions, 20),
-            fragment_bytes=arguments.fragment,
-            table=None if arguments.table is None else Path(arguments.table),
-            is_calculated_here=arguments.spin,
-            timeline=timeline,
-        )
-        if arguments.plot is not None:
-            _keep(arguments.plot, "plot", _overlap(timeline.read_text()).encode())
-    times = [(name, str(i), f"{us:.3f}") for name, row in found.items() for i, us in enumerate(row)]
-    _keep(arguments.output, "output", _csv(("variant", "repetition", "iteration_us"), times))
-    columns = ("variant", "least µs", "median µs", "simultaneous / this")
-    rows = [
-        (name, f"{min(row):.1f}", f"{median(row):.1f}", _gain(found, min(row)))
-        for name, row in found.items()
-    ]
-    return _shown(output, columns, rows)
+def _paper(paper: Paper, items: Iterable[Item]) -> list[str]:
+    parts = [tag("h1", safe(paper.citation))]
+    for item in items:
+        parts += [tag("h2", safe(item.title)), tag("p", safe(item.source)), _table(item)]
+        if item.curves:
+            parts += [tag("p", f"The curve is the {OWN}: the paper prints no numbers of it.")]
+        captions = {plot.name: f"{plot.title}: {OWN}, not the paper's data." for plot in item.plots}
+        captions[_RUNS] = f"When each stage has which bytes: {OWN}, not the paper's data."
+        for name, drawing in item_svgs(item).items():
+            parts += [tag("p", safe(captions.get(name, ""))), drawing]
+        parts += [tag("p", safe(remark)) for remark in item.remarks]
+    if paper.disagreements:
+        rows = (f"{said.where}: {said.statement}" for said in paper.disagreements)
+        parts += [tag("h2", "Where the paper contradicts itself")]
+        parts += [tag("ul", *(tag("li", safe(row)) for row in rows))]
+    return [part for part in parts if part]
 
 
-def _gain(found: Mapping[str, Sequence[float]], fastest_us: float) -> str:
-    return f"{min(found['simultaneous']) / fastest_us:.3f}" if "simultaneous" in found else ""
-
-
-def _overlap(timeline: str) -> str:
-    from app.plots.models_svg import OverlapBar, overlap_svg
-
-    rows = [
-        (
-            one["variant"],
-            int(one["iteration"]),
-            int(one["process"]),
-            one["row"],
-            int(one["begin_ns"]) / 1e3,
-            int(one["end_ns"]) / 1e3,
-        )
-        for one in csv.DictReader(timeline.splitlines())
-    ]
-    bars = []
-    for name in dict.fromkeys(row[0] for row in rows):
-        # The shortest iteration but the first, as the first process saw it.
-        own = [row for row in rows if row[0] == name and row[1] > 0]
-        whole = [row for row in own if row[2] == 0 and row[3] == "iteration"]
-        best = min(whole, key=lambda row: row[5] - row[4])
-        bars += [
-            OverlapBar(name, row[2], row[3], row[4] - best[4], row[5] - best[4])
-            for row in own
-            if row[1] == best[1] and row[3] != "iteration"
-        ]
-    return overlap_svg(bars)
-
-
-def _heat(arguments: argparse.Namespace, output: Output) -> int:
-    from measuring.moving import solve_heat
-
-    variant = _or(arguments.variant, "all")
-    sizes = {name: _or(getattr(arguments, name), 64) for name in ("columns", "rows")}
-    sizes |= {"steps": _or(arguments.steps, 50), "processes": _or(arguments.processes, 2)}
-    for name, value in sizes.items():
-        if value < 1:
-            raise InvalidInput("expected 1 or more", field=name)
-    target = None if arguments.output is None else Path(arguments.output)
-    runs = solve_heat(variant=variant, fragment_bytes=arguments.fragment, output=target, **sizes)
-    serial = [one.grid for one in runs if one.variant == "serial"]
-    columns = ("variant", "processes", "least µs a step", "median µs", "grid")
-    rows = [
-        (
-            one.variant,
-            str(one.processes),
-            f"{one.min_step_us:.1f}",
-            f"{one.median_step_us:.1f}",
-            one.grid,
-        )
-        for one in runs
-    ]
-    _shown(output, columns, rows)
-    return 0 if not serial or {one.grid for one in runs} == set(serial) else OUTSIDE
-
-
-def _keep(name: str | None, field: str, content: bytes) -> None:
-    if name is not None:
-        write_whole(name, content, field=field, noun="what was measured")
-
-
-def _shown(output: Output, columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> int:
-    if output.wants_json:
-        named = [dict(zip(columns, row, strict=True)) for row in rows]
-        output.document(orjson.dumps(named, option=orjson.OPT_INDENT_2) + b"\n")
-    else:
-        headings = tuple(Column(name, is_number=i > 0) for i, name in enumerate(columns))
-        parts: list[Part] = [Grid(headings, tuple(rows))]
-        output.parts(parts)
-    return 0
+def _table(item: Item) -> str:
+    rows = [tag("tr", *(tag("th", heading) for heading in HEADINGS))]
+    for figure in item.figures:
+        named = {"class_": "outside"} if figure.ok is False else {}
+        cells = (tag("td", safe(cell)) for cell in figure_cells(figure))
+        rows.append(tag("tr", *cells, **named))
+    return tag("table", *rows)

@@ -19,7 +19,8 @@ from fastapi import FastAPI, Response
 from app.http.fastpath.responses import SECURITY, AsgiResponse
 from app.http.metrics import Metrics
 from app.schemas.base import ProblemOut
-from domain.errors import SluiceError
+from app.telemetry import REQUEST, events
+from domain.errors import InvalidInput, SluiceError
 
 Message: TypeAlias = MutableMapping[str, Any]
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -134,8 +135,19 @@ class FastPathApp(FastAPI):
         """Ask this first, from now on."""
         self._ask, self._count = ask, metrics.lookup
 
-    def below(self, root_path: str) -> None:
-        """Be offered below this path by a proxy, which may hand it on or leave it out."""
+    def below(self, root_path: str, paths: Iterable[str]) -> None:
+        """Be offered below this path by a proxy, which may hand it on or leave it out.
+
+        Raises InvalidInput where it begins as one of these `paths`, which are the routes': requests
+        for what is there would lose it.
+        """
+        first = root_path[1:].partition("/")[0]
+        taken = {path[1:].partition("/")[0] for path in paths}
+        if first in taken - {""}:
+            raise InvalidInput(
+                f"expected SLUICE_ROOT_PATH not to begin with /{first}, which is a route",
+                field="SLUICE_ROOT_PATH",
+            )
         self._root = RootPath(root_path) if root_path else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -179,6 +191,7 @@ class Outermost:
         started_s = time.perf_counter()
         method, status, given = _method(scope), 0, _request_id(scope)
         identifier = given or secrets.token_hex(16)
+        REQUEST.set(identifier)  # of this request's task alone
         if method == "HEAD":
             scope, send = as_get(scope), headers_only(send)
 
@@ -205,6 +218,9 @@ class Outermost:
         finally:
             elapsed_s = time.perf_counter() - started_s
             self._metrics.request(method, _route(scope), status, elapsed_s)
+            if events.isEnabledFor(logging.INFO):
+                fields = {"method": method, "route": _route(scope), "status": status}
+                events.info("request", extra={"fields": {**fields, "seconds": round(elapsed_s, 6)}})
 
     async def _send_internal_error(self, scope: Scope, send: Send) -> None:
         problem = ProblemOut.of(

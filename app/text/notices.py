@@ -170,7 +170,9 @@ def format_gain(gain: tuple[float | None, float | None]) -> str:
 def _known_to(model: UncertainModel) -> Iterator[str]:
     """The deviation that was typed, where one was."""
     stage = model.stages[0]
-    if isinstance(stage, StatedStage):
+    if any(isinstance(one, StatedStage) and one.deviations for one in model.stages):
+        yield "For costs that are known to the intervals given."
+    elif isinstance(stage, StatedStage):
         yield f"For costs that are known to ±{two_digits(stage.relative)} %."
 
 

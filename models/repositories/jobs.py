@@ -202,7 +202,7 @@ class JobRepository:
         if job.state is JobState.RUNNING:
             self._wake_runners()
         elif job.finished_at == now:
-            note_job_end(self._session, JobEnd(job.kind, job.state))
+            note_job_end(self._session, JobEnd(job.kind, job.state, id=job.id))
         return job
 
     # --- by runners -------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ class JobRepository:
         if found is None:
             raise Fenced(job.id)
         self._wake_runners()
-        self._note_end(job.kind, JobState(found), error, job.started_at)
+        self._note_end(job.id, job.kind, JobState(found), error, job.started_at)
         return JobState(found)
 
     def recover(self, runner: str, *, error: bytes) -> int:
@@ -265,10 +265,10 @@ class JobRepository:
         """
         running = update(JobRow).where(_IS_RUNNING, JobRow.runner == runner)
         given_back = running.values({**_given_back(Blame.LOSS, error), "not_before": None})
-        changed = given_back.returning(JobRow.kind, JobRow.state, JobRow.started_at)
+        changed = given_back.returning(JobRow.id, JobRow.kind, JobRow.state, JobRow.started_at)
         recovered = self._session.execute(_unsynchronized(changed)).all()
-        for kind, state, started_at in recovered:
-            self._note_end(kind, JobState(state), error, started_at)
+        for job_id, kind, state, started_at in recovered:
+            self._note_end(job_id, kind, JobState(state), error, started_at)
         if recovered:
             self._wake_runners()
         return len(recovered)
@@ -301,16 +301,21 @@ class JobRepository:
         }
         if not self._execute(_owned(job), values):
             raise Fenced(job.id)
-        self._note_end(job.kind, state, error, job.started_at)
+        self._note_end(job.id, job.kind, state, error, job.started_at)
 
     def _note_end(
-        self, kind: str, state: JobState, error: bytes | None, started_at: datetime | None
+        self,
+        job_id: str,
+        kind: str,
+        state: JobState,
+        error: bytes | None,
+        started_at: datetime | None,
     ) -> None:
         if not state.is_terminal:
             return
         code = _code_of(error) if error and state is JobState.FAILED else ""
         run_s = None if started_at is None else (utc_now() - started_at).total_seconds()
-        note_job_end(self._session, JobEnd(kind, state, code, run_s))
+        note_job_end(self._session, JobEnd(kind, state, code, run_s, job_id))
 
     def _mine(self) -> Select[JobRow]:
         # What an UPDATE of another writer changed must be seen, not what this session read before.

@@ -10,7 +10,7 @@ import ctypes
 from dataclasses import dataclass
 
 from solvers.kernels.native import Choice, asked, load_library
-from solvers.kernels.native_dual import NativeDual
+from solvers.kernels.native_dual import NativeDual, NativeSearches
 from solvers.kernels.native_recurrence import NativeRecurrence
 from solvers.kernels.native_whole import NativeWhole
 
@@ -23,6 +23,7 @@ class NativeKernels:
     recurrence: NativeRecurrence
     dual: NativeDual
     whole: NativeWhole
+    searches: NativeSearches
 
 
 def load_kernels(choice: Choice) -> NativeKernels | None:
@@ -33,7 +34,13 @@ def load_kernels(choice: Choice) -> NativeKernels | None:
     found = load_library(choice)
     if found is None:
         return None
-    return NativeKernels(found, NativeRecurrence(found), NativeDual(found), NativeWhole(found))
+    return NativeKernels(
+        found,
+        NativeRecurrence(found),
+        NativeDual(found),
+        NativeWhole(found),
+        NativeSearches(found),
+    )
 
 
 NATIVE = load_kernels(asked())

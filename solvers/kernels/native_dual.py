@@ -1,8 +1,9 @@
-"""Bounds from the reduced dual, and the solve of one small count, in C.
+"""Bounds from the reduced dual, the solve of one small count, and searches over regions, in C.
 
-Source    kernels/native/dual.c, project.c and count.c; exact/dual.py and exact/structured.py.
-Notation  as in exact/dual.py: n stages, k fragments; p: (k-1, n); g, G: (n,) µs and µs/byte;
-          B: message; m, M: least and greatest size.
+Source    kernels/native/dual.c, project.c and count.c; exact/dual.py and exact/structured.py;
+          kernels/native/tree.c and anneal.c; docs/theory.md sec. 7.
+Notation  as in exact/dual.py: n stages, k fragments; p: (k-1, n); g, G: (n,) µs and µs/byte, for
+          each of R regions (R, n); B: message; m, M: least and greatest size.
 Cost      some microseconds for what crosses into C.
 Exact     as exact/dual.py: lower bounds for any repaired p, floating-point error deducted.
 Traps     ctypes lets other threads run meanwhile; the arrays are this call's own.
@@ -11,6 +12,7 @@ Traps     ctypes lets other threads run meanwhile; the arrays are this call's ow
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Sequence
 from math import isnan
 from typing import Any
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 from solvers.kernels.native_recurrence import address_of
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 MAX_STAGES = 64
 _NO_MEMORY = -1  # as in count.h
@@ -151,6 +154,144 @@ class NativeDual:
         found = (_Bounds * len(changes))()
         status = self._changed(lines, k, len(changes), asked, close, found)
         return None if status else [(one.lower_us, one.upper_us) for one in found]
+
+
+class _Sized(ctypes.Structure):
+    _fields_ = [
+        ("stages", _Long),
+        ("fragments", _Long),
+        ("regions", _Long),
+        ("low", _Address),
+        ("high", _Address),
+        ("overhead_us", _Address),
+        ("us_per_byte", _Address),
+        ("message_bytes", _Double),
+        ("unit_bytes", _Double),
+    ]
+
+
+class _Annealed(ctypes.Structure):
+    _fields_ = [
+        ("stages", _Long),
+        ("regions", _Long),
+        ("low", _Address),
+        ("high", _Address),
+        ("overhead_us", _Address),
+        ("us_per_byte", _Address),
+        ("min_count", _Long),
+        ("max_count", _Long),
+        ("unit_bytes", _Double),
+        ("first", _Double),
+        ("cells", _Long),
+        ("seed", ctypes.c_uint64),
+    ]
+
+
+MAX_TREE_REGIONS = 64  # as in tree.h
+_WHOLE = 1e-9  # relative
+
+
+class NativeRegions:
+    """The library's searches over the regions of one message, sizes in bytes, times in µs.
+
+    low, high (R,): least and greatest size of each region, ascending; g, G (R, n): the lines there.
+    """
+
+    def __init__(
+        self,
+        kernels: NativeSearches,
+        arrays: tuple[Floats, Floats, Floats, Floats],
+        *,
+        B: float,
+        unit: float,
+    ) -> None:
+        self._kernels, self._B, self._unit = kernels, B, unit
+        self._keep = tuple(np.ascontiguousarray(array, dtype=np.float64) for array in arrays)
+        self._R, self._n = self._keep[2].shape
+
+    def entries(self, k: int) -> int:
+        """Return how many numbers the program of k fragments has."""
+        entries: int = self._kernels.entries(self._n, k, self._R)
+        return entries
+
+    def tree(self, k: int, known_us: float) -> NativeTree | None:
+        """Return the tree of all cuts into k fragments; None where it cannot be begun."""
+        addresses = (array.ctypes.data for array in self._keep)
+        sized = _Sized(self._n, k, self._R, *addresses, self._B, self._unit)
+        handle = self._kernels.new(ctypes.byref(sized), known_us)
+        return NativeTree(self._kernels, handle, k) if handle else None
+
+    def annealed(
+        self, start: Ints, *, counts: tuple[int, int], first: float, cells: int, seed: int
+    ) -> Ints:
+        """Return the best cut met by random moves from this one, whose sizes are in regions.
+
+        `first` is how much worse, relative, a cut may be that is gone on from at the beginning.
+        Raises MemoryError.
+        """
+        addresses = (array.ctypes.data for array in self._keep)
+        problem = _Annealed(self._n, self._R, *addresses, *counts, self._unit, first, cells, seed)
+        sizes, count = np.zeros(counts[1]), _Long(len(start))
+        sizes[: len(start)] = start
+        if self._kernels.anneal(ctypes.byref(problem), address_of(sizes), ctypes.byref(count)) < 0:
+            raise MemoryError
+        return sizes[: count.value].astype(np.int64)
+
+
+class NativeTree:
+    """One count's tree; its memory is the library's, and is given back with this object."""
+
+    def __init__(self, kernels: NativeSearches, handle: int, k: int) -> None:
+        self._kernels, self._handle, self._k = kernels, handle, k
+        self._free = weakref.finalize(self, kernels.free, handle)
+
+    def advance(self, target_us: float, work: float) -> float:
+        """Divide nodes until all are at least the target, or the work is used; return its rest."""
+        left: float = self._kernels.advance(self._handle, target_us, work)
+        return left
+
+    @property
+    def bound_us(self) -> float:
+        """The least bound of all cuts not known to reach the target, infinite without any."""
+        bound: float = self._kernels.bound(self._handle)
+        return bound
+
+    @property
+    def best(self) -> tuple[float, Floats]:
+        """The best cut that was met: its latency (infinite where none was) and sizes."""
+        sizes: Floats = np.zeros(self._k)
+        return self._kernels.best(self._handle, address_of(sizes)), sizes
+
+    @property
+    def real(self) -> tuple[float, Floats]:
+        """The least bound that nothing divides (infinite without one), and real sizes there.
+
+        Sizes that a sum of weights misses by its rounding are whole. The first is -1 without any.
+        """
+        sizes: Floats = np.zeros(self._k)
+        bound: float = self._kernels.real(self._handle, address_of(sizes))
+        whole = np.rint(sizes)
+        return bound, np.where(np.abs(sizes - whole) <= _WHOLE * whole, whole, sizes)
+
+
+class NativeSearches:
+    """The functions of tree.h and anneal.h."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.entries = _typed(library.sluice_tree_entries, _Long, _Long, _Long, _Long)
+        self.new = _typed(library.sluice_tree_new, _Address, ctypes.POINTER(_Sized), _Double)
+        self.free = _typed(library.sluice_tree_free, None, _Address)
+        self.advance = _typed(library.sluice_tree_advance, _Double, _Address, _Double, _Double)
+        self.bound = _typed(library.sluice_tree_bound_us, _Double, _Address)
+        self.best = _typed(library.sluice_tree_best, _Double, _Address, _Address)
+        self.real = _typed(library.sluice_tree_real, _Double, _Address, _Address)
+        self.anneal = _typed(
+            library.sluice_anneal,
+            _Double,
+            ctypes.POINTER(_Annealed),
+            _Address,
+            ctypes.POINTER(_Long),
+        )
 
 
 def _typed(function: Any, restype: Any, *argtypes: Any) -> Any:

@@ -21,21 +21,21 @@ from numpy.typing import NDArray
 from solvers.contract import Candidate, Deadline
 from solvers.exact.convex import ConvexProblem, resampled
 from solvers.exact.count_search import CountSearch
+from solvers.kernels.native_dual import MAX_TREE_REGIONS, NativeTree
+from solvers.ranges.divisions import WHOLE, divisions
 from solvers.ranges.improve import improved
 from solvers.ranges.moves import cut_us
-from solvers.ranges.nodes import Node, Planes, Programs, Region, Relaxed
-from solvers.ranges.regions import Regions, whole_cut_within
+from solvers.ranges.nodes import Node, Planes, Programs, Relaxed
+from solvers.ranges.regions import Region, Regions, whole_cut_within
 from solvers.rounding import nearest_cut, round_cut
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cut = tuple[int, ...]
 
-_WHOLE = 1e-6  # of a number of fragments, and of a fragment: what a solver may miss a whole one by
-_LITTLE, _TINY = 1e-9, 1e-300  # weight of fragments that miss nothing
-_MAX_SINGLE = 20  # fragments up to which the number of all is decided
+
 _MAX_ENTRIES = 60_000  # of one program; larger nodes keep the bound that they have
-_WORK = 1_500_000  # entries of all programs of one search, and what each takes besides
+_WORK = 4_000_000  # entries of all programs of one search, and what each takes besides
 _NEAR = 1.02  # of the best latency known: cuts up to it are improved
 _EACH = 500
 _IMPROVE_CELLS = 200_000  # k n that improving one cut may evaluate
@@ -46,6 +46,18 @@ _TRIED, _TRIED_OF_FEW = 4, 2  # divisions of which the best is taken; of nodes w
 _BETWEEN_DIVES, _DEEPEST = 32, 24  # nodes of least bound between two dives, and those of one
 _FIRST_SINGLE = 6  # fragments that are told apart at first where counts are larger
 _GROWTH = 1.5  # of the counts that begin with one node
+_MAX_TREE = 120_000  # numbers of a program of one count up to which it has a tree in C
+_MAX_COUNTS, _SMALL_TREE = 15, 20_000  # that have, and numbers up to which more do
+_SLICE = 2e7  # numbers that one tree writes before another may be the one of least bound
+_NUMBERS, _CELLS = 3_500, 500  # of a tree, and cells of random moves, that take as long as an entry
+_THRESHOLDS = (0.03, 0.003)  # of random moves, at their beginning
+_ANNEALED, _ANNEALED_EACH = 500_000, 20_000  # fragments that these evaluate, and for each one
+_MORE = 8  # fragments
+_EASY = 30_000  # entries before the largest sizes are left out, which takes as long
+_BETTER = 0.99  # of the latency that sizes were left out for: they are once more
+_MORE_REGIONS = 40  # by which a count's own may be more
+_MAX_NARROWED = 32  # regions
+_FIRST_STEP, _LAST_STEP = 1.0, 0.06  # of the greatest size, in each of which it is lowered
 
 
 @dataclass(order=True, slots=True)
@@ -60,6 +72,17 @@ class _Open:
     is_root: bool = field(compare=False, default=False)
 
 
+@dataclass(slots=True)
+class _Count:
+    """The tree of one number of fragments, and what it proves of it, µs without delay."""
+
+    k: int
+    bound_us: float
+    tree: NativeTree | None = None
+    is_closed: bool = False  # only whole bytes are left
+    regions: Region | None = None  # its own, finer than the search's
+
+
 class Branching:
     """The search over all counts that could win; tightens the bounds of a search over counts."""
 
@@ -71,6 +94,7 @@ class Branching:
         B = float(problem.message_bytes)
         self._regions = Region.of(problem, relaxed.M)
         self._ends = self._regions.ends()[0]
+        self._sizes = self._regions.low[0], self._regions.high[-1]
         self._programs = Programs(self._regions, B, self._best_us - self._delay)
         self._planes: dict[bytes, Planes] = {}
         self._heap: list[_Open] = []
@@ -79,21 +103,170 @@ class Branching:
         self._lowest: _Open | None = None  # of the parts of the last division
         self._tried: set[tuple[int, ...]] = {best}
         self._every = Regions.of(problem.pipeline)
+        self._native = self._regions.in_native(problem)
+        self._counts: list[_Count] = []
+        self._narrowed_us = np.inf
+        self._seed, self._left_out_us = 0, np.inf  # what is proven of regions that were left out
 
     def run(self, *, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
         """Yield better cuts; the bounds of the counts rise meanwhile, and are told at the end."""
         self._start()
-        while self._heap and not deadline.passed and self._work < _WORK:
+        while not deadline.passed and self._work < _WORK:
             target = self._best_us / (1.0 + relative_gap) - self._delay
-            first = self._heap[0]
-            if first.bound_us >= target or self._is_stuck(first.bound_us):
+            lowest = min(self._counts, key=lambda count: count.bound_us, default=None)
+            first = self._heap[0].bound_us if self._heap else np.inf
+            bound = first if lowest is None else min(first, lowest.bound_us)
+            if bound >= target or self._is_stuck(bound):
                 break
-            heapq.heappop(self._heap)
-            yield from self._visit(first, target, deadline)
+            is_easy = self._work <= _EASY and lowest is not None and lowest.bound_us <= first
+            if not is_easy and self._best_us < self._narrowed_us * _BETTER:
+                yield from self._begun(relative_gap, deadline)
+                continue
+            if lowest is not None and lowest.bound_us <= first:
+                yield from self._advance(lowest, target, deadline)
+                continue
+            yield from self._visit(heapq.heappop(self._heap), target, deadline)
             self._visits += 1
             if self._visits % _BETWEEN_DIVES == 1:
                 yield from self._dive(relative_gap, deadline)
         self._tell()
+
+    def _begun(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
+        """Begin with what the best cut leaves of the sizes; once more where one is much better."""
+        if not np.isfinite(self._narrowed_us):
+            yield from self._annealed(self._best)
+        self._tell()
+        self._heap, self._counts, self._closed, self._lowest = [], [], [], None
+        self._narrowed_us = self._best_us
+        self.narrow(relative_gap, deadline)
+        self._start()
+
+    def narrow(self, relative_gap: float, deadline: Deadline) -> Region:
+        """Leave out the regions that no fragment of a cut below the target can have; return others.
+
+        With a fragment of the region as the first, the last or one between, and any others, a
+        program bounds all counts at once.
+        """
+        target = self._best_us / (1.0 + relative_gap) - self._delay
+        first = self._search.lines.k_min
+        could_win = np.flatnonzero(self._search.lower < self._best_us - self._delay) + first
+        could_win = could_win[could_win > 1]
+        if not len(could_win) or len(self._regions) > _MAX_NARROWED:
+            return self._regions
+        counts = int(could_win[0]), int(could_win[-1])
+        self._lower(counts, target, deadline)
+        r = len(self._regions) - 1
+        while r >= 0 and len(self._regions) > 1 and not deadline.passed:
+            if self._is_out(r, counts, target, deadline):
+                self._take(self._regions.only(np.arange(len(self._regions)) != r))
+            r -= 1
+        return self._regions
+
+    def _lower(self, counts: tuple[int, int], target: float, deadline: Deadline) -> None:
+        """Leave out the largest sizes, step by step."""
+        step = _FIRST_STEP
+        while step > _LAST_STEP and not deadline.passed:
+            regions, last = self._regions, len(self._regions) - 1
+            low, high = regions.low[-1], regions.high[-1]
+            behind = max(np.floor(high / (1.0 + step)), low - 1.0)
+            if behind >= low:
+                self._take(regions.split(last, behind))
+            top = len(self._regions) - 1
+            if top > 0 and self._is_out(top, counts, target, deadline):
+                self._take(self._regions.only(np.arange(top + 1) < top))
+            else:
+                self._take(regions)
+                step *= 0.5
+
+    def _take(self, regions: Region) -> None:
+        B = float(self._problem.message_bytes)
+        self._regions, self._ends, self._planes = regions, regions.ends()[0], {}
+        self._programs = Programs(regions, B, self._best_us - self._delay)
+
+    def _is_out(self, r: int, counts: tuple[int, int], target: float, deadline: Deadline) -> bool:
+        """Whether every cut with a fragment of this region takes as long as the target."""
+        bound, B = np.inf, float(self._problem.message_bytes)
+        most = np.floor(B / self._regions.low).astype(np.int64)
+        for place in (1, 0, 2):
+            node = Node.around(r, place, counts, most).settled()
+            if node is not None and not self._is_void(node):
+                bound = min(bound, self._solved(_Open(0.0, 0.0, 0, node), deadline).bound_us)
+            if bound < target:
+                return False
+        self._left_out_us = min(self._left_out_us, bound)
+        return True
+
+    def _advance(self, count: _Count, target: float, deadline: Deadline) -> Iterator[Candidate]:
+        """Let a count's tree work for a while; what it met is improved."""
+        if count.tree is None:
+            native = (count.regions or self._regions).in_native(self._problem)
+            known_us = self._best_us - self._delay
+            count.tree = None if native is None else native.tree(count.k, known_us)
+        if count.tree is None:
+            self._counts.remove(count)
+            self._push(Node.whole(count.k, len(self._regions)), count.bound_us, is_root=True)
+            return
+        left = count.tree.advance(target, _SLICE)
+        self._work += int((_SLICE - left) / _NUMBERS) + 1
+        closed, real = count.tree.real
+        count.bound_us = max(count.bound_us, min(count.tree.bound_us, target))
+        count.is_closed = closed <= count.bound_us
+        latency, sizes = count.tree.best
+        if latency + self._delay < self._best_us * _NEAR:
+            cut = tuple(int(size) for size in sizes)
+            if cut not in self._tried:
+                self._tried.add(cut)
+                yield from self._offered(cut, tuple(sizes.tolist()))
+                yield from self._annealed(cut)
+        if count.is_closed and real[0] > 0.0:
+            regions = self._every.structure_of(real)
+            for whole in (
+                round_cut(self._problem, real, search_cells=0),
+                whole_cut_within(self._every, self._problem, regions, real),
+            ):
+                if whole is not None:
+                    yield from self._offered(whole, tuple(real.tolist()))
+            self._divide_sizes(count, real)
+
+    def _divide_sizes(self, count: _Count, real: Floats) -> None:
+        """Divide regions at sizes that are not whole: a tree over these knows whole ones apart."""
+        regions, unit = count.regions or self._regions, self._problem.limits.alignment_bytes
+        behind = np.unique(np.floor(real[np.abs(real - np.rint(real)) > WHOLE] / unit) * unit)
+        for size in behind:
+            r = min(int(np.searchsorted(regions.high, size)), len(regions) - 1)
+            if regions.low[r] <= size < regions.high[r]:
+                regions = regions.split(r, float(size))
+        had = len(count.regions or self._regions)
+        if had < len(regions) <= min(MAX_TREE_REGIONS, len(self._regions) + _MORE_REGIONS):
+            count.regions, count.tree, count.is_closed = regions, None, False
+
+    def _offered(self, cut: Cut, real: tuple[float, ...] | None) -> Iterator[Candidate]:
+        """The cut, where the limits admit it and it is better than all before."""
+        if self._problem.admits(cut):
+            latency = cut_us(self._problem, np.array(cut))
+            if latency < self._best_us:
+                self._best, self._best_us = cut, latency
+                yield Candidate(cut, real)
+
+    def _annealed(self, cut: Cut) -> Iterator[Candidate]:
+        """What random moves from this cut find that is better than all before."""
+        start, native, (low, high) = np.array(cut, dtype=np.int64), self._native, self._sizes
+        if native is None or not low <= start.min() <= start.max() <= high:
+            return
+        counts = self._problem.count_range()
+        most = min(counts.maximum, max(2 * len(cut), len(cut) + _MORE))
+        cells = (_ANNEALED + _ANNEALED_EACH * len(cut)) * len(self._problem.pipeline)
+        for first in _THRESHOLDS:
+            self._seed += 1
+            self._work += int(cells / _CELLS)
+            found = native.annealed(
+                start,
+                counts=(min(counts.minimum, len(cut)), most),
+                first=first,
+                cells=cells,
+                seed=self._seed,
+            )
+            yield from self._offered(tuple(int(size) for size in found), None)
 
     def _dive(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
         """Divide the part of least value again and again: sizes near whole ones are cuts early."""
@@ -114,11 +287,20 @@ class Branching:
         first, lower = self._search.lines.k_min, self._search.lower
         could_win = np.flatnonzero(lower < self._best_us - self._delay)
         few = could_win[(could_win + first <= _SMALL) & (could_win + first > 1)]
+        native = self._regions.in_native(self._problem)
+        if native is not None and len(self._problem.pipeline) > 1:
+            counts = could_win[could_win + first > 1] + first
+            few = could_win[:0]
+            for at, k in enumerate(counts):
+                if native.entries(int(k)) > (_MAX_TREE if at < _MAX_COUNTS else _SMALL_TREE):
+                    break
+                self._counts.append(_Count(int(k), float(lower[k - first])))
+        last = max([count.k for count in self._counts], default=_SMALL)
         for index in few:
             node = Node.whole(first + int(index), len(self._regions))
             self._push(node, float(lower[index]), is_root=True)
         most = np.floor(self._problem.message_bytes / self._regions.low).astype(np.int64)
-        rest = could_win[could_win + first > _SMALL]
+        rest = could_win[could_win + first > last]
         while len(rest):
             low = int(rest[0]) + first
             here = rest[rest + first < max(low + 1, int(_GROWTH * low))]
@@ -145,7 +327,9 @@ class Branching:
 
     def _is_stuck(self, bound_us: float) -> bool:
         """Whether what cannot be divided any more lies below all that can."""
-        return min((bound for bound, _ in self._closed), default=np.inf) <= bound_us
+        closed = [bound for bound, _ in self._closed]
+        closed += [count.bound_us for count in self._counts if count.is_closed]
+        return min(closed, default=np.inf) <= bound_us
 
     def _visit(self, entry: _Open, target: float, deadline: Deadline) -> Iterator[Candidate]:
         """Bound a node by its own program, and divide it where that does not exclude it."""
@@ -248,24 +432,27 @@ class Branching:
         """Raise the bounds of the counts to what is proven of all their nodes."""
         first, lower = self._search.lines.k_min, self._search.lower
         known = self._best_us - self._delay
-        proven = np.full(len(lower), known)
+        proven = np.full(len(lower), min(known, self._left_out_us))
         if first == 1:  # one fragment is one cut, and its latency is known
             proven[0] = cut_us(self._problem, np.array([self._problem.message_bytes])) - self._delay
         nodes = self._closed + [(entry.bound_us, entry.node) for entry in self._heap]
         for bound, node in nodes:
             at = slice(max(0, int(node.min_counts[0]) - first), int(node.max_counts[0]) - first + 1)
             proven[at] = np.minimum(proven[at], bound)
+        for count in self._counts:
+            proven[count.k - first] = min(proven[count.k - first], count.bound_us)
         could_win = lower < known
         lower[could_win] = np.maximum(lower, proven)[could_win]
 
     def _cuts_near(self, found: Relaxed, deadline: Deadline) -> Iterator[Candidate]:
         """Whole-byte cuts near relaxed sizes, improved where they are close to the best."""
         problem, structure = self._problem, np.argmax(found.weights, axis=1)
-        whole = found.weights[np.arange(len(structure)), structure].min() >= 1.0 - _WHOLE
+        whole = found.weights[np.arange(len(structure)), structure].min() >= 1.0 - WHOLE
         cuts: list[Cut | None] = []
         if found.in_groups.any():
-            near = nearest_cut(problem, self._with_groups(found))
-            cuts.append(None if near is None else tuple(int(size) for size in near))
+            for sizes in self._with_groups(found):
+                near = nearest_cut(problem, sizes)
+                cuts.append(None if near is None else tuple(int(size) for size in near))
         else:
             cuts.append(round_cut(problem, found.x, search_cells=0))
             if whole:
@@ -279,6 +466,10 @@ class Branching:
             candidate = Candidate(cut, tuple(found.x.tolist()))
             if latency <= self._best_us * _NEAR and self._improvements < _IMPROVEMENTS:
                 self._improvements += 1
+                if self._native is not None:
+                    yield from self._offered(cut, candidate.real_sizes)
+                    yield from self._annealed(cut)
+                    continue
                 candidate, _ = improved(problem, cut, deadline, cells=_IMPROVE_CELLS)
                 self._tried.add(candidate.fragment_bytes)
                 latency = cut_us(problem, np.array(candidate.fragment_bytes))
@@ -286,96 +477,21 @@ class Branching:
                 self._best, self._best_us = candidate.fragment_bytes, latency
                 yield candidate
 
-    def _with_groups(self, found: Relaxed) -> Floats:
-        """The sizes with whole numbers of fragments in each group, scaled to the message."""
-        parts = [found.x[:1]]
-        for g, number in enumerate(found.in_groups):
-            parts.append(np.repeat(self._programs.at, np.rint(number).astype(np.int64)))
-            parts.append(found.x[g + 1 : g + 2])
-        x = np.concatenate(parts)
-        scaled: Floats = x * (self._problem.message_bytes / x.sum())
-        return scaled
+    def _with_groups(self, found: Relaxed) -> list[Floats]:
+        """The sizes with whole numbers of fragments in each group, scaled to the message.
 
-
-def divisions(
-    node: Node, found: Relaxed, regions_of_ends: Ints, most: int
-) -> list[tuple[Node, Node]]:
-    """Return pairs of nodes that are together this one, by what its program leaves undecided.
-
-    By how many fragments have a region or one above, by which fragment has, or by the first
-    fragment of a group that has; at most so many, those that may raise most first. None where
-    nothing is left to decide.
-    """
-    R, counted = found.weights.shape[1], node.min_counts[0] + node.max_counts[0]
-    if node.grouped.sum() == 1 and node.max_counts[0] <= _MAX_SINGLE:
-        return [node.by_count(0, int(counted) // 2)]
-    above = np.cumsum(found.weights[:, ::-1], axis=1)[:, ::-1]  # weight in region r or above
-    away = np.minimum(above, 1.0 - above)
-    away[away <= _WHOLE] = 0.0
-    little = _LITTLE * found.missing.sum() + _TINY
-    by_fragment = away * (found.missing + little)[:, None]
-    scored: list[tuple[float, int, tuple[int, int, int]]] = []
-    for i, r in zip(*np.nonzero(by_fragment), strict=True):
-        if node.low[i] < r <= node.high[i]:
-            scored.append((float(by_fragment[i, r]), 0, (int(i), int(r), 0)))
-    scored += _of_groups(found, regions_of_ends, R)
-    counts = above.sum(axis=0)
-    if node.grouped.any():
-        number = np.zeros((R, len(found.in_groups)))
-        np.add.at(number, regions_of_ends, found.in_groups.T)
-        counts = counts + np.cumsum(number.sum(axis=1)[::-1])[::-1]
-    off = np.abs(counts - np.rint(counts))
-    off[(node.min_counts >= node.max_counts) | (off <= _WHOLE * counts[0])] = 0.0
-    by_count = off * by_fragment.sum(axis=0)
-    for r in np.flatnonzero(by_count):
-        scored.append((float(by_count[r]), 2, (int(r), int(np.floor(counts[r])), 0)))
-    scored.sort(key=lambda one: -one[0])
-    pairs = [_parts(node, kind, which) for _, kind, which in scored[:most]]
-    if pairs:
-        return pairs
-    more = _of_more(node, found, float(counts[0]))
-    return [] if more is None else [more]
-
-
-def _parts(node: Node, kind: int, which: tuple[int, int, int]) -> tuple[Node, Node]:
-    one, other, is_above = which
-    if kind == 0:
-        return node.by_fragment(one, other)
-    if kind == 2:
-        return node.by_count(one, other)
-    return node.by_first(one, above=other) if is_above else node.by_first(one, below=other)
-
-
-def _of_groups(found: Relaxed, q: Ints, R: int) -> list[tuple[float, int, tuple[int, int, int]]]:
-    """What telling a group's first fragment of some regions apart could raise: (µs, g, r, above).
-
-    Fragments in region r or above, or those below it, whichever are fewer.
-    """
-    scored = []
-    for g in np.flatnonzero(found.in_groups.sum(axis=1) > _WHOLE):
-        number, paid = np.zeros(R), np.zeros(R)
-        np.add.at(number, q, found.in_groups[g])
-        np.add.at(paid, q, found.in_groups[g] * np.maximum(found.beyond[g], 0.0))
-        total = number.sum()
-        for r in range(1, R):
-            above = number[r:].sum()
-            is_above = bool(above <= total - above)
-            part = above if is_above else total - above
-            if part <= _WHOLE:
-                continue
-            each = (paid[r:] if is_above else paid[:r]).sum() / part
-            scored.append((float(each) * min(1.0, float(part)), 1, (int(g), r, int(is_above))))
-    return scored
-
-
-def _of_more(node: Node, found: Relaxed, count: float) -> tuple[Node, Node] | None:
-    """By the number of all fragments where they are few, else by one more that is told apart."""
-    if not node.grouped.any():
-        return None
-    low, high = int(node.min_counts[0]), int(node.max_counts[0])
-    if low < high and count <= _MAX_SINGLE:
-        return node.by_count(0, int(min(max(np.floor(count), low), high - 1)))
-    g = int(np.argmax(np.where(node.grouped, found.in_groups.sum(axis=1) + _TINY, 0.0)))
-    if g <= len(node.low) - 2 - g:
-        return node.by_first(g, above=int(node.group_low[g]))
-    return node.by_last(g)
+        Those of a group one size after the other, and all of its sizes spread evenly.
+        """
+        at, cuts = self._programs.at, []
+        for is_spread in (False, True):
+            parts = [found.x[:1]]
+            for g, number in enumerate(found.in_groups):
+                whole = np.rint(number).astype(np.int64)
+                sizes = np.repeat(at, whole)
+                if is_spread:
+                    places = [(np.arange(count) + 0.5) / count for count in whole if count]
+                    sizes = sizes[np.argsort(np.concatenate([[], *places]), kind="stable")]
+                parts += [sizes, found.x[g + 1 : g + 2]]
+            x = np.concatenate(parts)
+            cuts.append(x * (self._problem.message_bytes / x.sum()))
+        return cuts

@@ -39,7 +39,9 @@ from solvers.exact.lp.lines import (
     with_violated,
 )
 from solvers.kernels import stage_times_us
+from solvers.kernels.native_dual import NativeRegions
 from solvers.ranges.moves import WORTHWHILE, cut_us, descend
+from solvers.ranges.regions import Region
 from solvers.rounding import nearest_cut, round_cut
 
 Floats = NDArray[np.float64]
@@ -49,6 +51,11 @@ FIXED_REGION_CELLS = 2_000  # k*n up to which a linear program with held regions
 _ROUNDS = 3  # times that regions are held, sizes solved for and moved, for one start
 _ROUNDING = 1e-12  # relative gain of a move that may be rounding alone
 _ABOVE = 1.0 + 1e-9  # how far a cost must lie above its minorant for a size to be moved to an end
+_ANNEALED, _EACH_FRAGMENT = 100_000, 5_000  # fragments that random moves evaluate, for each one
+_CELLS_OF_ANNEALED = 1_000_000  # that they count for
+_THRESHOLD = 0.01  # of the latency: how much worse a cut may be that is gone on from
+_FEW = 16  # fragments up to which random moves are enough
+_MORE = 8  # fragments, or as many again, that random moves may add
 _AT_END = 1e-6  # bytes, relative: what a solver's size may miss an end by
 
 
@@ -62,8 +69,17 @@ def improved(
     """
     best = sizes = np.array(start, dtype=np.int64)
     best_us, real = cut_us(problem, best), None
+    native = Region.of(problem, float(problem.largest_fragment_bytes)).in_native(problem)
+    if native is not None:
+        cells -= _CELLS_OF_ANNEALED
+        moved = annealed(problem, native, sizes, each=_ANNEALED)
+        if cut_us(problem, moved) < best_us:
+            best, best_us = moved, cut_us(problem, moved)
+    is_enough = native is not None and len(start) <= _FEW
+    sizes = best if is_enough else sizes
     for _ in range(_ROUNDS):
-        sizes, cells = descend(problem, sizes, deadline, cells=cells)
+        if not is_enough:
+            sizes, cells = descend(problem, sizes, deadline, cells=cells)
         latency = cut_us(problem, sizes)
         if latency < best_us:
             best, best_us = sizes, latency
@@ -75,6 +91,23 @@ def improved(
         if cut_us(problem, sizes) >= best_us * (1.0 - WORTHWHILE):
             break
     return _candidate(best, real), cells
+
+
+def annealed(
+    problem: Problem, native: NativeRegions, sizes: Ints, *, each: int, seed: int = 1
+) -> Ints:
+    """Return the best cut that random moves from this one meet: no worse than it is.
+
+    `each`: fragments whose time in all stages is computed, at least.
+    """
+    counts, k = problem.count_range(), len(sizes)
+    return native.annealed(
+        sizes,
+        counts=(min(counts.minimum, k), min(counts.maximum, max(2 * k, k + _MORE))),
+        first=_THRESHOLD,
+        cells=(each + _EACH_FRAGMENT * k) * len(problem.pipeline),
+        seed=seed,
+    )
 
 
 def polished(

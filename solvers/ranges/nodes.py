@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.problem import Problem
 from solvers.contract import Deadline
 from solvers.exact.convex import flow_of
 from solvers.exact.dual import repaired
@@ -34,7 +33,7 @@ from solvers.exact.lp.lines import (
     run_glop,
     sparse_matrix,
 )
-from solvers.ranges.regions import Regions
+from solvers.ranges.regions import Region
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -43,36 +42,6 @@ Bools = NDArray[np.bool_]
 _EPS = float(np.finfo(np.float64).eps)
 _PARAMETERS = "use_dual_simplex:true use_preprocessing:false use_scaling:false"
 _MAX_KEPT = 128  # duals of one kind of node
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """The admitted sizes of a problem by region, bytes, and the lines there: (R,) and (R, n)."""
-
-    low: Floats
-    high: Floats
-    g: Floats
-    G: Floats
-
-    @classmethod
-    def of(cls, problem: Problem, maximum: float) -> Region:
-        """Return the regions with sizes from the problem's least to this greatest one."""
-        every = Regions.of(problem.pipeline)
-        low = np.maximum(every.low, float(problem.smallest_fragment_bytes))
-        high = np.minimum(every.high, maximum)
-        kept = low <= high
-        return cls(low[kept], high[kept], every.g[kept], every.G[kept])
-
-    def __len__(self) -> int:
-        return len(self.low)
-
-    def ends(self) -> tuple[Ints, Floats, Floats]:
-        """Return region (V,), size (V,) and costs (V, n), µs, of both ends of each region."""
-        q = np.repeat(np.arange(len(self)), 2)
-        at = np.stack([self.low, self.high], axis=1).ravel()
-        kept = np.ones(len(at), dtype=bool)
-        kept[1::2] = self.high > self.low
-        return q[kept], at[kept], (self.g[q] + self.G[q] * at[:, None])[kept]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +80,19 @@ class Node:
         return replace(
             node, group_high=high, min_counts=low_counts, max_counts=np.minimum(most, counts[1])
         )
+
+    @classmethod
+    def around(cls, r: int, place: int, counts: tuple[int, int], most: Ints) -> Node:
+        """Return the node of all cuts with a fragment of region r: the first (place 0), one between
+        (1) or the last (2).
+        """
+        R, singles = len(most), 3 if place == 1 else 2
+        low, high = np.zeros(singles, dtype=np.int64), np.full(singles, R - 1)
+        low[min(place, singles - 1)] = high[min(place, singles - 1)] = r
+        groups, low_counts = np.zeros(singles - 1, dtype=np.int64), np.zeros(R, dtype=np.int64)
+        low_counts[0] = max(counts[0], singles)
+        high_counts = np.minimum(most, counts[1])
+        return cls(low, high, groups, groups + R - 1, low_counts, high_counts)
 
     @property
     def grouped(self) -> Bools:

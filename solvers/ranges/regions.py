@@ -30,11 +30,13 @@ from solvers.exact.lp.lines import (
     run_glop,
     spread_shares,
 )
-from solvers.kernels import exit_times_us, range_arrays, stage_times_us
+from solvers.kernels import active, exit_times_us, range_arrays, stage_times_us
+from solvers.kernels.native_dual import NativeRegions
 from solvers.rounding import round_cut
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 Cut = tuple[int, ...]
 Structure = tuple[int, ...]
 Node = tuple[tuple[int, int], ...]  # regions from..to of each fragment
@@ -103,6 +105,55 @@ class Regions:
         changes = float(np.abs(np.diff(G, axis=0)).sum())
         telescoped = float(G.max(axis=0).sum()) + 0.5 * changes
         return unit * min(plain, telescoped)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The admitted sizes of a problem by region, bytes, and the lines there: (R,) and (R, n)."""
+
+    low: Floats
+    high: Floats
+    g: Floats
+    G: Floats
+
+    @classmethod
+    def of(cls, problem: Problem, maximum: float) -> Region:
+        """Return the regions with sizes from the problem's least to this greatest one."""
+        every = Regions.of(problem.pipeline)
+        low = np.maximum(every.low, float(problem.smallest_fragment_bytes))
+        high = np.minimum(every.high, maximum)
+        kept = low <= high
+        return cls(low[kept], high[kept], every.g[kept], every.G[kept])
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def only(self, kept: Bools) -> Region:
+        """Return these regions alone."""
+        return Region(self.low[kept], self.high[kept], self.g[kept], self.G[kept])
+
+    def split(self, r: int, behind: float) -> Region:
+        """Return them with region r divided behind this size, which is whole and not its last."""
+        low, high = np.insert(self.low, r + 1, behind + 1.0), np.insert(self.high, r, behind)
+        return Region(
+            low, high, np.insert(self.g, r, self.g[r], 0), np.insert(self.G, r, self.G[r], 0)
+        )
+
+    def ends(self) -> tuple[Ints, Floats, Floats]:
+        """Return region (V,), size (V,) and costs (V, n), µs, of both ends of each region."""
+        q = np.repeat(np.arange(len(self)), 2)
+        at = np.stack([self.low, self.high], axis=1).ravel()
+        kept = np.ones(len(at), dtype=bool)
+        kept[1::2] = self.high > self.low
+        return q[kept], at[kept], (self.g[q] + self.G[q] * at[:, None])[kept]
+
+    def in_native(self, problem: Problem) -> NativeRegions | None:
+        """Return the kernels' searches over these regions; None where there are no kernels."""
+        if active.NATIVE is None or not len(self):
+            return None
+        arrays = self.low, self.high, self.g, self.G
+        B, unit = float(problem.message_bytes), float(problem.limits.alignment_bytes)
+        return NativeRegions(active.NATIVE.searches, arrays, B=B, unit=unit)
 
 
 @dataclass(frozen=True, slots=True)

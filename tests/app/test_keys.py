@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.execution.local import MAX_EVENT_STREAMS_OF_OWNER
 from app.http.access import Gate, Rate, admitted_of, with_peer
 from app.http.fastpath.fast_path import FastPath, TableCache
 from app.questions.keys import create_first_key, create_key, revoke_key
@@ -198,6 +199,20 @@ def test_an_owner_has_so_many_jobs_that_wait(tmp_path: Any) -> None:
         assert (refused.json()["code"], refused.headers["retry-after"]) == ("quota_exceeded", "10")
         assert start(mine, 4096).status_code == 202  # the same question is the same job
         assert start(other, 4096).status_code == 202
+
+
+def test_an_owner_follows_so_many_jobs(guarded: Guarded) -> None:
+    """Another one follows his all the same."""
+    client, job = guarded.live.client, guarded.paths["/jobs/{id}/events"]
+    counts = guarded.live.service.counts
+    counts.streams_of_owner[THEIRS] = MAX_EVENT_STREAMS_OF_OWNER
+    refused = client.get(job, headers=bearer(guarded.theirs))
+    assert (refused.status_code, refused.json()["code"]) == (429, "quota_exceeded")
+    del counts.streams_of_owner[THEIRS]
+    counts.streams_of_owner[MINE] = MAX_EVENT_STREAMS_OF_OWNER
+    assert client.get(job, headers=bearer(guarded.theirs)).status_code == 200
+    del counts.streams_of_owner[MINE]
+    wait_until(lambda: not counts.streams_of_owner)
 
 
 # --- proxies --------------------------------------------------------------------------------------

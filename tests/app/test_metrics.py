@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import httpx
+import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.http.metrics import Metrics
+from app.http.metrics import Metrics, RunnerMetrics, runner_gauges
 from app.settings import VERSION
+from domain.errors import InvalidInput
 from models.records import JobEnd, JobState
+from models.session import Store
 from tests.app.serving import (
     GUARD_S,
     Live,
@@ -18,6 +22,8 @@ from tests.app.serving import (
     wait_for_end,
     wait_until,
 )
+from tests.jobs.support import accepted, ended, running
+from tests.support.in_process_engine import InProcessEngine
 from tests.support.long_work import long_here_engine
 
 GAUGES = {"sluice_open": ("What is open.", 3), "sluice_late_total": ("What was late.", 2)}
@@ -98,6 +104,27 @@ def test_jobs_that_ended() -> None:
     buckets = values(runs, "_bucket")
     assert [buckets["audit", "3600.0"], buckets["audit", "+Inf"]] == [0, 1]
     assert [buckets["optimize", "0.1"], buckets["optimize", "0.5"]] == [0, 2]
+
+
+def test_a_process_without_http_tells_of_the_jobs_that_it_ends(store: Store) -> None:
+    """At a port of its own: ends, its runner's state, what waits; nothing of requests."""
+    with running(store) as runner:
+        told = RunnerMetrics(lambda: runner_gauges(store, InProcessEngine(1), runner))
+        store.watch_job_ends(told.jobs_ended)
+        ended(store, accepted(store))
+        with told.served("127.0.0.1", 0) as port:
+            text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+            with pytest.raises(InvalidInput, match="cannot be had"), told.served("127.0.0.1", port):
+                pass
+    found = {family.name: family for family in text_string_to_metric_families(text)}
+    (count,) = values(found["sluice_job_ends"], "_total").items()
+    assert (count[0][2], count[1]) == ("done", 1)
+    assert values(found["sluice_job_run_seconds"], "_count")
+    assert values(found["sluice_waiting_jobs"], "") == {(): 0}
+    assert {"sluice_worker_deaths", "sluice_running_jobs", "sluice_build_info"} <= set(found)
+    assert "sluice_http_requests" not in found
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"http://127.0.0.1:{port}/metrics")
 
 
 def scraped(live: Live) -> dict[str, Metric]:

@@ -87,6 +87,33 @@ def test_a_job_gives_the_same(client: httpx.Client) -> None:
     assert answer["uncertainty"] == here["uncertainty"]
 
 
+def test_typed_costs_may_have_intervals_of_their_own(client: httpx.Client) -> None:
+    """A cost without one is known exactly, or by `relative`."""
+    stage = MYRINET["stages"][1]
+    overhead = [0.8 * stage["overhead_us"], 1.5 * stage["overhead_us"]]
+    one = {"stage": stage["name"], "overhead_us": overhead}
+    known = _ask(client, pipeline=MYRINET, uncertainty={"intervals": [one]})["uncertainty"]
+    assert known["source"] == "intervals"
+    assert known["sentence"].endswith("For costs that are known to the intervals given.")
+    both = {"intervals": [one], "relative": 0.1}
+    wider = _ask(client, pipeline=MYRINET, uncertainty=both)["uncertainty"]["latency_us"]
+    assert wider["p95"] - wider["p05"] > known["latency_us"]["p95"] - known["latency_us"]["p05"] > 0
+
+    def refused(*intervals: dict[str, Any]) -> str:
+        asked = {"message_bytes": 4096, "pipeline": MYRINET}
+        asked["uncertainty"] = {"intervals": list(intervals)}
+        answer = client.post("/optimize", json=asked)
+        assert answer.status_code == 422, answer.text
+        pointer: str = answer.json()["errors"][0]["pointer"]
+        return pointer
+
+    assert refused({"stage": "none", "overhead_us": [1, 2]}) == "/uncertainty/intervals/0/stage"
+    assert refused(one, one) == "/uncertainty/intervals/1/stage"
+    above = {**one, "overhead_us": [stage["overhead_us"] + 1, stage["overhead_us"] + 2]}
+    assert refused(above) == "/uncertainty/intervals/0/overhead_us"
+    assert refused({"stage": stage["name"]}).startswith("/uncertainty/intervals")
+
+
 def test_typed_costs_need_their_errors(client: httpx.Client) -> None:
     assert _ask(client, pipeline=MYRINET)["uncertainty"] is None
     known = _ask(client, pipeline=MYRINET, uncertainty={"relative": 0.1})["uncertainty"]

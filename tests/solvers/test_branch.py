@@ -15,14 +15,18 @@ from solvers.exact.convex import ConvexProblem
 from solvers.exact.dual import repaired
 from solvers.exact.relaxation import solve_relaxed
 from solvers.heuristics.fixed import best_count
-from solvers.ranges.branch import Branching, divisions
-from solvers.ranges.nodes import Node, Planes, Programs, Region
+from solvers.ranges.branch import Branching
+from solvers.ranges.divisions import divisions
+from solvers.ranges.nodes import Node, Planes, Programs
+from solvers.ranges.regions import Region
 from tests.solvers.ranged_pipelines import (
     Rule,
     best_of_every_cut,
+    every_cut,
     random_cut,
     random_problems,
 )
+from tests.support.compiler import require_native_kernels
 from tests.support.counts import count
 
 SMALL = Rule(stages=(1, 4), message_bytes=(2, 12))
@@ -206,6 +210,44 @@ def test_bounds_of_counts_are_below_the_best_cut_of_each() -> None:
                 assert search.lower[k - search.lines.k_min] + delay <= value * (1 + 1e-9)
 
 
+def test_regions_that_are_left_out_hold_no_better_cut() -> None:
+    """Of all compositions, those below the target have sizes in the regions that stay."""
+    left_out, gap = 0, 1e-3
+    for problem in random_problems(count(400), seed=161, rule=SMALL):
+        search = exact.start(problem)
+        if not isinstance(search.lines, ConvexProblem):
+            continue
+        start = solve(problem, "fixed").schedule.fragment_bytes
+        start_us = latency_us(problem.pipeline, start)
+        before = regions_of(problem)
+        kept = Branching(search, search.lines, start).narrow(gap, Deadline.after(60.0))
+        left_out += kept.high[-1] < before.high[-1] or len(kept) < len(before)
+        counts = problem.count_range()
+        for k in range(max(2, counts.minimum), counts.maximum + 1):
+            for cut in every_cut(problem, k):
+                if latency_us(problem.pipeline, cut) * (1.0 + gap) < start_us * (1.0 - 1e-9):
+                    at = np.searchsorted(kept.high, np.array(cut))
+                    assert (at < len(kept)).all()
+                    assert (kept.low[at] <= cut).all()
+    assert left_out > 0
+
+
+def test_whole_bytes_are_proven() -> None:
+    """The best of all compositions, and a bound that is it: real sizes may take less."""
+    require_native_kernels()
+    tried = proven = 0
+    for problem in random_problems(count(600), seed=163, rule=SMALL):
+        best_us = min(best_of_every_cut(problem).values())
+        solution = solve(problem, "auto", time_limit_s=60.0)
+        assert solution.lower_bound_us <= best_us * (1 + 1e-9)
+        assert solution.latency_us >= best_us * (1 - 1e-12)
+        tried += 1
+        proven += solution.relative_gap <= 2e-6
+        if solution.relative_gap <= 2e-6:
+            assert solution.latency_us == pytest.approx(best_us, rel=3e-6)
+    assert proven >= 0.9 * tried
+
+
 def test_without_time_no_bound_is_raised() -> None:
     """Counts whose node was not looked at must not be taken for counts that cannot win."""
     for problem in random_problems(count(40), seed=151, rule=SMALL):
@@ -222,10 +264,10 @@ def test_without_time_no_bound_is_raised() -> None:
 
 
 def test_answers_equal_a_mixed_program_over_all_counts() -> None:
-    """The optimum in real sizes lies between bound and latency; both are near it where proven."""
+    """The optimum in whole bytes lies between bound and latency; both are it where proven."""
     rule, proven = Rule(stages=(2, 3), message_bytes=(200, 20_000)), 0
     tried = 0
-    for problem in random_problems(count(200, share=16), seed=151, rule=rule):
+    for problem in random_problems(count(200, share=40), seed=151, rule=rule):
         counts = problem.count_range()
         if counts.maximum > 6 and counts.minimum > 1:
             continue
@@ -254,10 +296,11 @@ def _at_most(problem: Problem, fragments: int) -> object:
 
 def mixed_optimum_us(problem: Problem, k: int) -> float:
     """The optimum for k fragments by HiGHS: bytes and a choice for each fragment and region."""
-    region, n, B = regions_of(problem), len(problem.pipeline), float(problem.message_bytes)
+    region, n = regions_of(problem), len(problem.pipeline)
     R = len(region)
-    unit = float((region.g[-1] + region.G[-1] * B).sum()) or 1.0
-    columns = 2 * k * R + k * n  # bytes / B, choices, ends of every fragment in every stage
+    size = problem.message_bytes
+    unit = float((region.g[-1] + region.G[-1] * size).sum()) or 1.0
+    columns = 2 * k * R + k * n  # bytes, choices, ends of every fragment in every stage
     rows: list[np.ndarray] = []
     low: list[float] = []
     for i in range(k):
@@ -269,30 +312,32 @@ def mixed_optimum_us(problem: Problem, k: int) -> float:
                 row[2 * k * R + i * n + j] = 1.0
                 if min(before) >= 0:
                     row[2 * k * R + before[0] * n + before[1]] = -1.0
-                row[i * R : (i + 1) * R] = -region.G[:, j] * B / unit
+                row[i * R : (i + 1) * R] = -region.G[:, j] / unit
                 row[k * R + i * R : k * R + (i + 1) * R] = -region.g[:, j] / unit
                 rows.append(row)
                 low.append(0.0)
         for r in range(R):
             for sign, end in ((1.0, region.low[r]), (-1.0, region.high[r])):
                 row = np.zeros(columns)
-                row[i * R + r], row[(k + i) * R + r] = sign, -sign * end / B
+                row[i * R + r], row[(k + i) * R + r] = sign, -sign * end
                 rows.append(row)
                 low.append(0.0)
     equal = np.zeros((k + 1, columns))
     for i in range(k):
         equal[i, (k + i) * R : (k + i + 1) * R] = 1.0
     equal[k, : k * R] = 1.0
+    total = np.append(np.ones(k), size)
     cost = np.zeros(columns)
     cost[-1] = 1.0
     integral = np.zeros(columns)
-    integral[k * R : 2 * k * R] = 1.0
-    upper = np.where(integral > 0.0, 1.0, np.inf)
+    integral[: 2 * k * R] = 1.0
+    upper = np.full(columns, np.inf)
+    upper[k * R : 2 * k * R] = 1.0
     result = optimize.milp(
         cost,
         constraints=[
             optimize.LinearConstraint(np.array(rows), np.array(low), np.inf),
-            optimize.LinearConstraint(equal, 1.0, 1.0),
+            optimize.LinearConstraint(equal, total, total),
         ],
         integrality=integral,
         bounds=optimize.Bounds(0.0, upper),

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "anneal.h"
 #include "blocks.h"
 #include "bounds.h"
 #include "count.h"
@@ -17,6 +18,7 @@
 #include "recurrence.h"
 #include "repeat.h"
 #include "rounding.h"
+#include "tree.h"
 
 static uint64_t state;
 
@@ -393,6 +395,85 @@ static void many_draws(void)
     free(overhead), free(cost), free(ends), free(latency), free(limits);
 }
 
+/* ---- regions ----------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t n, R, B;
+    double *low, *high, *g, *G;
+} regions;
+
+static regions some_regions(void)
+{
+    regions of = {.n = between(2, 6), .R = between(1, 9), .B = between(4, 4000)};
+    of.low = doubles(of.R), of.high = doubles(of.R);
+    of.g = doubles(of.R * of.n), of.G = doubles(of.R * of.n);
+    double at = 1.0;
+    for (int64_t q = 0; q < of.R; q++) {
+        of.low[q] = at, of.high[q] = at + (double)between(0, 500);
+        at = of.high[q] + 1.0;
+    }
+    if (of.high[of.R - 1] < (double)of.B) of.high[of.R - 1] = (double)of.B;
+    for (int64_t c = 0; c < of.R * of.n; c++) of.g[c] = wide(1e-3, 1e3), of.G[c] = wide(1e-6, 1.0);
+    return of;
+}
+
+static double latency_of_regions(const regions *of, int64_t count, const double *size)
+{
+    double *exits = doubles(of->n), last;
+    for (int64_t i = 0; i < count; i++) {
+        double before = 0.0;
+        int64_t q = 0;
+        while (size[i] > of->high[q]) q++;
+        expect(size[i] >= of->low[q], "a size is in a region");
+        for (int64_t j = 0; j < of->n; j++) {
+            before = fmax(before, exits[j]) + of->g[q * of->n + j] + of->G[q * of->n + j] * size[i];
+            exits[j] = before;
+        }
+    }
+    last = exits[of->n - 1];
+    free(exits);
+    return last;
+}
+
+/* No cut is below the bound of its count's tree; random moves keep the message and gain. */
+static void searches(void)
+{
+    regions of = some_regions();
+    int64_t k = between(2, of.B < 9 ? of.B : 9), after = k, most = k + between(0, 3);
+    double *size = doubles(most), left = (double)of.B, total = 0.0;
+    for (int64_t i = 0; i < k; i++) {
+        size[i] = i == k - 1 ? left : 1.0 + (double)between(0, (int64_t)left - (k - i));
+        left -= size[i];
+    }
+    double known = latency_of_regions(&of, k, size);
+    sluice_tree_problem problem = {of.n, k, of.R, of.low, of.high, of.g, of.G, (double)of.B, 1.0};
+    sluice_tree *tree = known > 0.0 ? sluice_tree_new(&problem, known * (1.0 + uniform())) : NULL;
+    if (tree) {
+        double *best = doubles(k);
+        for (int turn = 0; turn < 3; turn++) {
+            sluice_tree_advance(tree, known * 1.001, wide(1e3, 1e7));
+            expect(sluice_tree_bound_us(tree) <= known * (1.0 + 1e-9), "a known cut is not below");
+        }
+        sluice_tree_real(tree, best);
+        double found = sluice_tree_best(tree, best);
+        if (found < INFINITY) {
+            expect(fabs(latency_of_regions(&of, k, best) / found - 1.0) < 1e-9, "a tree's best cut");
+            expect(found >= sluice_tree_bound_us(tree) * (1.0 - 1e-9), "it is not below the bound");
+        }
+        sluice_tree_free(tree);
+        free(best);
+    }
+    sluice_anneal_problem moves = {of.n, of.R, of.low, of.high, of.g, of.G, between(1, k), most,
+                                   1.0, 0.1 * uniform(), between(1, 20000), bits()};
+    double latency = sluice_anneal(&moves, size, &after);
+    expect(after >= moves.min_count && after <= most, "a number of fragments");
+    for (int64_t i = 0; i < after; i++) total += size[i];
+    expect(total == (double)of.B, "every byte of the message");
+    expect(latency <= known * (1.0 + 1e-12), "no worse than the start");
+    expect(fabs(latency_of_regions(&of, after, size) - latency) <= 1e-9 * latency, "its latency");
+    free(size), free(of.low), free(of.high), free(of.g), free(of.G);
+}
+
 int main(int count, char **words)
 {
     int64_t cases = count > 2 ? atoll(words[2]) : 0;
@@ -404,6 +485,7 @@ int main(int count, char **words)
         whole_bytes();
         real_sizes();
         many_draws();
+        searches();
     }
     refusals();
     printf("%lld cases\n", (long long)cases);

@@ -1,0 +1,761 @@
+/* The program of a node is a tableau in the weights of both ends of each region, one mixture a
+   fragment; nodes restrict regions, so that each begins at the optimum of the one before it. */
+#include "tree.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "simplex.h"
+
+static const double ERROR = 16.0 * DBL_EPSILON;
+static const double WHOLE = 1e-7;  /* weight that a solver may miss a whole one by */
+static const double LITTLE = 1e-9; /* share of all that is missing, for fragments that miss none */
+static const double DEEPER = 0.3;  /* of the way to the target, up to which a part is gone into */
+enum { TRIED = 32, MIN_TRIED = 8, FEW_EXCHANGES = 10, MANY_EXCHANGES = 2000, MAX_NODES = 200000 };
+
+typedef struct {
+    double bound;
+    uint64_t *allowed; /* (k) regions of each fragment, bit by bit */
+} node;
+
+struct sluice_tree {
+    int64_t n, k, R, V, tried;
+    double B, unit_bytes, unit_us, target, work;
+    double *low, *high, *g, *G;    /* as in the problem, times in units of the known latency */
+    double *at, *t, *tails;        /* (V), (V, n), (V, n) sizes and costs of all ends */
+    int64_t *region;               /* (V) of an end */
+    sluice_tableau root, own, part[2], kept[2];
+    unsigned char *banned;         /* (variables) */
+    double *p, *F, *f, *A, *least; /* (k+1, n) twice, (k, n), (k, R), (k): a dual, its minima */
+    double *weight, *x, *y, *exits;
+    uint64_t *mask, *half;         /* (k) of the root, (4, k) of parts: those tried, the best */
+    node *heap;
+    int64_t nodes, room;
+    double closed, best_us;
+    double *best, *real;
+};
+
+static int64_t order_variable(const sluice_tree *w, int64_t s, int64_t d)
+{
+    return w->k * w->V + (s - 1) * (w->n - 1) + d; /* s = 1 .. k-2 */
+}
+
+static int64_t slack_variable(const sluice_tree *w, int64_t s, int64_t j)
+{
+    return w->k * w->V + (w->k - 2) * (w->n - 1) + (s - 1) * w->n + j; /* s = 1 .. k-1 */
+}
+
+static int64_t conv_variable(const sluice_tree *w, int64_t i)
+{
+    return w->k * w->V + (w->k - 2) * (w->n - 1) + (w->k - 1) * w->n + i; /* k: of the bytes */
+}
+
+static int64_t rows_of(int64_t n, int64_t k) { return (k - 1) * (n - 1) + k + 1; }
+
+static int64_t columns_of(int64_t n, int64_t k, int64_t V)
+{
+    return k * V + (k - 2) * (n - 1) + (k - 1) + k + 1; /* before the fragments' enter */
+}
+
+int64_t sluice_tree_entries(int64_t stages, int64_t fragments, int64_t regions)
+{
+    return rows_of(stages, fragments) * (columns_of(stages, fragments, 2 * regions) - fragments);
+}
+
+/* ---- the program ---------------------------------------------------------------------------- */
+
+/* The numbers themselves are not set: a tableau is filled, or copied into. */
+static int new_tableau(sluice_tableau *t, int64_t rows, int64_t columns)
+{
+    t->rows = rows, t->columns = columns, t->width = columns;
+    t->A = malloc((size_t)((rows + 1) * columns) * sizeof *t->A);
+    t->b = calloc((size_t)(rows + 1), sizeof *t->b);
+    t->basis = calloc((size_t)rows, sizeof *t->basis);
+    t->outside = calloc((size_t)columns, sizeof *t->outside);
+    return t->A && t->b && t->basis && t->outside;
+}
+
+static void free_tableau(sluice_tableau *t)
+{
+    free(t->A), free(t->b), free(t->basis), free(t->outside);
+    *t = (sluice_tableau){0};
+}
+
+/* Rows: slack of step s and stage j != ref, s by s; fragments; bytes. Columns: weights, order,
+   slack of the steps' ref. All steps are in stage ref. */
+static void fill_tableau(sluice_tree *w, int64_t ref)
+{
+    int64_t n = w->n, k = w->k, V = w->V, column = 0;
+    sluice_tableau *t = &w->root;
+    double *A = t->A, *d = A + t->rows * t->width;
+    memset(A, 0, (size_t)((t->rows + 1) * t->width) * sizeof *A);
+    for (int64_t i = 0; i < k; i++) {
+        for (int64_t v = 0; v < V; v++, column++) {
+            const double *tails = w->tails + v * n, *own = w->t + v * n;
+            t->outside[column] = i * V + v;
+            for (int64_t j = 0, r = 0; j < n; j++) {
+                if (j == ref) continue;
+                if (i >= 1) A[((i - 1) * (n - 1) + r) * t->width + column] = tails[j] - tails[ref];
+                if (i <= k - 2)
+                    A[(i * (n - 1) + r) * t->width + column] =
+                        (tails[ref] - own[ref]) - (tails[j] - own[j]);
+                r++;
+            }
+            A[((k - 1) * (n - 1) + i) * t->width + column] = 1.0;
+            A[((k - 1) * (n - 1) + k) * t->width + column] = w->at[v] / w->B;
+            d[column] = i == 0 ? tails[0] - (tails[ref] - own[ref])
+                               : tails[ref] - (i <= k - 2 ? tails[ref] - own[ref] : 0.0);
+        }
+    }
+    for (int64_t s = 1; s <= k - 2; s++) {
+        for (int64_t c = 0; c < n - 1; c++, column++) {
+            t->outside[column] = order_variable(w, s, c);
+            for (int64_t j = 0, r = 0; j < n; j++) {
+                if (j == ref) continue;
+                double value = (double)(c >= j) - (double)(c >= ref);
+                A[((s - 1) * (n - 1) + r) * t->width + column] = value;
+                A[(s * (n - 1) + r) * t->width + column] = -value;
+                r++;
+            }
+        }
+    }
+    for (int64_t s = 1; s <= k - 1; s++, column++) {
+        t->outside[column] = slack_variable(w, s, ref);
+        d[column] = 1.0;
+        for (int64_t r = 0; r < n - 1; r++)
+            A[((s - 1) * (n - 1) + r) * t->width + column] = -1.0;
+    }
+    t->columns = column;
+    for (int64_t s = 1; s <= k - 1; s++)
+        for (int64_t j = 0, r = 0; j < n; j++)
+            if (j != ref) t->basis[(s - 1) * (n - 1) + r++] = slack_variable(w, s, j);
+    for (int64_t i = 0; i <= k; i++) {
+        t->basis[(k - 1) * (n - 1) + i] = conv_variable(w, i);
+        t->b[(k - 1) * (n - 1) + i] = 1.0;
+    }
+}
+
+static int64_t column_of(const sluice_tableau *t, int64_t variable)
+{
+    for (int64_t c = 0; c < t->columns; c++)
+        if (t->outside[c] == variable) return c;
+    return -1;
+}
+
+static void drop_column(sluice_tableau *t, int64_t column)
+{
+    int64_t last = --t->columns;
+    for (int64_t r = 0; r <= t->rows; r++)
+        t->A[r * t->width + column] = t->A[r * t->width + last];
+    t->outside[column] = t->outside[last];
+}
+
+typedef struct {
+    double slope;
+    int64_t fragment, from, to;
+} piece;
+
+static int by_slope(const void *one, const void *other)
+{
+    const piece *a = one, *b = other;
+    if (a->slope != b->slope) return a->slope < b->slope ? -1 : 1;
+    if (a->fragment != b->fragment) return a->fragment < b->fragment ? -1 : 1;
+    return a->from < b->from ? -1 : a->from > b->from;
+}
+
+/* The lower hull of a fragment's costs d over the sizes of its ends, as pieces. Ends ascend. */
+static int64_t hull_of(const sluice_tree *w, const double *d, int64_t fragment, piece *out,
+                       int64_t *first)
+{
+    int64_t count = 0;
+    *first = 0;
+    for (int64_t v = 1; v < w->V; v++) {
+        int64_t from = count ? out[count - 1].to : *first;
+        double slope = (d[v] - d[from]) / (w->at[v] - w->at[from]);
+        while (count && slope <= out[count - 1].slope) {
+            from = out[--count].from;
+            slope = (d[v] - d[from]) / (w->at[v] - w->at[from]);
+        }
+        out[count++] = (piece){slope, fragment, from, v};
+    }
+    return count;
+}
+
+/* The cheapest bytes first: one mixture a fragment into the basis, of which one has two ends. */
+static int first_basis(sluice_tree *w)
+{
+    int64_t k = w->k, V = w->V, count = 0;
+    sluice_tableau *t = &w->root;
+    const double *d = t->A + t->rows * t->width;
+    piece *pieces = malloc((size_t)(k * V + 1) * sizeof *pieces);
+    int64_t *end = malloc((size_t)k * sizeof *end), of = -1, to = -1;
+    if (!pieces || !end) {
+        free(pieces), free(end);
+        return 0;
+    }
+    double total = 0.0;
+    for (int64_t i = 0; i < k; i++) {
+        count += hull_of(w, d + i * V, i, pieces + count, end + i);
+        total += w->at[end[i]];
+    }
+    qsort(pieces, (size_t)count, sizeof *pieces, by_slope);
+    for (int64_t c = 0; c < count; c++) {
+        double wide = w->at[pieces[c].to] - w->at[pieces[c].from];
+        of = pieces[c].fragment, to = pieces[c].to;
+        if (total + wide >= w->B) break;
+        total += wide;
+        end[of] = to;
+    }
+    int found = of >= 0;
+    if (found && end[of] == to) { /* every byte is taken: the last piece is left by nothing */
+        for (int64_t c = count - 1; c >= 0; c--)
+            if (pieces[c].fragment == of && pieces[c].to == to) end[of] = pieces[c].from;
+    }
+    for (int64_t i = 0; found && i < k; i++) {
+        int64_t column = column_of(t, i * V + end[i]);
+        sluice_exchange(t, (k - 1) * (w->n - 1) + i, column);
+        drop_column(t, column);
+    }
+    if (found) sluice_exchange(t, (k - 1) * (w->n - 1) + k, column_of(t, of * V + to));
+    free(pieces), free(end);
+    return found;
+}
+
+/* ---- the bound ------------------------------------------------------------------------------ */
+
+/* The dual of a tableau as flow f, its running sums never rising from step to step. */
+static double dual_of(sluice_tree *w, const sluice_tableau *t)
+{
+    int64_t n = w->n, k = w->k, first = slack_variable(w, 1, 0), bytes = conv_variable(w, k);
+    const double *d = t->A + t->rows * t->width;
+    double price = 0.0;
+    memset(w->p, 0, (size_t)((k + 1) * n) * sizeof *w->p);
+    for (int64_t c = 0; c < t->columns; c++) {
+        int64_t variable = t->outside[c];
+        if (variable == bytes) price = -d[c] / w->B;
+        else if (variable >= first && variable < first + (k - 1) * n)
+            w->p[n + variable - first] = fmax(0.0, d[c]);
+    }
+    for (int64_t j = 0; j < n; j++) w->F[j] = 1.0, w->F[k * n + j] = 0.0;
+    for (int64_t s = 1; s < k; s++) {
+        double sum = 0.0, so_far = 0.0;
+        for (int64_t j = 0; j < n; j++) sum += w->p[s * n + j];
+        for (int64_t j = 0; j < n; j++) {
+            so_far += sum > 0.0 ? w->p[s * n + j] / sum : (double)(j == 0);
+            w->F[s * n + j] = j == n - 1 ? 1.0 : fmin(fmin(so_far, 1.0), w->F[(s - 1) * n + j]);
+        }
+    }
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double ahead = j ? w->F[(i + 1) * n + j - 1] : 0.0;
+            w->f[i * n + j] = fmax(0.0, w->F[i * n + j] - ahead);
+        }
+    return price;
+}
+
+/* What the dual of a tableau proves of the cuts whose regions are in `mask`; A and `least` are
+   those of docs/theory.md, and what rounding may take is deducted. */
+static double proven_of(sluice_tree *w, const sluice_tableau *t, const uint64_t *mask)
+{
+    int64_t n = w->n, k = w->k, R = w->R;
+    double price = dual_of(w, t), total = price * w->B, error = ERROR * fabs(price) * w->B;
+    for (int64_t i = 0; i < k; i++) {
+        const double *f = w->f + i * n;
+        double least = INFINITY, most = 0.0;
+        for (int64_t q = 0; q < R; q++) {
+            double a = 0.0, s = 0.0;
+            if (!(mask[i] >> q & 1)) continue;
+            for (int64_t j = 0; j < n; j++)
+                a += f[j] * w->g[q * n + j], s += f[j] * w->G[q * n + j];
+            double slope = s - price;
+            double value = a + fmin(slope * w->low[q], slope * w->high[q]);
+            most = fmax(most, ERROR * (a + (s + fabs(price)) * w->high[q]) * (double)n);
+            w->A[i * R + q] = value;
+            least = fmin(least, value);
+        }
+        w->least[i] = least;
+        total += least, error += most;
+    }
+    return total - error;
+}
+
+/* Leave out the regions of a fragment with which the bound reaches the target, and those that no
+   sizes of the others make up the message with. 1 where any was, -1 where none is left. */
+static int tightened(sluice_tree *w, uint64_t *mask, double bound)
+{
+    int changed = 0;
+    double lows = 0.0, highs = 0.0, short_of = w->target - bound;
+    for (int64_t i = 0; i < w->k; i++) {
+        if (!mask[i]) return -1;
+        lows += w->low[__builtin_ctzll(mask[i])];
+        highs += w->high[63 - __builtin_clzll(mask[i])];
+    }
+    if (lows > w->B || highs < w->B) return -1;
+    for (int64_t i = 0; i < w->k; i++) {
+        double others_low = lows - w->low[__builtin_ctzll(mask[i])];
+        double others_high = highs - w->high[63 - __builtin_clzll(mask[i])];
+        for (uint64_t left = mask[i]; left; left &= left - 1) {
+            int64_t q = __builtin_ctzll(left);
+            double above = w->A[i * w->R + q] - w->least[i];
+            int is_out = bound > -INFINITY && above > short_of * (1.0 + 1e-9) + 1e-12;
+            is_out |= others_low + w->low[q] > w->B || others_high + w->high[q] < w->B;
+            if (is_out) mask[i] &= ~(UINT64_C(1) << q), changed = 1;
+        }
+        if (!mask[i]) return -1;
+    }
+    return changed;
+}
+
+/* ---- cuts ----------------------------------------------------------------------------------- */
+
+static int64_t region_of(const sluice_tree *w, double size)
+{
+    int64_t q = 0;
+    while (q < w->R - 1 && size > w->high[q]) q++;
+    return q;
+}
+
+static double latency_of(sluice_tree *w, const double *size)
+{
+    int64_t n = w->n;
+    memset(w->exits, 0, (size_t)n * sizeof *w->exits);
+    for (int64_t i = 0; i < w->k; i++) {
+        int64_t q = region_of(w, size[i]);
+        double before = 0.0;
+        for (int64_t j = 0; j < n; j++) {
+            before = fmax(before, w->exits[j]) + w->g[q * n + j] + w->G[q * n + j] * size[i];
+            w->exits[j] = before;
+        }
+    }
+    return w->exits[n - 1];
+}
+
+static void offer(sluice_tree *w, const double *size)
+{
+    for (int64_t i = 0; i < w->k; i++) {
+        int64_t q = region_of(w, size[i]);
+        if (size[i] < w->low[q] || size[i] > w->high[q]) return;
+    }
+    double latency = latency_of(w, size);
+    if (latency < w->best_us) {
+        w->best_us = latency;
+        memcpy(w->best, size, (size_t)w->k * sizeof *size);
+    }
+}
+
+/* Positions rounded to units; and sizes held in the region of most weight, the rest shared. */
+static void offer_near(sluice_tree *w)
+{
+    int64_t k = w->k;
+    double position = 0.0, before = 0.0, unit = w->unit_bytes, sum = 0.0;
+    for (int64_t i = 0; i < k; i++) {
+        position += w->x[i];
+        double here = i == k - 1 ? w->B : unit * floor(position / unit + 0.5);
+        w->y[i] = here - before;
+        before = here;
+    }
+    offer(w, w->y);
+    for (int64_t i = 0; i < k; i++) {
+        int64_t q = 0;
+        for (int64_t r = 1; r < w->R; r++)
+            if (w->weight[i * w->R + r] > w->weight[i * w->R + q]) q = r;
+        double low = unit * ceil(w->low[q] / unit), high = unit * floor(w->high[q] / unit);
+        w->y[i] = fmin(fmax(unit * floor(w->x[i] / unit + 0.5), low), high);
+        sum += w->y[i];
+    }
+    for (int pass = 0; pass < 2 && sum != w->B; pass++) {
+        for (int64_t i = k - 1; i >= 0 && sum != w->B; i--) {
+            int64_t q = region_of(w, w->y[i]);
+            double wanted = w->y[i] + (w->B - sum);
+            double kept = pass || i == k - 1 ? wanted : unit * floor(wanted / unit);
+            kept = fmin(fmax(kept, unit * ceil(w->low[q] / unit)), unit * floor(w->high[q] / unit));
+            sum += kept - w->y[i];
+            w->y[i] = kept;
+        }
+    }
+    if (sum == w->B) offer(w, w->y);
+}
+
+/* ---- divisions ------------------------------------------------------------------------------ */
+
+static void read_weights(sluice_tree *w, const sluice_tableau *t)
+{
+    int64_t k = w->k, V = w->V, R = w->R;
+    memset(w->weight, 0, (size_t)(k * R) * sizeof *w->weight);
+    memset(w->x, 0, (size_t)k * sizeof *w->x);
+    for (int64_t r = 0; r < t->rows; r++) {
+        int64_t variable = t->basis[r];
+        if (variable >= k * V || t->b[r] <= 0.0) continue;
+        int64_t i = variable / V, v = variable % V;
+        w->weight[i * R + w->region[v]] += t->b[r];
+        w->x[i] += t->b[r] * w->at[v];
+    }
+}
+
+/* What fragment i would pay beyond its mixture at its mean size. */
+static double missing_of(const sluice_tree *w, const sluice_tableau *t, int64_t i)
+{
+    int64_t n = w->n, V = w->V, q = region_of(w, w->x[i] * (1.0 - 1e-12));
+    const double *f = w->f + i * n;
+    double here = 0.0, mixed = 0.0;
+    for (int64_t j = 0; j < n; j++) here += f[j] * (w->g[q * n + j] + w->G[q * n + j] * w->x[i]);
+    for (int64_t r = 0; r < t->rows; r++) {
+        int64_t variable = t->basis[r];
+        if (variable < i * V || variable >= (i + 1) * V || t->b[r] <= 0.0) continue;
+        const double *own = w->t + (variable - i * V) * n;
+        for (int64_t j = 0; j < n; j++) mixed += f[j] * own[j] * t->b[r];
+    }
+    return fmax(0.0, here - mixed);
+}
+
+typedef struct {
+    double score;
+    int64_t fragment, region; /* below this region, or in it or above */
+} division;
+
+static int64_t divisions_of(sluice_tree *w, const sluice_tableau *t, division *out)
+{
+    int64_t count = 0;
+    double total = 0.0, *missing = w->y;
+    for (int64_t i = 0; i < w->k; i++) total += missing[i] = missing_of(w, t, i);
+    for (int64_t i = 0; i < w->k; i++) {
+        double above = 0.0;
+        for (int64_t q = w->R - 1; q > 0; q--) {
+            above += w->weight[i * w->R + q];
+            double away = fmin(above, 1.0 - above);
+            if (away <= WHOLE || !(w->weight[i * w->R + q] > 0.0)) continue;
+            division one = {away * (missing[i] + LITTLE * total + DBL_MIN), i, q};
+            int64_t place = count < w->tried ? count++ : w->tried;
+            if (place == w->tried && out[place - 1].score >= one.score) continue;
+            if (place == w->tried) place--;
+            for (; place > 0 && out[place - 1].score < one.score; place--)
+                out[place] = out[place - 1];
+            out[place] = one;
+        }
+    }
+    return count;
+}
+
+/* The middle of the widest choice: where a program ended without weights. */
+static int64_t halves_of(const sluice_tree *w, const uint64_t *mask, division *out)
+{
+    int widest = 1;
+    for (int64_t i = 0; i < w->k; i++) {
+        int wide = __builtin_popcountll(mask[i]);
+        if (wide <= widest) continue;
+        uint64_t left = mask[i];
+        for (int skipped = 0; skipped < wide / 2; skipped++) left &= left - 1;
+        widest = wide, *out = (division){0.0, i, __builtin_ctzll(left)};
+    }
+    return widest > 1;
+}
+
+/* ---- the tree ------------------------------------------------------------------------------- */
+
+static void ban(sluice_tree *w, const uint64_t *mask)
+{
+    for (int64_t i = 0; i < w->k; i++)
+        for (int64_t v = 0; v < w->V; v++)
+            w->banned[i * w->V + v] = !(mask[i] >> w->region[v] & 1);
+}
+
+/* What the mask leaves of a tableau, and the column that has the price of a byte. */
+static void copy(sluice_tree *w, const sluice_tableau *from, const uint64_t *mask,
+                 sluice_tableau *to)
+{
+    ban(w, mask);
+    sluice_copy_tableau(from, w->banned, conv_variable(w, w->k), to);
+    w->work -= (double)(to->rows * to->columns);
+}
+
+/* Solves the tableau for the mask, no further than `limit` in its own terms; the bound proven. */
+static double bounded(sluice_tree *w, sluice_tableau *t, const uint64_t *mask, int64_t exchanges,
+                      int *ended)
+{
+    int64_t left = exchanges;
+    ban(w, mask); /* the last copy may have been made for another */
+    *ended = sluice_dual_simplex(t, w->banned, w->target * (1.0 + 1e-9) + 1e-12, &left);
+    w->work -= (double)((exchanges - left + 1) * t->rows * t->columns);
+    return proven_of(w, t, mask);
+}
+
+static void close_node(sluice_tree *w, double bound, int is_real)
+{
+    if (bound < w->closed) {
+        w->closed = bound;
+        if (is_real) memcpy(w->real, w->x, (size_t)w->k * sizeof *w->x);
+        else w->real[0] = -1.0;
+    }
+}
+
+static void push(sluice_tree *w, double bound, const uint64_t *mask)
+{
+    if (bound >= w->target) return;
+    if (w->nodes == w->room) {
+        int64_t room = w->room ? 2 * w->room : 256;
+        node *heap = room > MAX_NODES ? NULL : realloc(w->heap, (size_t)room * sizeof *heap);
+        if (!heap) {
+            close_node(w, bound, 0); /* its bound holds, but it is not divided */
+            return;
+        }
+        w->heap = heap, w->room = room;
+    }
+    uint64_t *own = malloc((size_t)w->k * sizeof *own);
+    if (!own) {
+        close_node(w, bound, 0);
+        return;
+    }
+    memcpy(own, mask, (size_t)w->k * sizeof *own);
+    int64_t at = w->nodes++;
+    while (at > 0 && w->heap[(at - 1) / 2].bound > bound) {
+        w->heap[at] = w->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    w->heap[at] = (node){bound, own};
+}
+
+static node pop(sluice_tree *w)
+{
+    node first = w->heap[0], last = w->heap[--w->nodes];
+    int64_t at = 0;
+    for (;;) {
+        int64_t child = 2 * at + 1;
+        if (child >= w->nodes) break;
+        if (child + 1 < w->nodes && w->heap[child + 1].bound < w->heap[child].bound) child++;
+        if (w->heap[child].bound >= last.bound) break;
+        w->heap[at] = w->heap[child];
+        at = child;
+    }
+    w->heap[at] = last;
+    return first;
+}
+
+static void swap(sluice_tableau *one, sluice_tableau *other)
+{
+    sluice_tableau kept = *one;
+    *one = *other, *other = kept;
+}
+
+/* Tries some divisions. The node's mask and tableau become those of the part to go on with, the
+   other part waits. 0 where nothing is left to go on with. */
+static int divided(sluice_tree *w, uint64_t *mask, int is_solved, double *bound)
+{
+    int64_t k = w->k;
+    size_t size = (size_t)k * sizeof *mask;
+    division tried[TRIED];
+    int64_t count = divisions_of(w, &w->own, tried);
+    double most = -1.0, value[2] = {0.0, 0.0};
+    if (!count && is_solved) {
+        close_node(w, *bound, 1);
+        return 0;
+    }
+    if (!count && !(count = halves_of(w, mask, tried))) {
+        close_node(w, *bound, 0);
+        return 0;
+    }
+    for (int64_t c = 0; c < count; c++) {
+        double here[2];
+        int ended;
+        uint64_t below = (UINT64_C(1) << tried[c].region) - 1;
+        for (int side = 0; side < 2; side++) {
+            uint64_t *half = w->half + side * k;
+            memcpy(half, mask, size);
+            half[tried[c].fragment] &= side ? ~below : below;
+            here[side] = w->target;
+            if (tightened(w, half, -INFINITY) < 0) continue;
+            copy(w, &w->own, half, &w->part[side]);
+            here[side] = fmax(*bound, bounded(w, &w->part[side], half, FEW_EXCHANGES, &ended));
+        }
+        double lesser = fmin(fmin(here[0], here[1]), w->target) - *bound;
+        double greater = fmin(fmax(here[0], here[1]), w->target) - *bound;
+        double score = lesser + 0.2 * greater;
+        if (score > most) {
+            most = score, value[0] = here[0], value[1] = here[1];
+            swap(&w->part[0], &w->kept[0]), swap(&w->part[1], &w->kept[1]);
+            memcpy(w->half + 2 * k, w->half, 2 * size);
+        }
+        if (greater >= w->target - *bound) break; /* one part is excluded: go on with the other */
+    }
+    int lower = value[1] < value[0], other = 1 - lower;
+    uint64_t *halves = w->half + 2 * k;
+    double next = w->nodes ? fmin(w->heap[0].bound, w->target) : w->target;
+    push(w, value[other], halves + other * k);
+    if (value[lower] > next + DEEPER * (w->target - next) || value[lower] >= w->target) {
+        push(w, value[lower], halves + lower * k);
+        return 0;
+    }
+    memcpy(mask, halves + lower * k, size);
+    swap(&w->own, &w->kept[lower]);
+    *bound = value[lower];
+    return 1;
+}
+
+/* One node, and on into its part of least bound while that is worth it. */
+static void visit(sluice_tree *w, uint64_t *mask, double bound)
+{
+    copy(w, &w->root, mask, &w->own);
+    for (;;) {
+        int ended;
+        double proven = bounded(w, &w->own, mask, MANY_EXCHANGES, &ended);
+        bound = fmax(bound, proven);
+        if (bound >= w->target) return;
+        int changed = tightened(w, mask, proven);
+        if (changed < 0) return;
+        if (changed > 0) continue;
+        read_weights(w, &w->own);
+        offer_near(w);
+        if (!divided(w, mask, ended == SLUICE_SIMPLEX_DONE, &bound)) return;
+        if (w->work <= 0.0) {
+            push(w, bound, mask);
+            return;
+        }
+    }
+}
+
+static void free_scratch(sluice_tree *w)
+{
+    free_tableau(&w->own);
+    for (int side = 0; side < 2; side++) free_tableau(&w->part[side]), free_tableau(&w->kept[side]);
+}
+
+/* Room for the tableaus at work, which a tree does not keep between its turns. */
+static int new_scratch(sluice_tree *w)
+{
+    int64_t rows = w->root.rows, columns = w->root.width;
+    int complete = new_tableau(&w->own, rows, columns);
+    for (int side = 0; side < 2; side++)
+        complete &= new_tableau(&w->part[side], rows, columns) &
+                    new_tableau(&w->kept[side], rows, columns);
+    if (!complete) free_scratch(w);
+    return complete;
+}
+
+double sluice_tree_advance(sluice_tree *w, double target_us, double work)
+{
+    w->target = target_us / w->unit_us, w->work = work;
+    if (!new_scratch(w)) return 0.0;
+    while (w->work > 0.0 && w->nodes) {
+        if (w->heap[0].bound >= fmin(w->target, w->closed)) break;
+        node first = pop(w);
+        visit(w, first.allowed, first.bound);
+        free(first.allowed);
+    }
+    free_scratch(w);
+    return w->work;
+}
+
+double sluice_tree_bound_us(const sluice_tree *w)
+{
+    return fmin(w->nodes ? w->heap[0].bound : INFINITY, w->closed) * w->unit_us;
+}
+
+double sluice_tree_best(const sluice_tree *w, double *size_bytes)
+{
+    memcpy(size_bytes, w->best, (size_t)w->k * sizeof *size_bytes);
+    return w->best_us * w->unit_us;
+}
+
+double sluice_tree_real(const sluice_tree *w, double *size_bytes)
+{
+    memcpy(size_bytes, w->real, (size_t)w->k * sizeof *size_bytes);
+    return w->closed * w->unit_us;
+}
+
+static double *numbers(int64_t count) { return calloc((size_t)count, sizeof(double)); }
+
+static int is_complete(const sluice_tree *w)
+{
+    return w->low && w->high && w->g && w->G && w->at && w->t && w->tails && w->region && w->p &&
+           w->F && w->f && w->A && w->least && w->weight && w->x && w->y && w->exits && w->mask &&
+           w->half && w->best && w->real && w->banned;
+}
+
+static void fill_ends(sluice_tree *w, const sluice_tree_problem *problem)
+{
+    for (int64_t q = 0; q < w->R; q++) {
+        w->low[q] = problem->low[q], w->high[q] = problem->high[q];
+        for (int64_t j = 0; j < w->n; j++) {
+            w->g[q * w->n + j] = problem->overhead_us[q * w->n + j] / w->unit_us;
+            w->G[q * w->n + j] = problem->us_per_byte[q * w->n + j] / w->unit_us;
+        }
+        for (int side = 0; side < (w->high[q] > w->low[q] ? 2 : 1); side++) {
+            int64_t v = w->V++;
+            w->at[v] = side ? w->high[q] : w->low[q], w->region[v] = q;
+            for (int64_t j = w->n - 1; j >= 0; j--) {
+                double cost = w->g[q * w->n + j] + w->G[q * w->n + j] * w->at[v];
+                w->t[v * w->n + j] = cost;
+                w->tails[v * w->n + j] = cost + (j < w->n - 1 ? w->tails[v * w->n + j + 1] : 0.0);
+            }
+        }
+    }
+}
+
+/* The stage with the most to do at the hull of its own costs: where all steps begin. */
+static int64_t slowest(const sluice_tree *w)
+{
+    int64_t stage = 0;
+    double most = -1.0;
+    for (int64_t j = 0; j < w->n; j++) {
+        double rate = INFINITY;
+        for (int64_t v = 0; v < w->V; v++)
+            if (w->at[v] > 0.0) rate = fmin(rate, w->t[v * w->n + j] / w->at[v]);
+        if (rate > most) most = rate, stage = j;
+    }
+    return stage;
+}
+
+sluice_tree *sluice_tree_new(const sluice_tree_problem *problem, double known_us)
+{
+    int64_t n = problem->stages, k = problem->fragments, R = problem->regions;
+    if (n < 2 || k < 2 || R < 1 || R > SLUICE_TREE_MAX_REGIONS || !(known_us > 0.0)) return NULL;
+    sluice_tree *w = calloc(1, sizeof *w);
+    if (!w) return NULL;
+    w->n = n, w->k = k, w->R = R, w->B = problem->message_bytes;
+    w->unit_bytes = problem->unit_bytes, w->unit_us = known_us;
+    w->closed = w->best_us = w->target = INFINITY;
+    w->tried = k < 14 ? MIN_TRIED : k > 26 ? TRIED : 2 * k - 20; /* each part has more to gain */
+    w->low = numbers(R), w->high = numbers(R), w->g = numbers(R * n), w->G = numbers(R * n);
+    w->at = numbers(2 * R), w->t = numbers(2 * R * n), w->tails = numbers(2 * R * n);
+    w->region = calloc((size_t)(2 * R), sizeof *w->region);
+    w->p = numbers((k + 1) * n), w->F = numbers((k + 1) * n), w->f = numbers(k * n);
+    w->A = numbers(k * R), w->least = numbers(k), w->weight = numbers(k * R);
+    w->x = numbers(k), w->y = numbers(k), w->exits = numbers(n);
+    w->best = numbers(k), w->real = numbers(k);
+    w->mask = calloc((size_t)k, sizeof *w->mask);
+    w->half = calloc((size_t)(4 * k), sizeof *w->half);
+    w->banned = calloc((size_t)(columns_of(n, k, 2 * R) + rows_of(n, k)), 1);
+    if (!is_complete(w)) {
+        sluice_tree_free(w);
+        return NULL;
+    }
+    fill_ends(w, problem);
+    int64_t rows = rows_of(n, k), columns = columns_of(n, k, w->V);
+    if (!new_tableau(&w->root, rows, columns)) {
+        sluice_tree_free(w);
+        return NULL;
+    }
+    fill_tableau(w, slowest(w));
+    for (int64_t i = 0; i < k; i++) w->mask[i] = R == 64 ? ~UINT64_C(0) : (UINT64_C(1) << R) - 1;
+    /* The artificial variables of fragments are gone; that of the bytes gives its price. */
+    if (!first_basis(w)) {
+        sluice_tree_free(w);
+        return NULL;
+    }
+    w->banned[conv_variable(w, k)] = 1;
+    int ended;
+    push(w, bounded(w, &w->root, w->mask, MANY_EXCHANGES, &ended), w->mask);
+    return w;
+}
+
+void sluice_tree_free(sluice_tree *w)
+{
+    if (!w) return;
+    for (int64_t at = 0; at < w->nodes; at++) free(w->heap[at].allowed);
+    free_tableau(&w->root), free(w->heap), free(w->low), free(w->high), free(w->g), free(w->G), free(w->at), free(w->t);
+    free(w->tails), free(w->region), free(w->p), free(w->F), free(w->f), free(w->A);
+    free(w->least), free(w->weight), free(w->x), free(w->y), free(w->exits), free(w->best);
+    free(w->real), free(w->mask), free(w->half), free(w->banned);
+    free(w);
+}

@@ -1,0 +1,103 @@
+"""Searches over regions in C: trees below every cut of their count, random moves that only gain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from domain.problem import Problem
+from domain.schedule import latency_us
+from solvers.kernels import active
+from solvers.kernels.native_dual import NativeRegions
+from solvers.ranges.regions import Region
+from tests.solvers.ranged_pipelines import (
+    Rule,
+    best_of_every_cut,
+    random_cut,
+    random_problems,
+)
+from tests.support.compiler import require_native_kernels
+from tests.support.counts import count
+
+SMALL = Rule(stages=(2, 5), message_bytes=(4, 13))
+LARGE = Rule(stages=(2, 5), message_bytes=(20, 100_000))
+WORK = 1e7
+
+
+def native_of(problem: Problem) -> NativeRegions:
+    """The kernels' searches over all admitted sizes."""
+    require_native_kernels()
+    assert active.NATIVE is not None
+    found = Region.of(problem, float(problem.largest_fragment_bytes)).in_native(problem)
+    assert found is not None
+    return found
+
+
+def test_a_tree_ends_at_the_optimum_of_its_count_in_real_sizes() -> None:
+    """All compositions of short messages: the bound never above, the cut met near it."""
+    ended = 0
+    for problem in random_problems(count(1200), seed=211, rule=SMALL):
+        native = native_of(problem)
+        for k, best_us in best_of_every_cut(problem).items():
+            if k < 2 or best_us <= 0.0:
+                continue
+            tree = native.tree(k, best_us * 1.5)
+            if tree is None:  # one size alone
+                continue
+            target = best_us * (1.0 + 1e-6)
+            tree.advance(target, WORK)
+            assert min(tree.bound_us, target) <= target
+            assert tree.bound_us <= best_us * (1.0 + 1e-9)
+            found_us, sizes = tree.best
+            if np.isfinite(found_us):
+                cut = tuple(int(size) for size in sizes)
+                assert problem.admits(cut)
+                assert latency_us(problem.pipeline, cut) >= best_us * (1.0 - 1e-12)
+            closed_us, real = tree.real
+            ended += closed_us <= tree.bound_us
+            if closed_us <= tree.bound_us and real[0] > 0.0:
+                assert abs(real.sum() - problem.message_bytes) < 1e-6 * problem.message_bytes
+                assert latency_us(problem.pipeline, tuple(real)) >= tree.bound_us * (1.0 - 1e-9)
+    assert ended > 0
+
+
+def test_a_tree_cut_off_anywhere_has_a_bound_below_every_cut() -> None:
+    """Little work in each turn, and cuts at the ends of ranges."""
+    rng = np.random.default_rng(5)
+    for problem in random_problems(count(400), seed=213, rule=LARGE):
+        cut = random_cut(problem, rng)
+        if cut is None or len(cut) < 2 or len(problem.pipeline) < 2:
+            continue
+        latency, before = latency_us(problem.pipeline, cut), 0.0
+        tree = native_of(problem).tree(len(cut), latency or 1.0)
+        for _ in range(6 if tree is not None else 0):
+            assert tree is not None
+            tree.advance(latency * 1.01, float(10.0 ** rng.uniform(2.0, 6.0)))
+            assert before * (1.0 - 1e-12) <= tree.bound_us <= latency * (1.0 + 1e-9)
+            before = tree.bound_us
+
+
+def test_random_moves_are_of_their_seed_alone_and_lose_nothing() -> None:
+    """Every byte is there, limits hold, the latency is no greater, twice the same."""
+    rng, better = np.random.default_rng(7), 0
+    for problem in random_problems(count(400), seed=217, rule=LARGE):
+        cut = random_cut(problem, rng)
+        if cut is None:
+            continue
+        counts, native = problem.count_range(), native_of(problem)
+        pair = [
+            native.annealed(
+                np.array(cut),
+                counts=(counts.minimum, counts.maximum),
+                first=0.03,
+                cells=2_000 * len(problem.pipeline),
+                seed=3,
+            )
+            for _ in range(2)
+        ]
+        assert np.array_equal(*pair)
+        found = tuple(int(size) for size in pair[0])
+        assert problem.admits(found)
+        before, after = latency_us(problem.pipeline, cut), latency_us(problem.pipeline, found)
+        assert after <= before * (1.0 + 1e-12)
+        better += after < before
+    assert better > 0

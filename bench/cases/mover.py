@@ -18,7 +18,7 @@ _CLIENT = CHECKOUT / "clients" / "c"
 _COMPILERS = ("gcc", "clang")
 _MAX_RATIO = 1.3  # of the processor time per byte
 _CHECKED_BYTES = 64 * KIB
-_SIZES = ((1000, MIB), (4 * KIB, MIB), (_CHECKED_BYTES, 4 * MIB), (MIB, 8 * MIB))
+_SIZES = ((8, 8), (1000, MIB), (4 * KIB, MIB), (_CHECKED_BYTES, 4 * MIB), (MIB, 8 * MIB))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Found:
 
 
 def _run(effort: Effort) -> CaseResult:
-    rounds = effort.pick(51, quick=7)
+    rounds = effort.pick(101, quick=7)
     rows: list[tuple[Cell, ...]] = []
     checks: list[Check] = []
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
@@ -102,8 +102,9 @@ SPEC = BenchSpec(
     title="The reference mover",
     about=(
         "Eight messages from one process to another, receives first, by the mover and by blocking "
-        "calls of one fragment each, in turns. Both processes count their own processor time, of "
-        "all threads, which a busy machine changes little."
+        "calls of one fragment each, in turns; those of 8 bytes have one fragment each. Both "
+        "processes count their own processor time, of all threads, which a busy machine changes "
+        "little."
     ),
     run=_run,
     workloads={},

@@ -91,6 +91,10 @@ def _add_reproduce(commands: Commands[Parser]) -> None:
         help="wang98, yocum97, strumpen94, culler96, karamcheti94 or all",
     )
     parser.add_argument("--only", metavar="ITEM", help="one table or figure")
+    parser.add_argument(
+        "--measure", action="store_true", help="measure strumpen94's figures on this machine"
+    )
+    parser.add_argument("--between", metavar="PLACE", help="there: namespaces, as a/b/10.0.0.2")
     parser.add_argument("--output", metavar="DIR", help="folder for CSV, SVG, HTML and JSON")
 
 

@@ -202,6 +202,27 @@ def test_the_command_names_what_is_wrong(
     assert said in capsys.readouterr().err
 
 
+def test_figures_of_the_paper_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the paper's words and the machine; nothing is compared, and nothing else is measured."""
+    words = ["reproduce", "strumpen94", "--measure", "--only", "fig-20-measured"]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert "ping-pong over simultaneous, 800000 bytes" in printed
+    assert '"about 50 % faster"' in printed
+    assert "loopback" in printed
+    assert printed.count(": measured here") == 3
+    assert main([*words, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["ok"] for row in rows] == [None] * 3
+    assert all(row["computed"] > 0 for row in rows)
+    for wrong, said in (
+        (["wang98", "--measure"], "strumpen94 is measured"),
+        (["wang98", "--between", "a"], "what is measured"),
+    ):
+        assert main(["reproduce", *wrong]) == 2
+        assert f"error: only {said}" in capsys.readouterr().err
+
+
 # --- MPI ------------------------------------------------------------------------------------------
 
 

@@ -220,7 +220,7 @@ def test_figures_of_the_paper_are_measured(capsys: pytest.CaptureFixture[str]) -
         (["wang98", "--between", "a"], "what is measured"),
     ):
         assert main(["reproduce", *wrong]) == 2
-        assert f"error: only {said}" in capsys.readouterr().err
+        assert f"only {said}" in capsys.readouterr().err
 
 
 # --- MPI ------------------------------------------------------------------------------------------

@@ -133,8 +133,7 @@ class Branching:
 
     def _begun(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
         """Begin with what the best cut leaves of the sizes; once more where one is much better."""
-        if not np.isfinite(self._narrowed_us):
-            yield from self._annealed(self._best)
+        yield from self._annealed(self._best)
         self._tell()
         self._heap, self._counts, self._closed, self._lowest = [], [], [], None
         self._narrowed_us = self._best_us
@@ -466,10 +465,6 @@ class Branching:
             candidate = Candidate(cut, tuple(found.x.tolist()))
             if latency <= self._best_us * _NEAR and self._improvements < _IMPROVEMENTS:
                 self._improvements += 1
-                if self._native is not None:
-                    yield from self._offered(cut, candidate.real_sizes)
-                    yield from self._annealed(cut)
-                    continue
                 candidate, _ = improved(problem, cut, deadline, cells=_IMPROVE_CELLS)
                 self._tried.add(candidate.fragment_bytes)
                 latency = cut_us(problem, np.array(candidate.fragment_bytes))

@@ -6,8 +6,10 @@ ARG BASE=python:3.13-slim
 FROM ${BASE} AS environment
 WORKDIR /opt/sluice
 COPY requirements.lock ./
-COPY tools/bootstrap.py tools/
-RUN PIP_NO_CACHE_DIR=1 python3 tools/bootstrap.py run --system-packages
+COPY tools/bootstrap.py tools/slim_environment.py tools/
+# In one step: what is deleted in another one would stay in the image below it.
+RUN PIP_NO_CACHE_DIR=1 python3 tools/bootstrap.py run --system-packages \
+    && python3 tools/slim_environment.py .venv
 
 # --- what is compiled: the image itself has no compiler; without one the service runs on NumPy -------
 FROM ${BASE} AS kernels

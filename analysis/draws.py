@@ -179,9 +179,11 @@ def _drawn(stage: AnyStage, count: int, seed: int, stream: int) -> tuple[Floats,
 def _drawn_stated(
     stage: StatedStage, count: int, seed: int, stream: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Lognormal around the typed value, its median; ends are as they are."""
+    """Lognormal on either side of the typed value, its median; ends are as they are."""
     ranges = stage.stage.ranges
-    factors = np.exp(stage.relative * normals(uniforms(seed, stream, count, 2 * len(ranges))))
+    scores = normals(uniforms(seed, stream, count, 2 * len(ranges)))
+    below, above = np.array(stage.known).reshape(-1, 2, 1).transpose(1, 0, 2)
+    factors = np.exp(np.where(scores < 0.0, below, above) * scores)
     overhead_us = np.array([[part.overhead_us] for part in ranges]) * factors[0::2]
     ns_per_byte = np.array([[part.ns_per_byte] for part in ranges]) * factors[1::2]
     ends = np.array([[part.up_to_bytes] for part in ranges[:-1]], dtype=np.float64)
@@ -308,8 +310,8 @@ def _covariances(stage: AnyStage) -> list[tuple[float, float, float]]:
     if isinstance(stage, UncertainStage):
         return [line.covariance for line in stage.lines]
     deviations = [
-        (stage.relative * part.overhead_us, stage.relative * part.ns_per_byte)
-        for part in stage.stage.ranges
+        (sum(overhead) / 2.0 * part.overhead_us, sum(per_byte) / 2.0 * part.ns_per_byte)
+        for part, (overhead, per_byte) in zip(stage.stage.ranges, stage.known, strict=True)
     ]
     return [(overhead**2, 0.0, per_byte**2) for overhead, per_byte in deviations]
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
+from math import inf
 from typing import TypeAlias
 
 import numpy as np
@@ -128,10 +129,15 @@ def _priced(question: SettingsQuestion, draws: Draws, message_bytes: int) -> tup
         question.limits,
         fragment_cap=question.fragment_cap,
     )
+    measured_us = dict(question.errors.whole_us).get(message_bytes, inf)
     latency_us = np.stack([cut_us(draws, message_bytes, cut) for cut in cuts])
+    for at, cut in enumerate(cuts):  # one piece takes no more than it was measured to take
+        if cut.is_whole(message_bytes):
+            np.minimum(latency_us[at], measured_us, out=latency_us[at])
     best_us = latency_us.min(axis=0)
     with suppress(StrategyDeclined, Infeasible):
-        best_us = np.minimum(best_us, price_sizes(problem, draws).best_us)
+        priced = price_sizes(problem, draws).capped(message_bytes, measured_us)
+        best_us = np.minimum(best_us, priced.best_us)
     return latency_us, best_us
 
 

@@ -22,6 +22,7 @@ from analysis.decision import (
     advise,
     decide,
     gain_of,
+    is_near,
     is_set,
     probability_faster,
     quantiles,
@@ -237,7 +238,7 @@ def _concluded(
     others = [one for one in (choices.whole, current) if one is not None]
     others += (_priced_cut(question, draws, priced, one) for one in question.defaults)
     modelled_us = subject.latency_us
-    if question.measured_us and _is_one_piece(subject.cut, problem.message_bytes):
+    if question.measured_us and subject.cut.is_whole(problem.message_bytes):
         modelled_us = cut_us(draws, problem.message_bytes, subject.cut)
     return Uncertainty(
         source=source_of(question.model),
@@ -276,9 +277,9 @@ def _choices(
     thresholds: Thresholds,
 ) -> Choices:
     """The cut is the recommended round size, where its mean regret is at most 2 %, unless only the
-    best repeated size below the message gains enough to be set; or the uneven answer, where that
-    gains 1 % over the best repeated size in 95 % of the draws. `answer` is None where fragments of
-    it were not measured.
+    best repeated size below the message gains enough to be set, over a setting that is not near the
+    best; or the uneven answer, where that gains 1 % over the best repeated size in 95 % of the
+    draws. `answer` is None where fragments of it were not measured.
     """
     total = problem.message_bytes
     best = _repeated(priced, int(priced.sizes[priced.order[0]]))
@@ -291,6 +292,8 @@ def _choices(
     whole = _repeated(priced, total, ONE_PIECE) if priced.sizes[-1] == total else None
     cuts = [_repeated(priced, size) for size in sizes]
     compared = current or whole or largest
+    if current is not None and is_near(current, priced.best_us, thresholds):
+        cuts = cuts[:1]  # nobody changes from there to an odd size
     cut = next((one for one in cuts if is_set(one, compared, thresholds)), next(iter(cuts), None))
     if _is_uneven(answer):
         gain = gain_of(answer.latency_us, best.latency_us)
@@ -325,13 +328,9 @@ def _priced_cut(
     total = question.message_bytes
     known = priced.row(min(cut.size_bytes or 0, total))
     latency_us = cut_us(draws, total, cut) if known is None else known
-    if question.measured_us and _is_one_piece(cut, total):
+    if question.measured_us and cut.is_whole(total):
         latency_us = np.minimum(latency_us, question.measured_us)
     return PricedCut(cut, latency_us)
-
-
-def _is_one_piece(cut: NamedCut, message_bytes: int) -> bool:
-    return cut.size_bytes is not None and cut.size_bytes >= message_bytes
 
 
 def _to_choose_among(priced: PricedSizes, answer: PricedCut | None) -> Floats:

@@ -59,6 +59,11 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.serving import work
 
         return work(arguments, output)
+    if arguments.command in ("collect", "backup", "restore"):
+        from app import serving
+
+        upkeep = {"collect": serving.collect, "backup": serving.back_up, "restore": serving.restore}
+        return upkeep[arguments.command](arguments, output)
     if arguments.command == "fit":
         from app.console.fit import fit
 
@@ -73,14 +78,14 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 
         with ended_by_signals():
             return measure(arguments, output)
-    if arguments.command == "verify":
-        from app.console.verify import verify
+    if arguments.command in ("verify", "tune"):
+        from app.console import verify
+        from app.console.running import ended_by_signals
 
-        return verify(arguments, output)
-    if arguments.command == "tune":
-        from app.console.verify import tune
-
-        return tune(arguments, output)
+        with ended_by_signals():
+            return {"verify": verify.verify, "tune": verify.tune}[arguments.command](
+                arguments, output
+            )
     if arguments.command == "table":
         from app.console.table import table
 

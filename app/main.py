@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias
 
 from fastapi import Depends, FastAPI
 
 import solvers
-from app.api import fits, jobs, keys, optimize, profiles, service, tables
+from app.api import fits, jobs, optimize, profiles, service, tables
 from app.api.openapi import publish
 from app.execution.engine import Engine
 from app.execution.local import BODIES_HELD, TRACES_HELD, LocalEngine, service_pools
@@ -22,11 +22,12 @@ from app.http.dependencies import own_origin
 from app.http.fastpath.fast_path import FastPath, TableCache
 from app.http.metrics import Metrics
 from app.http.service import Context, Service
-from app.jobs.ledger import sweep_keys
+from app.jobs.ledger import sweep_keys, tell_ends
 from app.jobs.runner import open_runner
 from app.operations.tasks import SOLVE_WARM_UP
 from app.questions.profiles import seed_paper_profiles
 from app.settings import VERSION, Settings
+from app.telemetry import open_tracing
 from app.web.pages import failure_page
 from app.web.routes import attach_pages
 from models.records import JobEnd
@@ -49,7 +50,7 @@ _ROUTERS = (
     tables.exports_router,
     optimize.layers_router,
     jobs.router,
-    keys.router,
+    service.keys_router,
     service.router,
 )
 
@@ -72,6 +73,8 @@ def create_app(
     metrics, fast_path = Metrics(), FastPath(TableCache(chosen.lookup_memory_bytes))
     gate = Gate(chosen, fast_path) if chosen.asks_who else None
 
+    traced = open_tracing(chosen.traces)
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         running = await asyncio.to_thread(
@@ -84,6 +87,10 @@ def create_app(
                 loop.call_soon_threadsafe(metrics.jobs_ended, ends)
 
         running.context.store.watch_job_ends(count)
+        running.context.store.watch_job_ends(tell_ends)
+        app.state.tracing = traced
+        if traced is not None:
+            running.context.store.watch_job_ends(traced.jobs_ended)
         await asyncio.to_thread(app.state.pages.warm_up)
         await running.lookups.start()
         app.state.service = running
@@ -94,6 +101,8 @@ def create_app(
             app.state.service = None
             await running.lookups.close()
             await asyncio.to_thread(close_service, running)
+            if traced is not None:
+                await asyncio.to_thread(traced.close)
 
     app = FastPathApp(
         title="Sluice",
@@ -105,7 +114,6 @@ def create_app(
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
     )
-    app.below(chosen.root_path)
     app.state.settings = chosen
     app.state.is_draining = False
     app.state.gate = gate
@@ -118,9 +126,17 @@ def create_app(
     for router in _ROUTERS:
         app.include_router(router, dependencies=[Depends(own_origin)])
     attach_pages(app)
+    app.below(chosen.root_path, _paths(app))
     publish(app)
     app.use_fast_path(fast_path.answer if gate is None else gate.answer, metrics)
     return app
+
+
+def _paths(app: FastAPI) -> Iterator[str]:
+    """Yield the paths of every route."""
+    yield from ("/openapi.json", *app.state.page_methods)
+    for router in _ROUTERS:
+        yield from (getattr(route, "path", "") for route in router.routes)
 
 
 def open_service(

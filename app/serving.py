@@ -11,20 +11,25 @@ import os
 import signal
 import socket
 import threading
+from collections import Counter
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from app.console.screen import Output
-from app.settings import Settings
+from app.settings import KEPT_KINDS, Settings, keeps_of
+from app.telemetry import logging_as, open_tracing
 from domain.errors import Conflict, InvalidInput, NotReady
 
 if TYPE_CHECKING:
     import uvicorn
 
     from app.http.connections import Door
+    from models.records import Keep
 
 
 _PORTS_TRIED = 50
@@ -52,6 +57,7 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
     settings = _with_arguments(checked_settings(), arguments)
     is_explicit = arguments.port is not None or names_port(os.environ)
     check_kernels()
+    running = server(settings)
     prepare_store(settings)
     listener = listen(settings, may_move=not is_explicit)
     try:
@@ -63,8 +69,8 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
     if notice := listener.notice():
         output.note(notice)
     if output.wants_json:
-        told = {"address": listener.address, **({"first_key": first_key} if first_key else {})}
-        output.document(json.dumps(told).encode())
+        started = {"address": listener.address, **({"first_key": first_key} if first_key else {})}
+        output.document(json.dumps(started).encode())
     else:
         output.parts(
             [
@@ -75,9 +81,9 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
                 "Ctrl-C stops it",
             ]
         )
-    running = server(settings)
     try:
-        running.run(sockets=[listener.socket])
+        with logging_as(settings.log):
+            running.run(sockets=[listener.socket])
     except KeyboardInterrupt:
         pass  # how a service is ended; uvicorn hands the signal on after it has closed everything
     finally:
@@ -118,6 +124,7 @@ def configured(
 ) -> uvicorn.Config:
     """Return the server's options, which are the same for every application."""
     import uvicorn
+    from uvicorn.config import LOGGING_CONFIG
 
     from app.http.connections import guarded_by
 
@@ -138,6 +145,8 @@ def configured(
         forwarded_allow_ips=settings.trusted_proxies,
         ws="none",  # nothing here speaks it, and a connection that changes over has no guard
         log_level=log_level,
+        # As JSON all lines take one way, which logging_as lays.
+        log_config=LOGGING_CONFIG if settings.log == "text" else None,
         # A log on the event loop that nobody drains would stop the service; /metrics counts.
         access_log=False,
         timeout_graceful_shutdown=GRACE_S,
@@ -299,22 +308,35 @@ def _with_arguments(settings: Settings, arguments: argparse.Namespace) -> Settin
 def work(arguments: argparse.Namespace, output: Output) -> int:
     """Run jobs until Ctrl-C or SIGTERM; a second one does not wait for those that run."""
     from app.execution.local import LocalEngine, service_pools
+    from app.http.metrics import RunnerMetrics, runner_gauges
+    from app.jobs.ledger import tell_ends
     from app.jobs.runner import open_runner
     from app.operations.tasks import SOLVE_WARM_UP
     from models.session import create_store
 
     settings = _runner_settings(checked_settings(), arguments)
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s:     %(message)s")
+    if settings.log == "text":
+        logging.basicConfig(level=logging.INFO, format="%(levelname)s:     %(message)s")
     check_kernels()
     stop, stop_at_once = threading.Event(), threading.Event()
     _on_signals(stop, stop_at_once)
     store = create_store(settings.database_url)
-    try:
+    with ExitStack() as stack:
+        stack.callback(store.dispose)
+        stack.enter_context(logging_as(settings.log))
         store.upgrade()
         pools = service_pools(solve_workers=settings.worker_count, solve_warm_up=SOLVE_WARM_UP)
         engine = LocalEngine(pools)
         runner = open_runner(store, engine, settings)
+        store.watch_job_ends(tell_ends)
+        metrics = RunnerMetrics(lambda: runner_gauges(store, engine, runner))
+        store.watch_job_ends(metrics.jobs_ended)
+        if traced := open_tracing(settings.traces):
+            stack.callback(traced.close)
+            store.watch_job_ends(traced.jobs_ended)
         try:
+            if settings.work_metrics_port:
+                stack.enter_context(metrics.served(settings.host, settings.work_metrics_port))
             runner.start()
             if output.wants_json:
                 output.document(json.dumps({"runner": runner.name}).encode())
@@ -324,8 +346,6 @@ def work(arguments: argparse.Namespace, output: Output) -> int:
             runner.close(drain_s=settings.work_drain_s, at_once=stop_at_once)
         finally:
             engine.close()
-    finally:
-        store.dispose()
     return 0
 
 
@@ -345,3 +365,72 @@ def _runner_settings(settings: Settings, arguments: argparse.Namespace) -> Setti
             "expected 0 <= workers <= 1024 (0: one fewer than cores)", field="workers"
         )
     return replace(settings, workers=arguments.workers)
+
+
+# --- upkeep of the database -----------------------------------------------------------------------
+
+
+def collect(arguments: argparse.Namespace, output: Output) -> int:
+    """Delete what is kept no longer, or say how much that is."""
+    from models import collection
+    from models.session import create_store
+
+    settings, keeps = checked_settings(), _keeps(arguments.keep)
+    keeps = settings.keeps if keeps is None else keeps
+    if not keeps:
+        raise InvalidInput(
+            "nothing says what is kept: give --keep, or set SLUICE_RETENTION", field="keep"
+        )
+    store = create_store(settings.database_url)
+    try:
+        store.upgrade()
+        if arguments.dry_run:
+            found = Counter(collection.collectable(store, keeps))
+        else:
+            found = Counter(dict.fromkeys(keeps, 0))
+            for kind, number in collection.collect(store, keeps):
+                found[kind] += number
+    finally:
+        store.dispose()
+    if output.wants_json:
+        output.document(json.dumps({"dry_run": arguments.dry_run, "rows": found}).encode())
+    else:
+        verb = "would go" if arguments.dry_run else "are gone"
+        output.parts([f"{number} rows of {kind} {verb}" for kind, number in found.items()])
+    return 0
+
+
+def _keeps(rules: str | None) -> Mapping[str, Keep] | None:
+    if rules is None:
+        return None
+    try:
+        return keeps_of(rules)
+    except ValueError:
+        raise InvalidInput(
+            f"expected rules such as answers=90d,jobs=30d/10000 of {', '.join(KEPT_KINDS)}",
+            field="keep",
+        ) from None
+
+
+def back_up(arguments: argparse.Namespace, output: Output) -> int:
+    """Write a backup."""
+    from models.backup import backup
+
+    return _say_rows(output, backup(checked_settings().database_url, Path(arguments.file)), "saved")
+
+
+def restore(arguments: argparse.Namespace, output: Output) -> int:
+    """Put a backup into the database."""
+    from models import backup
+
+    url, file = checked_settings().database_url, Path(arguments.file)
+    return _say_rows(output, backup.restore(file, url, replace=arguments.replace), "restored")
+
+
+def _say_rows(output: Output, counts: Mapping[str, int], done: str) -> int:
+    if output.wants_json:
+        output.document(json.dumps({"rows": counts}).encode())
+    else:
+        rows = ", ".join(f"{number} of {name}" for name, number in counts.items() if number)
+        output.parts([f"{done} {sum(counts.values())} rows: {rows or 'none'}"])
+    return 0

@@ -8,10 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from domain.errors import MAX_REPORTED, FieldProblem, InvalidFields, InvalidInput
 from domain.problem import DEFAULT_FRAGMENT_CAP
+
+if TYPE_CHECKING:
+    from models.records import Keep
 
 VERSION = "0.1.0"
 
@@ -24,11 +27,18 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 IS_INSTALLED = "." in str(__package__)
 MIB = 2**20
 
+KEPT_KINDS = ("jobs", "answers", "tables", "traces", "keys")
 # off: nobody is asked who he is, on loopback alone; open: nobody anywhere; keys: everybody has one;
 # proxy: everybody has one, or a trusted proxy says who he is.
 AUTHS = ("off", "open", "keys", "proxy")
 
 _ROOT_PATH = re.compile(r"(/[\w.~-]+)*", re.ASCII)
+_ADDRESS = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.ASCII)
+_UNITS_S = {"h": 3600.0, "d": 86_400.0}
+_RULE = re.compile(
+    r"(?P<kind>[a-z]+)=((?P<age>[0-9]{1,6}[hd])(/(?P<count>[0-9]{1,12}))?|(?P<only>[0-9]{1,12}))",
+    re.ASCII,
+)
 _DOTS = re.compile(r"/\.{1,2}(/|$)")
 
 Network: TypeAlias = IPv4Network | IPv6Network
@@ -51,9 +61,12 @@ class Settings:
     others take over the jobs of a process. After SIGTERM a service answers on for `drain_s` while
     it says that it is not ready; `sluice work` lets its jobs go on for `work_drain_s` at most.
     `root_path` is the path below which a proxy offers the service, `trusted_proxies` the addresses
-    and networks, with commas between them, that may say who a client is. `auth` is one of AUTHS;
-    where it has everybody say who he is, an owner may ask `owner_requests_per_s` times each second
-    (0: as often as he likes), and have `owner_waiting_jobs` jobs that wait.
+    and networks, with commas between them, that may say who a client is. `log` is the form of logs,
+    "text" or "json"; `work_metrics_port` where `sluice work` tells its metrics, 0 for nowhere;
+    `traces` the address that spans are sent to, empty for none;
+    `retention` what is kept of each kind, everything of those that it does not name. `auth` is one
+    of AUTHS; where it has everybody say who he is, an owner may ask `owner_requests_per_s` times
+    each second (0: as often as he likes), and have `owner_waiting_jobs` jobs that wait.
     """
 
     database_url: str = f"sqlite:///{data_folder() / 'sluice.db'}"
@@ -73,6 +86,10 @@ class Settings:
     max_connections_per_address: int = 512
     root_path: str = ""
     trusted_proxies: str = ""
+    log: str = "text"
+    work_metrics_port: int = 0
+    traces: str = ""
+    retention: str = ""
     auth: str = "off"
     owner_requests_per_s: int = 1000
     owner_waiting_jobs: int = 1000
@@ -135,6 +152,15 @@ class Settings:
             ),
             root_path=given.path("SLUICE_ROOT_PATH"),
             trusted_proxies=given.networks("SLUICE_TRUSTED_PROXIES"),
+            log=given.choice("SLUICE_LOG", ("text", "json")),
+            work_metrics_port=given.number(
+                "SLUICE_WORK_METRICS_PORT",
+                defaults.work_metrics_port,
+                minimum=0,
+                maximum=65_535,
+            ),
+            traces=given.address("SLUICE_TRACES"),
+            retention=given.retention("SLUICE_RETENTION"),
             auth=given.choice("SLUICE_AUTH", AUTHS),
             owner_requests_per_s=given.number(
                 "SLUICE_OWNER_REQUESTS_PER_S",
@@ -160,6 +186,26 @@ class Settings:
     def trusted_networks(self) -> tuple[Network, ...]:
         """The addresses and networks of `trusted_proxies`."""
         return networks_of(self.trusted_proxies)
+
+    @property
+    def keeps(self) -> Mapping[str, Keep]:
+        """What of each kind is kept; kinds of which everything is are left out."""
+        return keeps_of(self.retention)
+
+
+def keeps_of(text: str) -> Mapping[str, Keep]:
+    """Return what rules such as `answers=90d,jobs=30d/10000` keep. Raises ValueError."""
+    from models.records import Keep
+
+    found: dict[str, Keep] = {}
+    for rule in filter(None, map(str.strip, text.split(","))):
+        match = _RULE.fullmatch(rule)
+        if match is None or match["kind"] in found or match["kind"] not in KEPT_KINDS:
+            raise ValueError(rule)
+        age, count = match["age"], match["count"] or match["only"]
+        age_s = None if age is None else float(age[:-1]) * _UNITS_S[age[-1]]
+        found[match["kind"]] = Keep(age_s, None if count is None else int(count))
+    return found
 
 
 def networks_of(text: str) -> tuple[Network, ...]:
@@ -221,6 +267,25 @@ class _Variables:
         raw = self.text(name, "").rstrip("/")
         if not _ROOT_PATH.fullmatch(raw) or _DOTS.search(raw):
             rule = f"expected {name} to be a path of letters, digits and -._~, such as /sluice"
+            return self._refused(name, rule, "")
+        return raw
+
+    def address(self, name: str) -> str:
+        raw = self.text(name, "")
+        if raw and not _ADDRESS.fullmatch(raw):
+            rule = f"expected {name} to be an address such as http://127.0.0.1:4318"
+            return self._refused(name, rule, "")
+        return raw
+
+    def retention(self, name: str) -> str:
+        raw = self.text(name, "")
+        try:
+            keeps_of(raw)
+        except ValueError:
+            rule = (
+                f"expected {name} to be rules such as answers=90d,jobs=30d/10000 with commas, of "
+                f"{', '.join(KEPT_KINDS)}: an age in h or d, a count, or both"
+            )
             return self._refused(name, rule, "")
         return raw
 

@@ -25,6 +25,38 @@ function request()
    return "GET " .. paths[next_one] .. " HTTP/1.1\\r\\nHost: bench\\r\\n%s\\r\\n"
 end
 """
+# Numbers that are made as they are asked for: no supply that a fast machine could use up.
+_NUMBERED = """\
+local at, first, last, step = %d, %d, %d, %d
+function request()
+   local number = 1 + at * step %% (last + 1)
+   at = at < last and at + 1 or first
+   return "GET %s" .. number .. " HTTP/1.1\\r\\nHost: bench\\r\\n\\r\\n"
+end
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scattered:
+    """The numbers 1 to `total`, each once, in an order that jumps about: that of a golden ratio.
+
+    A power of two is `total`, so that every odd step meets each number; products stay below 2^53,
+    where Lua's numbers are exact.
+    """
+
+    total: int
+
+    def __post_init__(self) -> None:
+        if self.total & (self.total - 1) or not 4 <= self.total <= 2**26:
+            raise ValueError("expected a power of two from 4 to 2^26")
+
+    @property
+    def step(self) -> int:
+        """From one number to the next, modulo the total."""
+        return round(self.total * 0.6180339887) | 1
+
+    def __getitem__(self, at: int) -> int:
+        return 1 + at * self.step % self.total
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +82,14 @@ def write_script(path: Path, paths: Sequence[str], *, header: str = "") -> Path:
     """A script that asks for these paths in their order, and then again."""
     lines = ",\n".join(f'"{one}"' for one in paths)
     path.write_text(_SCRIPT % (lines, f"{header}\\r\\n" if header else ""))
+    return path
+
+
+def write_numbered(path: Path, prefix: str, numbers: Scattered, *, first: int, at: int) -> Path:
+    """A script that asks for `prefix` and a number: those from place `at` on, and after the last
+    again from place `first`, without an end.
+    """
+    path.write_text(_NUMBERED % (at, first, numbers.total - 1, numbers.step, prefix))
     return path
 
 

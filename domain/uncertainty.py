@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
-from math import isfinite
+from math import exp, isfinite, log
 from typing import ClassVar, TypeAlias
 
 from domain.aggregate import Aggregate
@@ -28,6 +28,7 @@ UNKNOWN_ERRORS = (
     "measurements (again, where an earlier version did)"
 )
 ANSWER = "answer"  # the name of a cut that a solver found
+_IN_95_PERCENT = 1.959963984540054  # standard deviations on either side
 MAX_RELATIVE = 1.0  # typed deviations: beyond that a cost is not known at all
 _ROUNDING = 1e-6  # by which a stored covariance may exceed what its variances allow
 
@@ -118,18 +119,45 @@ class UncertainStage:
 
 
 @dataclass(frozen=True, slots=True)
+class StatedInterval:
+    """95 % intervals, (low, high), of what a typed range of a stage costs; None: not given.
+
+    `range_index` counts the stage's ranges from 0. Raises InvalidInput.
+    """
+
+    stage: str
+    range_index: int = 0
+    overhead_us: tuple[float, float] | None = None
+    ns_per_byte: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.overhead_us is None and self.ns_per_byte is None:
+            raise InvalidInput("expected overhead_us, ns_per_byte or both", field="overhead_us")
+
+
+@dataclass(frozen=True, slots=True)
 class StatedStage:
     """A stage whose costs were typed, each known to a relative standard deviation.
 
-    Raises InvalidInput.
+    `deviations` has those of each range in its place, where intervals were given: of the overhead
+    and of the per-byte cost, each below the cost and above it. Raises InvalidInput.
     """
 
     stage: Stage
     relative: float
+    deviations: tuple[tuple[tuple[float, float], tuple[float, float]], ...] = ()
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.relative <= MAX_RELATIVE:
             raise InvalidInput(f"expected 0 <= relative <= {MAX_RELATIVE:g}", field="relative")
+        if self.deviations and len(self.deviations) != len(self.stage.ranges):
+            raise InvalidInput("expected deviations of each range", field="deviations")
+
+    @property
+    def known(self) -> tuple[tuple[tuple[float, float], tuple[float, float]], ...]:
+        """The deviations of each range."""
+        all_alike = ((self.relative, self.relative), (self.relative, self.relative))
+        return self.deviations or (all_alike,) * len(self.stage.ranges)
 
     @property
     def name(self) -> str:
@@ -179,16 +207,63 @@ class UncertainAggregate(Derived):
 UncertainModel: TypeAlias = UncertainPipeline | UncertainAggregate
 
 
-def stated_model(model: CostModel, relative: float) -> UncertainModel:
-    """Return a model each of whose costs is known to this relative standard deviation."""
+def stated_model(
+    model: CostModel, relative: float, intervals: Sequence[StatedInterval] = ()
+) -> UncertainModel:
+    """Return a model each of whose costs is known to this relative standard deviation, or as its
+    interval says. Raises InvalidInput for an interval of no cost there, or not around it.
+    """
+    outside = (model.total, model.bottleneck) if isinstance(model, Aggregate) else ()
+    stages = model.stages if isinstance(model, Pipeline) else outside
+    places = {(stage.name, r) for stage in stages for r in range(len(stage.ranges))}
+    given: dict[tuple[str, int], tuple[int, StatedInterval]] = {}
+    for at, one in enumerate(intervals):
+        place, field = (one.stage, one.range_index), f"intervals.{at}.stage"
+        if place not in places:
+            raise InvalidInput("expected a stage and a range of it", field=field)
+        if place in given:
+            raise InvalidInput("expected each range of a stage once", field=field)
+        given[place] = (at, one)
+    stated = [_stated(stage, relative, given) for stage in stages]
     if isinstance(model, Aggregate):
-        total, bottleneck = model.total, model.bottleneck
-        return UncertainAggregate(
-            StatedStage(total, relative), StatedStage(bottleneck, relative), model.delay_us
-        )
+        return UncertainAggregate(stated[0], stated[1], model.delay_us)
     assert isinstance(model, Pipeline)  # the two kinds there are
-    stages = tuple(StatedStage(stage, relative) for stage in model.stages)
-    return UncertainPipeline(stages, model.delay_us)
+    return UncertainPipeline(tuple(stated), model.delay_us)
+
+
+def _stated(
+    stage: Stage, relative: float, given: Mapping[tuple[str, int], tuple[int, StatedInterval]]
+) -> StatedStage:
+    known, alike = [], (relative, relative)
+    for r, part in enumerate(stage.ranges):
+        if (stage.name, r) not in given:
+            known.append((alike, alike))
+            continue
+        at, one = given[stage.name, r]
+        both = (
+            ("overhead_us", one.overhead_us, part.overhead_us),
+            ("ns_per_byte", one.ns_per_byte, part.ns_per_byte),
+        )
+        overhead, per_byte = (
+            alike if interval is None else _deviations(interval, cost, f"intervals.{at}.{kind}")
+            for kind, interval, cost in both
+        )
+        known.append((overhead, per_byte))
+    has_own = any((stage.name, r) in given for r in range(len(stage.ranges)))
+    return StatedStage(stage, relative, tuple(known) if has_own else ())
+
+
+def _deviations(interval: tuple[float, float], cost: float, field: str) -> tuple[float, float]:
+    """Of the cost's logarithm, below it and above it."""
+    low, high = interval
+    widest = exp(_IN_95_PERCENT * MAX_RELATIVE)
+    if not (0.0 < low <= cost <= high <= widest * cost and cost <= widest * low):
+        raise InvalidInput(
+            f"expected 0 < low <= {cost:g}, the cost, <= high, both within a factor of "
+            f"{widest:.3g} of it",
+            field=field,
+        )
+    return log(cost / low) / _IN_95_PERCENT, log(high / cost) / _IN_95_PERCENT
 
 
 def seed_of(model: UncertainModel) -> int:
@@ -219,7 +294,7 @@ def _key(stage: AnyStage) -> list[object]:
     """What the draws of a stage depend on; its name is no part of it."""
     ranges = [[one.overhead_us, one.ns_per_byte, one.up_to_bytes] for one in stage.stage.ranges]
     if isinstance(stage, StatedStage):
-        return [stage.relative, ranges]
+        return [stage.relative, ranges, *([stage.deviations] if stage.deviations else [])]
     lines = [
         [one.free_overhead_us, one.free_ns_per_byte, one.covariance, one.end_between]
         for one in stage.lines
@@ -232,26 +307,33 @@ class KnownErrors:
     """Costs with their errors, and how they are drawn.
 
     `misfit` is the share of the latency by which measured whole messages differ from the model.
-    Without `seed` it is `seed_of(model)`.
+    Without `seed` it is `seed_of(model)`. `whole_us` are the messages that were timed in one piece,
+    in bytes, and what each took, in µs.
     """
 
     model: UncertainModel
     misfit: float = 0.0
     draws: int = DEFAULT_DRAWS
     seed: int | None = None
+    whole_us: tuple[tuple[int, float], ...] = ()
 
 
 class Source(StrEnum):
-    """Where the errors of the costs come from: a fit, or deviations that were typed."""
+    """Where the errors of the costs come from: a fit, or deviations or intervals of typed costs."""
 
     FIT = "fit"
     RELATIVE = "relative"
+    INTERVALS = "intervals"
 
 
 def source_of(model: UncertainModel) -> Source:
-    """Return `relative` where every stage was typed, else `fit`."""
-    typed = all(isinstance(stage, StatedStage) for stage in model.stages)
-    return Source.RELATIVE if typed else Source.FIT
+    """Return `relative` where every stage was typed, `intervals` where some of its costs have their
+    own, else `fit`.
+    """
+    typed = [stage for stage in model.stages if isinstance(stage, StatedStage)]
+    if len(typed) < len(model.stages):
+        return Source.FIT
+    return Source.INTERVALS if any(one.deviations for one in typed) else Source.RELATIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +353,12 @@ class NamedCut:
             raise InvalidInput("expected a size or a schedule", field=self.name)
         if self.size_bytes is not None and not 1 <= self.size_bytes <= MAX_MESSAGE_BYTES:
             raise InvalidInput(f"expected 1 <= size <= {MAX_MESSAGE_BYTES}", field=self.name)
+
+    def is_whole(self, message_bytes: int) -> bool:
+        """Return whether a message of this size is sent in one piece through all stages."""
+        if self.schedule is None:
+            return self.size_bytes is not None and self.size_bytes >= message_bytes
+        return all(len(one) == 1 for one in self.schedule.stage_bytes)
 
     @classmethod
     def of_fragments(cls, name: str, fragment_bytes: Sequence[int]) -> NamedCut:

@@ -372,7 +372,7 @@ def _read_all(process: subprocess.Popen[bytes], name: str, limit_s: float, most:
     while True:
         left_s = end_s - time.monotonic()
         if left_s <= 0 or not select.select([process.stdout], [], [], left_s)[0]:
-            raise NotMeasurable(f"{name}: it took longer than {limit_s:g} s")
+            raise NotMeasurable(_too_long(name, limit_s))
         piece = os.read(process.stdout.fileno(), _PIECE)
         read += piece
         if len(read) > most:
@@ -382,4 +382,10 @@ def _read_all(process: subprocess.Popen[bytes], name: str, limit_s: float, most:
     with suppress(subprocess.TimeoutExpired):  # its output is closed; it ends when it ends
         process.wait(max(0.0, end_s - time.monotonic()))
         return bytes(read)
-    raise NotMeasurable(f"{name}: it took longer than {limit_s:g} s")
+    raise NotMeasurable(_too_long(name, limit_s))
+
+
+def _too_long(name: str, limit_s: float) -> str:
+    load, processors = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    busy = f"; {load:.0f} programs want the {processors} processors" if load > processors else ""
+    return f"{name}: it took longer than {limit_s:.3g} s{busy}"

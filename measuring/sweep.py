@@ -112,8 +112,10 @@ class Sweep:
             doubtful.clear()
 
     def _is_known(self, size: int) -> bool:
-        taken = len(self.times_us[size]) + self.preempted[size]
-        return taken >= MAX_SAMPLES or self._is_narrow(size)
+        kept, dropped = len(self.times_us[size]), self.preempted[size]
+        # With next to none that is kept there is time to wait for a machine with less to do.
+        is_enough = kept + dropped >= MAX_SAMPLES and kept >= MIN_SAMPLES
+        return is_enough or self._is_narrow(size)
 
     def _is_narrow(self, size: int) -> bool:
         return half_width(self.times_us[size]) <= self.plan.tolerance

@@ -32,6 +32,7 @@ _OUTPUT_BYTES = 64 << 20
 _FILE_BYTES = 64 << 20  # of what fio writes and reads
 _TIMED_BYTES, _FEWEST, _MOST = 64 << 20, 50, 2000  # so many messages of one size
 _VERSION_S = 3.0
+_MPI4PY_VERSION = "from mpi4py import __version__, bench; bench.pingpong; print(__version__)"
 
 Words = tuple[str, ...]
 
@@ -76,7 +77,7 @@ class Tool:
             with suppress(NotMeasurable):
                 if output_of(self.version, name=self.name, limit_s=_VERSION_S).status == 0:
                     return None
-            return f"not here: python3 has no {self.module}"
+            return f"not here: the python3 on PATH has no {self.module}"
         return None
 
     def version_line(self) -> str:
@@ -296,9 +297,9 @@ TOOLS = _named(
         "mpi4py",
         "MPI ping-pong from Python",
         ("mpirun", "python3"),
-        ("python3", "-c", "import mpi4py; print(mpi4py.__version__)"),
+        ("python3", "-c", _MPI4PY_VERSION),
         _mpi4py,
-        module="mpi4py",
+        module="mpi4py of version 4 and later",
     ),
 )
 # What needs hardware or a second machine is named, with what to run, and not run here.

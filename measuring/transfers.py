@@ -6,6 +6,7 @@ and marked, as a transfer of milliseconds is never without.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -126,6 +127,14 @@ class RecordedTransfers:
     def stages(self) -> tuple[str, ...]:
         """The names of the stages that ran."""
         return tuple(self.facts["stages"].split(", "))
+
+    @property
+    def load(self) -> tuple[float, int] | None:
+        """How many programs wanted a processor before, and how many there are; None: not known."""
+        found = re.fullmatch(
+            r"([0-9]{1,6}\.[0-9]{1,3}) on ([0-9]{1,6})", self.facts.get("load", "")
+        )
+        return None if found is None else (float(found.group(1)), int(found.group(2)))
 
 
 def read_transfers(text: str) -> RecordedTransfers:

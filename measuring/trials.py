@@ -13,9 +13,10 @@ it is so once more, with new pairs.
 
 from __future__ import annotations
 
+import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -39,6 +40,7 @@ TOLERANCE = 0.05  # of a ratio that is not decided
 FLOOR = 0.02  # what programs that are started anew differ by, whatever the setting
 OUTSIDE = 0.05  # of the intervals of a trial, all together
 MPI_PROGRAMS = ("ping-pong", "bcast", "reduce", "allreduce", "ibcast", "ireduce", "iallreduce")
+MPI_BLOCKING = MPI_PROGRAMS[:4]
 UCX_PROGRAMS = ("tag_lat", "tag_bw")
 _SOURCE = Path(__file__).with_name("trial_mpi.c")
 _US_EACH = 30_000  # of one program and size in one start
@@ -141,10 +143,15 @@ class Trial:
         return tuple(one for one in self.compared if one.outcome in outcomes)
 
     @property
+    def looking_slower(self) -> tuple[Compared, ...]:
+        """The programs and sizes that look slower without being decided."""
+        return tuple(one for one in self.of(Outcome.UNDECIDED) if one.ratio > 1.0 + TOLERANCE)
+
+    @property
     def is_harmless(self) -> bool:
         """Whether nothing is slower or wrong, nor looks slower without being decided."""
-        looks_slower = any(one.ratio > 1.0 + TOLERANCE for one in self.of(Outcome.UNDECIDED))
-        return not (self.failure or self.of(Outcome.SLOWER, Outcome.WRONG) or looks_slower)
+        is_bad = self.failure or self.of(Outcome.SLOWER, Outcome.WRONG) or self.looking_slower
+        return not is_bad
 
     @property
     def is_gain(self) -> bool:
@@ -283,11 +290,22 @@ class Installed:
     version: tuple[int, ...]
     start: Start
 
-    def described(self, environment: Mapping[str, str]) -> str:
-        """Return the library, and what an environment tells it, in all starts alike."""
-        found = [f"{name}={value}" for name, value in environment.items() if name.startswith(_READ)]
-        with_these = f"; set in the environment: {', '.join(sorted(found))}" if found else ""
-        return f"{self.library}{with_these}"
+    def described(self, environment: Mapping[str, str], setting: Iterable[str] = ()) -> str:
+        """Return the library, and what an environment tells it: in all starts alike, but for what
+        the setting's own variables replace.
+        """
+        said = {False: list[str](), True: list[str]()}
+        for name, value in sorted(environment.items()):
+            if name in setting or name.startswith(_READ):
+                said[name in setting].append(f"{name}={value}")
+        alike, replaced = (", ".join(said[key]) for key in (False, True))
+        return "".join(
+            (
+                self.library,
+                f"; set in the environment: {alike}" if alike else "",
+                f"; before, not the library's default but {replaced}" if replaced else "",
+            )
+        )
 
 
 @contextmanager
@@ -366,8 +384,12 @@ def ucx_programs(plan: TrialPlan) -> Iterator[Installed]:
 def _ucx_us(program: str, size: int, environment: Mapping[str, str]) -> float:
     port = ("-p", str(free_port()))
     count = ("-n", str(times_of(size)), "-w", str(_UCX_WARM_UP))
-    words = ("ucx_perftest", "127.0.0.1", *port, "-t", program, "-s", str(size), *count, "-fv")
-    server = ("ucx_perftest", *port)
+    # A processor for each side: two that share one wait for each other by whole time slices.
+    processors = sorted(os.sched_getaffinity(0))
+    here, there = (("-c", str(one)) for one in (processors[-1], processors[0]))
+    asked = ("-t", program, "-s", str(size), *count, "-fv")
+    words = ("ucx_perftest", "127.0.0.1", *port, *here, *asked)
+    server = ("ucx_perftest", *port, *there)
     printed = printed_by(
         words, server, name="ucx_perftest", limit_s=_START_S, environment=environment
     )

@@ -63,11 +63,18 @@ def median_interval(times: Sequence[float], outside: float = 0.05) -> tuple[floa
 
 
 def verdict_on(
-    pipeline: Pipeline, message_bytes: int, runs: Runs, *, stages: Sequence[str], processors: int
+    pipeline: Pipeline,
+    message_bytes: int,
+    runs: Runs,
+    *,
+    stages: Sequence[str],
+    processors: int,
+    load: tuple[float, int] | None = None,
 ) -> Verification:
     """Return the verdict on a pipeline of the runs at each fragment size.
 
-    `stages` are the names of what ran, `processors` how many they had between them. Sizes with
+    `stages` are the names of what ran, `processors` how many they had between them. `load` is how
+    many programs wanted a processor before, and how many the machine has. Sizes with
     fewer than MIN_RUNS runs are left out. Raises NotMeasurable where no size is left.
     """
     sizes = tuple(_sizes(pipeline, message_bytes, runs))
@@ -78,8 +85,8 @@ def verdict_on(
     if verdict is ModelVerdict.HOLDS:
         return found
     if verdict is ModelVerdict.NOT_DECIDED:
-        return _with_reasons(found, (_noise(sizes),))
-    return _with_reasons(found, tuple(_reasons(found, pipeline, runs, processors)))
+        return _with_reasons(found, (*_busy(load), _noise(sizes)))
+    return _with_reasons(found, tuple(_reasons(found, pipeline, runs, processors, load)))
 
 
 def _with_reasons(found: Verification, reasons: tuple[Notice, ...]) -> Verification:
@@ -160,8 +167,25 @@ class _Stage:
         return sum(self.excess_us) / sum(self.fragments)
 
 
+def _busy(load: tuple[float, int] | None) -> Iterator[Notice]:
+    """That other programs had the processors, where more than one had to wait for them."""
+    if load is None or load[0] <= load[1] + 1:
+        return
+    programs, processors = load
+    yield Notice(
+        "machine_busy",
+        f"the machine was busy before the transfers began: {programs:.0f} programs wanted its "
+        f"processors, which are {processors}; verify again when it has less to do",
+        values=(("programs", programs), ("processors", float(processors))),
+    )
+
+
 def _reasons(
-    found: Verification, pipeline: Pipeline, runs: Runs, processors: int
+    found: Verification,
+    pipeline: Pipeline,
+    runs: Runs,
+    processors: int,
+    load: tuple[float, int] | None,
 ) -> Iterator[Notice]:
     """What the times of the stages speak for, the likeliest first."""
     is_slower = any(size.low_us > size.predicted_us * (1 + TOLERANCE) for size in found.sizes)
@@ -176,6 +200,7 @@ def _reasons(
             f"the model says, and {has}, so that they cannot work at once as it has it",
             values=(("processors_needed", needed), ("processors", float(processors))),
         )
+    yield from _busy(load)
     stages = tuple(_stages(found, pipeline, runs)) if len(pipeline) == len(found.stages) else ()
     if stages and is_slower and _share_of_stages(found, stages) < MOST:
         yield _handing_on(found, stages)

@@ -212,7 +212,8 @@ class JobRecord:
     `steps_done` of `steps_total` is how far it is, where that can be counted.
 
     `runner` is set exactly while it runs. `claim` counts how often it was taken to be run and never
-    goes down: it guards each write of its runner. `pool` is where its task runs.
+    goes down: it guards each write of its runner. `pool` is where its task runs. `trace` is that of
+    the request that it was accepted for, as a `traceparent` (W3C Trace Context); None without one.
     """
 
     id: str
@@ -239,18 +240,32 @@ class JobRecord:
     error: bytes | None = None
     cancel_requested: bool = False
     runner: str | None = None
+    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
     """That a job has ended: `code` of its error or "", `run_s` since it was last begun, None where
-    it was not.
+    it was not; which one it was is no part of what is counted.
     """
 
     kind: str
     state: JobState
     code: str = ""
     run_s: float | None = None
+    id: str = field(default="", compare=False)
+    trace: str | None = field(default=None, compare=False)
+    created_at: datetime | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What of a kind is kept: what is younger than `age_s`, and of that the newest `count`; None
+    where that does not matter.
+    """
+
+    age_s: float | None = None
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from models.repositories import (
     FitRepository,
     HiddenAnswerRepository,
     JobRepository,
+    LeftoverRepository,
     ProfileRepository,
     RequestKeyRepository,
     RunnerRepository,
@@ -91,6 +92,11 @@ class UnitOfWork:
     def runners(self) -> RunnerRepository:
         """The processes that run them."""
         return RunnerRepository(self._opened())
+
+    @property
+    def leftovers(self) -> LeftoverRepository:
+        """What may be deleted by age or count."""
+        return LeftoverRepository(self._opened())
 
     @property
     def request_keys(self) -> RequestKeyRepository:

@@ -138,6 +138,7 @@ def compile_table(
     on_progress: Callable[[float], None] | None = None,
     on_loosened: Callable[[float], None] | None = None,
     on_cut_off: Callable[[], None] | None = None,
+    is_ended: Callable[[], bool] | None = None,
 ) -> PlanTable:
     """Return schedules and repeated sizes for every message of a range, each with a proven gap.
 
@@ -146,7 +147,8 @@ def compile_table(
     costs with several ranges do not let it be met, or where it takes more cuts than are tried:
     `on_loosened` is then called with the tolerance that all of them are compiled to,
     `on_progress` with the share that is done, `on_cut_off` where time ended the search for cuts
-    and gaps are those reached by then. Where messages are hidden `behind` a calculation, the run
+    and gaps are those reached by then. `is_ended` is asked on the way whether time is up before
+    its limit. Where messages are hidden `behind` a calculation, the run
     time takes the place of the latency. Raises InvalidInput, Infeasible, TimeLimitReached and
     StrategyDeclined where models of this kind have no tables.
     """
@@ -164,6 +166,7 @@ def compile_table(
         on_progress=on_progress or _quietly,
         on_loosened=on_loosened or _quietly,
         on_cut_off=on_cut_off or (lambda: None),
+        is_ended=is_ended,
     )
 
 

@@ -39,28 +39,34 @@ class SolveOptions:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A point in monotonic time after which a search returns what it has."""
+    """A point in monotonic time after which a search returns what it has.
+
+    `is_ended` may say that it has to earlier.
+    """
 
     at_s: float
+    is_ended: Callable[[], bool] | None = None
 
     @classmethod
-    def after(cls, seconds: float) -> Deadline:
-        """Return the deadline this many seconds from now."""
-        return cls(time.monotonic() + seconds)
+    def after(cls, seconds: float, is_ended: Callable[[], bool] | None = None) -> Deadline:
+        """Return the deadline this many seconds from now, or once it is ended."""
+        return cls(time.monotonic() + seconds, is_ended)
 
     @property
     def remaining_s(self) -> float:
         """Seconds left, never negative."""
-        return max(0.0, self.at_s - time.monotonic())
+        return 0.0 if self.passed else max(0.0, self.at_s - time.monotonic())
 
     @property
     def passed(self) -> bool:
         """Whether time is up."""
-        return time.monotonic() >= self.at_s
+        if time.monotonic() >= self.at_s:
+            return True
+        return self.is_ended is not None and self.is_ended()
 
     def share(self, part: float) -> Deadline:
         """Return the deadline after this part of the time that is left."""
-        return Deadline(time.monotonic() + part * self.remaining_s)
+        return Deadline(time.monotonic() + part * self.remaining_s, self.is_ended)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,8 @@ class Baseline:
 
     `static_bytes` is repeated, None for a number of equal fragments, one and more. Of a system's
     default `default_bytes` is the size before it was rounded up to the alignment, `parameter` what
-    it is set by, and `source` where it is written.
+    it is set by, and `source` where it is written. `measured_us` is what the message in one piece
+    was measured to take, where it was and this sends it so: `latency_us` is no more than that.
     """
 
     strategy: Strategy
@@ -49,6 +50,7 @@ class Baseline:
     default_bytes: int | None = None
     parameter: str | None = None
     source: str | None = None
+    measured_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,21 @@ class BaselineSet:
 
     entries: tuple[Baseline, ...]
     best_repeat: BestRepeat | None
+
+    def measured(self, whole_us: float | None) -> BaselineSet:
+        """Return the same where the message in one piece was measured to take that, if it was."""
+        if whole_us is None:
+            return self
+        best = self.best_repeat
+        if best is not None and best.fragments == 1:
+            best = replace(best, latency_us=min(best.latency_us, whole_us))
+        entries = (
+            one
+            if one.latency_us is None or one.fragments != 1
+            else replace(one, latency_us=min(one.latency_us, whole_us), measured_us=whole_us)
+            for one in self.entries
+        )
+        return BaselineSet(tuple(entries), best)
 
 
 PriceSetting = Callable[[Strategy, int | None], Baseline]

@@ -54,9 +54,10 @@ ABOUT = {
     `address` is that of SLUICE_URL where none is given, and http://localhost:8080 without that.
     `timeout_s` is how long the service may be silent beyond what an operation takes by itself;
     `retry` says how often and how long a call is tried; up to `memory_bytes` of answers are kept
-    by their ETag; `headers` go with every request. `http` is for certificates, proxies and the
-    like: a client of httpx that stays the caller's to close. Raises SluiceClientError and what is
-    below it.""",
+    by their ETag; `headers` go with every request. `key` says who asks, where the service wants to
+    know it; it is that of SLUICE_KEY where none is given. `http` is for certificates, proxies and
+    the like: a client of httpx that stays the caller's to close. Raises SluiceClientError and what
+    is below it.""",
     "AsyncClient": """The operations of a Sluice service, one method each to wait for.
 
     All tasks of one event loop may share a client. The arguments are those of Client, but for

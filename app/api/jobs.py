@@ -12,14 +12,14 @@ from fastapi.responses import StreamingResponse
 
 from app.api.openapi import refuses
 from app.api.respond import json_document
-from app.execution.local import MAX_EVENT_STREAMS
+from app.execution.local import MAX_EVENT_STREAMS, MAX_EVENT_STREAMS_OF_OWNER
 from app.http.dependencies import service_of
 from app.http.service import Service
 from app.jobs.ledger import shown_job
 from app.schemas.base import dump_json
 from app.schemas.jobs import AnyJobOut, JobOut
 from app.schemas.queries import NoQuery
-from domain.errors import Overloaded, StoreUnavailable
+from domain.errors import Overloaded, QuotaExceeded, StoreUnavailable
 from models.records import JobRecord
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
@@ -76,20 +76,28 @@ class EventStream:
     def __init__(self, service: Service, identifier: str, last_event_id: str) -> None:
         self._service = service
         self._identifier = identifier
+        self._owner = service.context.store.owner
+        self._streams = service.counts.streams_of_owner
         is_number = last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 10
         self._number = int(last_event_id) if is_number else 0
 
     async def first(self) -> JobRecord:
-        """Return the job as it stands. Raises NotFound, and Overloaded where too many clients
-        watch.
+        """Return the job as it stands. Raises NotFound, Overloaded where too many watch, and
+        QuotaExceeded where too many of one owner do.
         """
         if self._service.open_streams >= MAX_EVENT_STREAMS:
             raise Overloaded("more event streams are open than this service accepts")
+        settings = self._service.context.settings
+        if settings.asks_who and self._streams[self._owner] >= MAX_EVENT_STREAMS_OF_OWNER:
+            raise QuotaExceeded(
+                f"expected at most {MAX_EVENT_STREAMS_OF_OWNER} open event streams of one owner"
+            )
         return await self._look()
 
     async def events(self, job: JobRecord) -> AsyncIterator[bytes]:
         """Yield the events from this state on, to the end of the job."""
         self._service.counts.open_streams += 1
+        self._streams[self._owner] += 1
         try:
             yield self._event(job)
             sent_s = time.monotonic()
@@ -104,6 +112,9 @@ class EventStream:
                     sent_s = time.monotonic()
         finally:
             self._service.counts.open_streams -= 1
+            self._streams[self._owner] -= 1
+            if not self._streams[self._owner]:
+                del self._streams[self._owner]
 
     async def _again(self, last: JobRecord) -> JobRecord:
         """Return the job as it is now, or as it was last where it cannot be read at this moment."""

@@ -111,7 +111,8 @@ OutputType: TypeAlias = type[Output] | UnionType | None
 _MEANINGS = {
     400: "The body is not JSON",
     401: "Who asks is not known: no key, or none that is valid",
-    403: "The key does not have the scope that this takes",
+    403: "The key does not have the scope that this takes, or a browser asks for a page of another "
+    "host",
     404: "Nothing is stored under this name or id",
     408: "The body did not arrive in time",
     409: "The stored state contradicts the request, or a request with this key is under way",
@@ -249,7 +250,7 @@ def _keywords(
     *,
     may_be_async: bool,
 ) -> dict[str, Any]:
-    responses = _refusals(errors)
+    responses = _refusals({*errors, 403})
     if may_be_async:
         responses[202] = _JOB
         extra = {**extra, "parameters": [_PREFER, *extra.get("parameters", ())]}
@@ -312,5 +313,5 @@ def _add_security(document: dict[str, Any]) -> None:
             scope = scope_of(method.upper(), path)
             operation["security"] = [{"key": []}]
             operation["x-scope"] = scope.value
-            refusals = {str(status): one for status, one in _refusals((401, 403, 429)).items()}
+            refusals = {str(status): one for status, one in _refusals((401, 429)).items()}
             operation["responses"] = {**refusals, **operation["responses"]}

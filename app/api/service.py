@@ -1,8 +1,9 @@
-"""What the service reports about itself (limits, health, metrics), and its exception handlers."""
+"""What the service reports about itself (limits, health, metrics), keys, exception handlers."""
 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Annotated, Any, Literal, cast
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
@@ -10,15 +11,31 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from app.api.openapi import refuses
+from app.api.openapi import reads, refuses
 from app.api.respond import json_document, problem
 from app.execution.engine import Pool
 from app.http.app import with_head
-from app.http.dependencies import service_of
+from app.http.bodies import read_json
+from app.http.dependencies import body_rules, service_of
 from app.http.metrics import CONTENT_TYPE
+from app.http.service import Service
+from app.questions import keys as questions
+from app.questions.question import known_identifier
 from app.schemas.base import invalid_fields
-from app.schemas.queries import MAX_PAGE_SIZE, AliveOut, LimitsOut, NoQuery, ReadyOut
+from app.schemas.queries import (
+    MAX_PAGE_SIZE,
+    AliveOut,
+    KeyIn,
+    KeyOut,
+    KeysOut,
+    LimitsOut,
+    NewKeyOut,
+    NoQuery,
+    ReadyOut,
+    RotationIn,
+)
 from domain.errors import (
+    Conflict,
     FieldProblem,
     MethodNotAllowed,
     NotFound,
@@ -86,6 +103,82 @@ async def metrics(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Requests, answers and what is waiting, for Prometheus."""
     service = service_of(request)
     return Response(await service.exposition(), media_type=CONTENT_TYPE)
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+
+# Those that make one take no Idempotency-Key: what was answered under it is stored.
+keys_router = APIRouter(prefix="/keys", tags=["keys"])
+_SECRET = {"Cache-Control": "no-store"}
+
+
+@keys_router.get("", **refuses(409, 422, 503, sends=KeysOut))
+async def list_keys(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
+    """Every key of the owner, without the secrets."""
+    service = _managing(request)
+    found = await service.call(partial(questions.list_keys, service.context.store))
+    return json_document(KeysOut(tuple(map(KeyOut.of, found))))
+
+
+@keys_router.post("", **reads(KeyIn, 409, sends=NewKeyOut, status=201, keyed=False))
+async def create_key(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
+    """A new key; its secret is told this once."""
+    service = _managing(request)
+    asked = await read_json(request, KeyIn, **body_rules(request))
+    make = partial(
+        questions.create_key,
+        service.context.store,
+        asked.name,
+        asked.scope,
+        expires_in_s=asked.expires_in_s,
+        requests_per_s=asked.requests_per_s,
+    )
+    return await _with_secret(service, await service.write(make))
+
+
+@keys_router.post(
+    "/{id}/rotation", **reads(RotationIn, 404, 409, sends=NewKeyOut, status=201, keyed=False)
+)
+async def rotate_key(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """A new key like this one, which goes on for a while."""
+    service = _managing(request)
+    asked = await read_json(request, RotationIn, **body_rules(request))
+    _check(id)
+    make = partial(questions.rotate_key, service.context.store, id, kept_s=asked.kept_s)
+    return await _with_secret(service, await service.write(make))
+
+
+@keys_router.delete(
+    "/{id}", status_code=204, response_class=Response, **refuses(404, 409, 422, 503)
+)
+async def revoke_key(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """End a key, and the browsers that signed in by it, at once."""
+    service = _managing(request)
+    _check(id)
+    await service.write(partial(questions.revoke_key, service.context.store, id))
+    await service.lookups.refresh()
+    return Response(status_code=204)
+
+
+def _managing(request: Request) -> Service:
+    """Return the service where keys mean something.
+
+    Where nobody is asked who he is, anybody could make himself a key for later. Raises Conflict.
+    """
+    if request.app.state.gate is None:
+        raise Conflict("this service asks nobody who he is: see SLUICE_AUTH")
+    return service_of(request)
+
+
+async def _with_secret(service: Service, made: questions.NewKey) -> Response:
+    await service.lookups.refresh()
+    return json_document(NewKeyOut.of(made), status=201, headers=_SECRET)
+
+
+def _check(identifier: str) -> None:
+    if identifier != questions.FIRST_KEY:
+        known_identifier(identifier, "key")
 
 
 # --- exception handlers: every refusal becomes a problem document ---------------------------------

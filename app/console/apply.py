@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +28,9 @@ NOT_KEPT = 7  # the exit code where the setting is not kept
 # What libraries read by themselves where it lies: a setting must not take effect by accident.
 _TAKES_EFFECT = ("ucx.conf", "ucc.conf", "mca-params.conf", "openmpi-mca-params.conf", "nccl.conf")
 _NOUN, _UCX = "the setting", "UCX"
+# What an export says of a gain that only a measurement shows, and what is true once it did.
+_UNKNOWN = "NOT KNOWN TO BE BETTER than the library's default:"
+_BY_THE_MODEL = "by the model alone not known to be better than the library's default:"
 _RULES_HEADER = "rule-file-version-2\n"  # of Open MPI: the very first line
 
 
@@ -64,6 +67,7 @@ def apply(arguments: argparse.Namespace, output: Output) -> int:
                 file.write_text(given, encoding="utf-8")
                 return effect.environment(given, str(file))
 
+            own = frozenset(in_force(text))
             found = check(
                 plan,
                 installed.start,
@@ -75,7 +79,7 @@ def apply(arguments: argparse.Namespace, output: Output) -> int:
     is_kept, reason, over = (
         found.text is not None,
         reason_of(found),
-        installed.described(os.environ),
+        installed.described(os.environ, own),
     )
     trials = tuple(map(TrialOut.of, found.trials))
     if output.wants_json:
@@ -135,10 +139,11 @@ def _installed(
     """The trial that is asked for, and the programs that it runs. UCX is run through its own tool,
     or below the MPI that is named.
     """
-    from measuring.trials import SIZES, UCX_PROGRAMS, TrialPlan, mpi_programs, ucx_programs
+    from measuring.trials import MPI_BLOCKING, SIZES, UCX_PROGRAMS, mpi_programs, ucx_programs
 
-    is_ucx = effect.library == _UCX and arguments.mpicc is None
-    usual = UCX_PROGRAMS[:1] if is_ucx else effect.programs
+    is_below = effect.library == _UCX and arguments.mpicc is not None
+    is_ucx = effect.library == _UCX and not is_below
+    usual = UCX_PROGRAMS[:1] if is_ucx else MPI_BLOCKING if is_below else effect.programs
     plan = TrialPlan(
         tuple(dict.fromkeys(arguments.programs or usual)),
         tuple(sorted(set(arguments.bytes or SIZES))),
@@ -188,7 +193,7 @@ def reason_of(found: Checked) -> str:
     if last.of(Outcome.SLOWER):
         return f"not kept: slower at {_most(last, Outcome.SLOWER)}"
     if not last.is_harmless:
-        return f"not kept: it looks slower at {_most(last, Outcome.UNDECIDED)}, undecided"
+        return f"not kept: it looks slower at {_most_of(last, last.looking_slower, max)}, undecided"
     if len(found.trials) > 1 and found.trials[-2].is_gain:
         return "not kept: a second trial is not faster where the first was"
     return "not kept: it is faster nowhere; it may not be in use by these programs"
@@ -196,8 +201,11 @@ def reason_of(found: Checked) -> str:
 
 def _most(trial: Trial, outcome: Outcome) -> str:
     """At how many programs and sizes it is so, and where most."""
-    found = trial.of(outcome)
-    at = (min if outcome is Outcome.FASTER else max)(found, key=lambda one: one.ratio)
+    return _most_of(trial, trial.of(outcome), min if outcome is Outcome.FASTER else max)
+
+
+def _most_of(trial: Trial, found: Sequence[Compared], most: Callable[..., Compared]) -> str:
+    at = most(found, key=lambda one: one.ratio)
     span = f"{at.low:.3g} to {at.high:.3g}"
     return (
         f"{len(found)} of {len(trial.compared)} programs and sizes, most at {at.program} of "
@@ -236,5 +244,5 @@ def _with_verdict(text: str, over: str, reason: str) -> bytes:
     """The setting, with what was found in its first lines, which are comments to each library."""
     said = textwrap.wrap(printable(f"Measured over {over}: {reason}"), 97)
     head = _RULES_HEADER if text.startswith(_RULES_HEADER) else ""
-    rest = text.removeprefix("\ufeff").removeprefix(head)
+    rest = text.removeprefix("\ufeff").removeprefix(head).replace(_UNKNOWN, _BY_THE_MODEL, 1)
     return (head + "".join(f"# {line}\n" for line in said) + rest).encode()

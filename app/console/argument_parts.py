@@ -76,13 +76,16 @@ _EXAMPLES = {
     "keys revoke": "keys revoke 7f3a5c",
     "serve": "serve --port 8080",
     "work": "work --workers 2",
+    "collect": "collect --keep jobs=30d,answers=90d --dry-run",
+    "backup": "backup monday.sluice",
+    "restore": "restore monday.sluice",
 }
 
 
 Commands = argparse._SubParsersAction  # the name that argparse gives to what add_subparsers returns
 
 
-def add(commands: Commands[Parser], name: str, summary: str) -> Parser:
+def add(commands: Commands[Parser], name: str, summary: str, *, of: str = "") -> Parser:
     parser = commands.add_parser(
         name,
         help=summary,
@@ -100,8 +103,8 @@ def add_keys(commands: Commands[Parser]) -> None:
         "keys", help="keys by which programs and browsers say who they are", allow_abbrev=False
     )
     verbs = keys.add_subparsers(dest="verb", required=True, metavar="VERB")
-    listing = add(verbs, "list", "list an owner's keys")
-    create = add(verbs, "create", "make a key, and print its secret this once")
+    listing = add(verbs, "list", "list an owner's keys", of="keys ")
+    create = add(verbs, "create", "make a key, and print its secret this once", of="keys ")
     create.add_argument("name", metavar="NAME", help="what it is for")
     create.add_argument(
         "--scope", choices=["read", "write", "admin"], required=True, help="what it may do"
@@ -110,9 +113,9 @@ def add_keys(commands: Commands[Parser]) -> None:
     create.add_argument(
         "--requests-per-s", type=int, metavar="COUNT", help="fewer than its owner may ask"
     )
-    rotate = add(verbs, "rotate", "make a key in the place of another one")
+    rotate = add(verbs, "rotate", "make a key in the place of another one", of="keys ")
     rotate.add_argument("--keep", type=number, metavar="SECONDS", help="of the other one (3600)")
-    revoke = add(verbs, "revoke", "end a key at once")
+    revoke = add(verbs, "revoke", "end a key at once", of="keys ")
     for verb in (rotate, revoke):
         verb.add_argument("id", metavar="ID", help="of the key")
     for verb in (listing, create, rotate, revoke):
@@ -357,3 +360,25 @@ def add_apply(commands: Commands[Parser]) -> None:
         "--output", metavar="FILE", help="for what is kept (sluice-TARGET, as its suffix is)"
     )
     parser.set_defaults(table=None)
+
+
+def add_service(commands: Commands[Parser]) -> None:
+    serve = add(commands, "serve", "serve the HTTP interface until Ctrl-C")
+    serve.add_argument("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
+    serve.add_argument("--port", type=int, metavar="PORT", help="default 8080, or SLUICE_PORT")
+    work = add(commands, "work", "run durable jobs of the same database, without HTTP")
+    for parser in (serve, work):
+        parser.add_argument(
+            "--workers", type=int, metavar="COUNT", help="child processes that solve"
+        )
+
+
+def add_upkeep(commands: Commands[Parser]) -> None:
+    collect = add(commands, "collect", "delete what is kept no longer, as SLUICE_RETENTION says")
+    collect.add_argument("--keep", metavar="RULES", help="in its place, such as jobs=30d/10000")
+    collect.add_argument("--dry-run", action="store_true", help="delete nothing; say what would go")
+    backup = add(commands, "backup", "write everything that is stored into one file")
+    backup.add_argument("file", metavar="FILE", help="which is not there yet")
+    restore = add(commands, "restore", "put a backup into an empty database")
+    restore.add_argument("file", metavar="FILE", help="a backup, of either database")
+    restore.add_argument("--replace", action="store_true", help="first delete all that is there")

@@ -16,8 +16,10 @@ from app.console.argument_parts import (
     add_keys,
     add_message_range,
     add_mpi,
+    add_service,
     add_time_limit,
     add_transfers,
+    add_upkeep,
     cpus,
     number,
     share,
@@ -100,8 +102,8 @@ def _parser() -> Parser:
     add_thresholds(commands)
     _add_profiles(commands)
     add_keys(commands)
-    _add_serve(commands)
-    _add_work(commands)
+    add_service(commands)
+    add_upkeep(commands)
     return parser
 
 
@@ -485,15 +487,3 @@ def _add_profiles(commands: Commands[Parser]) -> None:
     delete = add(verbs, "delete", "delete a profile and its revisions")
     delete.add_argument("profile", metavar="PROFILE")
     delete.add_argument("--yes", action="store_true", help="without asking")
-
-
-def _add_serve(commands: Commands[Parser]) -> None:
-    parser = add(commands, "serve", "serve the HTTP interface until Ctrl-C")
-    parser.add_argument("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
-    parser.add_argument("--port", type=int, metavar="PORT", help="default 8080, or SLUICE_PORT")
-    parser.add_argument("--workers", type=int, metavar="COUNT", help="child processes that solve")
-
-
-def _add_work(commands: Commands[Parser]) -> None:
-    parser = add(commands, "work", "run durable jobs of the same database, without HTTP")
-    parser.add_argument("--workers", type=int, metavar="COUNT", help="child processes that solve")

@@ -44,7 +44,7 @@ def check_target(name: str, *, field: str, noun: str, example: str) -> None:
     if name in ("", "-") or path.is_dir():
         raise InvalidInput(f"expected the name of a file for {noun}, as {example}", field=field)
     if not path.parent.is_dir():
-        raise InvalidInput(f"the folder of {noun}'s file does not exist", field=field)
+        raise InvalidInput(f"the folder for the file of {noun} does not exist", field=field)
 
 
 def write_whole(name: str, content: bytes, *, field: str, noun: str) -> None:
@@ -57,7 +57,7 @@ def write_whole(name: str, content: bytes, *, field: str, noun: str) -> None:
             _replace(path, content)
     except OSError as refusal:
         reason = refusal.strerror or "it cannot be written"
-        raise InvalidInput(f"{noun}'s file: {reason}", field=field) from None
+        raise InvalidInput(f"the file of {noun}: {reason}", field=field) from None
 
 
 class KeptAsItGoes:
@@ -106,7 +106,7 @@ def write_set(folder: Path, files: Sequence[tuple[str, bytes]], *, field: str, n
             _exchange(folder, [name for name, _ in files], Path(part))
     except OSError as refusal:
         reason = refusal.strerror or "it cannot be written"
-        raise InvalidInput(f"{noun}'s files: {reason}", field=field) from None
+        raise InvalidInput(f"the files of {noun}: {reason}", field=field) from None
 
 
 def _exchange(folder: Path, names: Sequence[str], new: Path) -> None:
@@ -221,9 +221,9 @@ def read_source(name: str, settings: Settings) -> Source:
     """Return what this name stands for. Raises NotFound, NotJson, BodyTooLarge,
     UnsupportedMediaType.
     """
-    if name != STANDARD_INPUT and not Path(name).exists():
+    if name != STANDARD_INPUT and (not Path(name).exists() or Path(name).is_dir()):
         if _PROFILE_REFERENCE.fullmatch(name) and not name.endswith((".json", ".csv")):
-            return ProfileSource(name)
+            return ProfileSource(name)  # beside a folder of that name too
         raise NotFound(f"there is no file {quoted(name)}", field="source")
     raw = _read(name, settings.max_trace_bytes)
     if raw[:_LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"{", b"["):

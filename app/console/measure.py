@@ -59,13 +59,12 @@ def measure(arguments: argparse.Namespace, output: Output) -> int:
         return _listen(arguments, output)
     if arguments.stage is not None:
         return _measure_command(arguments, output)
-    probe = program()
     if arguments.list or arguments.name is None:
-        return _list(probe, arguments, output)
-    known = _known(probe, arguments)
+        return _list(arguments, output)
     if arguments.what == "tool" or (arguments.what is None and arguments.name in TOOLS):
         return _measure_tool(arguments, output)
-    kind = _kind_of(arguments, known)
+    probe = program()
+    kind = _kind_of(arguments, _known(probe, arguments))
     target = arguments.output or f"{as_file_name(arguments.name)}-{kind}.csv"
     check_target(target, field="output", noun="measurements", example="pipe.csv")
     if arguments.plot is not None:
@@ -211,11 +210,16 @@ def _measure_tool(arguments: argparse.Namespace, output: Output) -> int:
     return fit_named([str(file) for file in run.files], arguments, output)
 
 
-def _list(probe: Path, arguments: argparse.Namespace, output: Output) -> int:
+def _list(arguments: argparse.Namespace, output: Output) -> int:
     """Print what can be measured here, and why the rest cannot."""
+    from measuring.probe import program
     from measuring.tools import TOOLS, elsewhere
 
-    rows = [(kind, name, about) for (kind, name), about in _known(probe, arguments).items()]
+    try:
+        known = _known(program(), arguments)
+    except NotMeasurable as refusal:
+        known = {("stage", "memcpy and others"): f"not here: {refusal.detail}"}
+    rows = [(kind, name, about) for (kind, name), about in known.items()]
     rows += [("tool", name, tool.missing or tool.about) for name, tool in TOOLS.items()]
     rows += [("tool", name, about) for name, about in elsewhere().items()]
     columns = tuple(Column(name, is_number=False) for name in ("what", "name", "is"))

@@ -245,10 +245,15 @@ def _list_keys(store: Store, arguments: argparse.Namespace, output: Output) -> N
     listed = KeysOut(tuple(map(KeyOut.of, list_keys(store))))
     columns = [Column(name, is_number=False) for name in ("id", "name", "scope", "expires", "is")]
     rows = [
-        (one.id, one.name, one.scope.value, one.expires_at or "never", _state_of(one))
+        (one.id, one.name, one.scope.value, _minute_of(one.expires_at), _state_of(one))
         for one in listed.items
     ]
     _emit(listed, output, [Grid(tuple(columns), tuple(rows))])
+
+
+def _minute_of(timestamp: str | None) -> str:
+    """Return a time in UTC to the minute: an identifier has to have room beside it."""
+    return "never" if timestamp is None else timestamp[:16].replace("T", " ")
 
 
 def _state_of(key: KeyOut) -> str:

@@ -190,7 +190,7 @@ def _how(baseline: BaselineOut) -> str:
     if baseline.static_bytes:
         return _repeated(baseline.static_bytes, baseline.fragments or 0, baseline.default_bytes)
     if baseline.fragments == 1:
-        return "not cut"
+        return "not cut" if baseline.measured_us is None else "not cut, at most as measured"
     return _count(baseline.fragments or 0, "fragment")
 
 

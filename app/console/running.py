@@ -1,11 +1,13 @@
 """Operations of the command line: quick ones here, others in a guarded worker process.
 
 The worker has the memory cap of the service's workers and normal priority, since somebody waits for
-it. Ctrl-C ends it and takes the best result so far.
+it. Ctrl-C ends it and takes the best result so far, or has it finish with what it has; a second one
+then ends it.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
 import queue
 import signal
@@ -70,37 +72,63 @@ def run_operation(
     show: Show | None = None,
     *,
     open_engine: OpenEngine | None = None,
+    finish: Callable[[], object] | None = None,
 ) -> OperationRun[T]:
     """Compute the result of an operation.
 
-    `show` is given each event, or None ten times a second, and the seconds since the start. Raises
-    what the operation raises; LimitReached, SolverFailed, or Cancelled after Ctrl-C, where it ended
-    without any result.
+    `show` is given each event, or None ten times a second, and the seconds since the start.
+    `finish` tells the operation that time is up: it is called at the first Ctrl-C, in place of
+    ending it. Raises what the operation raises; LimitReached, SolverFailed, or Cancelled after
+    Ctrl-C, where it ended without any result.
     """
     found = operation.run_here()
     if found is not None:
         return OperationRun(found)
     with _opened(open_engine or open_local_engine) as engine:
-        return _run(engine, operation, settings, show)
+        return _run(engine, operation, settings, show, finish)
 
 
 def _run(
-    engine: Engine, operation: Operation[T], settings: Settings, show: Show | None
+    engine: Engine,
+    operation: Operation[T],
+    settings: Settings,
+    show: Show | None,
+    finish: Callable[[], object] | None,
 ) -> OperationRun[T]:
     from app.operations.tasks import result_of, task_of
 
     task = task_of(operation, id="1", memory_bytes=settings.worker_memory_bytes)
     heard = _Inbox(engine, task, show)
-    is_interrupted = False
-    try:
-        end = heard.until_end()
-    except KeyboardInterrupt:
-        is_interrupted = True
-        engine.cancel(task.id, task.claim)
-        heard.show = None
-        end = heard.until_end()
+    is_finished = is_interrupted = False
+    end: End | None = None
+    while end is None:
+        try:
+            end = heard.until_end()
+        except KeyboardInterrupt:
+            if finish is not None and not is_finished:
+                is_finished = True
+                finish()
+                continue
+            is_interrupted = True
+            engine.cancel(task.id, task.claim)
+            heard.show = None
     result = result_of(operation, end, best=heard.best, limits=task.limits)
-    return OperationRun(result, is_interrupted and isinstance(end, Stopped))
+    return OperationRun(result, is_finished or (is_interrupted and isinstance(end, Stopped)))
+
+
+def run_or_end(
+    made: Callable[[int], Operation[T]], settings: Settings, show: Show | None = None
+) -> OperationRun[T]:
+    """Compute the result of an operation that Ctrl-C tells to finish with what it has.
+
+    It is made with the end of a pipe: once there is something in it, time is up.
+    """
+    told, tell = os.pipe()
+    try:
+        return run_operation(made(told), settings, show, finish=lambda: os.write(tell, b"."))
+    finally:
+        os.close(told)
+        os.close(tell)
 
 
 class _Inbox:

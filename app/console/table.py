@@ -17,7 +17,7 @@ from app.console.files import (
     read_source,
     write_whole,
 )
-from app.console.running import OperationRun, counting_line, run_operation, share_line
+from app.console.running import OperationRun, counting_line, run_operation, run_or_end, share_line
 from app.console.screen import (
     Column,
     Facts,
@@ -147,14 +147,14 @@ def _span(minimum: int, maximum: int) -> str:
 
 
 MISSED = 7  # the exit code of a table that misses its tolerance, unless that is accepted
-_FIELD, _NOUN = "output", "the table"
+_FIELD = "output"
 _OURS = ("pipeline", "aggregate", "profile", "measurements", "fit_options", "constraints")
 
 
 def table(arguments: argparse.Namespace, output: Output) -> int:
     """Compile, store where the source is a profile, write where a file is named, and report."""
     if arguments.output is not None:
-        check_target(arguments.output, field=_FIELD, noun=_NOUN, example="myrinet.slt")
+        check_target(arguments.output, field=_FIELD, noun="the table", example="myrinet.slt")
     settings = Settings.from_environment()
     scope, question = _asked(arguments, read_source(arguments.source, settings))
     with store_for(question.source, settings) as store:
@@ -163,11 +163,10 @@ def table(arguments: argparse.Namespace, output: Output) -> int:
             raise InvalidInput(what, field="activate")
         asked, said = _question_of(arguments, scope, question, settings, store)
         keep_in = None if asked.behind else store  # lookups give latencies
-        file, document = _compiled(
-            asked, said, settings, keep_in, output, activate=arguments.activate
-        )
+        made = _compiled(asked, said, settings, keep_in, output, activate=arguments.activate)
+    file, document, is_interrupted = made
     if arguments.output is not None:
-        write_whole(arguments.output, _form(arguments.output, file), field=_FIELD, noun=_NOUN)
+        write_whole(arguments.output, _form(arguments.output, file), field=_FIELD, noun="the table")
     from app.schemas.base import read_output
     from app.schemas.tables import TableOut
 
@@ -178,6 +177,9 @@ def table(arguments: argparse.Namespace, output: Output) -> int:
         output.parts(table_parts(compiled))
         if arguments.output is not None:
             output.out.write_line(f"written to {printable(arguments.output)}")  # never wrapped
+    if is_interrupted:
+        output.note("interrupted; gaps are those reached by then, and no profile keeps the table")
+        return INTERRUPTED
     if not compiled.missed_total or arguments.accept_missed:
         return 0
     output.note(
@@ -189,8 +191,6 @@ def table(arguments: argparse.Namespace, output: Output) -> int:
 
 def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Question]:
     """Return the table's scope, and the question that finds or fits its model."""
-    from dataclasses import replace
-
     from app.questions.question import Measurement
     from app.schemas.base import dump_json, parse_json
     from app.schemas.optimize import OptimizeIn
@@ -278,10 +278,11 @@ def _compiled(
     output: Output,
     *,
     activate: bool | None,
-) -> tuple[bytes, bytes]:
-    """Return the table file and its document: stored ones, or compiled now.
+) -> tuple[bytes, bytes, bool]:
+    """Return the table file and its document, stored ones or compiled now, and whether Ctrl-C ended
+    that: it is then finished with the gaps reached, and not stored.
 
-    The document says first what transfers said of the profile, which is not stored with it.
+    The document says first what transfers said of the profile, which is never stored with it.
     """
     from app.operations.tables import CompileTable
     from app.questions.tables import get_table
@@ -293,13 +294,14 @@ def _compiled(
             stored = operation.stored(unit)
         if stored is not None and stored.table_digest is not None:
             file = get_table(store, stored.table_digest).file
-            return file, said_first(stored.document, said)
+            return file, said_first(stored.document, said), False
     with share_line(output.err, "compiling") as show:
-        compiled = run_operation(operation, settings, show).result
-    if store is None:
-        return compiled.file, said_first(render_table(compiled), said)
+        ran = run_or_end(lambda told: replace(operation, files=(told,)), settings, show)
+    compiled = ran.result
+    if store is None or ran.is_interrupted:
+        return compiled.file, said_first(render_table(compiled), said), ran.is_interrupted
     with store.unit_of_work() as unit:
-        return compiled.file, said_first(operation.keep(unit, compiled).document, said)
+        return compiled.file, said_first(operation.keep(unit, compiled).document, said), False
 
 
 def _form(name: str, file: bytes) -> bytes:
@@ -309,7 +311,6 @@ def _form(name: str, file: bytes) -> bytes:
     return json_twin(file) if name.lower().endswith(".json") else file
 
 
-_FIELD, _NOUN = "output", "the export"
 _NOT_OF_EXPORTS = ("pipeline", "aggregate", "profile", "measurements", "fit_options")
 _ASKED = (
     "min_message_bytes",
@@ -331,14 +332,14 @@ def export(arguments: argparse.Namespace, output: Output) -> int:
         return list_targets(output)
     scope = export_scope(arguments)
     if arguments.output is not None:
-        check_target(arguments.output, field=_FIELD, noun=_NOUN, example="sluice-ucx.conf")
+        check_target(arguments.output, field=_FIELD, noun="the export", example="sluice-ucx.conf")
     ran = exported(arguments, scope, output)
     made = ran.result
     if arguments.output is None:
         output.out.stream.write(_shown(made, output))
         output.out.stream.flush()
     else:
-        write_whole(arguments.output, made.content, field=_FIELD, noun=_NOUN)
+        write_whole(arguments.output, made.content, field=_FIELD, noun="the export")
         output.out.write_line(f"written to {printable(arguments.output)}")  # never wrapped
     if ran.is_interrupted:
         output.note("interrupted; these sizes are by what was solved so far")

@@ -181,6 +181,7 @@ def _transferred(model: _Model, arguments: argparse.Namespace, output: Output) -
     found, is_interrupted = Transfers(plan), False
     facts = {**facts_of_machine(arguments), "depth": str(arguments.depth)}
     facts["processors"] = str(_processors(arguments.cpus))
+    facts["load"] = f"{os.getloadavg()[0]:.2f} on {_processors(None)}"
     with Probe(program(), ["transfer", ",".join(stages), *options]) as one:
         try:
             with shown(output, "sizes", target, lambda: found.to_csv(facts)) as on_block:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from app.execution.engine import Capacity, Pool, Sink, Stopped, Task
 from app.execution.fair_queue import FairQueue, Requester
-from app.execution.frames import MAX_FILES
+from app.execution.operation_process import MAX_FILES
 from app.execution.slot import Slot, SlotOptions, SubmittedTask
 from app.execution.worker import ForkServer, WorkerOptions
 from domain.errors import NotReady, Overloaded
@@ -283,6 +283,7 @@ SOLVES_HERE_PER_TASK = (
 MAX_PENDING_PICTURES = 256
 MAX_PICTURES_OF_CLIENT = 12  # three views with all of their parts
 MAX_EVENT_STREAMS = 500
+MAX_EVENT_STREAMS_OF_OWNER = 125  # where everybody says who he is
 
 # The engine.
 MAX_WAITING_SOLVES = 1000

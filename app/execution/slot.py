@@ -29,7 +29,7 @@ from app.execution.engine import (
     Stopped,
     Task,
 )
-from app.execution.frames import BadFrame, Frame, Kind, TaskFrame, unpack_steps
+from app.execution.operation_process import BadFrame, Frame, Kind, TaskFrame, unpack_steps
 from app.execution.worker import ForkServer, Worker, WorkerOptions
 
 _log = logging.getLogger(__name__)

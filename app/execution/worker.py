@@ -23,7 +23,7 @@ from pathlib import Path
 
 from app.execution import processes
 from app.execution.child import ChildOptions
-from app.execution.frames import Assembler, Frame, Kind, TaskFrame, send_task
+from app.execution.operation_process import Assembler, Frame, Kind, TaskFrame, send_task
 
 RUN_OPERATION = "app.execution.operation_process:run_operation"
 

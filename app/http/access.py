@@ -27,6 +27,7 @@ from app.http.fastpath.fast_path import FastPath
 from app.http.fastpath.responses import AsgiResponse
 from app.questions.keys import is_owner
 from app.settings import Network, Settings
+from app.telemetry import OWNER
 from domain.errors import RateLimited, ScopeMissing, SluiceError, Unauthenticated
 from models.records import ApiKeyRecord, KeyScope
 
@@ -36,7 +37,7 @@ _PUBLIC = ("/healthz", "/readyz", SIGN_IN, SIGN_OUT)
 _ASSETS = "/ui/assets/"
 _ADMIN = ("/keys", "/metrics")
 _LEVELS = {KeyScope.READ: 0, KeyScope.WRITE: 1, KeyScope.ADMIN: 2}
-_BURST_S = 2.0  # a key that has rested may ask for so long at once
+BURST_S = 2.0  # a key that has rested may ask for so long at once
 _BEARER = b"bearer "
 _COOKIE = re.compile(rb"(?:^|;\s*)" + SESSION_COOKIE.encode() + rb"=([\w-]{1,200})")
 _OF_OWNER = "owner "  # no identifier of a key begins so
@@ -63,7 +64,7 @@ class Rate:
 
     def wait_s(self, now_s: float) -> float:
         """Return in how long one more may be asked, 0 or less where it may be now."""
-        return max(self._due_s, now_s) + self._interval_s - now_s - _BURST_S
+        return max(self._due_s, now_s) + self._interval_s - now_s - BURST_S
 
     def count(self, now_s: float) -> None:
         """Count one that is asked."""
@@ -120,6 +121,7 @@ class Gate:
         scope[_ADMITTED] = found
         if isinstance(found, SluiceError):
             return None
+        OWNER.set(found.owner)  # of this request's task alone
         path = self._fast_path.of(found.owner)
         return None if path is None else path.answer(scope)
 
@@ -237,9 +239,9 @@ class Guarded:
 def with_peer(app: Any) -> App:
     """Return the application, told from whom a connection is, whatever its headers say."""
 
-    async def told(scope: Scope, receive: Receive, send: Send) -> None:
+    async def with_it(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             scope[_PEER] = scope.get("client")
         await app(scope, receive, send)
 
-    return told
+    return with_it

@@ -11,6 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Set
+from contextlib import ExitStack
 from typing import Any, TypeAlias
 
 import orjson
@@ -19,7 +20,8 @@ from fastapi import FastAPI, Response
 from app.http.fastpath.responses import SECURITY, AsgiResponse
 from app.http.metrics import Metrics
 from app.schemas.base import ProblemOut
-from domain.errors import SluiceError
+from app.telemetry import REQUEST, Tracing, end_request, events
+from domain.errors import InvalidInput, SluiceError
 
 Message: TypeAlias = MutableMapping[str, Any]
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -134,8 +136,19 @@ class FastPathApp(FastAPI):
         """Ask this first, from now on."""
         self._ask, self._count = ask, metrics.lookup
 
-    def below(self, root_path: str) -> None:
-        """Be offered below this path by a proxy, which may hand it on or leave it out."""
+    def below(self, root_path: str, paths: Iterable[str]) -> None:
+        """Be offered below this path by a proxy, which may hand it on or leave it out.
+
+        Raises InvalidInput where it begins as one of these `paths`, which are the routes': requests
+        for what is there would lose it.
+        """
+        first = root_path[1:].partition("/")[0]
+        taken = {path[1:].partition("/")[0] for path in paths}
+        if first in taken - {""}:
+            raise InvalidInput(
+                f"expected SLUICE_ROOT_PATH not to begin with /{first}, which is a route",
+                field="SLUICE_ROOT_PATH",
+            )
         self._root = RootPath(root_path) if root_path else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -179,6 +192,7 @@ class Outermost:
         started_s = time.perf_counter()
         method, status, given = _method(scope), 0, _request_id(scope)
         identifier = given or secrets.token_hex(16)
+        REQUEST.set(identifier)  # of this request's task alone
         if method == "HEAD":
             scope, send = as_get(scope), headers_only(send)
 
@@ -191,6 +205,11 @@ class Outermost:
                     message["headers"].append((_REQUEST_ID, identifier.encode()))
             await send(message)
 
+        stack = ExitStack()
+        span = None
+        tracing: Tracing | None = getattr(scope["app"].state, "tracing", None)
+        if tracing is not None:
+            span = stack.enter_context(tracing.request(scope["headers"]))
         try:
             await self._app(scope, receive, observed)
         except HeadersSent:
@@ -205,6 +224,12 @@ class Outermost:
         finally:
             elapsed_s = time.perf_counter() - started_s
             self._metrics.request(method, _route(scope), status, elapsed_s)
+            if span is not None:
+                end_request(span, method=method, route=_route(scope), status=status)
+            stack.close()
+            if events.isEnabledFor(logging.INFO):
+                fields = {"method": method, "route": _route(scope), "status": status}
+                events.info("request", extra={"fields": {**fields, "seconds": round(elapsed_s, 6)}})
 
     async def _send_internal_error(self, scope: Scope, send: Send) -> None:
         problem = ProblemOut.of(

@@ -8,7 +8,9 @@ connections, that no write ever takes.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -37,7 +39,9 @@ class _CallPool:
             raise Overloaded("more requests are waiting than this service accepts")
         self.pending += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self.threads, work)
+            # With the context: what is logged there is about the same request.
+            run = contextvars.copy_context().run
+            return await asyncio.get_running_loop().run_in_executor(self.threads, run, work)
         finally:
             self.pending -= 1
 
@@ -94,6 +98,7 @@ class Counts:
 
     pending_tasks: int = 0
     open_streams: int = 0
+    streams_of_owner: Counter[str] = field(default_factory=Counter)
     waiting_here: int = 0
 
 

@@ -8,15 +8,17 @@ registry, one for each application, when the text is asked for.
 from __future__ import annotations
 
 import platform
+import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -28,14 +30,25 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from app.execution.engine import Engine, Pool
-from app.settings import VERSION
+from app.settings import KEPT_KINDS, VERSION
+from domain.errors import InvalidInput, SluiceError
 from models.records import JobEnd, Waiting
 from solvers.kernels.native import asked, load_library
 
 if TYPE_CHECKING:
+    from app.jobs.runner import Runner
     from models.session import Store
 
-__all__ = ["BUCKETS_S", "CONTENT_TYPE", "Gauges", "Metrics", "gauges_of"]
+__all__ = [
+    "BUCKETS_S",
+    "CONTENT_TYPE",
+    "Gauges",
+    "Metrics",
+    "RunnerMetrics",
+    "gauges_of",
+    "gauges_of_runner",
+    "runner_gauges",
+]
 
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 JOB_BUCKETS_S = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
@@ -154,6 +167,48 @@ class Metrics(Collector):
         return requests, seconds, answers, ends, runs
 
 
+class RunnerMetrics(Collector):
+    """What a process without HTTP tells: ends of jobs, which any thread may count, and gauges."""
+
+    def __init__(self, gauges: Callable[[], Gauges]) -> None:
+        self._metrics = Metrics()
+        self._gauges = gauges
+        self._lock = threading.Lock()
+
+    def jobs_ended(self, ends: Iterable[JobEnd]) -> None:
+        """Count jobs that have ended."""
+        with self._lock:
+            self._metrics.jobs_ended(ends)
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the families of ends of jobs, then the gauges."""
+        gauges = self._gauges()
+        with self._lock:
+            counted = [one for one in self._metrics.collect() if one.name.startswith("sluice_job")]
+        return *counted, *_CurrentValues(gauges).collect()
+
+    @contextmanager
+    def served(self, host: str, port: int) -> Iterator[int]:
+        """Answer GET with the text until the block ends, at this port or with 0 at any free one,
+        which is given. Raises InvalidInput where it cannot be had.
+        """
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        try:
+            server, thread = start_http_server(port, host, registry)
+        except OSError as refusal:
+            raise InvalidInput(
+                f"port {port} of {host} cannot be had for metrics ({refusal.strerror})",
+                field="SLUICE_WORK_METRICS_PORT",
+            ) from None
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+
 class _CurrentValues(Collector):
     """Current values."""
 
@@ -192,6 +247,28 @@ def gauges_of(store: Store, engine: Engine, waiting: Sequence[Waiting]) -> Gauge
         "sluice_worker_deaths_total": ("Worker processes that ended.", _deaths_of(engine)),
         "sluice_database_connections": ("Open connections.", _connections_of(store)),
         "sluice_build_info": ("What runs.", {_build_of(store): 1.0}),
+    }
+
+
+def runner_gauges(store: Store, engine: Engine, runner: Runner) -> Gauges:
+    """Return the same of a process that runs jobs and has no HTTP, and what its runner does."""
+    waiting: Sequence[Waiting] = ()
+    with suppress(SluiceError), store.reading() as unit:
+        waiting = unit.jobs.waiting_by_kind()
+    return {**gauges_of(store, engine, waiting), **gauges_of_runner(runner)}
+
+
+def gauges_of_runner(runner: Runner | None) -> Gauges:
+    """Return what a runner does; zeros where there is none."""
+    running, fenced = (runner.running, runner.fenced) if runner else (0, 0)
+    collected: Mapping[str, int] = runner.collected if runner else {}
+    return {
+        "sluice_running_jobs": ("Jobs that run here.", running),
+        "sluice_fenced_total": ("Writes of jobs that came too late.", fenced),
+        "sluice_collected_total": (
+            "Rows that this process deleted, as they are kept no longer.",
+            {(("kind", kind),): float(collected.get(kind, 0)) for kind in KEPT_KINDS},
+        ),
     }
 
 

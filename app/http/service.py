@@ -26,7 +26,7 @@ from app.http.call_threads import CallThreads, Counts, TaskWait
 from app.http.fastpath.fast_path import FastPath, LoadedTable
 from app.http.fastpath.lookups import Lookups
 from app.http.fastpath.responses import CachedResponse
-from app.http.metrics import Metrics, gauges_of
+from app.http.metrics import Metrics, gauges_of, gauges_of_runner
 from app.jobs.ledger import accept_job, cancel_job, get_job
 from app.operations.fits import FitTraces, PlotFit
 from app.operations.operation import Operation, Outcome
@@ -477,11 +477,7 @@ class Service:
                 "sluice_pending_calls": ("Requests in worker threads.", self._threads.pending),
                 "sluice_pending_solves": ("Requests that wait for a worker.", self.pending_tasks),
                 **gauges_of(context.store, context.engine, self._waiting_jobs),
-                "sluice_running_jobs": ("Jobs that run here.", runner.running if runner else 0),
-                "sluice_fenced_total": (
-                    "Writes of jobs that came too late.",
-                    runner.fenced if runner else 0,
-                ),
+                **gauges_of_runner(runner),
                 "sluice_event_streams": ("Open event streams.", self.open_streams),
                 "sluice_loaded_tables": ("Compiled tables in memory.", len(cache)),
                 "sluice_loaded_bytes": ("Bytes of them.", cache.loaded_bytes),

@@ -10,8 +10,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from app.execution.local import MAX_WAITING_JOBS
 from app.operations.operation import Operation, OperationKind, Outcome
 from app.questions.question import known_identifier
 from app.schemas.base import ProblemOut, dump_json
+from app.telemetry import TRACE, events
 from domain.errors import (
     Conflict,
     IdempotencyKeyInFlight,
@@ -29,11 +30,14 @@ from domain.errors import (
     SolverFailed,
     StoreUnavailable,
 )
+from models.collection import Collector
 from models.identifiers import new_id
 from models.records import (
     MAX_LOSSES,
+    JobEnd,
     JobRecord,
     JobState,
+    Keep,
     KeyClaim,
     KeyedAnswer,
     RunnerRecord,
@@ -69,7 +73,8 @@ def accept_job(
     with store.unit_of_work() as unit:
         job = _accepted(unit, operation, most_waiting)
         then(unit, job)
-        return job
+    events.info("job accepted", extra={"job": job.id, "fields": {"kind": job.kind}})
+    return job
 
 
 def _accepted(unit: UnitOfWork, operation: Operation[Any], most_waiting: int | None) -> JobRecord:
@@ -89,6 +94,14 @@ def _accepted(unit: UnitOfWork, operation: Operation[Any], most_waiting: int | N
     if most_waiting is not None and unit.jobs.waiting_of_owner() >= most_waiting:
         raise QuotaExceeded(f"expected at most {most_waiting} jobs of one owner that wait")
     return _open(unit, operation)
+
+
+def tell_ends(ends: Iterable[JobEnd]) -> None:
+    """Log that jobs have ended, for who watches a store's ends of jobs."""
+    for end in ends:
+        fields = {"kind": end.kind, "state": end.state.value, "code": end.code}
+        run_s = None if end.run_s is None else round(end.run_s, 6)
+        events.info("job ended", extra={"job": end.id, "fields": {**fields, "seconds": run_s}})
 
 
 def get_job(store: Store, identifier: str) -> JobRecord:
@@ -159,6 +172,7 @@ def _new(operation: Operation[Any], owner: str) -> JobRecord:
         request=operation.request,
         request_digest=operation.digest,
         created_at=datetime.now(UTC),
+        trace=TRACE.get() or None,
     )
 
 
@@ -287,7 +301,7 @@ class RunnerOptions:
     One that could not beat for `fence_s` ends its own tasks: by `lease_s` others may have them.
     Each `poll_s` it looks for jobs and cancels that it was not notified of; `show_s` lies between
     two writes of how far a job is. A job whose worker crashed waits for `crash_wait_s`, four times
-    as long after the second crash.
+    as long after the second crash. Each `collect_s` it deletes what `keeps` does not keep.
     """
 
     lease_s: float = 15.0
@@ -297,6 +311,8 @@ class RunnerOptions:
     show_s: float = 0.5
     retry_s: float = 1.0
     crash_wait_s: float = 1.0
+    keeps: Mapping[str, Keep] = field(default_factory=dict)
+    collect_s: float = 60.0
 
     @classmethod
     def of_lease(cls, lease_s: float) -> RunnerOptions:
@@ -328,6 +344,7 @@ class Heartbeat:
     """
 
     def __init__(self, store: Store, options: RunnerOptions, on_lost: Callable[[], None]) -> None:
+        self.collector = Collector(store, options.keeps, every_s=options.collect_s)
         self._store = store
         self._options = options
         self._on_lost = on_lost
@@ -343,10 +360,12 @@ class Heartbeat:
         """Register this runner and begin to beat. Raises StoreUnavailable."""
         self.beat()
         self._thread.start()
+        self.collector.start()
 
     def close(self) -> None:
         """Beat no more and leave: what is still running under this name counts as lost."""
         self._closing.set()
+        self.collector.close()
         if self._thread.is_alive():
             self._thread.join(timeout=self._options.lease_s)
         try:
@@ -366,6 +385,8 @@ class Heartbeat:
                 unit.runners.register(name, process=self._process)
             others = [found for found in unit.runners.all() if found.name != name]
         self.name = name
+        # Names are in the order of registration: the oldest runner collects, and no other.
+        self.collector.may_collect = all(found.name > name for found in others)
         if not is_known and self._is_registered:
             log.warning("this runner was held for dead")
             self._on_lost()

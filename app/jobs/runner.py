@@ -14,17 +14,17 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from app.execution.engine import Crashed, End, Engine, Lost, Pool, Stopped
+from app.execution.engine import End, Engine, Pool, Stopped
 from app.execution.local import job_slots
 from app.jobs.ledger import LOST_TOO_OFTEN, Heartbeat, RunnerOptions
-from app.jobs.running_job import Part, RunningJob
+from app.jobs.running_job import Part, RunningJob, blame_of, crash_error, problem_of
 from app.operations.operation import Operation
 from app.operations.tasks import prepare_request
-from app.schemas.base import ProblemOut, dump_json
+from app.telemetry import events
 from domain.errors import (
     Conflict,
     LimitReached,
@@ -111,6 +111,11 @@ class Runner:
     def name(self) -> str:
         """Return the name under which it claims jobs."""
         return self._heartbeat.name
+
+    @property
+    def collected(self) -> Mapping[str, int]:
+        """Return how many rows this process has deleted, by kind."""
+        return self._heartbeat.collector.collected
 
     def start(self) -> None:
         """Begin to claim jobs. Raises StoreUnavailable."""
@@ -265,6 +270,8 @@ class Runner:
             self._end_unbegun(record, error)
             return
         self._jobs[record.id] = job
+        fields = {"kind": record.kind, "attempts": record.claim}
+        events.info("job begun", extra={"job": record.id, "owner": record.owner, "fields": fields})
         self._submit_parts(job)
 
     def _is_stored(self, record: JobRecord, operation: Operation[Any]) -> bool:
@@ -320,9 +327,9 @@ class Runner:
 
     def _conclude(self, job: RunningJob, part: Part | None, end: End) -> None:
         """Write how a job ends, where this end of a part is its end."""
-        blame = _blame_of(end, job)
+        blame = blame_of(end, job)
         if blame is not None:
-            error = _crashed(job, part, end)
+            error = crash_error(job, part, end)
             wait_s = 0.0
             if blame is Blame.CRASH:
                 wait_s = self._options.crash_wait_s * 4.0**job.record.crashes
@@ -370,7 +377,7 @@ class Runner:
         self._write(record, write)
 
     def _end(self, job: RunningJob, state: JobState, *, error: SluiceError | None = None) -> None:
-        problem = None if error is None else _problem(error)
+        problem = None if error is None else problem_of(error)
         changes = job.progress()
         self._drop(job)
         self._write(
@@ -392,7 +399,7 @@ class Runner:
                 write(unit)
         except Fenced:
             self.fenced += 1
-            log.warning("job %s was written too late, which changed nothing", record.id)
+            log.warning("job %s came too late", record.id, extra={"job": record.id})
         except StoreUnavailable as error:
             log.warning("the end of a job waits for the database: %s", error)
             retry_at_s = time.monotonic() + self._options.retry_s
@@ -405,9 +412,9 @@ class Runner:
     def _write_failure(self, record: JobRecord, error: Exception) -> None:
         """End a job as failed; an error that is not to be shown is logged."""
         if not isinstance(error, SluiceError):
-            log.error("job %s failed", record.id, exc_info=error)
+            log.error("job %s failed", record.id, exc_info=error, extra={"job": record.id})
             error = SluiceError("the job met an unexpected error; it has been logged")
-        problem = _problem(error)
+        problem = problem_of(error)
         self._write(
             record,
             lambda unit: unit.jobs.finish(record, JobState.FAILED, error=problem),
@@ -454,33 +461,6 @@ class Runner:
                 self._end(job, JobState.CANCELLED)
 
 
-def _blame_of(end: End, job: RunningJob) -> Blame | None:
-    """Return what counts against a job that is to be given back; None where this is its end."""
-    if isinstance(end, Stopped) and (end.is_closing or job.is_given_up):
-        return Blame.NONE
-    if isinstance(end, Lost):
-        return Blame.LOSS if end.was_started else Blame.NONE
-    if isinstance(end, Crashed) and not job.is_cancelled:
-        return Blame.CRASH
-    return None
-
-
-def _crashed(job: RunningJob, part: Part | None, end: End) -> bytes:
-    """Return the error of a job that is given back for the last time."""
-    if part is None or not isinstance(end, Crashed):
-        return LOST_TOO_OFTEN
-    try:
-        part.best = None  # the error is asked for
-        part.result(end)
-    except SluiceError as error:
-        return _problem(error)
-    raise AssertionError("a crash without a best result has an error")
-
-
-def _problem(error: SluiceError) -> bytes:
-    return dump_json(ProblemOut.of(error))
-
-
 # --- the runner of a service or of `sluice work`, as its settings want it -------------------------
 
 
@@ -490,5 +470,5 @@ def open_runner(store: Store, engine: Engine, settings: Settings) -> Runner:
     def prepare(kind: str, request: bytes, unit: UnitOfWork) -> Operation[Any]:
         return prepare_request(kind, request, unit, settings)
 
-    options = RunnerOptions.of_lease(settings.lease_s)
+    options = replace(RunnerOptions.of_lease(settings.lease_s), keeps=settings.keeps)
     return Runner(store, engine, prepare, options, memory_bytes=settings.worker_memory_bytes)

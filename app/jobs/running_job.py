@@ -8,12 +8,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from app.execution.engine import Best, Done, End, Event, Sink, Started, Steps, Task
+from app.execution.engine import (
+    Best,
+    Crashed,
+    Done,
+    End,
+    Event,
+    Lost,
+    Sink,
+    Started,
+    Steps,
+    Stopped,
+    Task,
+)
 from app.execution.local import JOBS
+from app.jobs.ledger import LOST_TOO_OFTEN
 from app.operations.operation import Divisible, Operation
 from app.operations.tasks import result_of, task_of
-from app.schemas.base import dump_json
-from models.records import JobChanges, JobRecord
+from app.schemas.base import ProblemOut, dump_json
+from domain.errors import SluiceError
+from models.records import Blame, JobChanges, JobRecord
 
 MAX_POINTS = 200
 
@@ -226,3 +240,34 @@ def _parts_of(operation: Operation[Any]) -> Sequence[Operation[Any]]:
     if is_divisible(operation):
         return cast(Divisible[Any, Any], operation).split()
     return (operation,)
+
+
+# --- what an end means for a job ------------------------------------------------------------------
+
+
+def blame_of(end: End, job: RunningJob) -> Blame | None:
+    """Return what counts against a job that is to be given back; None where this is its end."""
+    if isinstance(end, Stopped) and (end.is_closing or job.is_given_up):
+        return Blame.NONE
+    if isinstance(end, Lost):
+        return Blame.LOSS if end.was_started else Blame.NONE
+    if isinstance(end, Crashed) and not job.is_cancelled:
+        return Blame.CRASH
+    return None
+
+
+def crash_error(job: RunningJob, part: Part | None, end: End) -> bytes:
+    """Return the error of a job that is given back for the last time."""
+    if part is None or not isinstance(end, Crashed):
+        return LOST_TOO_OFTEN
+    try:
+        part.best = None  # the error is asked for
+        part.result(end)
+    except SluiceError as error:
+        return problem_of(error)
+    raise AssertionError("a crash without a best result has an error")
+
+
+def problem_of(error: SluiceError) -> bytes:
+    """Return the problem document of an error, as a job keeps it."""
+    return dump_json(ProblemOut.of(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,10 +33,14 @@ TIME_LIMIT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class CompileTable(OperationDefaults[CompiledTable]):
-    """One compilation; `activate` is as for `choose_table`."""
+    """One compilation; `activate` is as for `choose_table`.
+
+    `files` are none, or the end of a pipe: once there is something in it, time is up.
+    """
 
     question: TableQuestion
     activate: bool | None = None
+    files: Sequence[int] = ()
 
     @property
     def kind(self) -> OperationKind:

@@ -6,8 +6,9 @@ start faster and hold less memory without.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from select import select
 
 from analysis.audit import Audit, AuditQuestion, audit
 from analysis.hidden_ratios import ModelHidden, ModelQuestion, hide_model
@@ -43,8 +44,15 @@ class TableWork:
     question: TableQuestion
 
     def run(self, report: Report) -> CompiledTable:
-        """Compile. Raises Infeasible, LimitReached and SolverFailed."""
-        return compile_table(self.question, report.steps)
+        """Compile; time is up once the operation's file can be read, where it has one.
+
+        Raises Infeasible, LimitReached and SolverFailed.
+        """
+        return compile_table(self.question, report.steps, _ended_by(report.files))
+
+
+def _ended_by(files: Sequence[int]) -> Callable[[], bool] | None:
+    return (lambda: bool(select(files, (), (), 0)[0])) if files else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,12 +146,17 @@ def known_errors(
     InconsistentInput where they are asked for and none are known.
     """
     asked = options or UncertaintyOptions()
-    if asked.relative is not None:
-        stated = stated_model(model, asked.relative)
+    if asked.relative is not None or asked.intervals:
+        try:
+            stated = stated_model(model, asked.relative or 0.0, asked.intervals)
+        except InvalidInput as refusal:
+            raise InvalidInput(refusal.detail, field=f"uncertainty.{refusal.field}") from None
         return KnownErrors(stated, draws=asked.draws, seed=asked.seed)
     known = None if fit is None else uncertain_model(fit)
     if fit is not None and known is not None and known.model == model:
-        return KnownErrors(known, misfit_at(fit, *message_bytes), asked.draws, asked.seed)
+        whole_us = tuple((one.message_bytes, one.measured_us) for one in fit.whole_messages)
+        misfit = misfit_at(fit, *message_bytes)
+        return KnownErrors(known, misfit, asked.draws, asked.seed, whole_us)
     if options is None or options.only_names_current:
         return None
     raise InconsistentInput(UNKNOWN_ERRORS, field="uncertainty.relative")
@@ -283,13 +288,14 @@ def conclude(
     sensitivities: Sensitivities | None = None,
 ) -> Answer:
     """Return a solution's answer: with what other settings cost and its busiest stage."""
+    question, fit, size = prepared.question, prepared.fit, prepared.problem.message_bytes
+    others = baselines or solvers.baselines(prepared.problem, current_bytes=question.current_bytes)
     return Answer(
         id=new_id(),
         created_at=datetime.now(UTC),
         prepared=prepared,
         solution=solution,
-        baselines=baselines
-        or solvers.baselines(prepared.problem, current_bytes=prepared.question.current_bytes),
+        baselines=others.measured(None if fit is None else measured_whole_us(fit, size)),
         bottleneck_stage=bottleneck_stage(solution),
         solve_ms=solve_ms,
         profile=prepared.profile,
@@ -378,6 +384,7 @@ def _digest(
         cuts, drawn = (uncertain.current, uncertain.mtu_bytes), (uncertain.draws, uncertain.seed)
         parts += (repr((errors, uncertain.misfit, cuts, drawn)),)
         parts += ("robust",) if uncertain.robust else ()
+        parts += (repr(uncertain.measured_bytes),) if uncertain.measured_bytes else ()
     elif question.current_bytes is not None:
         parts += (repr(("current", question.current_bytes)),)
     if verification is not None:

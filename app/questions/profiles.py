@@ -217,6 +217,7 @@ def verification_by(
         recorded.runs,
         stages=recorded.stages,
         processors=int(processors),
+        load=recorded.load,
     )
 
 

@@ -17,7 +17,7 @@ from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference, check_profile_name
 from domain.solution import Strategy
-from domain.uncertainty import MAX_SEED
+from domain.uncertainty import MAX_SEED, StatedInterval
 
 _PIECE_BYTES = 2**20
 
@@ -89,7 +89,8 @@ class UncertaintyOptions:
     """How to say how sure an answer is.
 
     `seed` fixes the draws, which else follow from the question. `relative` is the deviation of
-    every cost, as a share, in the place of those of a fit. `current_bytes` is the size that the
+    every cost, as a share, in the place of those of a fit, `intervals` those of single costs, of
+    which the others are known exactly, or by `relative`. `current_bytes` is the size that the
     user repeats today, `sends_whole` that messages are sent whole. `robust` asks for the cut of
     least worst regret. Raises InvalidInput.
     """
@@ -101,6 +102,7 @@ class UncertaintyOptions:
     sends_whole: bool = False
     mtu_bytes: int | None = None
     robust: bool = False
+    intervals: tuple[StatedInterval, ...] = ()
 
     @property
     def only_names_current(self) -> bool:

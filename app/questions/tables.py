@@ -157,16 +157,19 @@ def find_table(unit: UnitOfWork, question: TableQuestion) -> TableRecord | None:
 
 
 def compile_table(
-    question: TableQuestion, progress: Callable[[int, int], None] | None = None
+    question: TableQuestion,
+    progress: Callable[[int, int], None] | None = None,
+    is_ended: Callable[[], bool] | None = None,
 ) -> CompiledTable:
     """Compile in this process. Raises Infeasible, LimitReached and SolverFailed.
 
-    `progress` is called with steps done and steps in all, which are PROGRESS_STEPS.
+    `progress` is called with steps done and steps in all, which are PROGRESS_STEPS; `is_ended` is
+    asked whether time is up before its limit.
     """
     from exports.table.slt import digest_of, encode
 
     started_s = time.perf_counter()
-    table, loosened_gap, is_cut_off = _plan_table(question, progress)
+    table, loosened_gap, is_cut_off = _plan_table(question, progress, is_ended)
     compile_ms = (time.perf_counter() - started_s) * 1e3
     profile = _named(question)
     file = encode(table, profile=profile.name, revision=profile.revision)
@@ -227,7 +230,9 @@ def _in_draws(question: TableQuestion, table: PlanTable) -> SettingsInDraws | No
 
 
 def _plan_table(
-    question: TableQuestion, progress: Callable[[int, int], None] | None
+    question: TableQuestion,
+    progress: Callable[[int, int], None] | None,
+    is_ended: Callable[[], bool] | None,
 ) -> tuple[PlanTable, float | None, bool]:
     """Return the table, the tolerance of its cuts where that is looser than the one asked, and
     whether time ended the compilation.
@@ -250,6 +255,7 @@ def _plan_table(
             on_progress=_in_steps(progress) if progress else None,
             on_loosened=loosened.append,
             on_cut_off=lambda: cut_off.append(True),
+            is_ended=is_ended,
         )
     except InvalidInput as defect:  # the question was checked: these are entries that break a rule
         raise SolverFailed(f"the compiler broke its contract: {defect.detail}") from defect

@@ -192,8 +192,9 @@ class BaselineOut(Output):
     """One other setting by `name`; `declined` says why where the limits forbid its cut.
 
     `default_bytes` is what the system of this name comes with, as `source` says, and `parameter`
-    what it is set by; `static_bytes` is that, rounded up to the alignment. They and `name` are null
-    in answers of earlier versions.
+    what it is set by; `static_bytes` is that, rounded up to the alignment. Where the message goes
+    in one piece and was timed so, `measured_us` is what it took, and `latency_us` no more than
+    that. They and `name` are null in answers of earlier versions.
     """
 
     strategy: Strategy
@@ -205,6 +206,7 @@ class BaselineOut(Output):
     default_bytes: int | None = None
     parameter: str | None = None
     source: str | None = None
+    measured_us: float | None = None
 
 
 @dataclass(frozen=True)

@@ -275,7 +275,7 @@ class KeyOut(Output):
     @classmethod
     def of(cls, key: ApiKeyRecord) -> KeyOut:
         """Return a key as it is sent."""
-        return cls(**_told(key))
+        return cls(**_shown(key))
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,7 @@ class NewKeyOut(Output):
     @classmethod
     def of(cls, made: keys.NewKey) -> NewKeyOut:
         """Return a new key as it is sent."""
-        return cls(**_told(made.record), secret=made.secret)
+        return cls(**_shown(made.record), secret=made.secret)
 
 
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ class KeysOut(Output):
     items: tuple[KeyOut, ...]
 
 
-def _told(key: ApiKeyRecord) -> dict[str, Any]:
+def _shown(key: ApiKeyRecord) -> dict[str, Any]:
     return {
         "id": key.id,
         "owner": key.owner,

@@ -16,11 +16,11 @@ from app.text.notices import (
     both_ways,
     deciding_sentence,
     decision_sentence,
-    format_gain,
     settings_sentence,
 )
-from app.text.numbers import format_percent, format_probability, format_sizes
+from app.text.numbers import format_gain, format_percent, format_probability, format_sizes
 from app.text.units import format_setting_name, format_time, printable
+from domain.errors import InvalidInput
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.sensitivity import Sensitivities, Slope
@@ -33,8 +33,11 @@ from domain.uncertain_answer import (
     SettingsInDraws,
     Uncertainty,
 )
-from domain.uncertainty import DEFAULT_DRAWS, MAX_RELATIVE, KnownErrors
+from domain.uncertainty import DEFAULT_DRAWS, MAX_RELATIVE, KnownErrors, StatedInterval
 from domain.units import format_bytes
+
+MAX_INTERVALS = 1000
+_OF_TYPED = {"relative": ", of the deviations given", "intervals": ", of the intervals given"}
 
 
 class RepeatIn(Input):
@@ -49,20 +52,43 @@ CurrentIn = Annotated[
 ]
 
 
+Pair = Annotated[tuple[float, float], Field(description="[low, high]")]
+
+
+class StatedIntervalIn(Input):
+    """95 % intervals, [low, high], of what a stage costs in one of its ranges, counted from 0."""
+
+    stage: Annotated[str, Field(min_length=1)]
+    range: Annotated[int, Field(ge=0), BeforeValidator(whole)] = 0
+    overhead_us: Pair | None = None
+    ns_per_byte: Pair | None = None
+
+    def to_domain(self, at: int) -> StatedInterval:
+        """Return the intervals, which are those at this place. Raises InvalidInput without any."""
+        try:
+            return StatedInterval(self.stage, self.range, self.overhead_us, self.ns_per_byte)
+        except InvalidInput as refusal:
+            field = f"uncertainty.intervals.{at}.{refusal.field}"
+            raise InvalidInput(refusal.detail, field=field) from None
+
+
 class DrawsIn(Input):
     """Over how many draws of the costs an answer is looked at, each cost drawn by its error.
 
-    The errors are those of the fit, or `relative`, one standard deviation of every cost.
+    The errors are those of the fit, or `relative`, one standard deviation of every cost, and
+    `intervals` of single ones, without `relative` the only ones that are not known exactly.
     """
 
     draws: Annotated[int, Field(ge=50, le=2000), BeforeValidator(whole)] = DEFAULT_DRAWS
     seed: Seed | None = None
     relative: Annotated[float, Field(ge=0.001, le=MAX_RELATIVE)] | None = None
+    intervals: Annotated[tuple[StatedIntervalIn, ...], Field(max_length=MAX_INTERVALS)] = ()
 
     def to_domain(self) -> UncertaintyOptions:
-        """Return the options."""
+        """Return the options. Raises InvalidInput."""
         seed = None if self.seed is None else int(self.seed)
-        return UncertaintyOptions(draws=self.draws, seed=seed, relative=self.relative)
+        intervals = tuple(one.to_domain(at) for at, one in enumerate(self.intervals))
+        return UncertaintyOptions(self.draws, seed, self.relative, intervals=intervals)
 
 
 class UncertaintyIn(DrawsIn):
@@ -309,7 +335,11 @@ class UncertaintyOut(Output):
         """Yield how sure it is, in words: names and figures."""
         latency = self.latency_us
         if latency.p05 is not None and latency.p95 is not None:
-            typed = ", of the deviations given" if self.source == "relative" else ""
+            given = {
+                "relative": ", of the deviations given",
+                "intervals": ", of the intervals given",
+            }
+            typed = given.get(self.source, "")
             low, high = format_time(latency.p05), format_time(latency.p95)
             yield "interval", f"{low} to {high}, 90 %{typed}"
         if self.one_piece_measured_us is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 import statistics
 import subprocess
@@ -13,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count, cycle
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +28,13 @@ from bench.questions import pipeline_question
 from bench.service import RunningService, serving
 from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
 from bench.workloads import MIB, random_pipeline
-from bench.wrk import CONNECTIONS, Figures, run, write_script
+from bench.wrk import CONNECTIONS, Figures, Scattered, run, write_numbered, write_script
 
 _PROFILE = "myrinet-gam"
 _MAX_MESSAGE_BYTES = MIB  # at most 64 fragments each
 _REPEATED = 10_000
 _ALL_NEW = _MAX_MESSAGE_BYTES - _REPEATED
-_MARGIN = 4.0  # new sizes are prepared for a machine so many times as fast as it showed itself
+_SIZES = Scattered(_MAX_MESSAGE_BYTES)  # the first of them are repeated, the others are new
 _HEAVY = 8
 _NEW, _AGAIN, _BARE = "new sizes", "repeated sizes", "bare application"
 _NEW_RATIO, _AGAIN_RATIO, _P99_MS = 0.60, 0.85, 25.0
@@ -61,22 +60,22 @@ class _Servers:
 
 @dataclass(frozen=True, slots=True)
 class _Turns:
-    """How often each side runs, how long, and how many new sizes are prepared for a run."""
+    """How often each side runs, and how long."""
 
     rounds: int
     seconds: int
-    new_sizes: int
 
 
 def _run(effort: Effort) -> CaseResult:
     rounds, seconds = effort.pick(5, quick=1), effort.pick(3, quick=1)
     with _servers() as servers:
-        again, sizes = _sizes(servers.table)
-        prepared = math.ceil(_MARGIN * _warm_up(servers, again, seconds) * seconds)
-        turns = _Turns(rounds, seconds, min(prepared, _ALL_NEW))
-        alone = _rounds(servers, sizes, again, turns)
+        _check_range(servers.table)
+        again, fresh = [_SIZES[at] for at in range(_REPEATED)], _Fresh()
+        _warm_up(servers, again, seconds)
+        turns = _Turns(rounds, seconds)
+        alone = _rounds(servers, fresh, again, turns)
         with _heavy_solves(servers.service):
-            busy = _rounds(servers, sizes, again, turns)
+            busy = _rounds(servers, fresh, again, turns)
     return CaseResult(
         (_table("Nothing else to do", alone), _table(f"While {_HEAVY} heavy solves run", busy)),
         checks=_checks(alone, busy),
@@ -86,9 +85,9 @@ def _run(effort: Effort) -> CaseResult:
 
 _NOTES = (
     f"wrk, one thread, {CONNECTIONS} connections, against one process each. New sizes: all "
-    "messages of 1 B to 1 MiB one after the other, in random order, on Table 1, at most 64 "
-    "fragments; on a fast machine they begin again when all were asked for, long after the service "
-    f"has forgotten them. Repeated sizes: {_REPEATED:,} of them in random order, over "
+    "messages of 1 B to 1 MiB one after the other, in a scattered order, on Table 1, at most 64 "
+    "fragments; when all were asked for they begin again, long after the service has forgotten "
+    f"them. Repeated sizes: {_REPEATED:,} of them in random order, over "
     "and over.",
     "The bare application runs on the same server with the same options, parses nothing, and "
     "returns bodies of the same lengths with a type and a length. The lookup's answer has ETag, "
@@ -102,12 +101,23 @@ _NOTES = (
 _Rounds = dict[str, list[_Side]]
 
 
-def _rounds(servers: _Servers, sizes: Iterator[int], again: list[int], turns: _Turns) -> _Rounds:
+@dataclass(slots=True)
+class _Fresh:
+    """Where in the order the next new size is."""
+
+    at: int = _REPEATED
+
+    def go_on(self, asked: int) -> None:
+        """Pass over so many, and over those that were under way when the run ended."""
+        self.at = _REPEATED + (self.at - _REPEATED + asked + CONNECTIONS) % _ALL_NEW
+
+
+def _rounds(servers: _Servers, fresh: _Fresh, again: list[int], turns: _Turns) -> _Rounds:
     """Every side once in each round; each round begins with another one."""
     repeated = write_script(servers.folder / "again.lua", [_path(one) for one in again])
     sides: dict[str, Callable[[], _Side]] = {
         _BARE: lambda: _measured(servers.bare, repeated, turns.seconds),
-        _NEW: lambda: _measured_new(servers, sizes, turns),
+        _NEW: lambda: _measured_new(servers, fresh, turns),
         _AGAIN: lambda: _measured(servers.service, repeated, turns.seconds),
     }
     names, found = list(sides), {name: list[_Side]() for name in sides}
@@ -118,16 +128,13 @@ def _rounds(servers: _Servers, sizes: Iterator[int], again: list[int], turns: _T
     return found
 
 
-def _measured_new(servers: _Servers, sizes: Iterator[int], turns: _Turns) -> _Side:
-    """A run in which no message is one that the service still knows. Raises RuntimeError."""
-    paths = [_path(next(sizes)) for _ in range(turns.new_sizes)]
-    script = write_script(servers.folder / "new.lua", paths)
+def _measured_new(servers: _Servers, fresh: _Fresh, turns: _Turns) -> _Side:
+    """A run in which no message is one that the service still knows."""
+    script = write_numbered(
+        servers.folder / "new.lua", _path(""), _SIZES, first=_REPEATED, at=fresh.at
+    )
     side = _measured(servers.service, script, turns.seconds)
-    if side.figures.requests > turns.new_sizes < _ALL_NEW:
-        raise RuntimeError(
-            f"new sizes were asked for {side.figures.requests} times, and {turns.new_sizes} were "
-            f"prepared: {_MARGIN:g} times what repeated sizes had shown"
-        )
+    fresh.go_on(side.figures.requests)
     return side
 
 
@@ -145,33 +152,25 @@ def _cpu_s(server: RunningService) -> float:
     return times.user + times.system
 
 
-def _path(message_bytes: int) -> str:
+def _path(message_bytes: int | str) -> str:
     return f"/profiles/{_PROFILE}/schedule?bytes={message_bytes}"
 
 
-def _sizes(table: LoadedTable) -> tuple[list[int], Iterator[int]]:
-    """Some messages of the table to repeat; all others in random order, and then again.
-
-    The service remembers the last `SEEN_ONCE` that were asked for once: a small part of all.
-    """
-    order = list(range(table.min_message_bytes, table.max_message_bytes + 1))
-    if len(order) < 2 * SEEN_ONCE:
+def _check_range(table: LoadedTable) -> None:
+    """The service remembers the last `SEEN_ONCE` that were asked for once: a small part of all."""
+    if (table.min_message_bytes, table.max_message_bytes) != (1, _MAX_MESSAGE_BYTES):
+        raise RuntimeError("the table is not of all messages")
+    if 2 * SEEN_ONCE > _ALL_NEW:
         raise RuntimeError("the table has too few messages to be new after all were asked for")
-    random.Random(1).shuffle(order)
-    return order[:_REPEATED], cycle(order[_REPEATED:])
 
 
-def _warm_up(servers: _Servers, again: list[int], seconds: int) -> float:
-    """The repeated sizes, often enough that all were asked for twice, and the bare application; the
-    most requests in a second.
-    """
+def _warm_up(servers: _Servers, again: list[int], seconds: int) -> None:
+    """The repeated sizes, often enough that all were asked for twice, and the bare application."""
     script = write_script(servers.folder / "again.lua", [_path(one) for one in again])
-    asked, rates = 0, [0.0]
+    asked = 0
     while asked < 3 * len(again):
-        figures = _measured(servers.service, script, seconds).figures
-        asked += figures.requests
-        rates.append(figures.per_second)
-    return max(*rates, _measured(servers.bare, script, seconds).figures.per_second)
+        asked += _measured(servers.service, script, seconds).figures.requests
+    _measured(servers.bare, script, seconds)
 
 
 # --- what is reported -----------------------------------------------------------------------------

@@ -258,8 +258,9 @@ SPEC = BenchSpec(
         "What a messaging library does for each message. The C library is compiled with -O3 by "
         "each compiler that is there, and run by its own benchmark (`clients/c/bench`) beside a "
         "constant and a chain of ifs; nothing is allocated. The Python client's reader runs in a "
-        "process of its own. Random sizes from 1 byte up; the caches are warm, but for what is called "
-        "cold: single lookups, each after 64 MiB of other memory were written, beside one of an array."
+        "process of its own. Random sizes from 1 byte up; the caches are warm, but for what is "
+        "called cold: single lookups, each after 64 MiB of other memory were written, beside one "
+        "of an array."
     ),
     run=_run,
     workloads={},

@@ -160,6 +160,7 @@ S3_TARGET = Target(
     suffix="conf",
     grammar="boto3/s3/transfer.py, awscli/customizations/s3/transferconfig.py, backend/s3/s3.go",
     sizes=_S3_SIZES,
+    verified_by="uploads of aws-cli 1.45.11, boto3 1.43.11, rclone 1.60.1",
     options=(
         TargetOption(
             "form",

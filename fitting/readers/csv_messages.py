@@ -67,6 +67,11 @@ def _check_header(names: tuple[str, ...], number: int) -> None:
     times = _times_of(names)
     if not times or len(set(names)) < len(names):
         refuse(f"line {number}: expected the header line {_HEADER}")
+    if "fragment_bytes" in names:
+        refuse(
+            f"line {number}: these are whole messages cut by several sizes, which say whether a "
+            "model holds and not what a stage costs: sluice verify SOURCE --recorded FILE"
+        )
     if not set(times) <= _TIMES:
         refuse(
             f"line {number}: expected the header line {_HEADER}; beside the times of stages the "

@@ -5,6 +5,7 @@ from models.repositories.api_keys import ApiKeyRepository
 from models.repositories.fits import FitRepository
 from models.repositories.hidden_answers import HiddenAnswerRepository
 from models.repositories.jobs import JobRepository
+from models.repositories.leftovers import LeftoverRepository
 from models.repositories.profiles import ProfileRepository
 from models.repositories.request_keys import RequestKeyRepository
 from models.repositories.runners import RunnerRepository
@@ -17,6 +18,7 @@ __all__ = [
     "FitRepository",
     "HiddenAnswerRepository",
     "JobRepository",
+    "LeftoverRepository",
     "ProfileRepository",
     "RequestKeyRepository",
     "RunnerRepository",

@@ -12,6 +12,7 @@ from models.records import JobRecord, JobState
 
 _IS_QUEUED = text("state = 'queued'")
 _HAS_RUNNER = text("runner IS NOT NULL")
+_HAS_ANSWER = text("answer_id IS NOT NULL")
 _IS_OPEN_QUESTION = text("state IN ('queued', 'running') AND NOT cancel_requested")
 
 
@@ -45,6 +46,13 @@ class JobRow(Base):
             "owner",
             sqlite_where=_HAS_RUNNER,
             postgresql_where=_HAS_RUNNER,
+        ),
+        # Whoever deletes an answer looks for the jobs that name it.
+        Index(
+            "ix_job_answer",
+            "answer_id",
+            sqlite_where=_HAS_ANSWER,
+            postgresql_where=_HAS_ANSWER,
         ),
         Index(
             "uq_job_open_question",
@@ -80,6 +88,7 @@ class JobRow(Base):
     error: Mapped[bytes | None]
     cancel_requested: Mapped[bool]
     runner: Mapped[str | None] = mapped_column(ForeignKey("runner.name"))
+    trace: Mapped[str | None]
 
     @classmethod
     def from_record(cls, record: JobRecord) -> JobRow:

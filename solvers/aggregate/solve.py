@@ -224,6 +224,7 @@ def compile_aggregate_table(
     on_progress: Callable[[float], None],
     on_loosened: Callable[[float], None],
     on_cut_off: Callable[[], None],
+    is_ended: Callable[[], bool] | None,
 ) -> PlanTable:
     """Return a table as `solvers.compile_table` does; its pipeline is the slowest with these costs.
 
@@ -237,7 +238,8 @@ def compile_aggregate_table(
             field="constraints",
         )
     pipeline = aggregate.slowest_pipeline()
-    deadline, last = Deadline.after(time_limit_s), Deadline.after(time_limit_s + _FINISH_S)
+    deadline = Deadline.after(time_limit_s, is_ended)
+    last = Deadline.after(time_limit_s + _FINISH_S)
     lines = as_lines(pipeline, limits, min_message_bytes, max_message_bytes)
     problem = Problem(lines or pipeline, max_message_bytes, limits, fragment_cap)
     over = Over(min_message_bytes, max_message_bytes, relative_gap * MARGIN)

@@ -348,21 +348,24 @@ def compile_table(
     on_progress: Callable[[float], None] = lambda share: None,
     on_loosened: Callable[[float], None] = lambda relative_gap: None,
     on_cut_off: Callable[[], None] = lambda: None,
+    is_ended: Callable[[], bool] | None = None,
 ) -> PlanTable:
     """Return the plan table of a pipeline, limits, range of message sizes and tolerance.
 
     `on_progress` is called with the share done, 1 at the end alone, `on_loosened` with the gap
     that the cuts were compiled to, where the one asked for takes too many of them (theory.md,
-    section 15), `on_cut_off` where time ended the search: from some message size on the gaps are
-    those reached by then. Where messages are hidden `behind` a calculation, the run time takes the
-    place of the latency: of what cuts are chosen by, what entries state and what gaps are of
-    (theory.md, section 19). A table of one message has the cut of `solve`. Raises InvalidInput,
-    Infeasible where no cut of some message size satisfies the limits, TimeLimitReached where not
-    even that ends soon after, and StrategyDeclined for hidden messages where stages are no lines.
+    section 15), `on_cut_off` where time, or `is_ended`, ended the search: from some message size on
+    the gaps are those reached by then. Where messages are hidden `behind` a calculation, the run
+    time takes the place of the latency: of what cuts are chosen by, what entries state and what
+    gaps are of (theory.md, section 19). A table of one message has the cut of `solve`. Raises
+    InvalidInput, Infeasible where no cut of some message size satisfies the limits,
+    TimeLimitReached where not even that ends soon after, and StrategyDeclined for hidden messages
+    where stages are no lines.
     """
     check_table_range(min_message_bytes, max_message_bytes)
     check_table_gap(relative_gap)
-    deadline, last = Deadline.after(time_limit_s), Deadline.after(time_limit_s + _FINISH_S)
+    deadline = Deadline.after(time_limit_s, is_ended)
+    last = Deadline.after(time_limit_s + _FINISH_S)
     lines = as_lines(pipeline, limits, min_message_bytes, max_message_bytes)
     problem = Problem(lines or pipeline, max_message_bytes, limits, fragment_cap)
     over = Over(min_message_bytes, max_message_bytes, relative_gap * MARGIN)

@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from analysis.draw_costs import stage_times_us
 from analysis.draws import Draws, draw, normals, project, uniforms
 from domain.errors import InvalidInput
-from domain.pipeline import FitRange, Stage
+from domain.pipeline import FitRange, Pipeline, Stage
 from domain.uncertainty import (
+    StatedInterval,
     StatedStage,
     UncertainAggregate,
     UncertainLine,
     UncertainPipeline,
     UncertainStage,
+    stated_model,
 )
 from tests.support.uncertain import MYRINET, aggregates, model_of, pipelines, stated
 
@@ -32,6 +34,32 @@ def a_stage(
     """One line, its estimate clipped."""
     estimate = FitRange(max(0.0, free[0]), max(0.0, free[1]))
     return UncertainStage("one", (UncertainLine(estimate, *free, covariance),), degrees, 0.0, 0.05)
+
+
+class TestStatedIntervals:
+    def test_nineteen_draws_in_twenty_are_inside(self) -> None:
+        """The cost is the median; what has no interval is known by the deviation, or exactly."""
+        pipeline = Pipeline((Stage("one", (FitRange(5.0, 2.0, 100), FitRange(9.0, 1.0))),))
+        given = StatedInterval("one", 1, overhead_us=(8.0, 15.0))
+        draws = draw(stated_model(pipeline, 0.0, [given]), 10_000, 7)
+        overhead = draws.overhead_us[0, 1]
+        assert np.mean(overhead < 8.0) == pytest.approx(0.025, abs=0.005)
+        assert np.mean(overhead > 15.0) == pytest.approx(0.025, abs=0.005)
+        assert np.median(overhead) == pytest.approx(9.0, rel=0.02)
+        assert (draws.overhead_us[0, 0] == 5.0).all()
+        assert (draws.ns_per_byte[0, 1] == 1.0).all()
+        wide = draw(stated_model(pipeline, 0.1, [given]), 400, 7)
+        assert wide.ns_per_byte[0, 1].std() == pytest.approx(0.1, rel=0.15)
+        assert (wide.overhead_us[0, 1] == overhead[:400]).all()
+
+    def test_equal_intervals_are_the_deviation(self) -> None:
+        pipeline = Pipeline((Stage("one", (FitRange(5.0, 2.0),)),))
+        within = np.exp(1.959963984540054 * 0.1)
+        given = StatedInterval("one", 0, (5.0 / within, 5.0 * within), (2.0 / within, 2.0 * within))
+        ours = draw(stated_model(pipeline, 0.0, [given]), 50, 7)
+        alike = draw(stated_model(pipeline, 0.1), 50, 7)
+        assert ours.overhead_us == pytest.approx(alike.overhead_us, rel=1e-9)
+        assert ours.ns_per_byte == pytest.approx(alike.ns_per_byte, rel=1e-9)
 
 
 class TestProjection:

@@ -109,6 +109,16 @@ class TestFigures:
         assert found.advised == "cuts"
         assert found.gain.p05 > 0.3
 
+    def test_one_piece_takes_no_more_than_it_was_measured_to_take(self) -> None:
+        """A message that was faster whole than any cut of it is left whole."""
+        one_size = Workload.weighted([(65_536, 1.0)], "one size")
+        asked = question(("mine", repeat(None)), ("cut", repeat(3784)), workload=one_size)
+        assert settings_in_draws(asked).code is DecisionCode.SET_IT
+        measured = replace(ERRORS, whole_us=((65_536, 1.0),))
+        found = settings_in_draws(replace(asked, errors=measured))
+        assert (found.code, found.advised) == (DecisionCode.KEEP_YOURS, "mine")
+        assert found.settings[0].regret.worst_drawn == 0.0
+
     def test_limits_that_admit_no_repeated_size(self) -> None:
         """The best is then that of the settings."""
         limits = FragmentLimits(min_fragment_bytes=4000, max_fragment_bytes=4095)

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
+from tests.app.access_support import Guarded, guarded_server
 from tests.app.serving import Live, scripted_engine, serving, settings_for
 from tests.conftest import DIALECTS
 from tests.support.long_work import long_here_engine
@@ -35,6 +36,14 @@ def client(live: Live) -> httpx.Client:
 def own(database_url: str) -> Iterator[Live]:
     """A server of one test, on each database in turn; its long work runs in this process too."""
     with serving(settings_for(database_url), open_engine=long_here_engine) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """A server that asks who asks, shared by tests; names that they store are their own."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('guarded') / 'sluice.db'}"
+    with guarded_server(url) as running:
         yield running
 
 

@@ -10,6 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.main import create_app
+from app.settings import Settings
+from domain.errors import InvalidInput
 from tests.app.serving import MYRINET, Live, serving, settings_for
 from tests.support.long_work import long_here_engine
 
@@ -39,6 +42,14 @@ def test_a_proxy_may_hand_the_path_on_or_leave_it_out(below: Live, path: str) ->
     found = [below.client.get(place + path) for place in (ROOT, "")]
     assert [one.status_code for one in found] == [200, 200]
     assert found[0].content == found[1].content
+
+
+@pytest.mark.parametrize("path", ["/docs", "/profiles", "/ui/x", "/openapi.json", "/jobs/1"])
+def test_a_path_of_its_own_is_refused(path: str) -> None:
+    """Requests for what is there would lose it."""
+    with pytest.raises(InvalidInput, match="SLUICE_ROOT_PATH not to begin with") as refusal:
+        create_app(Settings(root_path=path))
+    assert refusal.value.field == "SLUICE_ROOT_PATH"
 
 
 @pytest.mark.parametrize("path", [ROOT + "x/healthz", "/tools/healthz", ROOT + ROOT + "/healthz"])

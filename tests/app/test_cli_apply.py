@@ -138,6 +138,20 @@ def test_what_is_kept_says_what_was_found(
     assert "none is seen to be slower, 0 are undecided; confirmed, in trials of 30 and 30" in said
 
 
+def test_what_the_environment_has_already_is_the_baseline_and_is_said(
+    install: Install, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A gain over the user's own value is none over the library's."""
+    monkeypatch.setenv("OMPI_MCA_btl_vader_max_send_size", "4096")
+    install(lambda *_: 0.5)
+    assert check("openmpi-mca", written("given.conf", MCA)) == 0
+    said = "; before, not the library's default but OMPI_MCA_btl_vader_max_send_size=4096"
+    assert said in " ".join(capsys.readouterr().out.split())
+    head = Path("sluice-openmpi-mca.conf").read_text().replace("\n# ", " ")
+    assert said in head
+    assert "set in the environment" not in head
+
+
 def test_the_setting_is_in_force_for_the_programs_alone(install: Install) -> None:
     """By variables; a file of parameters would replace those that are in use."""
     seen: list[Mapping[str, str]] = []
@@ -251,6 +265,8 @@ def test_rules_that_all_lose_are_none(install: Install) -> None:
         (("apply", "ucx", "--config", "x", "--check", "--option", "form=shell"), 2, "a SOURCE has"),
         (("apply", "ucx", "--config", "x", "--check", "--max-message", "1MiB"), 2, "a SOURCE has"),
         (("apply", "ucx", "--config", "x", "--check", "--launcher", "mpirun"), 2, "only an MPI"),
+        (("apply", "ucx", "--config", "x", "--check", "--ranks", "4"), 2, "only an MPI"),
+        (("apply", "openmpi-mca", "--config", "x", "--check", "--ranks", "1"), 2, "2 to 64 ranks"),
         (("apply", "ucx-shm", "--config", "big", "--check"), 2, "at most 65472 bytes"),
         (("apply", "ucx", "--config", "two", "--check"), 2, "several sections"),
         (("apply", "openmpi-rules", "--config", "x", "--check"), 2, "expected numbers"),
@@ -310,6 +326,18 @@ def test_a_source_is_exported_first(install: Install, capsys: pytest.CaptureFixt
     assert main(("apply", "ucx-shm", source, "--check", *asked)) == 0
     assert "\nexport UCX_POSIX_SEG_SIZE=" in Path("sluice-ucx-shm.sh").read_text()
     assert "kept in sluice-ucx-shm.sh" in capsys.readouterr().err
+
+
+def test_what_is_kept_is_no_longer_said_to_be_unknown(install: Install) -> None:
+    """But by the model alone, which an export's head is about."""
+    install(lambda *_: 0.5)
+    source = str(Path(__file__).parents[2] / "examples" / "myrinet-gam.json")
+    asked = ("--option", "collective=reduce", "--option", "algorithm=in-order_binary")
+    sizes = ("--min-message", "128KiB", "--max-message", "256KiB")
+    assert main(("apply", "openmpi-rules", source, "--check", *asked, *sizes)) == 0
+    text = Path("sluice-openmpi-rules.conf").read_text()
+    assert "NOT KNOWN TO BE BETTER" not in text
+    assert "# by the model alone not known to be better than the library's default" in text
 
 
 def test_every_effect_is_of_programs_that_there_are() -> None:

@@ -258,6 +258,16 @@ class TestOptions:
 
 
 class TestOtherCommands:
+    def test_a_profile_beside_a_folder_of_its_name(
+        self, printed: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As tune leaves one where it is given that folder and that name."""
+        monkeypatch.chdir(folder.parent)
+        assert printed("fit", TRACE, "--save-as", folder.name)[0] == 0
+        code, out, _ = printed("optimize", folder.name, "--bytes", "64KiB")
+        assert code == 0
+        assert f"profile {folder.name}@1" in out
+
     @pytest.mark.parametrize("is_packed", [False, True])
     def test_any_trace_is_a_source(self, printed: Any, tmp_path: Path, is_packed: bool) -> None:
         """JSON of our own too, which is told from a request by what it holds."""

@@ -77,6 +77,18 @@ class TestMeasure:
         assert "# timer_subtracted: true\n" in text
         assert "message_bytes,repetition,receive_us\n" in text
 
+    def test_without_the_probe_the_list_says_so(
+        self, printed: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """And has what is here all the same."""
+        monkeypatch.setattr("measuring.probe.BUILD", tmp_path)
+        code, out, _ = printed("measure", "--list")
+        assert code == 0
+        assert "not here: the probe is not built here" in " ".join(out.split())
+        assert "fio" in out
+        code, _, err = printed("measure", "memcpy")
+        assert (code, "a C compiler" in err) == (3, True)
+
     def test_what_can_be_measured_is_listed(self, printed: Any) -> None:
         listed = printed("measure", "--list")
         assert listed == printed("measure")
@@ -164,6 +176,25 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
     assert b"interrupted; what was measured is in" in said
     assert process.returncode == 130
     assert "# ended: interrupted\n" in target.read_text()
+    assert not Path(f"/proc/{probe}").exists()
+
+
+def test_a_signal_to_tune_keeps_what_was_measured(tmp_path: Path) -> None:
+    """SIGTERM, as a batch system sends it: as Ctrl-C, also where no stage is whole yet."""
+    options = ["--bytes", "16MiB", "--tolerance", "0.01%", "--time-limit", "300"]
+    stages = ["--stage", "memcpy", "--stage", "crc32"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app.cli", "tune", *stages, *options, "--folder", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "SLUICE_DATABASE_URL": f"sqlite:///{tmp_path / 'x.db'}"},
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    probe = _busy_child_of(process.pid)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=60.0)
+    assert b"interrupted" in said
+    assert process.returncode == 130
     assert not Path(f"/proc/{probe}").exists()
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,8 @@ import solvers
 from app.cli import main
 from app.console import running
 from app.console.arguments import parse
+from app.console.running import Show
+from app.execution.engine import Started
 from app.questions.tables import TableQuestion
 from exports.table.slt import decode, digest_of
 from exports.table.twin import decode_json
@@ -53,6 +58,41 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Any:
         return code, captured.out, captured.err
 
     return run
+
+
+def test_ctrl_c_finishes_the_table_with_the_gaps_reached(
+    printed: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is printed and written with its mark; the profile's lookups do not get it."""
+
+    def until_ended(
+        *given: Any, is_ended: Callable[[], bool], on_cut_off: Callable[[], None], **named: Any
+    ) -> Any:
+        while not is_ended():
+            time.sleep(0.001)
+        on_cut_off()
+        return whole_messages(*given, **named)
+
+    @contextmanager
+    def interrupting(*_: Any) -> Iterator[Show]:
+        pressed = iter([KeyboardInterrupt])
+
+        def show(event: object, _elapsed_s: float) -> None:
+            if isinstance(event, Started):
+                raise next(pressed)
+
+        yield show
+
+    monkeypatch.setattr(solvers, "compile_table", until_ended)
+    monkeypatch.setattr("app.console.table.share_line", interrupting)
+    written = tmp_path / "table.slt"
+    code, out, err = printed("table", "myrinet-gam", "--to", "64KiB", "--output", str(written))
+    assert code == 130
+    assert "interrupted; gaps are those reached by then" in err
+    assert "(time_limit)" in out
+    assert decode(written.read_bytes()).table.max_message_bytes == 65_536
+    _, tables, _ = printed("profiles", "tables", "myrinet-gam", "--json")
+    assert json.loads(tables)["items"] == []
 
 
 def test_a_missed_tolerance_is_an_exit_code(

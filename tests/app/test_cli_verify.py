@@ -184,6 +184,12 @@ class TestRecorded:
         assert code == 2
         assert err == "sluice: error: the transfers are of 1048576 bytes, not of 3072\n"
 
+    def test_transfers_are_no_stages(self, printed: Any) -> None:
+        """Who fits them is told what they are for."""
+        code, _, err = printed("fit", recorded(pipeline_of_lines(MODEL)))
+        assert code != 0
+        assert "sluice verify SOURCE --recorded FILE" in err
+
     def test_the_size_in_use_of_recorded_transfers(self, printed: Any) -> None:
         file = recorded(pipeline_of_lines(MODEL))
         out = printed("verify", "path", "--recorded", file, "--current", "whole")[1]

@@ -21,6 +21,7 @@ from domain.errors import (
     SluiceError,
     StoreUnavailable,
 )
+from models.records import Keep
 
 
 class TestSettings:
@@ -50,6 +51,10 @@ class TestSettings:
             "SLUICE_MAX_CONNECTIONS_PER_ADDRESS": "9",
             "SLUICE_ROOT_PATH": "/tools/sluice/",
             "SLUICE_TRUSTED_PROXIES": "10.0.0.0/8, ::1",
+            "SLUICE_LOG": "json",
+            "SLUICE_TRACES": "http://collector:4318",
+            "SLUICE_WORK_METRICS_PORT": "9100",
+            "SLUICE_RETENTION": "jobs=30d/10000, answers=12h,keys=5",
             "SLUICE_AUTH": "proxy",
             "SLUICE_OWNER_REQUESTS_PER_S": "0",
             "SLUICE_OWNER_WAITING_JOBS": "5",
@@ -63,6 +68,11 @@ class TestSettings:
         assert len(changed) == len(given) == len(fields(Settings))
         assert settings.worker_count == 3
         assert settings.root_path == "/tools/sluice"
+        assert settings.keeps == {
+            "jobs": Keep(30 * 86_400.0, 10_000),
+            "answers": Keep(12 * 3600.0),
+            "keys": Keep(None, 5),
+        }
         assert settings.trusted_networks == (ip_network("10.0.0.0/8"), ip_network("::1"))
 
     @pytest.mark.parametrize(
@@ -74,6 +84,15 @@ class TestSettings:
             ("SLUICE_ROOT_PATH", "/a/../b"),
             ("SLUICE_ROOT_PATH", "//evil.example"),
             ("SLUICE_TRUSTED_PROXIES", "*"),
+            ("SLUICE_LOG", "JSON"),
+            ("SLUICE_TRACES", "collector:4318"),
+            ("SLUICE_TRACES", "file:///etc"),
+            ("SLUICE_RETENTION", "jobs"),
+            ("SLUICE_RETENTION", "jobs=30x"),
+            ("SLUICE_RETENTION", "jobs=-1d"),
+            ("SLUICE_RETENTION", "jobs=/5"),
+            ("SLUICE_RETENTION", "profiles=30d"),
+            ("SLUICE_RETENTION", "jobs=30d,jobs=5"),
             ("SLUICE_AUTH", "yes"),
             ("SLUICE_AUTH", "KEYS"),
             ("SLUICE_TRUSTED_PROXIES", "10.0.0.1/8"),

@@ -224,9 +224,9 @@ class TestEndings:
     ) -> None:
         """409, and nothing is stored."""
 
-        def deleting(question: TableQuestion, progress: Any) -> CompiledTable:
+        def deleting(question: TableQuestion, *more: Any) -> CompiledTable:
             assert client.delete(f"/profiles/{name}").status_code == 204
-            return compile_table(question, progress)
+            return compile_table(question, *more)
 
         monkeypatch.setattr(work, "compile_table", deleting)
         refused = client.post(f"/profiles/{name}/tables", json=BODY)

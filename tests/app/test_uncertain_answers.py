@@ -54,6 +54,25 @@ def test_a_profile_of_a_fit_has_it_too_and_the_same_draws_again(client: httpx.Cl
     assert other["uncertainty"]["latency_us"] != first["uncertainty"]["latency_us"]
 
 
+def test_one_piece_costs_no_more_than_it_was_measured_to_take(client: httpx.Client) -> None:
+    """Whole messages took 95 % of what their stages add up to; other sizes have no measurement."""
+    rows = "".join(
+        f"{size},0,{10 + 0.01 * size},{12 + 0.02 * size},{0.95 * (22 + 0.03 * size)}\n"
+        for size in (256, 1024, 4096, 16_384, 65_536)
+    )
+    trace = "message_bytes,repetition,copy_us,wire_us,total_us\n" + rows
+    answer = _ask(client, measurements={"content": trace})
+    whole = next(one for one in answer["baselines"] if one["name"] == "one piece")
+    assert whole["measured_us"] == pytest.approx(0.95 * (22 + 0.03 * 65_536))
+    assert whole["latency_us"] == whole["measured_us"]
+    assert {one["measured_us"] for one in answer["baselines"] if one["fragments"] != 1} == {None}
+    assert answer["uncertainty"]["one_piece_measured_us"] == whole["measured_us"]
+    other = _ask(client, measurements={"content": trace}, message_bytes=65_535)
+    whole = next(one for one in other["baselines"] if one["name"] == "one piece")
+    assert whole["measured_us"] is None
+    assert whole["latency_us"] == pytest.approx(22 + 0.03 * 65_535)
+
+
 def test_a_job_gives_the_same(client: httpx.Client) -> None:
     asked = {"message_bytes": 65536, "measurements": {"content": TRACE}, "strategy": "repeat"}
     started = client.post("/optimize", json=asked, headers={"Prefer": "respond-async"})
@@ -66,6 +85,33 @@ def test_a_job_gives_the_same(client: httpx.Client) -> None:
         time.sleep(0.05)
     answer = client.get(f"/optimizations/{job['answer_id']}").json()
     assert answer["uncertainty"] == here["uncertainty"]
+
+
+def test_typed_costs_may_have_intervals_of_their_own(client: httpx.Client) -> None:
+    """A cost without one is known exactly, or by `relative`."""
+    stage = MYRINET["stages"][1]
+    overhead = [0.8 * stage["overhead_us"], 1.5 * stage["overhead_us"]]
+    one = {"stage": stage["name"], "overhead_us": overhead}
+    known = _ask(client, pipeline=MYRINET, uncertainty={"intervals": [one]})["uncertainty"]
+    assert known["source"] == "intervals"
+    assert known["sentence"].endswith("For costs that are known to the intervals given.")
+    both = {"intervals": [one], "relative": 0.1}
+    wider = _ask(client, pipeline=MYRINET, uncertainty=both)["uncertainty"]["latency_us"]
+    assert wider["p95"] - wider["p05"] > known["latency_us"]["p95"] - known["latency_us"]["p05"] > 0
+
+    def refused(*intervals: dict[str, Any]) -> str:
+        asked = {"message_bytes": 4096, "pipeline": MYRINET}
+        asked["uncertainty"] = {"intervals": list(intervals)}
+        answer = client.post("/optimize", json=asked)
+        assert answer.status_code == 422, answer.text
+        pointer: str = answer.json()["errors"][0]["pointer"]
+        return pointer
+
+    assert refused({"stage": "none", "overhead_us": [1, 2]}) == "/uncertainty/intervals/0/stage"
+    assert refused(one, one) == "/uncertainty/intervals/1/stage"
+    above = {**one, "overhead_us": [stage["overhead_us"] + 1, stage["overhead_us"] + 2]}
+    assert refused(above) == "/uncertainty/intervals/0/overhead_us"
+    assert refused({"stage": stage["name"]}).startswith("/uncertainty/intervals")
 
 
 def test_typed_costs_need_their_errors(client: httpx.Client) -> None:

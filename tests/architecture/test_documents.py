@@ -165,7 +165,8 @@ def test_the_example_of_the_environment_shows_settings_and_defaults() -> None:
     lines = (ROOT / ".env.example").read_text().splitlines()
     offered = dict(line[1:].split("=", 1) for line in lines if line.startswith("#SLUICE_"))
     assert offered.pop("SLUICE_PUBLISH") == "127.0.0.1"
-    fixed = {"SLUICE_DATABASE_URL", "SLUICE_HOST"}
+    assert offered.pop("SLUICE_AUTH") == "keys"  # it listens beyond loopback
+    fixed = {"SLUICE_DATABASE_URL", "SLUICE_HOST", "SLUICE_AUTH"}
     assert offered == {name: default_of(name) for name in variables_of_the_service() - fixed}
 
 
@@ -227,13 +228,13 @@ def interface() -> dict[str, Any]:
 
 
 def test_every_operation_is_documented_with_its_statuses(interface: dict[str, Any]) -> None:
-    """The table of docs/service.md is the OpenAPI document's, but for 422 and 503."""
+    """The table of docs/service.md is the OpenAPI document's, but for 403, 422 and 503."""
     documented = {
         operation: set(row[-1].split(", "))
         for operation, row in table(SERVICE, "All operations").items()
     }
     published = {
-        f"{method.upper()} {path}": set(reported["responses"]) - {"422", "503"}
+        f"{method.upper()} {path}": set(reported["responses"]) - {"403", "422", "503"}
         for path, operations in interface["paths"].items()
         for method, reported in operations.items()
     }

@@ -83,10 +83,13 @@ def build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return folder
 
 
-def _ask(build: Path, questions: Sequence[Question], **settings: str) -> Answer:
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith("SLUICE_NCCL_")
-    }
+def _ask(
+    build: Path, questions: Sequence[Question], place: str | None = None, **settings: str
+) -> Answer:
+    """With these settings of the plugin, and SLUICE_TABLE where a place is given."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")}
+    if place is not None:
+        kept["SLUICE_TABLE"] = place
     reported = subprocess.run(
         [str(build / "like_nccl"), str(build / "libnccl-tuner-sluice.so"), str(THREADS)],
         input="".join(question.line() for question in questions),
@@ -170,6 +173,22 @@ def test_sizes_are_the_plan_tables_inside_their_bounds(
     answer = _ask(build, questions, TABLE=_file(tmp_path, table))
     assert answer.returned == 0
     assert answer.chunks == [_expected(table, question) for question in questions]
+
+
+def test_a_table_is_found_as_the_library_finds_it_where_its_checksum_is_told(
+    build: Path, tmp_path: Path
+) -> None:
+    """By SLUICE_TABLE, a file or a folder; each rank might find another one without a checksum."""
+    table, asked = _tables()["aligned"], [Question(BROADCAST, 2**22)]
+    path = Path(_file(tmp_path, table))
+    shutil.copy(path, tmp_path / "nccl.slt")
+    expected = [_expected(table, one) for one in asked]
+    assert expected != [one.proposed for one in asked]
+    checksum = _checksum(str(path))
+    for place in (str(path), str(tmp_path)):
+        assert _ask(build, asked, place, CHECKSUM=checksum).chunks == expected
+        assert _ask(build, asked, place).chunks == [one.proposed for one in asked]
+    assert _ask(build, asked, str(tmp_path / "none"), CHECKSUM=checksum).returned == 2
 
 
 def test_some_sizes_are_changed_and_none_is_above_what_nccl_proposed() -> None:

@@ -211,6 +211,8 @@ HIDE: Call[Any] = hiding.hide(
 OPTIMIZATIONS: Call[Any] = solving.optimizations(
     profile="a", revision=1, message_bytes=1, strategy="auto", cursor="0" * 32, limit=1
 )
+CREATE_KEY: Call[Any] = about.create_key("a", scope="read", expires_in_s=1, requests_per_s=1)
+ROTATE_KEY: Call[Any] = about.rotate_key("a", kept_s=0)
 CALLS: list[Call[Any]] = [
     OPTIMIZE,
     OPTIMIZATIONS,
@@ -251,6 +253,10 @@ CALLS: list[Call[Any]] = [
     storing.job_events("a"),
     exporting.export_targets(),
     about.limits(),
+    about.keys(),
+    CREATE_KEY,
+    ROTATE_KEY,
+    about.revoke_key("a"),
     about.is_alive(),
     about.readiness(),
     about.metrics(),
@@ -283,6 +289,8 @@ def test_every_operation_of_the_service_has_a_call() -> None:
         (COMPOSE, fit_requests.ComposeIn),
         (CREATE, profiles.ProfileIn),
         (REVISE, profiles.RevisionIn),
+        (CREATE_KEY, queries.KeyIn),
+        (ROTATE_KEY, queries.RotationIn),
         (COMPILE, tables.TableIn),
         (AUDIT, audit.AuditIn),
         (LAYER, layer_costs.LayerCostsIn),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.execution.frames import (
+from app.execution.operation_process import (
     Assembler,
     BadFrame,
     Frame,

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import configparser
+import hashlib
 import json
+import os
+import shutil
+import subprocess
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import ClassVar
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -12,6 +21,7 @@ from domain.fragment_setting import FragmentSetting
 from exports.targets.storage import CUFILE_TARGET, S3_TARGET
 from exports.targets.target import Target
 from tests.exports.given import given_for
+from tests.support.counts import is_campaign
 
 MIB = 2**20
 
@@ -111,3 +121,140 @@ def test_sizes_that_the_library_does_not_take_are_refused(target: Target, size: 
     """Below, above and between."""
     with pytest.raises(InvalidInput):
         rendered(target, size)
+
+
+# --- in a campaign: the clients themselves, against a server of parts -----------------------------
+
+_UPLOADED = 17 * MIB + 5
+_ANSWERS = {  # of a multipart upload: its begin and its end
+    "POST uploads": "<InitiateMultipartUploadResult><UploadId>1</UploadId>"
+    "</InitiateMultipartUploadResult>",
+    "POST uploadId": "<CompleteMultipartUploadResult><ETag>1</ETag>"
+    "</CompleteMultipartUploadResult>",
+}
+_BOTO3 = (
+    "\nimport boto3, sys\n"
+    "boto3.client('s3').upload_file(sys.argv[1], 'bucket', 'key', Config=transfer_config)\n"
+)
+
+
+class _Parts(BaseHTTPRequestHandler):
+    """Takes a multipart upload, and notes how long its parts are."""
+
+    protocol_version = "HTTP/1.1"
+    found: ClassVar[dict[int, int]] = {}
+
+    def do_PUT(self) -> None:
+        body = self._body()
+        part = parse_qs(urlsplit(self.path).query).get("partNumber")
+        if part is not None:
+            self.found[int(part[0])] = len(body)
+        self._answer("", ETag=f'"{hashlib.md5(body).hexdigest()}"')
+
+    def do_POST(self) -> None:
+        self._body()
+        query = urlsplit(self.path).query
+        kind = "uploads" if query.startswith("uploads") else "uploadId"
+        self._answer(_ANSWERS[f"POST {kind}"])
+
+    def do_HEAD(self) -> None:
+        self.send_response(404)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self._answer("<ListBucketResult></ListBucketResult>")
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: what came is counted."""
+
+    def _body(self) -> bytes:
+        if self.headers.get("Expect", "").lower() == "100-continue":
+            self.send_response_only(100)
+            self.end_headers()
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            return _unwrapped(body) if "x-amz-decoded-content-length" in self.headers else body
+        pieces = bytearray()
+        while length := int(self.rfile.readline(), 16):
+            pieces += self.rfile.read(length)
+            self.rfile.readline()
+        self.rfile.readline()
+        return _unwrapped(pieces)
+
+    def _answer(self, text: str, **headers: str) -> None:
+        self.send_response(200)
+        for name, value in {**headers, "Content-Length": str(len(text))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+
+def _unwrapped(body: bytes | bytearray) -> bytes:
+    """What aws-chunked wraps: lengths and checksums around the bytes."""
+    found, rest = bytearray(), bytes(body)
+    while rest:
+        head, _, rest = rest.partition(b"\r\n")
+        length = int(head.partition(b";")[0], 16)
+        if not length:
+            break
+        found += rest[:length]
+        rest = rest[length + 2 :]
+    return bytes(found)
+
+
+class TestByTheClients:
+    """The parts that real clients send under the export: where they are, in a campaign."""
+
+    __test__ = is_campaign()
+
+    @pytest.mark.parametrize("size", [5 * MIB, 6 * MIB + 1024])
+    @pytest.mark.parametrize("form", ["aws", "boto3", "rclone"])
+    def test_a_file_goes_in_parts_of_this_size(self, form: str, size: int, tmp_path: Path) -> None:
+        text = rendered(S3_TARGET, size, form=form)
+        file = tmp_path / "file"
+        file.write_bytes(bytes(_UPLOADED))
+        server = ThreadingHTTPServer(("127.0.0.1", 0), _Parts)
+        _Parts.found = {}
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            address = f"http://127.0.0.1:{server.server_port}"
+            self._upload(form, text, file, address, tmp_path)
+        finally:
+            server.shutdown()
+            server.server_close()
+        found = [_Parts.found[part] for part in sorted(_Parts.found)]
+        whole, rest = divmod(_UPLOADED, size)
+        assert found == [size] * whole + [rest]
+
+    def _upload(self, form: str, text: str, file: Path, address: str, folder: Path) -> None:
+        config = folder / "config"
+        config.write_text(text)
+        own = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        environment = {
+            **own,
+            "AWS_CONFIG_FILE": str(config) if form == "aws" else str(folder / "none"),
+            "AWS_ACCESS_KEY_ID": "none",
+            "AWS_SECRET_ACCESS_KEY": "none",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": address,
+            "RCLONE_CONFIG": str(folder / "rclone.conf"),
+        }
+        if form == "rclone":
+            lines = (one for one in text.splitlines() if one and one[0] != "#")
+            environment |= dict(one.split("=", 1) for one in lines)
+            remote = f":s3,provider=Minio,env_auth,endpoint='{address}':bucket/"
+            words = ["rclone", "copy", "--s3-upload-cutoff=5M", "--s3-no-check-bucket"]
+            words += ["--retries=1", "--ignore-times", str(file), remote]
+        elif form == "boto3":
+            words = ["python3", "-c", text + _BOTO3, str(file)]
+        else:
+            words = ["aws", "s3", "cp", str(file), "s3://bucket/key"]
+        asked = ["python3", "-c", "import boto3"] if form == "boto3" else [words[0], "version"]
+        if form == "aws":
+            asked[-1] = "--version"
+        if shutil.which(words[0]) is None or subprocess.run(asked, capture_output=True).returncode:
+            pytest.skip(f"not here: {form}")
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
+        assert len(_Parts.found) > 1, done.stderr[-2000:]

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from uuid import uuid4
 import pytest
 
 from measuring.probe import FLAGS, LIBRARIES, sources
-from measuring.running import output_of
+from measuring.running import output_of, own_folder
 from tests.support.compiler import ROOT, compiler
 
 PYTHON = sys.executable
@@ -191,3 +192,24 @@ class TestKeeper:
             one.terminate()
             assert one.wait(20.0) == 4
         assert marked(mark) == []
+
+
+def test_folders_of_killed_runs_go_and_those_in_use_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In use is what is locked, however old; what is young, of another name or no folder stays."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for name in ("sluice-x-left", "sluice-x-young", "sluice-y-other"):
+        (tmp_path / name / "below").mkdir(parents=True)
+    (tmp_path / "sluice-x-link").symlink_to(tmp_path / "sluice-y-other")
+    (tmp_path / "sluice-x-file").touch()
+    with own_folder("sluice-x-") as used:
+        for path in tmp_path.iterdir():
+            if path.name != "sluice-x-young":
+                os.utime(path, (1.0, 1.0), follow_symlinks=False)
+        with own_folder("sluice-x-") as other:
+            assert used.is_dir()
+            assert other != used
+            names = {path.name for path in tmp_path.iterdir()} - {used.name, other.name}
+    kept = {"sluice-x-young", "sluice-y-other", "sluice-x-link", "sluice-x-file"}
+    assert names == kept == {path.name for path in tmp_path.iterdir()}

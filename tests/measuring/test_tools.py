@@ -133,7 +133,10 @@ class TestRuns:
     def test_a_module_that_is_not_here(self, tools: Path) -> None:
         put(tools, "mpirun", "")
         put(tools, "python3", "raise SystemExit(1)")
-        assert TOOLS["mpi4py"].missing == "not here: python3 has no mpi4py"
+        assert (
+            TOOLS["mpi4py"].missing
+            == "not here: the python3 on PATH has no mpi4py of version 4 and later"
+        )
         put(tools, "python3", "print('4.1.0')")
         assert TOOLS["mpi4py"].missing is None
         assert TOOLS["mpi4py"].version_line() == "4.1.0"

@@ -116,6 +116,18 @@ class TestVerdict:
             "stages_share_processor"
         )
 
+    @pytest.mark.parametrize("noise", [0.002, 0.5])
+    def test_a_busy_machine_is_said_first(self, noise: float) -> None:
+        """Of runs that decide nothing, and of those that took longer; never where it holds."""
+        runs = runs_of(PIPELINE, lambda j, took, size: took + 400.0 * (j == 1), noise=noise)
+        more = {"stages": NAMES, "processors": 2}
+        found = verdict_on(PIPELINE, MESSAGE, runs, load=(13.5, 2), **more)
+        assert codes(found)[0] == "machine_busy"
+        assert "wanted its processors, which are 2; verify again" in found.notice().detail
+        idle = verdict_on(PIPELINE, MESSAGE, runs, load=(2.5, 2), **more)
+        assert codes(idle) == codes(found)[1:]
+        assert not verdict_on(PIPELINE, MESSAGE, runs_of(PIPELINE), load=(13.5, 2), **more).reasons
+
     def test_buffers_that_hold_more_than_a_fragment(self) -> None:
         """The overhead of the slow stage is hidden behind the fragment before."""
         found = verdict_of(runs_of(PIPELINE, lambda j, took, size: took - 280.0 * (j == 2)))

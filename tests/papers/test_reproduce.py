@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from app.cli import main
 from app.console import reproduce
-from app.plots.paper_page import figure_cells, item_svgs
+from app.console.reproduce import figure_cells, item_svgs
 from domain.logp_machine import QUEUE, LogPMachine
 from papers.items import Figure, Item, ItemSpec, Paper
 from papers.registry import PAPERS

@@ -138,8 +138,9 @@ def test_without_time_the_first_pass_is_the_answer(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("pipeline", "limits"), [(MYRINET, NO_LIMITS), (a_ranged_pipeline(), NO_LIMITS)]
 )
+@pytest.mark.parametrize("ends", [True, False], ids=["time ends", "the caller ends it"])
 def test_where_time_ends_the_gaps_reached_are_the_answer(
-    pipeline: Pipeline, limits: FragmentLimits
+    pipeline: Pipeline, limits: FragmentLimits, ends: bool
 ) -> None:
     """All of the range is there, each certificate holds, and the caller is told."""
     told: list[bool] = []
@@ -149,8 +150,9 @@ def test_where_time_ends_the_gaps_reached_are_the_answer(
         min_message_bytes=1,
         max_message_bytes=2**12,
         relative_gap=1e-4,
-        time_limit_s=1e-9,
+        time_limit_s=1e-9 if ends else 300.0,
         on_cut_off=lambda: told.append(True),
+        is_ended=None if ends else lambda: True,
     )
     assert told == [True]
     check_entries(table)

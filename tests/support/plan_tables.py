@@ -101,6 +101,7 @@ def whole_messages(
     on_progress: Callable[[float], None] | None = None,
     on_loosened: Callable[[float], None] | None = None,
     on_cut_off: Callable[[], None] | None = None,
+    is_ended: Callable[[], bool] | None = None,
 ) -> PlanTable:
     """In place of the compiler: every message in one piece, with a certificate that is none.
 

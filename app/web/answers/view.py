@@ -385,6 +385,8 @@ def _alternatives(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Alternative]:
             yield Alternative(one.strategy, _how(one), "", "", "", "", declined=one.declined or "")
         else:
             row = _alternative(answer, one.strategy, _how(one), one.latency_us, one.fragments, unit)
+            if one.measured_us is not None:  # the bound is of the model
+                row = replace(row, above_bound="", how=f"{row.how}, at most as measured")
             yield replace(row, parameter=one.parameter or "", source=one.source or "")
 
 

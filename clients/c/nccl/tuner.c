@@ -3,7 +3,9 @@
    UNVERIFIED ON A GPU: tested against the interface alone, by a program that calls it as NCCL does.
 
    NCCL_TUNER_PLUGIN=sluice     (or the path of libnccl-tuner-sluice.so) makes NCCL load it
-   SLUICE_NCCL_TABLE            the path of the table file (.slt); without it nothing is changed
+   SLUICE_NCCL_TABLE            the path of the table file (.slt); without it, and with a checksum, the
+                                table of the name "nccl" that sluice_table_find finds: by SLUICE_TABLE,
+                                in the user's folder, in /etc/sluice; without both nothing is changed
    SLUICE_NCCL_CHECKSUM         the file's checksum, 8 hexadecimal digits: with any other file, or
                                 with none that can be read, no communicator is made
    SLUICE_NCCL_COLLECTIVES      out of broadcast, reduce and allreduce, with commas; all by default
@@ -28,6 +30,8 @@
 #include <string.h>
 
 #define GRAIN_BYTES 512u         /* ncclProtoGrainSize of Simple, NCCL's src/include/device.h */
+#define TABLE_NAME "nccl"
+#define MAX_PATH_BYTES 4096u
 #define MIN_CHUNK_BYTES 16384u   /* NVLS in calcCollChunking, NCCL's src/enqueue.cc */
 
 enum { BROADCAST = 1, REDUCE = 2, ALL_REDUCE = 4, EVERY = 7 };
@@ -162,11 +166,22 @@ static int tuner_finalize(void *context)
     return NCCL_SUCCESS;
 }
 
+/* The path of the table, in the caller's room; null where there is none. What lies where tables are looked
+   for may be another one for each rank: only a checksum makes sure, so it is not looked for without. */
+static const char *table_path(char *room, const char *checksum)
+{
+    const char *path = setting("SLUICE_NCCL_TABLE");
+    if (path || !checksum)
+        return path;
+    return sluice_table_find(TABLE_NAME, room, MAX_PATH_BYTES) == SLUICE_OK ? room : NULL;
+}
+
 /* Where no checksum is demanded, a table that is refused leaves NCCL as it is. */
 static int tuner_init(void **context, uint64_t communicator, size_t ranks, size_t nodes,
                       nccl_logger logger, void *nvlink_domains, void *constants)
 {
-    const char *path = setting("SLUICE_NCCL_TABLE"), *checksum = setting("SLUICE_NCCL_CHECKSUM");
+    char room[MAX_PATH_BYTES];
+    const char *checksum = setting("SLUICE_NCCL_CHECKSUM"), *path = table_path(room, checksum);
     struct tuner *tuner = calloc(1, sizeof *tuner);
     (void)communicator, (void)ranks, (void)nodes, (void)nvlink_domains, (void)constants;
     *context = NULL;

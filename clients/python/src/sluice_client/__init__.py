@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from sluice_client.async_client import AsyncClient
     from sluice_client.client import Client
     from sluice_client.retries import NO_RETRY, Retry
-    from sluice_client.uncertainty import Draws, UncertaintyOptions
+    from sluice_client.uncertainty import CostInterval, Draws, UncertaintyOptions
 
 __all__ = [
     "NO_RETRY",
@@ -65,6 +65,7 @@ __all__ = [
     "ComposedStage",
     "Conflict",
     "Constraints",
+    "CostInterval",
     "DeadlineExceeded",
     "Declined",
     "Delivery",
@@ -106,6 +107,7 @@ __all__ = [
 _LATER = {
     "AsyncClient": "async_client",
     "Client": "client",
+    "CostInterval": "uncertainty",
     "Draws": "uncertainty",
     "NO_RETRY": "retries",
     "Retry": "retries",

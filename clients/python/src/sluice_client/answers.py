@@ -54,8 +54,9 @@ class Baseline:
     """One other setting by `name`; `declined` says why where the limits forbid its cut.
 
     `default_bytes` is what the system of this name comes with, as `source` says, and `parameter`
-    what it is set by; `static_bytes` is that, rounded up to the alignment. They and `name` are None
-    in answers of earlier versions.
+    what it is set by; `static_bytes` is that, rounded up to the alignment. Where the message goes
+    in one piece and was timed so, `measured_us` is what it took, and `latency_us` no more than
+    that. They and `name` are None in answers of earlier versions.
     """
 
     strategy: str
@@ -67,6 +68,7 @@ class Baseline:
     default_bytes: int | None = None
     parameter: str | None = None
     source: str | None = None
+    measured_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,6 +399,42 @@ class Limits:
     strategies: tuple[str, ...]
     workers: int
     worker_memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of an owner, without its secret; times are in ISO 8601, null where there is none."""
+
+    id: str
+    owner: str
+    name: str
+    scope: str
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    requests_per_s: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A new key; its `secret` is told this once."""
+
+    id: str
+    owner: str
+    name: str
+    scope: str
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    requests_per_s: int | None
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Every key of an owner, the newest first, revoked ones as well."""
+
+    items: tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from sluice_client.answers import (
     Comparison,
     Explanation,
     Job,
+    Keys,
     Limits,
+    NewKey,
     Optimization,
     OptimizationSummary,
     Page,
@@ -1124,6 +1126,43 @@ class AsyncClient(AsyncCore):
     ) -> Limits:
         """Return everything that a request is measured against."""
         return await self.send(service.limits())
+
+    async def keys(
+        self,
+    ) -> Keys:
+        """Return every key of the owner who asks; takes the scope `admin`, as the next three do."""
+        return await self.send(service.keys())
+
+    async def create_key(
+        self,
+        name: str,
+        *,
+        scope: str,
+        expires_in_s: int | None = None,
+        requests_per_s: int | None = None,
+    ) -> NewKey:
+        """Make a key with the scope `read`, `write` or `admin`; its secret is told this once."""
+        return await self.send(
+            service.create_key(
+                name, scope=scope, expires_in_s=expires_in_s, requests_per_s=requests_per_s
+            )
+        )
+
+    async def rotate_key(
+        self,
+        id: str,
+        *,
+        kept_s: int | None = None,
+    ) -> NewKey:
+        """Make a key like this one, which goes on for `kept_s`, an hour without it."""
+        return await self.send(service.rotate_key(id, kept_s=kept_s))
+
+    async def revoke_key(
+        self,
+        id: str,
+    ) -> None:
+        """End a key, and the browsers that signed in by it, at once."""
+        return await self.send(service.revoke_key(id))
 
     async def is_alive(
         self,

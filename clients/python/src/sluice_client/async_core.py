@@ -33,6 +33,7 @@ from sluice_client.http import (
     identified,
     key_of,
     new_request_id,
+    own_headers,
     shown_address,
     timeout_of,
 )
@@ -55,13 +56,14 @@ class AsyncCore:
         retry: Retry | None = None,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
         headers: Mapping[str, str] | None = None,
+        key: str | None = None,
         http: httpx.AsyncClient | None = None,
     ) -> None:
         self._address = address_of(address)
         self._timeout_s = checked_timeout_s(timeout_s)
         self._retry = retry or Retry()
         self._memory = Memory(memory_bytes)
-        self._headers = dict(headers or {})
+        self._headers = own_headers(key, headers)
         self._owns_http = http is None
         self._http = http or httpx.AsyncClient(limits=LIMITS)
 

@@ -58,7 +58,7 @@ class Call(Generic[T]):
     `may_repeat`: sent twice it has the effect of once, so it may be sent again whatever became of
     it. `takes_s` is what the service may need for it. `remembers`: its answer has an ETag.
     A POST that may not be repeated `is_keyed`: sent again under the same Idempotency-Key it is done
-    once.
+    once. Not so where the service keeps no answer, which `is_kept` says.
     """
 
     method: str
@@ -70,11 +70,12 @@ class Call(Generic[T]):
     may_repeat: bool = False
     takes_s: float = 0.0
     remembers: bool = False
+    is_kept: bool = True
 
     @property
     def is_keyed(self) -> bool:
         """Whether it has to have a key to be sent again."""
-        return self.method == "POST" and not self.may_repeat
+        return self.method == "POST" and not self.may_repeat and self.is_kept
 
     @property
     def target(self) -> str:
@@ -98,6 +99,7 @@ def send(
     *,
     may_repeat: bool,
     takes_s: float = 0.0,
+    is_kept: bool = True,
 ) -> Call[T]:
     """Return a request with a JSON body; fields that are None are left out. Raises
     InvalidRequest.
@@ -111,6 +113,7 @@ def send(
         headers={"Content-Type": JSON},
         may_repeat=may_repeat,
         takes_s=takes_s,
+        is_kept=is_kept,
     )
 
 

@@ -10,7 +10,9 @@ from sluice_client.answers import (
     Comparison,
     Explanation,
     Job,
+    Keys,
     Limits,
+    NewKey,
     Optimization,
     OptimizationSummary,
     Page,
@@ -60,9 +62,10 @@ class Client(Core):
     `address` is that of SLUICE_URL where none is given, and http://localhost:8080 without that.
     `timeout_s` is how long the service may be silent beyond what an operation takes by itself;
     `retry` says how often and how long a call is tried; up to `memory_bytes` of answers are kept
-    by their ETag; `headers` go with every request. `http` is for certificates, proxies and the
-    like: a client of httpx that stays the caller's to close. Raises SluiceClientError and what is
-    below it.
+    by their ETag; `headers` go with every request. `key` says who asks, where the service wants to
+    know it; it is that of SLUICE_KEY where none is given. `http` is for certificates, proxies and
+    the like: a client of httpx that stays the caller's to close. Raises SluiceClientError and what
+    is below it.
     """
 
     def optimize(
@@ -1127,6 +1130,43 @@ class Client(Core):
     ) -> Limits:
         """Return everything that a request is measured against."""
         return self.send(service.limits())
+
+    def keys(
+        self,
+    ) -> Keys:
+        """Return every key of the owner who asks; takes the scope `admin`, as the next three do."""
+        return self.send(service.keys())
+
+    def create_key(
+        self,
+        name: str,
+        *,
+        scope: str,
+        expires_in_s: int | None = None,
+        requests_per_s: int | None = None,
+    ) -> NewKey:
+        """Make a key with the scope `read`, `write` or `admin`; its secret is told this once."""
+        return self.send(
+            service.create_key(
+                name, scope=scope, expires_in_s=expires_in_s, requests_per_s=requests_per_s
+            )
+        )
+
+    def rotate_key(
+        self,
+        id: str,
+        *,
+        kept_s: int | None = None,
+    ) -> NewKey:
+        """Make a key like this one, which goes on for `kept_s`, an hour without it."""
+        return self.send(service.rotate_key(id, kept_s=kept_s))
+
+    def revoke_key(
+        self,
+        id: str,
+    ) -> None:
+        """End a key, and the browsers that signed in by it, at once."""
+        return self.send(service.revoke_key(id))
 
     def is_alive(
         self,

@@ -18,6 +18,7 @@ from sluice_client.retries import Failure, Retry
 
 DEFAULT_ADDRESS = "http://localhost:8080"
 ADDRESS_VARIABLE = "SLUICE_URL"
+KEY_VARIABLE = "SLUICE_KEY"
 REQUEST_ID = "X-Request-ID"
 KEY = "Idempotency-Key"
 DEFAULT_TIMEOUT_S = 30.0
@@ -45,6 +46,20 @@ def address_of(address: str | None) -> str:
         if urlsplit(named).hostname:
             return named.rstrip("/")
     raise InvalidRequest(f"expected an address with a host that is one{where}")
+
+
+def own_headers(key: str | None, headers: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the headers of every request: those given, and the key, where there is none that of
+    SLUICE_KEY. Raises InvalidRequest for what cannot be a key.
+    """
+    found = dict(headers or {})
+    named = key if key is not None else os.environ.get(KEY_VARIABLE, "")
+    where = "" if key is not None else f" in {KEY_VARIABLE}"
+    if not all("!" <= letter <= "~" for letter in named):
+        raise InvalidRequest(f"expected a key of visible ASCII characters{where}")
+    if named and not any(name.lower() == "authorization" for name in found):
+        found["Authorization"] = f"Bearer {named}"
+    return found
 
 
 def shown_address(address: str) -> str:

@@ -5,27 +5,42 @@ Shares are of 1: 0.05 is 5 %. Names that may grow (decisions, reasons, sources) 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 # --- what requests say ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
+class CostInterval:
+    """95 % intervals, (low, high), of what a typed stage costs in one of its ranges; None: of the
+    other cost alone.
+    """
+
+    stage: str
+    range: int = 0
+    overhead_us: tuple[float, float] | None = None
+    ns_per_byte: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Draws:
     """Over how many draws of the costs to look, each cost drawn by its error.
 
-    `relative` is one standard deviation of every cost, in the place of the errors of the fit; the
-    same `seed` gives the same draws. None leaves them to the service.
+    `relative` is one standard deviation of every cost, in the place of the errors of the fit,
+    `intervals` those of single costs; the same `seed` gives the same draws. None leaves them to the
+    service.
     """
 
     draws: int = 400
     seed: int | str | None = None
     relative: float | None = None
+    intervals: Sequence[CostInterval] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return it as requests have it."""
-        return _draws_json(self.draws, self.seed, self.relative)
+        return _draws_json(self.draws, self.seed, self.relative, self.intervals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +57,28 @@ class UncertaintyOptions:
     current: int | Literal["whole"] | None = None
     mtu_bytes: int | None = None
     robust: bool = False
+    intervals: Sequence[CostInterval] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return it as requests have it."""
         is_size = self.current is not None and self.current != "whole"
         return {
-            **_draws_json(self.draws, self.seed, self.relative),
+            **_draws_json(self.draws, self.seed, self.relative, self.intervals),
             "current": {"repeat": self.current} if is_size else self.current,
             "mtu_bytes": self.mtu_bytes,
             "robust": self.robust,
         }
 
 
-def _draws_json(draws: int, seed: int | str | None, relative: float | None) -> dict[str, Any]:
+def _draws_json(
+    draws: int, seed: int | str | None, relative: float | None, intervals: Sequence[CostInterval]
+) -> dict[str, Any]:
     # As text, since a seed may be larger than numbers of JSON are exact.
     return {
         "draws": draws,
         "seed": None if seed is None else str(seed),
         "relative": relative,
+        "intervals": [asdict(one) for one in intervals],
     }
 
 

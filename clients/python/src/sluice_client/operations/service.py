@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sluice_client.answers import Limits, Readiness
-from sluice_client.calls import Answer, Call, get, reads, send
+from sluice_client.answers import Keys, Limits, NewKey, Readiness
+from sluice_client.calls import Answer, Call, get, reads, segment, send
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -14,6 +14,39 @@ _SAFE = ("GET", "HEAD", "OPTIONS")
 def limits() -> Call[Limits]:
     """Return everything that a request is measured against."""
     return get("/limits", reads(Limits))
+
+
+def keys() -> Call[Keys]:
+    """Return every key of the owner who asks; takes the scope `admin`, as the next three do."""
+    return get("/keys", reads(Keys))
+
+
+def create_key(
+    name: str,
+    *,
+    scope: str,
+    expires_in_s: int | None = None,
+    requests_per_s: int | None = None,
+) -> Call[NewKey]:
+    """Make a key with the scope `read`, `write` or `admin`; its secret is told this once."""
+    document = {
+        "name": name,
+        "scope": scope,
+        "expires_in_s": expires_in_s,
+        "requests_per_s": requests_per_s,
+    }
+    return send("POST", "/keys", reads(NewKey), document, may_repeat=False, is_kept=False)
+
+
+def rotate_key(id: str, *, kept_s: int | None = None) -> Call[NewKey]:
+    """Make a key like this one, which goes on for `kept_s`, an hour without it."""
+    path, document = f"/keys/{segment(id)}/rotation", {"kept_s": kept_s}
+    return send("POST", path, reads(NewKey), document, may_repeat=False, is_kept=False)
+
+
+def revoke_key(id: str) -> Call[None]:
+    """End a key, and the browsers that signed in by it, at once."""
+    return Call("DELETE", f"/keys/{segment(id)}", _nothing)
 
 
 def is_alive() -> Call[bool]:
@@ -57,6 +90,10 @@ def request(
         call.headers,
         may_repeat=repeats,
     )
+
+
+def _nothing(answer: Answer) -> None:
+    return None
 
 
 def _any(answer: Answer) -> Any:

@@ -1,0 +1,268 @@
+"""Keys: made, exchanged and revoked; browsers that sign in; rates and quotas; proxies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from app.execution.local import MAX_EVENT_STREAMS_OF_OWNER
+from app.http.access import Gate, Rate, admitted_of, with_peer
+from app.http.fastpath.fast_path import FastPath, TableCache
+from app.questions.keys import create_first_key, create_key, revoke_key
+from app.settings import Settings
+from models.records import KeyScope
+from models.session import Store
+from tests.app.access_support import FORM, MINE, THEIRS, Guarded, bearer, key_of
+from tests.app.serving import MYRINET, serving, settings_for, wait_until
+from tests.support.long_work import long_here_engine
+
+
+def test_a_key_is_made_exchanged_and_revoked(guarded: Guarded) -> None:
+    """By an administrator, at once; its secret is told once, and is nowhere in the database."""
+    client, admin = guarded.live.client, bearer(guarded.mine["admin"])
+    asked = {"name": "host 7", "scope": "read", "expires_in_s": 3600, "requests_per_s": 1000}
+    made = client.post("/keys", json=asked, headers=admin)
+    assert (made.status_code, made.headers["cache-control"]) == (201, "no-store")
+    first = made.json()
+    assert client.get("/limits", headers=bearer(first["secret"])).status_code == 200
+    second = client.post(f"/keys/{first['id']}/rotation", json={"kept_s": 0}, headers=admin).json()
+    assert (second["name"], second["scope"], second["requests_per_s"]) == ("host 7", "read", 1000)
+    assert second["expires_at"] is not None
+    assert client.get("/limits", headers=bearer(first["secret"])).status_code == 401
+    assert client.get("/limits", headers=bearer(second["secret"])).status_code == 200
+    again = client.post(f"/keys/{first['id']}/rotation", json={}, headers=admin)
+    assert (again.status_code, again.json()["code"]) == (409, "conflict")
+    assert client.delete(f"/keys/{second['id']}", headers=admin).status_code == 204
+    assert client.get("/limits", headers=bearer(second["secret"])).status_code == 401
+    listed = client.get("/keys", headers=admin)
+    states = {one["id"]: one["revoked_at"] is None for one in listed.json()["items"]}
+    assert states[first["id"]] is True
+    assert states[second["id"]] is False
+    assert first["secret"] not in listed.text
+    with guarded.store.of(MINE).reading() as unit:
+        assert first["secret"] not in str(unit.api_keys.get(first["id"]))
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"name": ""}, "/name"),
+        ({"scope": "all"}, "/scope"),
+        ({"expires_in_s": 0}, "/expires_in_s"),
+        ({"requests_per_s": 0}, "/requests_per_s"),
+        ({"owner": THEIRS}, "/owner"),
+    ],
+)
+def test_what_is_no_key_is_refused(
+    guarded: Guarded, change: dict[str, object], pointer: str
+) -> None:
+    """Naming the field; nobody makes a key for another owner."""
+    body = {"name": "a", "scope": "read", **change}
+    refused = guarded.live.client.post("/keys", json=body, headers=bearer(guarded.mine["admin"]))
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["pointer"] == pointer
+
+
+def test_what_another_process_changes_counts_soon(guarded: Guarded) -> None:
+    """A key that the command line revokes or makes."""
+    client, secret = guarded.live.client, key_of(guarded.live, MINE, "read")
+    with guarded.store.of(MINE).reading() as unit:
+        newest = unit.api_keys.list()[0]
+    revoke_key(guarded.store.of(MINE), newest.id)
+    wait_until(lambda: client.get("/limits", headers=bearer(secret)).status_code == 401)
+
+
+def test_a_key_that_expires_is_none_from_then_on(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the clock, before the keys are looked at again."""
+    secret = key_of(guarded.live, MINE, "read", expires_in_s=3600)
+    gate: Gate = guarded.live.app.state.gate
+    assert gate.by_secret(secret.encode()) is not None
+    later = (datetime.now(UTC) + timedelta(hours=1)).timestamp() + 1
+    monkeypatch.setattr("app.http.access.time.time", lambda: later)
+    assert gate.by_secret(secret.encode()) is None
+
+
+def test_the_first_key_is_made_once(store: Store) -> None:
+    """And only where there is none at all."""
+    made = create_first_key(store)
+    assert made is not None
+    assert (made.record.scope, made.record.owner) == (KeyScope.ADMIN, "local")
+    assert create_first_key(store) is None
+    revoke_key(store, made.record.id)
+    assert create_first_key(store) is None
+
+
+# --- browsers -------------------------------------------------------------------------------------
+
+
+def test_a_browser_signs_in_and_out(guarded: Guarded) -> None:
+    """It gets a key of its own, which no script reads; the key that was typed in is not kept."""
+    port = guarded.live.port
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60.0) as browser:
+        html = {"accept": "text/html"}
+        refused = browser.get("/ui/profiles", headers=html)
+        assert refused.status_code == 401
+        assert 'href="/ui/sign-in"' in refused.text
+        assert browser.get("/ui/sign-in", headers=html).status_code == 200
+        wrong = browser.post("/ui/sign-in", data={"key": "slk_wrong"}, headers=html)
+        assert wrong.status_code == 401
+        secret = guarded.mine["read"]
+        entered = browser.post("/ui/sign-in", data={"key": secret}, headers=html)
+        assert (entered.status_code, entered.headers["location"]) == (303, "/")
+        cookie = entered.headers["set-cookie"]
+        assert all(word in cookie for word in ("HttpOnly", "SameSite=strict", "Max-Age=43200"))
+        assert secret not in cookie
+        assert browser.get("/ui/profiles", headers=html).status_code == 200
+        stored = browser.post("/ui/optimize", data={"message": "4096"}, headers=html)
+        assert stored.status_code == 403
+        assert browser.get("/profiles/their-own").status_code == 404
+        foreign = {**html, "origin": "http://evil.example"}
+        assert browser.post("/ui/sign-out", headers={**foreign, **FORM}).status_code == 403
+        kept = dict(browser.cookies)
+        left = browser.post("/ui/sign-out", headers={**html, **FORM})
+        assert (left.status_code, left.headers["location"]) == (303, "/ui/sign-in")
+        browser.cookies.update(kept)
+        assert browser.get("/ui/profiles", headers=html).status_code == 401
+
+
+def test_browsers_end_with_their_key(guarded: Guarded) -> None:
+    """A key that is revoked takes with it whoever signed in by it."""
+    client, secret = guarded.live.client, key_of(guarded.live, MINE, "read")
+    with guarded.store.of(MINE).reading() as unit:
+        newest = unit.api_keys.list()[0]
+    entered = client.post("/ui/sign-in", data={"key": secret})
+    cookie = {"cookie": entered.headers["set-cookie"].partition(";")[0]}
+    client.cookies.clear()
+    assert client.get("/limits", headers=cookie).status_code == 200
+    admin = bearer(guarded.mine["admin"])
+    assert client.delete(f"/keys/{newest.id}", headers=admin).status_code == 204
+    assert client.get("/limits", headers=cookie).status_code == 401
+
+
+# --- rates and quotas -----------------------------------------------------------------------------
+
+
+def test_a_rate_lets_through_what_it_says() -> None:
+    """At most two seconds' worth at once, and then one each interval, whatever the times are."""
+    rate, passed = Rate(10), 0
+    for step in range(1000):
+        now_s = 100.0 + step * 0.01
+        if rate.wait_s(now_s) <= 0.0:
+            rate.count(now_s)
+            passed += 1
+    assert 10 * 10 + 18 <= passed <= 10 * 10 + 21
+    assert 0.0 < rate.wait_s(109.99) <= 0.1
+    assert Rate(0).wait_s(0.0) <= 0.0
+
+
+def test_who_asks_too_often_is_refused_and_others_are_not(tmp_path: Any) -> None:
+    """By owner, whatever keys he has; a key may be slower still. The refusal says when to come."""
+    url = f"sqlite:///{tmp_path / 'sluice.db'}"
+    settings = settings_for(url, auth="keys", owner_requests_per_s=1)
+    with serving(settings, open_engine=long_here_engine) as live:
+        store = live.service.context.store
+        several = [create_key(store.of(MINE), "a", KeyScope.READ).secret for _ in range(3)]
+        other = create_key(store.of(THEIRS), "b", KeyScope.READ).secret
+        gate: Gate = live.app.state.gate
+        wait_until(lambda: all(gate.by_secret(one.encode()) for one in (*several, other)))
+        answers = [live.client.get("/limits", headers=bearer(one)) for one in several * 4]
+        refused = [one for one in answers if one.status_code == 429]
+        assert 0 < len(refused) < len(answers)
+        assert refused[-1].json()["code"] == "rate_limited"
+        assert int(refused[-1].headers["retry-after"]) >= 1
+        assert refused[-1].headers["ratelimit-policy"] == '"key";q=1;w=1'
+        assert live.client.get("/limits", headers=bearer(other)).status_code == 200
+        assert live.client.get("/healthz", headers=bearer(several[0])).status_code == 200
+
+
+def test_an_owner_has_so_many_jobs_that_wait(tmp_path: Any) -> None:
+    """Another one's are accepted."""
+    url = f"sqlite:///{tmp_path / 'sluice.db'}"
+    settings = settings_for(url, auth="keys", owner_waiting_jobs=2, run_jobs=False)
+    with serving(settings, open_engine=long_here_engine) as live:
+        mine, other = (key_of(live, owner, "write") for owner in (MINE, THEIRS))
+
+        def start(secret: str, message_bytes: int) -> httpx.Response:
+            body = {"pipeline": MYRINET, "message_bytes": message_bytes}
+            sent = {**bearer(secret), "prefer": "respond-async"}
+            return live.client.post("/optimize", json=body, headers=sent)
+
+        assert [start(mine, 4096 + i).status_code for i in range(3)] == [202, 202, 429]
+        refused = start(mine, 9000)
+        assert (refused.json()["code"], refused.headers["retry-after"]) == ("quota_exceeded", "10")
+        assert start(mine, 4096).status_code == 202  # the same question is the same job
+        assert start(other, 4096).status_code == 202
+
+
+def test_an_owner_follows_so_many_jobs(guarded: Guarded) -> None:
+    """Another one follows his all the same."""
+    client, job = guarded.live.client, guarded.paths["/jobs/{id}/events"]
+    counts = guarded.live.service.counts
+    counts.streams_of_owner[THEIRS] = MAX_EVENT_STREAMS_OF_OWNER
+    refused = client.get(job, headers=bearer(guarded.theirs))
+    assert (refused.status_code, refused.json()["code"]) == (429, "quota_exceeded")
+    del counts.streams_of_owner[THEIRS]
+    counts.streams_of_owner[MINE] = MAX_EVENT_STREAMS_OF_OWNER
+    assert client.get(job, headers=bearer(guarded.theirs)).status_code == 200
+    del counts.streams_of_owner[MINE]
+    wait_until(lambda: not counts.streams_of_owner)
+
+
+# --- proxies --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("peer", "headers", "is_known"),
+    [
+        ("10.1.2.3", {"x-sluice-owner": "team-a"}, True),
+        ("10.1.2.3", {"x-sluice-owner": "team-a", "x-sluice-scope": "write"}, True),
+        ("10.1.2.3", {"x-sluice-owner": "team-a", "x-sluice-scope": "all"}, False),
+        ("10.1.2.3", {"x-sluice-owner": "../a"}, False),
+        ("10.1.2.3", {"x-sluice-owner": "a\xe9"}, False),
+        ("10.1.2.3", {}, False),
+        ("127.0.0.1", {"x-sluice-owner": "team-a"}, False),
+        ("", {"x-sluice-owner": "team-a"}, False),
+    ],
+)
+def test_who_somebody_is_says_a_trusted_proxy_alone(
+    peer: str, headers: dict[str, str], is_known: bool
+) -> None:
+    """By the address of the connection; and in the mode that is for it."""
+    settings = Settings(auth="proxy", trusted_proxies="10.0.0.0/8")
+    gate = Gate(settings, FastPath(TableCache(0)))
+    scope: dict[str, Any] = {
+        "method": "GET",
+        "path": "/profiles",
+        "headers": [(name.encode(), text.encode("latin-1")) for name, text in headers.items()],
+        "client": ("203.0.113.9", 1),
+        "sluice.peer": (peer, 1),
+    }
+    gate.answer(scope)
+    found = admitted_of(scope)
+    assert (found is not None) == is_known
+    if found is not None:
+        assert found.owner == "team-a"
+        assert found.scope.value == headers.get("x-sluice-scope", "read")
+    for other in (Settings(auth="keys", trusted_proxies="10.0.0.0/8"), Settings(auth="proxy")):
+        asked = dict(scope)
+        Gate(other, FastPath(TableCache(0))).answer(asked)
+        assert admitted_of(asked) is None
+
+
+def test_the_peer_is_that_of_the_connection() -> None:
+    """What came in the request under that name does not count."""
+    seen: list[object] = []
+
+    async def app(scope: Any, receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
+        seen.append(scope["sluice.peer"])
+
+    told: Any = with_peer(app)
+    asyncio.run(told({"type": "http", "client": ("10.0.0.1", 5), "sluice.peer": 1}, None, None))
+    assert seen == [("10.0.0.1", 5)]

@@ -1,0 +1,79 @@
+"""Backups and restores that are killed at each of their steps, in children of this process.
+
+It has no threads, so that it may fork; each child kills itself where it comes to a step.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import models.backup as upkeep
+
+
+def dies_at(module: Any, name: str, call: int) -> None:
+    """Have this process die at a call of a function, before it does anything."""
+    real, calls = getattr(module, name), 0
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*arguments, **named)
+
+    setattr(module, name, counted)
+
+
+def killed(step: tuple[Any, str, int], work: Callable[[], object]) -> bool:
+    """Whether a child that works so was killed at this step; else it has come to its end."""
+    pid = os.fork()
+    if pid == 0:
+        dies_at(*step)
+        try:
+            work()
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(pid, 0)
+    return os.WIFSIGNALED(status)
+
+
+BACKUP = (
+    (upkeep, "_copy_rows", 1),
+    (upkeep, "_copy_file", 1),
+    (upkeep, "_counts", 1),
+    (os, "link", 1),
+    (os, "unlink", 1),
+)
+RESTORE = (
+    (upkeep, "upgrade", 1),
+    (upkeep, "_empty", 1),
+    (upkeep, "insert", 1),
+    (upkeep, "insert", 9),
+    (upkeep, "_counts", 3),
+)
+
+
+def main(verb: str, url: str, file: str) -> None:
+    """Print a line for each step: whether a child died there, and whether the file is there."""
+    for step in BACKUP if verb == "backup" else RESTORE:
+        place = Path(file)
+
+        def work(place: Path = place) -> None:
+            if verb == "backup":
+                upkeep.backup(url, place)
+            else:
+                upkeep.restore(place, url)
+
+        is_killed = killed(step, work)
+        print(step[1], step[2], is_killed, place.exists(), flush=True)
+        if verb == "backup" and place.exists():
+            place.unlink()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -422,7 +422,6 @@ MEANINGS: Mapping[str, Meaning] = {
 }
 _ORDER = {code: place for place, code in enumerate(MEANINGS)}
 _HARMLESS = ("model_holds", "model_holds_with_offset", "narrowed_fit", "switch_found")
-_UNKNOWN = Meaning("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,7 +480,7 @@ def notice_lines(notices: Iterable[Notice]) -> Iterator[str]:
 
 
 def _item(code: str, notices: tuple[Notice, ...]) -> NoticeItem:
-    meaning = MEANINGS.get(code, _UNKNOWN)
+    meaning = MEANINGS.get(code, Meaning(""))
     title = meaning.title or code.replace("_", " ")
     if meaning.single and all(notice.value("outliers") == 1 for notice in notices):
         title = meaning.single

@@ -383,11 +383,11 @@ class TraceFit(Derived):
 
 
 def _min_bytes(stage: StageFit) -> int:
-    return min(stage.lines[0].from_bytes, *(one.message_bytes for one in stage.sizes[:1]))
+    return min([stage.lines[0].from_bytes, *(one.message_bytes for one in stage.sizes[:1])])
 
 
 def _max_bytes(stage: StageFit) -> int:
-    return max(stage.lines[-1].to_bytes, *(one.message_bytes for one in stage.sizes[-1:]))
+    return max([stage.lines[-1].to_bytes, *(one.message_bytes for one in stage.sizes[-1:])])
 
 
 def cut_sizes(fragment_bytes: Sequence[int]) -> tuple[int, ...]:

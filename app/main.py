@@ -27,6 +27,7 @@ from app.jobs.runner import open_runner
 from app.operations.tasks import SOLVE_WARM_UP
 from app.questions.profiles import seed_paper_profiles
 from app.settings import VERSION, Settings
+from app.telemetry import open_tracing
 from app.web.pages import failure_page
 from app.web.routes import attach_pages
 from models.records import JobEnd
@@ -72,6 +73,8 @@ def create_app(
     metrics, fast_path = Metrics(), FastPath(TableCache(chosen.lookup_memory_bytes))
     gate = Gate(chosen, fast_path) if chosen.asks_who else None
 
+    traced = open_tracing(chosen.traces)
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         running = await asyncio.to_thread(
@@ -85,6 +88,9 @@ def create_app(
 
         running.context.store.watch_job_ends(count)
         running.context.store.watch_job_ends(tell_ends)
+        app.state.tracing = traced
+        if traced is not None:
+            running.context.store.watch_job_ends(traced.jobs_ended)
         await asyncio.to_thread(app.state.pages.warm_up)
         await running.lookups.start()
         app.state.service = running
@@ -95,6 +101,8 @@ def create_app(
             app.state.service = None
             await running.lookups.close()
             await asyncio.to_thread(close_service, running)
+            if traced is not None:
+                await asyncio.to_thread(traced.close)
 
     app = FastPathApp(
         title="Sluice",

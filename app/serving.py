@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.console.screen import Output
 from app.settings import KEPT_KINDS, Settings, keeps_of
-from app.telemetry import logging_as
+from app.telemetry import logging_as, open_tracing
 from domain.errors import Conflict, InvalidInput, NotReady
 
 if TYPE_CHECKING:
@@ -331,6 +331,9 @@ def work(arguments: argparse.Namespace, output: Output) -> int:
         store.watch_job_ends(tell_ends)
         metrics = RunnerMetrics(lambda: runner_gauges(store, engine, runner))
         store.watch_job_ends(metrics.jobs_ended)
+        if traced := open_tracing(settings.traces):
+            stack.callback(traced.close)
+            store.watch_job_ends(traced.jobs_ended)
         try:
             if settings.work_metrics_port:
                 stack.enter_context(metrics.served(settings.host, settings.work_metrics_port))

@@ -33,6 +33,7 @@ KEPT_KINDS = ("jobs", "answers", "tables", "traces", "keys")
 AUTHS = ("off", "open", "keys", "proxy")
 
 _ROOT_PATH = re.compile(r"(/[\w.~-]+)*", re.ASCII)
+_ADDRESS = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.ASCII)
 _UNITS_S = {"h": 3600.0, "d": 86_400.0}
 _RULE = re.compile(
     r"(?P<kind>[a-z]+)=((?P<age>[0-9]{1,6}[hd])(/(?P<count>[0-9]{1,12}))?|(?P<only>[0-9]{1,12}))",
@@ -62,6 +63,7 @@ class Settings:
     `root_path` is the path below which a proxy offers the service, `trusted_proxies` the addresses
     and networks, with commas between them, that may say who a client is. `log` is the form of logs,
     "text" or "json"; `work_metrics_port` where `sluice work` tells its metrics, 0 for nowhere;
+    `traces` the address that spans are sent to, empty for none;
     `retention` what is kept of each kind, everything of those that it does not name. `auth` is one
     of AUTHS; where it has everybody say who he is, an owner may ask `owner_requests_per_s` times
     each second (0: as often as he likes), and have `owner_waiting_jobs` jobs that wait.
@@ -86,6 +88,7 @@ class Settings:
     trusted_proxies: str = ""
     log: str = "text"
     work_metrics_port: int = 0
+    traces: str = ""
     retention: str = ""
     auth: str = "off"
     owner_requests_per_s: int = 1000
@@ -156,6 +159,7 @@ class Settings:
                 minimum=0,
                 maximum=65_535,
             ),
+            traces=given.address("SLUICE_TRACES"),
             retention=given.retention("SLUICE_RETENTION"),
             auth=given.choice("SLUICE_AUTH", AUTHS),
             owner_requests_per_s=given.number(
@@ -263,6 +267,13 @@ class _Variables:
         raw = self.text(name, "").rstrip("/")
         if not _ROOT_PATH.fullmatch(raw) or _DOTS.search(raw):
             rule = f"expected {name} to be a path of letters, digits and -._~, such as /sluice"
+            return self._refused(name, rule, "")
+        return raw
+
+    def address(self, name: str) -> str:
+        raw = self.text(name, "")
+        if raw and not _ADDRESS.fullmatch(raw):
+            rule = f"expected {name} to be an address such as http://127.0.0.1:4318"
             return self._refused(name, rule, "")
         return raw
 

@@ -1,8 +1,9 @@
-"""Logs as JSON, one object a line, with the request and the job that a line is about.
+"""What a service tells of single requests and jobs: logs as JSON, and traces. Both are off unless
+settings ask for them.
 
-Off unless settings ask for it: then lines are the logging library's, as before. Lines are written
-by a thread of their own, out of a bounded queue: standard error that nobody reads must not stop
-what writes to it.
+Lines are written by a thread of their own, out of a bounded queue: standard error that nobody reads
+must not stop what writes to it. Spans go the same way, in a thread of OpenTelemetry's, which is
+imported only where traces are asked for.
 """
 
 from __future__ import annotations
@@ -12,17 +13,26 @@ import logging
 import queue
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
-from typing import TextIO
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TextIO
+
+from domain.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span, Tracer
+
+    from models.records import JobEnd
 
 MAX_LINES = 10_000  # that wait to be written; what is more is counted
 
 # What a line is about where it does not say so itself; each thread and task has its own.
 REQUEST: ContextVar[str] = ContextVar("sluice_request", default="")
 OWNER: ContextVar[str] = ContextVar("sluice_owner", default="")
+TRACE: ContextVar[str] = ContextVar("sluice_trace", default="")  # as a `traceparent`
 
 # What only a log for programs tells: each request, and how jobs begin and end.
 events = logging.getLogger("sluice.events")
@@ -121,3 +131,123 @@ def logging_as(form: str, stream: TextIO | None = None) -> Iterator[None]:
         root.setLevel(level)
         root.removeHandler(handler)
         handler.close()
+
+
+# --- traces ---------------------------------------------------------------------------------------
+
+
+_TRACEPARENT = "traceparent"  # W3C Trace Context, section 3.2
+_CLOSE_S = 5.0  # for spans that were not sent yet
+
+
+class Tracing:
+    """Spans of requests and of jobs: a job's are in the trace of the request that asked for it.
+
+    Spans of a job are made when it has ended, whichever process ended it, so that none is left
+    open by a process that was killed.
+    """
+
+    def __init__(self, provider: TracerProvider) -> None:
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        self._provider = provider
+        self._tracer: Tracer = provider.get_tracer("sluice")
+        self._propagator = TraceContextTextMapPropagator()
+
+    @contextmanager
+    def request(self, headers: Iterable[tuple[bytes, bytes]]) -> Iterator[Span]:
+        """Yield the span of a request, within the trace that its headers name, if any.
+
+        What this task and its threads store meanwhile is of the same trace.
+        """
+        from opentelemetry.trace import SpanKind
+
+        named = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+        parent = self._propagator.extract(named)
+        span = self._tracer.start_span("request", context=parent, kind=SpanKind.SERVER)
+        token = TRACE.set(self._traceparent(span))
+        try:
+            yield span
+        finally:
+            TRACE.reset(token)
+            span.end()
+
+    def jobs_ended(self, ends: Iterable[JobEnd]) -> None:
+        """Make the spans of jobs: from being accepted to the end, and within it the last run."""
+        for end in ends:
+            if not end.trace or end.created_at is None:
+                continue
+            parent = self._propagator.extract({_TRACEPARENT: end.trace})
+            about = {"sluice.job": end.id, "sluice.kind": end.kind, "sluice.state": end.state.value}
+            now = datetime.now(UTC)
+            job = self._span(f"job {end.kind}", parent, about, end.created_at)
+            if end.run_s is not None:
+                from opentelemetry.trace import set_span_in_context
+
+                began = now - timedelta(seconds=end.run_s)
+                run = self._span(f"run {end.kind}", set_span_in_context(job), about, began)
+                self._end(run, end.code, now)
+            self._end(job, end.code, now)
+
+    def close(self) -> None:
+        """Send what was not sent yet, for some seconds at most."""
+        sending = threading.Thread(target=self._provider.shutdown, daemon=True)
+        sending.start()
+        sending.join(_CLOSE_S)
+
+    def _span(self, name: str, parent: Any, about: Mapping[str, str], began: datetime) -> Span:
+        return self._tracer.start_span(
+            name, context=parent, attributes=about, start_time=_nanoseconds(began)
+        )
+
+    def _end(self, span: Span, code: str, ended: datetime) -> None:
+        from opentelemetry.trace import StatusCode
+
+        if code:
+            span.set_status(StatusCode.ERROR, code)
+        span.end(end_time=_nanoseconds(ended))
+
+    def _traceparent(self, span: Span) -> str:
+        from opentelemetry.trace import set_span_in_context
+
+        carrier: dict[str, str] = {}
+        self._propagator.inject(carrier, context=set_span_in_context(span))
+        return carrier.get(_TRACEPARENT, "")
+
+
+def end_request(span: Span, *, method: str, route: str, status: int) -> None:
+    """Say of a request's span what it was."""
+    from opentelemetry.trace import StatusCode
+
+    span.update_name(f"{method} {route}")
+    about = {"http.request.method": method, "http.route": route}
+    span.set_attributes({**about, "http.response.status_code": status})
+    span.set_attribute("sluice.request", REQUEST.get())
+    if status >= 500 or status == 0:
+        span.set_status(StatusCode.ERROR)
+
+
+def open_tracing(endpoint: str) -> Tracing | None:
+    """Return what sends spans to this address by OTLP over HTTP; None where there is no address.
+
+    Raises InvalidInput where the extra `traces` is not installed.
+    """
+    if not endpoint:
+        return None
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        raise InvalidInput(
+            "SLUICE_TRACES needs OpenTelemetry: install sluice[traces]", field="SLUICE_TRACES"
+        ) from None
+    exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=_CLOSE_S)
+    provider = TracerProvider(resource=Resource.create({"service.name": "sluice"}))
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    return Tracing(provider)
+
+
+def _nanoseconds(when: datetime) -> int:
+    return int(when.timestamp() * 1e9)

@@ -371,11 +371,15 @@ class TraceFit(Derived):
         check_enough(self.kind)
         if not self.stages:
             raise MeasurementMissing(
-                "the signatures give no pipeline: round-trip times, or bursts without computation "
-                "between messages, are missing",
-                field="measurements",
+                f"the signatures give no pipeline: {self._lacking()}", field="measurements"
             )
         return Pipeline(tuple(stage.to_stage() for stage in self.stages), self.delay_us)
+
+    def _lacking(self) -> str:
+        codes = {notice.code for notice in self.notices}
+        if "one_size" in codes and "regime_missing" not in codes:
+            return "messages of one size were measured, and it takes those of two sizes and more"
+        return "round-trip times, or bursts without computation between messages, are missing"
 
 
 def _least_bytes(stage: StageFit) -> int:

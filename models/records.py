@@ -254,6 +254,8 @@ class JobEnd:
     code: str = ""
     run_s: float | None = None
     id: str = field(default="", compare=False)
+    trace: str | None = field(default=None, compare=False)
+    created_at: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

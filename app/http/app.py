@@ -11,6 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Set
+from contextlib import ExitStack
 from typing import Any, TypeAlias
 
 import orjson
@@ -19,7 +20,7 @@ from fastapi import FastAPI, Response
 from app.http.fastpath.responses import SECURITY, AsgiResponse
 from app.http.metrics import Metrics
 from app.schemas.base import ProblemOut
-from app.telemetry import REQUEST, events
+from app.telemetry import REQUEST, Tracing, end_request, events
 from domain.errors import InvalidInput, SluiceError
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -204,6 +205,11 @@ class Outermost:
                     message["headers"].append((_REQUEST_ID, identifier.encode()))
             await send(message)
 
+        stack = ExitStack()
+        span = None
+        tracing: Tracing | None = getattr(scope["app"].state, "tracing", None)
+        if tracing is not None:
+            span = stack.enter_context(tracing.request(scope["headers"]))
         try:
             await self._app(scope, receive, observed)
         except HeadersSent:
@@ -218,6 +224,9 @@ class Outermost:
         finally:
             elapsed_s = time.perf_counter() - started_s
             self._metrics.request(method, _route(scope), status, elapsed_s)
+            if span is not None:
+                end_request(span, method=method, route=_route(scope), status=status)
+            stack.close()
             if events.isEnabledFor(logging.INFO):
                 fields = {"method": method, "route": _route(scope), "status": status}
                 events.info("request", extra={"fields": {**fields, "seconds": round(elapsed_s, 6)}})

@@ -21,7 +21,7 @@ from app.execution.local import MAX_WAITING_JOBS
 from app.operations.operation import Operation, OperationKind, Outcome
 from app.questions.question import known_identifier
 from app.schemas.base import ProblemOut, dump_json
-from app.telemetry import events
+from app.telemetry import TRACE, events
 from domain.errors import (
     Conflict,
     IdempotencyKeyInFlight,
@@ -172,6 +172,7 @@ def _new(operation: Operation[Any], owner: str) -> JobRecord:
         request=operation.request,
         request_digest=operation.digest,
         created_at=datetime.now(UTC),
+        trace=TRACE.get() or None,
     )
 
 

@@ -16,10 +16,9 @@ from app.text.notices import (
     both_ways,
     deciding_sentence,
     decision_sentence,
-    format_gain,
     settings_sentence,
 )
-from app.text.numbers import format_percent, format_probability, format_sizes
+from app.text.numbers import format_gain, format_percent, format_probability, format_sizes
 from app.text.units import format_setting_name, format_time, printable
 from domain.errors import InvalidInput
 from domain.model import CostModel

@@ -8,12 +8,13 @@ reason and however late it writes, nothing is kept.
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Unpack
 
 from sqlalchemy import (
     ColumnElement,
     CursorResult,
+    Row,
     Select,
     Update,
     and_,
@@ -202,7 +203,8 @@ class JobRepository:
         if job.state is JobState.RUNNING:
             self._wake_runners()
         elif job.finished_at == now:
-            note_job_end(self._session, JobEnd(job.kind, job.state, id=job.id))
+            end = JobEnd(job.kind, job.state, id=job.id, trace=job.trace, created_at=job.created_at)
+            note_job_end(self._session, end)
         return job
 
     # --- by runners -------------------------------------------------------------------------------
@@ -255,7 +257,7 @@ class JobRepository:
         if found is None:
             raise Fenced(job.id)
         self._wake_runners()
-        self._note_end(job.id, job.kind, JobState(found), error, job.started_at)
+        self._note_end(job, JobState(found), error)
         return JobState(found)
 
     def recover(self, runner: str, *, error: bytes) -> int:
@@ -265,10 +267,11 @@ class JobRepository:
         """
         running = update(JobRow).where(_IS_RUNNING, JobRow.runner == runner)
         given_back = running.values({**_given_back(Blame.LOSS, error), "not_before": None})
-        changed = given_back.returning(JobRow.id, JobRow.kind, JobRow.state, JobRow.started_at)
+        names = ("id", "kind", "state", "trace", "created_at", "started_at")
+        changed = given_back.returning(*(getattr(JobRow, name) for name in names))
         recovered = self._session.execute(_unsynchronized(changed)).all()
-        for job_id, kind, state, started_at in recovered:
-            self._note_end(job_id, kind, JobState(state), error, started_at)
+        for job in recovered:
+            self._note_end(job, JobState(job.state), error)
         if recovered:
             self._wake_runners()
         return len(recovered)
@@ -301,21 +304,21 @@ class JobRepository:
         }
         if not self._execute(_owned(job), values):
             raise Fenced(job.id)
-        self._note_end(job.id, job.kind, state, error, job.started_at)
+        self._note_end(job, state, error)
 
     def _note_end(
         self,
-        job_id: str,
-        kind: str,
+        job: JobRecord | Row[Any],
         state: JobState,
         error: bytes | None,
-        started_at: datetime | None,
     ) -> None:
         if not state.is_terminal:
             return
         code = _code_of(error) if error and state is JobState.FAILED else ""
-        run_s = None if started_at is None else (utc_now() - started_at).total_seconds()
-        note_job_end(self._session, JobEnd(kind, state, code, run_s, job_id))
+        began = job.started_at
+        run_s = None if began is None else (utc_now() - began).total_seconds()
+        end = JobEnd(job.kind, state, code, run_s, job.id, job.trace, job.created_at)
+        note_job_end(self._session, end)
 
     def _mine(self) -> Select[JobRow]:
         # What an UPDATE of another writer changed must be seen, not what this session read before.

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -26,6 +30,7 @@ from tests.jobs.support import accepted, ended, running
 from tests.support.in_process_engine import InProcessEngine
 from tests.support.long_work import long_here_engine
 
+ROOT = Path(__file__).parents[2]
 GAUGES = {"sluice_open": ("What is open.", 3), "sluice_late_total": ("What was late.", 2)}
 
 
@@ -175,3 +180,61 @@ def test_ends_of_jobs_and_of_workers(own: Live) -> None:
     assert set(deaths) == {
         (p, w) for p in ("solve", "long") for w in ("crash", "idle", "memory", "time")
     }
+
+
+def asked_for() -> Iterator[tuple[str, str]]:
+    """(where, expression) of the dashboard and of the rules for alerts."""
+    dashboard = json.loads((ROOT / "docs" / "grafana-dashboard.json").read_text())
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            yield panel["title"], target["expr"]
+    text = (ROOT / "docs" / "operations.md").read_text()
+    rules = yaml.safe_load(text.partition("```yaml\n")[2].partition("```")[0])
+    for rule in rules["groups"][0]["rules"]:
+        yield rule["alert"], rule["expr"]
+
+
+def test_the_dashboard_and_the_alerts_ask_for_what_is_told(live: Live) -> None:
+    """Every metric that they name is one, and every label that they choose or sum by is its own."""
+    asked = {"message_bytes": 8192, "profile": "gms"}
+    job = live.client.post("/optimize", json=asked, headers={"Prefer": "respond-async"})
+    wait_for_end(live.client, job.headers["location"])
+    live.client.post("/optimize", json=asked)
+    wait_until(lambda: bool(scraped(live)["sluice_job_ends"].samples))
+    told = {
+        sample.name: {*sample.labels, "job", "instance"}
+        for family in scraped(live).values()
+        for sample in family.samples
+    }
+    told["sluice_oldest_waiting_job_seconds"] = {"kind", "job", "instance"}  # none waits here
+    shown = set()
+    for where, expression in asked_for():
+        names = re.findall(r"\bsluice_\w+", expression)
+        assert names, where
+        shown |= {re.sub("_(bucket|sum|count)$", "", name) for name in names}
+        labels = {
+            label.strip()
+            for group in re.findall(r"\b(?:by|without) \(([^)]*)\)", expression)
+            for label in group.split(",")
+        } | set(re.findall(r"(\w+)=~?\"", expression))
+        for name in names:
+            assert name in told, (where, name)
+            assert labels <= told[name], (where, labels - told[name])
+    families = {family.name for family in scraped(live).values()}
+    hidden = {"sluice_loaded_tables"}  # their bytes are shown
+    assert {name for name in families if not {name, f"{name}_total"} & shown} <= hidden
+
+
+def test_the_dashboard_is_one_that_can_be_imported() -> None:
+    """Panels do not overlap and have identifiers of their own; the data source is chosen."""
+    dashboard = json.loads((ROOT / "docs" / "grafana-dashboard.json").read_text())
+    assert {one["name"] for one in dashboard["templating"]["list"]} == {"datasource", "job"}
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+    taken = [
+        (panel["gridPos"]["x"] + across, panel["gridPos"]["y"] + down)
+        for panel in dashboard["panels"]
+        for across in range(panel["gridPos"]["w"])
+        for down in range(panel["gridPos"]["h"])
+    ]
+    assert len(set(taken)) == len(taken)
+    assert max(across for across, _ in taken) < 24

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Integer, LargeBinary, Table, insert, inspect, select
+from sqlalchemy import Connection, DateTime, Integer, LargeBinary, Table, insert, inspect, select
 
 from app.settings import KEPT_KINDS
 from models import collection
@@ -60,9 +61,11 @@ def connected(url: str) -> Iterator[Connection]:
     reader.dispose()
 
 
-def add(connection: Connection, table: str, **values: Any) -> None:
+def add(
+    connection: Connection, table: str, tables: Mapping[str, Table] | None = None, **values: Any
+) -> None:
     """A row, with something in every other column that has to have a value."""
-    found: Table = Base.metadata.tables[table]
+    found: Table = (tables or Base.metadata.tables)[table]
     for column in found.columns:
         if column.name in values or column.nullable:
             continue
@@ -76,7 +79,7 @@ def add(connection: Connection, table: str, **values: Any) -> None:
 
 
 def _something(kind: Any) -> Any:
-    if isinstance(kind, UtcTime):
+    if isinstance(kind, (UtcTime, DateTime)):
         return NOW
     if isinstance(kind, LargeBinary):
         return b"{}"
@@ -91,67 +94,66 @@ def digest(number: int) -> str:
     return f"{number:064x}"
 
 
-def fill(connection: Connection, rng: random.Random) -> None:
+def fill(
+    connection: Connection, rng: random.Random, tables: Mapping[str, Table] | None = None
+) -> None:
     """A database with random references between its rows, of random ages."""
+    put = partial(add, connection, tables=tables)
 
     def age() -> datetime:
         return NOW - timedelta(seconds=rng.choice((10.0, 0.5, 3, 9, 40)) * rng.choice((1, DAY_S)))
 
     size = rng.randint(1, 8)
     for number in range(size):
-        add(connection, "trace", digest=digest(number), created_at=age())
-    for number in range(rng.randint(0, size)):
+        put("trace", digest=digest(number), created_at=age())
+    fits = rng.randint(0, size)
+    for number in range(fits):
         first = digest(rng.randrange(size))
-        add(connection, "fit", id=f"fit{number}", trace_digest=first, created_at=age())
+        put("fit", id=f"fit{number}", trace_digest=first, created_at=age())
         for place in range(rng.randint(0, 2)):
             further = digest(rng.randrange(size))
-            add(
-                connection,
+            put(
                 "further_trace",
                 fit_id=f"fit{number}",
                 place=place + 1,
                 trace_digest=further,
             )
-    fits = [row["id"] for row in rows(connection, "fit")]
-    add(connection, "profile", name="p", created_at=age())
+    put("profile", name="p", created_at=age())
     for number in range(3):
-        fit = rng.choice([None, *fits])
-        add(connection, "revision", profile_name="p", number=number, fit_id=fit, created_at=age())
+        fit = rng.choice([None, *(f"fit{one}" for one in range(fits))])
+        put("revision", profile_name="p", number=number, fit_id=fit, created_at=age())
     for number in range(size):
         of = (
             {"profile_name": "p", "profile_revision": rng.randrange(3)}
             if rng.random() < 0.8
             else {"profile_name": None, "profile_revision": None}
         )
-        add(connection, "compiled_table", digest=digest(number), created_at=age(), **of)
-        add(connection, "compiled_table_file", digest=digest(number))
+        put("compiled_table", digest=digest(number), created_at=age(), **of)
+        put("compiled_table_file", digest=digest(number))
     for revision in range(3):
         if rng.random() < 0.6:
             chosen = digest(rng.randrange(size))
-            add(
-                connection,
+            put(
                 "active_table",
                 digest=chosen,
                 profile_name="p",
                 profile_revision=revision,
             )
     for number in range(size):
-        add(connection, "answer", id=f"a{number}", created_at=age())
-        add(connection, "answer_body", answer_id=f"a{number}")
-        add(connection, "hidden_answer", id=f"h{number}", created_at=age())
-        add(
-            connection,
+        put("answer", id=f"a{number}", created_at=age())
+        put("answer_body", answer_id=f"a{number}")
+        put("hidden_answer", id=f"h{number}", created_at=age())
+        put(
             "request_key",
             key=f"k{number}",
             created_at=age(),
             status=rng.choice((None, 200)),
         )
-    add(connection, "runner", name="r")
+    put("runner", name="r")
     for number in range(2 * size):
         state = rng.choice((*ENDS, "queued", "running"))
         asked = digest(rng.randrange(size))
-        add(
-            connection,
+        put(
             "job",
             id=f"j{number}",
             kind=rng.choice(("optimize", "export")),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +13,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, MetaData, inspect, select, text
 
 import models.rows
 from domain.errors import Conflict, StoreUnavailable
@@ -19,6 +21,7 @@ from models.base import Base
 from models.engines import open_engines, parse_url
 from models.schema import HEAD, alembic_config, current_revision
 from models.session import create_store
+from tests.models.test_collection import fill
 from tests.support.records import GIVEN, a_pipeline
 
 
@@ -206,3 +209,47 @@ def _triggers(connection: Connection) -> int:
         "postgresql": "SELECT count(*) FROM pg_proc WHERE proname = 'revision_immutable'",
     }
     return int(connection.execute(text(catalogue[connection.dialect.name])).scalar_one())
+
+
+def _neighbours() -> list[tuple[str, str]]:
+    """Versions between which replicas are upgraded while they run: from this one on."""
+    folder = Path(models.rows.__file__).parents[2] / "migrations" / "versions"
+    found = sorted(file.name[:4] for file in folder.glob("[0-9]*.py"))
+    return [pair for pair in itertools.pairwise(found) if pair[0] >= "0012"]
+
+
+@pytest.mark.parametrize(("before", "after"), _neighbours())
+def test_software_of_the_version_before_goes_on(
+    empty_database_url: str, before: str, after: str
+) -> None:
+    """Of two replicas one is upgraded first: the other one reads and writes as it did meanwhile.
+
+    Its tables are those of its own schema; so a migration only adds, and what it adds needs no
+    value of who does not know it.
+    """
+    with connected(empty_database_url) as connection:
+        command.upgrade(alembic_config(connection), before)
+    earlier = MetaData()
+    with connected(empty_database_url) as connection:
+        earlier.reflect(connection)
+        fill(connection, random.Random(1), earlier.tables)
+        written = _read(connection, earlier)
+    with connected(empty_database_url) as connection:
+        command.upgrade(alembic_config(connection), after)
+    with connected(empty_database_url) as connection:
+        assert _read(connection, earlier) == written
+        for table in reversed(earlier.sorted_tables):
+            if table.name != "alembic_version":
+                connection.execute(table.delete())
+        fill(connection, random.Random(1), earlier.tables)
+        assert _read(connection, earlier) == written
+        job = earlier.tables["job"]
+        connection.execute(job.update().where(job.c.state == "queued").values(claim=7))
+
+
+def _read(connection: Connection, schema: MetaData) -> dict[str, list[str]]:
+    return {
+        table.name: sorted(map(str, connection.execute(select(table)).all()))
+        for table in schema.sorted_tables
+        if table.name != "alembic_version"
+    }

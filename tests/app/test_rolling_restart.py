@@ -1,0 +1,206 @@
+"""Replicas on one PostgreSQL are restarted in turn: who tries once more elsewhere misses nothing.
+
+Here in this process, once each; in a campaign as processes of the command line, twenty times.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+import pytest
+
+from app.http.connections import DrainingServer
+from app.main import create_app
+from app.serving import configured
+from models.records import JobState
+from models.session import create_store
+from tests.app.serving import GUARD_S, settings_for, wait_until
+from tests.support.counts import is_campaign
+from tests.support.long_work import long_here_engine
+from tests.support.postgres import PostgresServer
+
+ROOT = Path(__file__).parents[2]
+CLIENTS = 3
+
+
+class Replica(Protocol):
+    """A service at a port, which it has again after each start."""
+
+    port: int
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class Here:
+    """One in this process, which drains as one that gets SIGTERM."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.port = 0
+
+    def start(self) -> None:
+        app = create_app(settings_for(self._url), open_engine=long_here_engine)
+        config = configured(app, log_level="error")
+
+        def begin() -> None:
+            app.state.is_draining = True
+
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self.port = self._listener.getsockname()[1]
+        self._server = DrainingServer(config, 0.2, begin)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.handle_exit(signal.SIGTERM, None)
+        self._thread.join(GUARD_S)
+        assert not self._thread.is_alive()
+        self._listener.close()
+
+
+class Process:
+    """One of the command line."""
+
+    def __init__(self, url: str) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self._environment = {
+            **os.environ,
+            "SLUICE_DATABASE_URL": url,
+            "SLUICE_DRAIN_S": "1",
+            "SLUICE_WORKERS": "1",
+        }
+
+    def start(self) -> None:
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "app.cli", "serve", "--port", str(self.port)],
+            cwd=ROOT,
+            env=self._environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def stop(self) -> None:
+        self._child.send_signal(signal.SIGTERM)
+        self._child.wait(GUARD_S)
+
+
+class RoundRobin:
+    """A client that asks replicas in turn, and where that fails the next one, once."""
+
+    def __init__(self, replicas: list[Replica]) -> None:
+        self._ports = itertools.cycle([replica.port for replica in replicas])
+        self._client = httpx.Client(timeout=GUARD_S)
+        self.outcomes: Counter[str] = Counter()
+        self.jobs: dict[str, set[str]] = {}
+
+    def ask(self, method: str, path: str, **more: object) -> httpx.Response | None:
+        for attempt in ("first", "second"):
+            url = f"http://127.0.0.1:{next(self._ports)}{path}"
+            try:
+                answer = self._client.request(method, url, **more)  # type: ignore[arg-type]
+            except httpx.TransportError:
+                continue
+            if answer.status_code < 500:
+                self.outcomes[attempt] += 1
+                return answer
+        self.outcomes["failed"] += 1
+        return None
+
+    def work(self, number: int, stop: threading.Event) -> None:
+        """Read, solve and start jobs until told to stop; a key makes a POST safe to repeat."""
+        for count in itertools.count():
+            if stop.is_set():
+                return
+            key = f"{number}-{count}"
+            size = 4096 + 7 * count + number
+            asked = {"message_bytes": size, "profile": "gms"}
+            self.ask("GET", "/profiles/gms")
+            self.ask("POST", "/optimize", json=asked, headers={"Idempotency-Key": f"a{key}"})
+            headers = {"Idempotency-Key": f"b{key}", "Prefer": "respond-async"}
+            asked = {"message_bytes": size + 10**6, "profile": "gms"}
+            job = self.ask("POST", "/optimize", json=asked, headers=headers)
+            if job is not None:
+                self.jobs.setdefault(key, set()).add(job.headers["location"].rpartition("/")[2])
+
+
+def is_ready(replica: Replica) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{replica.port}/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@contextmanager
+def started(replicas: list[Replica]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for replica in replicas:
+            replica.start()
+            stack.callback(replica.stop)
+            wait_until(lambda one=replica: is_ready(one))  # type: ignore[misc]
+        yield
+
+
+def _ask_more(clients: list[RoundRobin]) -> None:
+    """Return when they have had some more answers."""
+
+    def answers() -> int:
+        return sum(sum(client.outcomes.values()) for client in clients)
+
+    enough = answers() + 10
+    wait_until(lambda: answers() >= enough)
+
+
+@pytest.mark.long
+def test_one_retry_is_enough(postgres: PostgresServer) -> None:
+    """No request fails, and what was accepted is run once, whichever replica went."""
+    kind, rounds, count = (Process, 20, 3) if is_campaign() else (Here, 1, 2)
+    stop = threading.Event()
+    with postgres.database() as url:
+        replicas: list[Replica] = [kind(url) for _ in range(count)]
+        with started(replicas):
+            clients = [RoundRobin(replicas) for _ in range(CLIENTS)]
+            threads = [
+                threading.Thread(target=client.work, args=(number, stop))
+                for number, client in enumerate(clients)
+            ]
+            for thread in threads:
+                thread.start()
+            try:
+                for _ in range(rounds):
+                    for replica in replicas:
+                        _ask_more(clients)
+                        replica.stop()
+                        replica.start()
+                        wait_until(lambda one=replica: is_ready(one))  # type: ignore[misc]
+            finally:
+                stop.set()
+                for thread in threads:
+                    thread.join()
+        outcomes = sum((client.outcomes for client in clients), Counter[str]())
+        print(dict(outcomes))
+        assert outcomes["failed"] == 0, outcomes
+        assert outcomes["first"] > 10 * rounds
+        jobs = [found for client in clients for found in client.jobs.values()]
+        assert all(len(found) == 1 for found in jobs)
+        store = create_store(url)
+        with store.reading() as unit:
+            states = {unit.jobs.get(next(iter(found))).state for found in jobs}
+        store.dispose()
+        assert states <= {JobState.QUEUED, JobState.RUNNING, JobState.DONE}

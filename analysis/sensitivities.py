@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
-from math import nan
+from math import inf, nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +25,9 @@ from domain.pipeline import MAX_NS_PER_BYTE, MAX_OVERHEAD_US, FitRange, Pipeline
 from domain.problem import Problem
 from domain.sensitivity import Basis, CostChange, Sensitivities, Slope, StageSensitivity
 from domain.solution import Solution, Strategy
+from solvers.contract import Deadline
 from solvers.exact.dual import value_us
-from solvers.exact.structured import (
-    Gradient,
-    Slopes,
-    at_changed_cost,
-    gradient_of,
-    slopes_of,
-    with_changed,
-)
+from solvers.exact.structured import Gradient, Slopes, gradient_of, slopes_of, solve_count
 from solvers.kernels import active, stage_times_us
 from solvers.line_problem import LineProblem
 
@@ -46,6 +40,7 @@ _OPTIMUM_CELLS = 2_000  # of one whose optimum is solved again: each solve takes
 _CHANGED_CELLS = 500  # of one whose optimum is solved at changed costs
 _CHANGED = 1e-6  # of the latency: how closely
 _UNSOLVED = (nan, nan)
+_NO_DEADLINE = Deadline(inf)
 _OPTIMAL = (Strategy.AUTO, Strategy.EXACT)
 _FEW_FRAGMENTS = 8  # take less time in one array than in a pipeline for each change
 _TIE = 1e-12  # of the latency: paths that differ by less are equally long
@@ -187,7 +182,7 @@ def _at_changed_costs(
     """
     count, native = len(here.found.x), active.NATIVE
     if count > 1 and count * lines.n > _CHANGED_CELLS:
-        return [(None, value_us(with_changed(lines, *one), here.found.p)) for one in changes]
+        return [(None, value_us(lines.with_changed(*one), here.found.p)) for one in changes]
     found = None
     if count > 1 and native is not None:
         factors = [(stage, 1.0 + by) for stage, by in changes]
@@ -195,9 +190,21 @@ def _at_changed_costs(
     return [
         (upper_us, lower_us)
         if upper_us - lower_us <= _CHANGED * upper_us
-        else at_changed_cost(lines, here, *one, close=_CHANGED)
+        else _at_changed_cost(lines, here, *one)
         for one, (lower_us, upper_us) in zip(changes, found or repeat(_UNSOLVED), strict=False)
     ]
+
+
+def _at_changed_cost(
+    lines: LineProblem, here: Gradient, stage: int, by: float
+) -> tuple[float, float]:
+    count = len(here.found.x)
+    if count == 1:
+        more_us = by * lines.whole_us(stage)
+        return here.found.upper_us + more_us, here.found.lower_us + more_us
+    changed = lines.with_changed(stage, by)
+    found = solve_count(changed, count, _NO_DEADLINE, close=_CHANGED, aim=_CHANGED)
+    return found.upper_us, found.lower_us
 
 
 # --- a cut that is kept ---------------------------------------------------------------------------

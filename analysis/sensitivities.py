@@ -14,9 +14,8 @@ Traps     an interior point gives the centre of all optimal duals, so that at a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import repeat
-from math import inf, nan
+from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +25,15 @@ from domain.pipeline import MAX_NS_PER_BYTE, MAX_OVERHEAD_US, FitRange, Pipeline
 from domain.problem import Problem
 from domain.sensitivity import Basis, CostChange, Sensitivities, Slope, StageSensitivity
 from domain.solution import Solution, Strategy
-from solvers.contract import Deadline
 from solvers.exact.dual import value_us
-from solvers.exact.structured import Gradient, Slopes, gradient_of, slopes_of, solve_count
+from solvers.exact.structured import (
+    Gradient,
+    Slopes,
+    at_changed_cost,
+    gradient_of,
+    slopes_of,
+    with_changed,
+)
 from solvers.kernels import active, stage_times_us
 from solvers.line_problem import LineProblem
 
@@ -41,7 +46,6 @@ _OPTIMUM_CELLS = 2_000  # of one whose optimum is solved again: each solve takes
 _CHANGED_CELLS = 500  # of one whose optimum is solved at changed costs
 _CHANGED = 1e-6  # of the latency: how closely
 _UNSOLVED = (nan, nan)
-_NO_DEADLINE = Deadline(inf)
 _OPTIMAL = (Strategy.AUTO, Strategy.EXACT)
 _FEW_FRAGMENTS = 8  # take less time in one array than in a pipeline for each change
 _TIE = 1e-12  # of the latency: paths that differ by less are equally long
@@ -181,35 +185,19 @@ def _at_changed_costs(
 
     The dual of the unchanged costs is a feasible one of the changed costs too.
     """
-    k, native = here.found.k, active.NATIVE
-    if k > 1 and k * lines.n > _CHANGED_CELLS:
-        return [(None, value_us(_changed(lines, *one), here.found.p)) for one in changes]
+    count, native = len(here.found.x), active.NATIVE
+    if count > 1 and count * lines.n > _CHANGED_CELLS:
+        return [(None, value_us(with_changed(lines, *one), here.found.p)) for one in changes]
     found = None
-    if k > 1 and native is not None:
+    if count > 1 and native is not None:
         factors = [(stage, 1.0 + by) for stage, by in changes]
-        found = native.dual.changed(lines.native, k, factors, close=_CHANGED)
+        found = native.dual.changed(lines.native, count, factors, close=_CHANGED)
     return [
         (upper_us, lower_us)
         if upper_us - lower_us <= _CHANGED * upper_us
-        else _at_changed_cost(lines, here, *one)
+        else at_changed_cost(lines, here, *one, close=_CHANGED)
         for one, (lower_us, upper_us) in zip(changes, found or repeat(_UNSOLVED), strict=False)
     ]
-
-
-def _at_changed_cost(
-    lines: LineProblem, here: Gradient, stage: int, by: float
-) -> tuple[float, float]:
-    if here.found.k == 1:
-        more_us = by * float(lines.g[stage] + lines.G[stage] * lines.B)
-        return here.found.upper_us + more_us, here.found.lower_us + more_us
-    there = _changed(lines, stage, by)
-    found = solve_count(there, here.found.k, _NO_DEADLINE, close=_CHANGED, aim=_CHANGED)
-    return found.upper_us, found.lower_us
-
-
-def _changed(lines: LineProblem, stage: int, by: float) -> LineProblem:
-    factor = np.where(np.arange(lines.n) == stage, 1.0 + by, 1.0)
-    return replace(lines, g=lines.g * factor, G=lines.G * factor)
 
 
 # --- a cut that is kept ---------------------------------------------------------------------------

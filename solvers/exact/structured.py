@@ -490,3 +490,21 @@ def _beside(lines: LineProblem, here: Gradient, at: int, by: Floats) -> float | 
     followed_us = 0.5 * (derivative + near[0]) * (values[1] - values[0])
     allowed_us = _FOLLOWS * float(np.abs(by).max()) * here.found.upper_us
     return derivative if abs(risen_us - followed_us) <= allowed_us else None
+
+
+def at_changed_cost(
+    lines: LineProblem, here: Gradient, stage: int, by: float, *, close: float
+) -> tuple[float, float]:
+    """Return the optimum at the costs that are changed by a share, µs without delay; its bound."""
+    if here.found.k == 1:
+        more_us = by * float(lines.g[stage] + lines.G[stage] * lines.B)
+        return here.found.upper_us + more_us, here.found.lower_us + more_us
+    there = with_changed(lines, stage, by)
+    found = solve_count(there, here.found.k, _NO_DEADLINE, close=close, aim=close)
+    return found.upper_us, found.lower_us
+
+
+def with_changed(lines: LineProblem, stage: int, by: float) -> LineProblem:
+    """Return the problem with both costs of a stage changed by a share."""
+    factor = np.where(np.arange(lines.n) == stage, 1.0 + by, 1.0)
+    return replace(lines, g=lines.g * factor, G=lines.G * factor)

@@ -90,11 +90,13 @@ def solve_count(
     close: float = CLOSE,
     aim: float = AIM,
     method: ChainMethod | None = None,
+    whole: bool = False,
 ) -> CountResult:
     """Solve for exactly k fragments; never raises for a method's failure, only widens the gap.
 
     A result is good enough where its bounds are `close`; the method goes on to the `aim`, as far as
-    its arithmetic carries it: what follows for other counts is the sharper.
+    its arithmetic carries it: what follows for other counts is the sharper. `whole`: no fragments
+    are of one size for the method's ease; of many optimal sizes those in the middle are returned.
     """
     if k == 1:
         return single_fragment(lines)
@@ -102,7 +104,7 @@ def solve_count(
     if even is not None and _is_close(even, aim):
         return even
     attempts: list[tuple[int, int] | None] = [None]
-    if k >= _MIN_SHORTENED:
+    if k >= _MIN_SHORTENED and not whole:
         attempts = _attempts(lines, k)
     if method is None:
         quick = _in_one_call(lines, k, attempts, deadline, close=close, aim=aim)

@@ -64,7 +64,7 @@ def without_overheads(problem: Problem) -> tuple[CountSearch, Candidate] | None:
     search = CountSearch.start(problem, lines)
     if lines.ends_are_slowest(lines.k_max):
         search.floor_us = lines.whole_byte_bound_us() + problem.pipeline.delay_us
-        cut = _least_repeated(problem)
+        cut = _fewest_repeated(problem)
     else:
         cut = smallest_ramp(problem)
     if not cut or _kernel_us(problem, cut) > search.bound_us * _MET:
@@ -72,7 +72,7 @@ def without_overheads(problem: Problem) -> tuple[CountSearch, Candidate] | None:
     return search, Candidate(cut)
 
 
-def _least_repeated(problem: Problem) -> tuple[int, ...]:
+def _fewest_repeated(problem: Problem) -> tuple[int, ...]:
     try:
         return repeated_cut(problem, -(-problem.message_bytes // problem.count_range().maximum))
     except StrategyDeclined:

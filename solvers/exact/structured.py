@@ -325,8 +325,8 @@ def _attempts(lines: LineProblem, k: int) -> list[tuple[int, int] | None]:
     else:  # a path stays elsewhere for an overhead: stages of lesser ones are left in a step or two
         dearer = lines.g > lines.g[b]
         first, last = _settling(before[dearer[:b]]), _settling(after[dearer[b + 1 :]])
-        least = min(max(first, last) // 4, _OTHER_END)
-        first, last = max(first, least) + _MARGIN, max(last, least) + _MARGIN
+        shortest = min(max(first, last) // 4, _OTHER_END)
+        first, last = max(first, shortest) + _MARGIN, max(last, shortest) + _MARGIN
         # Ends of one length are given up at the first rough iterate that has not settled.
         guess = first, last + (first == last)
         guesses = [guess] if sum(guess) < _WORTH_GUESSING * sum(certain) else []

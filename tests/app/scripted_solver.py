@@ -31,11 +31,13 @@ def run(work: bytes, report: Report) -> object:
     return run_operation(work, report)
 
 
-def compile_at_gate(question: Any, progress: Callable[[int, int], None]) -> Any:
+def compile_at_gate(
+    question: Any, progress: Callable[[int, int], None], is_ended: Callable[[], bool]
+) -> Any:
     """Compile once the gate is open."""
     progress(1, 1000)
     _wait_at_gate()
-    return tables.compile_table(question, progress)
+    return tables.compile_table(question, progress, is_ended)
 
 
 def solve(

@@ -118,7 +118,7 @@ def decide(
     if probability >= thresholds.probability:
         code, reason = DecisionCode.SET_IT, Reason.FASTER
         is_worth = measurement is not None and 0.0 < evpi_us >= worth_us
-    elif has_current and _regret_p95(baseline.latency_us, best_us) <= thresholds.regret_p95:
+    elif has_current and is_near(baseline, best_us, thresholds):
         code, reason = DecisionCode.KEEP_YOURS, Reason.NEAR_BEST
     elif advice.against_cutting is not None:
         code, reason = DecisionCode.NO_GAIN_PROVABLE, advice.against_cutting
@@ -186,5 +186,6 @@ def quantiles(values: Floats) -> Quantiles:
     return Quantiles(*quantiles_of(values, (0.05, 0.5, 0.95)))
 
 
-def _regret_p95(latency_us: Floats, best_us: Floats) -> float:
-    return quantile(regrets_over(latency_us, best_us), 0.95)
+def is_near(cut: PricedCut, best_us: Floats, thresholds: Thresholds) -> bool:
+    """Return whether a cut has a regret of 2 % at most over the best of each draw, in 95 %."""
+    return quantile(regrets_over(cut.latency_us, best_us), 0.95) <= thresholds.regret_p95

@@ -22,7 +22,7 @@ from solvers.count_points import CountPoint
 COUNTS_LIMIT_S = 0.5
 SIZES_LIMIT_S = 1.5
 ALTERNATIVES_LIMIT_S = 0.8
-RELATIVE_GAP = 1e-4  # of what is drawn
+RELATIVE_GAP = 1e-4  # of what is drawn; what is told in figures beside an answer is solved as it is
 _OCTAVES = 6  # of messages, on each side of the answer's
 _ALL_UP_TO = 48  # counts that are all drawn
 _DRAWN = 40  # of more
@@ -162,7 +162,8 @@ def _lines(
             # What a line does not need of its share is there for those after it.
             part = _FOREMOST[1] if strategy is _FOREMOST[0] else 1 / (len(every) - place)
             share_s = max(1e-3, part * (ends_s - time.monotonic()))
-            points = _solved(asked, messages, strategy, static_bytes, share_s)
+            gap = RELATIVE_GAP if is_priced else solvers.DEFAULT_RELATIVE_GAP
+            points = _solved(asked, messages, strategy, static_bytes, gap, share_s)
         found.append(replace(line, points=points))
     return tuple(found)
 
@@ -210,6 +211,7 @@ def _solved(
     messages: tuple[int, ...],
     strategy: Strategy,
     static_bytes: int | None,
+    relative_gap: float,
     time_limit_s: float,
 ) -> tuple[Point, ...]:
     problems = [
@@ -225,7 +227,7 @@ def _solved(
     found = cells(
         problems,
         (strategy,),
-        relative_gap=RELATIVE_GAP,
+        relative_gap=relative_gap,
         time_limit_s=time_limit_s,
         static_bytes=static_bytes,
     )

@@ -14,7 +14,6 @@ Traps     an interior point gives the centre of all optimal duals, so that at a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import repeat
 from math import inf, nan
 
@@ -181,13 +180,13 @@ def _at_changed_costs(
 
     The dual of the unchanged costs is a feasible one of the changed costs too.
     """
-    k, native = here.found.k, active.NATIVE
-    if k > 1 and k * lines.n > _CHANGED_CELLS:
-        return [(None, value_us(_changed(lines, *one), here.found.p)) for one in changes]
+    count, native = len(here.found.x), active.NATIVE
+    if count > 1 and count * lines.n > _CHANGED_CELLS:
+        return [(None, value_us(lines.with_changed(*one), here.found.p)) for one in changes]
     found = None
-    if k > 1 and native is not None:
+    if count > 1 and native is not None:
         factors = [(stage, 1.0 + by) for stage, by in changes]
-        found = native.dual.changed(lines.native, k, factors, close=_CHANGED)
+        found = native.dual.changed(lines.native, count, factors, close=_CHANGED)
     return [
         (upper_us, lower_us)
         if upper_us - lower_us <= _CHANGED * upper_us
@@ -199,17 +198,13 @@ def _at_changed_costs(
 def _at_changed_cost(
     lines: LineProblem, here: Gradient, stage: int, by: float
 ) -> tuple[float, float]:
-    if here.found.k == 1:
-        more_us = by * float(lines.g[stage] + lines.G[stage] * lines.B)
+    count = len(here.found.x)
+    if count == 1:
+        more_us = by * lines.whole_us(stage)
         return here.found.upper_us + more_us, here.found.lower_us + more_us
-    there = _changed(lines, stage, by)
-    found = solve_count(there, here.found.k, _NO_DEADLINE, close=_CHANGED, aim=_CHANGED)
+    changed = lines.with_changed(stage, by)
+    found = solve_count(changed, count, _NO_DEADLINE, close=_CHANGED, aim=_CHANGED)
     return found.upper_us, found.lower_us
-
-
-def _changed(lines: LineProblem, stage: int, by: float) -> LineProblem:
-    factor = np.where(np.arange(lines.n) == stage, 1.0 + by, 1.0)
-    return replace(lines, g=lines.g * factor, G=lines.G * factor)
 
 
 # --- a cut that is kept ---------------------------------------------------------------------------

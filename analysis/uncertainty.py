@@ -22,6 +22,7 @@ from analysis.decision import (
     advise,
     decide,
     gain_of,
+    is_near,
     is_set,
     probability_faster,
     quantiles,
@@ -276,9 +277,9 @@ def _choices(
     thresholds: Thresholds,
 ) -> Choices:
     """The cut is the recommended round size, where its mean regret is at most 2 %, unless only the
-    best repeated size below the message gains enough to be set; or the uneven answer, where that
-    gains 1 % over the best repeated size in 95 % of the draws. `answer` is None where fragments of
-    it were not measured.
+    best repeated size below the message gains enough to be set, over a setting that is not near the
+    best; or the uneven answer, where that gains 1 % over the best repeated size in 95 % of the
+    draws. `answer` is None where fragments of it were not measured.
     """
     total = problem.message_bytes
     best = _repeated(priced, int(priced.sizes[priced.order[0]]))
@@ -291,6 +292,8 @@ def _choices(
     whole = _repeated(priced, total, ONE_PIECE) if priced.sizes[-1] == total else None
     cuts = [_repeated(priced, size) for size in sizes]
     compared = current or whole or largest
+    if current is not None and is_near(current, priced.best_us, thresholds):
+        cuts = cuts[:1]  # nobody changes from there to an odd size
     cut = next((one for one in cuts if is_set(one, compared, thresholds)), next(iter(cuts), None))
     if _is_uneven(answer):
         gain = gain_of(answer.latency_us, best.latency_us)

@@ -108,6 +108,12 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
             "layer count": layer.layer_count,
             "layer check": layer.layer_check,
         }[arguments.command](arguments, output)
+    if arguments.command == "mover":
+        from app.console.mover import mover
+        from app.console.running import ended_by_signals
+
+        with ended_by_signals():
+            return mover(arguments, output)
     if arguments.command == "reproduce":
         from app.console.reproduce import reproduce
 

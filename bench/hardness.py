@@ -200,4 +200,4 @@ def class_of(letter: str) -> Hardness:
 
 def optimum_of(lines: LineProblem, k: int) -> CountResult:
     """The certified optimum for k fragments."""
-    return solve_count(lines, k, Deadline.after(_SOLVE_LIMIT_S))
+    return solve_count(lines, k, Deadline.after(_SOLVE_LIMIT_S), whole=True)

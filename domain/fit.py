@@ -360,7 +360,7 @@ class TraceFit(Derived):
         both = (self.aggregate.total, self.aggregate.bottleneck) if self.aggregate else self.stages
         if not both:
             return None
-        return max(map(_least_bytes, both)), min(map(_greatest_bytes, both))
+        return max(map(_min_bytes, both)), min(map(_max_bytes, both))
 
     def to_model(self) -> CostModel:
         """Return what messages can be cut by. Raises MeasurementMissing naming what is not there
@@ -371,19 +371,23 @@ class TraceFit(Derived):
         check_enough(self.kind)
         if not self.stages:
             raise MeasurementMissing(
-                "the signatures give no pipeline: round-trip times, or bursts without computation "
-                "between messages, are missing",
-                field="measurements",
+                f"the signatures give no pipeline: {self._lacking()}", field="measurements"
             )
         return Pipeline(tuple(stage.to_stage() for stage in self.stages), self.delay_us)
 
+    def _lacking(self) -> str:
+        codes = {notice.code for notice in self.notices}
+        if "one_size" in codes and "regime_missing" not in codes:
+            return "messages of one size were measured, and it takes those of two sizes and more"
+        return "round-trip times, or bursts without computation between messages, are missing"
 
-def _least_bytes(stage: StageFit) -> int:
-    return min(stage.lines[0].from_bytes, *(one.message_bytes for one in stage.sizes[:1]))
+
+def _min_bytes(stage: StageFit) -> int:
+    return min([stage.lines[0].from_bytes, *(one.message_bytes for one in stage.sizes[:1])])
 
 
-def _greatest_bytes(stage: StageFit) -> int:
-    return max(stage.lines[-1].to_bytes, *(one.message_bytes for one in stage.sizes[-1:]))
+def _max_bytes(stage: StageFit) -> int:
+    return max([stage.lines[-1].to_bytes, *(one.message_bytes for one in stage.sizes[-1:])])
 
 
 def cut_sizes(fragment_bytes: Sequence[int]) -> tuple[int, ...]:
@@ -401,18 +405,18 @@ def beyond_measured(
     """
     if measured_bytes is None or not sizes:
         return None
-    least, greatest = measured_bytes
+    minimum, maximum = measured_bytes
     ends = (min(sizes), max(sizes))
-    if least <= ends[0] and ends[1] <= greatest:
+    if minimum <= ends[0] and ends[1] <= maximum:
         return None
     span = " to ".join(dict.fromkeys(map(format_bytes, ends)))
-    where = f"every stage was measured from {format_bytes(least)} to {format_bytes(greatest)}"
-    where = where if least <= greatest else "the stages have no measured size in common"
+    where = f"every stage was measured from {format_bytes(minimum)} to {format_bytes(maximum)}"
+    where = where if minimum <= maximum else "the stages have no measured size in common"
     return Notice(
         "beyond_measured_sizes",
         f"{noun} has fragments of {span}, and {where}: times of other sizes are those of the "
         "lines, continued; measure these sizes, or use others",
-        values=(("least_bytes", float(least)), ("greatest_bytes", float(greatest))),
+        values=(("min_bytes", float(minimum)), ("max_bytes", float(maximum))),
     )
 
 

@@ -62,8 +62,8 @@ class Way:
 class MessageTime:
     """The least one-way time of a message in so many equal fragments: measured, and as predicted.
 
-    The prediction is of three stages, which are those of the whole message in one fragment shared
-    out: (sender + receiver) / k + wire.
+    The prediction shares out the three stages of the whole message in one fragment: the first of k
+    fragments passes all of them, and the others follow it at the pace of the longest stage.
     """
 
     fragments: int
@@ -125,16 +125,17 @@ def _predicted(
     stages: list[dict[str, str]], messages: list[dict[str, str]], message_bytes: int
 ) -> list[MessageTime]:
     whole = [row for row in stages if int(row["message_bytes"]) == message_bytes]
-    # The least sum, and not the sum of the least: one sample's parts belong together.
+    # The smallest sum, and no sum of smallest parts: those of one sample belong together.
     best = min(whole, key=lambda row: float(row["total_us"]))
-    ends_us = float(best["sender_us"]) + float(best["receiver_us"])
-    wire_us = float(best["wire_us"])
-    least: dict[int, float] = {}
+    parts = [float(best[f"{name}_us"]) for name in ("sender", "wire", "receiver")]
+    first_us, longest_us = sum(parts), max(parts)
+    fastest: dict[int, float] = {}
     for row in messages:
         count, time_us = int(row["fragments"]), float(row["total_us"])
-        least[count] = min(time_us, least.get(count, time_us))
+        fastest[count] = min(time_us, fastest.get(count, time_us))
     return [
-        MessageTime(count, time_us, ends_us / count + wire_us) for count, time_us in least.items()
+        MessageTime(count, time_us, first_us / count + longest_us * (1 - 1 / count))
+        for count, time_us in fastest.items()
     ]
 
 

@@ -12,7 +12,8 @@ from domain.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number: `published` is None where the paper prints none, and it is the model's own.
+    """One number: `published` is None where the paper prints none, and it is the model's own, or
+    was measured here.
 
     Where the paper prints a range, it is from `published` to `published_max`. `tolerance` is the
     greatest difference that agrees, in the number's own unit; None where the paper contradicts its
@@ -25,6 +26,7 @@ class Figure:
     published: float | None = None
     published_max: float | None = None
     tolerance: float | None = 0.0
+    is_measured: bool = False  # on this machine, in place of computed
 
     @property
     def difference(self) -> float | None:

@@ -94,7 +94,8 @@ def status_of(
     """Return the strongest true statement about these three numbers."""
     if relative_excess(latency_us, bound_us, bound_us) <= relative_gap:
         return Status.OPTIMAL
+    if cut_off:  # also where only whole bytes are left: more time may find better ones
+        return Status.TIME_LIMIT
     real = unrounded_us if unrounded_us is not None else float("inf")
-    if relative_excess(real, bound_us, bound_us) <= relative_gap:
-        return Status.OPTIMAL_BEFORE_ROUNDING
-    return Status.TIME_LIMIT if cut_off else Status.PROVEN_GAP
+    is_proven = relative_excess(real, bound_us, bound_us) <= relative_gap
+    return Status.OPTIMAL_BEFORE_ROUNDING if is_proven else Status.PROVEN_GAP

@@ -8,7 +8,7 @@ bounds every whole-byte schedule, and the one for which convexity in k is proven
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,15 @@ class LineProblem(Derived):
     def latency_us(self, x: Floats) -> float:
         """Return the latency in µs of real sizes x (k,), without the constant delay."""
         return line_latency_us(self.g, self.G, x)
+
+    def whole_us(self, stage: int) -> float:
+        """Return the time in µs that a stage takes for the message in one piece."""
+        return float(self.g[stage] + self.G[stage] * self.B)
+
+    def with_changed(self, stage: int, by: float) -> LineProblem:
+        """Return the problem with both costs of a stage changed by a share."""
+        factor = np.where(np.arange(self.n) == stage, 1.0 + by, 1.0)
+        return replace(self, g=self.g * factor, G=self.G * factor)
 
     def whole_byte_bound_us(self) -> float:
         """Return a lower bound, µs without delay, on every whole-byte cut of every admitted count.

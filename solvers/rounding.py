@@ -171,6 +171,18 @@ def steady_start(problem: Problem, *, enough_us: float, deadline: Deadline) -> t
     )
 
 
+def smallest_ramp(problem: Problem) -> tuple[int, ...]:
+    """Return the steady ramp from the smallest size, of which the optimum is one where no stage
+    has an overhead; empty where there is none. See `steady_start`.
+    """
+    smallest, _ = problem.aligned_sizes()
+    for reverse in _slowest_ends(problem):
+        cut = _steady(problem, smallest, reverse=reverse)
+        if cut:
+            return cut
+    return ()
+
+
 def _priced_us(problem: Problem, cut: tuple[int, ...]) -> float:
     return cut_latency_us(problem.pipeline, np.array(cut, dtype=float)) if cut else math.inf
 

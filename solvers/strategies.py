@@ -56,6 +56,7 @@ _NARROWER = 0.95  # of the greatest size: what it must fall to for another searc
 _BOUND_SHARE = 0.4  # of the time for the bound, where ranges leave schedules to be improved
 _CUTS_SHARE = 0.5  # of the time left for these schedules; the rest is for branch and bound
 CERTIFICATE_CELLS = 20_000  # k*n summed over the solves that certify a single heuristic
+_FEW = 64  # fragments that the evaluator takes as soon as the kernels do
 _SMALL_CELLS = 20_000  # k*n of all programs that are solved before a ramp that needs none
 _LARGE_CELLS = 100_000  # k*n of a program that a bound in closed form is tried before
 _HEURISTICS = (
@@ -149,6 +150,14 @@ def _evaluated_us(problem: Problem, candidate: Candidate) -> float:
     return nested_latency_us(problem.pipeline, NestedSchedule(candidate.levels))
 
 
+def _priced_us(problem: Problem, candidate: Candidate) -> float:
+    """The same, of many fragments by the kernels: most proposals are none that is shown."""
+    if candidate.levels is not None or len(candidate.fragment_bytes) <= _FEW:
+        return _evaluated_us(problem, candidate)
+    check_limits(problem, (candidate.fragment_bytes,))
+    return cut_latency_us(problem.pipeline, np.array(candidate.fragment_bytes, dtype=float))
+
+
 def _certificate(problem: Problem, options: SolveOptions, deadline: Deadline) -> CountSearch:
     """The exact search, within a budget that does not depend on the clock."""
     search = exact.start(problem)
@@ -190,6 +199,9 @@ def _unrounded_us(problem: Problem, candidate: Candidate) -> float | None:
 
 def _exact(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solution:
     contest = _Contest(problem, options, deadline)
+    free = contest.without_overheads()
+    if free is not None:
+        return free
     lines = LineProblem.of(problem)
     starts: tuple[Strategy, ...] = _EXACT_STARTS  # real schedules, which ranges need
     if lines is not None:  # and equal sizes, where a large count of them is the real optimum
@@ -203,6 +215,9 @@ def _exact(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solut
 
 def _auto(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solution:
     contest = _Contest(problem, options, deadline)
+    free = contest.without_overheads()
+    if free is not None:
+        return free
     for name in _HEURISTICS + (_REFRAGMENTING if problem.allow_refragmentation else ()):
         contest.propose(spec_of(name))
     return contest.finish()
@@ -218,6 +233,8 @@ class _Contest:
         self._first_bounds: dict[bool, float] = {}
         self._starts: list[_Proposal] = []  # the same for `auto` and `exact`
         self._best: _Proposal | None = None
+        self._evaluated: tuple[_Proposal, float] | None = None
+        self._is_cut_short = False  # whether time ended a part of the search
         self._shared: _Proposal | None = None  # the best whose cut all stages share
 
     def propose(self, spec: StrategySpec, *, credited: Strategy | None = None) -> None:
@@ -231,12 +248,19 @@ class _Contest:
         # Whether a heuristic is proven is said by the answer's own bound, not by its notice.
         if candidate.notices and spec.name not in _ON_LINE:
             candidate = replace(candidate, notices=())
-        proposal = _Proposal(
-            credited or spec.name, candidate, _evaluated_us(self._problem, candidate)
-        )
+        proposal = _Proposal(credited or spec.name, candidate, _priced_us(self._problem, candidate))
         if spec.name in _EXACT_STARTS:
             self._starts.append(proposal)
         self._offer(proposal, None)
+
+    def without_overheads(self) -> Solution | None:
+        """Return the answer where no stage has an overhead and a closed form proves a cut."""
+        found = exact.without_overheads(self._problem)
+        if found is None:
+            return None
+        search, candidate = found
+        self._enter(candidate, search)
+        return self.answer(search)
 
     def finish(self) -> Solution:
         """Run the exact search, let its whole-byte cuts compete, and answer."""
@@ -244,7 +268,7 @@ class _Contest:
         if isinstance(relaxed, ConvexProblem):
             search = self._on_ranges(relaxed)
             self._refragment()
-            return self._answer(search)
+            return self.answer(search)
         search = CountSearch.start(
             self._problem,
             relaxed,
@@ -257,7 +281,7 @@ class _Contest:
             for one in exact.whole_bytes(search, self._options, self._deadline, best_us=best_us):
                 self._enter(one, search)
         self._refragment()
-        return self._answer(search)
+        return self.answer(search)
 
     def _refragment(self) -> None:
         """Give each stage a cut of its own, where the question allows it.
@@ -323,15 +347,18 @@ class _Contest:
             narrowed = relaxed.narrowed(best_us - delay_us)
             search = CountSearch.start(self._problem, narrowed, known_us=best_us)
             search.floor_us = floor_us
-            self._search(search, best, self._deadline.share(_BOUND_SHARE))
+            for_bound = self._deadline.share(_BOUND_SHARE)
+            self._search(search, best, for_bound)
+            for_cuts = self._deadline.share(_CUTS_SHARE)
             cuts = ranged_cuts(
                 search,
                 narrowed,
                 [proposal.candidate.fragment_bytes for proposal in known],
                 relative_gap=self._options.relative_gap,
-                deadline=self._deadline.share(_CUTS_SHARE),
+                deadline=for_cuts,
             )
             known = known + [self._enter(candidate, search) for candidate in cuts]
+            self._is_cut_short |= for_bound.passed or for_cuts.passed
             best_us = min((proposal.latency_us for proposal in known), default=best_us)
             search.tighten(best_us, self._deadline)
             relaxed, floor_us = relaxed.narrowed(best_us - delay_us), search.bound_us
@@ -358,7 +385,7 @@ class _Contest:
         return near.fragments if near else fixed.best_count(self._problem)
 
     def _enter(self, candidate: Candidate, search: CountSearch) -> _Proposal:
-        latency = _evaluated_us(self._problem, candidate)
+        latency = _priced_us(self._problem, candidate)
         proposal = _Proposal(Strategy.EXACT, candidate, latency)
         self._offer(proposal, search)
         return proposal
@@ -375,26 +402,34 @@ class _Contest:
 
     def _report(self, search: CountSearch | None) -> None:
         if self._options.on_incumbent is not None and self._best is not None:
-            self._options.on_incumbent(self._answer(search))
+            self._options.on_incumbent(self.answer(search))
 
-    def _answer(self, search: CountSearch | None) -> Solution:
+    def answer(self, search: CountSearch | None) -> Solution:
+        """Return the best so far, with what the search has proven."""
         if self._best is None:
             raise SolverFailed("no strategy found a cut that the limits admit")
         problem, best = self._problem, self._best
         nested = best.candidate.levels is not None or problem.allow_refragmentation
         bound_us = self._bound_us(search, nested=nested)
-        cut_off = self._deadline.passed
+        is_met = best.latency_us <= bound_us * (1.0 + self._options.relative_gap)
+        cut_off = self._deadline.passed or (self._is_cut_short and not is_met)
         return solution_of(
             problem,
             best.strategy,
             replace(best.candidate, cut_off=cut_off),
             bound_us=bound_us,
             relative_gap=self._options.relative_gap,
-            evaluated=best.latency_us,
+            evaluated=self._evaluated_us(best),
             unrounded_us=self._unrounded_us(search),
             limited_by=_limited_by(problem, best.candidate, search),
             notices=self._notices(search, bound_us) if not nested else (),
         )
+
+    def _evaluated_us(self, best: _Proposal) -> float:
+        """By the evaluator, once; a strategy's proposal is priced faster until it is an answer."""
+        if self._evaluated is None or self._evaluated[0] is not best:
+            self._evaluated = best, _evaluated_us(self._problem, best.candidate)
+        return self._evaluated[1]
 
     def _notices(self, search: CountSearch | None, bound_us: float) -> tuple[Notice, ...]:
         """What a gap means that is left on stages with ranges."""

@@ -313,5 +313,5 @@ def _add_security(document: dict[str, Any]) -> None:
             scope = scope_of(method.upper(), path)
             operation["security"] = [{"key": []}]
             operation["x-scope"] = scope.value
-            refusals = {str(status): one for status, one in _refusals((401, 403, 429)).items()}
+            refusals = {str(status): one for status, one in _refusals((401, 429)).items()}
             operation["responses"] = {**refusals, **operation["responses"]}

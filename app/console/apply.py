@@ -28,6 +28,9 @@ NOT_KEPT = 7  # the exit code where the setting is not kept
 # What libraries read by themselves where it lies: a setting must not take effect by accident.
 _TAKES_EFFECT = ("ucx.conf", "ucc.conf", "mca-params.conf", "openmpi-mca-params.conf", "nccl.conf")
 _NOUN, _UCX = "the setting", "UCX"
+# What an export says of a gain that only a measurement shows, and what is true once it did.
+_UNKNOWN = "NOT KNOWN TO BE BETTER than the library's default:"
+_BY_THE_MODEL = "by the model alone not known to be better than the library's default:"
 _RULES_HEADER = "rule-file-version-2\n"  # of Open MPI: the very first line
 
 
@@ -241,5 +244,5 @@ def _with_verdict(text: str, over: str, reason: str) -> bytes:
     """The setting, with what was found in its first lines, which are comments to each library."""
     said = textwrap.wrap(printable(f"Measured over {over}: {reason}"), 97)
     head = _RULES_HEADER if text.startswith(_RULES_HEADER) else ""
-    rest = text.removeprefix("\ufeff").removeprefix(head)
+    rest = text.removeprefix("\ufeff").removeprefix(head).replace(_UNKNOWN, _BY_THE_MODEL, 1)
     return (head + "".join(f"# {line}\n" for line in said) + rest).encode()

@@ -58,6 +58,7 @@ _EXAMPLES = {
     "layer": "layer cmam-finite --bytes 16 1KiB --tune",
     "layer count": "layer count --mpicc mpicc.mpich --output layer.json",
     "layer check": "layer check layer.json --max-more 1%",
+    "mover": "mover exchange --bytes 800KB --calculation 5000 --fragment 32KiB",
     "reproduce": "reproduce wang98 --output papers-report",
     "hide": "hide examples/kv-staging.json --calculation 600",
     "deliver": "deliver trapeze --bytes 8KiB --rules eager,eager=512,eager=512,eager",

@@ -28,15 +28,7 @@ from app.console.argument_parts import (
     sizes,
     strategies,
 )
-from app.console.paper_arguments import (
-    LAYER_VERBS,
-    add_deliver,
-    add_hidden_behind,
-    add_hide,
-    add_layer,
-    add_reproduce,
-    add_thresholds,
-)
+from app.console.paper_arguments import LAYER_VERBS, add_hidden_behind, add_of_papers
 from domain.fit import FitMethod, FitShape
 from domain.measurement import TraceKind
 from domain.regret import Objective
@@ -95,11 +87,7 @@ def _parser() -> Parser:
     _add_export(commands)
     add_apply(commands)
     _add_audit(commands)
-    add_layer(commands)
-    add_reproduce(commands)
-    add_hide(commands)
-    add_deliver(commands)
-    add_thresholds(commands)
+    add_of_papers(commands)
     _add_profiles(commands)
     add_keys(commands)
     add_service(commands)

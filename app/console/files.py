@@ -221,10 +221,12 @@ def read_source(name: str, settings: Settings) -> Source:
     """Return what this name stands for. Raises NotFound, NotJson, BodyTooLarge,
     UnsupportedMediaType.
     """
-    if name != STANDARD_INPUT and (not Path(name).exists() or Path(name).is_dir()):
+    is_there = name == STANDARD_INPUT or Path(name).exists()
+    if not is_there or Path(name).is_dir():  # a profile may have the name of a folder here
         if _PROFILE_REFERENCE.fullmatch(name) and not name.endswith((".json", ".csv")):
-            return ProfileSource(name)  # beside a folder of that name too
-        raise NotFound(f"there is no file {quoted(name)}", field="source")
+            return ProfileSource(name)
+        if not is_there:
+            raise NotFound(f"there is no file {quoted(name)}", field="source")
     raw = _read(name, settings.max_trace_bytes)
     if raw[:_LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"{", b"["):
         return TraceSource(raw)

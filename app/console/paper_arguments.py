@@ -1,4 +1,5 @@
-"""The grammar of commands that stand on papers: layer, hide, deliver, thresholds, reproduce."""
+"""The grammar of commands that stand on papers: layer, hide, deliver, thresholds, mover,
+reproduce."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from app.console.argument_parts import (
     add_time_limit,
     clock,
     counts,
+    cpus,
     names,
     number,
     prices,
@@ -25,7 +27,17 @@ from domain.messaging_layer import NetworkFeature
 LAYER_VERBS = ("count", "check")
 
 
-def add_layer(commands: Commands[Parser]) -> None:
+def add_of_papers(commands: Commands[Parser]) -> None:
+    """Add all commands that stand on papers."""
+    _add_layer(commands)
+    _add_mover(commands)
+    _add_reproduce(commands)
+    _add_hide(commands)
+    _add_deliver(commands)
+    _add_thresholds(commands)
+
+
+def _add_layer(commands: Commands[Parser]) -> None:
     parser = add(commands, "layer", "say what a messaging layer's software costs, by service")
     parser.add_argument(
         "layer", metavar="LAYER", help="a published one, as cmam-finite, or a document's file"
@@ -71,7 +83,7 @@ def _add_counting(parser: Parser) -> None:
     add_time_limit(parser, "default 120")
 
 
-def add_reproduce(commands: Commands[Parser]) -> None:
+def _add_reproduce(commands: Commands[Parser]) -> None:
     parser = add(commands, "reproduce", "the numbers of a paper, published beside computed")
     parser.add_argument(
         "paper",
@@ -79,7 +91,34 @@ def add_reproduce(commands: Commands[Parser]) -> None:
         help="wang98, yocum97, strumpen94, culler96, karamcheti94 or all",
     )
     parser.add_argument("--only", metavar="ITEM", help="one table or figure")
+    parser.add_argument(
+        "--measure", action="store_true", help="measure strumpen94's figures on this machine"
+    )
+    parser.add_argument("--between", metavar="PLACE", help="there: namespaces, as a/b/10.0.0.2")
     parser.add_argument("--output", metavar="DIR", help="folder for CSV, SVG, HTML and JSON")
+
+
+def _add_mover(commands: Commands[Parser]) -> None:
+    parser = add(commands, "mover", "measure by the reference mover: stages, hiding, heat")
+    parser.add_argument("what", metavar="WHAT", help="calibrate, exchange or heat")
+    parser.add_argument("variant", metavar="VARIANT", nargs="?", help="one of them (all)")
+    parser.add_argument("--bytes", type=sizes, metavar="SIZES", help="of a message, or messages")
+    parser.add_argument("--fragments", type=counts, metavar="COUNTS", help="predict and measure")
+    parser.add_argument("--fragment", type=size, metavar="SIZE", help="cut into these (4KiB)")
+    parser.add_argument("--table", metavar="FILE", help="cut by this table instead")
+    parser.add_argument("--calculation", type=number, metavar="US", help="of an iteration, in µs")
+    parser.add_argument("--spin", action="store_true", help="calculate here, not elsewhere")
+    parser.add_argument("--between", metavar="PLACE", help="namespaces, as a/b/10.0.0.2")
+    parser.add_argument("--buffer", type=size, metavar="SIZE", help="of the sockets")
+    for name, of in (("pack", "ns a byte of a sender"), ("unpack", "ns a byte of a receiver")):
+        parser.add_argument(f"--{name}", type=number, metavar="NS", help=f"{of}'s own")
+        parser.add_argument(f"--{name}-each", type=number, metavar="US", help="µs a fragment")
+    parser.add_argument("--cpus", type=cpus, metavar="CPUS", help="of both ends, as 0,1")
+    parser.add_argument("--repetitions", type=int, metavar="COUNT", help="of each (20)")
+    for name, most in (("columns", "64"), ("rows", "64"), ("steps", "50"), ("processes", "2")):
+        parser.add_argument(f"--{name}", type=int, metavar="COUNT", help=f"of the solver ({most})")
+    parser.add_argument("--output", metavar="FILE", help="stages as CSV, times, or the grid")
+    parser.add_argument("--plot", metavar="FILE", help="draw the overlap into this SVG file")
 
 
 def add_hidden_behind(parser: Parser) -> None:
@@ -103,7 +142,7 @@ def add_hidden_behind(parser: Parser) -> None:
     )
 
 
-def add_hide(commands: Commands[Parser]) -> None:
+def _add_hide(commands: Commands[Parser]) -> None:
     parser = add(commands, "hide", "say what hiding a message behind a calculation gains")
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
     parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
@@ -144,7 +183,7 @@ def add_hide(commands: Commands[Parser]) -> None:
     add_time_limit(parser, "default 10")
 
 
-def add_deliver(commands: Commands[Parser]) -> None:
+def _add_deliver(commands: Commands[Parser]) -> None:
     parser = add(commands, "deliver", "say when what arrives, by a rule for each stage")
     parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
     parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
@@ -159,7 +198,7 @@ def add_deliver(commands: Commands[Parser]) -> None:
     parser.add_argument("--timeline", metavar="FILE", help="draw the intervals into this SVG file")
 
 
-def add_thresholds(commands: Commands[Parser]) -> None:
+def _add_thresholds(commands: Commands[Parser]) -> None:
     parser = add(commands, "thresholds", "price thresholds or pulse sizes over a grid")
     parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
     parser.add_argument(

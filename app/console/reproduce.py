@@ -6,7 +6,7 @@ import argparse
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import orjson
@@ -18,7 +18,7 @@ from app.plots.svg import safe, tag
 from app.plots.timeline_plan import DrawnSchedule
 from app.plots.timeline_svg import timeline_element
 from app.text.units import quoted
-from domain.errors import InvalidInput
+from domain.errors import InconsistentInput, InvalidInput
 from papers.items import Figure, Item, ItemSpec, Paper, Plot, Scale
 from papers.registry import PAPERS
 
@@ -63,7 +63,7 @@ class ReproducedOut:
 
 def reproduce(arguments: argparse.Namespace, output: Output) -> int:
     """Compute everything, then write it; exit with 1 where a number is outside its tolerance."""
-    chosen = _chosen(arguments.paper, arguments.only)
+    chosen = _chosen(arguments.paper, arguments.only, _measured(arguments))
     folder = _folder(arguments.output)
     computed = [(paper, [spec.compute() for spec in specs]) for paper, specs in chosen]
     results = [
@@ -82,11 +82,28 @@ def reproduce(arguments: argparse.Namespace, output: Output) -> int:
     return 0 if all(item.ok for _, items in computed for item in items) else OUTSIDE
 
 
-def _chosen(name: str, only: str | None) -> list[tuple[Paper, list[ItemSpec]]]:
+def _measured(arguments: argparse.Namespace) -> tuple[ItemSpec, ...]:
+    """What is measured here in place of computed; nothing where that is not asked for."""
+    if not arguments.measure:
+        if arguments.between is not None:
+            raise InconsistentInput("only what is measured has a place", field="between")
+        return ()
+    if arguments.paper != "strumpen94":
+        raise InconsistentInput("only strumpen94 is measured here", field="measure")
+    from papers.measured import measured_items
+
+    return measured_items(arguments.between)
+
+
+def _chosen(
+    name: str, only: str | None, measured: tuple[ItemSpec, ...]
+) -> list[tuple[Paper, list[ItemSpec]]]:
     if name != _ALL and name not in PAPERS:
         known = ", ".join((*PAPERS, _ALL))
         raise InvalidInput(f"no paper is named {quoted(name)}; there are {known}", field="paper")
     papers = list(PAPERS.values()) if name == _ALL else [PAPERS[name]]
+    if measured:
+        papers = [replace(papers[0], items=measured)]
     chosen = [
         (paper, [spec for spec in paper.items if only in (None, spec.name)]) for paper in papers
     ]
@@ -156,6 +173,8 @@ def _lines(computed: Sequence[tuple[Paper, list[Item]]]) -> list[str]:
                 name, unit, published, value, _, _, verdict = figure_cells(figure)
                 beside = f", published {published}" if published else ""
                 lines.append(f"  {name}: {f'{value} {unit}'.strip()}{beside}: {verdict}")
+            if item.name.endswith("-measured"):
+                lines += [f"  {remark}" for remark in item.remarks]
     return lines
 
 
@@ -167,6 +186,7 @@ margin:2rem auto;padding:0 1rem}table{border-collapse:collapse}th,td{padding:.2r
 text-align:right;border-bottom:1px solid #e3e7ec}th:first-child,td:first-child{text-align:left}
 td:last-child{white-space:nowrap}.outside{color:#a11}"""
 OWN = "model's own"
+MEASURED = "measured here"
 _BESIDE = "not compared"
 _RUNS = "runs"
 _PLACES = 9  # of a difference: what is smaller is the rounding of floats
@@ -175,7 +195,8 @@ _PLACES = 9  # of a difference: what is smaller is the rounding of floats
 def figure_cells(figure: Figure) -> tuple[str, ...]:
     """Return name, unit, published, computed, difference, tolerance and verdict of one number."""
     if figure.published is None or figure.difference is None:
-        return (figure.name, figure.unit, "", f"{figure.computed:.6g}", "", "", OWN)
+        verdict = MEASURED if figure.is_measured else OWN
+        return (figure.name, figure.unit, "", f"{figure.computed:.6g}", "", "", verdict)
     verdict = {None: _BESIDE, True: "agrees", False: "outside"}[figure.ok]
     published = f"{figure.published:g}"
     if figure.published_max is not None:

@@ -123,12 +123,12 @@ def run_or_end(
 
     It is made with the end of a pipe: once there is something in it, time is up.
     """
-    told, tell = os.pipe()
+    reading, writing = os.pipe()
     try:
-        return run_operation(made(told), settings, show, finish=lambda: os.write(tell, b"."))
+        return run_operation(made(reading), settings, show, finish=lambda: os.write(writing, b"."))
     finally:
-        os.close(told)
-        os.close(tell)
+        os.close(reading)
+        os.close(writing)
 
 
 class _Inbox:

@@ -296,7 +296,7 @@ def _compiled(
             file = get_table(store, stored.table_digest).file
             return file, said_first(stored.document, said), False
     with share_line(output.err, "compiling") as show:
-        ran = run_or_end(lambda told: replace(operation, files=(told,)), settings, show)
+        ran = run_or_end(lambda end: replace(operation, files=(end,)), settings, show)
     compiled = ran.result
     if store is None or ran.is_interrupted:
         return compiled.file, said_first(render_table(compiled), said), ran.is_interrupted

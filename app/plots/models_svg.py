@@ -343,6 +343,85 @@ def thresholds_svg(
     return _drawn(CurvesPlot(title, across, VerticalAxis.LATENCY, tuple(drawn)))
 
 
+# --- a calculation and messages beside it ---------------------------------------------------------
+
+_ROWS = {"calculation": "s1", "send": "s0", "receive": "s2"}
+
+
+@dataclass(frozen=True, slots=True)
+class OverlapBar:
+    """When a process of an exchange did what, in µs from the iteration's beginning."""
+
+    variant: str
+    process: int
+    row: str  # calculation, send or receive
+    begin_us: float
+    end_us: float
+
+
+def overlap_svg(bars: Sequence[OverlapBar]) -> str:
+    """Return the exchange's variants on one time scale, one row a process and activity.
+
+    Raises InconsistentInput without a bar.
+    """
+    if not bars:
+        raise InconsistentInput("there is nothing to draw")
+    first, last = min(bar.begin_us for bar in bars), max(bar.end_us for bar in bars)
+    axis = Axis(min(0.0, first), last, _LEFT, WIDTH - _RIGHT, is_log=False)
+    parts = [text_at(16, 30, "What overlaps in an exchange", "title")]
+    y, ends = 62.0, []
+    for variant in dict.fromkeys(bar.variant for bar in bars):
+        own = [bar for bar in bars if bar.variant == variant]
+        end_us = max(bar.end_us for bar in own)
+        words = variant.replace("_", " ")
+        ends.append(f"{words} {end_us:.0f} µs")
+        parts.append(text_at(16, y, f"{words}: {end_us:.0f} µs", "heading"))
+        y += 10.0
+        for process in sorted({bar.process for bar in own}):
+            for row, colour in _ROWS.items():
+                label = f"process {process + 1}, {row}"
+                parts.append(text_at(_LEFT - 8, y + 12, label, "small end"))
+                for bar in own:
+                    if (bar.process, bar.row) != (process, row):
+                        continue
+                    x, width = axis.place(bar.begin_us), bar.end_us - bar.begin_us
+                    about = tag("title", safe(f"{label}: {width:.0f} µs"))
+                    width = max(0.5, axis.place(bar.end_us) - x)
+                    parts.append(
+                        tag(
+                            "rect",
+                            about,
+                            x=x,
+                            y=y,
+                            width=width,
+                            height=_BAR,
+                            class_=f"bar {colour}",
+                        )
+                    )
+                y += _BAR + _BAR_GAP
+        parts.append(line_at(_LEFT, y - 2, axis.place(end_us), y - 2, "zero"))
+        y += _MESSAGE_GAP
+    about = "Calculation, sending and receiving of two processes: " + ", ".join(ends) + "."
+    return _document("What overlaps in an exchange", about, parts, y)
+
+
+def _document(title: str, about: str, parts: Sequence[str], height: float) -> str:
+    ident = f"models-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:10]}"
+    head = [
+        tag("title", safe(title), id=f"{ident}-title"),
+        tag("desc", safe(about), id=f"{ident}-desc"),
+        f"<style>{STYLE}</style>",
+        tag("rect", width=WIDTH, height=height, class_="paper"),
+    ]
+    size = f'width="{number(WIDTH)}" height="{number(height)}"'
+    opening = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} '
+        f'viewBox="0 0 {number(WIDTH)} {number(height)}" role="img" '
+        f'aria-labelledby="{ident}-title" aria-describedby="{ident}-desc">'
+    )
+    return "\n".join([opening, *head, *parts, "</svg>"])
+
+
 def _mark(name: str, point: tuple[float, float]) -> Curve:
     return Curve(name, (point,), is_mark=True)
 

@@ -384,6 +384,7 @@ def _digest(
         cuts, drawn = (uncertain.current, uncertain.mtu_bytes), (uncertain.draws, uncertain.seed)
         parts += (repr((errors, uncertain.misfit, cuts, drawn)),)
         parts += ("robust",) if uncertain.robust else ()
+        parts += (repr(uncertain.measured_bytes),) if uncertain.measured_bytes else ()
     elif question.current_bytes is not None:
         parts += (repr(("current", question.current_bytes)),)
     if verification is not None:

@@ -40,8 +40,9 @@ from app.schemas.stages import (
     ConstraintsOut,
     PipelineIn,
     PipelineOut,
+    SensitivitiesOut,
 )
-from app.schemas.uncertainty import SensitivitiesOut, UncertaintyIn, UncertaintyOut
+from app.schemas.uncertainty import UncertaintyIn, UncertaintyOut
 from app.text.numbers import format_count, format_figure
 from app.text.units import format_time
 from domain.default_sizes import CURRENT

@@ -1,4 +1,4 @@
-"""How sure an answer is, and how it moves with the costs: what is asked, and what is said."""
+"""How sure an answer is: what is asked, and what is said."""
 
 from __future__ import annotations
 
@@ -14,17 +14,12 @@ from app.questions.question import UncertaintyOptions
 from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, Seed, same_named, whole
 from app.text.notices import (
     both_ways,
-    deciding_sentence,
     decision_sentence,
-    format_gain,
     settings_sentence,
 )
-from app.text.numbers import format_percent, format_probability, format_sizes
+from app.text.numbers import format_gain, format_percent, format_probability, format_sizes
 from app.text.units import format_setting_name, format_time, printable
 from domain.errors import InvalidInput
-from domain.model import CostModel
-from domain.pipeline import Pipeline
-from domain.sensitivity import Sensitivities, Slope
 from domain.uncertain_answer import (
     WORTH_LISTING,
     Measurement,
@@ -428,97 +423,6 @@ class SettingsInDrawsOut(Output):
                 for one in found.settings
             ),
         )
-
-
-@dataclass(frozen=True)
-class SlopeOut(Output):
-    """The derivatives on both sides: they differ at a kink; null where a side is not there."""
-
-    falling: float | None
-    rising: float | None
-
-    @classmethod
-    def of(cls, found: Slope, unit: float = 1.0) -> SlopeOut:
-        """Return the derivatives by a parameter in this unit."""
-        falling, rising = found.falling, found.rising
-        return cls(
-            None if falling is None else falling * unit, None if rising is None else rising * unit
-        )
-
-
-@dataclass(frozen=True)
-class CostChangeOut(Output):
-    """What both costs of a stage, changed by this share, do to the latency, µs.
-
-    `same_cut_us` is what the answer's cut takes then, `best_us` the best real-valued cut into as
-    many fragments, of which `lower_bound_us` is proven of this model; null where not solved.
-    """
-
-    by: float
-    same_cut_us: float
-    best_us: float | None
-    lower_bound_us: float | None
-
-
-@dataclass(frozen=True)
-class StageSensitivityOut(Output):
-    """How the latency moves with a stage's overhead (µs per µs) and cost (µs per ns/byte)."""
-
-    name: str
-    by_overhead: SlopeOut
-    by_ns_per_byte: SlopeOut
-    changes: tuple[CostChangeOut, ...]
-
-
-@dataclass(frozen=True)
-class SensitivitiesOut(Output):
-    """How the latency moves with the costs, and with the message (µs per byte).
-
-    `basis` is `optimum` of this model, the best real-valued cut into as many fragments, or `cut`,
-    the answer's own cut as it is, of which nothing is said by the message.
-    """
-
-    basis: str
-    sentence: str
-    by_message_byte: SlopeOut
-    stages: tuple[StageSensitivityOut, ...]
-
-    @classmethod
-    def of(cls, found: Sensitivities | None, model: CostModel) -> SensitivitiesOut | None:
-        """Return the same as it is sent and stored, None where nothing is known."""
-        if found is None or not isinstance(model, Pipeline):
-            return None
-        names = [stage.name for stage in model.stages]
-        return cls(
-            found.basis,
-            deciding_sentence(found, names),
-            SlopeOut.of(found.message),
-            tuple(
-                StageSensitivityOut(
-                    name,
-                    SlopeOut.of(one.overhead),
-                    SlopeOut.of(one.per_byte, 1e-3),
-                    tuple(same_named(CostChangeOut, change) for change in one.changes),
-                )
-                for name, one in zip(names, found.stages, strict=True)
-            ),
-        )
-
-    def facts(self) -> Iterator[tuple[str, str]]:
-        """Yield how the latency moves, in words: the sentence, and each stage's figures."""
-        yield "what decides", self.sentence
-        for one in self.stages:
-            parts = [
-                f"{_sides(one.by_overhead)} per µs of overhead",
-                f"{_sides(one.by_ns_per_byte)} per ns/byte",
-            ]
-            yield printable(one.name), ", ".join(part for part in parts if part[0] != " ")
-
-
-def _sides(slope: SlopeOut) -> str:
-    """The derivative in µs, two where they differ by a digit that is shown; "" where none is."""
-    shown = [f"{one:.4g}" for one in (slope.falling, slope.rising) if one is not None]
-    return " to ".join(dict.fromkeys(shown)) + " µs" * bool(shown)
 
 
 def finite(value: float) -> float | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from analysis.audit import WORTH_SAYING, Audit, Change, Priced
 from analysis.uncertainty import LARGEST, UncertaintyQuestion, forbids_current
 from app.text.numbers import (
+    format_gain,
     format_gap,
     format_percent,
     format_probability,
@@ -158,15 +159,6 @@ def setting_words(setting: FragmentSetting) -> str:
     return "one piece" if size is None else format_bytes(size)
 
 
-def format_gain(gain: tuple[float | None, float | None]) -> str:
-    """Return the 5 % and the 95 % quantile of what a cut gains, in words."""
-    low, high = (0.0 if one is None else one for one in gain)
-    slow, fast = two_digits(-low), two_digits(high)
-    if low >= 0.0:
-        return f"{_span_of(low, high)} % faster"
-    return f"{fast} % faster or {slow} % slower" if high > 0.0 else f"up to {slow} % slower"
-
-
 def _known_to(model: UncertainModel) -> Iterator[str]:
     """The deviation that was typed, where one was."""
     stage = model.stages[0]
@@ -174,11 +166,6 @@ def _known_to(model: UncertainModel) -> Iterator[str]:
         yield "For costs that are known to the intervals given."
     elif isinstance(stage, StatedStage):
         yield f"For costs that are known to ±{two_digits(stage.relative)} %."
-
-
-def _span_of(low: float, high: float) -> str:
-    shown = (two_digits(low), two_digits(high))
-    return shown[0] if shown[0] == shown[1] else " to ".join(shown)
 
 
 def _decided(found: Uncertainty, question: UncertaintyQuestion) -> str:
@@ -435,7 +422,6 @@ MEANINGS: Mapping[str, Meaning] = {
 }
 _ORDER = {code: place for place, code in enumerate(MEANINGS)}
 _HARMLESS = ("model_holds", "model_holds_with_offset", "narrowed_fit", "switch_found")
-_UNKNOWN = Meaning("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,7 +480,7 @@ def notice_lines(notices: Iterable[Notice]) -> Iterator[str]:
 
 
 def _item(code: str, notices: tuple[Notice, ...]) -> NoticeItem:
-    meaning = MEANINGS.get(code, _UNKNOWN)
+    meaning = MEANINGS.get(code, Meaning(""))
     title = meaning.title or code.replace("_", " ")
     if meaning.single and all(notice.value("outliers") == 1 for notice in notices):
         title = meaning.single

@@ -194,3 +194,22 @@ def two_digits(share: float) -> str:
     value = abs(share) * 100.0
     sign = "−" if share < 0.0 and value >= 0.05 else ""
     return f"{sign}{value:.0f}" if value >= 9.95 else f"{sign}{value:.1f}".removesuffix(".0")
+
+
+def span_in_percent(low: float, high: float) -> str:
+    """Return shares in per cent, of two digits: "21 to 27", one of them where both are the same."""
+    shown = (two_digits(low), two_digits(high))
+    return shown[0] if shown[0] == shown[1] else " to ".join(shown)
+
+
+def format_gain(gain: tuple[float | None, float | None]) -> str:
+    """Return the 5 % and the 95 % quantile of what a cut gains, in words."""
+    low, high = (0.0 if one is None else one for one in gain)
+    slow, fast = two_digits(-low), two_digits(high)
+    if fast == slow == "0":
+        return "as fast"
+    if low >= 0.0:
+        return f"{span_in_percent(low, high)} % faster"
+    if high <= 0.0 or fast == "0":
+        return f"up to {slow} % slower"
+    return f"up to {fast} % faster" if slow == "0" else f"{fast} % faster or {slow} % slower"

@@ -19,7 +19,7 @@ from bench.service import serving
 from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
 from bench.timing import Timing, interleaved
 from bench.workloads import KIB, MIB, example_trace, myrinet
-from domain.pipeline import Pipeline
+from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.problem import Problem
 
 _HTTP_MAX_BYTES = 64 * KIB
@@ -52,6 +52,10 @@ def _instances() -> Iterator[_Instance]:
     for name in ("disk-study", "disk-study-two-networks"):
         yield _Instance(name, papers[name], 64 * KIB)
         yield _Instance(name, papers[name], MIB)
+    for overhead_us, target_ms in ((1e-4, 1000.0), (0.0, 10.0)):
+        costs = [("stage", overhead_us, 10.0 + 0.01 * j) for j in range(8)]
+        name = f"eight stages nearly alike, overheads {overhead_us:g} µs"
+        yield _Instance(name, pipeline_of_lines(costs), 4 * MIB, target_ms)
     trace = example_trace()
     yield _Instance("example trace", trace, 64 * KIB)
     yield _Instance("example trace", trace, MIB)

@@ -15,16 +15,26 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from domain.errors import StrategyDeclined
 from domain.problem import Problem
 from domain.solution import Strategy
 from solvers.assemble import rank_of
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.exact.count_search import CountSearch
 from solvers.exact.relaxation import relaxation_of
+from solvers.heuristics.constant import repeated_cut
 from solvers.heuristics.fixed import best_count
 from solvers.kernels import active, cut_latency_us
-from solvers.rounding import EXCHANGE_CELLS, round_cut, rounding_loss_us, steady_ramps
+from solvers.line_problem import LineProblem
+from solvers.rounding import (
+    EXCHANGE_CELLS,
+    round_cut,
+    rounding_loss_us,
+    smallest_ramp,
+    steady_ramps,
+)
 
+_MET = 1.0 + 1e-12  # a bound is met where only rounding lies between
 _EQUAL = 1.0 + 1e-9  # two latencies may differ by so much in rounding alone
 _WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
 _EXCHANGED_COUNTS = 2  # the most promising: units are exchanged between their fragments
@@ -39,6 +49,34 @@ _FINISHING_CELLS = 100_000  # k*n that are tried beyond a whole-byte cut within 
 def start(problem: Problem) -> CountSearch:
     """Return a search on this problem, or on its minorants where stages have ranges."""
     return CountSearch.start(problem, relaxation_of(problem))
+
+
+def without_overheads(problem: Problem) -> tuple[CountSearch, Candidate] | None:
+    """Return a cut that a bound in closed form proves, where no stage has an overhead; or None.
+
+    With one stage at an end slower than all others it is the ramp from the smallest size, where
+    both ends are the slowest the least size that the count admits, repeated. What fewer fragments
+    do as well is not told by programs over real sizes, which always want one more.
+    """
+    lines = LineProblem.of(problem)
+    if lines is None or lines.n < 2 or lines.g.any() or problem.allow_refragmentation:
+        return None
+    search = CountSearch.start(problem, lines)
+    if lines.ends_are_slowest(lines.k_max):
+        search.floor_us = lines.whole_byte_bound_us() + problem.pipeline.delay_us
+        cut = _least_repeated(problem)
+    else:
+        cut = smallest_ramp(problem)
+    if not cut or _kernel_us(problem, cut) > search.bound_us * _MET:
+        return None
+    return search, Candidate(cut)
+
+
+def _least_repeated(problem: Problem) -> tuple[int, ...]:
+    try:
+        return repeated_cut(problem, -(-problem.message_bytes // problem.count_range().maximum))
+    except StrategyDeclined:
+        return ()
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:

@@ -54,6 +54,11 @@ _SHORT_ENDS = (64, 512, 4_096)
 _UNSETTLED = 0.25  # of the root of the complementarity: what p may move beside the repeated step
 _SETTLED = 1e-13  # of the weight that the ends of a cut may leave in its middle
 _WORTH_SHORTENING = 0.6  # of the fragments: a chain longer than this is not worth the attempt
+_WORTH_GUESSING = 0.7  # of the ends that are long enough for every stage: a guess of more is none
+_MARGIN = 8  # fragments of each end beyond those of a guess: iterates are not settled yet
+_OTHER_END = (
+    48  # fragments that the end across from a long one has at least: its sizes need a start
+)
 _MIN_SHORTENED = 40  # no chain is, below: its ends take two dozen
 _TINY_CELLS = 200  # k n up to which NumPy's overhead exceeds a general solver's
 _ONE_CALL_CELLS = 20_000  # k n of a solve whose every step is in C
@@ -85,11 +90,13 @@ def solve_count(
     close: float = CLOSE,
     aim: float = AIM,
     method: ChainMethod | None = None,
+    whole: bool = False,
 ) -> CountResult:
     """Solve for exactly k fragments; never raises for a method's failure, only widens the gap.
 
     A result is good enough where its bounds are `close`; the method goes on to the `aim`, as far as
-    its arithmetic carries it: what follows for other counts is the sharper.
+    its arithmetic carries it: what follows for other counts is the sharper. `whole`: no fragments
+    are of one size for the method's ease; of many optimal sizes those in the middle are returned.
     """
     if k == 1:
         return single_fragment(lines)
@@ -97,7 +104,7 @@ def solve_count(
     if even is not None and _is_close(even, aim):
         return even
     attempts: list[tuple[int, int] | None] = [None]
-    if k >= _MIN_SHORTENED:
+    if k >= _MIN_SHORTENED and not whole:
         attempts = _attempts(lines, k)
     if method is None:
         quick = _in_one_call(lines, k, attempts, deadline, close=close, aim=aim)
@@ -304,18 +311,26 @@ def _attempts(lines: LineProblem, k: int) -> list[tuple[int, int] | None]:
     """How many fragments of each end to let differ, in order of trial; None: all of them.
 
     Behind the bottleneck b the dual leaves e_b by a factor of G_{s..b-1} / G_{s+1..b} a step, for
-    a stage s before it (docs/theory.md sec. 14); mirrored for the stages after it. Where b is the
-    slowest stage at every size few of these matter, and short ends are tried first.
+    a stage s before it (docs/theory.md sec. 14); mirrored for the stages after it. Few of these
+    matter: where b is the slowest stage at every size short ends are tried first, else those that
+    the stages of greater overheads need.
     """
     b = int(np.argmax(lines.g + lines.G * (lines.B / k)))
-    found: list[tuple[int, int]] = []
-    if lines.g[b] == lines.g.max() and lines.G[b] == lines.G.max():
-        found += [(length, length) for length in _SHORT_ENDS]
     Q = np.concatenate([[0.0], np.cumsum(lines.G)])
     before = (Q[b] - Q[:b]) / np.maximum(Q[b + 1] - Q[1 : b + 1], 1e-300)
     after = (Q[b + 2 :] - Q[b + 1]) / np.maximum(Q[b + 1 : -1] - Q[b], 1e-300)
-    found.append((_settling(before), _settling(after)))
-    worth = [ends for ends in found if sum(ends) <= _WORTH_SHORTENING * k]
+    certain = _settling(before), _settling(after)
+    if lines.g[b] == lines.g.max() and lines.G[b] == lines.G.max():
+        guesses = [(length, length) for length in _SHORT_ENDS]
+    else:  # a path stays elsewhere for an overhead: stages of lesser ones are left in a step or two
+        dearer = lines.g > lines.g[b]
+        first, last = _settling(before[dearer[:b]]), _settling(after[dearer[b + 1 :]])
+        least = min(max(first, last) // 4, _OTHER_END)
+        first, last = max(first, least) + _MARGIN, max(last, least) + _MARGIN
+        # Ends of one length are given up at the first rough iterate that has not settled.
+        guess = first, last + (first == last)
+        guesses = [guess] if sum(guess) < _WORTH_GUESSING * sum(certain) else []
+    worth = [ends for ends in [*guesses, certain] if sum(ends) <= _WORTH_SHORTENING * k]
     return [*sorted(worth, key=sum), None]
 
 

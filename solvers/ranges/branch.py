@@ -23,7 +23,7 @@ from solvers.exact.convex import ConvexProblem, resampled
 from solvers.exact.count_search import CountSearch
 from solvers.kernels.native_dual import MAX_TREE_REGIONS, NativeTree
 from solvers.ranges.divisions import WHOLE, divisions
-from solvers.ranges.improve import improved
+from solvers.ranges.improve import annealed, improved
 from solvers.ranges.moves import cut_us
 from solvers.ranges.nodes import Node, Planes, Programs, Relaxed
 from solvers.ranges.regions import Region, Regions, whole_cut_within
@@ -51,8 +51,7 @@ _MAX_COUNTS, _SMALL_TREE = 15, 20_000  # that have, and numbers up to which more
 _SLICE = 2e7  # numbers that one tree writes before another may be the one of least bound
 _NUMBERS, _CELLS = 3_500, 500  # of a tree, and cells of random moves, that take as long as an entry
 _THRESHOLDS = (0.03, 0.003)  # of random moves, at their beginning
-_ANNEALED, _ANNEALED_EACH = 500_000, 20_000  # fragments that these evaluate, and for each one
-_MORE = 8  # fragments
+_ANNEALED = 500_000  # fragments that these evaluate
 _EASY = 30_000  # entries before the largest sizes are left out, which takes as long
 _BETTER = 0.99  # of the latency that sizes were left out for: they are once more
 _MORE_REGIONS = 40  # by which a count's own may be more
@@ -133,8 +132,7 @@ class Branching:
 
     def _begun(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
         """Begin with what the best cut leaves of the sizes; once more where one is much better."""
-        if not np.isfinite(self._narrowed_us):
-            yield from self._annealed(self._best)
+        yield from self._annealed(self._best)
         self._tell()
         self._heap, self._counts, self._closed, self._lowest = [], [], [], None
         self._narrowed_us = self._best_us
@@ -253,19 +251,12 @@ class Branching:
         start, native, (low, high) = np.array(cut, dtype=np.int64), self._native, self._sizes
         if native is None or not low <= start.min() <= start.max() <= high:
             return
-        counts = self._problem.count_range()
-        most = min(counts.maximum, max(2 * len(cut), len(cut) + _MORE))
-        cells = (_ANNEALED + _ANNEALED_EACH * len(cut)) * len(self._problem.pipeline)
         for first in _THRESHOLDS:
             self._seed += 1
-            self._work += int(cells / _CELLS)
-            found = native.annealed(
-                start,
-                counts=(min(counts.minimum, len(cut)), most),
-                first=first,
-                cells=cells,
-                seed=self._seed,
+            found, cells = annealed(
+                self._problem, native, start, each=_ANNEALED, first=first, seed=self._seed
             )
+            self._work += cells // _CELLS
             yield from self._offered(tuple(int(size) for size in found), None)
 
     def _dive(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
@@ -466,10 +457,6 @@ class Branching:
             candidate = Candidate(cut, tuple(found.x.tolist()))
             if latency <= self._best_us * _NEAR and self._improvements < _IMPROVEMENTS:
                 self._improvements += 1
-                if self._native is not None:
-                    yield from self._offered(cut, candidate.real_sizes)
-                    yield from self._annealed(cut)
-                    continue
                 candidate, _ = improved(problem, cut, deadline, cells=_IMPROVE_CELLS)
                 self._tried.add(candidate.fragment_bytes)
                 latency = cut_us(problem, np.array(candidate.fragment_bytes))

@@ -51,7 +51,8 @@ FIXED_REGION_CELLS = 2_000  # k*n up to which a linear program with held regions
 _ROUNDS = 3  # times that regions are held, sizes solved for and moved, for one start
 _ROUNDING = 1e-12  # relative gain of a move that may be rounding alone
 _ABOVE = 1.0 + 1e-9  # how far a cost must lie above its minorant for a size to be moved to an end
-_ANNEALED, _EACH_FRAGMENT = 100_000, 5_000  # fragments that random moves evaluate, for each one
+_ANNEALED, _PER_FRAGMENT = 100_000, 25  # fragments that random moves evaluate, of cuts up to these
+_MAX_CELLS, _MAX_ANNEALED = 50_000_000, 1_000_000  # k n of all their cuts, and of one cut
 _CELLS_OF_ANNEALED = 1_000_000  # that they count for
 _THRESHOLD = 0.01  # of the latency: how much worse a cut may be that is gone on from
 _FEW = 16  # fragments up to which random moves are enough
@@ -72,7 +73,7 @@ def improved(
     native = Region.of(problem, float(problem.largest_fragment_bytes)).in_native(problem)
     if native is not None:
         cells -= _CELLS_OF_ANNEALED
-        moved = annealed(problem, native, sizes, each=_ANNEALED)
+        moved, _ = annealed(problem, native, sizes, each=_ANNEALED)
         if cut_us(problem, moved) < best_us:
             best, best_us = moved, cut_us(problem, moved)
     is_enough = native is not None and len(start) <= _FEW
@@ -94,20 +95,27 @@ def improved(
 
 
 def annealed(
-    problem: Problem, native: NativeRegions, sizes: Ints, *, each: int, seed: int = 1
-) -> Ints:
-    """Return the best cut that random moves from this one meet: no worse than it is.
+    problem: Problem,
+    native: NativeRegions,
+    sizes: Ints,
+    *,
+    each: int,
+    first: float = _THRESHOLD,
+    seed: int = 1,
+) -> tuple[Ints, int]:
+    """Return the best cut that random moves from this one meet, no worse than it is, and the cells
+    that they took.
 
-    `each`: fragments whose time in all stages is computed, at least.
+    `each`: fragments whose time in all stages is computed, where these are few; `first`: how much
+    worse, relative, a cut may be that is gone on from at the beginning.
     """
-    counts, k = problem.count_range(), len(sizes)
-    return native.annealed(
-        sizes,
-        counts=(min(counts.minimum, k), min(counts.maximum, max(2 * k, k + _MORE))),
-        first=_THRESHOLD,
-        cells=(each + _EACH_FRAGMENT * k) * len(problem.pipeline),
-        seed=seed,
-    )
+    counts, k, n = problem.count_range(), len(sizes), len(problem.pipeline)
+    if k * n > _MAX_ANNEALED:
+        return sizes, 0
+    cells = min(each * (1 + k // _PER_FRAGMENT) * n, _MAX_CELLS)
+    most = min(counts.maximum, max(2 * k, k + _MORE))
+    limits = min(counts.minimum, k), most
+    return native.annealed(sizes, counts=limits, first=first, cells=cells, seed=seed), cells
 
 
 def polished(

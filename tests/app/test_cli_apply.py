@@ -328,6 +328,18 @@ def test_a_source_is_exported_first(install: Install, capsys: pytest.CaptureFixt
     assert "kept in sluice-ucx-shm.sh" in capsys.readouterr().err
 
 
+def test_what_is_kept_is_no_longer_said_to_be_unknown(install: Install) -> None:
+    """But by the model alone, which an export's head is about."""
+    install(lambda *_: 0.5)
+    source = str(Path(__file__).parents[2] / "examples" / "myrinet-gam.json")
+    asked = ("--option", "collective=reduce", "--option", "algorithm=in-order_binary")
+    sizes = ("--min-message", "128KiB", "--max-message", "256KiB")
+    assert main(("apply", "openmpi-rules", source, "--check", *asked, *sizes)) == 0
+    text = Path("sluice-openmpi-rules.conf").read_text()
+    assert "NOT KNOWN TO BE BETTER" not in text
+    assert "# by the model alone not known to be better than the library's default" in text
+
+
 def test_every_effect_is_of_programs_that_there_are() -> None:
     """And of a library that names itself so."""
     for target in TARGETS:

@@ -47,8 +47,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def commands_of_the_page() -> list[tuple[str, str]]:
-    """The blocks of commands, each with what it prints."""
-    blocks = document("docs/c-library.md").blocks()
+    """The blocks of commands of both libraries' pages, each with what it prints."""
+    pages = ("docs/c-library.md", "docs/mover.md")
+    blocks = [pair for page in pages for pair in document(page).blocks()]
     return [(block.text, below.text if below else "") for block, below in blocks if block.is_shell]
 
 
@@ -75,13 +76,15 @@ def test_the_commands_of_the_page(
 
 def test_the_page_has_commands() -> None:
     """Pages without any would pass."""
-    assert len(commands_of_the_page()) == 4
-    assert all("lookup" in commands and shown for commands, shown in commands_of_the_page())
+    assert len(commands_of_the_page()) == 5
+    assert all(
+        re.search("lookup|mover", commands) and shown for commands, shown in commands_of_the_page()
+    )
 
 
 def test_every_source_names_its_licence() -> None:
     """In its first line, so that a copy has it; the text of the licence is the project's."""
-    sources = [path for path in CLIENT.glob("*/*.[ch]") if path.parent.name != "nccl"]
+    sources = [path for path in CLIENT.rglob("*.[ch]") if path.parent.name != "nccl"]
     assert len(sources) > 20
     first = "/* SPDX-License-Identifier: Apache-2.0 */"
     assert [path for path in sources if path.read_text().splitlines()[0] != first] == []
@@ -171,6 +174,33 @@ file(WRITE "${{CMAKE_BINARY_DIR}}/kind" "[${{CMAKE_BUILD_TYPE}}]")
         own = {"share/CMakeLists.txt"}
         assert files_below(prefix) == (INSTALLED | own if asked else own)
         assert (built / "kind").read_text() == "[]"
+
+
+def test_cmake_builds_the_mover_where_it_is_asked_for(checkout: Path, tmp_path: Path) -> None:
+    """Its library and header beside the others, with the soname and the versions of its own."""
+    cmake, built, prefix = require("cmake"), tmp_path / "built", tmp_path / "prefix"
+    source = checkout / "clients" / "c"
+    run(
+        [
+            cmake,
+            "-S",
+            source,
+            "-B",
+            built,
+            "-D",
+            "CMAKE_INSTALL_LIBDIR=lib",
+            "-D",
+            "SLUICE_MOVER=ON",
+        ]
+    )
+    run([cmake, "--build", built])
+    run([cmake, "--install", built, "--prefix", prefix])
+    names = ("libsluice-mover.so", "libsluice-mover.so.0", "libsluice-mover.so.0.1.0")
+    own = {"include/sluice_mover.h", *(f"lib/{name}" for name in names)}
+    assert files_below(prefix) == INSTALLED | own
+    named = run([require("nm"), "-D", "--defined-only", prefix / "lib" / names[0]])
+    assert "sluice_mover_send@@SLUICE_MOVER_0.1" in named
+    assert "slm_" not in named
 
 
 def built_by_cmake(find: str, folder: Path, *options: str) -> str:

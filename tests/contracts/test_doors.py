@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from tests.support.counts import count
 LIMIT_S = 2.0
 SAME = 1e-9  # of bounds: a table deducts what its readers' rounding may take
 QUESTIONS = count(200)
+UNITS = {"ns": 1e-3, "µs": 1.0, "ms": 1e3, "s": 1e6}  # of the page, in µs
 CAP = 64  # fragments: no best cut has as many, and few searches are ended by time
 
 
@@ -85,6 +87,34 @@ def answered(door: str, answer: dict[str, Any]) -> Said:
     )
 
 
+def strategies_on_the_page(client: httpx.Client, answer: dict[str, Any]) -> Said:
+    """The row `exact` of the page's table of strategies, which is solved anew beside the answer.
+
+    Its texts are rounded, so what is the answer's own is told by the words and figures beside it.
+    """
+    text = client.get(f"/ui/answers/{answer['id']}/parts/alternatives").text
+    rows = [
+        re.findall(r"<t[dh][^>]*>(?:<code>)?(.*?)(?:</code>)?</t[dh]>", row, re.DOTALL)
+        for row in re.findall(r"<tr.*?</tr>", text, re.DOTALL)
+    ]
+    heading, own, *others = rows
+    assert [float(answer["latency_us"])] == pytest.approx([_us(own[1], heading[1])], rel=1e-3)
+    row = next(row for row in others if row[0] == "exact")
+    if "time ended" in row[1]:
+        return Said("page", float("inf"), 0.0, True)
+    is_equal = row[2] == "equal" and row[1] == own[1]
+    return Said(
+        "page",
+        answer["latency_us"] if is_equal else _us(row[1], heading[1]),
+        answer["lower_bound_us"] if row[3] == own[3] else 0.0,
+        row[-1].endswith("*"),
+    )
+
+
+def _us(text: str, heading: str) -> float:
+    return float(re.sub(r"[^0-9.]", "", text)) * UNITS[heading.split(", ")[1]]
+
+
 def doors(client: httpx.Client, problem: Problem, number: int) -> Iterator[Said]:
     """Ask them one after the other; each solves by itself, for what it asks has other names."""
     size = problem.message_bytes
@@ -94,6 +124,7 @@ def doors(client: httpx.Client, problem: Problem, number: int) -> Iterator[Said]
 
     one = client.post("/optimize", json=asked("", time_limit_s=LIMIT_S)).json()
     yield answered("optimize", one)
+    yield strategies_on_the_page(client, one)
 
     job = client.post(
         "/optimize", json=asked("job ", time_limit_s=LIMIT_S), headers={"Prefer": "respond-async"}

@@ -30,7 +30,17 @@ MODEL = (
     *("--option", "collective=bcast", "--option", "algorithm=pipeline"),
     *("--option", "programs=uniform", "--min-message", "1KiB", "--max-message", "1MiB"),
 )
-SENT = ("--bytes", "64KiB,256KiB,1MiB", "--pairs", "16", "--time-limit", "600", "--json")
+SENT = (
+    "--programs",
+    "bcast",
+    "--bytes",
+    "64KiB,256KiB,1MiB",
+    "--pairs",
+    "16",
+    "--time-limit",
+    "600",
+    "--json",
+)
 
 
 def _run(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -55,12 +65,12 @@ def nodes() -> Iterator[None]:
             node, port = f"{NAME}-{number}", f"port{number}"
             _ip("ip", "netns", "add", node)
             peer = ("type", "veth", "peer", port, "netns", hub)
-            _ip("ip", "link", "add", "link", "netns", node, *peer)
+            _ip("ip", "link", "add", "wire", "netns", node, *peer)
             _ip("ip", "-n", hub, "link", "set", port, "master", "bridge", "up")
-            _ip("ip", "-n", node, "addr", "add", f"10.92.3.{number}/24", "dev", "link")
-            for device in ("link", "lo"):
+            _ip("ip", "-n", node, "addr", "add", f"10.92.3.{number}/24", "dev", "wire")
+            for device in ("wire", "lo"):
                 _ip("ip", "-n", node, "link", "set", device, "up")
-            _ip("tc", "-n", node, "qdisc", "add", "dev", "link", "root", *SHAPE)
+            _ip("tc", "-n", node, "qdisc", "add", "dev", "wire", "root", *SHAPE)
         yield
     finally:
         for place in ("hub", *range(1, RANKS + 1)):

@@ -63,13 +63,24 @@ def test_an_incumbent_keeps_the_bound_of_its_class() -> None:
     assert len({one.lower_bound_us for one in seen}) == 1
 
 
-@pytest.mark.parametrize("strategy", ["fixed", "repeat", "exact"])
-def test_the_cap_that_stopped_an_answer_is_named(strategy: str) -> None:
-    """Splitting is free here, so 37 fragments are the most allowed and not enough."""
-    problem = Problem(FREE, 10_000, FragmentLimits(max_fragments=37))
+@pytest.mark.parametrize(
+    ("strategy", "most"), [("fixed", 37), ("repeat", 37), ("exact", 9), ("auto", 9)]
+)
+def test_the_cap_that_stopped_an_answer_is_named(strategy: str, most: int) -> None:
+    """Splitting is free here, so so many fragments are the most allowed and not enough."""
+    problem = Problem(FREE, 10_000, FragmentLimits(max_fragments=most))
     solution = solve(problem, strategy)
-    assert solution.schedule.fragments == 37
+    assert solution.schedule.fragments == most
     assert solution.limited_by == "max_fragments"
+
+
+def test_no_cap_is_named_where_whole_bytes_need_no_more() -> None:
+    """A ramp of 14 fragments down to one byte: 2 ns for each of 10 000 and one byte's 1 ns."""
+    problem = Problem(FREE, 10_000, FragmentLimits(max_fragments=37))
+    for strategy in ("exact", "auto"):
+        solution = solve(problem, strategy)
+        assert (solution.schedule.fragments, solution.limited_by) == (14, None)
+        assert solution.latency_us == pytest.approx(20.001, rel=1e-12)
 
 
 def test_no_cap_is_named_where_fewer_fragments_are_best() -> None:

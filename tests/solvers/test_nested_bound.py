@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from domain.errors import Infeasible
 from domain.nested import NestedSchedule, nested_latency_us
@@ -17,6 +18,8 @@ from domain.solution import Strategy
 from solvers import solve
 from solvers.nested.bound import nested_lower_bound_us
 from tests.support.counts import count, is_campaign
+
+Floats = NDArray[np.float64]
 
 costs = st.one_of(st.just(0.0), st.floats(0.01, 10.0), st.floats(1.0, 1000.0))
 bytes_costs = costs.map(lambda cost: cost * 1000.0)
@@ -71,29 +74,40 @@ def test_no_nested_cut_of_a_tiny_message_is_below_the_bound(
     size = min(size, 5) if len(parts) == 3 else size
     problem = Problem(Pipeline(tuple(parts), 2.5 if delayed else 0.0), size, within)
     assume(all_cuts(problem))
-    assert nested_lower_bound_us(problem) <= min_nested_us(problem) * (1.0 + 1e-12)
+    best_us = min_nested_us(problem)
+    assert nested_lower_bound_us(problem) <= best_us * (1.0 + 1e-12)
+    assert best_nested_us(problem) == pytest.approx(best_us, rel=1e-12)
 
 
 def best_nested_us(problem: Problem) -> float:
     """The least latency over all cuts of all stages: what each byte leaves a stage at, for every
-    cut of it, but for those that another is not later than at any byte.
+    cut of it and every such row of the stage before, but for rows that another is not later than
+    at any byte.
     """
-    size = problem.message_bytes
-    front = [np.zeros(size + 1)]
+    rows = np.zeros((1, problem.message_bytes + 1))
     for stage in problem.pipeline.stages:
-        found = []
-        for ready, cut in product(front, all_cuts(problem)):
-            left, now, end = np.zeros(size + 1), 0.0, 0
-            for part in cut:
-                now = max(now, float(ready[end + part])) + stage.time_us(part)
-                left[end + 1 : end + part + 1] = now
-                end += part
-            found.append(left)
-        front = []
-        for one in sorted(found, key=lambda times: (times[-1], times.sum())):
-            if not front or not (np.array(front) <= one + 1e-12).all(axis=1).any():
-                front.append(one)
-    return min(float(one[-1]) for one in front) + problem.pipeline.delay_us
+        kept = not_dominated(rows)
+        rows = np.concatenate([left_at(stage, kept, cut) for cut in all_cuts(problem)])
+    return float(rows[:, -1].min()) + problem.pipeline.delay_us
+
+
+def left_at(stage: Stage, ready: Floats, cut: tuple[int, ...]) -> Floats:
+    """When each byte (columns, from 1) leaves a stage that cuts so, for each row of `ready`."""
+    left, now, end = np.zeros_like(ready), np.zeros(len(ready)), 0
+    for part in cut:
+        now = np.maximum(now, ready[:, end + part]) + stage.time_us(part)
+        left[:, end + 1 : end + part + 1] = now[:, None]
+        end += part
+    return left
+
+
+def not_dominated(rows: Floats) -> Floats:
+    """The rows than which no other is earlier everywhere; the one of least sum is such a row."""
+    left, kept = rows[np.argsort(rows.sum(axis=1), kind="stable")], []
+    while len(left):
+        kept.append(left[0])
+        left = left[~(left[0] <= left + 1e-12).all(axis=1)]
+    return np.array(kept)
 
 
 def tiny_problems(count: int, *, seed: int) -> Iterator[Problem]:

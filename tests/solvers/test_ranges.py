@@ -211,7 +211,7 @@ def test_a_gap_that_convexity_leaves_is_explained() -> None:
     steep = Stage("disk", (FitRange(0.0, 5.0, 1000), FitRange(9.0, 0.1)))
     small = Stage("copy", (FitRange(0.3, 2.0, 256), FitRange(30.0, 1.0)))
     stages = (JUMP, steep, small, Stage("wire", (FitRange(0.1, 3.0, 512), FitRange(25.0, 0.7))))
-    solution = solve(Problem(Pipeline(stages), 300_000), time_limit_s=60.0)
+    solution = solve(Problem(Pipeline(stages), 300_000), time_limit_s=600.0)
     assert solution.status is Status.PROVEN_GAP
     assert solution.relative_gap > 1e-6
     assert [notice.code for notice in solution.notices] == ["ranges_not_convex"]

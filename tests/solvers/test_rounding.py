@@ -18,7 +18,7 @@ from solvers import solve
 from solvers.contract import Deadline
 from solvers.kernels import latencies_us
 from solvers.line_problem import LineProblem
-from solvers.rounding import EXCHANGE_CELLS, round_cut, steady_ramps, steady_start
+from solvers.rounding import EXCHANGE_CELLS, _lengths, round_cut, steady_ramps, steady_start
 from tests.solvers.integer_cases import small_problems
 from tests.support.counts import count, is_campaign
 from tests.support.kernels import computed_by
@@ -134,6 +134,22 @@ def every_cut(size: int, k: int) -> list[tuple[int, ...]]:
     return [tuple(np.diff((0, *inner, size)).tolist()) for inner in places]
 
 
+@given(pipelines, st.lists(st.integers(1, 500), min_size=1, max_size=9), st.floats(1e-3, 3.0))
+def test_smooth_maxima_add_no_more_than_the_theory_says(
+    pipeline: Pipeline, sizes: list[int], share: float
+) -> None:
+    """Section 6: at most half a width for each maximum, and never less than the true length."""
+    slowest = max(sum(stage.time_us(size) for size in sizes) for stage in pipeline.stages)
+    assume(slowest == 0.0 or slowest > 1e-100)  # squares of less are no numbers
+    width = (share * slowest) ** 2
+    problem, cuts = Problem(pipeline, sum(sizes)), np.array([sizes], dtype=np.int64)
+    smooth, true = (float(lengths[0]) for lengths in _lengths(problem, cuts, width))
+    maxima = (len(sizes) - 1) * (len(pipeline) - 1)
+    assert true == pytest.approx(latency_us(pipeline, sizes), rel=1e-12)
+    assert true * (1 - 1e-12) <= smooth
+    assert smooth <= (true + maxima * share * slowest / 2.0) * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_exchanges_find_what_trying_every_cut_finds(seed: int) -> None:
     """Five fragments of 24 bytes, from sizes at random: never worse, and the optimum as a rule."""
@@ -236,6 +252,32 @@ def test_stages_without_overheads_meet_their_closed_form() -> None:
     filled = (sum(costs[:-1]) + costs[-1] * (4 << 20)) / 1000.0
     assert answer.status is Status.OPTIMAL
     assert answer.latency_us == pytest.approx(filled, rel=1e-12)
+
+
+@given(
+    st.integers(2, 5),
+    st.integers(1, 12),
+    st.booleans(),
+    st.sampled_from([None, 2, 5]),
+    st.sampled_from([None, 3]),
+)
+def test_auto_and_exact_are_one_answer_without_overheads(
+    stages: int, size: int, is_alike: bool, maximum: int | None, most: int | None
+) -> None:
+    """Against every cut there is; of equals the fewest fragments that the closed forms know."""
+    costs = [4.0 if is_alike else 1.0 + j for j in range(stages)]
+    limits = FragmentLimits(max_fragment_bytes=maximum, max_fragments=most)
+    try:
+        problem = Problem(pipeline_of_lines([("s", 0.0, cost) for cost in costs]), size, limits)
+        problem.count_range()
+    except (Infeasible, InvalidInput):
+        assume(False)
+    cuts = [cut for k in range(1, size + 1) for cut in every_cut(size, k) if problem.admits(cut)]
+    best_us = min(latency_us(problem.pipeline, cut) for cut in cuts)
+    auto, exact = solve(problem, "auto"), solve(problem, "exact")
+    assert auto.latency_us == pytest.approx(best_us, rel=1e-9)
+    assert exact.latency_us == pytest.approx(best_us, rel=1e-9)
+    assert max(auto.lower_bound_us, exact.lower_bound_us) <= best_us * (1 + 1e-12)
 
 
 def test_flat_pipelines_are_proven_in_whole_bytes() -> None:

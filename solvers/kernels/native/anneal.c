@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NEAR = 8 };
+enum { NEAR = 8, COPIED = 8 }; /* places; sizes that are copied in the time of a cell */
 enum { TRANSFER = 140, PLACE = 192, SPLIT = 224, DRAWN = 256 }; /* of so many moves */
 
 typedef struct {
@@ -184,9 +184,9 @@ static double walked(walk *w, double latency, double message)
     for (int64_t left = of->cells; left > 0;) {
         double rest = (double)left / (double)of->cells;
         threshold = of->first * (rest * rest) * (rest * rest);
-        left -= of->stages; /* a move that is not evaluated is work too */
         int64_t kind = below(w, DRAWN), count = w->count, movable = count - is_odd;
         span changed;
+        left -= of->stages + count / COPIED; /* a move that is not evaluated is work too */
         memcpy(w->moved, w->size, (size_t)count * sizeof *w->size);
         if (kind < TRANSFER) changed = transferred(w);
         else if (kind < PLACE) changed = placed(w, movable);

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from analysis.uncertainty import UncertaintyQuestion, assess
-from app.text.notices import decision_sentence, format_gain, format_probability
+from app.text.notices import decision_sentence, format_probability
+from app.text.numbers import format_gain
 from domain.default_sizes import CURRENT
 from domain.uncertain_answer import (
     DecisionCode,
@@ -103,7 +104,10 @@ def test_probabilities_have_two_digits(share: float, said: str) -> None:
         ((-0.019, 0.079), "7.9 % faster or 1.9 % slower"),
         ((0.21, 0.27), "21 to 27 % faster"),
         ((-0.2, -0.1), "up to 20 % slower"),
-        ((0.0, 0.0), "0 % faster"),
+        ((0.0, 0.0), "as fast"),
+        ((-0.0004, 0.0002), "as fast"),
+        ((-0.0004, 0.003), "up to 0.3 % faster"),
+        ((-0.003, 0.0002), "up to 0.3 % slower"),
         ((None, 0.1), "0 to 10 % faster"),
     ],
 )

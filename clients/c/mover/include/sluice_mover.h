@@ -115,8 +115,9 @@ enum sluice_mover_ending {
 
 /* End the agent, close the sockets, give back the memory; null is no error. Tickets that are outstanding are lost:
    threads that wait for them get SLUICE_MOVER_E_CLOSED. Draining takes at most `timeout_ms`: SLUICE_MOVER_E_TIMEOUT
-   where sends were left then; the mover is closed all the same. In the child of a fork SLUICE_MOVER_E_FORK, and what the
-   child had of it is given back. */
+   where sends were left then; the mover is closed all the same. In the child of a fork SLUICE_MOVER_E_FORK: the
+   child's files are closed and its memory given back, but for that of early messages, which the parent's agent may have been
+   writing when the child was made. */
 SLUICE_API int sluice_mover_close(sluice_mover *mover, int ending, uint32_t timeout_ms);
 
 /* --- messages --------------------------------------------------------------------------------- */
@@ -126,7 +127,7 @@ typedef uint64_t sluice_mover_ticket;
 
 /* Called by the agent for one fragment, in the order of the message: fill `fragment` with its bytes from `offset` on,
    as they travel. Other than 0 gives the message up (SLUICE_MOVER_E_CALLBACK here, CANCELLED at the other end). It may
-   call no function of the mover. */
+   call no function of the mover, and nothing moves while it runs. */
 typedef int (*sluice_mover_pack)(void *context, void *fragment, uint64_t offset, uint64_t bytes);
 
 /* The same at the other end, when the fragment is whole. */

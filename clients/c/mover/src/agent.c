@@ -39,7 +39,8 @@ void slm_end_peer(sluice_mover *mover, peer *one, int code, int error)
         return;
     close(one->socket);
     one->socket = -1;
-    atomic_store(&one->error, error);
+    if (error != 0) /* else what a write said before stays */
+        atomic_store(&one->error, error);
     atomic_store(&one->code, code);
     slm_drop_sends(mover, one, code);
     slm_drop_incoming(mover, one, code, false);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DATA = 1, SIGNAL = 2, MAX_EVENTS = 4096 };
+enum { DATA = 1, SIGNAL = 2 };
 
 typedef enum variant { PING_PONG, SIMULTANEOUS, BOUNDARY_FIRST, HIDING, VARIANTS } variant;
 
@@ -20,12 +20,15 @@ typedef struct side {
     bool is_far;
     sluice_mover_how pack, unpack;
     FILE *timeline; /* null: none */
+    variant how;    /* of the iteration that is running */
+    uint64_t iteration;
 } side;
 
 static void noted(const side *of, const char *row, int64_t begin_ns, int64_t end_ns)
 {
     if (of->timeline != NULL)
-        fprintf(of->timeline, "%d,%s,%lld,%lld\n", of->is_far, row, (long long)begin_ns,
+        fprintf(of->timeline, "%s,%llu,%d,%s,%lld,%lld\n", NAMES[of->how],
+                (unsigned long long)of->iteration, of->is_far, row, (long long)begin_ns,
                 (long long)end_ns);
 }
 
@@ -71,10 +74,10 @@ static void received(const side *of)
     waited(of, begun_receive(of));
 }
 
-static void iterated(const side *of, variant how)
+static void iterated(const side *of)
 {
     sluice_mover_ticket in, out;
-    switch (how) {
+    switch (of->how) {
     case PING_PONG: /* one after the other */
         calculated(of);
         if (of->is_far) {
@@ -135,14 +138,17 @@ static void ran(const tool_options *asked, int socket, bool is_far, FILE *timeli
     memset(of.in, 0, (size_t)asked->bytes);
     /* The variants take turns, so that what disturbs the machine disturbs all of them. */
     for (uint64_t i = 0; i <= asked->repetitions; i++)
-        for (int how = 0; how < VARIANTS; how++) {
+        for (variant how = PING_PONG; how < VARIANTS; how++) {
             int64_t begin;
             if (strcmp(asked->what, "all") != 0 && strcmp(asked->what, NAMES[how]) != 0)
                 continue;
             any = true;
+            of.how = how;
+            of.iteration = i;
             met(&of);
             begin = now_ns();
-            iterated(&of, how);
+            iterated(&of);
+            noted(&of, "iteration", begin, now_ns());
             if (!is_far && i > 0) /* the first is not counted */
                 printf("%s,%llu,%.3f\n", NAMES[how], (unsigned long long)i - 1,
                        (double)(now_ns() - begin) / 1e3);
@@ -169,7 +175,7 @@ int run_exchange(const tool_options *asked)
         if (timeline == NULL)
             refuse(TOOL_FAILED, "%s: it cannot be written", asked->output);
         setvbuf(timeline, NULL, _IOLBF, 0); /* both processes write to it, line by line */
-        fprintf(timeline, "process,row,begin_ns,end_ns\n");
+        fprintf(timeline, "variant,iteration,process,row,begin_ns,end_ns\n");
     }
     connect_pair(asked, ends);
     printf("# clock: CLOCK_MONOTONIC of one machine\n# calculation us: %g, %s\n"

@@ -30,7 +30,7 @@ def test_every_place_that_waits_has_its_numbers() -> None:
         [number(solve.max_waiting), number(solve.max_of_requester), "`SLUICE_WORKERS`"],
         [number(long.max_waiting), number(long.max_of_requester), number(long.slots)],
         [number(local.MAX_WAITING_JOBS), "", "as workers are free"],
-        [number(local.MAX_EVENT_STREAMS), "", ""],
+        [number(local.MAX_EVENT_STREAMS), f"{local.MAX_EVENT_STREAMS_OF_OWNER} of an owner", ""],
     ]
     assert [row[1:] for row in OPERATIONS.rows(HEADING)] == expected
 

@@ -75,6 +75,7 @@ def open_migration_engine(url: URL) -> Engine:
 def _postgresql_engine(url: URL, connections: int) -> Engine:
     return create_engine(
         url,
+        hide_parameters=True,  # an error is logged, and what was to be stored is not
         pool_size=connections,
         max_overflow=connections,
         pool_timeout=LIMIT_S,
@@ -98,6 +99,7 @@ def _sqlite_engine(url: URL, begin: str, *, wait_s: float) -> Engine:
     writes = begin != "BEGIN"
     engine = create_engine(
         url,
+        hide_parameters=True,  # an error is logged, and what was to be stored is not
         pool_size=1 if writes else _READ_CONNECTIONS,
         max_overflow=0 if writes else 24,
         pool_timeout=wait_s,

@@ -12,6 +12,7 @@ from app.api.openapi import reads, reads_traces, refuses, sends_text
 from app.api.respond import json_bytes, json_document, keyed, once
 from app.http.bodies import arriving_trace, asked_traces, read_json
 from app.http.dependencies import body_rules, client_of, service_of, trace_rules
+from app.http.fastpath.responses import IMMUTABLE
 from app.operations.fits import FitTraces
 from app.operations.operation import Outcome
 from app.questions.fits import get_fit, get_trace, loaded_measurements, options_named, plan
@@ -93,7 +94,7 @@ async def trace(request: Request, digest: str, _: Annotated[NoQuery, Query()]) -
         "Content-Length": str(packed.content_bytes),
         "Content-Disposition": f'attachment; filename="{packed.digest}.txt"',
         "Content-Security-Policy": "default-src 'none'; sandbox",
-        "Cache-Control": "public, max-age=31536000, immutable",
+        "Cache-Control": IMMUTABLE,
     }
     return StreamingResponse(packed.pieces(), media_type="text/plain", headers=headers)
 

@@ -18,7 +18,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, TypeAlias
 
 from fastapi import Request
@@ -44,6 +44,7 @@ _OF_OWNER = "owner "  # no identifier of a key begins so
 _ADMITTED = "sluice.admitted"
 _PEER = "sluice.peer"
 _OWNER_HEADER, _SCOPE_HEADER = b"x-sluice-owner", b"x-sluice-scope"
+_PRIVATE = (b"cache-control", b"private")
 
 Message: TypeAlias = MutableMapping[str, Any]
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -116,10 +117,12 @@ class Gate:
     def answer(self, scope: Scope) -> AsgiResponse | None:
         """Return the fast path's answer to who may have it; None where the framework answers."""
         if is_public(scope["path"]):
+            OWNER.set("")
             return None
         found = self.admit(scope)
         scope[_ADMITTED] = found
         if isinstance(found, SluiceError):
+            OWNER.set("")  # a request that waited for another's answer runs in what that one set
             return None
         OWNER.set(found.owner)  # of this request's task alone
         path = self._fast_path.of(found.owner)
@@ -133,6 +136,10 @@ class Gate:
         wanted = scope_of(scope["method"], scope["path"])
         if _LEVELS[known.scope] < _LEVELS[wanted]:
             return ScopeMissing(f"expected a key with the scope {wanted.value}")
+        return self.in_turn(known) or known
+
+    def in_turn(self, known: Admitted) -> RateLimited | None:
+        """Count one request of who is known; return why not, uncounted, where it is too many."""
         now_s = time.monotonic()
         for rate in known.rates:
             wait_s = rate.wait_s(now_s)
@@ -144,7 +151,7 @@ class Gate:
                 )
         for rate in known.rates:
             rate.count(now_s)
-        return known
+        return None
 
     def by_secret(self, secret: bytes) -> Admitted | None:
         """Return whose key this is; None where it is none that is valid."""
@@ -152,7 +159,8 @@ class Gate:
         return None if found is None or found.expires_s <= time.time() else found
 
     def _known(self, scope: Scope) -> Admitted | None:
-        cookie = said = None
+        cookie = None
+        said: list[bytes] = []
         for name, value in scope["headers"]:
             if name == b"authorization":
                 if value[: len(_BEARER)].lower() != _BEARER:
@@ -161,22 +169,29 @@ class Gate:
             if name == b"cookie":
                 cookie = value
             elif name == _OWNER_HEADER:
-                said = value
-        if said is not None and self._proxies and (found := self._as_said(scope, said)):
+                said.append(value)
+        if said and self._proxies and (found := self._as_said(scope, said)):
             return found
         session = _COOKIE.search(cookie) if cookie is not None else None
         return None if session is None else self.by_secret(session[1])
 
-    def _as_said(self, scope: Scope, said: bytes) -> Admitted | None:
-        """Return who a trusted proxy says it is; None where it is another, or says it wrongly."""
+    def _as_said(self, scope: Scope, said: list[bytes]) -> Admitted | None:
+        """Return who a trusted proxy says it is; None where it is another, or says it wrongly.
+
+        Twice is wrong: one of them may be the client's, behind a proxy that only adds its own.
+        """
         try:
-            peer = ip_address(scope[_PEER][0].partition("%")[0])
+            peer: IPv4Address | IPv6Address = ip_address(scope[_PEER][0].partition("%")[0])
         except (KeyError, TypeError, ValueError):
             return None
-        owner = said.decode("latin-1")
-        if not any(peer in one for one in self._proxies) or not is_owner(owner):
-            return None
+        if isinstance(peer, IPv6Address) and peer.ipv4_mapped is not None:
+            peer = peer.ipv4_mapped
+        owner = said[0].decode("latin-1")
         given = [value for name, value in scope["headers"] if name == _SCOPE_HEADER]
+        if len(said) > 1 or len(given) > 1 or not is_owner(owner):
+            return None
+        if not any(peer in one for one in self._proxies):
+            return None
         try:
             granted = KeyScope(given[0].decode("latin-1")) if given else KeyScope.READ
         except ValueError:
@@ -228,12 +243,25 @@ class Guarded:
         found = scope.get(_ADMITTED) or self._gate.admit(scope)
         scope[_ADMITTED] = found
         if isinstance(found, Admitted):
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, _for_one(send))
             return
         # As the framework answers the same refusal of a route, pages for browsers included.
         refused = scope["app"].exception_handlers[SluiceError]
         response = await refused(Request(scope, receive), found)
         await response(scope, receive, send)
+
+
+def _for_one(send: Send) -> Send:
+    """Return a `send` whose answers no cache that several share may keep."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", ()))
+            if all(name != b"cache-control" for name, _ in headers):
+                message = {**message, "headers": [*headers, _PRIVATE]}
+        await send(message)
+
+    return sent
 
 
 def with_peer(app: Any) -> App:

@@ -22,6 +22,7 @@ MAX_KEYS = 1000  # of one owner that can be used, those of browsers aside
 KEPT_S = 3600  # how long a key that was exchanged goes on
 MAX_AGE_S = 10 * 366 * 86_400
 SESSION_S = 12 * 3600  # of a browser that signed in
+MAX_BROWSERS = 100  # that are signed in by one key; one more ends the oldest
 FIRST_KEY = "first"
 _PREFIX = "slk_"  # so that those who search texts for secrets find one
 _BYTES = 32
@@ -127,6 +128,7 @@ def sign_in(store: Store, key_id: str) -> NewKey:
             requests_per_s=parent.requests_per_s,
         )
         unit.api_keys.add(made.record)
+        unit.api_keys.keep_browsers(parent.parent or parent.id, MAX_BROWSERS)
     return made
 
 

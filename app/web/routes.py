@@ -69,6 +69,8 @@ async def sign_in(request: Request) -> Response:
     known = None if gate is None else gate.by_secret(fields.get("key", "").strip().encode())
     if known is None:
         raise Unauthenticated("expected a key that is valid")
+    if gate is not None and (too_many := gate.in_turn(known)):
+        raise too_many
     service = service_of(request).of(known.owner)
     made = await service.write(partial(keys.sign_in, service.context.store, known.key_id))
     await service.lookups.refresh()
@@ -80,6 +82,7 @@ async def sign_in(request: Request) -> Response:
         secure=request.url.scheme == "https",
         httponly=True,
         samesite="strict",
+        path=_cookie_path(request),
     )
     return answer
 
@@ -96,8 +99,16 @@ async def sign_out(request: Request) -> Response:
         await service.write(partial(keys.revoke_key, service.context.store, known.key_id))
         await service.lookups.refresh()
     answer = moved(request, SIGN_IN)
-    answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict")
+    answer.delete_cookie(
+        SESSION_COOKIE, path=_cookie_path(request), httponly=True, samesite="strict"
+    )
     return answer
+
+
+def _cookie_path(request: Request) -> str:
+    """Return where the cookie is sent: not to what else a proxy offers under the same name."""
+    root: str = request.app.state.settings.root_path
+    return root or "/"
 
 
 def _gate(request: Request) -> Gate | None:

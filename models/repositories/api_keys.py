@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import datetime
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from domain.errors import NotFound
@@ -73,6 +73,18 @@ class ApiKeyRepository:
         )
         self._session.expire_all()
         return self.get(key_id)
+
+    def keep_browsers(self, key_id: str, most: int) -> None:
+        """Delete the browsers that signed in by a key, but for the newest that are valid."""
+        row = ApiKeyRow
+        of_key = (row.owner == self._owner, row.parent == key_id)
+        newest = (
+            select(row.id)
+            .where(*of_key, row.revoked_at.is_(None), row.expires_at > utc_now())
+            .order_by(row.id.desc())
+            .limit(most)
+        )
+        self._session.execute(delete(row).where(*of_key, row.id.not_in(newest)))
 
     def expire(self, key_id: str, at: datetime) -> None:
         """Have a key end no later than then, and the browsers that signed in by it."""

@@ -71,10 +71,13 @@ def test_only_who_may_is_answered(guarded: Guarded, operation: str) -> None:
 
 @pytest.mark.parametrize("operation", [name for name, one in OPERATIONS.items() if one.names])
 def test_the_owner_is_answered(guarded: Guarded, operation: str) -> None:
-    """So that what another one does not find was there."""
+    """So that what another one does not find was there. No cache that several share may keep it."""
     answer = guarded.ask(operation, guarded.theirs)
     assert answer.status_code not in (401, 403, 404, 429), answer.text
     assert answer.status_code < 500
+    kept = answer.headers["cache-control"]
+    assert "public" not in kept
+    assert kept.startswith(("private", "no-cache", "no-store"))
 
 
 def test_lists_have_what_is_ones_own(guarded: Guarded) -> None:

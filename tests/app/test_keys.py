@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from app.http.access import Gate, Rate, admitted_of, with_peer
 from app.http.fastpath.fast_path import FastPath, TableCache
 from app.questions.keys import create_first_key, create_key, revoke_key
 from app.settings import Settings
+from app.telemetry import OWNER
 from models.records import KeyScope
 from models.session import Store
 from tests.app.access_support import FORM, MINE, THEIRS, Guarded, bearer, key_of
@@ -146,6 +148,47 @@ def test_browsers_end_with_their_key(guarded: Guarded) -> None:
     assert client.get("/limits", headers=cookie).status_code == 401
 
 
+def test_so_many_browsers_sign_in_by_a_key(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One more ends the oldest, and those that have ended leave no rows."""
+    monkeypatch.setattr("app.questions.keys.MAX_BROWSERS", 2)
+    client, secret = guarded.live.client, key_of(guarded.live, MINE, "read")
+    with guarded.store.of(MINE).reading() as unit:
+        before = unit.api_keys.count()
+    cookies = []
+    for _ in range(4):
+        entered = client.post("/ui/sign-in", data={"key": secret})
+        cookies.append({"cookie": entered.headers["set-cookie"].partition(";")[0]})
+        client.cookies.clear()
+    found = [client.get("/limits", headers=cookie).status_code for cookie in cookies]
+    assert found == [401, 401, 200, 200]
+    assert client.post("/ui/sign-out", headers={**cookies[3], **FORM}).status_code == 303
+    client.post("/ui/sign-in", data={"key": secret})
+    client.cookies.clear()
+    assert client.get("/limits", headers=cookies[2]).status_code == 200
+    with guarded.store.of(MINE).reading() as unit:
+        assert unit.api_keys.count() == before + 2
+
+
+def test_signing_in_counts_as_asking(tmp_path: Any) -> None:
+    """It is open to all, and would else be as often as somebody with a key likes."""
+    url = f"sqlite:///{tmp_path / 'sluice.db'}"
+    settings = settings_for(url, auth="keys", root_path="/tools", owner_requests_per_s=1)
+    with serving(settings, open_engine=long_here_engine) as live:
+        made = create_key(live.service.context.store.of(MINE), "a", KeyScope.READ)
+        gate: Gate = live.app.state.gate
+        wait_until(lambda: gate.by_secret(made.secret.encode()) is not None)
+        known = gate.by_secret(made.secret.encode())
+        assert known is not None
+        entered = live.client.post("/ui/sign-in", data={"key": made.secret})
+        assert entered.status_code == 303
+        assert "Path=/tools;" in entered.headers["set-cookie"]
+        known.rates[0].count(time.monotonic() + 600.0)
+        refused = live.client.post("/ui/sign-in", data={"key": made.secret})
+        assert (refused.status_code, "set-cookie" in refused.headers) == (429, False)
+
+
 # --- rates and quotas -----------------------------------------------------------------------------
 
 
@@ -254,6 +297,30 @@ def test_who_somebody_is_says_a_trusted_proxy_alone(
         asked = dict(scope)
         Gate(other, FastPath(TableCache(0))).answer(asked)
         assert admitted_of(asked) is None
+
+
+@pytest.mark.parametrize(
+    ("more", "peer", "is_known"),
+    [
+        ([], "::ffff:10.1.2.3", True),
+        ([], "::ffff:11.1.2.3", False),
+        ([(b"x-sluice-owner", b"team-b")], "10.1.2.3", False),
+        ([(b"x-sluice-scope", b"admin"), (b"x-sluice-scope", b"read")], "10.1.2.3", False),
+    ],
+)
+def test_a_proxy_says_it_once(more: list[tuple[bytes, bytes]], peer: str, is_known: bool) -> None:
+    """One of two may be the client's. And an address of IPv4 is the same on a socket of IPv6."""
+    gate = Gate(Settings(auth="proxy", trusted_proxies="10.0.0.0/8"), FastPath(TableCache(0)))
+    scope: dict[str, Any] = {
+        "method": "GET",
+        "path": "/profiles",
+        "headers": [(b"x-sluice-owner", b"team-a"), *more],
+        "sluice.peer": (peer, 1),
+    }
+    OWNER.set("of the request before")
+    gate.answer(scope)
+    assert (admitted_of(scope) is not None) == is_known
+    assert OWNER.get() == ("team-a" if is_known else "")
 
 
 def test_the_peer_is_that_of_the_connection() -> None:

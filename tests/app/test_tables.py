@@ -276,7 +276,7 @@ class TestStored:
                 assert response.status_code == 200
                 assert response.headers["content-type"] == media
                 assert response.headers["etag"] == tag
-                assert response.headers["cache-control"] == "public, max-age=31536000, immutable"
+                assert response.headers["cache-control"] == "private, max-age=31536000, immutable"
                 assert response.headers["vary"] == "Accept"
                 assert bodies.setdefault(form, response.content) == response.content
             held = client.get(where, params={"format": form}, headers={"If-None-Match": tag})

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, event, text
+from sqlalchemy.exc import DBAPIError
 
 from domain.errors import InvalidInput, NotFound, StoreUnavailable
 from models.engines import open_engines, open_migration_engine, parse_url
@@ -55,6 +56,18 @@ def test_other_urls_are_refused_without_repeating_them(url: str) -> None:
     assert refused.value.field == "database_url"
     assert "expected" in refused.value.detail
     assert "secret" not in refused.value.detail
+
+
+def test_errors_do_not_tell_what_was_to_be_stored(database_url: str) -> None:
+    """They are logged, and what is stored is somebody's."""
+    engine = open_migration_engine(parse_url(database_url))
+    try:
+        with engine.connect() as connection, pytest.raises(DBAPIError) as raised:
+            connection.execute(text("SELECT :value FROM no_table"), {"value": "a secret"})
+    finally:
+        engine.dispose()
+    assert "no_table" in str(raised.value)
+    assert "a secret" not in str(raised.value)
 
 
 def test_an_error_rolls_everything_back(store: Store) -> None:

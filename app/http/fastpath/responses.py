@@ -15,7 +15,8 @@ ACTIVE = "/profiles/{name}/table"
 STORED = "/tables/{digest}"
 
 REVALIDATED = "no-cache"
-IMMUTABLE = "public, max-age=31536000, immutable"
+# Of one owner: a cache that several share would hand it to others.
+IMMUTABLE = "private, max-age=31536000, immutable"
 NO_CACHE = (b"cache-control", REVALIDATED.encode())
 JSON_HEADER = (b"content-type", b"application/json")
 

@@ -347,7 +347,7 @@ def _milliseconds(seconds: float) -> int:
     return round(1000 * min(_MOST_MS / 1000, max(0.0, seconds)))
 
 
-def _check_whole(name: str, value: int, most: int) -> None:
+def _check_whole(name: str, value: object, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise ValueError(f"expected {name} to be a whole number from 0 to {most}, got {value!r}")
 

@@ -16,7 +16,7 @@ from typing import ClassVar, TypeAlias
 
 from domain.aggregate import Aggregate
 from domain.derived import Derived
-from domain.errors import InvalidInput
+from domain.errors import InconsistentInput, InvalidInput
 from domain.model import CostModel
 from domain.nested import NestedSchedule
 from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline, Stage
@@ -122,7 +122,7 @@ class UncertainStage:
 class StatedInterval:
     """95 % intervals, (low, high), of what a typed range of a stage costs; None: not given.
 
-    `range_index` counts the stage's ranges from 0. Raises InvalidInput.
+    `range_index` counts the stage's ranges from 0. Raises InconsistentInput.
     """
 
     stage: str
@@ -132,7 +132,9 @@ class StatedInterval:
 
     def __post_init__(self) -> None:
         if self.overhead_us is None and self.ns_per_byte is None:
-            raise InvalidInput("expected overhead_us, ns_per_byte or both", field="overhead_us")
+            raise InconsistentInput(
+                "expected overhead_us, ns_per_byte or both", field="overhead_us"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +213,7 @@ def stated_model(
     model: CostModel, relative: float, intervals: Sequence[StatedInterval] = ()
 ) -> UncertainModel:
     """Return a model each of whose costs is known to this relative standard deviation, or as its
-    interval says. Raises InvalidInput for an interval of no cost there, or not around it.
+    interval says. Raises InconsistentInput for an interval of no cost there, or not around it.
     """
     outside = (model.total, model.bottleneck) if isinstance(model, Aggregate) else ()
     stages = model.stages if isinstance(model, Pipeline) else outside
@@ -220,9 +222,9 @@ def stated_model(
     for at, one in enumerate(intervals):
         place, field = (one.stage, one.range_index), f"intervals.{at}.stage"
         if place not in places:
-            raise InvalidInput("expected a stage and a range of it", field=field)
+            raise InconsistentInput("expected a stage and a range of it", field=field)
         if place in given:
-            raise InvalidInput("expected each range of a stage once", field=field)
+            raise InconsistentInput("expected each range of a stage once", field=field)
         given[place] = (at, one)
     stated = [_stated(stage, relative, given) for stage in stages]
     if isinstance(model, Aggregate):
@@ -258,7 +260,7 @@ def _deviations(interval: tuple[float, float], cost: float, field: str) -> tuple
     low, high = interval
     widest = exp(_IN_95_PERCENT * MAX_RELATIVE)
     if not (0.0 < low <= cost <= high <= widest * cost and cost <= widest * low):
-        raise InvalidInput(
+        raise InconsistentInput(
             f"expected 0 < low <= {cost:g}, the cost, <= high, both within a factor of "
             f"{widest:.3g} of it",
             field=field,

@@ -207,7 +207,7 @@ class Outermost:
 
         stack = ExitStack()
         span = None
-        tracing: Tracing | None = getattr(scope["app"].state, "tracing", None)
+        tracing: Tracing | None = getattr(getattr(scope.get("app"), "state", None), "tracing", None)
         if tracing is not None:
             span = stack.enter_context(tracing.request(scope["headers"]))
         try:

@@ -150,7 +150,7 @@ def known_errors(
         try:
             stated = stated_model(model, asked.relative or 0.0, asked.intervals)
         except InvalidInput as refusal:
-            raise InvalidInput(refusal.detail, field=f"uncertainty.{refusal.field}") from None
+            raise type(refusal)(refusal.detail, field=f"uncertainty.{refusal.field}") from None
         return KnownErrors(stated, draws=asked.draws, seed=asked.seed)
     known = None if fit is None else uncertain_model(fit)
     if fit is not None and known is not None and known.model == model:

@@ -19,7 +19,7 @@ from app.text.notices import (
 )
 from app.text.numbers import format_gain, format_percent, format_probability, format_sizes
 from app.text.units import format_setting_name, format_time, printable
-from domain.errors import InvalidInput
+from domain.errors import InconsistentInput, InvalidInput
 from domain.uncertain_answer import (
     WORTH_LISTING,
     Measurement,
@@ -60,12 +60,12 @@ class StatedIntervalIn(Input):
     ns_per_byte: Pair | None = None
 
     def to_domain(self, at: int) -> StatedInterval:
-        """Return the intervals, which are those at this place. Raises InvalidInput without any."""
+        """Return the intervals, which are those at this place. Raises InconsistentInput without."""
         try:
             return StatedInterval(self.stage, self.range, self.overhead_us, self.ns_per_byte)
         except InvalidInput as refusal:
             field = f"uncertainty.intervals.{at}.{refusal.field}"
-            raise InvalidInput(refusal.detail, field=field) from None
+            raise InconsistentInput(refusal.detail, field=field) from None
 
 
 class DrawsIn(Input):

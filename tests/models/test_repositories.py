@@ -10,6 +10,7 @@ from tests.contracts.api_key_repository import ApiKeyContract
 from tests.contracts.hidden_answer_repository import HiddenAnswerContract
 from tests.contracts.job_ends import JobEndContract
 from tests.contracts.job_repository import JobContract
+from tests.contracts.leftover_repository import LeftoverContract
 from tests.contracts.profile_repository import ProfileContract
 from tests.contracts.request_key_repository import RequestKeyContract
 from tests.contracts.runner_repository import RunnerContract
@@ -49,6 +50,10 @@ class TestJobEnds(JobEndContract):
     """What is told of them."""
 
 
+class TestLeftovers(LeftoverContract):
+    """What may be deleted."""
+
+
 class TestRequestKeys(RequestKeyContract):
     """Keys of requests."""
 
@@ -75,6 +80,7 @@ def test_every_repository_has_a_contract() -> None:
         "api_keys": TestApiKeys,
         "hidden_answers": TestHiddenAnswers,
         "jobs": TestJobs,
+        "leftovers": TestLeftovers,
         "request_keys": TestRequestKeys,
         "runners": TestRunners,
         "tables": TestTables,

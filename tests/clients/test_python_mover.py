@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pytest
 from sluice_client.mover import Mover, MoverError, Stalled, TimedOut
 from tests.clients.c_support import CLIENT, TABLES, require, run
 
-PROTOCOL, CLOSED, TRUNCATED = -38, -41, -39
+PEER, PROTOCOL, CLOSED, TRUNCATED = -37, -38, -41, -39
 TABLE = TABLES / "v1" / "worked-example.slt"
 
 
@@ -170,3 +171,49 @@ def test_without_a_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     monkeypatch.setenv("SLUICE_MOVER_LIBRARY", os.fspath(tmp_path / "none.so"))
     with pytest.raises(OSError, match="none"):
         Mover()
+
+
+def test_a_buffer_stays_while_the_agent_may_write_to_it(movers: tuple[Mover, Mover]) -> None:
+    """Whoever drops the ticket, and the array, has not taken them from the agent."""
+    here, there = movers
+    grid = np.zeros(100_000)
+    kept = weakref.ref(grid)
+    here.receive(0, 1, grid)
+    del grid
+    assert kept() is not None
+    there.send(0, 1, np.ones(100_000)).wait(60)
+    behind = here.receive(0, 2, bytearray(1))
+    there.send(0, 2, b"x").wait(60)
+    behind.wait(60)
+    written = kept()
+    assert written is not None
+    del written
+    here.close(drain=False)
+    assert kept() is None
+
+
+def test_a_mover_that_is_dropped_ends_its_agent(library: Path) -> None:
+    here, there = pair(library)
+    arriving = there.receive(0, 1, bytearray(1))
+    here.receive(0, 1, bytearray(100))
+    del here
+    with pytest.raises(MoverError) as raised:
+        arriving.wait(60)
+    assert raised.value.code == PEER
+    there.close(drain=False)
+
+
+@pytest.mark.parametrize(("peer", "tag"), [(2**32, 1), (0, 2**32), (0, -1), (True, 0), (0, 1.0)])
+def test_numbers_that_c_would_cut_are_refused(
+    movers: tuple[Mover, Mover], peer: int, tag: int
+) -> None:
+    """They would name another peer or tag."""
+    with pytest.raises(ValueError, match=r"expected (peer|tag) to be a whole number from 0 to"):
+        movers[0].send(peer, tag, b"x")
+    with pytest.raises(ValueError, match="expected fragment_bytes to be a whole number"):
+        movers[0].send(0, 0, b"x", fragment_bytes=-1)
+
+
+def test_a_timeout_may_be_endless(movers: tuple[Mover, Mover]) -> None:
+    movers[1].receive(0, 1, bytearray(1))
+    assert movers[0].send(0, 1, b"x").wait(float("inf")).moved_bytes == 1

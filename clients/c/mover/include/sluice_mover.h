@@ -252,10 +252,12 @@ typedef struct sluice_mover_sample {
 typedef int (*sluice_mover_sampled)(void *context, const sluice_mover_sample *sample);
 
 /* Measure the stages of the way to a peer, which calls sluice_mover_calibrate_reply with the same tag meanwhile:
-   `repetitions` messages of each of the sizes, every one in one fragment and alone on its way. A size of 0 or above
-   max_fragment_bytes is SLUICE_MOVER_E_ARGUMENT. The times are differences of CLOCK_MONOTONIC, which
-   processes of one machine share; SLUICE_MOVER_E_CLOCK where the peer is on another one. `how` may be null, and its
-   pack and unpack (of the peer's own) belong to the stages. `timeout_ms` is for each message. */
+   `repetitions` messages of each of the sizes, every one in one fragment and alone on its way. A size of 0, above
+   max_fragment_bytes or above half of what a peer gets of early_bytes is SLUICE_MOVER_E_ARGUMENT. The times are
+   differences of CLOCK_MONOTONIC, which processes of one machine share; SLUICE_MOVER_E_CLOCK where the peer is on
+   another one, or says that it was through before the sender began. `how` may be null, and its pack and unpack (of
+   the peer's own) belong to the stages. `timeout_ms` is for each message; of one that the peer has left half done
+   the rest is waited for, however long it takes, until the peer goes on or ends. */
 SLUICE_API int sluice_mover_calibrate(sluice_mover *mover, uint32_t peer, uint32_t tag,
                                       const uint64_t *sizes, size_t count, uint64_t repetitions,
                                       const sluice_mover_how *how, int timeout_ms,

@@ -166,6 +166,7 @@ static void ended(sluice_mover *mover)
         mover->transfers[i].code = SLUICE_MOVER_E_CLOSED;
     }
     mover->has_drained = drained;
+    mover->traces = false; /* its list of events is nobody's now */
     pthread_cond_broadcast(&mover->changed);
     pthread_mutex_unlock(&mover->lock);
 }

@@ -84,7 +84,7 @@ typedef struct way {
 static int sampled_once(way *on, uint64_t bytes, sluice_mover_sample *sample)
 {
     sluice_mover_report left = {.size = sizeof left};
-    sluice_mover_ticket ticket;
+    sluice_mover_ticket ticket = 0;
     note reply;
     int code;
     on->own.bytes = bytes;
@@ -100,6 +100,10 @@ static int sampled_once(way *on, uint64_t bytes, sluice_mover_sample *sample)
         code = awaited(on->mover, ticket, on->timeout_ms, &left);
     if (code == SLUICE_MOVER_OK)
         code = receive_note(on->mover, on->peer, on->tag, &reply, on->timeout_ms);
+    if (code != SLUICE_MOVER_OK)
+        return code;
+    if (reply.busy_ns < 0 || reply.end_ns < left.begin_ns) /* of no clock that is this one */
+        return SLUICE_MOVER_E_CLOCK;
     sample->message_bytes = bytes;
     sample->sender_us = (double)left.busy_ns / 1e3;
     sample->receiver_us = (double)reply.busy_ns / 1e3;
@@ -107,7 +111,7 @@ static int sampled_once(way *on, uint64_t bytes, sluice_mover_sample *sample)
     sample->wire_us = sample->total_us - sample->sender_us - sample->receiver_us;
     if (sample->wire_us < 0.0) /* the receiver began to read while the sender was still writing */
         sample->wire_us = 0.0;
-    return code;
+    return SLUICE_MOVER_OK;
 }
 
 int sluice_mover_calibrate(sluice_mover *mover, uint32_t peer, uint32_t tag, const uint64_t *sizes,

@@ -430,7 +430,7 @@ void slm_read(sluice_mover *mover, peer *from)
     mover->read_ns = slm_now_ns() - begin;
     mover->read_bytes = (uint64_t)bytes;
     from->read_now = 0;
-    if (direct > bytes)
+    if (direct > (size_t)bytes)
         direct = (uint32_t)bytes;
     from->input_end += (uint32_t)bytes - direct;
     if (direct > 0)

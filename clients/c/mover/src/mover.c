@@ -237,6 +237,7 @@ int sluice_mover_close(sluice_mover *mover, int ending, uint32_t timeout_ms)
         for (uint32_t i = 0; i < mover->peer_count; i++)
             if (mover->peers[i]->socket >= 0)
                 close(mover->peers[i]->socket);
+        slm_trace_forget(mover); /* the agent that traced is the parent's: another mover may here */
         released(mover);
         return SLUICE_MOVER_E_FORK;
     }

@@ -6,12 +6,25 @@
    SCRATCH is an empty folder, TABLE a table file that cuts 333 bytes into 146 and 187. */
 #include "both_ends.h"
 
+#include "../src/frame.h"
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 enum { WAIT_MS = 60000 };
+
+/* ThreadSanitizer ends the child of a fork that starts a thread. */
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+enum { STARTS_THREADS_IN_CHILD = 0 };
+#else
+enum { STARTS_THREADS_IN_CHILD = 1 };
+#endif
 
 static sluice_mover_options options(void)
 {
@@ -642,6 +655,7 @@ static void a_child_has_no_mover(void)
     int status;
     pid_t child;
     both(movers, NULL, 0);
+    OK(sluice_mover_trace_begin(movers[0]));
     in = asked(movers[1], 1, &got, 1);
     child = fork();
     CHECK(child >= 0);
@@ -657,6 +671,11 @@ static void a_child_has_no_mover(void)
         EXPECT(SLUICE_MOVER_E_FORK, sluice_mover_trace_begin(movers[1]));
         for (int i = 0; i < 2; i++)
             EXPECT(SLUICE_MOVER_E_FORK, sluice_mover_close(movers[i], SLUICE_MOVER_DRAIN, 1000));
+        if (STARTS_THREADS_IN_CHILD) { /* a mover of its own may trace: the other is closed */
+            OK(sluice_mover_open(&movers[0], NULL));
+            OK(sluice_mover_trace_begin(movers[0]));
+            OK(sluice_mover_close(movers[0], SLUICE_MOVER_ABORT, 0));
+        }
         _exit(0);
     }
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -748,6 +767,30 @@ static void fragments_are_traced(const char *folder)
     close_both(movers);
 }
 
+/* Where poll is refused the agent ends, and whoever ends a trace then does not wait for it. */
+static void a_trace_ends_without_an_agent(const char *folder)
+{
+    char path[300];
+    unsigned char byte = 1;
+    struct rlimit before, low;
+    sluice_mover *movers[2];
+    sluice_mover_ticket ticket;
+    snprintf(path, sizeof path, "%s/ended.csv", folder);
+    both(movers, NULL, 0);
+    OK(sluice_mover_trace_begin(movers[0]));
+    OK(sluice_mover_wait(movers[0], sent(movers[0], 1, &byte, 1), WAIT_MS, NULL)); /* it traces */
+    CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    low = before;
+    low.rlim_cur = 1; /* fewer files than poll is given */
+    CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
+    for (int i = 0; i < 100 && sluice_mover_send(movers[0], 0, 1, &byte, 1, NULL, &ticket) == 0; i++)
+        sluice_mover_wait(movers[0], ticket, WAIT_MS, NULL);
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    OK(sluice_mover_trace_end(movers[0], path, NULL));
+    for (int i = 0; i < 2; i++)
+        OK(sluice_mover_close(movers[i], SLUICE_MOVER_ABORT, 0));
+}
+
 typedef struct samples {
     uint64_t count, end;
     uint64_t sizes[10];
@@ -790,6 +833,42 @@ static void a_way_is_calibrated(void)
         CHECK(taken.count == (end ? end : 9) && taken.sizes[0] == 1 && taken.sizes[3] == 4096);
         CHECK(pthread_join(thread, NULL) == 0 && other.code == SLUICE_MOVER_OK);
         close_both(movers);
+    }
+}
+
+/* Answers a calibration with notes of this machine whose times no clock has. */
+static void whose_times_are_of_no_clock_is_told(void)
+{
+    const uint64_t size = 100, never[2][2] = {{UINT64_C(1) << 63, 1}, {INT64_MAX, UINT64_MAX}};
+    for (int which = 0; which < 2; which++) {
+        unsigned char note[64] = {0}, bytes[200];
+        samples taken = {0};
+        sluice_mover *mover;
+        uint32_t peer;
+        int ends[2];
+        FILE *boot = fopen("/proc/sys/kernel/random/boot_id", "re");
+        CHECK(boot != NULL && fread(note + 24, 1, 39, boot) > 0 && fclose(boot) == 0);
+        store(note + 8, 8, never[which][0]);
+        store(note + 16, 8, never[which][1]);
+        pair_of(ends, 0);
+        OK(sluice_mover_open(&mover, NULL));
+        OK(sluice_mover_add_peer(mover, ends[0], &peer));
+        for (uint64_t number = 0; number <= 2; number++) {
+            frame_header header = {.kind = FRAME_CREDIT, .number = 1 << 20, .tag = 1024};
+            uint32_t length;
+            if (number > 0)
+                header = (frame_header){.kind = FRAME_FIRST, .flags = FLAG_EARLY, .tag = 7,
+                    .number = number - 1, .bytes = sizeof note, .message_bytes = sizeof note};
+            length = encode(bytes, &header);
+            memcpy(bytes + length, note, header.bytes);
+            length += header.bytes;
+            CHECK(send(ends[1], bytes, length, MSG_NOSIGNAL) == (ssize_t)length);
+        }
+        EXPECT(SLUICE_MOVER_E_CLOCK,
+               sluice_mover_calibrate(mover, peer, 7, &size, 1, 1, NULL, WAIT_MS, sampled, &taken));
+        CHECK(taken.count == 0);
+        OK(sluice_mover_close(mover, SLUICE_MOVER_ABORT, 0));
+        close(ends[1]);
     }
 }
 
@@ -875,7 +954,9 @@ int main(int count, char **words)
     if (count > 2)
         messages_are_cut_by_the_table(words[2]);
     fragments_are_traced(words[1]);
+    a_trace_ends_without_an_agent(words[1]);
     a_way_is_calibrated();
+    whose_times_are_of_no_clock_is_told();
     over_tcp();
     printf("mover: all as documented\n");
     return 0;

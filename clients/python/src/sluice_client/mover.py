@@ -13,8 +13,8 @@ The agent is a thread of the C library and needs no Python: the calculation may 
 interpreter's lock. Waiting gives the lock away.
 
 Source    clients/c/mover/include/sluice_mover.h of Sluice, through ctypes; Linux.
-Traps     a buffer has to stay as it is until its ticket is done: it is held, not copied, and one
-          that is not contiguous is refused.
+Traps     a buffer has to stay as it is until its ticket is done: the mover holds it, also where
+          the ticket is dropped, and copies nothing; one that is not contiguous is refused.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import ctypes
 import ctypes.util
 import os
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -34,6 +35,7 @@ _SYSTEM, _CLOSED = -33, -41
 _ABORT, _DRAIN = 0, 1
 _LIVE_BYTES = 9216  # of a sluice_live
 _MOST_MS = 2**31 - 1
+_MOST_NUMBER, _MOST_BYTES = 2**32 - 1, 2**64 - 1
 
 
 class MoverError(SluiceClientError):
@@ -135,10 +137,10 @@ class _Statistics(ctypes.Structure):
 
 
 class Ticket:
-    """A message on its way, as `Mover.send` and `Mover.receive` give it; it holds its buffer."""
+    """A message on its way, as `Mover.send` and `Mover.receive` give it."""
 
-    def __init__(self, mover: Mover, number: int, buffer: Any) -> None:
-        self._mover, self._number, self._buffer = mover, number, buffer
+    def __init__(self, mover: Mover, number: int) -> None:
+        self._mover, self._number = mover, number
         self._ended: MoverReport | MoverError | None = None
 
     def wait(self, timeout_s: float | None = None) -> MoverReport:
@@ -147,8 +149,7 @@ class Ticket:
         Raises TimedOut, Stalled, or MoverError where the message failed; asked again, the same.
         """
         if self._ended is None:
-            wanted = -1 if timeout_s is None else min(_MOST_MS, max(0, round(timeout_s * 1000)))
-            self._take(wanted)
+            self._take(-1 if timeout_s is None else _milliseconds(timeout_s))
         assert self._ended is not None
         if isinstance(self._ended, MoverError):
             raise self._ended
@@ -178,7 +179,7 @@ class Ticket:
         if code in (_TIMEOUT, _STALLED):
             kind = TimedOut if code == _TIMEOUT else Stalled
             raise kind(code, self._mover._described(raw), report)
-        self._buffer = None  # it is the caller's again
+        self._mover._held.pop(self._number, None)  # the buffer is the caller's again
         failed = MoverError(code, self._mover._described(raw), report) if code != _OK else None
         self._ended = failed or report
 
@@ -188,9 +189,11 @@ class Mover:
 
     `library` is the path of libsluice-mover.so; else SLUICE_MOVER_LIBRARY of the environment, or
     where the system finds it. `table` is a table file that cuts messages, which `swap_table`
-    replaces; sizes are bytes, and 0 or None is the library's default. Raises MoverError, and
-    OSError where there is no library.
+    replaces; sizes are bytes, and 0 or None is the library's default. Raises MoverError, ValueError
+    for a number out of range, and OSError where there is no library.
     """
+
+    _mover: ctypes.c_void_p | None = None
 
     def __init__(
         self,
@@ -206,7 +209,18 @@ class Mover:
         max_tickets: int = 0,
         stall_s: float | None = None,
     ) -> None:
-        self._mover: ctypes.c_void_p | None = None
+        self._held: dict[int, memoryview] = {}  # by ticket: the agent may be at work in them
+        sizes = {
+            "fragment_bytes": fragment_bytes,
+            "max_fragment_bytes": max_fragment_bytes,
+            "early_bytes": early_bytes,
+            "send_buffer_bytes": send_buffer_bytes,
+            "receive_buffer_bytes": receive_buffer_bytes,
+        }
+        for name, value in sizes.items():
+            _check_whole(name, value, _MOST_BYTES)
+        _check_whole("max_peers", max_peers, _MOST_NUMBER)
+        _check_whole("max_tickets", max_tickets, _MOST_NUMBER)
         self._library = _loaded(library)
         self._live = ctypes.create_string_buffer(_LIVE_BYTES) if table is not None else None
         options = _Options(
@@ -239,6 +253,7 @@ class Mover:
     def send(self, peer: int, tag: int, buffer: Any, *, fragment_bytes: int = 0) -> Ticket:
         """Begin to send all of a buffer; it has to stay as it is until the ticket is done."""
         view = _bytes_of(buffer)
+        _check_whole("fragment_bytes", fragment_bytes, _MOST_BYTES)
         how = _How(ctypes.sizeof(_How), None, None, None, fragment_bytes)
         return self._begun("send", peer, tag, view, ctypes.byref(how))
 
@@ -270,8 +285,9 @@ class Mover:
         mover, self._mover = self._mover, None
         if mover is None:
             return
-        ending, timeout_ms = (_DRAIN if drain else _ABORT), max(0, round(timeout_s * 1000))
-        code = self._library.sluice_mover_close(mover, ending, timeout_ms)
+        ending = _DRAIN if drain else _ABORT
+        code = self._library.sluice_mover_close(mover, ending, _milliseconds(timeout_s))
+        self._held.clear()
         self._close_table()
         if code == _TIMEOUT:
             raise TimedOut(code, "closed before all sends had left")
@@ -288,11 +304,18 @@ class Mover:
     ) -> None:
         self.close(drain=kind is None)
 
+    def __del__(self) -> None:
+        with suppress(MoverError):  # buffers must not go before the agent does
+            self.close(drain=False)
+
     def _begun(self, what: str, peer: int, tag: int, view: memoryview, how: Any) -> Ticket:
+        _check_whole("peer", peer, _MOST_NUMBER)
+        _check_whole("tag", tag, _MOST_NUMBER)
         ticket = ctypes.c_uint64()
         code = self._call(what, peer, tag, _address(view), view.nbytes, how, ctypes.byref(ticket))
         self._checked(code)
-        return Ticket(self, ticket.value, view)
+        self._held[ticket.value] = view
+        return Ticket(self, ticket.value)
 
     def _call(self, what: str, *arguments: Any) -> int:
         if self._mover is None:
@@ -318,6 +341,15 @@ class Mover:
     def _close_table(self) -> None:
         if self._live is not None:
             self._library.sluice_live_close(self._live)
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(1000 * min(_MOST_MS / 1000, max(0.0, seconds)))
+
+
+def _check_whole(name: str, value: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise ValueError(f"expected {name} to be a whole number from 0 to {most}, got {value!r}")
 
 
 def _bytes_of(buffer: Any) -> memoryview:

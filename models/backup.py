@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, func, insert, select, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError
 
 import models.rows
 from domain.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
@@ -77,7 +77,10 @@ def restore(file: Path, database_url: str, *, replace: bool = False) -> dict[str
                 with target.begin() as writing, source.connect() as reading:
                     _lock(writing)
                     _empty(writing, replace=replace)
-                    _copy_rows(reading, writing)
+                    try:
+                        _copy_rows(reading, writing)
+                    except (DataError, LookupError, TypeError, ValueError) as error:
+                        raise _not_ours(file) from error
                     if _counts(writing) != counts:
                         raise StoreUnavailable("the rows that arrived are not those of the backup")
         finally:
@@ -221,9 +224,15 @@ def _of_this_version(file: Path) -> Iterator[Path]:
             copy = Path(folder) / file.name
             with closing(sqlite3.connect(copy)) as copied:
                 opened.backup(copied)
-            engine = _new_database(copy)
-            engine.dispose()
+            try:
+                _new_database(copy).dispose()
+            except DBAPIError as error:  # not the schema that its version says
+                raise _not_ours(file) from error
             yield copy
+
+
+def _not_ours(file: Path) -> InvalidInput:
+    return InvalidInput(f"{file.name} holds what no version of Sluice stores", field="file")
 
 
 # --- rows -----------------------------------------------------------------------------------------

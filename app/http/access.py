@@ -92,13 +92,13 @@ class Gate:
         self._proxies: tuple[Network, ...] = ()
         if settings.auth == "proxy":
             self._proxies = settings.trusted_networks
-        self._by_digest: Mapping[bytes, Admitted] = {}
+        self._by_digest: Mapping[str, Admitted] = {}
         self._rates: dict[str, Rate] = {}
 
     def exchange(self, keys: Iterable[ApiKeyRecord]) -> None:
         """Hold these keys for valid from now on. A browser shares the rate of its key."""
         self._by_digest = {
-            bytes.fromhex(key.digest): Admitted(
+            key.digest: Admitted(
                 key.owner,
                 key.scope,
                 self._rates_of(key),
@@ -155,7 +155,7 @@ class Gate:
 
     def by_secret(self, secret: bytes) -> Admitted | None:
         """Return whose key this is; None where it is none that is valid."""
-        found = self._by_digest.get(hashlib.sha256(secret).digest())
+        found = self._by_digest.get(hashlib.sha256(secret).hexdigest())
         return None if found is None or found.expires_s <= time.time() else found
 
     def _known(self, scope: Scope) -> Admitted | None:

@@ -45,14 +45,17 @@ class InvalidForm(Exception):
         self.entry = entry
 
 
-async def read_form(request: Request) -> list[tuple[str, str]]:
-    """Return the fields of a form of this page.
+async def read_form(request: Request, limit: int | None = None) -> list[tuple[str, str]]:
+    """Return the fields of a form of this page, of at most `limit` bytes, else of what bodies have.
 
     Raises UnsupportedMediaType, InvalidInput, and what `held_body` does.
     """
     if media_type(request)[0] != FORM:
         raise UnsupportedMediaType(f"expected Content-Type: {FORM}")
-    async with held_body(request, **body_rules(request), within_s=ARRIVAL_LIMIT_S) as body:
+    rules = body_rules(request)
+    if limit is not None:
+        rules["limit"] = min(limit, rules["limit"])
+    async with held_body(request, **rules, within_s=ARRIVAL_LIMIT_S) as body:
         if len(body) < 2**16:
             return form_fields(body)
         return await service_of(request).call(lambda: form_fields(body))
@@ -169,9 +172,9 @@ LIMITS = (
 )
 
 
-async def sent_fields(request: Request) -> dict[str, str]:
+async def sent_fields(request: Request, limit: int | None = None) -> dict[str, str]:
     """Return the fields of a form, the last of each name. Raises what `read_form` does."""
-    return dict(await read_form(request))
+    return dict(await read_form(request, limit))
 
 
 @dataclass(slots=True)

@@ -23,6 +23,8 @@ from app.web.workbench import workbench
 from domain.errors import Unauthenticated
 
 _DOCS = APIRouter(include_in_schema=False)
+# Anybody may send it, and what bodies may take together is everybody's.
+_MAX_SIGN_IN_BYTES = 1024
 _ROUTERS = (
     pages.router,
     _DOCS,
@@ -65,7 +67,7 @@ async def sign_in_page(request: Request) -> Response:
 async def sign_in(request: Request) -> Response:
     """Give the browser a key of its own, for a time, in the place of the one that was typed in."""
     gate = _gate(request)
-    fields = await sent_fields(request)
+    fields = await sent_fields(request, _MAX_SIGN_IN_BYTES)
     known = None if gate is None else gate.by_secret(fields.get("key", "").strip().encode())
     if known is None:
         raise Unauthenticated("expected a key that is valid")

@@ -134,6 +134,14 @@ def test_a_browser_signs_in_and_out(guarded: Guarded) -> None:
         assert browser.get("/ui/profiles", headers=html).status_code == 401
 
 
+def test_who_is_nobody_fills_no_memory(guarded: Guarded) -> None:
+    """Of what all bodies may take together, a stranger gets no more than a key needs."""
+    wrong = guarded.live.client.post("/ui/sign-in", data={"key": "x" * 900})
+    assert wrong.status_code == 401
+    long = guarded.live.client.post("/ui/sign-in", data={"key": "x" * 1024})
+    assert (long.status_code, "1024 bytes" in long.text) == (413, True)
+
+
 def test_browsers_end_with_their_key(guarded: Guarded) -> None:
     """A key that is revoked takes with it whoever signed in by it."""
     client, secret = guarded.live.client, key_of(guarded.live, MINE, "read")

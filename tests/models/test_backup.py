@@ -236,6 +236,33 @@ def test_what_is_no_backup_is_refused(
     assert sorted(os.listdir(tmp_path)) == sorted({*os.listdir(tmp_path)} - {"target.db"})
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE trace SET created_at = 'yesterday'",
+        "UPDATE trace SET created_at = 1",
+        "UPDATE alembic_version SET version_num = '0001'",
+        "DELETE FROM alembic_version",
+    ],
+)
+def test_what_nobody_stored_is_refused(
+    change: str, sqlite_store: Store, target_url: str, tmp_path: Path
+) -> None:
+    """As bad input, with nothing of it restored."""
+    with sqlite_store.unit_of_work() as unit:
+        unit.traces.add(b"a trace", kind="csv")
+    file = tmp_path / "backup"
+    backup(f"sqlite:///{tmp_path / 'sluice.db'}", file)
+    with closing(sqlite3.connect(file)) as opened:
+        opened.execute(change)
+        opened.commit()
+    with pytest.raises(InvalidInput, match="holds what no version of Sluice stores"):
+        restore(file, target_url)
+    create_store(target_url).upgrade()
+    with connected(target_url) as connection:
+        assert not any(everything(connection).values())
+
+
 def test_there_is_nothing_to_save(tmp_path: Path, empty_database_url: str) -> None:
     """No database, one without a schema, no folder for the file, the database itself."""
     with pytest.raises(NotFound):

@@ -104,8 +104,10 @@ def test_waiting_lets_others_run(movers: tuple[Mover, Mover]) -> None:
     """The interpreter's lock is given away: another thread sends what this one waits for."""
     here, there = movers
     taken = bytearray(5)
-    threading.Timer(0.05, lambda: here.send(0, 9, b"hello").wait()).start()
+    later = threading.Timer(0.05, lambda: here.send(0, 9, b"hello").wait(60))
+    later.start()
     assert there.receive(0, 9, taken).wait(60).message_bytes == 5
+    later.join()
     assert taken == b"hello"
 
 

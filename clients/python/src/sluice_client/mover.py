@@ -172,6 +172,7 @@ class Ticket:
     def _take(self, timeout_ms: int) -> None:
         raw = _Report(ctypes.sizeof(_Report))
         code = self._mover._call("wait", self._number, timeout_ms, ctypes.byref(raw))
+        raw.code = raw.code or code  # a mover that was closed reports nothing of its tickets
         report = MoverReport(
             bool(raw.is_send),
             *(int(getattr(raw, name)) for name, _ in _Report._fields_[3:]),  # type: ignore[misc]

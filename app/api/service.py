@@ -123,7 +123,7 @@ async def list_keys(request: Request, _: Annotated[NoQuery, Query()]) -> Respons
 
 @keys_router.post("", **reads(KeyIn, 409, sends=NewKeyOut, status=201, keyed=False))
 async def create_key(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
-    """A new key; its secret is told this once."""
+    """A new key; its secret is sent this once."""
     service = _managing(request)
     asked = await read_json(request, KeyIn, **body_rules(request))
     make = partial(
@@ -173,7 +173,7 @@ def _managing(request: Request) -> Service:
 
 async def _with_secret(service: Service, made: questions.NewKey) -> Response:
     await service.lookups.refresh()
-    return json_document(NewKeyOut.of(made), status=201, headers=_SECRET)
+    return json_document(NewKeyOut.of_new(made), status=201, headers=_SECRET)
 
 
 def _check(identifier: str) -> None:

@@ -306,7 +306,7 @@ def _show_secret(made: NewKey, output: Output) -> None:
 
     key = made.record
     said = [f"{key.id} {key.name}: {key.scope.value}, of {key.owner}", made.secret]
-    _emit(NewKeyOut.of(made), output, [*said, "The secret is stored nowhere: keep it."])
+    _emit(NewKeyOut.of_new(made), output, [*said, "The secret is stored nowhere: keep it."])
 
 
 _KEY_VERBS = {

@@ -279,21 +279,13 @@ class KeyOut(Output):
 
 
 @dataclass(frozen=True)
-class NewKeyOut(Output):
-    """A new key; its `secret` is told this once."""
+class NewKeyOut(KeyOut):
+    """A new key; its `secret` is sent this once."""
 
-    id: str
-    owner: str
-    name: str
-    scope: KeyScope
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-    requests_per_s: int | None
     secret: str
 
     @classmethod
-    def of(cls, made: keys.NewKey) -> NewKeyOut:
+    def of_new(cls, made: keys.NewKey) -> NewKeyOut:
         """Return a new key as it is sent."""
         return cls(**_shown(made.record), secret=made.secret)
 

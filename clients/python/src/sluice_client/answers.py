@@ -416,17 +416,9 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class NewKey:
-    """A new key; its `secret` is told this once."""
+class NewKey(Key):
+    """A new key; its `secret` is sent this once."""
 
-    id: str
-    owner: str
-    name: str
-    scope: str
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-    requests_per_s: int | None
     secret: str
 
 

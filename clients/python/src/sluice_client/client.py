@@ -1145,7 +1145,7 @@ class Client(Core):
         expires_in_s: int | None = None,
         requests_per_s: int | None = None,
     ) -> NewKey:
-        """Make a key with the scope `read`, `write` or `admin`; its secret is told this once."""
+        """Make a key with the scope `read`, `write` or `admin`; its secret is sent this once."""
         return self.send(
             service.create_key(
                 name, scope=scope, expires_in_s=expires_in_s, requests_per_s=requests_per_s

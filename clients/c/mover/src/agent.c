@@ -211,10 +211,13 @@ static bool asked(sluice_mover *mover, uint32_t peers)
             is_ready = true;
         else if (has_output)
             event.events |= EPOLLOUT;
-        /* The call is made where something changes: hardly ever. */
-        if (event.events != one->watched &&
-            epoll_ctl(mover->watch, EPOLL_CTL_MOD, one->socket, &event) == 0)
+        if (event.events == one->watched) /* hardly ever anything changes */
+            continue;
+        if (epoll_ctl(mover->watch, one->watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, one->socket,
+                      &event) == 0)
             one->watched = event.events;
+        else
+            slm_end_peer(mover, one, SLUICE_MOVER_E_SYSTEM, errno);
     }
     return is_ready;
 }

@@ -328,8 +328,7 @@ static peer *new_peer(const sluice_mover *mover, int socket)
 int sluice_mover_add_peer(sluice_mover *mover, int socket, uint32_t *number)
 {
     const int yes = 1;
-    struct epoll_event event = {.events = EPOLLIN};
-    int code = slm_check(mover), failed = 0;
+    int code = slm_check(mover);
     bool rings = false;
     peer *made;
     if (code != SLUICE_MOVER_OK)
@@ -351,24 +350,15 @@ int sluice_mover_add_peer(sluice_mover *mover, int socket, uint32_t *number)
     } else if (mover->peer_count == mover->options.max_peers) {
         code = SLUICE_MOVER_E_LIMIT;
     } else {
-        made->number = event.data.u32 = mover->peer_count;
-        made->watched = event.events;
-        if (epoll_ctl(mover->watch, EPOLL_CTL_ADD, socket, &event) == 0) {
-            *number = made->number;
-            mover->peers[mover->peer_count++] = made;
-            rings = is_rung(mover);
-        } else {
-            failed = errno;
-            code = SLUICE_MOVER_E_SYSTEM;
-        }
+        made->number = *number = mover->peer_count;
+        mover->peers[mover->peer_count++] = made;
+        rings = is_rung(mover);
     }
     pthread_mutex_unlock(&mover->lock);
     if (code != SLUICE_MOVER_OK)
         free(made);
     if (rings)
         ring(mover);
-    if (failed != 0)
-        errno = failed;
     return code;
 }
 

@@ -10,7 +10,8 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from app.console.arguments import parse
+from app.console.argument_parts import completion_of
+from app.console.arguments import grammar, parse
 from app.console.screen import Output, leave_reader
 from app.errors import INTERNAL, exit_code
 from domain.errors import SluiceError
@@ -43,14 +44,24 @@ def _guarded(words: Sequence[str], output: Output) -> int:
 
 
 def _run(arguments: argparse.Namespace, output: Output) -> int:
-    if arguments.command == "profiles":
-        from app.console.profiles import profiles
+    if arguments.command in ("profiles", "answers", "jobs", "keys", "open"):
+        from app.console import profiles
 
-        return profiles(arguments, output)
-    if arguments.command == "keys":
-        from app.console.profiles import keys
+        stored = {
+            "profiles": profiles.profiles,
+            "answers": profiles.answers,
+            "jobs": profiles.jobs,
+            "keys": profiles.keys,
+            "open": profiles.open_page,
+        }
+        return stored[arguments.command](arguments, output)
+    if arguments.command == "completion":
+        output.out.stream.write(completion_of(grammar(), arguments.shell))
+        return 0
+    if arguments.command == "demo":
+        from app.demo import main as demo
 
-        return keys(arguments, output)
+        return demo(["--once"] if arguments.once else [])
     if arguments.command == "serve":
         from app.serving import serve
 
@@ -64,14 +75,12 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 
         upkeep = {"collect": serving.collect, "backup": serving.back_up, "restore": serving.restore}
         return upkeep[arguments.command](arguments, output)
-    if arguments.command == "fit":
-        from app.console.fit import fit
+    if arguments.command in ("fit", "compose", "plan"):
+        from app.console import fit
 
-        return fit(arguments, output)
-    if arguments.command == "compose":
-        from app.console.fit import compose
-
-        return compose(arguments, output)
+        return {"fit": fit.fit, "compose": fit.compose, "plan": fit.plan}[arguments.command](
+            arguments, output
+        )
     if arguments.command == "measure":
         from app.console.measure import measure
         from app.console.running import ended_by_signals
@@ -118,14 +127,15 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.reproduce import reproduce
 
         return reproduce(arguments, output)
-    if arguments.command == "hide":
-        from app.console.models import hide
-
-        return hide(arguments, output)
-    if arguments.command in ("deliver", "thresholds"):
+    if arguments.command in ("simulate", "hide", "deliver", "thresholds"):
         from app.console import models
 
-        verbs = {"deliver": models.deliver, "thresholds": models.thresholds}
+        verbs = {
+            "simulate": models.simulate,
+            "hide": models.hide,
+            "deliver": models.deliver,
+            "thresholds": models.thresholds,
+        }
         return verbs[arguments.command](arguments, output)
     if arguments.command == "export":
         from app.console.table import export

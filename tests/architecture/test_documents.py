@@ -16,7 +16,7 @@ import app.errors
 import domain.errors
 import models.errors
 import solvers
-from app.console.arguments import _parser
+from app.console.arguments import grammar
 from app.errors import KINDS
 from app.http.metrics import Metrics
 from app.main import create_app
@@ -184,7 +184,7 @@ def commands(
                 yield from commands(below, (*words, name))
 
 
-COMMANDS = dict(commands(_parser()))
+COMMANDS = dict(commands(grammar()))
 COMMON = {"-h", "--help", "--json"}
 
 

@@ -87,7 +87,7 @@ _EXAMPLES = {
     "keys revoke": "keys revoke 7f3a5c",
     "open": "open myrinet-gam",
     "demo": "demo --once",
-    "completion": "completion bash > ~/.local/share/bash-completion/completions/sluice",
+    "completion": "completion bash",
     "serve": "serve --port 8080",
     "work": "work --workers 2",
     "collect": "collect --keep jobs=30d,answers=90d --dry-run",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from app.console.commands import opened_store
 from app.console.files import STANDARD_INPUT, check_plot_file, read_trace, write_plot
 from app.console.reports import fit_parts
-from app.console.running import run_operation
+from app.console.running import run_operation, working_line
 from app.console.screen import Column, Grid, Output, Part
 from app.errors import exit_code
 from app.settings import Settings
@@ -341,8 +341,8 @@ def _fit(
         fragment_cap=settings.max_fragments,
         wants_plot=wants_plot,
     )
-    with ExitStack() as stack:
-        fitted = run_operation(operation.in_files(stack), settings).result
+    with ExitStack() as stack, working_line(output.err, "fitting") as show:
+        fitted = run_operation(operation.in_files(stack), settings, show).result
     for place, why in fitted.left_out:
         output.note(f"left out {operation.names[place]}: {printable(why)}")
     return operation.fitted(fitted) if fitted.used else None

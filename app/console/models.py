@@ -61,7 +61,7 @@ def simulate(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.timeline is not None:
         check_timeline_file(arguments.timeline)
     settings = Settings.from_environment()
-    asked = _asked(SimulateIn, arguments, {}, settings, needs_message=False)
+    asked = _asked(SimulateIn, arguments, {}, settings, output, needs_message=False)
     source = asked.source()
     with store_for(source, settings) as store:
         pipeline, profile = pipeline_of(source, finder(store))
@@ -93,8 +93,7 @@ def _given_cut(arguments: argparse.Namespace, asked: SimulateIn, stages: int) ->
     message_bytes = asked.message_bytes if arguments.bytes is None else arguments.bytes
     if message_bytes is None:
         raise _no_message()
-    whole = arguments.repeat == "whole"
-    repeated = message_bytes if whole else arguments.repeat["repeat"]
+    repeated = message_bytes if arguments.repeat == "whole" else arguments.repeat["repeat"]
     if repeated < 1 or message_bytes < 1:
         raise InvalidInput("expected sizes of 1 byte and more", field="repeat")
     count = -(-message_bytes // repeated)
@@ -162,7 +161,7 @@ def deliver(arguments: argparse.Namespace, output: Output) -> int:
         check_timeline_file(arguments.timeline)
     settings = Settings.from_environment()
     options = {"message_bytes": arguments.bytes, "delivery": arguments.rules}
-    asked = _asked(SimulateIn, arguments, options, settings)
+    asked = _asked(SimulateIn, arguments, options, settings, output)
     source, cut = asked.source(), asked.cut()
     with store_for(source, settings) as store:
         pipeline, profile = pipeline_of(source, finder(store))
@@ -210,7 +209,7 @@ def thresholds(arguments: argparse.Namespace, output: Output) -> int:
         "sizes": None if arguments.sizes is None else list(arguments.sizes),
         "time_limit_s": arguments.time_limit_s,
     }
-    asked = _asked(ThresholdsIn, arguments, options, settings)
+    asked = _asked(ThresholdsIn, arguments, options, settings, output)
     source = asked.source()
     with store_for(source, settings) as store:
         pipeline, profile = pipeline_of(source, finder(store))
@@ -311,6 +310,7 @@ def _asked(
     arguments: argparse.Namespace,
     options: dict[str, Any],
     settings: Settings,
+    output: Output,
     *,
     needs_message: bool = True,
 ) -> T:
@@ -320,7 +320,8 @@ def _asked(
 
     source = read_source(arguments.source, settings)
     if isinstance(source, TraceSource):
-        given: dict[str, Any] = given_model(fit_source(source, settings).fit.to_model())
+        fit = fit_source(source, settings, output.err).fit
+        given: dict[str, Any] = given_model(fit.to_model())
     else:
         given = body_of(source)
     base = {name: value for name, value in given.items() if name in model.model_fields}

@@ -58,7 +58,7 @@ def profiles(arguments: argparse.Namespace, output: Output) -> int:
         check_profile_name(arguments.profile)
         source = read_source(arguments.source, settings)
         with opened_store(settings) as store:
-            _show(_save(store, arguments.profile, source, settings), output)
+            _show(_save(store, arguments.profile, source, settings, output), output)
         return 0
     if arguments.verb == "delete" and not arguments.yes:
         _ask_to_delete(arguments.profile)
@@ -190,14 +190,16 @@ _VERBS = {
 }
 
 
-def _save(store: Store, name: str, source: Source, settings: Settings) -> HardwareProfile:
+def _save(
+    store: Store, name: str, source: Source, settings: Settings, output: Output
+) -> HardwareProfile:
     from app.questions.fits import save_fit
     from app.questions.profiles import create_profile, get_revision, revise_profile
     from app.schemas.base import dump_json, parse_json
     from app.schemas.profiles import SOURCES, RevisionIn
 
     if isinstance(source, TraceSource):
-        fitted = fit_source(source, settings)
+        fitted = fit_source(source, settings, output.err)
         with store.unit_of_work() as unit:
             return save_fit(unit, fitted, name=name).profile
     if isinstance(source, ProfileSource):

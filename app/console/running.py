@@ -222,6 +222,40 @@ def share_line(screen: Screen, doing: str) -> Iterator[Show]:
         yield show_event
 
 
+@contextmanager
+def working_line(screen: Screen, doing: str) -> Iterator[Show]:
+    """Show a line with the seconds since the start, of what tells no more; it is erased after."""
+    with erased_line(screen) as show:
+
+        def show_event(event: Event | None, elapsed_s: float) -> None:
+            if elapsed_s >= _QUIET_S:
+                show(f"{elapsed_s:.1f} s  {doing}")
+
+        yield show_event
+
+
+@contextmanager
+def ticking_line(screen: Screen, doing: str) -> Iterator[None]:
+    """Show that line while this process works itself; nothing else may be printed meanwhile."""
+    if not screen.is_terminal:
+        yield
+        return
+    ended, started_s = threading.Event(), time.perf_counter()
+    with working_line(screen, doing) as show:
+
+        def tick() -> None:
+            while not ended.wait(_LOOK_S):
+                show(None, time.perf_counter() - started_s)
+
+        ticking = threading.Thread(target=tick, daemon=True)
+        ticking.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            ticking.join()
+
+
 def format_solving(best: Solution | None) -> str:
     """Return the best so far, the bound and what may be missing, in words."""
     if best is None:

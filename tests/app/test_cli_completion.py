@@ -135,7 +135,7 @@ def test_a_person_presses_tab(name: str, tmp_path: Path) -> None:
     plain = {"bash": ["--norc", "--noprofile", "-i"], "zsh": ["-f", "-i"]}[name]
     begin = {"bash": "", "zsh": "autoload -Uz compinit; compinit -u -D"}[name]
     with Prompt([shell(name), *plain], tmp_path) as prompt:
-        prompt.send(f"PS1=; {begin}\nsluice() {{ echo \"ran $*.\"; }}\nsource ./script\n")
+        prompt.send(f'PS1=; {begin}\nsluice() {{ echo "ran $*."; }}\nsource ./script\n')
         prompt.send("echo ready$((40+2))\n")
         prompt.wait("ready42")
         prompt.send("sluice optimize --strat\t")

@@ -194,11 +194,18 @@ def test_every_command_has_a_heading_and_every_heading_a_command() -> None:
     assert documented == {" ".join(("sluice", *words)) for words in COMMANDS}
 
 
+def documented_options(words: tuple[str, ...]) -> set[str]:
+    """Those that the section of a command names."""
+    section = CLI.section(" ".join(("sluice", *words)))
+    return {word.split()[0] for word in code_words(section) if word.startswith("--")}
+
+
 @pytest.mark.parametrize("words", COMMANDS)
 def test_every_option_of_a_command_is_documented(words: tuple[str, ...]) -> None:
-    """Its section names each option that it has, and none that it has not."""
+    """Its section names each option that it has, or that of a command which it says it is as of;
+    and none that it has not.
+    """
     section = CLI.section(" ".join(("sluice", *words)))
-    documented = {word.split()[0] for word in code_words(section) if word.startswith("--")}
     below = [parser for name, parser in COMMANDS.items() if name[: len(words)] == words]
     options = {
         option for parser in below for action in parser._actions for option in action.option_strings
@@ -209,8 +216,21 @@ def test_every_option_of_a_command_is_documented(words: tuple[str, ...]) -> None
         for action in parser._actions
         if not action.option_strings and isinstance(action.metavar, str)
     }
-    assert documented - COMMON == options - COMMON
+    documented = documented_options(words)
+    assert documented - COMMON <= options
+    like = [name for name in COMMANDS if re.search(rf"\bas of {' '.join(name)}\b", section)]
+    assert options - COMMON <= documented.union(*map(documented_options, like))
     assert arguments - {"VERB"} <= set(re.findall(r"[A-Z]+", section))
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_help_says_what_every_option_means(words: tuple[str, ...]) -> None:
+    """In words of its own, not by its name again; sections leave the plain ones to it."""
+    for action in COMMANDS[words]._actions:
+        if action.option_strings:
+            assert action.help, action.option_strings
+            said = re.sub(r"[^a-z]", "", action.help.lower())
+            assert said not in {re.sub(r"[^a-z]", "", one) for one in action.option_strings}
 
 
 def test_the_common_options_are_documented() -> None:

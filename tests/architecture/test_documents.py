@@ -359,6 +359,22 @@ def test_every_metric_is_documented() -> None:
     assert documented == gauges | counters
 
 
+# --- tutorials ------------------------------------------------------------------------------------
+
+
+TUTORIALS = [one for one in documents() if one.name.startswith("docs/tutorial-")]
+
+
+@pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda one: one.path.stem)
+def test_a_tutorial_is_short_found_and_made_of_steps(tutorial: Document) -> None:
+    """tests/architecture/test_examples.py runs its commands."""
+    assert len(tutorial.text.split()) <= 450
+    assert tutorial.path.name in document("docs/README.md").text
+    steps = [head for head in tutorial.headings() if re.match(r"\d\. ", head)]
+    assert [int(head[0]) for head in steps] == list(range(1, len(steps) + 1))
+    assert sum(block.is_shell for block, _ in tutorial.blocks()) >= 3
+
+
 # --- links ----------------------------------------------------------------------------------------
 
 

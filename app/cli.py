@@ -6,6 +6,8 @@ Nothing heavy is imported before a command needs it, so that `sluice --help` ans
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -13,17 +15,27 @@ from collections.abc import Sequence
 from app.console.argument_parts import completion_of
 from app.console.arguments import grammar, parse
 from app.console.screen import Output, leave_reader
-from app.errors import INTERNAL, exit_code
+from app.errors import INTERNAL, KINDS, exit_code
 from domain.errors import SluiceError
 
 INTERRUPTED = 130
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NOT_WRITTEN = KINDS["invalid_input"].exit_code  # as where a file that is named is full
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code, out of the table in app/errors.py."""
+    _open_closed_streams()
     words = sys.argv[1:] if argv is None else list(argv)
     output = Output.standard(wants_json="--json" in words)
     return _guarded(words, output)
+
+
+def _open_closed_streams() -> None:
+    """Have a standard stream that was closed read as empty, and lead nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def _guarded(words: Sequence[str], output: Output) -> int:
@@ -38,6 +50,10 @@ def _guarded(words: Sequence[str], output: Output) -> int:
     except BrokenPipeError:
         return leave_reader()
     except Exception as defect:
+        if isinstance(defect, OSError) and defect.errno in _FULL:
+            leave_reader()  # what it has not written yet it would try again at its end
+            output.note(f"error: {os.strerror(defect.errno)}")
+            return _NOT_WRITTEN
         traceback.print_exc()
         output.note(f"this is a defect of Sluice: {type(defect).__name__}")
         return INTERNAL.exit_code
@@ -56,7 +72,7 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         }
         return stored[arguments.command](arguments, output)
     if arguments.command == "completion":
-        output.out.stream.write(completion_of(grammar(), arguments.shell))
+        output.out.write_line(completion_of(grammar(), arguments.shell).rstrip("\n"))
         return 0
     if arguments.command == "demo":
         from app.demo import main as demo

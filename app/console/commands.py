@@ -125,7 +125,7 @@ def _answer(
     from app.questions.optimize import prepare
     from app.schemas.optimize import render_answer
 
-    with ticking_line(output.err, "reading"):  # a trace is fitted there
+    with ticking_line(output.err, "fitting"):  # of a trace; nothing else takes long there
         prepared = prepare(
             question,
             finder(store),

@@ -281,6 +281,8 @@ def _check_targets(arguments: argparse.Namespace, sources: Sequence[str]) -> Non
 def _files(names: Sequence[str]) -> Iterator[_File]:
     """Yield the files named; for a folder the regular files in it, by name."""
     for name in names:
+        if not name:
+            raise InvalidInput("expected the name of a file", field="source")
         if name == STANDARD_INPUT or not Path(name).is_dir():
             yield _File(name, is_named=True)
             continue

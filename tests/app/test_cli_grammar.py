@@ -74,6 +74,8 @@ def test_no_command_lacks_one() -> None:
         ("compare x --strategies auto,fixd", "fixed"),
         ("export x --objective wurst", "worst"),
         ("profiles lst", "list"),
+        ("export gms --target ucs", "ucx"),
+        ("apply mpch gms --check", "mpich"),
     ],
 )
 def test_what_is_meant(line: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:

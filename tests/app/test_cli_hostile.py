@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +56,8 @@ optimize binary.csv --bytes 4
 optimize empty.csv --bytes 4
 fit
 fit - -
+fit ''
+plan ''
 fit one.csv --group x
 fit one.csv --exclude 1:1:copy
 fit one.csv --columns size=#9,time=#9:us
@@ -136,3 +141,34 @@ def test_it_is_refused_in_plain_words(
     assert streams.err.startswith("{" if "--json" in words else "sluice: error: ")
     said = streams.err.replace(line, "")
     assert not INTERNALS.search(re.sub(r"'[^']*'", "", said)), said
+
+
+@pytest.mark.parametrize(
+    ("words", "closed", "code"),
+    [
+        ("optimize -", "<&-", 2),
+        ("profiles delete gms", "<&-", 2),
+        ("export --list", ">&-", 0),
+        ("profiles show nosuch", "2>&-", 4),
+        ("export --list", ">/dev/full", 2),
+        ("completion fish", ">/dev/full", 2),
+        ("--version", ">/dev/full", 2),
+    ],
+)
+def test_streams_that_are_closed_or_full(
+    words: str, closed: str, code: int, tmp_path: Path
+) -> None:
+    """As a shell may leave them."""
+    url = f"sqlite:///{tmp_path / 'closed.db'}"
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m app.cli {words} {closed}"],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "SLUICE_DATABASE_URL": url},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == (code != 0 and "2>" not in closed)

@@ -36,7 +36,6 @@ from analysis.repeated_sizes import (
     PricedSizes,
     good_sizes,
     is_admitted,
-    known_between,
     largest_admitted,
     price_sizes,
     quantile,
@@ -145,12 +144,17 @@ def assess(question: UncertaintyQuestion) -> Uncertainty:
     draws = draw(question.model, question.draws, seed)
     named = (question.answer, question.current, *question.defaults)
     also = [one.size_bytes for one in named if one is not None and one.size_bytes is not None]
-    between = known_between(problem, draws, question.measured_bytes)
-    priced = price_sizes(problem, draws, also=also, mtu_bytes=question.mtu_bytes, between=between)
+    priced = price_sizes(
+        problem,
+        draws,
+        also=also,
+        mtu_bytes=question.mtu_bytes,
+        measured_bytes=question.measured_bytes,
+    )
     if question.measured_us:
         priced = priced.capped(question.message_bytes, question.measured_us)
     found = round_sizes(problem, priced, mtu_bytes=question.mtu_bytes)
-    question = replace(question, measured_bytes=between)
+    question = replace(question, measured_bytes=priced.between)
     return _concluded(question, problem, draws, priced, found, seed)
 
 
@@ -250,7 +254,7 @@ def _concluded(
         against=tuple(_against(subject, other) for other in others),
         regret=RegretFigures(float(regret.mean()), quantile(regret, 0.95), float(regret.max())),
         best_size_bytes=_size(choices.best),
-        good_sizes=good_sizes(problem, draws, priced, between=question.measured_bytes),
+        good_sizes=good_sizes(problem, draws, priced),
         round_sizes=rounded,
         evpi_us=evpi_us,
         measure_next=to_measure[:MAX_MEASUREMENTS],

@@ -6,15 +6,14 @@ Source    docs/theory.md, "Uncertain costs". The regret of a size in a draw is T
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from math import ceil, isfinite, lcm, log2
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import lcm, log2
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.draw_costs import costs_of, native_of, repeated_us
+from analysis.draw_costs import PricedSizes, costs_of, native_of, quantile, repeated_us
 from analysis.draws import Draws
 from domain.errors import StrategyDeclined
 from domain.problem import MessageProblem
@@ -44,75 +43,6 @@ _AS_GOOD = 5e-4  # expected regrets that differ by less: the rounder size is tak
 _OCTAVES = 2.0 ** (np.arange(64 * _PER_OCTAVE) / _PER_OCTAVE)
 _POWERS = 2 ** np.arange(62, dtype=np.int64)
 _COUNTS = np.arange(1, _MAX_COUNT + 1, dtype=np.int64)
-
-
-@dataclass(frozen=True, eq=False)  # no slots: what follows is kept beside the fields
-class PricedSizes:
-    """Admitted sizes in bytes, ascending, (sizes,), and their latencies in µs, (sizes, draws).
-
-    Where `between` is given, no cut but from the one to the other is among them.
-    """
-
-    sizes: Ints
-    latency_us: Floats
-    between: tuple[int, int] | None = None
-
-    @cached_property
-    def best_us(self) -> Floats:
-        """The latency of the best size of each draw, (draws,)."""
-        best: Floats = self.latency_us.min(axis=0)
-        return best
-
-    @cached_property
-    def order(self) -> NDArray[np.intp]:
-        """Their places, by ascending mean latency."""
-        return np.argsort(self.latency_us.mean(axis=1), kind="stable")
-
-    def regrets(self) -> Floats:
-        """Return T/min T - 1, (sizes, draws); 0 where the best takes no time and so does T."""
-        return regrets_over(self.latency_us, self.best_us)
-
-    def capped(self, size: int, most_us: float) -> PricedSizes:
-        """Return the same where this size, if it is among these, takes no more than that."""
-        at_most = np.where(self.sizes[:, None] == size, most_us, np.inf)
-        return replace(self, latency_us=np.minimum(self.latency_us, at_most))
-
-    def row(self, size: int) -> Floats | None:
-        """Return the latencies in µs of a size, (draws,); None where it is not among these."""
-        at = int(np.searchsorted(self.sizes, size))
-        return self.latency_us[at] if at < len(self.sizes) and self.sizes[at] == size else None
-
-
-def regrets_over(latency_us: Floats, best_us: Floats) -> Floats:
-    """Return T/T* - 1, the two broadcast; 0 or infinite where the best takes no time."""
-    if best_us.min() > 0.0:
-        over: Floats = latency_us / best_us
-        over -= 1.0
-        return over
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = latency_us / best_us - 1.0
-    regret: Floats = np.where(best_us > 0.0, share, np.where(latency_us > 0.0, np.inf, 0.0))
-    return regret
-
-
-def quantile(values: Floats, share: float) -> float:
-    """Return the quantile of values over the draws, (draws,), linear between two of them."""
-    return quantiles_of(values, (share,))[0]
-
-
-def quantiles_of(values: Floats, shares: Sequence[float]) -> list[float]:
-    """Return several of them.
-
-    `numpy.quantile` gives the same for finite values, and takes ten times as long for so few.
-    """
-    ordered = np.sort(values)
-    found = []
-    for share in shares:
-        place = share * (len(ordered) - 1)
-        low, high = float(ordered[int(place)]), float(ordered[ceil(place)])
-        is_between = low != high and isfinite(low) and isfinite(high)
-        found.append(low + (place - int(place)) * (high - low) if is_between else low)
-    return found
 
 
 def is_admitted(problem: MessageProblem, sizes: Ints) -> Flags:
@@ -169,7 +99,7 @@ def price_sizes(
     units = _units(problem, mtu_bytes)
     native = native_of(draws)
     if native is not None:
-        found = native.price_sizes(
+        in_one_call = native.price_sizes(
             costs_of(draws),
             _native_limits(problem, between),
             SizeSearch(_screened(draws), _SCREENED_REGRET, _ROUNDED_SIZES, _NEIGHBOURS),
@@ -177,7 +107,7 @@ def price_sizes(
             always,
             units,
         )
-        return PricedSizes(*found, between)
+        return PricedSizes(*in_one_call, between)
     is_kept = _is_near_best(problem, draws, tried) | _are_among(always, tried)
     priced = _priced(problem, draws, tried[is_kept])
     leading = priced.sizes[priced.order[:_ROUNDED_SIZES]]
@@ -336,13 +266,19 @@ def round_sizes(
     """
     regrets = priced.regrets()
     mean = regrets.mean(axis=1)
+    rules = _rules(problem, mtu_bytes)
+    best_of: dict[RoundRule, int] = {}
+    sizes = priced.sizes.tolist()
+    for at in mean.argsort(kind="stable").tolist():
+        best_of |= {rule: at for rule in rules if rule not in best_of and rules[rule](sizes[at])}
+        if len(best_of) == len(rules):
+            break
     found: dict[int, RoundSize] = {}
-    for rule, is_kept in _kept(priced.sizes, problem, mtu_bytes):
-        kept = is_kept.nonzero()[0]
-        if len(kept):
-            at = int(kept[mean[kept].argmin()])
-            size, p95 = int(priced.sizes[at]), quantile(regrets[at], 0.95)
-            found.setdefault(size, RoundSize(size, rule, float(mean[at]), p95))
+    for rule in rules:
+        if rule in best_of and sizes[best_of[rule]] not in found:
+            at = best_of[rule]
+            p95 = quantile(regrets[at], 0.95)
+            found[sizes[at]] = RoundSize(sizes[at], rule, float(mean[at]), p95)
     listed = list(found.values())  # the roundest rule first
     as_good = min((one.regret_mean for one in listed), default=0.0) + _AS_GOOD
     first = [one for one in listed if one.regret_mean <= as_good][:1]
@@ -350,21 +286,31 @@ def round_sizes(
     return (*first, *sorted(rest, key=lambda one: one.regret_mean))
 
 
-def _kept(
-    sizes: Ints, problem: MessageProblem, mtu_bytes: int | None
-) -> Iterator[tuple[RoundRule, Flags]]:
-    """Yield the rules that may be kept, the roundest first, and which sizes keep each."""
-    alignment, is_cut = problem.limits.alignment_bytes, sizes != problem.message_bytes
-    odd = sizes // (sizes & -sizes)  # without the factors of two
-    is_power = (odd == 1) & is_cut
-    yield RoundRule.WHOLE, ~is_cut
-    yield RoundRule.POWER_OF_TWO, is_power
-    yield RoundRule.THREE_POWERS, is_power | ((odd == 3) & is_cut)
-    yield RoundRule.PAGE, (sizes % PAGE_BYTES == 0) & is_cut
+def _rules(
+    problem: MessageProblem, mtu_bytes: int | None
+) -> dict[RoundRule, Callable[[int], bool]]:
+    """Return the rules that may be kept, the roundest first, and which sizes keep each."""
+    total, alignment = problem.message_bytes, problem.limits.alignment_bytes
+
+    def is_multiple_of(unit: int) -> Callable[[int], bool]:
+        return lambda size: size != total and size % unit == 0
+
+    rules: dict[RoundRule, Callable[[int], bool]] = {
+        RoundRule.WHOLE: lambda size: size == total,
+        RoundRule.POWER_OF_TWO: lambda size: size != total and _odd(size) == 1,
+        RoundRule.THREE_POWERS: lambda size: size != total and _odd(size) <= 3,
+        RoundRule.PAGE: is_multiple_of(PAGE_BYTES),
+    }
     if alignment > 1:
-        yield RoundRule.ALIGNMENT, (sizes % alignment == 0) & is_cut
+        rules[RoundRule.ALIGNMENT] = is_multiple_of(alignment)
     if mtu_bytes is not None:
-        yield RoundRule.MTU, (sizes % mtu_bytes == 0) & is_cut
+        rules[RoundRule.MTU] = is_multiple_of(mtu_bytes)
+    return rules
+
+
+def _odd(size: int) -> int:
+    """What is left without the factors of two."""
+    return size // (size & -size)
 
 
 def _candidates(problem: MessageProblem, draws: Draws) -> Ints:

@@ -214,6 +214,28 @@ class NativeRecurrence:
         n = len(g)
         return self._one(_native([1] * n, [inf] * n, g.tolist(), G.tolist(), 1.0), x)
 
+    def changed_us(
+        self, pipeline: Pipeline, changes: Sequence[tuple[int, float]], cut: Sequence[int]
+    ) -> list[float]:
+        """Return latencies of one cut, the delay included, where both costs of a stage are times a
+        factor at every size, for each of these changes.
+        """
+        stages = _of_pipeline(pipeline)
+        ranges, _, *costs = stages.keep
+        sizes, out, found = array("d", cut), ctypes.c_double(), []
+        for stage, factor in changes:
+            first = sum(ranges[:stage])
+            here = slice(first, first + ranges[stage])
+            before = [numbers[here] for numbers in costs]
+            for numbers, old in zip(costs, before, strict=True):
+                numbers[here] = array("d", [one * factor for one in old])
+            at = sizes.buffer_info()[0]
+            _check(self._latencies(stages, 1, len(sizes), at, ctypes.byref(out)))
+            found.append(out.value + pipeline.delay_us)
+            for numbers, old in zip(costs, before, strict=True):
+                numbers[here] = old
+        return found
+
     def evaluator(self, pipeline: Pipeline) -> NativeEvaluator:
         """Return the evaluator of this pipeline, for many cuts one at a time."""
         return NativeEvaluator(self._at_once, pipeline)

@@ -6,7 +6,7 @@ Source    docs/theory.md, "Uncertain costs". The regret of a size in a draw is T
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import lcm, log2
 
@@ -266,19 +266,13 @@ def round_sizes(
     """
     regrets = priced.regrets()
     mean = regrets.mean(axis=1)
-    rules = _rules(problem, mtu_bytes)
-    best_of: dict[RoundRule, int] = {}
-    sizes = priced.sizes.tolist()
-    for at in mean.argsort(kind="stable").tolist():
-        best_of |= {rule: at for rule in rules if rule not in best_of and rules[rule](sizes[at])}
-        if len(best_of) == len(rules):
-            break
     found: dict[int, RoundSize] = {}
-    for rule in rules:
-        if rule in best_of and sizes[best_of[rule]] not in found:
-            at = best_of[rule]
-            p95 = quantile(regrets[at], 0.95)
-            found[sizes[at]] = RoundSize(sizes[at], rule, float(mean[at]), p95)
+    for rule, is_kept in _kept(priced.sizes, problem, mtu_bytes):
+        kept = is_kept.nonzero()[0]
+        if len(kept):
+            at = int(kept[mean[kept].argmin()])
+            size, p95 = int(priced.sizes[at]), quantile(regrets[at], 0.95)
+            found.setdefault(size, RoundSize(size, rule, float(mean[at]), p95))
     listed = list(found.values())  # the roundest rule first
     as_good = min((one.regret_mean for one in listed), default=0.0) + _AS_GOOD
     first = [one for one in listed if one.regret_mean <= as_good][:1]
@@ -286,31 +280,21 @@ def round_sizes(
     return (*first, *sorted(rest, key=lambda one: one.regret_mean))
 
 
-def _rules(
-    problem: MessageProblem, mtu_bytes: int | None
-) -> dict[RoundRule, Callable[[int], bool]]:
-    """Return the rules that may be kept, the roundest first, and which sizes keep each."""
-    total, alignment = problem.message_bytes, problem.limits.alignment_bytes
-
-    def is_multiple_of(unit: int) -> Callable[[int], bool]:
-        return lambda size: size != total and size % unit == 0
-
-    rules: dict[RoundRule, Callable[[int], bool]] = {
-        RoundRule.WHOLE: lambda size: size == total,
-        RoundRule.POWER_OF_TWO: lambda size: size != total and _odd(size) == 1,
-        RoundRule.THREE_POWERS: lambda size: size != total and _odd(size) <= 3,
-        RoundRule.PAGE: is_multiple_of(PAGE_BYTES),
-    }
+def _kept(
+    sizes: Ints, problem: MessageProblem, mtu_bytes: int | None
+) -> Iterator[tuple[RoundRule, Flags]]:
+    """Yield the rules that may be kept, the roundest first, and which sizes keep each."""
+    alignment, is_cut = problem.limits.alignment_bytes, sizes != problem.message_bytes
+    odd = sizes // (sizes & -sizes)  # without the factors of two
+    is_power = (odd == 1) & is_cut
+    yield RoundRule.WHOLE, ~is_cut
+    yield RoundRule.POWER_OF_TWO, is_power
+    yield RoundRule.THREE_POWERS, is_power | ((odd == 3) & is_cut)
+    yield RoundRule.PAGE, (sizes % PAGE_BYTES == 0) & is_cut
     if alignment > 1:
-        rules[RoundRule.ALIGNMENT] = is_multiple_of(alignment)
+        yield RoundRule.ALIGNMENT, (sizes % alignment == 0) & is_cut
     if mtu_bytes is not None:
-        rules[RoundRule.MTU] = is_multiple_of(mtu_bytes)
-    return rules
-
-
-def _odd(size: int) -> int:
-    """What is left without the factors of two."""
-    return size // (size & -size)
+        yield RoundRule.MTU, (sizes % mtu_bytes == 0) & is_cut
 
 
 def _candidates(problem: MessageProblem, draws: Draws) -> Ints:

@@ -1,6 +1,6 @@
 """The recurrence in C: the same values as in NumPy and as the evaluator's, sooner.
 
-Source    kernels/native/recurrence.c and draws.c; Wang98 eq. (1)-(3); theory sec. 1.
+Source    kernels/native/recurrence.c, draws.c and sizes.c; Wang98 eq. (1)-(3); theory sec. 1.
 Notation  n stages, k fragments, m cuts; g, G: (n,) µs and µs/byte; x: (m, k) or (k,) bytes.
 Cost      one pass over the m k n cells; about a microsecond for what crosses into C.
 Exact     the operations of `domain.schedule.latency_us` in its order: the same bits.

@@ -223,7 +223,7 @@ def _count_rows(
 def _counts_table(rows: list[tuple[Cell, ...]]) -> Table:
     title = "C library, whole schedules by their number of fragments"
     columns = ("schedule", "ns / allowed", "ns", "allowed: 2 ns a fragment + 25 ns", "sizes")
-    return Table(title, columns, tuple(rows))
+    return Table(title, columns, tuple(rows), is_detail=True)
 
 
 def _python_row(instance: _Instance, reported: dict[str, Any]) -> tuple[Cell, ...]:

@@ -85,6 +85,7 @@ def _strategy_table(instance: _Instance, effort: Effort) -> Table:
         f"{instance.name}, {instance.message_bytes:,} bytes",
         ("strategy", "time / fixed", "k*n", "median ms", "min-max ms", "relative gap", "status"),
         rows,
+        is_detail=True,
     )
 
 

@@ -12,9 +12,9 @@ from domain.fragment_setting import FragmentSetting
 from domain.model import CostModel
 from tests.support.counts import is_campaign
 from tools import audit_table
-from tools.audit_table import BEGIN, DEFAULT, DOCUMENT, END, SHOWN, TRACE, written
+from tools.audit_table import BEGIN, DEFAULT, DOCUMENT, END, PUBLISHED, SHOWN, TRACE, written
 
-PAPERS = [f"`{profile.name}`" for profile in paper_profiles() if not profile.hands_on]
+PAPERS = [f"`{profile.name}`" for profile in paper_profiles() if profile.name in PUBLISHED]
 OF_A_TRACE = f"`{TRACE}`"
 
 

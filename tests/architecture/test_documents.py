@@ -98,7 +98,9 @@ def test_codes_are_given_in_the_three_modules_only() -> None:
 
 def test_every_error_code_is_documented_with_its_status_and_exit_code() -> None:
     """docs/service.md has the table of app/errors.py."""
-    documented = {code: (row[0], row[1]) for code, row in table(SERVICE, "Errors").items()}
+    rows = [(code, row) for row in SERVICE.rows("Errors") for code in code_words(row[0])]
+    assert len(rows) == len({code for code, _ in rows})
+    documented = {code: (row[1], row[2]) for code, row in rows}
     assert documented == {
         code: (str(kind.status), str(kind.exit_code)) for code, kind in KINDS.items()
     }
@@ -337,7 +339,14 @@ def test_every_warning_is_documented() -> None:
     """Those that are written out, and those that say how a solve was ended."""
     kinds: list[type[SluiceError]] = [*LimitReached.__subclasses__(), SolverFailed]
     ended = {kind.code for kind in kinds}
-    documented = {word for row in SERVICE.rows("Warnings") for word in code_words(row[0])}
+    tables = (
+        (SERVICE, "Warnings"),
+        (document("docs/fitting.md"), "What is said about the data"),
+        (document("docs/measurements.md"), "What is said about files"),
+    )
+    documented = {
+        word for of, heading in tables for row in of.rows(heading) for word in code_words(row[0])
+    }
     assert documented == notice_codes() | ended
 
 

@@ -24,10 +24,10 @@ _PICTURES = {
 _INTRODUCTION = """\
 # Benchmarks
 
-After this page you know how fast Sluice is, which targets it misses, and how to measure it again.
-`make bench` writes the page from `bench/results/*.json`, which have all tables, notes on what was
-measured, the versions of the libraries and the commit. `python -m bench CASE` runs one case,
-`--quick` a small one that writes nothing, `python -m bench profile CASE` shows where time goes.
+After this page you can say how fast Sluice is, which targets it misses, and measure it again.
+`make bench` writes the page from `bench/results/*.json`, which have all tables, rows and columns,
+what was measured and how, the versions of the libraries and the commit. `python -m bench CASE`
+runs one case, `--quick` a small one that writes nothing, `profile CASE` shows where time goes.
 
 Read the ratios first: the sides of a comparison take turns, so a busy machine slows all alike,
 while milliseconds move by a third between runs on a shared machine.
@@ -63,7 +63,7 @@ def write_page(folder: Path = RESULTS, page: Path = PAGE) -> None:
     """The page and its pictures, from every stored result."""
     plots.write_plots(folder, PLOTS)
     stored = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    parts = [_INTRODUCTION, _runs(stored), _missed(stored), *map(_section, stored)]
+    parts = [_INTRODUCTION, _runs(stored), _missed(stored), *filter(None, map(_section, stored))]
     page.write_text("\n".join(parts))
 
 
@@ -76,6 +76,7 @@ def format_result(result: CaseResult) -> str:
     return "\n".join([*parts, *(f"* {note}" for note in result.notes)])
 
 
+_MAX_ROWS, _MAX_COLUMNS = 12, 7  # of a table on the page
 _CHECK_COLUMNS = ("target", "met", "measured", "asked for", "unit")
 
 
@@ -116,16 +117,23 @@ def _check_row(check: dict[str, Any]) -> tuple[Cell, ...]:
 
 
 def _section(found: dict[str, Any]) -> str:
+    """The main tables of a case, cut to what a page can have; empty where all is in its file."""
+    if not found["checks"] and all(table.get("is_detail", False) for table in found["tables"]):
+        return ""
     tables = [
-        _markdown(Table(table["title"], tuple(table["columns"]), tuple(map(tuple, table["rows"]))))
+        Table(
+            table["title"],
+            tuple(table["columns"][:_MAX_COLUMNS]),
+            tuple(tuple(row[:_MAX_COLUMNS]) for row in table["rows"][:_MAX_ROWS]),
+        )
         for table in found["tables"]
         if not table.get("is_detail", False)
     ]
+    about = found["about"].partition(". ")[0].rstrip(".") + ".\n" + _picture(found["case"])
+    shown = [about, *map(_markdown, tables)]
     if not tables:
-        nearest = [f"Nearest to its limit: {_sentence(one)}." for one in _nearest(found["checks"])]
-        tables = [*nearest, f"All figures are in `bench/results/{found['case']}.json`.\n"]
-    about = found["about"] + "\n" + _picture(found["case"])
-    return "\n".join([f"## {found['title']}\n", about, *tables])
+        shown += [f"Nearest to its limit: {_sentence(one)}.\n" for one in _nearest(found["checks"])]
+    return "\n".join([f"## {found['title']}\n", *shown])
 
 
 def _nearest(checks: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -231,7 +231,7 @@ def _ends(found: list[_Measured]) -> Table:
     """How every side ended, over all problems."""
     rows = tuple(_end_row(side, found) for side in found[0].first)
     columns = ("side", "reached", "of", "median ms", "slowest ms", "ended", "apart by, worst")
-    return Table("How every side ended", columns, rows)
+    return Table("How every side ended", columns, rows, is_detail=True)
 
 
 def _end_row(side: str, found: list[_Measured]) -> tuple[Cell, ...]:

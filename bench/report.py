@@ -163,8 +163,8 @@ def _markdown(table: Table) -> str:
 
 
 def _grid(columns: tuple[str, ...], rows: Any) -> str:
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(map(_shown, row)) + " |" for row in rows]
+    lines = [" | ".join(columns), "|".join(["---"] * len(columns))]
+    lines += [" | ".join(map(_shown, row)).rstrip() for row in rows]
     return "\n".join(lines) + "\n"
 
 

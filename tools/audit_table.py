@@ -112,11 +112,11 @@ def _table(of: Studied) -> Iterator[str]:
     yield f"**{of.name}**"
     yield ""
     heads = ["setting", "mean", "worst", *(format_bytes(size) for size in SHOWN)]
-    yield f"| {' | '.join(heads)} |"
-    yield f"|---|{'---:|' * (len(heads) - 1)}"
+    yield " | ".join(heads)
+    yield "|".join(["---", *["---:"] * (len(heads) - 1)])
     for name, setting in _settings(of):
-        yield f"| {' | '.join([name, *_cells(of, setting)])} |"
-    yield f"| a size a message | {' | '.join(_repeats(of))} |"
+        yield " | ".join([name, *_cells(of, setting)])
+    yield f"a size a message | {' | '.join(_repeats(of))}"
     yield ""
     yield f"The bounds leave at most {_open(of)} to any schedule in the mean."
 

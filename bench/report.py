@@ -118,8 +118,6 @@ def _check_row(check: dict[str, Any]) -> tuple[Cell, ...]:
 
 def _section(found: dict[str, Any]) -> str:
     """The main tables of a case, cut to what a page can have; empty where all is in its file."""
-    if not found["checks"] and all(table.get("is_detail", False) for table in found["tables"]):
-        return ""
     tables = [
         Table(
             table["title"],
@@ -129,21 +127,11 @@ def _section(found: dict[str, Any]) -> str:
         for table in found["tables"]
         if not table.get("is_detail", False)
     ]
-    about = found["about"].partition(". ")[0].rstrip(".") + ".\n" + _picture(found["case"])
-    shown = [about, *map(_markdown, tables)]
-    if not tables:
-        shown += [f"Nearest to its limit: {_sentence(one)}.\n" for one in _nearest(found["checks"])]
-    return "\n".join([f"## {found['title']}\n", *shown])
-
-
-def _nearest(checks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(checks, key=_nearness)[-1:]
-
-
-def _nearness(check: dict[str, Any]) -> float:
-    """How much of its limit a figure takes: above 1 where the target is missed."""
-    share = check["value"] / check["limit"] if check["limit"] else float(not check["met"])
-    return 1.0 / share if check["rule"] == "at least" else share
+    picture = _picture(found["case"])
+    if not tables and not picture:
+        return ""
+    about = found["about"].partition(". ")[0].rstrip(".") + ".\n" + picture
+    return "\n".join([f"## {found['title']}\n", about, *map(_markdown, tables)])
 
 
 def _sentence(check: dict[str, Any]) -> str:

@@ -80,6 +80,7 @@ def _run(effort: Effort) -> CaseResult:
             "peak MiB",
         ),
         tuple(_growth_rows(points)),
+        is_detail=True,
     )
     return CaseResult((growth, table), tuple(_checks(points)))
 

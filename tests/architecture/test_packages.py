@@ -96,8 +96,8 @@ def holder_of(package: str, table: Mapping[str, str]) -> str:
 
 
 def table_of_packages() -> list[str]:
-    """The lines of the table as they have to be: the packages on top, and those of `app`."""
-    listed = [one for one in packages() if one.removeprefix("app/").count("/") == 0]
+    """The lines of the table as they have to be: the packages on top."""
+    listed = [one for one in packages() if "/" not in one]
     rows = [f"`{one}` | {summary(one)} | {others(one)}" for one in listed]
     return ["Package | What it is | Third-party imports", "---|---|---", *rows]
 

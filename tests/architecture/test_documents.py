@@ -381,3 +381,34 @@ def test_every_relative_link_leads_somewhere(name: str) -> None:
         assert target.is_relative_to(ROOT), link
         if heading:
             assert heading in map(anchor, Document(target).headings()), link
+
+
+# --- length and openings --------------------------------------------------------------------------
+
+MAX_README_WORDS = 600
+MAX_DOCUMENT_WORDS = 48_600
+# Proofs, what papers say, and decisions are as long as they have to be.
+UNLIMITED = ("docs/theory.md", "docs/papers/", "docs/decisions/")
+PAGES = [
+    one
+    for one in documents()
+    if one.name.startswith("docs/") and not one.name.startswith(UNLIMITED)
+]
+
+
+def test_the_readme_is_short() -> None:
+    """Words as `wc -w` counts them, code included."""
+    assert len(document("README.md").text.split()) <= MAX_README_WORDS
+
+
+def test_the_documents_are_short() -> None:
+    """All of them together."""
+    assert sum(len(one.text.split()) for one in PAGES) <= MAX_DOCUMENT_WORDS
+
+
+@pytest.mark.parametrize("name", [one.name for one in PAGES])
+def test_a_page_opens_with_what_its_reader_can_do(name: str) -> None:
+    """The first paragraph below the title says `you can`, and what."""
+    title, opening, *_ = document(name).text.split("\n\n", 2)
+    assert title.startswith("# "), title
+    assert re.search(r"\byou can\b", opening, flags=re.IGNORECASE), opening

@@ -228,11 +228,7 @@ def test_every_identifier_of_the_glossary_is_there() -> None:
     assert identifiers - named_in_the_product() == {".slt"}
 
 
-# It names modules that its reader writes; test_adding_an_operation.py runs them.
-OTHERS = [one.name for one in documents() if one.name != "docs/adding-an-operation.md"]
-
-
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", [one.name for one in documents()])
 def test_every_module_that_a_document_names_is_there(name: str) -> None:
     """Paths of files that begin with a package of the checkout, and what is named in them."""
     tops = (*top_packages(), "bench", "tests", "tools", "clients")

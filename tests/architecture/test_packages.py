@@ -1,4 +1,4 @@
-"""docs/architecture.md names what is there: packages, layers, the code of its four ways."""
+"""docs/architecture.md names what is there: packages, layers, the code of its three ways."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_STEPS = 7
 MAX_STEP = 120
 # Alembic finds these files by their folder: they are no package, and have no docstring of one.
 MIGRATIONS = "One reversible file a change of the schema."
-WAYS = "Four ways through the code"
+WAYS = "Three ways through the code"
 CODE = re.compile(r"`((?:[a-z_0-9]+/)*[a-z_0-9]+\.py)(?:::([\w.]+))?`")
 
 
@@ -192,9 +192,9 @@ def test_a_way_is_short_and_names_code_that_is_there(way: str) -> None:
     assert [one for one in found if one] == []
 
 
-def test_there_are_four_ways() -> None:
-    """A question, a trace, a lookup, a job."""
-    assert len(ways()) == 4
+def test_there_are_three_ways() -> None:
+    """A question, a lookup, a job."""
+    assert len(ways()) == 3
 
 
 GLOSSARY = document("docs/glossary.md")

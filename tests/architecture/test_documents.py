@@ -98,7 +98,9 @@ def test_codes_are_given_in_the_three_modules_only() -> None:
 
 def test_every_error_code_is_documented_with_its_status_and_exit_code() -> None:
     """docs/service.md has the table of app/errors.py."""
-    documented = {code: (row[0], row[1]) for code, row in table(SERVICE, "Errors").items()}
+    rows = [(code, row) for row in SERVICE.rows("Errors") for code in code_words(row[0])]
+    assert len(rows) == len({code for code, _ in rows})
+    documented = {code: (row[1], row[2]) for code, row in rows}
     assert documented == {
         code: (str(kind.status), str(kind.exit_code)) for code, kind in KINDS.items()
     }
@@ -242,6 +244,9 @@ def test_the_common_options_are_documented() -> None:
 
 # --- the interface --------------------------------------------------------------------------------
 
+COMMON_STATUSES = {"403", "422", "503"}
+BODY_STATUSES = {"400", "408", "413", "415"}  # of all that takes a body
+
 
 @pytest.fixture(scope="module")
 def interface() -> dict[str, Any]:
@@ -250,17 +255,28 @@ def interface() -> dict[str, Any]:
 
 
 def test_every_operation_is_documented_with_its_statuses(interface: dict[str, Any]) -> None:
-    """The table of docs/service.md is the OpenAPI document's, but for 403, 422 and 503."""
+    """The table of docs/service.md is the OpenAPI document's, but for those said above it once."""
+    said = {"POST": COMMON_STATUSES | BODY_STATUSES, "PUT": COMMON_STATUSES | BODY_STATUSES}
     documented = {
-        operation: set(row[-1].split(", "))
+        operation: set(row[-1].split(", ")) - said.get(operation.split()[0], COMMON_STATUSES)
         for operation, row in table(SERVICE, "All operations").items()
     }
     published = {
-        f"{method.upper()} {path}": set(reported["responses"]) - {"403", "422", "503"}
+        f"{method.upper()} {path}": set(reported["responses"])
+        - said.get(method.upper(), COMMON_STATUSES)
         for path, operations in interface["paths"].items()
         for method, reported in operations.items()
     }
     assert documented == published
+
+
+def test_what_is_said_once_of_statuses_holds_of_all(interface: dict[str, Any]) -> None:
+    """Every POST and PUT may end as the document says above its table."""
+    stated = SERVICE.section("All operations")
+    assert all(status in stated for status in COMMON_STATUSES | BODY_STATUSES)
+    for path, operations in interface["paths"].items():
+        for method in {"post", "put"} & set(operations):
+            assert set(operations[method]["responses"]) >= BODY_STATUSES, (method, path)
 
 
 def test_every_field_of_a_question_is_documented() -> None:
@@ -345,7 +361,14 @@ def test_every_warning_is_documented() -> None:
     """Those that are written out, and those that say how a solve was ended."""
     kinds: list[type[SluiceError]] = [*LimitReached.__subclasses__(), SolverFailed]
     ended = {kind.code for kind in kinds}
-    documented = {word for row in SERVICE.rows("Warnings") for word in code_words(row[0])}
+    tables = (
+        (SERVICE, "Warnings"),
+        (document("docs/fitting.md"), "What is said about the data"),
+        (document("docs/measurements.md"), "What is said about files"),
+    )
+    documented = {
+        word for of, heading in tables for row in of.rows(heading) for word in code_words(row[0])
+    }
     assert documented == notice_codes() | ended
 
 
@@ -396,3 +419,38 @@ def test_every_relative_link_leads_somewhere(name: str) -> None:
         assert target.is_relative_to(ROOT), link
         if heading:
             assert heading in map(anchor, Document(target).headings()), link
+
+
+# --- length and openings --------------------------------------------------------------------------
+
+MAX_README_WORDS = 600
+MAX_DOCUMENT_WORDS = 48_600
+# Proofs, what papers say, and decisions are as long as they have to be.
+UNLIMITED = ("docs/theory.md", "docs/papers/", "docs/decisions/")
+PAGES = [
+    one
+    for one in documents()
+    if one.name.startswith("docs/") and not one.name.startswith(UNLIMITED)
+]
+
+
+def test_the_readme_is_short() -> None:
+    """Words as `wc -w` counts them, code included."""
+    assert len(document("README.md").text.split()) <= MAX_README_WORDS
+
+
+def test_the_documents_are_short() -> None:
+    """All of them together."""
+    assert sum(len(one.text.split()) for one in PAGES) <= MAX_DOCUMENT_WORDS
+
+
+# Still to be opened so; a page that is leaves the list.
+NOT_YET = {f"docs/{name}.md" for name in ("cli", "mover", "operations", "threat-model", "web")}
+
+
+@pytest.mark.parametrize("name", sorted({one.name for one in PAGES} - NOT_YET))
+def test_a_page_opens_with_what_its_reader_can_do(name: str) -> None:
+    """The first paragraph below the title says `you can`, and what."""
+    title, opening, *_ = document(name).text.split("\n\n", 2)
+    assert title.startswith("# "), title
+    assert re.search(r"\byou can\b", opening, flags=re.IGNORECASE), opening

@@ -16,7 +16,7 @@ import app.errors
 import domain.errors
 import models.errors
 import solvers
-from app.console.arguments import _parser
+from app.console.arguments import grammar
 from app.errors import KINDS
 from app.http.metrics import Metrics
 from app.main import create_app
@@ -115,7 +115,9 @@ def test_every_exit_code_is_documented() -> None:
 
     verdicts = {0, OUTSIDE, TOO_HIGH}
     codes = {kind.exit_code for kind in KINDS.values()} | verdicts | {INTERRUPTED, READER_LEFT}
-    assert set(table(CLI, "Exit codes")) == {str(code) for code in codes}
+    listed = re.findall(r"^- (\d+): ", CLI.section("Exit codes"), flags=re.MULTILINE)
+    assert listed == sorted(listed, key=int)
+    assert set(map(int, listed)) == codes
 
 
 # --- settings -------------------------------------------------------------------------------------
@@ -186,7 +188,7 @@ def commands(
                 yield from commands(below, (*words, name))
 
 
-COMMANDS = dict(commands(_parser()))
+COMMANDS = dict(commands(grammar()))
 COMMON = {"-h", "--help", "--json"}
 
 
@@ -196,11 +198,18 @@ def test_every_command_has_a_heading_and_every_heading_a_command() -> None:
     assert documented == {" ".join(("sluice", *words)) for words in COMMANDS}
 
 
+def documented_options(words: tuple[str, ...]) -> set[str]:
+    """Those that the section of a command names."""
+    section = CLI.section(" ".join(("sluice", *words)))
+    return {word.split()[0] for word in code_words(section) if word.startswith("--")}
+
+
 @pytest.mark.parametrize("words", COMMANDS)
 def test_every_option_of_a_command_is_documented(words: tuple[str, ...]) -> None:
-    """Its section names each option that it has, and none that it has not."""
+    """Its section names each option that it has, or that of a command which it says it is as of;
+    and none that it has not.
+    """
     section = CLI.section(" ".join(("sluice", *words)))
-    documented = {word.split()[0] for word in code_words(section) if word.startswith("--")}
     below = [parser for name, parser in COMMANDS.items() if name[: len(words)] == words]
     options = {
         option for parser in below for action in parser._actions for option in action.option_strings
@@ -211,8 +220,21 @@ def test_every_option_of_a_command_is_documented(words: tuple[str, ...]) -> None
         for action in parser._actions
         if not action.option_strings and isinstance(action.metavar, str)
     }
-    assert documented - COMMON == options - COMMON
+    documented = documented_options(words)
+    assert documented - COMMON <= options
+    like = [name for name in COMMANDS if re.search(rf"\bas of {' '.join(name)}\b", section)]
+    assert options - COMMON <= documented.union(*map(documented_options, like))
     assert arguments - {"VERB"} <= set(re.findall(r"[A-Z]+", section))
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_help_says_what_every_option_means(words: tuple[str, ...]) -> None:
+    """In words of its own, not by its name again; sections leave the plain ones to it."""
+    for action in COMMANDS[words]._actions:
+        if action.option_strings:
+            assert action.help, action.option_strings
+            said = re.sub(r"[^a-z]", "", action.help.lower())
+            assert said not in {re.sub(r"[^a-z]", "", one) for one in action.option_strings}
 
 
 def test_the_common_options_are_documented() -> None:
@@ -358,6 +380,22 @@ def test_every_metric_is_documented() -> None:
     documented = {word for word in code_words(OPERATIONS.text) if word.startswith("sluice_")}
     assert gauges
     assert documented == gauges | counters
+
+
+# --- tutorials ------------------------------------------------------------------------------------
+
+
+TUTORIALS = [one for one in documents() if one.name.startswith("docs/tutorial-")]
+
+
+@pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda one: one.path.stem)
+def test_a_tutorial_is_short_found_and_made_of_steps(tutorial: Document) -> None:
+    """tests/architecture/test_examples.py runs its commands."""
+    assert len(tutorial.text.split()) <= 450
+    assert tutorial.path.name in document("docs/README.md").text
+    steps = [head for head in tutorial.headings() if re.match(r"\d\. ", head)]
+    assert [int(head[0]) for head in steps] == list(range(1, len(steps) + 1))
+    assert sum(block.is_shell for block, _ in tutorial.blocks()) >= 3
 
 
 # --- links ----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -13,7 +14,14 @@ from app.operations.fits import Draw
 from app.questions.optimize import get_answer
 from app.schemas.base import ProblemOut
 from app.schemas.compare import explained_of
-from app.schemas.optimize import OptimizeOut, read_answer, with_unique_names
+from app.schemas.optimize import OptimizeOut, current_of, read_answer, with_unique_names
+from app.web.answers.advice import (
+    UnexplainedAnswer,
+    WhyView,
+    advice_of,
+    curve_of,
+    set_this,
+)
 from app.web.answers.around import (
     alternatives_of,
     alternatives_remarks,
@@ -36,12 +44,12 @@ from app.web.answers.parts import (
 )
 from app.web.answers.snippets import base_url_of, take_away_of
 from app.web.answers.view import AnswerView, format_path, latency_unit
-from app.web.answers.why import UnexplainedAnswer, WhyView, advice_of
 from app.web.audits.form import panel_page
+from app.web.forms import size_in
 from app.web.pages import page, says_refusals
 from app.web.workbench.choices import ShownUnits
 from app.web.workbench.state import InputState
-from domain.errors import UnreadableRecord
+from domain.errors import SluiceError, UnreadableRecord
 from models.records import AnswerRecord
 
 if TYPE_CHECKING:
@@ -75,7 +83,7 @@ async def answer(
     """
     record = await _record(request, id)
     wanted, units = _beside(beside), ShownUnits.of(request.query_params)
-    service, base_url = service_of(request), base_url_of(request)
+    service, base_url, cap = service_of(request), base_url_of(request), _fragment_cap(request)
 
     def made() -> Response:
         # Thousands of ranges or fragments make a page that takes a while to write as well.
@@ -83,7 +91,10 @@ async def answer(
             stored = read_answer(record.body)
         except UnreadableRecord as refusal:
             return _stored_earlier(request, record, refusal, units)
+        current = _current_bytes(stored, request.query_params.get("current", ""))
         values = _values(service.context.store, stored, wanted, base_url)
+        curve = curve_of(stored, fragment_cap=cap, current_bytes=current)
+        values["set_this"] = set_this(stored, curve, current_bytes=current)
         entry = InputState.of_answer(stored).in_units(units)
         values |= {"section": SECTION, "shown": _shown(sizes), "units": units}
         return with_reader(request, panel_page(request, "answer.html", entry, **values))
@@ -231,6 +242,15 @@ def _stored_earlier(
         refusal=problem,
         answer_id=record.id,
     )
+
+
+def _current_bytes(answer: OptimizeOut, given: str) -> int | None:
+    """Return the size that is repeated today, of the address or else of the answer's question."""
+    if given == "whole":
+        return answer.message_bytes
+    with suppress(SluiceError):
+        return size_in(given)
+    return current_of(answer)
 
 
 def _beside(given: str) -> DrawnBelow:

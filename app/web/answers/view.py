@@ -12,8 +12,8 @@ from app.text.numbers import (
     format_count,
     format_excess,
     format_gap,
-    format_percent,
     format_signed_percent,
+    format_size,
 )
 from app.text.units import (
     NOT_OF_MACHINE,
@@ -253,8 +253,6 @@ class AnswerView:
     proof: Proof
     limited: str
     figures: tuple[Figure, ...]
-    gains: tuple[str, ...]
-    decision: str
     certainty: tuple[tuple[str, str], ...]
     sensitivities: tuple[tuple[str, str], ...]
     draws: int
@@ -278,8 +276,6 @@ class AnswerView:
             proof=proof_of(answer),
             limited=format_limiting(answer),
             figures=tuple(_figures(answer)),
-            gains=tuple(_gains(answer)),
-            decision=answer.uncertainty.sentence if answer.uncertainty else "",
             draws=answer.uncertainty.draws if answer.uncertainty else 0,
             certainty=tuple(answer.uncertainty.facts()) if answer.uncertainty else (),
             sensitivities=tuple(answer.sensitivities.facts()) if answer.sensitivities else (),
@@ -297,14 +293,16 @@ class AnswerView:
 def _figures(answer: OptimizeOut) -> Iterator[Figure]:
     at_most = "at most, whichever stages these are" if is_at_most(answer) else ""
     latency, bound = latency_and_bound(answer)
-    yield Figure("Latency", latency, at_most)
-    yield Figure(capitalised(PROVEN_BOUND), bound)
-    yield Figure("Gap to the bound", format_gap(answer.relative_gap))
+    yield Figure("Latency", latency, at_most or "of the fragments below")
+    yield Figure(capitalised(PROVEN_BOUND), bound, "no cut of these stages takes less")
+    yield Figure(
+        "Gap to the bound", format_gap(answer.relative_gap), "what is left to gain at most"
+    )
     yield Figure("Fragments", format_count(answer.fragments), _format_size_range(answer))
     yield Figure("Strategy", answer.strategy)
     best = answer.best_fixed
     if best:
-        yield Figure("Best fixed size", format_bytes(best.size_bytes), _format_cost(answer, best))
+        yield Figure("Best fixed size", format_size(best.size_bytes), _format_cost(answer, best))
     if answer.pipeline is not None:
         yield Figure("Bottleneck", bottleneck_name(answer), is_name=True)
 
@@ -341,29 +339,6 @@ def _signed_share(more_us: float, reference_us: float) -> str:
 
 
 # --- beside the default settings ------------------------------------------------------------------
-
-
-def _gains(answer: OptimizeOut) -> Iterator[str]:
-    """Yield in words what the answer saves of the latency of one size, and of no change."""
-    best = answer.best_fixed
-    if best:
-        repeated = f"repeating the best fixed size of {format_bytes(best.size_bytes)}"
-        yield from _gain(answer, repeated, best.latency_us)
-    for one in answer.baselines:
-        if one.latency_us is not None and (one.name == CURRENT or one.strategy == "single"):
-            yield from _gain(answer, _unchanged(one), one.latency_us)
-
-
-def _gain(answer: OptimizeOut, what: str, other_us: float) -> Iterator[str]:
-    saved_us = other_us - answer.latency_us
-    if saved_us > 0.0:
-        yield f"{format_percent(saved_us / other_us)} less than {what}"
-
-
-def _unchanged(baseline: BaselineOut) -> str:
-    if baseline.strategy == "single":
-        return "sending it whole" + (", your setting" if baseline.name == CURRENT else "")
-    return f"your setting of {format_bytes(baseline.static_bytes or 0)}"
 
 
 def _alternatives(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Alternative]:

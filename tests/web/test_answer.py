@@ -15,6 +15,7 @@ from analysis import explore
 from analysis.explanation import Cost, Explanation, PathShare, Saving
 from analysis.explore import Line, Point
 from app.plots.timeline_rows import STYLE
+from app.questions.settings import ExportScope, export, export_question
 from app.text.numbers import format_gap, format_percent, format_size
 from app.text.units import TimeUnit
 from app.web.answers.advice import WhyView
@@ -27,8 +28,11 @@ from app.web.answers.around import (
 )
 from app.web.answers.view import AnswerView, cut_of, proof_of
 from app.web.pages import FOLDER, POLICY
-from domain.pipeline import pipeline_of_lines
+from app.web.profiles.exports import library_named
+from domain.errors import SluiceError
+from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.solution import Status, Strategy
+from exports.targets.registry import TARGETS
 from solvers.count_points import CountPoint
 from tests.app.serving import MYRINET, Live
 from tests.web.conftest import Ask
@@ -390,3 +394,48 @@ def test_no_part_of_no_answer(live: Live, part: str) -> None:
     """The refusal says so."""
     response = live.client.get(f"/ui/answers/{'0' * 32}/parts/{part}")
     assert response.status_code == 404
+
+
+@pytest.mark.parametrize("target", [one.name for one in TARGETS])
+def test_each_library_has_the_text_of_its_export(live: Live, ask: Ask, target: str) -> None:
+    """The round size to set, as the export writes it, or why there is no text: saved or not."""
+    answer = ask()
+    text = text_of(live, f"/ui/answers/{answer.id}/parts/library?target={target}")
+    scope = ExportScope(
+        target=target, min_message_bytes=4096, max_message_bytes=4096, time_limit_s=1.0
+    )
+    model = answer.model.to_domain()
+    declined, made = "", None
+    try:
+        question = export_question(model, None, scope, None, fragment_cap=100_000)
+        made = export(replace(question, given_bytes=1024))
+    except SluiceError as refusal:
+        declined = refusal.detail
+    if made is None:
+        assert declined[1:] in text
+        return
+    assert made.content.decode().strip() in text
+    if made.chosen is not None:
+        assert made.chosen.is_given == library_named(target).sizes.admits(1024)
+
+
+def test_what_a_library_cannot_take_is_said_aloud(live: Live, ask: Ask) -> None:
+    """UCX takes no less than 64 KiB, which costs much of 128 KiB through slow stages."""
+    answer = ask(message_bytes=131_072)
+    text = text_of(live, f"/ui/answers/{answer.id}/parts/library?target=ucx")
+    said = re.search(r'class="notice bad" role="note">([^<]+)<', text)
+    assert said is not None
+    pipeline = answer.model.to_domain()
+    assert isinstance(pipeline, Pipeline)
+    evaluator = solvers.evaluator_of(pipeline)
+    regret = evaluator([65536, 65536]) / answer.latency_us - 1.0
+    assert "takes 64 KiB to 16 MiB, multiples of 64 B: 64 KiB instead of" in said[1]
+    assert f"costs {format_gap(regret)} on this message" in said[1]
+
+
+def test_a_library_of_a_profile_has_a_way_to_its_export(live: Live, ask: Ask) -> None:
+    """With the name and revision in the text; an unknown library is the first one."""
+    answer = ask(pipeline=None, profile="myrinet-gam")
+    text = text_of(live, f"/ui/answers/{answer.id}/parts/library?target=nonsense")
+    assert f"/ui/profiles/{answer.profile.reference}/exports/ucx" in text  # type: ignore[union-attr]
+    assert "profile 'myrinet-gam', revision" in text

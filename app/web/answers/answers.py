@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -21,6 +22,7 @@ from app.web.answers.advice import (
     advice_of,
     curve_of,
     set_this,
+    set_this_of,
 )
 from app.web.answers.around import (
     alternatives_of,
@@ -47,6 +49,7 @@ from app.web.answers.view import AnswerView, format_path, latency_unit
 from app.web.audits.form import panel_page
 from app.web.forms import size_in
 from app.web.pages import page, says_refusals
+from app.web.profiles.exports import library_named, library_of
 from app.web.workbench.choices import ShownUnits
 from app.web.workbench.state import InputState
 from domain.errors import SluiceError, UnreadableRecord
@@ -62,6 +65,7 @@ SECTION = "Workbench"
 _CHEAPER_BY = 0.1
 _TIMELINE = Part("timeline", "timeline", "Timeline", "answer_timeline.html")
 _WHY = Part("why", "why", "Why", "answer_why.html")
+_LIBRARY = Part("library", "library", "Into my library", "answer_library.html")
 _COUNTS = Part(
     "counts", "by-count", "Latency against the number of fragments", "answer_counts.html"
 )
@@ -94,6 +98,8 @@ async def answer(
         current = _current_bytes(stored, request.query_params.get("current", ""))
         values = _values(service.context.store, stored, wanted, base_url)
         curve = curve_of(stored, fragment_cap=cap, current_bytes=current)
+        values |= {"library": library_named(request.query_params.get("library", "")).name}
+        values |= {"current": request.query_params.get("current", "")}
         values["set_this"] = set_this(stored, curve, current_bytes=current)
         entry = InputState.of_answer(stored).in_units(units)
         values |= {"section": SECTION, "shown": _shown(sizes), "units": units}
@@ -157,6 +163,24 @@ async def why(request: Request, id: str) -> Response:
         return {"why": WhyView.of(found), "advice": advice}
 
     return await part_of(request, id, _WHY, explained, query=units.asked)
+
+
+@router.get("/ui/answers/{id}/parts/library")
+@says_refusals
+async def library(request: Request, id: str, target: Annotated[str, Query()] = "") -> Response:
+    """Show the size to set as a library takes it: its exact text, and what makes it a bad idea."""
+    body, service = await _body(request, id), service_of(request)
+    settings, store = service.context.settings, service.context.store
+    given, wanted = request.query_params.get("current", ""), library_named(target)
+
+    def written() -> dict[str, Any]:
+        answer = read_answer(body)
+        current = _current_bytes(answer, given)
+        found = set_this_of(answer, fragment_cap=settings.max_fragments, current_bytes=current)
+        return {"library": library_of(store, settings, answer, found.size_bytes, wanted)}
+
+    query = f"?{urlencode([('target', wanted.name), ('current', given[:40])])}"
+    return await part_of(request, id, _LIBRARY, written, query=query, answer_id=id, current=given)
 
 
 @router.get("/ui/answers/{id}/parts/counts")

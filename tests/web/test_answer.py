@@ -109,7 +109,7 @@ def test_another_setting_of_today_is_in_the_address(live: Live, ask: Ask) -> Non
     """The same answer is told against it, without another solve; what is no size counts as none."""
     place = f"/ui/answers/{ask().id}"
     assert "faster than your 256 B" in text_of(live, f"{place}?current=256+B")
-    assert "faster than your one piece" in text_of(live, f"{place}?current=whole")
+    assert "faster than sending it whole, your setting" in text_of(live, f"{place}?current=whole")
     assert (
         "your"
         not in text_of(live, f"{place}?current=-3").split('class="facts"')[1].split("</ul>")[0]

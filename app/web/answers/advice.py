@@ -381,7 +381,10 @@ def _facts(
     above = format_gap(relative_excess(chosen.latency_us, bound_us, bound_us))
     yield f"{above} above the best possible of this model"
     if current is not None:
-        yield _against(chosen, current.latency_us, f"your {_size_name(answer, current)}")
+        is_whole = current.size_bytes >= answer.message_bytes
+        yours = "sending it whole, your setting"
+        name = yours if is_whole else f"your {format_size(current.size_bytes)}"
+        yield _against(chosen, current.latency_us, name)
     else:
         yield from _against_defaults(answer, chosen)
     if chosen.fragments > 1 and (current is None or current.fragments > 1):
@@ -408,10 +411,6 @@ def _against(chosen: SizePoint, other_us: float, name: str) -> str:
     if chosen.latency_us > other_us:
         return f"{format_percent(chosen.latency_us / other_us - 1.0)} slower than {name}"
     return f"{format_percent(1.0 - chosen.latency_us / other_us)} faster than {name}"
-
-
-def _size_name(answer: OptimizeOut, one: SizePoint) -> str:
-    return "one piece" if one.size_bytes >= answer.message_bytes else format_size(one.size_bytes)
 
 
 def _deciding(answer: OptimizeOut, curve: SizeCurve) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -20,8 +19,6 @@ from app.web.answers.advice import (
     UnexplainedAnswer,
     WhyView,
     advice_of,
-    curve_of,
-    set_this,
     set_this_of,
 )
 from app.web.answers.around import (
@@ -85,9 +82,27 @@ async def answer(
     `sizes=latency` has the curves over messages show times instead of ratios. The question is shown
     in the units of the address.
     """
+    return await answer_page(
+        request,
+        id,
+        ShownUnits.of(request.query_params),
+        beside=_beside(beside),
+        shown=_shown(sizes),
+    )
+
+
+async def answer_page(
+    request: Request,
+    id: str,
+    units: ShownUnits,
+    *,
+    beside: DrawnBelow = DrawnBelow.NOTHING,
+    shown: str = "ratio",
+) -> Response:
+    """Return the page of a stored answer. Raises NotFound."""
     record = await _record(request, id)
-    wanted, units = _beside(beside), ShownUnits.of(request.query_params)
     service, base_url, cap = service_of(request), base_url_of(request), _fragment_cap(request)
+    given = dict(units.kept).get("current", "")
 
     def made() -> Response:
         # Thousands of ranges or fragments make a page that takes a while to write as well.
@@ -95,14 +110,12 @@ async def answer(
             stored = read_answer(record.body)
         except UnreadableRecord as refusal:
             return _stored_earlier(request, record, refusal, units)
-        current = _current_bytes(stored, request.query_params.get("current", ""))
-        values = _values(service.context.store, stored, wanted, base_url)
-        curve = curve_of(stored, fragment_cap=cap, current_bytes=current)
+        values = _values(service.context.store, stored, beside, base_url)
+        entry = InputState.of_answer(stored).in_units(units).keeping(units.kept)
+        current = _current_bytes(stored, given)
         values |= {"library": library_named(request.query_params.get("library", "")).name}
-        values |= {"current": request.query_params.get("current", "")}
-        values["set_this"] = set_this(stored, curve, current_bytes=current)
-        entry = InputState.of_answer(stored).in_units(units)
-        values |= {"section": SECTION, "shown": _shown(sizes), "units": units}
+        values |= {"section": SECTION, "shown": shown, "units": units}
+        values["set_this"] = set_this_of(stored, fragment_cap=cap, current_bytes=current)
         return with_reader(request, panel_page(request, "answer.html", entry, **values))
 
     return await service.call(made)
@@ -171,16 +184,16 @@ async def library(request: Request, id: str, target: Annotated[str, Query()] = "
     """Show the size to set as a library takes it: its exact text, and what makes it a bad idea."""
     body, service = await _body(request, id), service_of(request)
     settings, store = service.context.settings, service.context.store
-    given, wanted = request.query_params.get("current", ""), library_named(target)
+    units, wanted = ShownUnits.of(request.query_params), library_named(target)
 
     def written() -> dict[str, Any]:
         answer = read_answer(body)
-        current = _current_bytes(answer, given)
+        current = _current_bytes(answer, dict(units.kept).get("current", ""))
         found = set_this_of(answer, fragment_cap=settings.max_fragments, current_bytes=current)
         return {"library": library_of(store, settings, answer, found.size_bytes, wanted)}
 
-    query = f"?{urlencode([('target', wanted.name), ('current', given[:40])])}"
-    return await part_of(request, id, _LIBRARY, written, query=query, answer_id=id, current=given)
+    query = f"?target={wanted.name}{units.also}"
+    return await part_of(request, id, _LIBRARY, written, query=query, answer_id=id, units=units)
 
 
 @router.get("/ui/answers/{id}/parts/counts")

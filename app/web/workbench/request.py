@@ -180,14 +180,23 @@ class _Reader:
             document["static_bytes"] = self._size(
                 "static_size", "/static_bytes", needed=entry.strategy == "static"
             )
-        self.places["/uncertainty"] = "current"
-        if entry.current == "whole":
-            document["uncertainty"] = {"current": "whole"}
-        elif (size := self._size("current", "/uncertainty/current", needed=False)) is not None:
-            document["uncertainty"] = {"current": {"repeat": size}}
+        if uncertainty := self._uncertainty():
+            document["uncertainty"] = uncertainty
         if entry.save_as and entry.source is InputSource.TABLE:
             document["save_as"] = entry.save_as
         return document
+
+    def _uncertainty(self) -> dict[str, Any]:
+        """Return the setting in use and how well the costs are known, as far as they were given."""
+        found: dict[str, Any] = {}
+        self.places["/uncertainty"] = "current"
+        if self.entry.current == "whole":
+            found["current"] = "whole"
+        elif (size := self._size("current", "/uncertainty/current", needed=False)) is not None:
+            found["current"] = {"repeat": size}
+        if self.entry.relative:
+            found["relative"] = self._share("relative", "/uncertainty/relative")
+        return found
 
     def pipeline(self) -> dict[str, Any]:
         """Return the stage table."""

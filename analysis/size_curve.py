@@ -1,6 +1,6 @@
 """One message over all repeated sizes at the costs as they stand: what to set, and what is near it.
 
-from analysis.size_curve import size_curve
+from analysis.size_curve import size_curve, with_cost
 curve = size_curve(problem, also=(65536,))
 curve.recommended.size_bytes, curve.latency_of(65536)
 """
@@ -8,7 +8,8 @@ curve.recommended.size_bytes, curve.latency_of(65536)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from math import inf
 
 import numpy as np
@@ -23,6 +24,8 @@ from analysis.repeated_sizes import (
     price_sizes,
     round_sizes,
 )
+from domain.errors import InvalidInput
+from domain.pipeline import Pipeline, Stage
 from domain.problem import MessageProblem
 from domain.uncertain_answer import GoodSizes, RoundSize
 from domain.uncertainty import stated_model
@@ -32,6 +35,32 @@ Ints = NDArray[np.int64]
 _PER_OCTAVE = 12  # sizes that are drawn
 _MAX_COUNT = 64  # and those that cut the message into one fragment fewer, up to this many
 _TIMES_THE_BEST = 16.0  # sizes are drawn down to where they cost so much
+
+
+class ChangedCost(StrEnum):
+    """Which of a stage's two costs is changed."""
+
+    OVERHEAD = "overhead"
+    PER_BYTE = "per_byte"
+    BOTH = "both"
+
+
+def with_cost(pipeline: Pipeline, stage: int, cost: ChangedCost, factor: float) -> Pipeline:
+    """Return the pipeline with this cost of a stage, counted from 0, times a factor, in all ranges.
+
+    Raises InvalidInput for a stage that there is not, and for costs beyond what a stage may have.
+    """
+    if not 0 <= stage < len(pipeline):
+        raise InvalidInput("expected the number of a stage", field="stage")
+    old = pipeline.stages[stage]
+    over = factor if cost is not ChangedCost.PER_BYTE else 1.0
+    per_byte = factor if cost is not ChangedCost.OVERHEAD else 1.0
+    parts = tuple(
+        replace(one, overhead_us=one.overhead_us * over, ns_per_byte=one.ns_per_byte * per_byte)
+        for one in old.ranges
+    )
+    new = Stage(old.name, parts, old.handoff_bytes)
+    return replace(pipeline, stages=(*pipeline.stages[:stage], new, *pipeline.stages[stage + 1 :]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,7 @@ def _size_marks(
 ) -> Iterator[SizeMark]:
     chosen = [one for one in curve.points if one.size_bytes == chosen_bytes]
     yield _mark("best size", [(curve.best, "best")])
-    yield _mark("to set", [(one, format_bytes(one.size_bytes)) for one in chosen[:1]])
+    yield _mark("to set", [(one, "to set") for one in chosen[:1]])
     asked = list(curve.asked)
     if has_current:
         current = asked.pop(0)

@@ -347,7 +347,9 @@ def _figures(answer: OptimizeOut) -> Iterator[Figure]:
 
 def _format_size_range(answer: OptimizeOut) -> str:
     cut = answer.fragment_bytes
-    smallest, largest = format_bytes(min(cut)), format_bytes(max(cut))
+    if min(cut) >= MIN_NEAR_BYTES and max(cut) - min(cut) == 1:
+        return f"{format_size(max(cut))} each, some a byte less"
+    smallest, largest = format_size(min(cut)), format_size(max(cut))
     each = "each" if len(cut) > 1 else ""
     return f"{smallest} to {largest}" if smallest != largest else f"{smallest} {each}".strip()
 

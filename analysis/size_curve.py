@@ -20,7 +20,6 @@ from analysis.draws import Draws, draw
 from analysis.repeated_sizes import (
     good_sizes,
     is_admitted,
-    known_between,
     price_sizes,
     round_sizes,
 )
@@ -99,18 +98,15 @@ def size_curve(
     *,
     also: Sequence[int] = (),
     mtu_bytes: int | None = None,
-    measured_bytes: tuple[int, int] | None = None,
 ) -> SizeCurve:
     """Return what every repeated size takes, sizes in bytes, at the costs as they stand.
 
-    With `measured_bytes`, the least and the greatest size that every stage was measured at, no size
-    beside them is best or round while the limits admit one between. O(sizes x stages), for some
-    300 sizes. Raises Infeasible, and StrategyDeclined where the limits admit no repeated size.
+    O(sizes x stages), for some 300 sizes. Raises Infeasible, and StrategyDeclined where the limits
+    admit no repeated size.
     """
     exact = draw(stated_model(problem.model, 0.0), 1, 0)
     total = problem.message_bytes
-    between = known_between(problem, exact, measured_bytes)
-    priced = price_sizes(problem, exact, also=also, mtu_bytes=mtu_bytes, between=between)
+    priced = price_sizes(problem, exact, also=also, mtu_bytes=mtu_bytes)
 
     def point(size: int) -> SizePoint:
         whole = min(size, total)
@@ -128,7 +124,7 @@ def size_curve(
             (one, point(one.size_bytes))
             for one in round_sizes(problem, priced, mtu_bytes=mtu_bytes)
         ),
-        good_sizes(problem, exact, priced, between=between),
+        good_sizes(problem, exact, priced),
         tuple(point(size) if fits else None for size, fits in zip(also, admitted, strict=True)),
     )
 

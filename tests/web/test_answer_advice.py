@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -11,8 +12,9 @@ import pytest
 import solvers
 from app.questions.settings import ExportScope, export, export_question
 from app.schemas.optimize import current_of, read_answer
-from app.text.numbers import format_gap
+from app.text.numbers import format_gap, format_size
 from app.text.units import format_time
+from app.web.answers.advice import set_this_of
 from app.web.answers.view import cut_of
 from app.web.profiles.exports import library_named
 from domain.errors import SluiceError
@@ -180,3 +182,38 @@ def test_ends_that_are_small_are_explained(live: Live, ask: Ask) -> None:
     assert "reachable only on this machine" in text
     equal = text_of(live, f"/ui/answers/{ask(strategy='fixed').id}")
     assert "The fragments are as good as equal" in equal
+
+
+@pytest.mark.parametrize("current", [None, "whole", 65536, 2**21, 1_900_000])
+@pytest.mark.parametrize(("message", "relative"), [(2**24, 0.1), (2**24, 0.02), (40_000, 0.5)])
+def test_what_is_set_is_what_was_decided(
+    ask: Ask, message: int, relative: float, current: int | str | None
+) -> None:
+    """The advised size, or a round one within 2 % of the best in the mean; yours where kept."""
+    uncertainty: dict[str, Any] = {"relative": relative}
+    if current is not None:
+        uncertainty["current"] = current if isinstance(current, str) else {"repeat": current}
+    stages = [("to host", 9.15, 0.02428), ("network", 2.8, 0.0204), ("to device", 9.15, 0.02428)]
+    answer = ask(
+        message_bytes=message,
+        uncertainty=uncertainty,
+        pipeline={
+            "stages": [
+                {"name": name, "overhead_us": overhead, "ns_per_byte": cost}
+                for name, overhead, cost in stages
+            ]
+        },
+    )
+    found, said = answer.uncertainty, set_this_of(answer, fragment_cap=100_000)
+    assert found is not None
+    rounds = {one.size_bytes for one in found.round if (one.regret_mean or 0.0) <= 0.02}
+    advised = min(found.advised_bytes or message, message)
+    if found.decision == "keep_yours":
+        assert said.size_bytes == min(current_of(answer) or 0, message)
+        assert said.headline.startswith("Keep ")
+    elif found.decision == "set_it" and advised < message:
+        assert said.size_bytes in rounds | {advised}
+        assert said.headline == f"Repeat {format_size(said.size_bytes or 0)}"
+    else:
+        assert said.size_bytes == advised
+    assert said.sentence == found.sentence

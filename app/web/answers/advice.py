@@ -248,6 +248,7 @@ _RULES = {
     RoundRule.THREE_POWERS: "three times a power of two",
 }
 _UNEVEN_GAIN = Thresholds().uneven_gain
+_NEARLY_AS_GOOD = 0.02  # in the mean over the draws: a round size instead of the advised one
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +292,8 @@ def curve_of(
     """Return what every repeated size takes of an answer's message; None where none is admitted,
     and for stages that hand bytes on as they move.
 
-    Asked for are the size that is repeated today, where there is one, and those of `baselines`.
+    Asked for are the size that is repeated today, where there is one, those of `baselines`, and the
+    one that the answer's decision advises.
     """
     model = answer.model.to_domain()
     if isinstance(model, Pipeline) and model.without_handoffs is not model:
@@ -303,6 +305,7 @@ def curve_of(
         fragment_cap=fragment_cap,
     )
     also = [one.static_bytes for one in defaults_of(answer) if one.static_bytes]
+    also += [size for size in (_decided_bytes(answer),) if size]
     with suppress(StrategyDeclined, Infeasible):
         return size_curve(problem, also=(*([current_bytes] if current_bytes else []), *also))
     return None
@@ -328,12 +331,13 @@ def set_this(answer: OptimizeOut, curve: SizeCurve | None, *, current_bytes: int
         return SetThis("Send the fragments below", (), sentence, "", (), unit.name, None)
     chosen = _chosen(answer, curve)
     current = curve.asked[0] if current_bytes else None
+    has_current = bool(current_bytes)
     return SetThis(
         headline=_headline(answer, curve, chosen),
         facts=tuple(_facts(answer, curve, chosen, current)),
         sentence=_deciding(answer, curve),
         sureness=_sureness(answer, chosen),
-        rows=tuple(_size_rows(answer, curve, chosen, current, unit)),
+        rows=tuple(_size_rows(answer, curve, chosen, current, unit, has_current=has_current)),
         unit=unit.name,
         size_bytes=chosen.size_bytes,
     )
@@ -350,15 +354,23 @@ def set_this_of(
 
 def _chosen(answer: OptimizeOut, curve: SizeCurve) -> SizePoint:
     """The size to repeat: that of the answer's decision where its costs have errors, and round."""
-    found = answer.uncertainty
-    if found is None:
-        return curve.recommended
-    keeps = found.decision == DecisionCode.KEEP_YOURS or found.advised_bytes is None
-    rounds = [one.size_bytes for one in found.round if one.size_bytes < answer.message_bytes]
-    is_whole = (found.advised_bytes or 0) >= answer.message_bytes
-    wanted = found.advised_bytes if keeps or is_whole or not rounds else found.round[0].size_bytes
+    wanted = _decided_bytes(answer)
     every = (*curve.points, *(one for one in curve.asked if one is not None))
     return next((one for one in every if one.size_bytes == wanted), curve.recommended)
+
+
+def _decided_bytes(answer: OptimizeOut) -> int | None:
+    """The size that the decision advises: where it is a cut to set, a round one that is as good."""
+    found = answer.uncertainty
+    if found is None:
+        return None
+    total, advised = answer.message_bytes, found.advised_bytes
+    is_cut = advised is None or advised < total
+    if found.decision not in (DecisionCode.SET_IT, DecisionCode.MEASURE_FIRST) or not is_cut:
+        return None if advised is None else min(advised, total)
+    rounds = (one for one in found.round if one.size_bytes < total)
+    nearest = next((one for one in rounds if (one.regret_mean or 0.0) <= _NEARLY_AS_GOOD), None)
+    return nearest.size_bytes if nearest else advised
 
 
 def _headline(answer: OptimizeOut, curve: SizeCurve, chosen: SizePoint) -> str:
@@ -368,7 +380,7 @@ def _headline(answer: OptimizeOut, curve: SizeCurve, chosen: SizePoint) -> str:
     if found is not None and found.decision == DecisionCode.KEEP_YOURS:
         return "Keep sending it whole" if is_whole else f"Keep your {size}"
     if found is not None and found.decision == DecisionCode.MEASURE_FIRST:
-        return f"Measure first; until then repeat {size}"
+        return f"Measure first: {size} may be faster"
     if is_whole:
         return "Do not cut: send it whole"
     return f"Repeat {size}"
@@ -453,6 +465,8 @@ def _size_rows(
     chosen: SizePoint,
     current: SizePoint | None,
     unit: TimeUnit,
+    *,
+    has_current: bool,
 ) -> Iterator[SizeRow]:
     """The sizes to choose from, the fastest first, each once."""
     found: dict[int, tuple[SizePoint, list[str], BaselineOut | None]] = {}
@@ -469,8 +483,7 @@ def _size_rows(
         note(point, _RULES.get(rounded.rule, rounded.rule.value))
     if current is not None:
         note(current, "your setting")
-    asked = curve.asked[-len(defaults_of(answer)) :] if defaults_of(answer) else ()
-    for one, other in zip(defaults_of(answer), asked, strict=True):
+    for one, other in zip(defaults_of(answer), curve.asked[has_current:], strict=False):
         if other is not None:
             note(other, format_setting_name(one.name or ""), one)
     bound_us = answer.lower_bound_us

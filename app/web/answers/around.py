@@ -177,7 +177,7 @@ def _size_marks(
         current = asked.pop(0)
         yield _mark("yours", [(current, "yours")] if current else [])
     named = [one.name or "" for one in answer.baselines if one.source and one.static_bytes]
-    known = [(one, name) for one, name in zip(asked, named, strict=True) if one is not None]
+    known = [(one, name) for one, name in zip(asked, named, strict=False) if one is not None]
     yield _mark("systems' defaults", known)
 
 

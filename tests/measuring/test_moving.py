@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -296,6 +297,20 @@ def _ip(*words: str) -> None:
     subprocess.run(words, check=True, capture_output=True, text=True, timeout=20)
 
 
+def _await_link() -> None:
+    """Until the kernel says that the link is up at both ends, a second later: UCX asks for it."""
+    for space in SPACES:
+        for _ in range(100):
+            shown = subprocess.run(
+                ["ip", "-n", space, "link", "show", "way0"], capture_output=True, check=True
+            )
+            if b"state UP" in shown.stdout:
+                break
+            time.sleep(0.1)
+        else:
+            pytest.fail(f"the link of {space} did not come up in ten seconds")
+
+
 def _limit(rate: str) -> None:
     for space in SPACES:
         shape = ("tbf", "rate", rate, "burst", "32kb", "limit", "32mb")
@@ -316,6 +331,7 @@ def spaces() -> Iterator[None]:
             _ip("ip", "-n", space, "link", "set", "way0", "up")
             _ip("ip", "-n", space, "link", "set", "lo", "up")
         _limit("200mbit")
+        _await_link()
     except (OSError, subprocess.SubprocessError) as refusal:
         _remove()
         why = getattr(refusal, "stderr", None) or str(refusal)

@@ -425,14 +425,15 @@ class TestMeasured:
         line = " ".join(map(str, words))
         near = ("ip", "netns", "exec", SPACES[0], "unshare", "--uts", "sh", "-c")
         ended = subprocess.run(
-            [*near, f"hostname near; {line}"],
+            [*near, f"hostname near; timeout 30 {line}"],
             capture_output=True,
             text=True,
             timeout=300,
             check=False,
         )
         print(ended.stdout)
-        assert ended.returncode == 0, ended.stderr
+        # MPICH 4.0 over UCX at times never ends: one rank is done with UCX before the other is.
+        assert ended.returncode in ((0, 124) if name == "mpich" else (0,)), ended.stderr
         _, whole, fragments = (row.split() for row in ended.stdout.splitlines() if "hidden" in row)
         assert float(fragments[-1]) >= 1.6
         assert float(whole[-1]) < 1.3

@@ -47,10 +47,11 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.profiles import profiles
 
         return profiles(arguments, output)
-    if arguments.command == "keys":
-        from app.console.profiles import keys
+    if arguments.command in ("keys", "changes"):
+        from app.console import profiles as stored
 
-        return keys(arguments, output)
+        verb = stored.keys if arguments.command == "keys" else stored.changes
+        return verb(arguments, output)
     if arguments.command == "serve":
         from app.serving import serve
 

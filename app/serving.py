@@ -208,11 +208,12 @@ def make_first_key(settings: Settings) -> str | None:
     if settings.auth != "keys":
         return None
     from app.questions.keys import create_first_key
+    from models.records import ChangedBy
     from models.session import create_store
 
     store = create_store(settings.database_url)
     try:
-        made = create_first_key(store)
+        made = create_first_key(store.of(store.owner, ChangedBy("start")))
     finally:
         store.dispose()
     return None if made is None else made.secret
@@ -424,7 +425,10 @@ def restore(arguments: argparse.Namespace, output: Output) -> int:
     from models import backup
 
     url, file = checked_settings().database_url, Path(arguments.file)
-    return _say_rows(output, backup.restore(file, url, replace=arguments.replace), "restored")
+    counts = backup.restore(
+        file, url, replace=arguments.replace, with_keys=not arguments.without_keys
+    )
+    return _say_rows(output, counts, "restored")
 
 
 def _say_rows(output: Output, counts: Mapping[str, int], done: str) -> int:

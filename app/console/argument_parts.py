@@ -75,6 +75,7 @@ _EXAMPLES = {
     "keys create": "keys create build-server --scope write --days 90",
     "keys rotate": "keys rotate 7f3a5c --keep 600",
     "keys revoke": "keys revoke 7f3a5c",
+    "changes": "changes staging --limit 20",
     "serve": "serve --port 8080",
     "work": "work --workers 2",
     "collect": "collect --keep jobs=30d,answers=90d --dry-run",
@@ -121,6 +122,13 @@ def add_keys(commands: Commands[Parser]) -> None:
         verb.add_argument("id", metavar="ID", help="of the key")
     for verb in (listing, create, rotate, revoke):
         verb.add_argument("--owner", metavar="OWNER", default="local", help="whose (local)")
+
+    changes = add(commands, "changes", "show who changed what, the newest first")
+    changes.add_argument(
+        "subject", metavar="SUBJECT", nargs="?", help="a profile, or the identifier of what changed"
+    )
+    changes.add_argument("--limit", type=int, metavar="COUNT", default=50, help="so many (50)")
+    changes.add_argument("--owner", metavar="OWNER", default="local", help="of whose (local)")
 
 
 def add_constraints(parser: Parser) -> None:
@@ -383,3 +391,6 @@ def add_upkeep(commands: Commands[Parser]) -> None:
     restore = add(commands, "restore", "put a backup into an empty database")
     restore.add_argument("file", metavar="FILE", help="a backup, of either database")
     restore.add_argument("--replace", action="store_true", help="first delete all that is there")
+    restore.add_argument(
+        "--without-keys", action="store_true", help="leave out all keys: one may be revoked by now"
+    )

@@ -1,4 +1,4 @@
-"""sluice profiles and sluice keys: the hardware profiles in the database, and who may ask."""
+"""sluice profiles, sluice keys, sluice changes: what is in the database, who may ask, who did."""
 
 from __future__ import annotations
 
@@ -307,6 +307,34 @@ def _show_secret(made: NewKey, output: Output) -> None:
     key = made.record
     said = [f"{key.id} {key.name}: {key.scope.value}, of {key.owner}", made.secret]
     _emit(NewKeyOut.of_new(made), output, [*said, "The secret is stored nowhere: keep it."])
+
+
+def changes(arguments: argparse.Namespace, output: Output) -> int:
+    """Show who changed what, in the database itself."""
+    from app.questions.keys import check_owner, list_changes
+    from app.schemas.queries import MAX_PAGE_SIZE, ChangesOut
+
+    settings, owner = Settings.from_environment(), check_owner(arguments.owner)
+    if not 1 <= arguments.limit <= MAX_PAGE_SIZE:
+        raise InvalidInput(f"expected 1 <= limit <= {MAX_PAGE_SIZE}", field="limit")
+    with opened_store(settings) as store:
+        page = list_changes(store.of(owner), subject=arguments.subject, limit=arguments.limit)
+    shown = ChangesOut.of(page)
+    names = ("when", "who", "what", "of", "before", "after")
+    rows = [
+        (
+            _minute_of(one.created_at),
+            one.made_by or "anybody",
+            one.action,
+            one.subject,
+            one.before or "",
+            one.after or "",
+        )
+        for one in shown.items
+    ]
+    columns = tuple(Column(name, is_number=False) for name in names)
+    _emit(shown, output, [Grid(columns, tuple(rows))])
+    return 0
 
 
 _KEY_VERBS = {

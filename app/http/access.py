@@ -27,15 +27,15 @@ from app.http.fastpath.fast_path import FastPath
 from app.http.fastpath.responses import AsgiResponse
 from app.questions.keys import is_owner
 from app.settings import Network, Settings
-from app.telemetry import OWNER
+from app.telemetry import OWNER, REQUEST
 from domain.errors import RateLimited, ScopeMissing, SluiceError, Unauthenticated
-from models.records import ApiKeyRecord, KeyScope
+from models.records import ApiKeyRecord, ChangedBy, KeyScope
 
 SESSION_COOKIE = "sluice_session"
 SIGN_IN, SIGN_OUT = "/ui/sign-in", "/ui/sign-out"
 _PUBLIC = ("/healthz", "/readyz", SIGN_IN, SIGN_OUT)
 _ASSETS = "/ui/assets/"
-_ADMIN = ("/keys", "/metrics")
+_ADMIN = ("/keys", "/changes", "/metrics")
 _LEVELS = {KeyScope.READ: 0, KeyScope.WRITE: 1, KeyScope.ADMIN: 2}
 BURST_S = 2.0  # a key that has rested may ask for so long at once
 _BEARER = b"bearer "
@@ -80,7 +80,14 @@ class Admitted:
     scope: KeyScope
     rates: tuple[Rate, ...]  # the owner's, and the key's where it has one of its own
     key_id: str = ""
+    name: str = "proxy"  # of the key
+    parent: str | None = None  # by which key a browser signed in
     expires_s: float = math.inf
+
+    @property
+    def changed_by(self) -> ChangedBy:
+        """Who changes what this request changes."""
+        return ChangedBy(self.name, self.parent or self.key_id, REQUEST.get())
 
 
 class Gate:
@@ -103,6 +110,8 @@ class Gate:
                 key.scope,
                 self._rates_of(key),
                 key.id,
+                key.name,
+                key.parent,
                 math.inf if key.expires_at is None else key.expires_at.timestamp(),
             )
             for key in keys

@@ -23,7 +23,9 @@ from fastapi import Request
 from app.http.access import admitted_of
 from app.http.bodies import BodyBudget
 from app.http.service import Client, Service
+from app.telemetry import REQUEST
 from domain.errors import ForeignOrigin, NotReady
+from models.records import ChangedBy
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _OWN_SITES = ("same-origin", "none")
@@ -110,7 +112,9 @@ def service_of(request: Request) -> Service:
     if service is None:
         raise NotReady("the service is starting or stopping")
     admitted = admitted_of(request.scope)
-    return service if admitted is None else service.of(admitted.owner)
+    if admitted is None:
+        return service.of(service.context.store.owner, ChangedBy(request=REQUEST.get()))
+    return service.of(admitted.owner, admitted.changed_by)
 
 
 def client_of(request: Request) -> Client:

@@ -94,6 +94,8 @@ async def ready(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
         missing.append(FieldProblem("/workers", "no worker is ready"))
     if missing:
         raise NotReady("; ".join(one.detail for one in missing), problems=tuple(missing))
+    if request.app.state.gate is not None:  # anybody may ask this
+        return json_document(ReadyOut("ready", None, workers))
     database: Literal["sqlite", "postgresql"] = (
         "postgresql" if store.dialect == "postgresql" else "sqlite"
     )

@@ -100,6 +100,7 @@ class Gate:
         if settings.auth == "proxy":
             self._proxies = settings.trusted_networks
         self._by_digest: Mapping[str, Admitted] = {}
+        self._key_ids: frozenset[str] = frozenset()
         self._rates: dict[str, Rate] = {}
 
     def exchange(self, keys: Iterable[ApiKeyRecord]) -> None:
@@ -116,6 +117,7 @@ class Gate:
             )
             for key in keys
         }
+        self._key_ids = frozenset(one.key_id for one in self._by_digest.values())
         used = {id(rate) for one in self._by_digest.values() for rate in one.rates[1:]}
         self._rates = {
             name: rate
@@ -161,6 +163,11 @@ class Gate:
         for rate in known.rates:
             rate.count(now_s)
         return None
+
+    def still_admits(self, admitted: Admitted) -> bool:
+        """Return whether who was let in would be now: his key may be revoked or expired since."""
+        is_known = not admitted.key_id or admitted.key_id in self._key_ids
+        return is_known and admitted.expires_s > time.time()
 
     def by_secret(self, secret: bytes) -> Admitted | None:
         """Return whose key this is; None where it is none that is valid."""

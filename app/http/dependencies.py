@@ -117,6 +117,12 @@ def service_of(request: Request) -> Service:
     return service.of(admitted.owner, admitted.changed_by)
 
 
+def still_admitted(request: Request) -> bool:
+    """Return whether who asks may still: a long answer outlives keys."""
+    admitted, gate = admitted_of(request.scope), request.app.state.gate
+    return admitted is None or gate is None or bool(gate.still_admits(admitted))
+
+
 def client_of(request: Request) -> Client:
     """Return who waits for the answer, after the body was read: the owner, where it is known.
 
@@ -154,10 +160,21 @@ class BodyRules(TypedDict):
 def body_rules(request: Request) -> BodyRules:
     """Return the rules for JSON bodies."""
     state = request.app.state
-    return {"limit": state.settings.max_body_bytes, "budget": state.bodies}
+    return {
+        "limit": state.settings.max_body_bytes,
+        "budget": _share_of(state.bodies, request),
+    }
 
 
 def trace_rules(request: Request) -> BodyRules:
     """Return the rules for files of measurements."""
     state = request.app.state
-    return {"limit": state.settings.max_trace_bytes, "budget": state.traces}
+    return {
+        "limit": state.settings.max_trace_bytes,
+        "budget": _share_of(state.traces, request),
+    }
+
+
+def _share_of(budget: BodyBudget, request: Request) -> BodyBudget:
+    admitted = admitted_of(request.scope)
+    return budget if admitted is None else budget.of(admitted.owner)

@@ -237,10 +237,12 @@ class AliveOut(Output):
 
 @dataclass(frozen=True)
 class ReadyOut(Output):
-    """The database and the workers answer too."""
+    """The database and the workers answer too. Where everybody needs a key, anybody may ask for
+    this all the same, and `database` is null.
+    """
 
     status: Literal["ready"]
-    database: Literal["sqlite", "postgresql"]
+    database: Literal["sqlite", "postgresql"] | None
     workers: int
 
 

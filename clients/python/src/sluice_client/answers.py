@@ -449,8 +449,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """The database and the workers answer."""
+    """The database and the workers answer; `database` is null where the service wants keys."""
 
     status: str
-    database: str
+    database: str | None
     workers: int

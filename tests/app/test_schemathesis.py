@@ -35,7 +35,7 @@ from app.main import create_app
 from app.operations import work
 from domain.errors import MemoryLimitReached
 from models.records import OWNER
-from tests.app.access_support import bearer, key_of
+from tests.app.access_support import key_of
 from tests.app.schemathesis_hooks import keep_short
 from tests.app.serving import Live, serving, settings_for
 from tests.support.counts import count, is_campaign
@@ -113,7 +113,9 @@ def small(
             patched.setattr(kind, "run", _refused)
         settings = settings_for(url, auth=auth, owner_requests_per_s=0, max_fragments=MAX_FRAGMENTS)
         live = stack.enter_context(serving(settings, open_engine=long_here_engine))
-        headers = bearer(key_of(live, OWNER, "admin")) if auth == "keys" else {}
+        # So written, because the tool looks for this very word where it leaves the key out.
+        secret = key_of(live, OWNER, "admin") if auth == "keys" else ""
+        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         yield Small(live, auth, headers)
         counted = Counter[str]()
         for line in live.client.get("/metrics", headers=headers).text.splitlines():

@@ -57,13 +57,13 @@ def _run(effort: Effort) -> CaseResult:
             _paced(service, PER_S, _until(2.0))  # what is loaded once
             alone = _paced(service, PER_S, _until(seconds))
             cancelled_ms = _cancel(service, jobs)
-            slow, slow_alone = _paced(service, 50, _until(seconds)), _files(service)
+            slow = _paced(service, 50, _until(seconds))
             _attacked(service, max(4.0, seconds / 4))  # what the first of a kind loads, stays
-            before = service.process.memory_info().rss
+            before, files = service.process.memory_info().rss, _files(service)
             among, met = _attacked(service, seconds)
             grown = (service.process.memory_info().rss - before) / MIB
             normal, beyond, recovery_s = _overload(service, seconds)
-            left = _files(service) - slow_alone
+            left = _files(service) - files
     return _result(alone, slow, among, met, grown, cancelled_ms, normal, beyond, recovery_s, left)
 
 
@@ -233,7 +233,7 @@ def _comparison(number: int) -> bytes:
     stages = [{"name": "a", "overhead_us": 3.0, "ns_per_byte": 1.0 + number * 1e-6}] + [
         {"name": f"s{j}", "overhead_us": 5.0 + j, "ns_per_byte": 2.0 + j} for j in range(8)
     ]
-    sizes = [2**20 + 4096 * place for place in range(3)]
+    sizes = [2**20 + 4096 * place for place in range(10)]
     body = {"message_bytes": sizes, "strategies": ["exact"], "pipeline": {"stages": stages}}
     return post("/compare", json.dumps(body).encode())
 

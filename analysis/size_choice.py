@@ -10,12 +10,11 @@ import solvers
 from analysis.audit import (
     DEFAULT_TIME_LIMIT_S,
     SHARE_OF_ADVICE,
-    breakpoints,
     price,
 )
 from analysis.best_known import SolvedMessages, improved, left_open
 from domain.errors import Infeasible, InvalidInput
-from domain.fragment_setting import FragmentSetting
+from domain.fragment_setting import FragmentSetting, breakpoints
 from domain.model import CostModel
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits

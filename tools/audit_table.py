@@ -15,12 +15,12 @@ from math import ceil
 from pathlib import Path
 
 import solvers
-from analysis.audit import breakpoints, price
+from analysis.audit import price
 from analysis.best_known import each_known
 from app.questions.optimize import prepare
 from app.questions.profiles import paper_profiles
 from app.questions.question import Measurement, Question
-from domain.fragment_setting import FragmentSetting
+from domain.fragment_setting import FragmentSetting, breakpoints
 from domain.model import CostModel
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
 from domain.profile import ProfileReference, Revision

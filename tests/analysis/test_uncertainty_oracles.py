@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from analysis.draw_costs import repeated_us
+from analysis.draw_costs import PricedSizes, repeated_us
 from analysis.draws import Draws
 from analysis.measure_next import perfect_information_us
-from analysis.repeated_sizes import GOOD_WITHIN, PricedSizes, good_sizes
+from analysis.repeated_sizes import GOOD_WITHIN, good_sizes
 from domain.pipeline import pipeline_of_lines
 from domain.problem import Problem
 from tests.support.uncertain import MYRINET

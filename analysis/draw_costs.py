@@ -41,25 +41,34 @@ class PricedSizes:
     between: tuple[int, int] | None = None
 
     @cached_property
+    def _summary(self) -> tuple[Floats, Floats, Floats]:
+        if active.NATIVE is not None:
+            return active.NATIVE.recurrence.summary(self.latency_us)
+        best_us: Floats = self.latency_us.min(axis=0)
+        mean_regret = regrets_over(self.latency_us, best_us).mean(axis=1)
+        return best_us, self.latency_us.mean(axis=1), mean_regret
+
+    @property
     def best_us(self) -> Floats:
         """The latency of the best size of each draw, (draws,)."""
-        best: Floats = self.latency_us.min(axis=0)
-        return best
+        return self._summary[0]
 
-    @cached_property
+    @property
     def mean_us(self) -> Floats:
         """The mean latency of each size, (sizes,)."""
-        mean: Floats = self.latency_us.mean(axis=1)
-        return mean
+        return self._summary[1]
+
+    @property
+    def mean_regret(self) -> Floats:
+        """The mean of T/min T - 1 of each size, (sizes,); 0 where the best takes no time and so
+        does T.
+        """
+        return self._summary[2]
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
         """Their places, by ascending mean latency."""
         return np.argsort(self.mean_us, kind="stable")
-
-    def regrets(self) -> Floats:
-        """Return T/min T - 1, (sizes, draws); 0 where the best takes no time and so does T."""
-        return regrets_over(self.latency_us, self.best_us)
 
     def capped(self, size: int, most_us: float) -> PricedSizes:
         """Return the same where this size, if it is among these, takes no more than that."""

@@ -13,7 +13,14 @@ from math import lcm, log2
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.draw_costs import PricedSizes, costs_of, native_of, quantile, repeated_us
+from analysis.draw_costs import (
+    PricedSizes,
+    costs_of,
+    native_of,
+    quantile,
+    regrets_over,
+    repeated_us,
+)
 from analysis.draws import Draws
 from domain.errors import StrategyDeclined
 from domain.problem import MessageProblem
@@ -264,20 +271,23 @@ def round_sizes(
     Of sizes whose expected regrets differ by less than 0.05 % the roundest is recommended. A size
     is listed under the roundest rule that it keeps; a rule that no size keeps is left out.
     """
-    regrets = priced.regrets()
-    mean = regrets.mean(axis=1)
+    mean = priced.mean_regret
     found: dict[int, RoundSize] = {}
     for rule, is_kept in _kept(priced.sizes, problem, mtu_bytes):
         kept = is_kept.nonzero()[0]
         if len(kept):
             at = int(kept[mean[kept].argmin()])
-            size, p95 = int(priced.sizes[at]), quantile(regrets[at], 0.95)
+            size, p95 = int(priced.sizes[at]), _regret_p95(priced, at)
             found.setdefault(size, RoundSize(size, rule, float(mean[at]), p95))
     listed = list(found.values())  # the roundest rule first
     as_good = min((one.regret_mean for one in listed), default=0.0) + _AS_GOOD
     first = [one for one in listed if one.regret_mean <= as_good][:1]
     rest = [one for one in listed if one not in first]
     return (*first, *sorted(rest, key=lambda one: one.regret_mean))
+
+
+def _regret_p95(priced: PricedSizes, at: int) -> float:
+    return quantile(regrets_over(priced.latency_us[at], priced.best_us), 0.95)
 
 
 def _kept(

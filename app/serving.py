@@ -20,7 +20,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from app.console.screen import Output
+from app.console.running import ticking_line
+from app.console.screen import Column, Grid, Output
 from app.settings import KEPT_KINDS, Settings, keeps_of
 from app.telemetry import logging_as, open_tracing
 from domain.errors import Conflict, InvalidInput, NotReady
@@ -208,12 +209,11 @@ def make_first_key(settings: Settings) -> str | None:
     if settings.auth != "keys":
         return None
     from app.questions.keys import create_first_key
-    from models.records import ChangedBy
     from models.session import create_store
 
     store = create_store(settings.database_url)
     try:
-        made = create_first_key(store.of(store.owner, ChangedBy("start")))
+        made = create_first_key(store)
     finally:
         store.dispose()
     return None if made is None else made.secret
@@ -371,6 +371,38 @@ def _runner_settings(settings: Settings, arguments: argparse.Namespace) -> Setti
 # --- upkeep of the database -----------------------------------------------------------------------
 
 
+def changes(arguments: argparse.Namespace, output: Output) -> int:
+    """Show who changed what."""
+    from app.console.commands import opened_store
+    from app.questions.keys import check_owner, list_changes
+    from app.schemas.base import dump_json
+    from app.schemas.queries import MAX_PAGE_SIZE, ChangesOut
+
+    owner, limit = check_owner(arguments.owner), arguments.limit
+    if not 1 <= limit <= MAX_PAGE_SIZE:
+        raise InvalidInput(f"expected 1 <= limit <= {MAX_PAGE_SIZE}", field="limit")
+    with opened_store(checked_settings()) as store:
+        page = list_changes(store.of(owner), subject=arguments.subject, limit=limit)
+    shown = ChangesOut.of(page)
+    if output.wants_json:
+        output.document(dump_json(shown))
+        return 0
+    names = ("when", "who", "what", "of", "before", "after")
+    rows = tuple(
+        (
+            one.created_at[:16].replace("T", " "),
+            one.made_by or "anybody",
+            one.action,
+            one.subject,
+            one.before or "",
+            one.after or "",
+        )
+        for one in shown.items
+    )
+    output.parts([Grid(tuple(Column(name, is_number=False) for name in names), rows)])
+    return 0
+
+
 def collect(arguments: argparse.Namespace, output: Output) -> int:
     """Delete what is kept no longer, or say how much that is."""
     from models import collection
@@ -384,13 +416,14 @@ def collect(arguments: argparse.Namespace, output: Output) -> int:
         )
     store = create_store(settings.database_url)
     try:
-        store.upgrade()
-        if arguments.dry_run:
-            found = Counter(collection.collectable(store, keeps))
-        else:
-            found = Counter(dict.fromkeys(keeps, 0))
-            for kind, number in collection.collect(store, keeps):
-                found[kind] += number
+        with ticking_line(output.err, "looking" if arguments.dry_run else "deleting"):
+            store.upgrade()
+            if arguments.dry_run:
+                found = Counter(collection.collectable(store, keeps))
+            else:
+                found = Counter(dict.fromkeys(keeps, 0))
+                for kind, number in collection.collect(store, keeps):
+                    found[kind] += number
     finally:
         store.dispose()
     if output.wants_json:
@@ -417,7 +450,10 @@ def back_up(arguments: argparse.Namespace, output: Output) -> int:
     """Write a backup."""
     from models.backup import backup
 
-    return _say_rows(output, backup(checked_settings().database_url, Path(arguments.file)), "saved")
+    url = checked_settings().database_url
+    with ticking_line(output.err, "writing the backup"):
+        rows = backup(url, Path(arguments.file))
+    return _say_rows(output, rows, "saved")
 
 
 def restore(arguments: argparse.Namespace, output: Output) -> int:
@@ -425,10 +461,11 @@ def restore(arguments: argparse.Namespace, output: Output) -> int:
     from models import backup
 
     url, file = checked_settings().database_url, Path(arguments.file)
-    counts = backup.restore(
-        file, url, replace=arguments.replace, with_keys=not arguments.without_keys
-    )
-    return _say_rows(output, counts, "restored")
+    with ticking_line(output.err, "restoring"):
+        rows = backup.restore(
+            file, url, replace=arguments.replace, with_keys=not arguments.without_keys
+        )
+    return _say_rows(output, rows, "restored")
 
 
 def _say_rows(output: Output, counts: Mapping[str, int], done: str) -> int:

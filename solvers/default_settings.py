@@ -130,16 +130,20 @@ def _named(priced: Baseline, name: str, default: DefaultSize | None = None) -> B
     )
 
 
-_SPECS = {spec.name: spec for spec in (constant.SINGLE, constant.STATIC, fixed.SPEC)}
+_SPECS = {spec.name: spec for spec in (constant.SINGLE, fixed.SPEC)}
 
 
 def _baseline(problem: Problem, strategy: Strategy, static_bytes: int | None) -> Baseline:
-    options = SolveOptions(static_bytes=static_bytes)
     try:
-        candidate = _SPECS[strategy].run(problem, options, Deadline.after(_DEADLINE_S))
+        cut = (
+            _SPECS[strategy]
+            .run(problem, SolveOptions(), Deadline.after(_DEADLINE_S))
+            .fragment_bytes
+            if static_bytes is None
+            else constant.repeated_cut(problem, static_bytes)
+        )
     except (StrategyDeclined, Infeasible) as refusal:
         return Baseline(strategy, static_bytes, None, None, refusal.detail)
-    cut = candidate.fragment_bytes
     return Baseline(strategy, static_bytes, _latency_us(problem, cut), len(cut))
 
 

@@ -1,6 +1,6 @@
 """The recurrence in C: the same values as in NumPy and as the evaluator's, sooner.
 
-Source    kernels/native/recurrence.c and draws.c; Wang98 eq. (1)-(3); theory sec. 1.
+Source    kernels/native/recurrence.c, draws.c and sizes.c; Wang98 eq. (1)-(3); theory sec. 1.
 Notation  n stages, k fragments, m cuts; g, G: (n,) µs and µs/byte; x: (m, k) or (k,) bytes.
 Cost      one pass over the m k n cells; about a microsecond for what crosses into C.
 Exact     the operations of `domain.schedule.latency_us` in its order: the same bits.
@@ -185,6 +185,9 @@ class NativeRecurrence:
             address,
             address,
         ]
+        self._summarise = library.sluice_summarise
+        self._summarise.restype = ctypes.c_int
+        self._summarise.argtypes = [number, number, *(address,) * 4]
         self._good_sizes = library.sluice_good_sizes
         self._good_sizes.restype = number
         self._good_sizes.argtypes = [
@@ -282,6 +285,18 @@ class NativeRecurrence:
         )
         _check_memory(found < 0)
         return sizes[:found], latency_us[:found]
+
+    def summary(self, latency_us: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return of latencies (sizes, draws) the least of each draw, and the mean and the mean
+        regret over the least of each size.
+        """
+        count, draws = latency_us.shape
+        rows = np.ascontiguousarray(latency_us)
+        best, means = np.empty(draws), np.empty((2, count))
+        at = address_of(means)
+        places = address_of(rows), address_of(best), at, at + 8 * count
+        _check_memory(self._summarise(count, draws, *places))
+        return best, means[0], means[1]
 
     def good_sizes(
         self,

@@ -1,5 +1,6 @@
 #include "sizes.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,6 +221,39 @@ int64_t sluice_price_sizes(const sluice_draws *all, const sluice_size_limits *li
     free(is_kept);
     free(use.t);
     return count;
+}
+
+CLONES static void keep_least(int64_t draws, const double *restrict row, double *restrict best_us)
+{
+    for (int64_t i = 0; i < draws; i++)
+        best_us[i] = row[i] < best_us[i] ? row[i] : best_us[i];
+}
+
+CLONES static void regrets_of(int64_t draws, const double *restrict row,
+                              const double *restrict best_us, double *restrict regrets)
+{
+    for (int64_t i = 0; i < draws; i++) {
+        const double without = row[i] > 0.0 ? INFINITY : 0.0;
+        regrets[i] = best_us[i] > 0.0 ? row[i] / best_us[i] - 1.0 : without;
+    }
+}
+
+int sluice_summarise(int64_t count, int64_t draws, const double *latency_us, double *best_us,
+                     double *mean_us, double *mean_regret)
+{
+    double *regrets = malloc((size_t)draws * sizeof *regrets);
+    if (!regrets)
+        return SLUICE_SIZES_NO_MEMORY;
+    memcpy(best_us, latency_us, (size_t)draws * sizeof *best_us);
+    for (int64_t s = 1; s < count; s++)
+        keep_least(draws, latency_us + s * draws, best_us);
+    for (int64_t s = 0; s < count; s++) {
+        regrets_of(draws, latency_us + s * draws, best_us, regrets);
+        mean_us[s] = sum_of(draws, latency_us + s * draws) / (double)draws;
+        mean_regret[s] = sum_of(draws, regrets) / (double)draws;
+    }
+    free(regrets);
+    return 0;
 }
 
 /* ---- which are good ---------------------------------------------------------------------------- */

@@ -32,6 +32,12 @@ int64_t sluice_price_sizes(const sluice_draws *all, const sluice_size_limits *li
                            int64_t unit_count, const int64_t *units, int64_t *sizes,
                            double *latency_us);
 
+/* Of latencies (count, draws) in us, at least one size: the least of each draw (draws), and of each
+   size, (count), the mean and the mean regret over the least; 0 or infinite where that takes no time.
+   0, or SLUICE_SIZES_NO_MEMORY. */
+int sluice_summarise(int64_t count, int64_t draws, const double *latency_us, double *best_us,
+                     double *mean_us, double *mean_regret);
+
 typedef struct {
     int64_t jumps_from, jumps_to; /* sizes before B/k are tried for these k, among good ones */
     int64_t fragments_to;         /* before the remainder that passes an end of a range */

@@ -394,11 +394,12 @@ static void repeated_sizes(const sluice_draws *all, int64_t message)
     expect(1 <= count && count <= room, "sizes that are priced");
     for (int64_t s = 1; s < count; s++)
         expect(sizes[s - 1] < sizes[s] && sizes[s] <= message, "sizes that ascend");
+    double *means = doubles(2 * count);
+    expect(sluice_summarise(count, draws, latency, most, means, means + count) == 0, "a summary");
+    for (int64_t s = 0; s < count; s++)
+        expect(means[s] >= all->delay_us && means[count + s] >= 0.0, "a mean");
     for (int64_t i = 0; i < draws; i++) {
-        most[draws + i] = INFINITY;
-        for (int64_t s = 0; s < count; s++)
-            most[draws + i] = fmin(most[draws + i], latency[s * draws + i]);
-        most[draws + i] *= 1.0 + uniform();
+        most[draws + i] = most[i] * (1.0 + uniform());
         most[i] = most[draws + i] * 0.99;
     }
     for (int64_t e = 0, end = 0; e < end_count; e++)
@@ -412,7 +413,7 @@ static void repeated_sizes(const sluice_draws *all, int64_t message)
         expect(found[3 * one] <= 1 && 1 <= found[3 * one + 1] &&
                    found[3 * one + 1] <= found[3 * one + 2] && found[3 * one + 2] <= message,
                "an interval");
-    free(tried), free(sizes), free(latency), free(most), free(found);
+    free(tried), free(sizes), free(latency), free(most), free(found), free(means);
 }
 
 static void many_draws(void)

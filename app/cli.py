@@ -86,10 +86,15 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.serving import work
 
         return work(arguments, output)
-    if arguments.command in ("collect", "backup", "restore"):
+    if arguments.command in ("changes", "collect", "backup", "restore"):
         from app import serving
 
-        upkeep = {"collect": serving.collect, "backup": serving.back_up, "restore": serving.restore}
+        upkeep = {
+            "changes": serving.changes,
+            "collect": serving.collect,
+            "backup": serving.back_up,
+            "restore": serving.restore,
+        }
         return upkeep[arguments.command](arguments, output)
     if arguments.command in ("fit", "compose", "plan"):
         from app.console import fit

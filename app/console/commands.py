@@ -227,13 +227,14 @@ def unrequested(profile: ProfileRevision | None) -> bytes:
 def opened_store(settings: Settings) -> Iterator[Store]:
     """Return the store, up to date and with the papers' profiles in it."""
     from app.questions.profiles import seed_paper_profiles
+    from models.records import ChangedBy
     from models.session import create_store
 
     store = create_store(settings.database_url)
     try:
         store.upgrade()
         seed_paper_profiles(store)
-        yield store
+        yield store.of(store.owner, ChangedBy("command line"))
     except NotFound as missing:
         raise _with_nearest(missing, store) from None
     finally:

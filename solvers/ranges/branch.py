@@ -35,7 +35,7 @@ Cut = tuple[int, ...]
 
 
 _MAX_ENTRIES = 60_000  # of one program; larger nodes keep the bound that they have
-_WORK = 4_000_000  # entries of all programs of one search, and what each takes besides
+_WORK = 8_000_000  # entries of all programs of one search, and what each takes besides
 _NEAR = 1.02  # of the best latency known: cuts up to it are improved
 _EACH = 500
 _IMPROVE_CELLS = 200_000  # k n that improving one cut may evaluate
@@ -46,8 +46,9 @@ _TRIED, _TRIED_OF_FEW = 4, 2  # divisions of which the best is taken; of nodes w
 _BETWEEN_DIVES, _DEEPEST = 32, 24  # nodes of least bound between two dives, and those of one
 _FIRST_SINGLE = 6  # fragments that are told apart at first where counts are larger
 _GROWTH = 1.5  # of the counts that begin with one node
-_MAX_TREE = 120_000  # numbers of a program of one count up to which it has a tree in C
-_MAX_COUNTS, _SMALL_TREE = 15, 20_000  # that have, and numbers up to which more do
+_MAX_TREE = 400_000  # numbers of a program up to which counts have a tree in C
+_TREE_GROWTH = 1.25  # of the counts that one tree is of
+_TURNS = 400  # of a tree of several counts, before its halves have one each
 _SLICE = 2e7  # numbers that one tree writes before another may be the one of least bound
 _NUMBERS, _CELLS = 3_500, 500  # of a tree, and cells of random moves, that take as long as an entry
 _THRESHOLDS = (0.03, 0.003)  # of random moves, at their beginning
@@ -72,14 +73,24 @@ class _Open:
 
 
 @dataclass(slots=True)
-class _Count:
-    """The tree of one number of fragments, and what it proves of it, µs without delay."""
+class _Counts:
+    """The tree of some numbers of fragments, and what it proves of them, µs without delay."""
 
-    k: int
+    low: int
+    high: int
     bound_us: float
     tree: NativeTree | None = None
     is_closed: bool = False  # only whole bytes are left
     regions: Region | None = None  # its own, finer than the search's
+    turns: int = 0
+
+    def parts(self) -> tuple[_Counts, _Counts]:
+        """Return two of half the numbers each."""
+        middle = (self.low + self.high) // 2
+        return (
+            _Counts(self.low, middle, self.bound_us),
+            _Counts(middle + 1, self.high, self.bound_us),
+        )
 
 
 class Branching:
@@ -103,7 +114,7 @@ class Branching:
         self._tried: set[tuple[int, ...]] = {best}
         self._every = Regions.of(problem.pipeline)
         self._native = self._regions.in_native(problem)
-        self._counts: list[_Count] = []
+        self._counts: list[_Counts] = []
         self._narrowed_us = np.inf
         self._seed, self._left_out_us = 0, np.inf  # what is proven of regions that were left out
 
@@ -194,16 +205,24 @@ class Branching:
         self._left_out_us = min(self._left_out_us, bound)
         return True
 
-    def _advance(self, count: _Count, target: float, deadline: Deadline) -> Iterator[Candidate]:
-        """Let a count's tree work for a while; what it met is improved."""
+    def _advance(self, count: _Counts, target: float, deadline: Deadline) -> Iterator[Candidate]:
+        """Let the tree of some counts work for a while; what it met is improved."""
         if count.tree is None:
             native = (count.regions or self._regions).in_native(self._problem)
             known_us = self._best_us - self._delay
-            count.tree = None if native is None else native.tree(count.k, known_us)
+            counts = count.low, count.high
+            count.tree = None if native is None else native.tree(counts, known_us)
+        if count.low < count.high and (
+            count.tree is None or count.is_closed or count.turns >= _TURNS
+        ):
+            self._counts.remove(count)
+            self._counts += count.parts()
+            return
         if count.tree is None:
             self._counts.remove(count)
-            self._push(Node.whole(count.k, len(self._regions)), count.bound_us, is_root=True)
+            self._push(Node.whole(count.low, len(self._regions)), count.bound_us, is_root=True)
             return
+        count.turns += 1
         left = count.tree.advance(target, _SLICE)
         self._work += int((_SLICE - left) / _NUMBERS) + 1
         closed, real = count.tree.real
@@ -216,7 +235,7 @@ class Branching:
                 self._tried.add(cut)
                 yield from self._offered(cut, tuple(sizes.tolist()))
                 yield from self._annealed(cut)
-        if count.is_closed and real[0] > 0.0:
+        if count.is_closed and len(real):
             regions = self._every.structure_of(real)
             for whole in (
                 round_cut(self._problem, real, search_cells=0),
@@ -224,9 +243,10 @@ class Branching:
             ):
                 if whole is not None:
                     yield from self._offered(whole, tuple(real.tolist()))
-            self._divide_sizes(count, real)
+            if count.low == count.high:
+                self._divide_sizes(count, real)
 
-    def _divide_sizes(self, count: _Count, real: Floats) -> None:
+    def _divide_sizes(self, count: _Counts, real: Floats) -> None:
         """Divide regions at sizes that are not whole: a tree over these knows whole ones apart."""
         regions, unit = count.regions or self._regions, self._problem.limits.alignment_bytes
         behind = np.unique(np.floor(real[np.abs(real - np.rint(real)) > WHOLE] / unit) * unit)
@@ -280,13 +300,14 @@ class Branching:
         few = could_win[(could_win + first <= _SMALL) & (could_win + first > 1)]
         native = self._regions.in_native(self._problem)
         if native is not None and len(self._problem.pipeline) > 1:
-            counts = could_win[could_win + first > 1] + first
-            few = could_win[:0]
-            for at, k in enumerate(counts):
-                if native.entries(int(k)) > (_MAX_TREE if at < _MAX_COUNTS else _SMALL_TREE):
-                    break
-                self._counts.append(_Count(int(k), float(lower[k - first])))
-        last = max([count.k for count in self._counts], default=_SMALL)
+            counts, few = could_win[could_win + first > 1] + first, could_win[:0]
+            while len(counts) and native.entries(int(counts[0])) <= _MAX_TREE:
+                low = int(counts[0])
+                here = counts[counts < max(low + 1, int(_TREE_GROWTH * low) + 1)]
+                bound = float(lower[here - first].min())
+                self._counts.append(_Counts(low, int(here[-1]), bound))
+                counts = counts[len(here) :]
+        last = max([count.high for count in self._counts], default=_SMALL)
         for index in few:
             node = Node.whole(first + int(index), len(self._regions))
             self._push(node, float(lower[index]), is_root=True)
@@ -431,7 +452,8 @@ class Branching:
             at = slice(max(0, int(node.min_counts[0]) - first), int(node.max_counts[0]) - first + 1)
             proven[at] = np.minimum(proven[at], bound)
         for count in self._counts:
-            proven[count.k - first] = min(proven[count.k - first], count.bound_us)
+            at = slice(count.low - first, count.high - first + 1)
+            proven[at] = np.minimum(proven[at], count.bound_us)
         could_win = lower < known
         lower[could_win] = np.maximum(lower, proven)[could_win]
 

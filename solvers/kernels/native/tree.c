@@ -22,7 +22,7 @@ typedef struct {
 } node;
 
 struct sluice_tree {
-    int64_t n, k, R, V;
+    int64_t n, k, R, V, first, behind; /* fragments first..behind-1 may be absent: region 0 */
     double B, unit_bytes, unit_us, target, work;
     double *low, *high, *g, *G;    /* as in the problem, times in units of the known latency */
     double *at, *t, *tails;        /* (V), (V, n), (V, n) sizes and costs of all ends */
@@ -166,13 +166,18 @@ static int by_slope(const void *one, const void *other)
     return a->from < b->from ? -1 : a->from > b->from;
 }
 
+static uint64_t all_of(const sluice_tree *w)
+{
+    return w->R == 64 ? ~UINT64_C(0) : (UINT64_C(1) << w->R) - 1;
+}
+
 /* The lower hull of a fragment's costs d over the sizes of its ends, as pieces. Ends ascend. */
 static int64_t hull_of(const sluice_tree *w, const double *d, int64_t fragment, piece *out,
                        int64_t *first)
 {
-    int64_t count = 0;
-    *first = 0;
-    for (int64_t v = 1; v < w->V; v++) {
+    int64_t count = 0, least = w->behind > w->first && (fragment < w->first || fragment >= w->behind);
+    *first = least;
+    for (int64_t v = least + 1; v < w->V; v++) {
         int64_t from = count ? out[count - 1].to : *first;
         double slope = (d[v] - d[from]) / (w->at[v] - w->at[from]);
         while (count && slope <= out[count - 1].slope) {
@@ -288,6 +293,10 @@ static int tightened(sluice_tree *w, uint64_t *mask, double bound)
 {
     int changed = 0;
     double lows = 0.0, highs = 0.0, short_of = w->target - bound;
+    for (int64_t i = w->first + 1; i < w->behind; i++) /* the absent ones are the last */
+        if (mask[i - 1] == 1 && mask[i] != 1) mask[i] &= 1, changed = 1;
+    for (int64_t i = w->behind - 1; i > w->first; i--)
+        if (!(mask[i] & 1) && mask[i - 1] & 1) mask[i - 1] &= ~UINT64_C(1), changed = 1;
     for (int64_t i = 0; i < w->k; i++) {
         if (!mask[i]) return -1;
         lows += w->low[__builtin_ctzll(mask[i])];
@@ -499,8 +508,10 @@ static void close_node(sluice_tree *w, double bound, int is_real)
 {
     if (bound < w->closed) {
         w->closed = bound;
-        if (is_real) memcpy(w->real, w->x, (size_t)w->k * sizeof *w->x);
-        else w->real[0] = -1.0;
+        for (int64_t i = 0; i < w->k; i++) {
+            int is_there = w->behind == w->first || w->weight[i * w->R] < 0.5;
+            w->real[i] = !is_real ? -1.0 : is_there ? w->x[i] : 0.0;
+        }
     }
 }
 
@@ -626,7 +637,7 @@ static double parts_by_first(sluice_tree *w, const uint64_t *mask, uint64_t side
 static int divided_by_first(sluice_tree *w, uint64_t *mask, double most, double *bound)
 {
     int64_t k = w->k, count = 0, least = 0;
-    uint64_t all = w->R == 64 ? ~UINT64_C(0) : (UINT64_C(1) << w->R) - 1, side = 0;
+    uint64_t all = all_of(w), side = 0;
     double fewest = INFINITY, *value = w->y;
     for (int is_above = 0; is_above < 2; is_above++)
         for (int64_t step = 1; step < w->R; step++) {
@@ -773,12 +784,17 @@ static int is_complete(const sluice_tree *w)
 
 static void fill_ends(sluice_tree *w, const sluice_tree_problem *problem)
 {
-    for (int64_t q = 0; q < w->R; q++) {
-        w->low[q] = problem->low[q], w->high[q] = problem->high[q];
+    int64_t absent = w->behind > w->first; /* region 0 of size and costs 0 */
+    for (int64_t q = absent; q < w->R; q++) {
+        const double *g = problem->overhead_us + (q - absent) * w->n;
+        const double *G = problem->us_per_byte + (q - absent) * w->n;
+        w->low[q] = problem->low[q - absent], w->high[q] = problem->high[q - absent];
         for (int64_t j = 0; j < w->n; j++) {
-            w->g[q * w->n + j] = problem->overhead_us[q * w->n + j] / w->unit_us;
-            w->G[q * w->n + j] = problem->us_per_byte[q * w->n + j] / w->unit_us;
+            w->g[q * w->n + j] = g[j] / w->unit_us;
+            w->G[q * w->n + j] = G[j] / w->unit_us;
         }
+    }
+    for (int64_t q = 0; q < w->R; q++) {
         for (int side = 0; side < (w->high[q] > w->low[q] ? 2 : 1); side++) {
             int64_t v = w->V++;
             w->at[v] = side ? w->high[q] : w->low[q], w->region[v] = q;
@@ -807,11 +823,15 @@ static int64_t slowest(const sluice_tree *w)
 
 sluice_tree *sluice_tree_new(const sluice_tree_problem *problem, double known_us)
 {
-    int64_t n = problem->stages, k = problem->fragments, R = problem->regions;
-    if (n < 2 || k < 2 || R < 1 || R > SLUICE_TREE_MAX_REGIONS || !(known_us > 0.0)) return NULL;
+    int64_t n = problem->stages, k = problem->fragments, more = k - problem->fewest;
+    int64_t R = problem->regions + (more > 0);
+    if (n < 2 || problem->fewest < 2 || more < 0 || R < 1 + (more > 0) || !(known_us > 0.0) ||
+        problem->regions > SLUICE_TREE_MAX_REGIONS)
+        return NULL;
     sluice_tree *w = calloc(1, sizeof *w);
     if (!w) return NULL;
     w->n = n, w->k = k, w->R = R, w->B = problem->message_bytes;
+    w->first = problem->fewest / 2, w->behind = w->first + more;
     w->unit_bytes = problem->unit_bytes, w->unit_us = known_us;
     w->closed = w->best_us = w->target = INFINITY;
     w->low = numbers(R), w->high = numbers(R), w->g = numbers(R * n), w->G = numbers(R * n);
@@ -836,7 +856,10 @@ sluice_tree *sluice_tree_new(const sluice_tree_problem *problem, double known_us
         return NULL;
     }
     fill_tableau(w, slowest(w));
-    for (int64_t i = 0; i < k; i++) w->mask[i] = R == 64 ? ~UINT64_C(0) : (UINT64_C(1) << R) - 1;
+    for (int64_t i = 0; i < k; i++) {
+        int is_there = more > 0 && (i < w->first || i >= w->behind);
+        w->mask[i] = all_of(w) & (is_there ? ~UINT64_C(1) : ~UINT64_C(0));
+    }
     /* The artificial variables of fragments are gone; that of the bytes gives its price. */
     if (!first_basis(w)) {
         sluice_tree_free(w);

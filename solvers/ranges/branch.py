@@ -42,16 +42,17 @@ _IMPROVE_CELLS = 200_000  # k n that improving one cut may evaluate
 _IMPROVEMENTS = 12
 _SPREAD = 1.0  # of a count: how far off another is that its dual is adapted to
 _SMALL = 8  # fragments up to which each count begins with a node of its own
-_TRIED, _TRIED_OF_FEW = 4, 2  # divisions of which the best is taken; of nodes without groups
+_TRIED = 2  # divisions of which the best is taken
 _BETWEEN_DIVES, _DEEPEST = 32, 24  # nodes of least bound between two dives, and those of one
 _FIRST_SINGLE = 6  # fragments that are told apart at first where counts are larger
 _GROWTH = 1.5  # of the counts that begin with one node
-_MAX_TREE = 400_000  # numbers of a program up to which counts have a tree in C
+_MAX_TREE = 200_000  # numbers of a program up to which counts have a tree in C
 _TREE_GROWTH = 1.25  # of the counts that one tree is of
 _TURNS = 400  # of a tree of several counts, before its halves have one each
 _SLICE = 2e7  # numbers that one tree writes before another may be the one of least bound
 _NUMBERS, _CELLS = 3_500, 500  # of a tree, and cells of random moves, that take as long as an entry
-_THRESHOLDS = (0.03, 0.003)  # of random moves, at their beginning
+_THRESHOLDS = ((0.03, 0.003), (0.1, 0.01))  # of random moves, at their beginning, by turns
+_MOVING = 0.1  # of all work: random moves
 _ANNEALED = 500_000  # fragments that these evaluate
 _EASY = 30_000  # entries before the largest sizes are left out, which takes as long
 _BETTER = 0.99  # of the latency that sizes were left out for: they are once more
@@ -110,6 +111,7 @@ class Branching:
         self._heap: list[_Open] = []
         self._closed: list[tuple[float, Node]] = []  # what is not divided, with its bound
         self._entered, self._improvements, self._work, self._visits = 0, 0, 0, 0
+        self._moved = 0  # the work of random moves
         self._lowest: _Open | None = None  # of the parts of the last division
         self._tried: set[tuple[int, ...]] = {best}
         self._every = Regions.of(problem.pipeline)
@@ -128,6 +130,8 @@ class Branching:
             bound = first if lowest is None else min(first, lowest.bound_us)
             if bound >= target or self._is_stuck(bound):
                 break
+            if self._moved < _MOVING * (self._work - _EASY):
+                yield from self._annealed(self._best)
             is_easy = self._work <= _EASY and lowest is not None and lowest.bound_us <= first
             if not is_easy and self._best_us < self._narrowed_us * _BETTER:
                 yield from self._begun(relative_gap, deadline)
@@ -271,12 +275,13 @@ class Branching:
         start, native, (low, high) = np.array(cut, dtype=np.int64), self._native, self._sizes
         if native is None or not low <= start.min() <= start.max() <= high:
             return
-        for first in _THRESHOLDS:
+        for first in _THRESHOLDS[self._seed // 2 % len(_THRESHOLDS)]:
             self._seed += 1
             found, cells = annealed(
                 self._problem, native, start, each=_ANNEALED, first=first, seed=self._seed
             )
             self._work += cells // _CELLS
+            self._moved += cells // _CELLS
             yield from self._offered(tuple(int(size) for size in found), None)
 
     def _dive(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
@@ -380,8 +385,7 @@ class Branching:
             halves = node.halves()
             return None if halves is None else self._parts(entry, halves, deadline)
         best, most = None, -1.0
-        tried = _TRIED if node.grouped.any() else _TRIED_OF_FEW
-        for pair in divisions(node, found, self._ends, tried):
+        for pair in divisions(node, found, self._ends, _TRIED):
             parts = self._parts(entry, pair, deadline)
             gains = [min(part.own_us, target) - entry.own_us for part in parts]
             gains += [target - entry.own_us] * (2 - len(parts))

@@ -35,7 +35,7 @@ Cut = tuple[int, ...]
 
 
 _MAX_ENTRIES = 60_000  # of one program; larger nodes keep the bound that they have
-_WORK = 8_000_000  # entries of all programs of one search, and what each takes besides
+_WORK = 5_000_000  # entries of all programs of one search, and what each takes besides
 _NEAR = 1.02  # of the best latency known: cuts up to it are improved
 _EACH = 500
 _IMPROVE_CELLS = 200_000  # k n that improving one cut may evaluate
@@ -49,7 +49,7 @@ _GROWTH = 1.5  # of the counts that begin with one node
 _MAX_TREE = 200_000  # numbers of a program up to which counts have a tree in C
 _TREE_GROWTH = 1.25  # of the counts that one tree is of
 _TURNS = 400  # of a tree of several counts, before its halves have one each
-_SLICE = 2e7  # numbers that one tree writes before another may be the one of least bound
+_SLICE = 5e7  # numbers that one tree writes before another may be the one of least bound
 _NUMBERS, _CELLS = 3_500, 500  # of a tree, and cells of random moves, that take as long as an entry
 _THRESHOLDS = ((0.03, 0.003), (0.1, 0.01))  # of random moves, at their beginning, by turns
 _MOVING = 0.1  # of all work: random moves

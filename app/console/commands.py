@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from app.console.files import (
@@ -22,11 +23,11 @@ from app.console.reports import (
     comparison_parts,
     fit_summary_parts,
 )
-from app.console.running import counting_line, run_operation, solving_line
-from app.console.screen import Column, Grid, Output, Part
+from app.console.running import counting_line, run_operation, solving_line, ticking_line
+from app.console.screen import Column, Grid, Output, Part, Screen
 from app.settings import Settings
-from app.text.units import printable
-from domain.errors import InvalidInput
+from app.text.units import printable, quoted
+from domain.errors import InvalidInput, NotFound
 from domain.profile import ProfileReference
 from domain.solution import Strategy
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from models.session import Store
 
 INTERRUPTED = 130
+_NAMES = 1000  # of profiles, among which the one that was meant is looked for
 DEFAULT_STATIC_BYTES = 4096  # what GAM repeats, and the default of `compare`
 
 
@@ -123,12 +125,13 @@ def _answer(
     from app.questions.optimize import prepare
     from app.schemas.optimize import render_answer
 
-    prepared = prepare(
-        question,
-        finder(store),
-        fragment_cap=settings.max_fragments,
-        find_fit=None if store is None else fit_finder(store),
-    )
+    with ticking_line(output.err, "fitting"):  # of a trace; nothing else takes long there
+        prepared = prepare(
+            question,
+            finder(store),
+            fragment_cap=settings.max_fragments,
+            find_fit=None if store is None else fit_finder(store),
+        )
     operation = Optimize(prepared, unrequested)
     if store is not None:
         with store.reading() as unit:
@@ -154,7 +157,7 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
     from app.schemas.compare import CompareIn, CompareOut
 
     settings = Settings.from_environment()
-    body = _comparison_body(arguments, read_source(arguments.source, settings), settings)
+    body = _comparison_body(arguments, read_source(arguments.source, settings), settings, output)
     comparison = parse_json(CompareIn, dump_json(body)).to_domain()
     with store_for(comparison.source, settings) as store:
         resolved = resolve(comparison, finder(store))
@@ -172,12 +175,13 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _comparison_body(
-    arguments: argparse.Namespace, source: Source, settings: Settings
+    arguments: argparse.Namespace, source: Source, settings: Settings, output: Output
 ) -> dict[str, Any]:
     from app.schemas.stages import given_model
 
     if isinstance(source, TraceSource):
-        base: dict[str, Any] = given_model(fit_source(source, settings).fit.to_model())
+        fit = fit_source(source, settings, output.err).fit
+        base: dict[str, Any] = given_model(fit.to_model())
     else:
         # What only one optimisation has is left out, so that its request file serves here too.
         ours = ("strategy", "save_as", "uncertainty")
@@ -199,18 +203,19 @@ def _comparison_body(
 # --- shared ---------------------------------------------------------------------------------------
 
 
-def fit_source(source: TraceSource, settings: Settings) -> FittedTrace:
+def fit_source(source: TraceSource, settings: Settings, screen: Screen) -> FittedTrace:
     """Return the fit of a trace, as it is made where no options are given."""
     from app.questions.fits import fit_traces
     from app.questions.optimize import sizes_used_for
     from app.questions.question import LoadedTrace
     from models.records import FitRequest
 
-    return fit_traces(
-        (LoadedTrace.of(source.content),),
-        FitRequest(kinds=(None,)),
-        sizes_used=sizes_used_for(None, fragment_cap=settings.max_fragments),
-    )
+    with ticking_line(screen, "fitting"):
+        return fit_traces(
+            (LoadedTrace.of(source.content),),
+            FitRequest(kinds=(None,)),
+            sizes_used=sizes_used_for(None, fragment_cap=settings.max_fragments),
+        )
 
 
 def unrequested(profile: ProfileRevision | None) -> bytes:
@@ -229,8 +234,24 @@ def opened_store(settings: Settings) -> Iterator[Store]:
         store.upgrade()
         seed_paper_profiles(store)
         yield store
+    except NotFound as missing:
+        raise _with_nearest(missing, store) from None
     finally:
         store.dispose()
+
+
+def _with_nearest(missing: NotFound, store: Store) -> NotFound:
+    """Return that there is no such profile, with the name that is nearly this one."""
+    from app.questions.profiles import list_profiles
+
+    if missing.field != "profile" or missing.subject is None:
+        return missing
+    names = [one.name for one in list_profiles(store, limit=_NAMES).profiles]
+    near = get_close_matches(missing.subject, names, n=1)
+    if not near or near[0] == missing.subject:
+        return missing
+    what = f"{missing.detail} {quoted(missing.subject)}"
+    return NotFound(f"{what}; did you mean {near[0]}?", field=missing.field)
 
 
 @contextmanager

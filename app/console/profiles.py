@@ -1,27 +1,39 @@
-"""sluice profiles and sluice keys: the hardware profiles in the database, and who may ask."""
+"""sluice profiles, answers, jobs and keys: what is in the database, and who may ask; sluice open,
+the pages that show it.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+import urllib.error
+import urllib.request
+import webbrowser
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from http.client import HTTPException
 from typing import TYPE_CHECKING
 
 from app.console.commands import fit_source, opened_store
 from app.console.files import ProfileSource, Source, TraceSource, read_source
-from app.console.reports import profile_parts, profiles_table, revisions_table
-from app.console.screen import Column, Grid, Output, Part
+from app.console.reports import answer_parts, profile_parts, profiles_table, revisions_table
+from app.console.screen import Column, Facts, Grid, Output, Part
 from app.console.table import tables_table
 from app.console.verify import verification_parts
 from app.settings import Settings
-from domain.errors import Conflict, InvalidInput, NotFound
+from app.text.units import PROVEN_BOUND, format_proven, format_time, printable
+from domain.errors import Conflict, InvalidInput, NotFound, NotReady
 from domain.profile import HardwareProfile, ProfileReference, check_profile_name
+from domain.units import format_bytes
 
 if TYPE_CHECKING:
     from app.questions.keys import NewKey
     from app.schemas.base import Output as OutputPart
+    from app.schemas.jobs import JobOut
     from app.schemas.profiles import AnyProfileOut, AnyRevisionOut
     from app.schemas.queries import KeyOut
     from models.records import TableSummary
@@ -32,6 +44,11 @@ _PAGE = 200
 _DAY_S = 86_400
 _MAX_KEPT_S = 30 * _DAY_S
 _DIGEST_LENGTH = 64
+_LISTED, _MAX_LISTED = 20, 1000
+_ADDRESS = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.ASCII)
+_HAS_BROWSER = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")  # else a browser in the terminal would run
+_ANSWERS_S = 2.0
+_JOB_COLUMNS = ("created", "kind", "state")
 
 
 def profiles(arguments: argparse.Namespace, output: Output) -> int:
@@ -41,7 +58,7 @@ def profiles(arguments: argparse.Namespace, output: Output) -> int:
         check_profile_name(arguments.profile)
         source = read_source(arguments.source, settings)
         with opened_store(settings) as store:
-            _show(_save(store, arguments.profile, source, settings), output)
+            _show(_save(store, arguments.profile, source, settings, output), output)
         return 0
     if arguments.verb == "delete" and not arguments.yes:
         _ask_to_delete(arguments.profile)
@@ -173,14 +190,16 @@ _VERBS = {
 }
 
 
-def _save(store: Store, name: str, source: Source, settings: Settings) -> HardwareProfile:
+def _save(
+    store: Store, name: str, source: Source, settings: Settings, output: Output
+) -> HardwareProfile:
     from app.questions.fits import save_fit
     from app.questions.profiles import create_profile, get_revision, revise_profile
     from app.schemas.base import dump_json, parse_json
     from app.schemas.profiles import SOURCES, RevisionIn
 
     if isinstance(source, TraceSource):
-        fitted = fit_source(source, settings)
+        fitted = fit_source(source, settings, output.err)
         with store.unit_of_work() as unit:
             return save_fit(unit, fitted, name=name).profile
     if isinstance(source, ProfileSource):
@@ -224,17 +243,175 @@ def _emit(shown: OutputPart, output: Output, parts: Iterable[Part]) -> None:
         output.parts(parts)
 
 
+# --- answers and jobs -----------------------------------------------------------------------------
+
+
+def answers(arguments: argparse.Namespace, output: Output) -> int:
+    """List stored answers, or show one as it was given."""
+    from app.questions.optimize import get_answer
+    from app.schemas.optimize import read_answer
+
+    with _owned_store(arguments) as store:
+        if arguments.verb != "show":
+            _list_answers(store, arguments, output)
+            return 0
+        record = get_answer(store, arguments.id)
+    if output.wants_json:
+        output.document(record.body)
+    else:
+        screen = output.out
+        output.parts(answer_parts(read_answer(record.body), width=screen.width, ink=screen.ink))
+    return 0
+
+
+def _list_answers(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.questions.optimize import AnswerFilter, list_answers
+    from app.schemas.queries import OptimizationsOut
+
+    name, bytes_ = getattr(arguments, "profile", None), getattr(arguments, "bytes", None)
+    wanted = AnswerFilter(message_bytes=bytes_)
+    if name is not None:
+        of = ProfileReference.parse(name)
+        wanted = AnswerFilter(of.name, of.revision, bytes_)
+    listed = OptimizationsOut.of(list_answers(store, wanted, limit=_limit(arguments)))
+    columns = [Column("id"), Column("created"), Column("message"), Column("latency")]
+    rows = tuple(
+        (
+            one.id,
+            _minute_of(one.created_at),
+            format_bytes(one.message_bytes),
+            format_time(one.latency_us),
+            one.profile.reference if one.profile else "",
+        )
+        for one in listed.items
+    )
+    _emit(listed, output, [Grid((*columns, Column("profile", is_number=False)), rows)])
+
+
+def jobs(arguments: argparse.Namespace, output: Output) -> int:
+    """List durable jobs, or show where one stands."""
+    from app.jobs.ledger import list_jobs, shown_job
+    from app.schemas.jobs import JobOut, JobsOut
+    from models.records import JobState
+
+    with _owned_store(arguments) as store:
+        if arguments.verb == "show":
+            shown = JobOut.of(shown_job(store, arguments.id))
+            _emit(shown, output, [Facts(tuple(_job_facts(shown)))])
+            return 0
+        state = getattr(arguments, "state", None)
+        found = list_jobs(store, state and JobState(state), limit=_limit(arguments))
+    listed = JobsOut(tuple(map(JobOut.of, found)))
+    columns = [Column("id"), *(Column(name, is_number=False) for name in _JOB_COLUMNS)]
+    rows = tuple(
+        (one.id, _minute_of(one.created_at), one.kind.value, one.state.value, _progress_of(one))
+        for one in listed.items
+    )
+    _emit(listed, output, [Grid((*columns, Column("done")), rows)])
+    return 0
+
+
+def _job_facts(job: JobOut) -> Iterator[tuple[str, str]]:
+    yield "kind", job.kind.value
+    yield "state", job.state.value
+    yield "created", _minute_of(job.created_at)
+    if done := _progress_of(job):
+        yield "done", done
+    progress = job.progress
+    if progress.best_latency_us is not None and progress.lower_bound_us is not None:
+        latency, bound = format_proven(progress.best_latency_us, progress.lower_bound_us)
+        yield "best so far", f"{latency}, {PROVEN_BOUND} {bound}"
+    if job.answer_id is not None:
+        yield "answer", f"sluice answers show {job.answer_id}"
+    elif job.error is not None:
+        yield "error", printable(json.loads(bytes(job.error))["detail"])
+    elif job.state.is_terminal:
+        yield "result", "in the document of --json"
+
+
+def _progress_of(job: JobOut) -> str:
+    done, total = job.progress.steps_done, job.progress.steps_total
+    return "" if done is None or not total else f"{done / total:.0%}"
+
+
+def _limit(arguments: argparse.Namespace) -> int:
+    limit = getattr(arguments, "limit", _LISTED)
+    if not 1 <= limit <= _MAX_LISTED:
+        raise InvalidInput(f"expected 1 <= limit <= {_MAX_LISTED}", field="limit")
+    return int(limit)
+
+
+@contextmanager
+def _owned_store(arguments: argparse.Namespace) -> Iterator[Store]:
+    """Return what is stored of the owner who is named; who names none is `local`."""
+    from app.questions.keys import check_owner
+
+    owner = check_owner(getattr(arguments, "owner", "local"))
+    with opened_store(Settings.from_environment()) as store:
+        yield store.of(owner)
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def open_page(arguments: argparse.Namespace, output: Output) -> int:
+    """Open a page in the browser where there is one, and print its address."""
+    settings = Settings.from_environment()
+    service = arguments.address or f"http://127.0.0.1:{settings.port}{settings.root_path}"
+    if _ADDRESS.fullmatch(service) is None:
+        raise InvalidInput("expected an address, as http://127.0.0.1:8080", field="address")
+    path = "/"
+    if arguments.what is not None:
+        with _owned_store(arguments) as store:
+            path = _page_of(store, arguments.what)
+    address = service.rstrip("/") + path
+    output.parts([address])
+    if not _answers(service.rstrip("/") + "/healthz"):
+        raise NotReady("no service answers there; sluice serve starts one")
+    if sys.platform == "darwin" or any(os.environ.get(name) for name in _HAS_BROWSER):
+        webbrowser.open(address)
+    return 0
+
+
+def _page_of(store: Store, name: str) -> str:
+    """Return the path of the page of what has this identifier or name. Raises NotFound."""
+    from app.jobs.ledger import shown_job
+    from app.questions.fits import get_fit
+    from app.questions.optimize import get_answer
+    from app.questions.profiles import get_profile
+    from app.questions.question import IDENTIFIER
+
+    if IDENTIFIER.fullmatch(name) is None:
+        get_profile(store, ProfileReference.parse(name).name)
+        return f"/ui/profiles/{name}"
+    finders: dict[str, Callable[[Store, str], object]]
+    finders = {"answers": get_answer, "jobs": shown_job, "fits": get_fit}
+    for kind, find in finders.items():
+        with suppress(NotFound):
+            find(store, name)
+            return f"/ui/{kind}/{name}"
+    raise NotFound("there is no answer, job or fit", field="what", subject=name)
+
+
+def _answers(address: str) -> bool:
+    """Return whether a service answers at this address, whatever it says."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        opener.open(address, timeout=_ANSWERS_S).close()
+    except urllib.error.HTTPError:
+        return True
+    except (OSError, ValueError, HTTPException):
+        return False
+    return True
+
+
 # --- keys -----------------------------------------------------------------------------------------
 
 
 def keys(arguments: argparse.Namespace, output: Output) -> int:
     """Carry out the verb of `sluice keys`, in the database itself."""
-    from app.questions.keys import check_owner
-
-    settings = Settings.from_environment()
-    owner = check_owner(arguments.owner)
-    with opened_store(settings) as store:
-        _KEY_VERBS[arguments.verb](store.of(owner), arguments, output)
+    with _owned_store(arguments) as store:
+        _KEY_VERBS[arguments.verb](store, arguments, output)
     return 0
 
 

@@ -33,7 +33,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cut = tuple[int, ...]
 
-
 _MAX_ENTRIES = 60_000  # of one program; larger nodes keep the bound that they have
 _WORK = 5_000_000  # entries of all programs of one search, and what each takes besides
 _NEAR = 1.02  # of the best latency known: cuts up to it are improved
@@ -87,11 +86,8 @@ class _Counts:
 
     def parts(self) -> tuple[_Counts, _Counts]:
         """Return two of half the numbers each."""
-        middle = (self.low + self.high) // 2
-        return (
-            _Counts(self.low, middle, self.bound_us),
-            _Counts(middle + 1, self.high, self.bound_us),
-        )
+        middle, bound = (self.low + self.high) // 2, self.bound_us
+        return _Counts(self.low, middle, bound), _Counts(middle + 1, self.high, bound)
 
 
 class Branching:
@@ -110,8 +106,8 @@ class Branching:
         self._planes: dict[bytes, Planes] = {}
         self._heap: list[_Open] = []
         self._closed: list[tuple[float, Node]] = []  # what is not divided, with its bound
-        self._entered, self._improvements, self._work, self._visits = 0, 0, 0, 0
-        self._moved = 0  # the work of random moves
+        self._entered, self._improvements, self._visits = 0, 0, 0
+        self._work = self._moved = 0  # of all, and of random moves
         self._lowest: _Open | None = None  # of the parts of the last division
         self._tried: set[tuple[int, ...]] = {best}
         self._every = Regions.of(problem.pipeline)
@@ -214,17 +210,15 @@ class Branching:
         if count.tree is None:
             native = (count.regions or self._regions).in_native(self._problem)
             known_us = self._best_us - self._delay
-            counts = count.low, count.high
-            count.tree = None if native is None else native.tree(counts, known_us)
-        if count.low < count.high and (
-            count.tree is None or count.is_closed or count.turns >= _TURNS
-        ):
+            if native is not None:
+                count.tree = native.tree((count.low, count.high), known_us)
+        is_long = count.tree is None or count.is_closed or count.turns >= _TURNS
+        if count.tree is None or (is_long and count.low < count.high):
             self._counts.remove(count)
-            self._counts += count.parts()
-            return
-        if count.tree is None:
-            self._counts.remove(count)
-            self._push(Node.whole(count.low, len(self._regions)), count.bound_us, is_root=True)
+            if count.low < count.high:
+                self._counts += count.parts()
+            else:
+                self._push(Node.whole(count.low, len(self._regions)), count.bound_us, is_root=True)
             return
         count.turns += 1
         left = count.tree.advance(target, _SLICE)
@@ -265,8 +259,7 @@ class Branching:
     def _offered(self, cut: Cut, real: tuple[float, ...] | None) -> Iterator[Candidate]:
         """The cut, where the limits admit it and it is better than all before."""
         if self._problem.admits(cut):
-            latency = cut_us(self._problem, np.array(cut))
-            if latency < self._best_us:
+            if (latency := cut_us(self._problem, np.array(cut))) < self._best_us:
                 self._best, self._best_us = cut, latency
                 yield Candidate(cut, real)
 
@@ -332,8 +325,7 @@ class Branching:
 
     def _enter(self, entry: _Open) -> _Open:
         self._entered += 1
-        entered = replace(entry, order=self._entered)
-        heapq.heappush(self._heap, entered)
+        heapq.heappush(self._heap, entered := replace(entry, order=self._entered))
         return entered
 
     def _planes_of(self, node: Node) -> Planes:
@@ -344,9 +336,8 @@ class Branching:
 
     def _is_stuck(self, bound_us: float) -> bool:
         """Whether what cannot be divided any more lies below all that can."""
-        closed = [bound for bound, _ in self._closed]
-        closed += [count.bound_us for count in self._counts if count.is_closed]
-        return min(closed, default=np.inf) <= bound_us
+        closed = [count.bound_us for count in self._counts if count.is_closed]
+        return min([*closed, *(bound for bound, _ in self._closed)], default=np.inf) <= bound_us
 
     def _visit(self, entry: _Open, target: float, deadline: Deadline) -> Iterator[Candidate]:
         """Bound a node by its own program, and divide it where that does not exclude it."""
@@ -410,8 +401,7 @@ class Branching:
         """The same with its own program's optimum, where that is not too large."""
         node, planes = entry.node, self._planes_of(entry.node)
         bound = max(entry.bound_us, planes.bound_us(node))
-        target = self._best_us - self._delay
-        entries = self._programs.entries(node)
+        target, entries = self._best_us - self._delay, self._programs.entries(node)
         if bound >= target or entries > _MAX_ENTRIES or deadline.passed:
             return replace(entry, bound_us=bound, own_us=max(bound, entry.own_us))
         self._work += entries + _EACH

@@ -258,10 +258,10 @@ class Branching:
 
     def _offered(self, cut: Cut, real: tuple[float, ...] | None) -> Iterator[Candidate]:
         """The cut, where the limits admit it and it is better than all before."""
-        if self._problem.admits(cut):
-            if (latency := cut_us(self._problem, np.array(cut))) < self._best_us:
-                self._best, self._best_us = cut, latency
-                yield Candidate(cut, real)
+        latency = cut_us(self._problem, np.array(cut))
+        if latency < self._best_us and self._problem.admits(cut):
+            self._best, self._best_us = cut, latency
+            yield Candidate(cut, real)
 
     def _annealed(self, cut: Cut) -> Iterator[Candidate]:
         """What random moves from this cut find that is better than all before."""

@@ -46,7 +46,7 @@ _NEIGHBOURS = 12  # sizes on either side of the best one
 _END_PRECISION = 0.01  # of the ends of intervals, relative
 _GOOD_SHARE = GOOD_IN_DRAWS - 1e-12  # but for rounding
 _GOOD_LIMITS = 1.0 + np.array(GOOD_WITHIN)[:, None]
-_AS_GOOD = 5e-4  # expected regrets that differ by less: the rounder size is taken
+_AS_GOOD = 5e-3  # expected regrets that differ by less: the rounder size is taken
 _OCTAVES = 2.0 ** (np.arange(64 * _PER_OCTAVE) / _PER_OCTAVE)
 _POWERS = 2 ** np.arange(62, dtype=np.int64)
 _COUNTS = np.arange(1, _MAX_COUNT + 1, dtype=np.int64)
@@ -268,7 +268,7 @@ def round_sizes(
 ) -> tuple[RoundSize, ...]:
     """Return for each rule its size of least expected regret, the one to recommend first.
 
-    Of sizes whose expected regrets differ by less than 0.05 % the roundest is recommended. A size
+    Of sizes whose expected regrets differ by less than 0.5 % the roundest is recommended. A size
     is listed under the roundest rule that it keeps; a rule that no size keeps is left out.
     """
     mean = priced.mean_regret

@@ -25,12 +25,25 @@ from domain.units import (
 T = TypeVar("T")
 
 
+_LINE = ("command", "verb")  # the words of a command, as the grammar calls them
+
+
 class Parser(argparse.ArgumentParser):
     """Reports misuse as any other bad input, in one line, instead of usage and exit."""
 
     def error(self, message: str) -> NoReturn:
         """Raise InvalidInput."""
         raise InvalidInput(f"{message} (see {self.prog} --help)")
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Return the arguments. Raises InvalidInput, for an option with the one that is meant."""
+        found, rest = self.parse_known_args(args, namespace)
+        if rest:
+            line = "".join(f" {found.__dict__[key]}" for key in _LINE if found.__dict__.get(key))
+            command = dict(_parsers(self))[line]
+            known = [one for action in command._actions for one in action.option_strings]
+            command.error(f"unknown: {' '.join(rest)}{_meant(rest[0], known)}")
+        return found
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse what is none of the choices, with the one that is meant (argparse shows reprs)."""
@@ -41,9 +54,12 @@ class Parser(argparse.ArgumentParser):
 def expected_one_of(choices: Iterable[str], given: str) -> str:
     """Return what is wrong with a name that is none of these, the nearest one named."""
     known = list(choices)
+    return f"expected one of {', '.join(known)}, got {given!r}{_meant(given, known)}"
+
+
+def _meant(given: str, known: list[str]) -> str:
     near = get_close_matches(given, known, n=1)
-    meant = f"; did you mean {near[0]}?" if near else ""
-    return f"expected one of {', '.join(known)}, got {given!r}{meant}"
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 # One of each command, without `sluice`; files of examples are there in a checkout.
@@ -385,7 +401,8 @@ function __sluice_line
     echo "$line"
 end
 complete -c sluice -f
-%s"""
+%s
+"""
 
 
 def completion_of(parser: Parser, shell: str) -> str:

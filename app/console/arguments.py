@@ -68,7 +68,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["layer"] and words[1:2] and words[1] in LAYER_VERBS:
         words[:2] = [" ".join(words[:2])]
-    return grammar().parse_args(words)
+    found: argparse.Namespace = grammar().parse_args(words)
+    return found
 
 
 def grammar() -> Parser:

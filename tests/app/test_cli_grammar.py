@@ -74,6 +74,8 @@ def test_no_command_lacks_one() -> None:
         ("compare x --strategies auto,fixd", "fixed"),
         ("export x --objective wurst", "worst"),
         ("profiles lst", "list"),
+        ("optimize x --bytes 4 --strategi exact", "--strategy"),
+        ("profiles delete x --yess", "--yes"),
         ("export gms --target ucs", "ucx"),
         ("apply mpch gms --check", "mpich"),
     ],

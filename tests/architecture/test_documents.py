@@ -424,7 +424,7 @@ def test_every_relative_link_leads_somewhere(name: str) -> None:
 # --- length and openings --------------------------------------------------------------------------
 
 MAX_README_WORDS = 600
-MAX_DOCUMENT_WORDS = 43_759
+MAX_DOCUMENT_WORDS = 43_731
 # Proofs, what papers say, and decisions are as long as they have to be.
 UNLIMITED = ("docs/theory.md", "docs/papers/", "docs/decisions/")
 PAGES = [
@@ -445,7 +445,7 @@ def test_the_documents_are_short() -> None:
 
 
 # Still to be opened so; a page that is leaves the list.
-NOT_YET = {f"docs/{name}.md" for name in ("mover", "operations", "threat-model", "web")}
+NOT_YET = {f"docs/{name}.md" for name in ("mover", "operations", "threat-model")}
 
 
 @pytest.mark.parametrize("name", sorted({one.name for one in PAGES} - NOT_YET))

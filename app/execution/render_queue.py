@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from app.execution.fair_queue import FairQueue
+from app.execution.engine import FairQueue
 from app.execution.local import MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
 from domain.errors import Cancelled, Overloaded
 

@@ -59,6 +59,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.serving import work
 
         return work(arguments, output)
+    if arguments.command == "engine":
+        from app.serving import engine
+
+        return engine(arguments, output)
     if arguments.command in ("collect", "backup", "restore"):
         from app import serving
 

@@ -77,6 +77,8 @@ _EXAMPLES = {
     "keys revoke": "keys revoke 7f3a5c",
     "serve": "serve --port 8080",
     "work": "work --workers 2",
+    "engine scheduler": "engine scheduler",
+    "engine worker": "engine worker --workers 2",
     "collect": "collect --keep jobs=30d,answers=90d --dry-run",
     "backup": "backup monday.sluice",
     "restore": "restore monday.sluice",
@@ -368,7 +370,15 @@ def add_service(commands: Commands[Parser]) -> None:
     serve.add_argument("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
     serve.add_argument("--port", type=int, metavar="PORT", help="default 8080, or SLUICE_PORT")
     work = add(commands, "work", "run durable jobs of the same database, without HTTP")
-    for parser in (serve, work):
+    engine = commands.add_parser(
+        "engine",
+        help="the parts of a cluster, which runs work on machines",
+        allow_abbrev=False,
+    )
+    verbs = engine.add_subparsers(dest="verb", required=True, metavar="VERB")
+    add(verbs, "scheduler", "route work at SLUICE_DASK_ADDRESS until Ctrl-C", of="engine ")
+    worker = add(verbs, "worker", "run what its scheduler has to be done", of="engine ")
+    for parser in (serve, work, worker):
         parser.add_argument(
             "--workers", type=int, metavar="COUNT", help="child processes that solve"
         )

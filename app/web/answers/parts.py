@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 import orjson
 from fastapi import Request, Response
 
-from app.execution.render_queue import Requester
+from app.http.call_threads import Requester
 from app.http.dependencies import READER_COOKIE, client_of, service_of
 from app.schemas.optimize import OptimizeOut, read_answer
 from app.text.numbers import format_percent

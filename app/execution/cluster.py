@@ -145,6 +145,12 @@ class _Cluster:
         self._thread = threading.Thread(target=self._keep, name="sluice-cluster", daemon=True)
         self.connection: _Connection | None = None
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether the connection is lost, which its thread has not seen yet."""
+        connection = self.connection
+        return connection is not None and not connection.lives
+
     def start(self) -> None:
         """Begin to connect."""
         self._thread.start()
@@ -154,7 +160,7 @@ class _Cluster:
         self._closing.set()
         if (connection := self.connection) is not None:
             connection.lose()
-        self._thread.join(CONNECT_S)
+        self._thread.join(CLOSE_S)
 
     def _keep(self) -> None:
         said = ""
@@ -236,6 +242,8 @@ class RemoteSlot:
             self._running = None
             self.deaths.update(deaths_of(end))
             running.end(end)
+            while self._cluster.is_broken and not self._closing.is_set():
+                self._closing.wait(_LOOK_S)  # what waits here is not lost
             self._on_idle(self, running)
 
     def _end_of(self, running: SubmittedTask) -> End:

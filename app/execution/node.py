@@ -69,6 +69,8 @@ _OPTIONS: Mapping[str, Any] = {
 def set_up_dask() -> None:
     """Have Dask do this much and no more, in this process."""
     dask.config.set(_OPTIONS)
+    # It tells of each lost connection at length; this package does in a line.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,11 @@ class ClusterOptions:
     def check(self) -> None:
         """Raise InvalidInput for what would let in others, or could not work."""
         parts = urlsplit(self.address)
-        if parts.scheme not in ("tls", "tcp") or not parts.hostname:
+        try:
+            is_address = parts.scheme in ("tls", "tcp") and parts.hostname and parts.port != -1
+        except ValueError:  # of the port
+            is_address = False
+        if not is_address or parts.hostname is None:
             raise InvalidInput(
                 "expected SLUICE_DASK_ADDRESS to be tls://HOST:PORT, or tcp://127.0.0.1:PORT",
                 field="SLUICE_DASK_ADDRESS",

@@ -37,6 +37,14 @@ class TestCluster:
         self.workers.append(Member.start(command, self._environment()))
         return self.workers[-1]
 
+    def heal(self) -> None:
+        """Start what is not there any more."""
+        if self.scheduler is None or not self.scheduler.lives:
+            self.start_scheduler()
+        self.workers = [one for one in self.workers if one.lives]
+        if not self.workers:
+            self.start_worker()
+
     def options(self) -> ClusterOptions:
         """How its engines reach it."""
         names = ("SLUICE_DASK_TLS_CA", "SLUICE_DASK_TLS_CERT", "SLUICE_DASK_TLS_KEY")

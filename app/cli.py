@@ -51,6 +51,12 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.profiles import keys
 
         return keys(arguments, output)
+    if arguments.command == "fleet":
+        from app.console.profiles import fleet
+        from app.console.running import ended_by_signals
+
+        with ended_by_signals():
+            return fleet(arguments, output)
     if arguments.command == "serve":
         from app.serving import serve
 

@@ -77,6 +77,7 @@ _EXAMPLES = {
     "keys revoke": "keys revoke 7f3a5c",
     "serve": "serve --port 8080",
     "work": "work --workers 2",
+    "fleet": "fleet --max-message 16MiB --report fleet.json",
     "engine scheduler": "engine scheduler",
     "engine worker": "engine worker --workers 2",
     "collect": "collect --keep jobs=30d,answers=90d --dry-run",
@@ -295,13 +296,13 @@ def add_mpi(parser: Parser) -> None:
     )
 
 
-def add_message_range(parser: Parser) -> None:
+def add_message_range(parser: Parser, *, smallest: str = "1 KiB") -> None:
     parser.add_argument(
         "--min-message",
         dest="min_message_bytes",
         type=size,
         metavar="SIZE",
-        help="smallest message (1 KiB)",
+        help=f"smallest message ({smallest})",
     )
     parser.add_argument(
         "--max-message",
@@ -363,6 +364,21 @@ def add_apply(commands: Commands[Parser]) -> None:
         "--output", metavar="FILE", help="for what is kept (sluice-TARGET, as its suffix is)"
     )
     parser.set_defaults(table=None)
+
+
+def add_fleet(commands: Commands[Parser]) -> None:
+    """Add the command that compiles tables for many profiles."""
+    fleet = add(commands, "fleet", "compile tables of stored profiles, all or those that are named")
+    fleet.add_argument("profiles", metavar="PROFILE", nargs="*", help="such as name or name@2")
+    add_message_range(fleet, smallest="1 B")
+    fleet.add_argument(
+        "--relative-gap", type=share, metavar="GAP", help="tolerance, as 0.1%% (default)"
+    )
+    add_constraints(fleet)
+    add_time_limit(fleet, "of each table (100)")
+    fleet.add_argument("--report", metavar="FILE", help="write what became of each into this file")
+    fleet.add_argument("--owner", metavar="OWNER", default="local", help="whose profiles (local)")
+    fleet.add_argument("--workers", type=int, metavar="COUNT", help="child processes that solve")
 
 
 def add_service(commands: Commands[Parser]) -> None:

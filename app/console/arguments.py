@@ -13,6 +13,7 @@ from app.console.argument_parts import (
     add,
     add_apply,
     add_constraints,
+    add_fleet,
     add_keys,
     add_message_range,
     add_mpi,
@@ -90,6 +91,7 @@ def _parser() -> Parser:
     add_of_papers(commands)
     _add_profiles(commands)
     add_keys(commands)
+    add_fleet(commands)
     add_service(commands)
     add_upkeep(commands)
     return parser

@@ -1,30 +1,60 @@
-"""sluice profiles and sluice keys: the hardware profiles in the database, and who may ask."""
+"""sluice profiles, keys and fleet: the hardware profiles in the database, who may ask, and tables
+of all of them.
+"""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+import orjson
 
 from app.console.commands import fit_source, opened_store
-from app.console.files import ProfileSource, Source, TraceSource, read_source
+from app.console.files import (
+    ProfileSource,
+    Source,
+    TraceSource,
+    check_target,
+    merged,
+    read_source,
+    write_whole,
+)
 from app.console.reports import profile_parts, profiles_table, revisions_table
+from app.console.running import counting_line
 from app.console.screen import Column, Grid, Output, Part
-from app.console.table import tables_table
+from app.console.table import constraints_of, tables_table
 from app.console.verify import verification_parts
+from app.execution.engine import Steps
 from app.settings import Settings
-from domain.errors import Conflict, InvalidInput, NotFound
+from app.text.numbers import format_count
+from domain.errors import (
+    Conflict,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    QuotaExceeded,
+    SluiceError,
+    StoreUnavailable,
+)
 from domain.profile import HardwareProfile, ProfileReference, check_profile_name
 
 if TYPE_CHECKING:
+    from app.console.running import Show
     from app.questions.keys import NewKey
+    from app.questions.tables import TableScope
     from app.schemas.base import Output as OutputPart
     from app.schemas.profiles import AnyProfileOut, AnyRevisionOut
     from app.schemas.queries import KeyOut
-    from models.records import TableSummary
+    from app.schemas.tables import FleetItemOut, FleetOut
+    from models.records import JobRecord, TableSummary
     from models.session import Store
 
 
@@ -51,16 +81,21 @@ def profiles(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _list(store: Store, arguments: argparse.Namespace, output: Output) -> None:
-    from app.questions.profiles import ProfilePage, list_profiles
+    from app.questions.profiles import ProfilePage
     from app.schemas.profiles import ProfilesOut
 
+    listed = ProfilesOut.of(ProfilePage(tuple(_all_profiles(store)), None))
+    _emit(listed, output, [profiles_table(listed)])
+
+
+def _all_profiles(store: Store) -> Iterator[HardwareProfile]:
+    from app.questions.profiles import list_profiles
+
     page = list_profiles(store, limit=_PAGE)
-    found = list(page.profiles)
+    yield from page.profiles
     while page.after is not None:
         page = list_profiles(store, after=page.after, limit=_PAGE)
-        found.extend(page.profiles)
-    listed = ProfilesOut.of(ProfilePage(tuple(found), None))
-    _emit(listed, output, [profiles_table(listed)])
+        yield from page.profiles
 
 
 def _show_one(store: Store, arguments: argparse.Namespace, output: Output) -> None:
@@ -315,3 +350,151 @@ _KEY_VERBS = {
     "rotate": _rotate_key,
     "revoke": _revoke_key,
 }
+
+
+# --- tables of many profiles ----------------------------------------------------------------------
+
+
+REFUSED = 3  # the exit code where a profile has no table
+_AHEAD = 2000  # jobs that are open at a time
+_LOOK_S, _RETRY_S = 0.2, 1.0
+_AGAIN = (StoreUnavailable, Overloaded, QuotaExceeded)
+
+
+def fleet(arguments: argparse.Namespace, output: Output) -> int:
+    """Have a job compile each profile's table, and report what became of them.
+
+    Jobs and tables are stored: what is there is not made again, so that the command goes on where
+    it was ended. It runs jobs itself, beside all others that do, unless SLUICE_RUN_JOBS=0.
+    """
+    from app.jobs.runner import open_runner
+    from app.operations.tasks import open_engine
+    from app.questions.keys import check_owner
+    from app.schemas.base import dump_json
+    from app.schemas.tables import FleetOut
+
+    settings = Settings.from_environment()
+    if arguments.workers is not None:
+        settings = replace(settings, workers=arguments.workers)
+    asked = _fleet_scope(arguments)
+    references = tuple(map(ProfileReference.parse, arguments.profiles))
+    owner = check_owner(arguments.owner)
+    if arguments.report is not None:
+        check_target(arguments.report, field="report", noun="the report", example="fleet.json")
+    with ExitStack() as stack:
+        store = stack.enter_context(opened_store(settings))
+        if settings.run_jobs:
+            engine = open_engine(settings)
+            stack.callback(engine.close)
+            runner = open_runner(store, engine, settings)
+            runner.start()
+            stack.callback(runner.close)
+        show = stack.enter_context(counting_line(output.err, "profiles"))
+        try:
+            mine = store.of(owner)
+            every = (ProfileReference(one.name) for one in _all_profiles(mine))
+            report = FleetOut.of(_Fleet(mine, asked, settings, show).compiled(references or every))
+        except KeyboardInterrupt:
+            output.note("the same command goes on where this one ended")
+            raise
+    document = dump_json(report)
+    if arguments.report is not None:
+        write_whole(arguments.report, document, field="report", noun="the report")
+    if output.wants_json:
+        output.document(document)
+    else:
+        output.parts(_fleet_parts(report))
+    return REFUSED if report.failed else 0
+
+
+def _fleet_scope(arguments: argparse.Namespace) -> TableScope:
+    from app.schemas.base import dump_json, parse_json
+    from app.schemas.tables import TableIn
+
+    names = ("min_message_bytes", "max_message_bytes", "relative_gap", "time_limit_s")
+    given = {name: getattr(arguments, name) for name in names}
+    given["constraints"] = constraints_of(arguments)
+    return parse_json(TableIn, dump_json(merged({}, given))).to_domain()
+
+
+class _Fleet:
+    """The jobs of many profiles, so many at a time as may wait."""
+
+    def __init__(self, store: Store, scope: TableScope, settings: Settings, show: Show) -> None:
+        self._store = store
+        self._scope = scope
+        self._settings = settings
+        self._show = show
+        self._open: dict[str, str] = {}
+        self._items: list[FleetItemOut] = []
+
+    def compiled(self, references: Iterable[ProfileReference]) -> Sequence[FleetItemOut]:
+        """Return what became of each, once all have ended. Waits for a database that is away."""
+        left, began_s = deque(references), time.monotonic()
+        total = len(left)
+        while left or self._open:
+            pause_s = _LOOK_S
+            try:
+                while left and len(self._open) < _AHEAD:
+                    self._begin(left[0])
+                    left.popleft()
+            except _AGAIN:
+                pause_s = _RETRY_S
+            with suppress(StoreUnavailable):
+                self._look()
+            self._show(Steps(len(self._items), total), time.monotonic() - began_s)
+            time.sleep(pause_s if self._open or left else 0.0)
+        return self._items
+
+    def _begin(self, asked: ProfileReference) -> None:
+        from app.jobs.ledger import accept_job
+        from app.operations.tables import table_operation
+
+        reference = f"{asked.name}@{asked.revision}" if asked.revision else asked.name
+        try:
+            with self._store.reading() as unit:
+                made = table_operation(asked, self._scope, unit, self._settings, activate=None)
+            job = accept_job(self._store, made)
+        except SluiceError as error:
+            if isinstance(error, _AGAIN):
+                raise
+            self._items.append(_failed(reference, error.detail))
+            return
+        if job.state.is_terminal:
+            self._items.append(_item(reference, job, "stored"))
+        else:
+            self._open[job.id] = reference
+
+    def _look(self) -> None:
+        with self._store.reading() as unit:
+            ended = unit.jobs.ended(tuple(self._open))
+        for job in ended:
+            self._items.append(_item(self._open.pop(job.id), job, "compiled"))
+
+
+def _item(reference: str, job: JobRecord, outcome: Literal["compiled", "stored"]) -> FleetItemOut:
+    from app.schemas.base import read_output
+    from app.schemas.tables import FleetItemOut, TableOut
+
+    if job.error is not None or job.best is None:
+        detail = orjson.loads(job.error)["detail"] if job.error else f"the job is {job.state}"
+        return _failed(reference, detail)
+    table = read_output(TableOut, job.best)
+    name = table.profile.reference if table.profile else reference
+    return FleetItemOut(name, outcome, table.digest, table.worst.relative_gap)
+
+
+def _failed(reference: str, detail: str) -> FleetItemOut:
+    from app.schemas.tables import FleetItemOut
+
+    return FleetItemOut(reference, "failed", error=detail)
+
+
+def _fleet_parts(report: FleetOut) -> Iterator[Part]:
+    yield (
+        f"{format_count(report.profiles)} profiles: {format_count(report.compiled)} compiled, "
+        f"{format_count(report.stored)} were there, {format_count(report.failed)} failed"
+    )
+    if failed := [(one.profile, one.error) for one in report.items if one.error]:
+        columns = (Column("profile", is_number=False), Column("why", is_number=False))
+        yield Grid(columns, tuple(failed))

@@ -267,10 +267,13 @@ def run_worker(
     """
     options.check()
     set_up_dask()
+    # Nobody else is answered by such a process, so that its children give way to nobody.
+    solves, others = WorkerOptions(warm_up=warm_up, niceness=0), WorkerOptions(niceness=0)
+    long = SlotOptions(others, is_always_warm=False, idle_s=LONG_IDLE_S)
     engine = LocalEngine(
         {
-            Pool.SOLVE: PoolOptions(slots, SlotOptions(WorkerOptions(warm_up=warm_up))),
-            Pool.LONG: PoolOptions(slots, SlotOptions(is_always_warm=False, idle_s=LONG_IDLE_S)),
+            Pool.SOLVE: PoolOptions(slots, SlotOptions(solves)),
+            Pool.LONG: PoolOptions(slots, long),
         }
     )
     try:

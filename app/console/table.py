@@ -216,13 +216,9 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Q
 
 
 def constraints_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the constraints that options name, as a request has them."""
-    return {
-        "min_fragment_bytes": arguments.min_fragment_bytes,
-        "max_fragment_bytes": arguments.max_fragment_bytes,
-        "alignment_bytes": arguments.alignment_bytes,
-        "max_fragments": arguments.max_fragments,
-    }
+    """Return the constraints that options name."""
+    names = ("min_fragment_bytes", "max_fragment_bytes", "alignment_bytes", "max_fragments")
+    return {name: getattr(arguments, name) for name in names}
 
 
 def _question_of(

@@ -104,11 +104,15 @@ class ClusterOptions:
                     field="SLUICE_DASK_ADDRESS",
                 )
             return
-        for name, file in (("CA", self.ca), ("CERT", self.certificate), ("KEY", self.key)):
+        files = {
+            "SLUICE_DASK_TLS_CA": self.ca,
+            "SLUICE_DASK_TLS_CERT": self.certificate,
+            "SLUICE_DASK_TLS_KEY": self.key,
+        }
+        for name, file in files.items():
             if not os.access(file, os.R_OK):
                 raise InvalidInput(
-                    f"expected SLUICE_DASK_TLS_{name} to be a file that can be read, for tls://",
-                    field=f"SLUICE_DASK_TLS_{name}",
+                    f"expected {name} to be a file that can be read, for tls://", field=name
                 )
 
     def security(self) -> Security | None:

@@ -287,7 +287,7 @@ class FleetItemOut(Output):
     """What became of one profile: `compiled`, `stored` where its table was there, or `failed`.
 
     `profile` has the revision that the table is of, where there is one; `relative_gap` is the
-    greatest that the table proves.
+    greatest that its certificate has, of the model.
     """
 
     profile: str

@@ -31,12 +31,12 @@ from models.records import JobRecord, JobState
 from models.session import Store, create_store
 from tests.execution.support import MARKER, marked
 from tests.jobs.support import accepted
-from tests.support.chaos import Chaos, Member
+from tests.support.chaos import Chaos, Member, chaos_jobs
 from tests.support.cluster import TestCluster
 from tests.support.counts import count, is_campaign
 from tests.support.postgres_keeper import Keeper
 
-JOBS = int(os.environ.get("SLUICE_CHAOS_JOBS") or count(500))
+JOBS = chaos_jobs(count(500))
 JOBS_A_DEED = 25 if is_campaign() else 4
 LAST_JOBS = 6  # long ones, so that whoever is stopped has one
 LEASE_S = 3.0

@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo serve test check fmt bench screenshots campaign lock clean ready-run ready-dev
+.PHONY: help demo serve test check fmt bench screenshots campaign lock installed clean ready-run ready-dev
 
 # Some thousand starts of Python would each compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -66,6 +66,16 @@ lock:  ## resolve the dependencies again (needs uv; LOCK_OPTIONS=--upgrade for n
 	$(LOCK) --output-file requirements.lock
 	$(LOCK) --extra dask --constraint requirements.lock --output-file requirements-dask.lock
 	$(LOCK) --group dev --constraint requirements.lock --output-file requirements-dev.lock
+
+installed: ready-dev  ## the wheel in an empty environment with what is locked for it, and its demo
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	into="$(BIN)/python -m pip --python $$folder/env install --quiet --no-compile --no-deps" && \
+	$(BIN)/python -m hatchling build -t wheel -d "$$folder" && \
+	$(BIN)/python -m venv --without-pip "$$folder/env" && \
+	$$into --require-hashes --only-binary :all: -r requirements.lock && \
+	$$into "$$folder"/sluice-*.whl && cd "$$folder" && \
+	env -u PYTHONPATH -u SLUICE_DATABASE_URL XDG_DATA_HOME="$$folder" SLUICE_PORT=0 \
+	  env/bin/sluice demo --once
 
 clean:  ## remove what make and the tools have made, but no data of the service
 	rm -rf .venv .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -17,7 +17,7 @@ from analysis.best_known import FIRST_REPORT_S, SolvedMessages, improved, left_o
 from analysis.settings_in_draws import SettingsQuestion, repeated_by, settings_in_draws
 from domain.errors import InconsistentInput, InvalidInput, SluiceError
 from domain.fit import beyond_measured
-from domain.fragment_setting import FragmentSetting
+from domain.fragment_setting import FragmentSetting, breakpoints
 from domain.model import CostModel
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
@@ -36,7 +36,6 @@ from domain.workload import (
 DEFAULT_TIME_LIMIT_S = 30.0
 MAX_TIME_LIMIT_S = 60.0  # of the solves; the process of its own is ended at 120 s
 MAX_AUDIT_WORKLOAD_SIZES = 512
-MAX_BREAKPOINTS = 64
 WORTH_SAYING = 1e-3  # a change that gains less regret than this is not advised
 SETTING, ADVISED = "setting", ("best_size", "best_size_steps")  # in draws
 _PLAIN = FragmentLimits()
@@ -240,26 +239,34 @@ def audit(
         progress=progress,
     )
     if on_best is not None:
-        solved.report = lambda best: on_best(_first_audit(question, best, started_s))
+        solved.report = lambda best: on_best(_early_audit(question, solved, best, started_s))
     powers = powers_of_two(scope.min_message_bytes, scope.max_message_bytes)
     turns = _turns(scope, scope.setting)
     solved.add({*powers, *_sizes_of(_workload_of(scope)), *turns}, share=1.0 - SHARE_OF_ADVICE)
     solved.improve_by(scope.setting)
-    chosen = tuple(_chosen(question, solved.best))
     if on_best is not None and time.perf_counter() >= started_s + FIRST_REPORT_S:
-        best = improved(question.model, solved.best, *chosen)
-        on_best(_audit_of(question, best, chosen, started_s))
+        on_best(_early_audit(question, solved, solved.best, started_s))
+    chosen = tuple(_chosen(question, solved.best))
     solved.report = None
-    solved.add({size for setting in chosen for size in _turns(scope, setting)})
+    solved.add(_turns_of(scope, chosen))
     solved.improve_by(scope.setting, *chosen)
     return _audit_of(question, solved.best, chosen, started_s)
 
 
-def _first_audit(question: AuditQuestion, best: tuple[BestKnown, ...], started_s: float) -> Audit:
-    """The audit by this alone: the messages at which only the advised settings turn are left."""
+def _early_audit(
+    question: AuditQuestion,
+    solved: SolvedMessages,
+    best: tuple[BestKnown, ...],
+    started_s: float,
+) -> Audit:
+    """The audit by this alone; where the advised settings turn, messages are between simple limits:
+    nobody has looked for a better cut there.
+    """
     best = improved(question.model, best, question.scope.setting)
     chosen = tuple(_chosen(question, best))
-    return _audit_of(question, improved(question.model, best, *chosen), chosen, started_s)
+    best = solved.bounded_at(best, _turns_of(question.scope, chosen))
+    best = improved(question.model, best, question.scope.setting, *chosen)
+    return _audit_of(question, best, chosen, started_s)
 
 
 def _audit_of(
@@ -333,33 +340,6 @@ def verdict(span: Span, max_regret: float | None) -> RegretVerdict | None:
     return RegretVerdict.ABOVE if span.at_least > max_regret else RegretVerdict.BETWEEN
 
 
-def breakpoints(
-    setting: FragmentSetting, min_message_bytes: int, max_message_bytes: int
-) -> tuple[int, ...]:
-    """Return message sizes of the range at which a setting's cut changes most: its regret peaks
-    there.
-
-    Of each step the first and the last message, the first that is whole fragments, and the one
-    beyond it, whose last fragment is a byte. Of more than MAX_BREAKPOINTS an even choice.
-    """
-    begins = [step.from_bytes for step in setting.steps]
-    ends = [begin - 1 for begin in begins[1:]] + [max_message_bytes]
-    found: set[int] = set()
-    for step, end in zip(setting.steps, ends, strict=True):
-        first, last = max(step.from_bytes, min_message_bytes), min(end, max_message_bytes)
-        size = step.size_bytes or last or 1
-        full = -(-first // size) * size
-        found.update(one for one in (first, full, full + 1, last) if first <= one <= last)
-    return _evenly(sorted(found), MAX_BREAKPOINTS)
-
-
-def _evenly(sizes: Sequence[int], maximum: int) -> tuple[int, ...]:
-    """At most so many of them, the first and the last among them."""
-    if len(sizes) <= maximum:
-        return tuple(sizes)
-    return tuple(sizes[number * (len(sizes) - 1) // (maximum - 1)] for number in range(maximum))
-
-
 def price(
     model: CostModel,
     setting: FragmentSetting,
@@ -390,6 +370,10 @@ def _turns(scope: AuditScope, setting: FragmentSetting) -> tuple[int, ...]:
     if scope.workload is not None:
         return ()
     return breakpoints(setting, scope.min_message_bytes, scope.max_message_bytes)
+
+
+def _turns_of(scope: AuditScope, settings: Sequence[FragmentSetting]) -> set[int]:
+    return {size for setting in settings for size in _turns(scope, setting)}
 
 
 def _looked_at(question: AuditQuestion, best: Sequence[BestKnown]) -> tuple[int, ...]:

@@ -131,6 +131,11 @@ class SolvedMessages:
                 self._report_by(self.report, (*self.best, *found, *rest))
         self.best = _ascending((*self.best, *found))
 
+    def bounded_at(self, best: tuple[BestKnown, ...], sizes: set[int]) -> tuple[BestKnown, ...]:
+        """Return these and, between simple limits, the messages of these sizes not among them."""
+        more = sorted(sizes.difference(one.message_bytes for one in best))
+        return _ascending((*best, *self._each(more, time_limit_s=0.0, grace_s=0.0)))
+
     def improve_by(self, *settings: FragmentSetting) -> None:
         """Count what settings do among the best known."""
         self.best = improved(self._model, self.best, *settings)

@@ -1,4 +1,4 @@
-"""What ways to cut a message cost in each draw of the costs: all on the same draws.
+"""What ways to cut a message cost in each draw of the costs, all on the same draws, and regrets.
 
 A repeated size is priced in closed form (docs/theory.md, "The regret of a setting"), other cuts by
 the evaluator's recurrence; both equal `domain.nested` and `domain.aggregate` on whole bytes but for
@@ -8,7 +8,9 @@ rounding. Arrays have the sizes, or fragments, first and the draws last.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil, isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,94 @@ Ints = NDArray[np.int64]
 
 _CHUNK_CELLS = 2**17  # fragments times draws that are priced together
 _CACHED_CELLS = 2**15  # sizes times draws whose arrays stay in a processor's cache
+
+
+@dataclass(frozen=True, eq=False)  # no slots: what follows is kept beside the fields
+class PricedSizes:
+    """Admitted sizes in bytes, ascending, (sizes,), and their latencies in µs, (sizes, draws).
+
+    Where `between` is given, no cut but from the one to the other is among them.
+    """
+
+    sizes: Ints
+    latency_us: Floats
+    between: tuple[int, int] | None = None
+
+    @cached_property
+    def _summary(self) -> tuple[Floats, Floats, Floats]:
+        if active.NATIVE is not None:
+            return active.NATIVE.recurrence.summary(self.latency_us)
+        best_us: Floats = self.latency_us.min(axis=0)
+        mean_regret = regrets_over(self.latency_us, best_us).mean(axis=1)
+        return best_us, self.latency_us.mean(axis=1), mean_regret
+
+    @property
+    def best_us(self) -> Floats:
+        """The latency of the best size of each draw, (draws,)."""
+        return self._summary[0]
+
+    @property
+    def mean_us(self) -> Floats:
+        """The mean latency of each size, (sizes,)."""
+        return self._summary[1]
+
+    @property
+    def mean_regret(self) -> Floats:
+        """The mean of T/min T - 1 of each size, (sizes,); 0 where the best takes no time and so
+        does T.
+        """
+        return self._summary[2]
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """Their places, by ascending mean latency."""
+        return np.argsort(self.mean_us, kind="stable")
+
+    def capped(self, size: int, most_us: float) -> PricedSizes:
+        """Return the same where this size, if it is among these, takes no more than that."""
+        at_most = np.where(self.sizes[:, None] == size, most_us, np.inf)
+        return replace(self, latency_us=np.minimum(self.latency_us, at_most))
+
+    def row(self, size: int) -> Floats | None:
+        """Return the latencies in µs of a size, (draws,); None where it is not among these."""
+        at = int(np.searchsorted(self.sizes, size))
+        return self.latency_us[at] if at < len(self.sizes) and self.sizes[at] == size else None
+
+
+def regrets_over(latency_us: Floats, best_us: Floats) -> Floats:
+    """Return T/T* - 1, the two broadcast; 0 or infinite where the best takes no time."""
+    if best_us.min() > 0.0:
+        over: Floats = latency_us / best_us
+        over -= 1.0
+        return over
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = latency_us / best_us - 1.0
+    regret: Floats = np.where(best_us > 0.0, share, np.where(latency_us > 0.0, np.inf, 0.0))
+    return regret
+
+
+def quantile(values: Floats, share: float) -> float:
+    """Return the quantile of values over the draws, (draws,), linear between two of them."""
+    return quantiles_of(values, (share,))[0]
+
+
+def quantiles_of(values: Floats, shares: Sequence[float]) -> list[float]:
+    """Return several of them.
+
+    `numpy.quantile` gives the same for finite values, and takes ten times as long for so few.
+    """
+    return quantiles_of_ordered(np.sort(values), shares)
+
+
+def quantiles_of_ordered(ordered: Floats, shares: Sequence[float]) -> list[float]:
+    """Return the same of values that ascend."""
+    found = []
+    for share in shares:
+        place = share * (len(ordered) - 1)
+        low, high = float(ordered[int(place)]), float(ordered[ceil(place)])
+        is_between = low != high and isfinite(low) and isfinite(high)
+        found.append(low + (place - int(place)) * (high - low) if is_between else low)
+    return found
 
 
 def repeated_us(draws: Draws, message_bytes: int, sizes: Ints) -> Floats:

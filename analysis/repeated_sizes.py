@@ -7,19 +7,25 @@ Source    docs/theory.md, "Uncertain costs". The regret of a size in a draw is T
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from math import ceil, isfinite, lcm, log2
+from dataclasses import replace
+from math import lcm, log2
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.draw_costs import costs_of, native_of, repeated_us
+from analysis.draw_costs import (
+    PricedSizes,
+    costs_of,
+    native_of,
+    quantile,
+    regrets_over,
+    repeated_us,
+)
 from analysis.draws import Draws
 from domain.errors import StrategyDeclined
 from domain.problem import MessageProblem
 from domain.uncertain_answer import GoodSizes, RoundRule, RoundSize
-from solvers.kernels.native_recurrence import Halving
+from solvers.kernels.native_recurrence import GoodSearch, SizeLimits, SizeSearch
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,76 +44,12 @@ _SCREENED_REGRET = 0.1  # a size beyond that in every one of these draws is not 
 _ROUNDED_SIZES = 12  # so many of the best sizes are rounded to every unit
 _NEIGHBOURS = 12  # sizes on either side of the best one
 _END_PRECISION = 0.01  # of the ends of intervals, relative
-_ROUNDING = 1e-12
-_AS_GOOD = 5e-4  # expected regrets that differ by less: the rounder size is taken
+_GOOD_SHARE = GOOD_IN_DRAWS - 1e-12  # but for rounding
+_GOOD_LIMITS = 1.0 + np.array(GOOD_WITHIN)[:, None]
+_AS_GOOD = 5e-3  # expected regrets that differ by less: the rounder size is taken
 _OCTAVES = 2.0 ** (np.arange(64 * _PER_OCTAVE) / _PER_OCTAVE)
 _POWERS = 2 ** np.arange(62, dtype=np.int64)
 _COUNTS = np.arange(1, _MAX_COUNT + 1, dtype=np.int64)
-
-
-@dataclass(frozen=True, eq=False)  # no slots: what follows is kept beside the fields
-class PricedSizes:
-    """Admitted sizes in bytes, ascending, (sizes,), and their latencies in µs, (sizes, draws)."""
-
-    sizes: Ints
-    latency_us: Floats
-
-    @cached_property
-    def best_us(self) -> Floats:
-        """The latency of the best size of each draw, (draws,)."""
-        best: Floats = self.latency_us.min(axis=0)
-        return best
-
-    @cached_property
-    def order(self) -> NDArray[np.intp]:
-        """Their places, by ascending mean latency."""
-        return np.argsort(self.latency_us.mean(axis=1), kind="stable")
-
-    def regrets(self) -> Floats:
-        """Return T/min T - 1, (sizes, draws); 0 where the best takes no time and so does T."""
-        return regrets_over(self.latency_us, self.best_us)
-
-    def capped(self, size: int, most_us: float) -> PricedSizes:
-        """Return the same where this size, if it is among these, takes no more than that."""
-        at_most = np.where(self.sizes[:, None] == size, most_us, np.inf)
-        return PricedSizes(self.sizes, np.minimum(self.latency_us, at_most))
-
-    def row(self, size: int) -> Floats | None:
-        """Return the latencies in µs of a size, (draws,); None where it is not among these."""
-        at = int(np.searchsorted(self.sizes, size))
-        return self.latency_us[at] if at < len(self.sizes) and self.sizes[at] == size else None
-
-
-def regrets_over(latency_us: Floats, best_us: Floats) -> Floats:
-    """Return T/T* - 1, the two broadcast; 0 or infinite where the best takes no time."""
-    if best_us.min() > 0.0:
-        over: Floats = latency_us / best_us
-        over -= 1.0
-        return over
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = latency_us / best_us - 1.0
-    regret: Floats = np.where(best_us > 0.0, share, np.where(latency_us > 0.0, np.inf, 0.0))
-    return regret
-
-
-def quantile(values: Floats, share: float) -> float:
-    """Return the quantile of values over the draws, (draws,), linear between two of them."""
-    return quantiles_of(values, (share,))[0]
-
-
-def quantiles_of(values: Floats, shares: Sequence[float]) -> list[float]:
-    """Return several of them.
-
-    `numpy.quantile` gives the same for finite values, and takes ten times as long for so few.
-    """
-    ordered = np.sort(values)
-    found = []
-    for share in shares:
-        place = share * (len(ordered) - 1)
-        low, high = float(ordered[int(place)]), float(ordered[ceil(place)])
-        is_between = low != high and isfinite(low) and isfinite(high)
-        found.append(low + (place - int(place)) * (high - low) if is_between else low)
-    return found
 
 
 def is_admitted(problem: MessageProblem, sizes: Ints) -> Flags:
@@ -123,18 +65,6 @@ def is_admitted(problem: MessageProblem, sizes: Ints) -> Flags:
     return admitted
 
 
-def known_between(
-    problem: MessageProblem, draws: Draws, measured_bytes: tuple[int, int] | None
-) -> tuple[int, int] | None:
-    """Return the measured sizes in bytes where the limits admit a cut between them, else None."""
-    if measured_bytes is None:
-        return None
-    tried = _admitted(problem, np.concatenate([_candidates(problem, draws), measured_bytes]))
-    cuts = tried[tried < problem.message_bytes]
-    is_known = (measured_bytes[0] <= cuts) & (cuts <= measured_bytes[1])
-    return measured_bytes if is_known.any() else None
-
-
 def largest_admitted(problem: MessageProblem, priced: PricedSizes) -> int:
     """Return the largest repeated size that the limits admit, measured or not."""
     largest = _largest(problem)
@@ -148,7 +78,7 @@ def price_sizes(
     *,
     also: Sequence[int] = (),
     mtu_bytes: int | None = None,
-    between: tuple[int, int] | None = None,
+    measured_bytes: tuple[int, int] | None = None,
 ) -> PricedSizes:
     """Return the sizes that are tried, priced in all draws.
 
@@ -156,14 +86,15 @@ def price_sizes(
     three times these, ends of ranges and the size behind them, all rounded up to the alignment, and
     the least and the greatest size that the limits admit; then multiples of pages and of the MTU,
     and sizes around the best. Most are priced in a few draws alone: those that are far from good in
-    each of them are left out. Those of `also` that the limits admit are always among them. With
-    `between` only sizes from one to the other are, and one piece. Raises StrategyDeclined where the
-    limits admit no repeated size, and Infeasible.
+    each of them are left out. Those of `also` that the limits admit are always among them. Where
+    the limits admit a cut from the one to the other of the measured sizes, only such cuts are, and
+    one piece. Raises StrategyDeclined where the limits admit no repeated size, and Infeasible.
     """
     problem.count_range()
-    ends = between or ()
+    ends = measured_bytes or ()
     always = np.array([*also, *ends, problem.message_bytes, _largest(problem)], dtype=np.int64)
     tried = _admitted(problem, np.concatenate([_candidates(problem, draws), always]))
+    between = _known_between(problem, tried, measured_bytes)
     tried = _known(problem, tried, between)
     if not len(tried):
         raise StrategyDeclined(
@@ -171,13 +102,49 @@ def price_sizes(
             "smaller than min_fragment_bytes or the fragments are too many",
             field="constraints",
         )
-    is_kept = _is_near_best(problem, draws, tried)
-    is_kept |= _are_among(np.sort(np.minimum(always, problem.message_bytes)), tried)
+    always = np.sort(np.minimum(always, problem.message_bytes))
+    units = _units(problem, mtu_bytes)
+    native = native_of(draws)
+    if native is not None:
+        in_one_call = native.price_sizes(
+            costs_of(draws),
+            _native_limits(problem, between),
+            SizeSearch(_screened(draws), _SCREENED_REGRET, _ROUNDED_SIZES, _NEIGHBOURS),
+            tried,
+            always,
+            units,
+        )
+        return PricedSizes(*in_one_call, between)
+    is_kept = _is_near_best(problem, draws, tried) | _are_among(always, tried)
     priced = _priced(problem, draws, tried[is_kept])
     leading = priced.sizes[priced.order[:_ROUNDED_SIZES]]
-    more = [_rounded(leading, unit) for unit in _units(problem, mtu_bytes)]
+    more = [_rounded(leading, unit) for unit in units]
     more.append(_between(priced.sizes, int(priced.order[0])))
-    return _with(problem, draws, priced, _known(problem, np.concatenate(more), between))
+    found = _with(problem, draws, priced, _known(problem, np.concatenate(more), between))
+    return replace(found, between=between)
+
+
+def _known_between(
+    problem: MessageProblem, sizes: Ints, measured_bytes: tuple[int, int] | None
+) -> tuple[int, int] | None:
+    """The measured sizes where one of these cuts is between them, else None."""
+    if measured_bytes is None:
+        return None
+    cuts = sizes[sizes < problem.message_bytes]
+    is_known = (measured_bytes[0] <= cuts) & (cuts <= measured_bytes[1])
+    return measured_bytes if is_known.any() else None
+
+
+def _native_limits(problem: MessageProblem, between: tuple[int, int] | None = None) -> SizeLimits:
+    limits = problem.limits
+    return SizeLimits(
+        problem.message_bytes,
+        limits.min_fragment_bytes,
+        problem.largest_fragment_bytes,
+        limits.alignment_bytes,
+        problem.count_range().maximum,
+        *(between or (1, problem.message_bytes)),
+    )
 
 
 def _known(problem: MessageProblem, sizes: Ints, between: tuple[int, int] | None) -> Ints:
@@ -188,21 +155,43 @@ def _known(problem: MessageProblem, sizes: Ints, between: tuple[int, int] | None
     return sizes[inside | (sizes >= problem.message_bytes)]
 
 
-def good_sizes(
-    problem: MessageProblem,
-    draws: Draws,
-    priced: PricedSizes,
-    *,
-    between: tuple[int, int] | None = None,
-) -> tuple[GoodSizes, ...]:
+def good_sizes(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> tuple[GoodSizes, ...]:
     """Return the sizes within 1, 2 and 5 % of the best in 90 % of the draws, as intervals.
 
     An interval is a run of good sizes among those that were priced; how far it goes on towards the
     next one, which is not good, is found by halving to 1 %; its ends are good themselves. Between
     sizes of as many fragments lines are convex; where one fragment more begins, and beside the ends
-    of ranges, sizes are priced. With `between` no interval but that of one piece goes beyond.
+    of ranges, sizes are priced. No interval but that of one piece goes beyond `priced.between`.
     """
-    limits_us = priced.best_us * (1.0 + np.array(GOOD_WITHIN)[:, None])
+    limits_us = priced.best_us * _GOOD_LIMITS
+    native = native_of(draws)
+    if native is not None:
+        found = native.good_sizes(
+            costs_of(draws),
+            _native_limits(problem),
+            GoodSearch(_MAX_JUMP + 1, _MAX_INNER_JUMP, _MAX_JUMP, _END_PRECISION, _GOOD_SHARE),
+            priced.sizes,
+            priced.latency_us,
+            limits_us,
+            _ends(draws),
+        )
+    else:
+        found = _good_intervals(problem, draws, priced, limits_us)
+    total, between = problem.message_bytes, priced.between
+    return tuple(
+        GoodSizes(
+            within,
+            GOOD_IN_DRAWS,
+            _inside(tuple((low, high) for at, low, high in found if at == place), total, between),
+        )
+        for place, within in enumerate(GOOD_WITHIN)
+    )
+
+
+def _good_intervals(
+    problem: MessageProblem, draws: Draws, priced: PricedSizes, limits_us: Floats
+) -> list[list[int]]:
+    """[level, low, high] of each interval, by level, ascending."""
     near = _are_good(priced.latency_us, limits_us[-1])
     jumps = _inner_jumps(problem, draws, priced.sizes, near)
     if len(jumps):
@@ -219,14 +208,8 @@ def good_sizes(
     good = priced.sizes[inside]
     bad = priced.sizes[np.clip(inside + outward, 0, len(priced.sizes) - 1)]
     good = _good_ends(problem, draws, limits_us[which], good, bad)
-    return tuple(
-        GoodSizes(
-            within,
-            GOOD_IN_DRAWS,
-            _inside(_pairs(good[which == place]), problem.message_bytes, between),
-        )
-        for place, within in enumerate(GOOD_WITHIN)
-    )
+    found: list[list[int]] = np.column_stack([which[::2], good[::2], good[1::2]]).tolist()
+    return found
 
 
 def _inside(
@@ -253,7 +236,7 @@ def _inner_jumps(problem: MessageProblem, draws: Draws, sizes: Ints, are_good: F
     low, high = sizes[max(0, good[0] - 1)], sizes[min(good[-1] + 1, len(sizes) - 1)]
     fewest = max(_MAX_JUMP + 1, total // int(high))
     counts = np.arange(fewest, min(_MAX_INNER_JUMP, -(-total // int(low))) + 1)
-    ends = np.unique(_ends(draws))
+    ends = _ends(draws)
     whole = max(1, min(_MAX_JUMP, _MAX_INNER_JUMP // max(1, len(ends))))  # fragments before a rest
     rests = (total - ends[ends < total, None]) // _COUNTS[:whole]
     passed = np.concatenate([ends, rests.ravel()]) // unit * unit
@@ -263,9 +246,13 @@ def _inner_jumps(problem: MessageProblem, draws: Draws, sizes: Ints, are_good: F
 
 
 def _ends(draws: Draws) -> Ints:
-    """The last bytes of ranges as estimated."""
-    found: Ints = draws.ends_bytes[np.isfinite(draws.ends_bytes)[..., 0], 0].astype(np.int64)
-    return found
+    """The last bytes of ranges as estimated, ascending, each once."""
+    return draws.derived(_estimated_ends)
+
+
+def _estimated_ends(draws: Draws) -> Ints:
+    ends = draws.ends_bytes[..., 0]
+    return np.unique(ends[np.isfinite(ends)].astype(np.int64))
 
 
 def _before(problem: MessageProblem, counts: Ints) -> Ints:
@@ -281,23 +268,26 @@ def round_sizes(
 ) -> tuple[RoundSize, ...]:
     """Return for each rule its size of least expected regret, the one to recommend first.
 
-    Of sizes whose expected regrets differ by less than 0.05 % the roundest is recommended. A size
+    Of sizes whose expected regrets differ by less than 0.5 % the roundest is recommended. A size
     is listed under the roundest rule that it keeps; a rule that no size keeps is left out.
     """
-    regrets = priced.regrets()
-    mean = regrets.mean(axis=1)
+    mean = priced.mean_regret
     found: dict[int, RoundSize] = {}
     for rule, is_kept in _kept(priced.sizes, problem, mtu_bytes):
         kept = is_kept.nonzero()[0]
         if len(kept):
             at = int(kept[mean[kept].argmin()])
-            size, p95 = int(priced.sizes[at]), quantile(regrets[at], 0.95)
+            size, p95 = int(priced.sizes[at]), _regret_p95(priced, at)
             found.setdefault(size, RoundSize(size, rule, float(mean[at]), p95))
     listed = list(found.values())  # the roundest rule first
     as_good = min((one.regret_mean for one in listed), default=0.0) + _AS_GOOD
     first = [one for one in listed if one.regret_mean <= as_good][:1]
     rest = [one for one in listed if one not in first]
     return (*first, *sorted(rest, key=lambda one: one.regret_mean))
+
+
+def _regret_p95(priced: PricedSizes, at: int) -> float:
+    return quantile(regrets_over(priced.latency_us[at], priced.best_us), 0.95)
 
 
 def _kept(
@@ -367,7 +357,11 @@ def _is_near_best(problem: MessageProblem, draws: Draws, sizes: Ints) -> Flags:
 
 
 def _few(draws: Draws) -> Draws:
-    return draws.part(0, _SCREENED_DRAWS)
+    return draws.part(0, _screened(draws))
+
+
+def _screened(draws: Draws) -> int:
+    return min(_SCREENED_DRAWS, draws.count)
 
 
 def _priced(problem: MessageProblem, draws: Draws, sizes: Ints) -> PricedSizes:
@@ -407,7 +401,7 @@ def _between(sizes: Ints, at: int) -> Ints:
 def _are_good(latency_us: Floats, limit_us: Floats) -> Flags:
     """Whether each size keeps to the limit in enough draws."""
     within = (latency_us <= limit_us).view(np.uint8).sum(axis=-1, dtype=np.int32)
-    good: Flags = within / latency_us.shape[-1] >= GOOD_IN_DRAWS - _ROUNDING
+    good: Flags = within / latency_us.shape[-1] >= _GOOD_SHARE
     return good
 
 
@@ -426,24 +420,6 @@ def _good_ends(
     """Move good sizes towards bad ones, by halving to 1 %, as far as they keep to their limits,
     (sizes, draws).
     """
-    native = native_of(draws)
-    if native is not None:
-        limits = problem.limits
-        return native.good_ends(
-            costs_of(draws),
-            Halving(
-                problem.message_bytes,
-                limits.min_fragment_bytes,
-                problem.largest_fragment_bytes,
-                limits.alignment_bytes,
-                problem.count_range().maximum,
-                _END_PRECISION,
-                GOOD_IN_DRAWS - _ROUNDING,
-            ),
-            limits_us,
-            good,
-            bad,
-        )
     unit = problem.limits.alignment_bytes
     while True:
         middle = (good + bad) // 2 // unit * unit
@@ -458,7 +434,3 @@ def _good_ends(
         good[left] = np.where(is_good, at, good[left])
         bad[left] = np.where(is_good, bad[left], at)
     return good
-
-
-def _pairs(ends: Ints) -> tuple[tuple[int, int], ...]:
-    return tuple((int(low), int(high)) for low, high in ends.reshape(-1, 2))

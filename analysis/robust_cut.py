@@ -16,9 +16,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.draw_costs import cut_us, repeated_us
+from analysis.draw_costs import PricedSizes, cut_us, quantile, regrets_over, repeated_us
 from analysis.draws import Draws
-from analysis.repeated_sizes import PricedSizes, is_admitted, quantile, regrets_over
+from analysis.repeated_sizes import is_admitted
 from domain.nested import NestedSchedule
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import MessageProblem, Problem

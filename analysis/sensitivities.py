@@ -42,7 +42,6 @@ _CHANGED = 1e-6  # of the latency: how closely
 _UNSOLVED = (nan, nan)
 _NO_DEADLINE = Deadline(inf)
 _OPTIMAL = (Strategy.AUTO, Strategy.EXACT)
-_FEW_FRAGMENTS = 8  # take less time in one array than in a pipeline for each change
 _TIE = 1e-12  # of the latency: paths that differ by less are equally long
 
 
@@ -108,30 +107,12 @@ def _assembled(
 
 
 def _same_cut_us(explained: Explained, changed: Sequence[tuple[int, float]]) -> Sequence[float]:
-    """The latencies of the same cuts where the costs of a stage are changed by a share.
-
-    Few fragments through lines go through all changes at once, in the evaluator's operations.
-    """
-    pipeline = explained.pipeline
-    cut = explained.stage_bytes[0]
-    if explained.is_nested or not pipeline.all_lines or len(cut) > _FEW_FRAGMENTS:
-        pipelines = (scaled(pipeline, stage, 1.0 + by) for stage, by in changed)
-        return list(explained.latencies_us(pipelines))
-    factors = np.ones((len(changed), len(pipeline)))
-    factors[np.arange(len(changed)), [stage for stage, _ in changed]] = [
-        1.0 + by for _, by in changed
-    ]
-    lines = [stage.ranges[0] for stage in pipeline.stages]
-    overheads = np.array([line.overhead_us for line in lines]) * factors
-    costs = np.array([line.ns_per_byte for line in lines]) * factors
-    exits = np.zeros((len(pipeline), len(changed)))
-    for size in cut:
-        times = (overheads + costs * size / 1000.0).T
-        ready = exits[0]
-        for at, time in enumerate(times):
-            ready = exits[at] = np.maximum(ready, exits[at]) + time
-    found: list[float] = (exits[-1] + pipeline.delay_us).tolist()
-    return found
+    """The latencies of the same cuts where the costs of a stage are changed by a share."""
+    pipeline, native = explained.pipeline, active.NATIVE
+    factors = [(stage, 1.0 + by) for stage, by in changed]
+    if native is None or explained.is_nested or pipeline.without_handoffs is not pipeline:
+        return list(explained.latencies_us(scaled(pipeline, *one) for one in factors))
+    return native.recurrence.changed_us(pipeline, factors, explained.stage_bytes[0])
 
 
 def _may_cost_more(stage: Stage) -> bool:

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.decision import gains_over, quantiles, thresholds_of
-from analysis.draw_costs import cut_us
+from analysis.draw_costs import cut_us, quantile, regrets_over
 from analysis.draws import Draws, draw
-from analysis.repeated_sizes import price_sizes, quantile, regrets_over
+from analysis.repeated_sizes import price_sizes
 from domain.errors import Infeasible, StrategyDeclined
 from domain.fragment_setting import FragmentSetting
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, problem_of

@@ -10,12 +10,11 @@ import solvers
 from analysis.audit import (
     DEFAULT_TIME_LIMIT_S,
     SHARE_OF_ADVICE,
-    breakpoints,
     price,
 )
 from analysis.best_known import SolvedMessages, improved, left_open
 from domain.errors import Infeasible, InvalidInput
-from domain.fragment_setting import FragmentSetting
+from domain.fragment_setting import FragmentSetting, breakpoints
 from domain.model import CostModel
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
@@ -68,6 +67,7 @@ def choose_sizes(
     fragment_cap: int,
     default: FragmentSetting | None = None,
     measured_bytes: tuple[int, int] | None = None,
+    given_bytes: int | None = None,
     time_limit_s: float = DEFAULT_TIME_LIMIT_S,
     progress: Callable[[int, int], None] | None = None,
     on_best: Callable[[ChosenSetting], None] | None = None,
@@ -76,6 +76,7 @@ def choose_sizes(
 
     Priced beside it are `default`, what the library does by itself, and what would be chosen if
     the rule admitted every size: none is below the least of `measured_bytes` where it can be so.
+    `given_bytes` is repeated instead of the best size where the rule and the limits admit it.
     `table` answers for the best known where it serves; else every message is solved within
     `time_limit_s`, for all together. `progress` is called with messages solved and messages in all;
     where it takes long `on_best` now and then with the choice by what is solved so far, for a
@@ -99,7 +100,10 @@ def choose_sizes(
 
     def chosen_by(best: tuple[BestKnown, ...], rule: SizeRule = admitted) -> ChosenSetting:
         choose = solvers.choose_size_steps if takes_size_steps else solvers.choose_size
-        return choose(pipeline, best, workload, rule=rule, objective=objective)
+        chosen = choose(pipeline, best, workload, rule=rule, objective=objective)
+        if rule is not admitted or given_bytes is None or not rule.admits(given_bytes):
+            return chosen
+        return replace(chosen, setting=FragmentSetting.always(given_bytes), is_given=True)
 
     def priced(chosen: ChosenSetting, best: tuple[BestKnown, ...]) -> ChosenSetting:
         wanted = chosen_by(best, free).setting if free != admitted else chosen.setting

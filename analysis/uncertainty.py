@@ -9,6 +9,7 @@ found = assess(UncertaintyQuestion(uncertain_pipeline, message_bytes=65536))
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
@@ -24,23 +25,19 @@ from analysis.decision import (
     gain_of,
     is_near,
     is_set,
-    probability_faster,
     quantiles,
+    savings_of,
     share_of,
     thresholds_of,
 )
-from analysis.draw_costs import cut_us
+from analysis.draw_costs import PricedSizes, cut_us, quantile, regrets_over
 from analysis.draws import Draws, draw
-from analysis.measure_next import measurements, perfect_information_us
+from analysis.measure_next import measurements
 from analysis.repeated_sizes import (
-    PricedSizes,
     good_sizes,
     is_admitted,
-    known_between,
     largest_admitted,
     price_sizes,
-    quantile,
-    regrets_over,
     round_sizes,
 )
 from analysis.robust_cut import robust_choice
@@ -145,12 +142,17 @@ def assess(question: UncertaintyQuestion) -> Uncertainty:
     draws = draw(question.model, question.draws, seed)
     named = (question.answer, question.current, *question.defaults)
     also = [one.size_bytes for one in named if one is not None and one.size_bytes is not None]
-    between = known_between(problem, draws, question.measured_bytes)
-    priced = price_sizes(problem, draws, also=also, mtu_bytes=question.mtu_bytes, between=between)
+    priced = price_sizes(
+        problem,
+        draws,
+        also=also,
+        mtu_bytes=question.mtu_bytes,
+        measured_bytes=question.measured_bytes,
+    )
     if question.measured_us:
         priced = priced.capped(question.message_bytes, question.measured_us)
     found = round_sizes(problem, priced, mtu_bytes=question.mtu_bytes)
-    question = replace(question, measured_bytes=between)
+    question = replace(question, measured_bytes=priced.between)
     return _concluded(question, problem, draws, priced, found, seed)
 
 
@@ -213,14 +215,13 @@ def _concluded(
         thresholds,
     )
     advice = advise(choices, thresholds)
-    latencies = _to_choose_among(priced, answer)
-    evpi_us = perfect_information_us(latencies)[1]
+    evpi_us = _perfect_information_us(priced, answer)
     to_measure: tuple[Measurement, ...] = ()
     if evpi_us > WORTH_LISTING * float(priced.best_us.mean()):
         to_measure = measurements(
             question.model.stages,
             draws,
-            latencies,
+            _to_choose_among(priced, answer),
             _pairs(choices, priced),
             largest_bytes=problem.largest_fragment_bytes,
             seed=seed,
@@ -247,10 +248,10 @@ def _concluded(
         decision=decision,
         subject=subject.cut,
         latency_us=quantiles(modelled_us),
-        against=tuple(_against(subject, other) for other in others),
+        against=_against(subject, others),
         regret=RegretFigures(float(regret.mean()), quantile(regret, 0.95), float(regret.max())),
         best_size_bytes=_size(choices.best),
-        good_sizes=good_sizes(problem, draws, priced, between=question.measured_bytes),
+        good_sizes=good_sizes(problem, draws, priced),
         round_sizes=rounded,
         evpi_us=evpi_us,
         measure_next=to_measure[:MAX_MEASUREMENTS],
@@ -288,7 +289,8 @@ def _choices(
         for one in rounded
         if one.size_bytes < total and one.regret_mean <= thresholds.regret_p95
     ][:1]
-    sizes += [int(priced.sizes[at]) for at in priced.order if priced.sizes[at] < total][:1]
+    ordered = priced.sizes[priced.order[:2]].tolist()
+    sizes += [size for size in ordered if size < total][:1]
     whole = _repeated(priced, total, ONE_PIECE) if priced.sizes[-1] == total else None
     cuts = [_repeated(priced, size) for size in sizes]
     compared = current or whole or largest
@@ -340,6 +342,15 @@ def _to_choose_among(priced: PricedSizes, answer: PricedCut | None) -> Floats:
     return np.concatenate([priced.latency_us, answer.latency_us[None]])
 
 
+def _perfect_information_us(priced: PricedSizes, answer: PricedCut | None) -> float:
+    """What knowing the costs would save, as of all that is to choose among."""
+    mean_us, best_us = float(priced.mean_us.min()), priced.best_us
+    if _is_uneven(answer):
+        mean_us = min(mean_us, float(answer.latency_us.mean()))
+        best_us = np.minimum(best_us, answer.latency_us)
+    return max(0.0, mean_us - float(best_us.mean()))
+
+
 def _pairs(choices: Choices, priced: PricedSizes) -> list[tuple[PricedCut, PricedCut]]:
     """Two ways to cut whole messages, to be timed in turns: to cut or not, to change the setting or
     not, and the size that is best in the mean against the one that is best most often beside it.
@@ -354,12 +365,13 @@ def _pairs(choices: Choices, priced: PricedSizes) -> list[tuple[PricedCut, Price
     return [*found, *((choices.cut, other) for other in others)]
 
 
-def _against(subject: PricedCut, other: PricedCut) -> Against:
-    return Against(
-        other.cut.name,
-        other.cut.size_bytes,
-        probability_faster(subject.latency_us, other.latency_us),
-        gain_of(subject.latency_us, other.latency_us),
+def _against(subject: PricedCut, others: Sequence[PricedCut]) -> tuple[Against, ...]:
+    if not others:
+        return ()
+    found = savings_of(subject.latency_us, np.stack([one.latency_us for one in others]))
+    return tuple(
+        Against(other.cut.name, other.cut.size_bytes, probability, saves)
+        for other, (probability, saves) in zip(others, found, strict=True)
     )
 
 

@@ -6,23 +6,36 @@ Nothing heavy is imported before a command needs it, so that `sluice --help` ans
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import sys
 import traceback
 from collections.abc import Sequence
 
-from app.console.arguments import parse
+from app.console.argument_parts import completion_of
+from app.console.arguments import grammar, parse
 from app.console.screen import Output, leave_reader
-from app.errors import INTERNAL, exit_code
+from app.errors import INTERNAL, KINDS, exit_code
 from domain.errors import SluiceError
 
 INTERRUPTED = 130
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NOT_WRITTEN = KINDS["invalid_input"].exit_code  # as where a file that is named is full
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code, out of the table in app/errors.py."""
+    _open_closed_streams()
     words = sys.argv[1:] if argv is None else list(argv)
     output = Output.standard(wants_json="--json" in words)
     return _guarded(words, output)
+
+
+def _open_closed_streams() -> None:
+    """Have a standard stream that was closed read as empty, and lead nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def _guarded(words: Sequence[str], output: Output) -> int:
@@ -37,22 +50,36 @@ def _guarded(words: Sequence[str], output: Output) -> int:
     except BrokenPipeError:
         return leave_reader()
     except Exception as defect:
+        if isinstance(defect, OSError) and defect.errno in _FULL:
+            leave_reader()  # what it has not written yet it would try again at its end
+            output.note(f"error: {os.strerror(defect.errno)}")
+            return _NOT_WRITTEN
         traceback.print_exc()
         output.note(f"this is a defect of Sluice: {type(defect).__name__}")
         return INTERNAL.exit_code
 
 
 def _run(arguments: argparse.Namespace, output: Output) -> int:
-    if arguments.command == "profiles":
-        from app.console.profiles import profiles
+    if arguments.command in ("profiles", "answers", "jobs", "keys", "open"):
+        from app.console import profiles
 
-        return profiles(arguments, output)
-    if arguments.command == "keys":
-        from app.console.profiles import keys
+        stored = {
+            "profiles": profiles.profiles,
+            "answers": profiles.answers,
+            "jobs": profiles.jobs,
+            "keys": profiles.keys,
+            "open": profiles.open_page,
+        }
+        return stored[arguments.command](arguments, output)
+    if arguments.command == "completion":
+        output.out.write_line(completion_of(grammar(), arguments.shell).rstrip("\n"))
+        return 0
+    if arguments.command == "demo":
+        from app.demo import main as demo
 
-        return keys(arguments, output)
+        return demo(["--once"] if arguments.once else [])
     if arguments.command == "fleet":
-        from app.console.profiles import fleet
+        from app.console.commands import fleet
         from app.console.running import ended_by_signals
 
         with ended_by_signals():
@@ -74,14 +101,12 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 
         upkeep = {"collect": serving.collect, "backup": serving.back_up, "restore": serving.restore}
         return upkeep[arguments.command](arguments, output)
-    if arguments.command == "fit":
-        from app.console.fit import fit
+    if arguments.command in ("fit", "compose", "plan"):
+        from app.console import fit
 
-        return fit(arguments, output)
-    if arguments.command == "compose":
-        from app.console.fit import compose
-
-        return compose(arguments, output)
+        return {"fit": fit.fit, "compose": fit.compose, "plan": fit.plan}[arguments.command](
+            arguments, output
+        )
     if arguments.command == "measure":
         from app.console.measure import measure
         from app.console.running import ended_by_signals
@@ -128,14 +153,15 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.reproduce import reproduce
 
         return reproduce(arguments, output)
-    if arguments.command == "hide":
-        from app.console.models import hide
-
-        return hide(arguments, output)
-    if arguments.command in ("deliver", "thresholds"):
+    if arguments.command in ("simulate", "hide", "deliver", "thresholds"):
         from app.console import models
 
-        verbs = {"deliver": models.deliver, "thresholds": models.thresholds}
+        verbs = {
+            "simulate": models.simulate,
+            "hide": models.hide,
+            "deliver": models.deliver,
+            "thresholds": models.thresholds,
+        }
         return verbs[arguments.command](arguments, output)
     if arguments.command == "export":
         from app.console.table import export

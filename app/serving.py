@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from app.console.running import ticking_line
 from app.console.screen import Output
 from app.settings import KEPT_KINDS, Settings, keeps_of
 from app.telemetry import logging_as, open_tracing
@@ -426,13 +427,14 @@ def collect(arguments: argparse.Namespace, output: Output) -> int:
         )
     store = create_store(settings.database_url)
     try:
-        store.upgrade()
-        if arguments.dry_run:
-            found = Counter(collection.collectable(store, keeps))
-        else:
-            found = Counter(dict.fromkeys(keeps, 0))
-            for kind, number in collection.collect(store, keeps):
-                found[kind] += number
+        with ticking_line(output.err, "looking" if arguments.dry_run else "deleting"):
+            store.upgrade()
+            if arguments.dry_run:
+                found = Counter(collection.collectable(store, keeps))
+            else:
+                found = Counter(dict.fromkeys(keeps, 0))
+                for kind, number in collection.collect(store, keeps):
+                    found[kind] += number
     finally:
         store.dispose()
     if output.wants_json:
@@ -459,7 +461,10 @@ def back_up(arguments: argparse.Namespace, output: Output) -> int:
     """Write a backup."""
     from models.backup import backup
 
-    return _say_rows(output, backup(checked_settings().database_url, Path(arguments.file)), "saved")
+    url = checked_settings().database_url
+    with ticking_line(output.err, "writing the backup"):
+        rows = backup(url, Path(arguments.file))
+    return _say_rows(output, rows, "saved")
 
 
 def restore(arguments: argparse.Namespace, output: Output) -> int:
@@ -467,7 +472,9 @@ def restore(arguments: argparse.Namespace, output: Output) -> int:
     from models import backup
 
     url, file = checked_settings().database_url, Path(arguments.file)
-    return _say_rows(output, backup.restore(file, url, replace=arguments.replace), "restored")
+    with ticking_line(output.err, "restoring"):
+        rows = backup.restore(file, url, replace=arguments.replace)
+    return _say_rows(output, rows, "restored")
 
 
 def _say_rows(output: Output, counts: Mapping[str, int], done: str) -> int:

@@ -24,13 +24,13 @@ _PICTURES = {
 _INTRODUCTION = """\
 # Benchmarks
 
-Written by `make bench` from `bench/results/*.json`, which hold all figures with the machine, the
-versions of the libraries and the commit that was measured. `python -m bench CASE` runs one case,
-`--quick` a small version of it that writes nothing, and `python -m bench profile CASE` shows where
-the time goes.
+After this page you can say how fast Sluice is, which targets it misses, and measure it again.
+`make bench` writes the page from `bench/results/*.json`, which have all tables, rows and columns,
+what was measured and how, the versions of the libraries and the commit. `python -m bench CASE`
+runs one case, `--quick` a small one that writes nothing, `profile CASE` shows where time goes.
 
-Read the ratios first: the sides of a comparison take turns, so a busy machine slows all of them
-alike, while the milliseconds move by a third between runs on a machine that is shared.
+Read the ratios first: the sides of a comparison take turns, so a busy machine slows all alike,
+while milliseconds move by a third between runs on a shared machine.
 """
 
 
@@ -63,7 +63,7 @@ def write_page(folder: Path = RESULTS, page: Path = PAGE) -> None:
     """The page and its pictures, from every stored result."""
     plots.write_plots(folder, PLOTS)
     stored = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    parts = [_INTRODUCTION, _targets(stored), *map(_section, stored)]
+    parts = [_INTRODUCTION, _runs(stored), _missed(stored), *filter(None, map(_section, stored))]
     page.write_text("\n".join(parts))
 
 
@@ -76,12 +76,38 @@ def format_result(result: CaseResult) -> str:
     return "\n".join([*parts, *(f"* {note}" for note in result.notes)])
 
 
+_MAX_ROWS, _MAX_COLUMNS = 12, 6  # of a table on the page
 _CHECK_COLUMNS = ("target", "met", "measured", "asked for", "unit")
 
 
-def _targets(stored: list[dict[str, Any]]) -> str:
-    rows = [_check_row(check) for found in stored for check in found["checks"]]
-    return "## Targets\n\n" + _grid(_CHECK_COLUMNS, rows) if rows else ""
+def _runs(stored: list[dict[str, Any]]) -> str:
+    rows = [
+        (
+            found["case"],
+            found["measured_at"],
+            found["commit"]["id"][:10] + ("+" if found["commit"]["changed_files"] else ""),
+            f"{sum(check['met'] for check in found['checks'])} of {len(found['checks'])}",
+        )
+        for found in stored
+    ]
+    kinds = sorted({_machine(found["machine"]) for found in stored})
+    note = f"\nOn {'; '.join(kinds)}. `+`: with files changed after the commit.\n"
+    return "## Runs\n\n" + _grid(("case", "measured", "commit", "targets met"), rows) + note
+
+
+def _machine(box: dict[str, Any]) -> str:
+    return f"{box['processor']}, {box['cores']} cores, {box['memory_gib']} GiB, {box['python']}"
+
+
+def _missed(stored: list[dict[str, Any]]) -> str:
+    rows = [
+        tuple(cell for cell in _check_row(check) if cell != "**no**")
+        for found in stored
+        for check in found["checks"]
+        if not check["met"]
+    ]
+    columns = tuple(column for column in _CHECK_COLUMNS if column != "met")
+    return "## Missed targets\n\n" + _grid(columns, rows) if rows else ""
 
 
 def _check_row(check: dict[str, Any]) -> tuple[Cell, ...]:
@@ -91,13 +117,26 @@ def _check_row(check: dict[str, Any]) -> tuple[Cell, ...]:
 
 
 def _section(found: dict[str, Any]) -> str:
+    """The main tables of a case, cut to what a page can have; empty where all is in its file."""
     tables = [
-        _markdown(Table(table["title"], tuple(table["columns"]), tuple(map(tuple, table["rows"]))))
+        Table(
+            table["title"],
+            tuple(table["columns"][:_MAX_COLUMNS]),
+            tuple(tuple(row[:_MAX_COLUMNS]) for row in table["rows"][:_MAX_ROWS]),
+        )
         for table in found["tables"]
+        if not table.get("is_detail", False)
     ]
-    notes = "".join(f"* {note}\n" for note in found["notes"])
-    about = found["about"] + "\n" + _picture(found["case"])
-    return "\n".join([f"## {found['title']}\n", about, _setting(found), notes, *tables])
+    picture = _picture(found["case"])
+    if not tables and not picture:
+        return ""
+    about = found["about"].partition(". ")[0].rstrip(".") + ".\n" + picture
+    return "\n".join([f"## {found['title']}\n", about, *map(_markdown, tables)])
+
+
+def _sentence(check: dict[str, Any]) -> str:
+    limit = f"{check['rule']} {_shown(check['limit'])}"
+    return f"{check['what']}: {_shown(check['value'])} {check['unit']}, asked for {limit}"
 
 
 def _picture(case: str) -> str:
@@ -107,23 +146,13 @@ def _picture(case: str) -> str:
     return f"\n![{words}](plots/{name})\n"
 
 
-def _setting(found: dict[str, Any]) -> str:
-    box, revision = found["machine"], found["commit"]
-    changed = f" with {len(revision['changed_files'])} changed files"
-    return (
-        f"*{found['measured_at']}, {box['processor']}, {box['cores']} cores, {box['memory_gib']} "
-        f"GiB, {box['python']}, commit {revision['id'][:10]}"
-        f"{changed if revision['changed_files'] else ''}*\n"
-    )
-
-
 def _markdown(table: Table) -> str:
     return f"### {table.title}\n\n" + _grid(table.columns, table.rows)
 
 
 def _grid(columns: tuple[str, ...], rows: Any) -> str:
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(map(_shown, row)) + " |" for row in rows]
+    lines = [" | ".join(columns), "|".join(["---"] * len(columns))]
+    lines += [" | ".join(map(_shown, row)).rstrip() for row in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -139,9 +168,4 @@ def _shown(cell: Cell) -> str:
 
 def unmet(checks: tuple[Check, ...]) -> list[str]:
     """Targets that were missed, in words."""
-    return [
-        f"{check.what}: {_shown(check.value)} {check.unit}, asked for {check.rule} "
-        f"{_shown(check.limit)}"
-        for check in checks
-        if not check.met
-    ]
+    return [_sentence(asdict(check)) for check in checks if not check.met]

@@ -29,11 +29,15 @@ QUICK = Effort("quick")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under column names; the first column labels the row, ratios come next."""
+    """Rows under column names; the first column labels the row, ratios come next.
+
+    Details are in the stored result alone, and not on the page of all benchmarks.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    is_detail: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ from domain.errors import InvalidInput
 from domain.pipeline import MAX_MESSAGE_BYTES
 
 MAX_STEPS = 4096
+MAX_BREAKPOINTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +65,30 @@ def _check_bytes(value: int) -> None:
         raise InvalidInput("expected whole numbers of bytes", field="setting")
     if not 1 <= value <= MAX_MESSAGE_BYTES:
         raise InvalidInput(f"expected sizes of 1 to {MAX_MESSAGE_BYTES} bytes", field="setting")
+
+
+def breakpoints(
+    setting: FragmentSetting, min_message_bytes: int, max_message_bytes: int
+) -> tuple[int, ...]:
+    """Return message sizes of the range at which a setting's cut changes most: its regret peaks
+    there.
+
+    Of each step the first and the last message, the first that is whole fragments, and the one
+    beyond it, whose last fragment is a byte. Of more than MAX_BREAKPOINTS an even choice.
+    """
+    begins = [step.from_bytes for step in setting.steps]
+    ends = [begin - 1 for begin in begins[1:]] + [max_message_bytes]
+    found: set[int] = set()
+    for step, end in zip(setting.steps, ends, strict=True):
+        first, last = max(step.from_bytes, min_message_bytes), min(end, max_message_bytes)
+        size = step.size_bytes or last or 1
+        full = -(-first // size) * size
+        found.update(one for one in (first, full, full + 1, last) if first <= one <= last)
+    return _evenly(sorted(found), MAX_BREAKPOINTS)
+
+
+def _evenly(sizes: Sequence[int], maximum: int) -> tuple[int, ...]:
+    """At most so many of them, the first and the last among them."""
+    if len(sizes) <= maximum:
+        return tuple(sizes)
+    return tuple(sizes[number * (len(sizes) - 1) // (maximum - 1)] for number in range(maximum))

@@ -93,6 +93,13 @@ class SizeRule:
         if self.multiple_of < 1:
             raise InvalidInput("expected multiple_of >= 1", field="sizes")
 
+    def admits(self, size_bytes: int) -> bool:
+        """Return whether a size keeps the rule."""
+        is_between = self.min_bytes <= size_bytes <= self.max_bytes
+        is_power = not size_bytes & (size_bytes - 1)
+        fits = size_bytes % self.multiple_of == 0
+        return is_between and fits and (is_power or not self.is_power_of_two)
+
 
 @dataclass(frozen=True, slots=True)
 class PricedSetting:
@@ -115,8 +122,9 @@ class ChosenSetting:
     looked at, over more messages of its range: both of `Regret.over_best`. Over any schedule that
     the limits and the cap on fragments admit they are at most `mean_at_most` and `worst_at_most`.
     `is_partial`: time ended searches that leave much open, so that more of it may choose another.
-    `wanted` is what would be chosen if the library took every size that the limits admit; `default`
-    what the library does where nothing is set; both over the same workload, None where not priced.
+    `is_given`: the setting was given, and only priced. `wanted` is what would be chosen if the
+    library took every size that the limits admit; `default` what the library does where nothing is
+    set; both over the same workload, None where not priced.
     """
 
     setting: FragmentSetting
@@ -128,6 +136,7 @@ class ChosenSetting:
     worst_at_most: float
     at_powers: tuple[Regret, ...]
     is_partial: bool = False
+    is_given: bool = False
     wanted: PricedSetting | None = None
     default: PricedSetting | None = None
 

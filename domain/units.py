@@ -20,6 +20,7 @@ from domain.errors import InvalidInput, UnitMismatch
 
 MAX_CHARACTERS = 40  # of a quantity as text
 _MAX_QUOTED = 24
+MAX_SIZE_BYTES = 2**63 - 1  # what 64 bits hold with a sign, as documents have numbers
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 # A number, even with signs between its digits that are none of a plain one; then what follows it.
 _QUANTITY = re.compile(r"([+-]?[.,]?\d[\d.,'\s]*(?:[eE][+-]?\d{1,3})?)(\D.*)?", re.ASCII)
@@ -61,7 +62,9 @@ _SIZE = re.compile(r"\s*([0-9]+)(?:\.([0-9]+))?\s*([A-Za-z]*)\s*", re.ASCII)
 
 
 def parse_bytes(text: str) -> int:
-    """Return a size in bytes from text such as "64 KiB". Raises UnitMismatch."""
+    """Return a size in bytes from text such as "64 KiB". Raises UnitMismatch, also for one that
+    64 bits do not hold.
+    """
     match = _SIZE.fullmatch(text)
     if match is None or match[3].upper() not in _SIZE_UNITS or len(text) > MAX_CHARACTERS:
         raise UnitMismatch(
@@ -74,6 +77,8 @@ def parse_bytes(text: str) -> int:
     size, rest = divmod(scaled, int(10 ** len(fraction)))
     if rest:
         raise UnitMismatch("expected a whole number of bytes")
+    if size > MAX_SIZE_BYTES:
+        raise UnitMismatch("expected a size below 8192 PiB")
     return size
 
 

@@ -90,6 +90,8 @@ class Workload:
         places = ((i + (i * _GOLDEN) % 1.0) / points for i in range(points))
         drawn = [round(min_message_bytes * exp(span * place)) for place in places]
         words = f"log-uniform from {min_message_bytes} to {max_message_bytes} bytes, {points} sizes"
+        if min_message_bytes == max_message_bytes:
+            words = f"messages of {min_message_bytes} bytes"
         return cls.weighted(
             [(min(max(b, min_message_bytes), max_message_bytes), 1.0) for b in drawn], words
         )

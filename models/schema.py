@@ -80,7 +80,8 @@ def _prepare_file(engine: Engine) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         _use_wal(file)
     except (OSError, sqlite3.Error) as error:
-        raise StoreUnavailable(f"the database file cannot be opened: {error}") from error
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        raise StoreUnavailable(f"the database file cannot be opened: {reason}") from error
 
 
 def _use_wal(file: Path) -> None:

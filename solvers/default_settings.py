@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from domain.default_sizes import CURRENT, ONE_PIECE, default_sizes
+from domain.default_sizes import CURRENT, ONE_PIECE, DefaultSize, default_sizes
 from domain.errors import Infeasible, StrategyDeclined
 from domain.problem import MessageProblem, Problem
 from domain.solution import Strategy
@@ -108,32 +108,42 @@ def priced_settings(
     """
     is_whole = current_bytes is not None and current_bytes >= problem.message_bytes
     if current_bytes is not None and not is_whole:
-        yield replace(price(Strategy.STATIC, current_bytes), name=CURRENT)
-    whole = price(Strategy.SINGLE, None)
-    yield replace(whole, name=CURRENT if is_whole else ONE_PIECE)
+        yield _named(price(Strategy.STATIC, current_bytes), CURRENT)
+    yield _named(price(Strategy.SINGLE, None), CURRENT if is_whole else ONE_PIECE)
     for one in default_sizes(problem, current_bytes=current_bytes):
         priced = price(Strategy.STATIC, one.fragment_bytes)
         if priced.declined is None:
-            yield replace(
-                priced,
-                name=one.name,
-                default_bytes=one.default_bytes,
-                parameter=one.parameter,
-                source=one.source,
-            )
-    yield replace(price(Strategy.FIXED, None), name=EQUAL_FRAGMENTS)
+            yield _named(priced, one.name, one)
+    yield _named(price(Strategy.FIXED, None), EQUAL_FRAGMENTS)
 
 
-_SPECS = {spec.name: spec for spec in (constant.SINGLE, constant.STATIC, fixed.SPEC)}
+def _named(priced: Baseline, name: str, default: DefaultSize | None = None) -> Baseline:
+    """The same under a name, and what a system's default is set by."""
+    return Baseline(
+        priced.strategy,
+        priced.static_bytes,
+        priced.latency_us,
+        priced.fragments,
+        priced.declined,
+        name,
+        *((default.default_bytes, default.parameter, default.source) if default else ()),
+    )
+
+
+_SPECS = {spec.name: spec for spec in (constant.SINGLE, fixed.SPEC)}
 
 
 def _baseline(problem: Problem, strategy: Strategy, static_bytes: int | None) -> Baseline:
-    options = SolveOptions(static_bytes=static_bytes)
     try:
-        candidate = _SPECS[strategy].run(problem, options, Deadline.after(_DEADLINE_S))
+        cut = (
+            _SPECS[strategy]
+            .run(problem, SolveOptions(), Deadline.after(_DEADLINE_S))
+            .fragment_bytes
+            if static_bytes is None
+            else constant.repeated_cut(problem, static_bytes)
+        )
     except (StrategyDeclined, Infeasible) as refusal:
         return Baseline(strategy, static_bytes, None, None, refusal.detail)
-    cut = candidate.fragment_bytes
     return Baseline(strategy, static_bytes, _latency_us(problem, cut), len(cut))
 
 

@@ -413,10 +413,13 @@ class _Contest:
         bound_us = self._bound_us(search, nested=nested)
         is_met = best.latency_us <= bound_us * (1.0 + self._options.relative_gap)
         cut_off = self._deadline.passed or (self._is_cut_short and not is_met)
+        candidate = best.candidate
+        if candidate.cut_off != cut_off:
+            candidate = replace(candidate, cut_off=cut_off)
         return solution_of(
             problem,
             best.strategy,
-            replace(best.candidate, cut_off=cut_off),
+            candidate,
             bound_us=bound_us,
             relative_gap=self._options.relative_gap,
             evaluated=self._evaluated_us(best),

@@ -6,6 +6,7 @@ looks at the answers. Sizes of windows are fixed, nothing moves, and times of da
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -69,13 +70,13 @@ def main() -> int:
 
 def shots(ids: Mapping[str, str]) -> tuple[Shot, ...]:
     """The pictures, of answers and fits with these identifiers."""
-    answer = f"/ui/answers/{ids['exact']}"
+    staging = f"/ui/answers/{ids['staging']}?relative=10+%25&current=64+KiB"
     compared = f"/ui/compare?id={ids['exact']}&id={ids['fixed']}"
     return (
-        Shot("workbench", "/?example=myrinet-gam&bytes=4096"),
-        Shot("answer", answer, height=1620),
-        Shot("answer-dark", answer, height=1080, scheme="dark"),
-        Shot("answer-narrow", answer + "#result", width=360, height=1400),
+        Shot("workbench", "/"),
+        Shot("answer", staging, height=1620),
+        Shot("answer-dark", staging, height=1080, scheme="dark"),
+        Shot("answer-narrow", staging + "#result", width=360, height=1400),
         Shot("fit", f"/ui/fits/{ids['fit']}", height=1400),
         Shot("profiles", "/ui/profiles/myrinet-gam", height=1200),
         Shot("compare", compared, height=1200),
@@ -92,6 +93,9 @@ def _stored(browser: Browser, address: str) -> dict[str, str]:
         strategy: _posted(context.request.post("/optimize", data={**asked, "strategy": strategy}))
         for strategy in ("exact", "fixed")
     }
+    staging = json.loads((EXAMPLES / "kv-staging.json").read_text("utf-8"))
+    staging["uncertainty"] = {"relative": 0.1, "current": {"repeat": 65536}}
+    found["staging"] = _posted(context.request.post("/optimize", data=staging))
     found["fit"] = _posted(
         context.request.post(
             "/fit?save_as=local-path", data=trace, headers={"Content-Type": "text/csv"}

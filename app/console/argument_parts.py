@@ -1,9 +1,13 @@
-"""Parts of the command line's grammar: the parser, what several commands share, and the types."""
+"""Parts of the command line's grammar: the parser, what several commands share, the types, and what
+shells complete words by.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
@@ -21,12 +25,25 @@ from domain.units import (
 T = TypeVar("T")
 
 
+_LINE = ("command", "verb")  # the words of a command, as the grammar calls them
+
+
 class Parser(argparse.ArgumentParser):
     """Reports misuse as any other bad input, in one line, instead of usage and exit."""
 
     def error(self, message: str) -> NoReturn:
         """Raise InvalidInput."""
         raise InvalidInput(f"{message} (see {self.prog} --help)")
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Return the arguments. Raises InvalidInput, for an option with the one that is meant."""
+        found, rest = self.parse_known_args(args, namespace)
+        if rest:
+            line = "".join(f" {found.__dict__[key]}" for key in _LINE if found.__dict__.get(key))
+            command = dict(_parsers(self))[line]
+            known = [one for action in command._actions for one in action.option_strings]
+            command.error(f"unknown: {' '.join(rest)}{_meant(rest[0], known)}")
+        return found
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse what is none of the choices, with the one that is meant (argparse shows reprs)."""
@@ -37,9 +54,12 @@ class Parser(argparse.ArgumentParser):
 def expected_one_of(choices: Iterable[str], given: str) -> str:
     """Return what is wrong with a name that is none of these, the nearest one named."""
     known = list(choices)
+    return f"expected one of {', '.join(known)}, got {given!r}{_meant(given, known)}"
+
+
+def _meant(given: str, known: list[str]) -> str:
     near = get_close_matches(given, known, n=1)
-    meant = f"; did you mean {near[0]}?" if near else ""
-    return f"expected one of {', '.join(known)}, got {given!r}{meant}"
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 # One of each command, without `sluice`; files of examples are there in a checkout.
@@ -50,7 +70,9 @@ _EXAMPLES = {
     "measure": "measure memcpy --bytes 4KiB..1MiB --save-as copy",
     "verify": "verify path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
     "tune": "tune --stage memcpy --stage crc32 --current 64KiB --target ucx",
+    "plan": "plan osu-latency.txt --min-message 64 --max-message 1MiB",
     "compare": "compare examples/kv-staging.json --bytes 1MiB 16MiB",
+    "simulate": "simulate examples/kv-staging.json --bytes 16MiB --repeat 512KiB",
     "table": "table examples/kv-staging.json --max-message 16MiB --output staging.slt",
     "export": "export examples/kv-staging.json --target ucx --output sluice-ucx.conf",
     "apply": "apply mpich path --check --option collective=bcast",
@@ -71,10 +93,17 @@ _EXAMPLES = {
     "profiles tables": "profiles tables myrinet-gam",
     "profiles activate": "profiles activate myrinet-gam 0123abcd",
     "profiles delete": "profiles delete staging --yes",
+    "answers list": "answers list --profile myrinet-gam",
+    "answers show": "answers show 0123456789abcdef0123456789abcdef",
+    "jobs list": "jobs list --state running",
+    "jobs show": "jobs show 0123456789abcdef0123456789abcdef",
     "keys list": "keys list",
     "keys create": "keys create build-server --scope write --days 90",
     "keys rotate": "keys rotate 7f3a5c --keep 600",
     "keys revoke": "keys revoke 7f3a5c",
+    "open": "open myrinet-gam",
+    "demo": "demo --once",
+    "completion": "completion bash",
     "serve": "serve --port 8080",
     "work": "work --workers 2",
     "fleet": "fleet --max-message 16MiB --report fleet.json",
@@ -89,7 +118,8 @@ _EXAMPLES = {
 Commands = argparse._SubParsersAction  # the name that argparse gives to what add_subparsers returns
 
 
-def add(commands: Commands[Parser], name: str, summary: str, *, of: str = "") -> Parser:
+def add(commands: Commands[Parser], name: str, summary: str) -> Parser:
+    """Add a command, or a verb of one, with its example."""
     parser = commands.add_parser(
         name,
         help=summary,
@@ -100,30 +130,6 @@ def add(commands: Commands[Parser], name: str, summary: str, *, of: str = "") ->
     parser.epilog = f"example: sluice {_EXAMPLES[parser.prog.removeprefix('sluice ')]}"
     parser.add_argument("--json", action="store_true", help="print the HTTP service's document")
     return parser
-
-
-def add_keys(commands: Commands[Parser]) -> None:
-    keys = commands.add_parser(
-        "keys", help="keys by which programs and browsers say who they are", allow_abbrev=False
-    )
-    verbs = keys.add_subparsers(dest="verb", required=True, metavar="VERB")
-    listing = add(verbs, "list", "list an owner's keys", of="keys ")
-    create = add(verbs, "create", "make a key, and print its secret this once", of="keys ")
-    create.add_argument("name", metavar="NAME", help="what it is for")
-    create.add_argument(
-        "--scope", choices=["read", "write", "admin"], required=True, help="what it may do"
-    )
-    create.add_argument("--days", type=number, metavar="DAYS", help="until it expires")
-    create.add_argument(
-        "--requests-per-s", type=int, metavar="COUNT", help="fewer than its owner may ask"
-    )
-    rotate = add(verbs, "rotate", "make a key in the place of another one", of="keys ")
-    rotate.add_argument("--keep", type=number, metavar="SECONDS", help="of the other one (3600)")
-    revoke = add(verbs, "revoke", "end a key at once", of="keys ")
-    for verb in (rotate, revoke):
-        verb.add_argument("id", metavar="ID", help="of the key")
-    for verb in (listing, create, rotate, revoke):
-        verb.add_argument("--owner", metavar="OWNER", default="local", help="whose (local)")
 
 
 def add_constraints(parser: Parser) -> None:
@@ -139,7 +145,13 @@ def add_constraints(parser: Parser) -> None:
         metavar="SIZE",
         help="all fragments but the last are multiples",
     )
-    parser.add_argument("--max-fragments", type=int, metavar="COUNT", help="most fragments")
+    parser.add_argument("--max-fragments", type=whole, metavar="COUNT", help="most fragments")
+
+
+def add_seed(parser: Parser) -> None:
+    parser.add_argument(
+        "--seed", type=whole, default=0, metavar="NUMBER", help="of the random order"
+    )
 
 
 def add_time_limit(parser: Parser, summary: str) -> None:
@@ -166,7 +178,7 @@ def add_transfers(parser: Parser, time_limit_s: float) -> None:
         "--current", type=size_or_whole, metavar="SIZE", help="the size in use today, or whole"
     )
     parser.add_argument(
-        "--depth", type=int, default=4, metavar="COUNT", help="fragments between two stages (4)"
+        "--depth", type=whole, default=4, metavar="COUNT", help="fragments between two stages (4)"
     )
     parser.add_argument("--cpus", type=cpus, metavar="A,B", help="the processors of the stages")
     parser.add_argument("--path", default=".", metavar="FOLDER", help="of files (default here)")
@@ -184,7 +196,9 @@ def add_transfers(parser: Parser, time_limit_s: float) -> None:
         metavar="SECONDS",
         help=f"default {time_limit_s:g}",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="NUMBER", help="of the random order")
+    parser.add_argument(
+        "--seed", type=whole, default=0, metavar="NUMBER", help="of the random order"
+    )
 
 
 def size(text: str) -> int:
@@ -208,6 +222,15 @@ def cpus(text: str) -> tuple[int, ...]:
     if len(parts) > 2 or not all(part.isascii() and part.isdigit() for part in parts):
         raise argparse.ArgumentTypeError(f"expected one number or two, as 0,1, got {text!r}")
     return tuple(map(int, parts))
+
+
+def whole(text: str) -> int:
+    """Return a whole number of at most 15 digits, as 4 or -1: what all that reads them can hold."""
+    if re.fullmatch(r"-?[0-9]{1,15}", text, re.ASCII) is None:
+        raise argparse.ArgumentTypeError(
+            f"expected a whole number of at most 15 digits, got {text!r}"
+        )
+    return int(text)
 
 
 def number(text: str) -> float:
@@ -296,7 +319,7 @@ def add_mpi(parser: Parser) -> None:
     )
 
 
-def add_message_range(parser: Parser, *, smallest: str = "1 KiB") -> None:
+def add_message_range(parser: Parser, smallest: str = "1 KiB", largest: str = "16 MiB") -> None:
     parser.add_argument(
         "--min-message",
         dest="min_message_bytes",
@@ -309,103 +332,167 @@ def add_message_range(parser: Parser, *, smallest: str = "1 KiB") -> None:
         dest="max_message_bytes",
         type=size,
         metavar="SIZE",
-        help="largest (16 MiB)",
+        help=f"largest ({largest})",
     )
 
 
-def add_apply(commands: Commands[Parser]) -> None:
-    """Add the command that checks a setting over the installed library."""
-    parser = add(commands, "apply", "run a library's programs with a setting and without it, here")
-    parser.add_argument("target", metavar="TARGET", help="the library, as export has it")
-    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
-    parser.add_argument(
-        "--check", action="store_true", help="measure before and after: nothing is kept without"
-    )
-    parser.add_argument(
-        "--config", metavar="FILE", help="a configuration that is there, in place of a SOURCE"
-    )
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the target; may be repeated",
-    )
-    add_message_range(parser)
-    parser.add_argument(
-        "--bytes",
-        type=sizes,
-        metavar="SIZES",
-        help="what is sent, as 1KiB..4MiB or 4KiB,1MiB (default 1 KiB to 4 MiB, each 4 times)",
-    )
-    parser.add_argument(
-        "--programs",
-        type=names,
-        metavar="NAMES",
-        help="separated by commas: ping-pong, bcast, reduce, allreduce, ibcast, ireduce, "
-        "iallreduce; of UCX tag_lat, tag_bw",
-    )
-    add_mpi(parser)
-    parser.add_argument(
-        "--ranks", type=int, metavar="COUNT", help="of an MPI (2), where its own settings say"
-    )
-    parser.add_argument(
-        "--pairs", type=int, default=30, metavar="COUNT", help="starts with and without (30)"
-    )
-    parser.add_argument(
-        "--time-limit",
-        type=number,
-        default=300.0,
-        metavar="SECONDS",
-        help="of each of two trials (300)",
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="NUMBER", help="of the random order")
-    parser.add_argument(
-        "--output", metavar="FILE", help="for what is kept (sluice-TARGET, as its suffix is)"
-    )
-    parser.set_defaults(table=None)
+# --- what a shell completes words by ----------------------------------------------------------
 
 
-def add_fleet(commands: Commands[Parser]) -> None:
-    """Add the command that compiles tables for many profiles."""
-    fleet = add(commands, "fleet", "compile tables of stored profiles, all or those that are named")
-    fleet.add_argument("profiles", metavar="PROFILE", nargs="*", help="such as name or name@2")
-    add_message_range(fleet, smallest="1 B")
-    fleet.add_argument(
-        "--relative-gap", type=share, metavar="GAP", help="tolerance, as 0.1%% (default)"
-    )
-    add_constraints(fleet)
-    add_time_limit(fleet, "of each table (100)")
-    fleet.add_argument("--report", metavar="FILE", help="write what became of each into this file")
-    fleet.add_argument("--owner", metavar="OWNER", default="local", help="whose profiles (local)")
-    fleet.add_argument("--workers", type=int, metavar="COUNT", help="child processes that solve")
+SHELLS = ("bash", "zsh", "fish")
+_FILES = {"FILE", "OUT", "SOURCE", "LAYER", "BASELINE", "TABLE", "FOLDER", "DIR"}
+# Both shells have this table: it sets `line`, the command's words, and then what fits behind them.
+_TABLE = """\
+_sluice_step() {
+    case "$line $1" in
+        %(lines)s) line="$line $1" ;;
+    esac
+}
+_sluice_table() {
+    kind=none found= options=
+    case "$line $1" in
+%(values)s
+    esac
+    case "$line" in
+%(commands)s
+    esac
+}
+"""
+_BASH = """\
+# sluice in bash: source <(sluice completion bash)
+%s_sluice() {
+    local kind found options line= at word=${COMP_WORDS[COMP_CWORD]}
+    local before=${COMP_WORDS[COMP_CWORD-1]}
+    if [ "$word" = = ]; then word=; fi
+    if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD-2]}; fi
+    for ((at = 1; at < COMP_CWORD; at++)); do _sluice_step "${COMP_WORDS[at]}"; done
+    _sluice_table "$before"
+    case "$word" in -*) kind=none found=$options ;; esac
+    COMPREPLY=($(compgen -W "$found" -- "$word"))
+    if [ "$kind" = none ]; then compopt +o default 2>/dev/null; fi
+}
+complete -o default -F _sluice sluice
+"""
+_ZSH = """\
+#compdef sluice
+# sluice in zsh: source <(sluice completion zsh), or the file _sluice in a folder of $fpath
+%s_sluice() {
+    local kind found options line= at word=$words[CURRENT] before=$words[CURRENT-1]
+    if [[ $word == --*=* ]]; then before=${word%%%%=*} word=; compset -P '*='; fi
+    for ((at = 2; at < CURRENT; at++)); do _sluice_step "$words[at]"; done
+    _sluice_table "$before"
+    if [[ $word == -* ]]; then kind=none found=$options; fi
+    if [[ -n $found ]]; then compadd -- ${=found}; fi
+    if [[ $kind == files ]]; then _files; fi
+}
+if [[ $funcstack[1] == _sluice ]]; then _sluice "$@"; else compdef _sluice sluice; fi
+"""
+_FISH = """\
+# sluice in fish: sluice completion fish > ~/.config/fish/completions/sluice.fish
+function __sluice_line
+    set -l line
+    for word in (commandline -opc)[2..-1]
+        if contains -- "$line $word" %s
+            set line "$line $word"
+        end
+    end
+    echo "$line"
+end
+complete -c sluice -f
+%s
+"""
 
 
-def add_service(commands: Commands[Parser]) -> None:
-    serve = add(commands, "serve", "serve the HTTP interface until Ctrl-C")
-    serve.add_argument("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
-    serve.add_argument("--port", type=int, metavar="PORT", help="default 8080, or SLUICE_PORT")
-    work = add(commands, "work", "run durable jobs of the same database, without HTTP")
-    engine = commands.add_parser(
-        "engine",
-        help="the parts of a cluster, which runs work on machines",
-        allow_abbrev=False,
-    )
-    verbs = engine.add_subparsers(dest="verb", required=True, metavar="VERB")
-    add(verbs, "scheduler", "route work at SLUICE_DASK_ADDRESS until Ctrl-C", of="engine ")
-    worker = add(verbs, "worker", "run what its scheduler has to be done", of="engine ")
-    for parser in (serve, work, worker):
-        parser.add_argument(
-            "--workers", type=int, metavar="COUNT", help="child processes that solve"
+def completion_of(parser: Parser, shell: str) -> str:
+    """Return the script by which a shell completes the words of this grammar."""
+    commands = [_Completed.of(line, one) for line, one in _parsers(parser)]
+    lines = [one.line for one in commands if one.line]
+    for one in commands:
+        behind = [line[len(one.line) + 1 :] for line in lines if line.startswith(one.line + " ")]
+        one.words[:0] = dict.fromkeys(words.split()[0] for words in behind)
+    if shell == "fish":
+        rules = [rule for one in commands for rule in one.fish_rules()]
+        return _FISH % (" ".join(map(_quoted, lines)), "\n".join(rules))
+    values = [value for one in commands for value in one.values()]
+    table = {
+        "lines": " | ".join(map(_quoted, lines)),
+        "values": "\n".join(f"        {value}" for value in values),
+        "commands": "\n".join(f"        {one.case()}" for one in commands),
+    }
+    return (_BASH if shell == "bash" else _ZSH) % (_TABLE % table)
+
+
+def _parsers(parser: argparse.ArgumentParser, line: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each command and verb by its words, a blank before each."""
+    yield line, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from _parsers(below, f"{line} {name}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Completed:
+    """What may stand behind the words `line` of a command: `words`, files, and options."""
+
+    line: str
+    words: list[str]
+    summaries: dict[str, str]
+    takes_files: bool
+    options: list[argparse.Action]
+
+    @classmethod
+    def of(cls, line: str, parser: Parser) -> _Completed:
+        places = [one for one in parser._actions if not one.option_strings]
+        verbs = [one for one in places if isinstance(one, argparse._SubParsersAction)]
+        return cls(
+            line,
+            [word for one in places if one not in verbs for word in one.choices or ()],
+            {one.dest: one.help or "" for verb in verbs for one in verb._choices_actions},
+            any(one.metavar in _FILES for one in places),
+            [one for one in parser._actions if one.option_strings],
         )
 
+    def values(self) -> Iterator[str]:
+        """Yield what bash and zsh put behind each option that takes a value."""
+        for option in self.options:
+            if option.nargs != 0:
+                before = " | ".join(_quoted(f"{self.line} {one}") for one in option.option_strings)
+                yield f"{before}) {_value(option)}; return ;;"
 
-def add_upkeep(commands: Commands[Parser]) -> None:
-    collect = add(commands, "collect", "delete what is kept no longer, as SLUICE_RETENTION says")
-    collect.add_argument("--keep", metavar="RULES", help="in its place, such as jobs=30d/10000")
-    collect.add_argument("--dry-run", action="store_true", help="delete nothing; say what would go")
-    backup = add(commands, "backup", "write everything that is stored into one file")
-    backup.add_argument("file", metavar="FILE", help="which is not there yet")
-    restore = add(commands, "restore", "put a backup into an empty database")
-    restore.add_argument("file", metavar="FILE", help="a backup, of either database")
-    restore.add_argument("--replace", action="store_true", help="first delete all that is there")
+    def case(self) -> str:
+        """Return what bash and zsh put behind these words."""
+        names = [one for option in self.options for one in option.option_strings]
+        kind = "files" if self.takes_files else "none"
+        words, options = _quoted(" ".join(self.words)), _quoted(" ".join(names))
+        return f"{_quoted(self.line)}) kind={kind} found={words} options={options} ;;"
+
+    def fish_rules(self) -> Iterator[str]:
+        """Yield what fish reads."""
+        rule = "complete -c sluice -n " + _quoted(f'test (__sluice_line) = "{self.line}"')
+        if self.takes_files:
+            yield f"{rule} -F"
+        for word in self.words:
+            yield f"{rule} -a {word} -d {_quoted(self.summaries.get(word, ''))}"
+        for option in self.options:
+            names = " ".join(
+                f"-l {one[2:]}" if one.startswith("--") else f"-s {one[1:]}"
+                for one in option.option_strings
+            )
+            takes = ""
+            if option.nargs != 0:
+                takes = " -r -F" if option.metavar in _FILES else " -x"
+                takes += f" -a {_quoted(' '.join(option.choices))}" if option.choices else ""
+            summary = (option.help or "").replace("%%", "%")
+            yield f"{rule} {names}{takes} -d {_quoted(summary)}"
+
+
+def _value(option: argparse.Action) -> str:
+    if option.choices is not None:
+        return f"found={_quoted(' '.join(option.choices))}"
+    return "kind=files" if option.metavar in _FILES else "kind=none"
+
+
+def _quoted(text: str) -> str:
+    """Return a text as every one of these shells reads it: the only mark that ends it is apart."""
+    return "'" + text.replace("'", "’") + "'"

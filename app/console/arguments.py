@@ -11,16 +11,11 @@ from app.console.argument_parts import (
     Commands,
     Parser,
     add,
-    add_apply,
     add_constraints,
-    add_fleet,
-    add_keys,
     add_message_range,
     add_mpi,
-    add_service,
     add_time_limit,
     add_transfers,
-    add_upkeep,
     cpus,
     number,
     share,
@@ -28,8 +23,16 @@ from app.console.argument_parts import (
     size_or_whole,
     sizes,
     strategies,
+    whole,
 )
-from app.console.paper_arguments import LAYER_VERBS, add_hidden_behind, add_of_papers
+from app.console.further_arguments import (
+    LAYER_VERBS,
+    add_apply,
+    add_hidden_behind,
+    add_of_papers,
+    add_served,
+    add_stored,
+)
 from domain.fit import FitMethod, FitShape
 from domain.measurement import TraceKind
 from domain.regret import Objective
@@ -64,10 +67,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["layer"] and words[1:2] and words[1] in LAYER_VERBS:
         words[:2] = [" ".join(words[:2])]
-    return _parser().parse_args(words)
+    found: argparse.Namespace = grammar().parse_args(words)
+    return found
 
 
-def _parser() -> Parser:
+def grammar() -> Parser:
+    """Return the parser of all commands."""
+    """Return the parser of all commands."""
     parser = Parser(
         prog="sluice",
         description="Cut messages so that they cross a pipeline fastest, with proof of the model.",
@@ -80,21 +86,25 @@ def _parser() -> Parser:
     _add_optimize(commands)
     _add_fit(commands)
     _add_compose(commands)
+    _add_plan(commands)
     _add_measure(commands)
     _add_verify(commands)
     _add_tune(commands)
     _add_compare(commands)
+    _add_simulate(commands)
     _add_table(commands)
     _add_export(commands)
     add_apply(commands)
     _add_audit(commands)
     add_of_papers(commands)
-    _add_profiles(commands)
-    add_keys(commands)
-    add_fleet(commands)
-    add_service(commands)
-    add_upkeep(commands)
+    add_stored(commands)
+    add_served(commands)
     return parser
+
+
+def listed_sizes(text: str) -> list[int]:
+    """Return sizes in bytes, in the order in which they are given, as 4KiB,8KiB,4KiB."""
+    return [size(one) for one in text.split(",")]
 
 
 def _add_optimize(commands: Commands[Parser]) -> None:
@@ -220,6 +230,20 @@ def _add_compose(commands: Commands[Parser]) -> None:
     _add_fitting(parser, [FitShape.RANGES, FitShape.LINE])
 
 
+def _add_plan(commands: Commands[Parser]) -> None:
+    parser = add(commands, "plan", "say which message sizes to measure next, from outside")
+    parser.add_argument(
+        "sources",
+        metavar="FILE",
+        nargs="*",
+        help="latencies and inter-arrival times so far, folder of them, or -; none at the start",
+    )
+    add_message_range(parser, "64", "1 MiB")
+    parser.add_argument(
+        "--tolerance", type=share, metavar="SHARE", help="the difference that counts (3%%)"
+    )
+
+
 def _add_measure(commands: Commands[Parser]) -> None:
     parser = add(commands, "measure", "measure a stage, or the signature of a transport, here")
     parser.add_argument("name", nargs="?", metavar="NAME", help="as --list has them")
@@ -259,7 +283,7 @@ def _add_measure(commands: Commands[Parser]) -> None:
         "--cold", action="store_true", help="copies and checksums of what caches do not hold"
     )
     parser.add_argument(
-        "--window", type=int, default=256, metavar="COUNT", help="messages without a reply (256)"
+        "--window", type=whole, default=256, metavar="COUNT", help="messages without a reply (256)"
     )
     add_mpi(parser)
     parser.add_argument(
@@ -272,7 +296,9 @@ def _add_measure(commands: Commands[Parser]) -> None:
     parser.add_argument(
         "--time-limit", type=number, default=20.0, metavar="SECONDS", help="default 20"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="NUMBER", help="of the random order")
+    parser.add_argument(
+        "--seed", type=whole, default=0, metavar="NUMBER", help="of the random order"
+    )
     parser.add_argument("--output", metavar="FILE", help="for the measurements (NAME-stage.csv)")
     parser.add_argument("--save-as", metavar="PROFILE", help="store measurements, fit and stages")
     parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")
@@ -327,7 +353,7 @@ def _add_fitting(parser: Parser, shapes: list[FitShape]) -> None:
         metavar="NAME",
         help=f"one of {', '.join(shapes)} (default ranges)",
     )
-    parser.add_argument("--max-ranges", type=int, metavar="COUNT", help="most ranges a stage (12)")
+    parser.add_argument("--max-ranges", type=whole, metavar="COUNT", help="most a stage (12)")
     parser.add_argument(
         "--exclude",
         action="append",
@@ -346,6 +372,22 @@ def _add_compare(commands: Commands[Parser]) -> None:
         "--strategies", type=strategies, metavar="NAMES", help="separated by commas"
     )
     _add_solving(parser)
+
+
+def _add_simulate(commands: Commands[Parser]) -> None:
+    parser = add(commands, "simulate", "say what a given cut takes, and where its time goes")
+    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
+    parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
+    parser.add_argument(
+        "--repeat", type=size_or_whole, metavar="SIZE", help="cut it by this size, or whole"
+    )
+    parser.add_argument(
+        "--fragments",
+        type=listed_sizes,
+        metavar="SIZES",
+        help="in place of both: every fragment, in order, as 4KiB,8KiB,4KiB",
+    )
+    parser.add_argument("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
 
 
 def _add_table(commands: Commands[Parser]) -> None:
@@ -450,30 +492,3 @@ def _add_audit(commands: Commands[Parser]) -> None:
         "--over", choices=("best", "bound"), metavar="NAME", help="what decides: best (default)"
     )
     add_time_limit(parser, "default 30")
-
-
-def _add_profiles(commands: Commands[Parser]) -> None:
-    profiles = commands.add_parser(
-        "profiles", help="hardware profiles in the database", allow_abbrev=False
-    )
-    profiles.add_argument("--json", action="store_true", help="of the list, where no verb is given")
-    verbs = profiles.add_subparsers(dest="verb", metavar="VERB", help="default: list")
-    add(verbs, "list", "list all profiles")
-    show = add(verbs, "show", "show a profile's stages")
-    show.add_argument("profile", metavar="PROFILE", help="name or name@revision")
-    save = add(verbs, "save", "store a pipeline, or the fit of a trace, as a profile's revision")
-    save.add_argument("profile", metavar="PROFILE")
-    save.add_argument("source", metavar="SOURCE", help="pipeline JSON, CSV, or -")
-    revisions = add(verbs, "revisions", "list a profile's revisions")
-    revisions.add_argument("profile", metavar="PROFILE")
-    use = add(verbs, "use", "make a revision the current one")
-    use.add_argument("profile", metavar="PROFILE")
-    use.add_argument("revision", type=int, metavar="REVISION")
-    tables = add(verbs, "tables", "list a profile's compiled tables")
-    tables.add_argument("profile", metavar="PROFILE", help="name or name@revision")
-    activate = add(verbs, "activate", "have lookups answer from a compiled table, or again")
-    activate.add_argument("profile", metavar="PROFILE", help="name or name@revision")
-    activate.add_argument("digest", metavar="DIGEST", help="of the table; its first 8 or more")
-    delete = add(verbs, "delete", "delete a profile and its revisions")
-    delete.add_argument("profile", metavar="PROFILE")
-    delete.add_argument("--yes", action="store_true", help="without asking")

@@ -1,32 +1,36 @@
-"""sluice optimize and sluice compare, the service's use cases without a server; export targets."""
+"""sluice optimize, compare and fleet, the service's use cases without a server; export targets."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from app.console.files import (
     Source,
     TraceSource,
     body_of,
+    check_target,
     check_timeline_file,
     merged,
     read_source,
     write_timeline,
+    write_whole,
 )
 from app.console.reports import (
     answer_parts,
     comparison_parts,
     fit_summary_parts,
 )
-from app.console.running import counting_line, run_operation, solving_line
-from app.console.screen import Column, Grid, Output, Part
+from app.console.running import counting_line, run_operation, solving_line, ticking_line
+from app.console.screen import Column, Grid, Output, Part, Screen
 from app.settings import Settings
-from app.text.units import printable
-from domain.errors import InvalidInput
+from app.text.numbers import format_count
+from app.text.units import printable, quoted
+from domain.errors import InvalidInput, NotFound
 from domain.profile import ProfileReference
 from domain.solution import Strategy
 
@@ -34,13 +38,16 @@ if TYPE_CHECKING:
     from app.questions.fits import FittedTrace
     from app.questions.optimize import FindFit, FindRevision
     from app.questions.question import Question
+    from app.questions.tables import TableScope
     from app.schemas.exports import ExportTargetsOut
     from app.schemas.optimize import OptimizeOut
+    from app.schemas.tables import FleetOut
     from domain.fit import TraceFit
     from domain.profile import ProfileRevision, Revision
     from models.session import Store
 
 INTERRUPTED = 130
+_NAMES = 1000  # of profiles, among which the one that was meant is looked for
 DEFAULT_STATIC_BYTES = 4096  # what GAM repeats, and the default of `compare`
 
 
@@ -123,12 +130,13 @@ def _answer(
     from app.questions.optimize import prepare
     from app.schemas.optimize import render_answer
 
-    prepared = prepare(
-        question,
-        finder(store),
-        fragment_cap=settings.max_fragments,
-        find_fit=None if store is None else fit_finder(store),
-    )
+    with ticking_line(output.err, "fitting"):  # of a trace; nothing else takes long there
+        prepared = prepare(
+            question,
+            finder(store),
+            fragment_cap=settings.max_fragments,
+            find_fit=None if store is None else fit_finder(store),
+        )
     operation = Optimize(prepared, unrequested)
     if store is not None:
         with store.reading() as unit:
@@ -154,7 +162,7 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
     from app.schemas.compare import CompareIn, CompareOut
 
     settings = Settings.from_environment()
-    body = _comparison_body(arguments, read_source(arguments.source, settings), settings)
+    body = _comparison_body(arguments, read_source(arguments.source, settings), settings, output)
     comparison = parse_json(CompareIn, dump_json(body)).to_domain()
     with store_for(comparison.source, settings) as store:
         resolved = resolve(comparison, finder(store))
@@ -172,12 +180,13 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _comparison_body(
-    arguments: argparse.Namespace, source: Source, settings: Settings
+    arguments: argparse.Namespace, source: Source, settings: Settings, output: Output
 ) -> dict[str, Any]:
     from app.schemas.stages import given_model
 
     if isinstance(source, TraceSource):
-        base: dict[str, Any] = given_model(fit_source(source, settings).fit.to_model())
+        fit = fit_source(source, settings, output.err).fit
+        base: dict[str, Any] = given_model(fit.to_model())
     else:
         # What only one optimisation has is left out, so that its request file serves here too.
         ours = ("strategy", "save_as", "uncertainty")
@@ -199,18 +208,19 @@ def _comparison_body(
 # --- shared ---------------------------------------------------------------------------------------
 
 
-def fit_source(source: TraceSource, settings: Settings) -> FittedTrace:
+def fit_source(source: TraceSource, settings: Settings, screen: Screen) -> FittedTrace:
     """Return the fit of a trace, as it is made where no options are given."""
     from app.questions.fits import fit_traces
     from app.questions.optimize import sizes_used_for
     from app.questions.question import LoadedTrace
     from models.records import FitRequest
 
-    return fit_traces(
-        (LoadedTrace.of(source.content),),
-        FitRequest(kinds=(None,)),
-        sizes_used=sizes_used_for(None, fragment_cap=settings.max_fragments),
-    )
+    with ticking_line(screen, "fitting"):
+        return fit_traces(
+            (LoadedTrace.of(source.content),),
+            FitRequest(kinds=(None,)),
+            sizes_used=sizes_used_for(None, fragment_cap=settings.max_fragments),
+        )
 
 
 def unrequested(profile: ProfileRevision | None) -> bytes:
@@ -229,8 +239,24 @@ def opened_store(settings: Settings) -> Iterator[Store]:
         store.upgrade()
         seed_paper_profiles(store)
         yield store
+    except NotFound as missing:
+        raise _with_nearest(missing, store) from None
     finally:
         store.dispose()
+
+
+def _with_nearest(missing: NotFound, store: Store) -> NotFound:
+    """Return that there is no such profile, with the name that is nearly this one."""
+    from app.questions.profiles import list_profiles
+
+    if missing.field != "profile" or missing.subject is None:
+        return missing
+    names = [one.name for one in list_profiles(store, limit=_NAMES).profiles]
+    near = get_close_matches(missing.subject, names, n=1)
+    if not near or near[0] == missing.subject:
+        return missing
+    what = f"{missing.detail} {quoted(missing.subject)}"
+    return NotFound(f"{what}; did you mean {near[0]}?", field=missing.field)
 
 
 @contextmanager
@@ -330,3 +356,88 @@ def _target_parts(targets: ExportTargetsOut) -> list[Part]:
         for target in targets.items
     )
     return [Grid(columns, rows)]
+
+
+# --- tables of many profiles ----------------------------------------------------------------------
+
+
+REFUSED = 3  # the exit code where a profile has no table
+_PAGE = 200
+
+
+def fleet(arguments: argparse.Namespace, output: Output) -> int:
+    """Have a job compile each profile's table, and report what became of them.
+
+    Jobs and tables are stored: what is there is not made again, so that the command goes on where
+    it was ended. It runs jobs itself, beside all others that do, unless SLUICE_RUN_JOBS=0.
+    """
+    from app.jobs.runner import open_runner
+    from app.jobs.running_job import Fleet
+    from app.operations.tasks import open_engine
+    from app.questions.keys import check_owner
+    from app.schemas.base import dump_json
+    from app.schemas.tables import FleetOut
+
+    settings = Settings.from_environment()
+    if arguments.workers is not None:
+        settings = replace(settings, workers=arguments.workers)
+    asked = _fleet_scope(arguments)
+    references = tuple(map(ProfileReference.parse, arguments.profiles))
+    owner = check_owner(arguments.owner)
+    if arguments.report is not None:
+        check_target(arguments.report, field="report", noun="the report", example="fleet.json")
+    with ExitStack() as stack:
+        store = stack.enter_context(opened_store(settings))
+        if settings.run_jobs:
+            engine = open_engine(settings)
+            stack.callback(engine.close)
+            runner = open_runner(store, engine, settings)
+            runner.start()
+            stack.callback(runner.close)
+        show = stack.enter_context(counting_line(output.err, "profiles"))
+        try:
+            mine = store.of(owner)
+            made = Fleet(mine, asked, settings, show).compiled(references or _every(mine))
+            report = FleetOut.of(made)
+        except KeyboardInterrupt:
+            output.note("the same command goes on where this one ended")
+            raise
+    document = dump_json(report)
+    if arguments.report is not None:
+        write_whole(arguments.report, document, field="report", noun="the report")
+    if output.wants_json:
+        output.document(document)
+    else:
+        output.parts(_fleet_parts(report))
+    return REFUSED if report.failed else 0
+
+
+def _fleet_scope(arguments: argparse.Namespace) -> TableScope:
+    from app.schemas.base import dump_json, parse_json
+    from app.schemas.tables import TableIn
+
+    names = ("min_message_bytes", "max_message_bytes", "relative_gap", "time_limit_s")
+    given = {name: getattr(arguments, name) for name in names}
+    limits = ("min_fragment_bytes", "max_fragment_bytes", "alignment_bytes", "max_fragments")
+    given["constraints"] = {name: getattr(arguments, name) for name in limits}
+    return parse_json(TableIn, dump_json(merged({}, given))).to_domain()
+
+
+def _every(store: Store) -> Iterator[ProfileReference]:
+    from app.questions.profiles import list_profiles
+
+    page = list_profiles(store, limit=_PAGE)
+    yield from (ProfileReference(one.name) for one in page.profiles)
+    while page.after is not None:
+        page = list_profiles(store, after=page.after, limit=_PAGE)
+        yield from (ProfileReference(one.name) for one in page.profiles)
+
+
+def _fleet_parts(report: FleetOut) -> Iterator[Part]:
+    yield (
+        f"{format_count(report.profiles)} profiles: {format_count(report.compiled)} compiled, "
+        f"{format_count(report.stored)} were there, {format_count(report.failed)} failed"
+    )
+    if failed := [(one.profile, one.error) for one in report.items if one.error]:
+        columns = (Column("profile", is_number=False), Column("why", is_number=False))
+        yield Grid(columns, tuple(failed))

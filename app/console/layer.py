@@ -16,7 +16,7 @@ from app.console.files import (
     write_whole,
 )
 from app.console.reports import stages_table
-from app.console.running import counting_line, run_operation
+from app.console.running import counting_line, run_operation, ticking_line
 from app.console.screen import Column, Grid, Output, Part, warning_parts
 from app.settings import Settings
 from app.text.numbers import (
@@ -269,7 +269,8 @@ def layer_count(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.output is not None:
         check_target(arguments.output, field="output", noun=_COUNTS, example="layer.json")
     plan = _plan(arguments, {})
-    counted = count(plan)
+    with ticking_line(output.err, "counting instructions"):
+        counted = count(plan)
     found = CountedLayerOut.of(plan, counted, layer_of(counted))
     body = dump_json(found)
     if arguments.output is not None:
@@ -304,7 +305,8 @@ def layer_check(arguments: argparse.Namespace, output: Output) -> int:
         raise InvalidInput("the baseline has no call that is countable", field="baseline")
     sizes = sorted({size for _, size in before})
     known = {"mpicc": baseline.mpicc, "launcher": baseline.launcher, "bytes": sizes}
-    counted = count(_plan(arguments, known))
+    with ticking_line(output.err, "counting instructions"):
+        counted = count(_plan(arguments, known))
     found = CountChecksOut.of(counted.version, changes(before, counted.calls), arguments.max_more)
     if output.wants_json:
         output.document(dump_json(found))

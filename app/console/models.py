@@ -1,4 +1,6 @@
-"""sluice deliver, thresholds and hide: cuts chosen on line, or behind a calculation."""
+"""sluice simulate, deliver, thresholds and hide: cuts that are given, chosen on line, or hidden
+behind a calculation.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,8 @@ from app.console.screen import (
     Ink,
     Output,
     Part,
+    chart_of,
+    draw,
     paint,
     warning_parts,
 )
@@ -37,9 +41,10 @@ from domain.units import format_bytes
 
 if TYPE_CHECKING:
     from app.operations.models import Hide
+    from app.questions.compare import Cut, Simulation
     from app.schemas.base import Input
     from app.schemas.hide import HideIn, HideOut
-    from app.schemas.simulate import DeliveredOut, MessageThresholdsOut, ThresholdsOut
+    from app.schemas.simulate import DeliveredOut, MessageThresholdsOut, SimulateIn, ThresholdsOut
 
 
 _SHOWN = 16  # choices of one message in the table: the best, and as many as there is room for
@@ -47,33 +52,121 @@ _SHOWN = 16  # choices of one message in the table: the best, and as many as the
 T = TypeVar("T", bound="Input")
 
 
+def simulate(arguments: argparse.Namespace, output: Output) -> int:
+    """Run a cut that is given, print what it takes, and draw it where that is asked for."""
+    from app.questions.compare import pipeline_of, simulate_delivery, simulate_levels
+    from app.questions.compare import simulate as simulate_cut
+    from app.schemas.simulate import SimulateIn
+
+    if arguments.timeline is not None:
+        check_timeline_file(arguments.timeline)
+    settings = Settings.from_environment()
+    asked = _asked(SimulateIn, arguments, {}, settings, output, needs_message=False)
+    source = asked.source()
+    with store_for(source, settings) as store:
+        pipeline, profile = pipeline_of(source, finder(store))
+    cut = _given_cut(arguments, asked, len(pipeline))
+    if cut.rules:
+        simulation = simulate_delivery(pipeline, cut.message_bytes, cut.rules)
+    elif cut.is_nested:
+        simulation = simulate_levels(pipeline, cut.levels)
+    else:
+        simulation = simulate_cut(pipeline, cut.levels[0])
+    _show_simulation(replace(simulation, profile=profile), cut, arguments, output)
+    return 0
+
+
+def _given_cut(arguments: argparse.Namespace, asked: SimulateIn, stages: int) -> Cut:
+    """Return the cut of the options, or else of the request. Raises InvalidInput."""
+    from app.questions.compare import MAX_INTERVALS, Cut
+
+    if arguments.fragments is not None:
+        if arguments.repeat is not None:
+            raise InconsistentInput("--fragments has every size already", field="repeat")
+        return Cut((tuple(arguments.fragments),), is_nested=False)
+    if arguments.repeat is None:
+        if (asked.fragment_bytes, asked.levels, asked.delivery) == (None, None, None):
+            raise InvalidInput(
+                "expected --repeat, as 64KiB or whole, or --fragments", field="repeat"
+            )
+        return asked.cut()
+    message_bytes = asked.message_bytes if arguments.bytes is None else arguments.bytes
+    if message_bytes is None:
+        raise _no_message()
+    repeated = message_bytes if arguments.repeat == "whole" else arguments.repeat["repeat"]
+    if repeated < 1 or message_bytes < 1:
+        raise InvalidInput("expected sizes of 1 byte and more", field="repeat")
+    count = -(-message_bytes // repeated)
+    if count * stages > MAX_INTERVALS:
+        raise InvalidInput(
+            f"expected at most {MAX_INTERVALS} fragments times stages, got {count * stages}",
+            field="repeat",
+        )
+    sizes = (repeated,) * (count - 1) + (message_bytes - repeated * (count - 1),)
+    return Cut((sizes,), is_nested=False)
+
+
+def _show_simulation(
+    simulation: Simulation, cut: Cut, arguments: argparse.Namespace, output: Output
+) -> None:
+    from app.questions.compare import draw as drawn
+    from app.schemas.base import dump_json
+    from app.schemas.simulate import DeliveredOut, SimulateOut
+
+    found = SimulateOut.of(simulation)
+    if output.wants_json:
+        output.document(dump_json(found))
+    elif isinstance(found, DeliveredOut):
+        output.parts(_delivered(found))
+    else:
+        output.parts(_simulated(simulation, cut, width=output.out.width, ink=output.out.ink))
+    if arguments.timeline is not None:
+        write_whole(
+            arguments.timeline, drawn(simulation, cut), field="timeline", noun="the timeline"
+        )
+        if not output.wants_json:
+            output.parts([f"timeline written to {printable(arguments.timeline)}"])
+
+
+def _simulated(simulation: Simulation, cut: Cut, *, width: int, ink: Ink) -> Iterator[Part]:
+    """Yield a given cut: what it takes, which stage is busy longest, and the Gantt."""
+    stages = simulation.pipeline.stages
+    bottleneck = simulation.bottleneck_stage
+    busy = format_time(simulation.busy_us[bottleneck])
+    profile = simulation.profile
+    of = f", profile {profile.name}@{profile.revision}" if profile else ""
+    yield f"{format_bytes(simulation.message_bytes)} through {len(stages)} stages{of}"
+    yield ""
+    cuts = [f"{format_count(len(sizes))}: {format_sizes(sizes)} bytes" for sizes in cut.levels]
+    names = [printable(stage.name) for stage in stages] if cut.is_nested else ["fragments"]
+    yield Facts(
+        (
+            *zip(names, cuts, strict=True),
+            ("latency", format_time(simulation.latency_us)),
+            ("bottleneck", f"{printable(stages[bottleneck].name)}, busy for {busy}"),
+        )
+    )
+    yield ""
+    levels = cut.levels if cut.is_nested else None
+    chart = chart_of(simulation.pipeline, cut.levels[0], bottleneck=bottleneck, levels=levels)
+    yield "\n".join(draw(chart, width=width, ink=ink))
+
+
 def deliver(arguments: argparse.Namespace, output: Output) -> int:
     """Run the rules, print what each stage did, and draw it where that is asked for."""
-    from app.questions.compare import draw, pipeline_of, simulate_delivery
-    from app.schemas.base import dump_json
-    from app.schemas.simulate import DeliveredOut, SimulateIn, SimulateOut
+    from app.questions.compare import pipeline_of, simulate_delivery
+    from app.schemas.simulate import SimulateIn
 
     if arguments.timeline is not None:
         check_timeline_file(arguments.timeline)
     settings = Settings.from_environment()
     options = {"message_bytes": arguments.bytes, "delivery": arguments.rules}
-    asked = _asked(SimulateIn, arguments, options, settings)
+    asked = _asked(SimulateIn, arguments, options, settings, output)
     source, cut = asked.source(), asked.cut()
     with store_for(source, settings) as store:
         pipeline, profile = pipeline_of(source, finder(store))
     simulation = replace(simulate_delivery(pipeline, cut.message_bytes, cut.rules), profile=profile)
-    found = SimulateOut.of(simulation)
-    assert isinstance(found, DeliveredOut), "rules were given"
-    if output.wants_json:
-        output.document(dump_json(found))
-    else:
-        output.parts(_delivered(found))
-    if arguments.timeline is not None:
-        write_whole(
-            arguments.timeline, draw(simulation, cut), field="timeline", noun="the timeline"
-        )
-        if not output.wants_json:
-            output.parts([f"timeline written to {printable(arguments.timeline)}"])
+    _show_simulation(simulation, cut, arguments, output)
     return 0
 
 
@@ -116,7 +209,7 @@ def thresholds(arguments: argparse.Namespace, output: Output) -> int:
         "sizes": None if arguments.sizes is None else list(arguments.sizes),
         "time_limit_s": arguments.time_limit_s,
     }
-    asked = _asked(ThresholdsIn, arguments, options, settings)
+    asked = _asked(ThresholdsIn, arguments, options, settings, output)
     source = asked.source()
     with store_for(source, settings) as store:
         pipeline, profile = pipeline_of(source, finder(store))
@@ -213,7 +306,13 @@ def drawing(found: ThresholdsOut) -> str:
 
 
 def _asked(
-    model: type[T], arguments: argparse.Namespace, options: dict[str, Any], settings: Settings
+    model: type[T],
+    arguments: argparse.Namespace,
+    options: dict[str, Any],
+    settings: Settings,
+    output: Output,
+    *,
+    needs_message: bool = True,
 ) -> T:
     """Return the request of a source and options. Raises InvalidInput, and what a fit does."""
     from app.schemas.base import dump_json, parse_json
@@ -221,7 +320,8 @@ def _asked(
 
     source = read_source(arguments.source, settings)
     if isinstance(source, TraceSource):
-        given: dict[str, Any] = given_model(fit_source(source, settings).fit.to_model())
+        fit = fit_source(source, settings, output.err).fit
+        given: dict[str, Any] = given_model(fit.to_model())
     else:
         given = body_of(source)
     base = {name: value for name, value in given.items() if name in model.model_fields}
@@ -231,11 +331,15 @@ def _asked(
     if isinstance(base.get("message_bytes"), int) and "list" in str(sizes.annotation):
         base["message_bytes"] = [base["message_bytes"]]
     body = merged(base, options)
-    if body.get("message_bytes") is None:
-        raise InvalidInput(
-            "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
-        )
+    if needs_message and body.get("message_bytes") is None:
+        raise _no_message()
     return parse_json(model, dump_json(body))
+
+
+def _no_message() -> InvalidInput:
+    return InvalidInput(
+        "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
+    )
 
 
 _OURS = ("pipeline", "profile", "measurements", "fit_options", "message_bytes", "constraints")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from app.console.files import check_target, write_whole
+from app.console.running import ticking_line
 from app.console.screen import Column, Grid, Output, Part
 from domain.errors import InconsistentInput, InvalidInput
 from domain.units import format_bytes
@@ -84,13 +85,14 @@ def _calibrate(arguments: argparse.Namespace, output: Output) -> int:
     counts = arguments.fragments or ()
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
-    found = calibrate(
-        _way(arguments),
-        _or(arguments.bytes, _STAGE_SIZES),
-        repetitions=_or(arguments.repetitions, 20),
-        message_bytes=_one_size(arguments) if counts else None,
-        counts=counts,
-    )
+    with ticking_line(output.err, "measuring the stages"):
+        found = calibrate(
+            _way(arguments),
+            _or(arguments.bytes, _STAGE_SIZES),
+            repetitions=_or(arguments.repetitions, 20),
+            message_bytes=_one_size(arguments) if counts else None,
+            counts=counts,
+        )
     _keep(arguments.output, "output", found.text.encode())
     if counts:
         columns = ("fragments", "measured µs", "predicted µs", "predicted / measured")
@@ -126,7 +128,10 @@ def _exchange(arguments: argparse.Namespace, output: Output) -> int:
 
     if arguments.calculation is None or arguments.calculation < 0:
         raise InvalidInput("expected µs of each iteration, from 0", field="calculation")
-    with tempfile.TemporaryDirectory(prefix="sluice-mover-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="sluice-mover-") as folder,
+        ticking_line(output.err, "exchanging"),
+    ):
         timeline = Path(folder) / "timeline.csv"
         found = exchange(
             _way(arguments),
@@ -193,7 +198,10 @@ def _heat(arguments: argparse.Namespace, output: Output) -> int:
         if value < 1:
             raise InvalidInput("expected 1 or more", field=name)
     target = None if arguments.output is None else Path(arguments.output)
-    runs = solve_heat(variant=variant, fragment_bytes=arguments.fragment, output=target, **sizes)
+    with ticking_line(output.err, "solving"):
+        runs = solve_heat(
+            variant=variant, fragment_bytes=arguments.fragment, output=target, **sizes
+        )
     serial = [one.grid for one in runs if one.variant == "serial"]
     columns = ("variant", "processes", "least µs a step", "median µs", "grid")
     rows = [

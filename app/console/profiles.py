@@ -1,60 +1,42 @@
-"""sluice profiles, keys and fleet: the hardware profiles in the database, who may ask, and tables
-of all of them.
+"""sluice profiles, answers, jobs and keys: what is in the database, and who may ask; sluice open,
+the pages that show it.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import re
 import sys
-import time
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import replace
+import urllib.error
+import urllib.request
+import webbrowser
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
-
-import orjson
+from http.client import HTTPException
+from typing import TYPE_CHECKING
 
 from app.console.commands import fit_source, opened_store
-from app.console.files import (
-    ProfileSource,
-    Source,
-    TraceSource,
-    check_target,
-    merged,
-    read_source,
-    write_whole,
-)
-from app.console.reports import profile_parts, profiles_table, revisions_table
-from app.console.running import counting_line
-from app.console.screen import Column, Grid, Output, Part
-from app.console.table import constraints_of, tables_table
+from app.console.files import ProfileSource, Source, TraceSource, read_source
+from app.console.reports import answer_parts, profile_parts, profiles_table, revisions_table
+from app.console.screen import Column, Facts, Grid, Output, Part
+from app.console.table import tables_table
 from app.console.verify import verification_parts
-from app.execution.engine import Steps
 from app.settings import Settings
-from app.text.numbers import format_count
-from domain.errors import (
-    Conflict,
-    InvalidInput,
-    NotFound,
-    Overloaded,
-    QuotaExceeded,
-    SluiceError,
-    StoreUnavailable,
-)
+from app.text.units import PROVEN_BOUND, format_proven, format_time, printable
+from domain.errors import Conflict, InvalidInput, NotFound, NotReady
 from domain.profile import HardwareProfile, ProfileReference, check_profile_name
+from domain.units import format_bytes
 
 if TYPE_CHECKING:
-    from app.console.running import Show
     from app.questions.keys import NewKey
-    from app.questions.tables import TableScope
     from app.schemas.base import Output as OutputPart
+    from app.schemas.jobs import JobOut
     from app.schemas.profiles import AnyProfileOut, AnyRevisionOut
     from app.schemas.queries import KeyOut
-    from app.schemas.tables import FleetItemOut, FleetOut
-    from models.records import JobRecord, TableSummary
+    from models.records import TableSummary
     from models.session import Store
 
 
@@ -62,6 +44,11 @@ _PAGE = 200
 _DAY_S = 86_400
 _MAX_KEPT_S = 30 * _DAY_S
 _DIGEST_LENGTH = 64
+_LISTED, _MAX_LISTED = 20, 1000
+_ADDRESS = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.ASCII)
+_HAS_BROWSER = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")  # else a browser in the terminal would run
+_ANSWERS_S = 2.0
+_JOB_COLUMNS = ("created", "kind", "state")
 
 
 def profiles(arguments: argparse.Namespace, output: Output) -> int:
@@ -71,7 +58,7 @@ def profiles(arguments: argparse.Namespace, output: Output) -> int:
         check_profile_name(arguments.profile)
         source = read_source(arguments.source, settings)
         with opened_store(settings) as store:
-            _show(_save(store, arguments.profile, source, settings), output)
+            _show(_save(store, arguments.profile, source, settings, output), output)
         return 0
     if arguments.verb == "delete" and not arguments.yes:
         _ask_to_delete(arguments.profile)
@@ -81,21 +68,16 @@ def profiles(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _list(store: Store, arguments: argparse.Namespace, output: Output) -> None:
-    from app.questions.profiles import ProfilePage
+    from app.questions.profiles import ProfilePage, list_profiles
     from app.schemas.profiles import ProfilesOut
 
-    listed = ProfilesOut.of(ProfilePage(tuple(_all_profiles(store)), None))
-    _emit(listed, output, [profiles_table(listed)])
-
-
-def _all_profiles(store: Store) -> Iterator[HardwareProfile]:
-    from app.questions.profiles import list_profiles
-
     page = list_profiles(store, limit=_PAGE)
-    yield from page.profiles
+    found = list(page.profiles)
     while page.after is not None:
         page = list_profiles(store, after=page.after, limit=_PAGE)
-        yield from page.profiles
+        found.extend(page.profiles)
+    listed = ProfilesOut.of(ProfilePage(tuple(found), None))
+    _emit(listed, output, [profiles_table(listed)])
 
 
 def _show_one(store: Store, arguments: argparse.Namespace, output: Output) -> None:
@@ -208,14 +190,16 @@ _VERBS = {
 }
 
 
-def _save(store: Store, name: str, source: Source, settings: Settings) -> HardwareProfile:
+def _save(
+    store: Store, name: str, source: Source, settings: Settings, output: Output
+) -> HardwareProfile:
     from app.questions.fits import save_fit
     from app.questions.profiles import create_profile, get_revision, revise_profile
     from app.schemas.base import dump_json, parse_json
     from app.schemas.profiles import SOURCES, RevisionIn
 
     if isinstance(source, TraceSource):
-        fitted = fit_source(source, settings)
+        fitted = fit_source(source, settings, output.err)
         with store.unit_of_work() as unit:
             return save_fit(unit, fitted, name=name).profile
     if isinstance(source, ProfileSource):
@@ -259,17 +243,175 @@ def _emit(shown: OutputPart, output: Output, parts: Iterable[Part]) -> None:
         output.parts(parts)
 
 
+# --- answers and jobs -----------------------------------------------------------------------------
+
+
+def answers(arguments: argparse.Namespace, output: Output) -> int:
+    """List stored answers, or show one as it was given."""
+    from app.questions.optimize import get_answer
+    from app.schemas.optimize import read_answer
+
+    with _owned_store(arguments) as store:
+        if arguments.verb != "show":
+            _list_answers(store, arguments, output)
+            return 0
+        record = get_answer(store, arguments.id)
+    if output.wants_json:
+        output.document(record.body)
+    else:
+        screen = output.out
+        output.parts(answer_parts(read_answer(record.body), width=screen.width, ink=screen.ink))
+    return 0
+
+
+def _list_answers(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.questions.optimize import AnswerFilter, list_answers
+    from app.schemas.queries import OptimizationsOut
+
+    name, bytes_ = getattr(arguments, "profile", None), getattr(arguments, "bytes", None)
+    wanted = AnswerFilter(message_bytes=bytes_)
+    if name is not None:
+        of = ProfileReference.parse(name)
+        wanted = AnswerFilter(of.name, of.revision, bytes_)
+    listed = OptimizationsOut.of(list_answers(store, wanted, limit=_limit(arguments)))
+    columns = [Column("id"), Column("created"), Column("message"), Column("latency")]
+    rows = tuple(
+        (
+            one.id,
+            _minute_of(one.created_at),
+            format_bytes(one.message_bytes),
+            format_time(one.latency_us),
+            one.profile.reference if one.profile else "",
+        )
+        for one in listed.items
+    )
+    _emit(listed, output, [Grid((*columns, Column("profile", is_number=False)), rows)])
+
+
+def jobs(arguments: argparse.Namespace, output: Output) -> int:
+    """List durable jobs, or show where one stands."""
+    from app.jobs.ledger import list_jobs, shown_job
+    from app.schemas.jobs import JobOut, JobsOut
+    from models.records import JobState
+
+    with _owned_store(arguments) as store:
+        if arguments.verb == "show":
+            shown = JobOut.of(shown_job(store, arguments.id))
+            _emit(shown, output, [Facts(tuple(_job_facts(shown)))])
+            return 0
+        state = getattr(arguments, "state", None)
+        found = list_jobs(store, state and JobState(state), limit=_limit(arguments))
+    listed = JobsOut(tuple(map(JobOut.of, found)))
+    columns = [Column("id"), *(Column(name, is_number=False) for name in _JOB_COLUMNS)]
+    rows = tuple(
+        (one.id, _minute_of(one.created_at), one.kind.value, one.state.value, _progress_of(one))
+        for one in listed.items
+    )
+    _emit(listed, output, [Grid((*columns, Column("done")), rows)])
+    return 0
+
+
+def _job_facts(job: JobOut) -> Iterator[tuple[str, str]]:
+    yield "kind", job.kind.value
+    yield "state", job.state.value
+    yield "created", _minute_of(job.created_at)
+    if done := _progress_of(job):
+        yield "done", done
+    progress = job.progress
+    if progress.best_latency_us is not None and progress.lower_bound_us is not None:
+        latency, bound = format_proven(progress.best_latency_us, progress.lower_bound_us)
+        yield "best so far", f"{latency}, {PROVEN_BOUND} {bound}"
+    if job.answer_id is not None:
+        yield "answer", f"sluice answers show {job.answer_id}"
+    elif job.error is not None:
+        yield "error", printable(json.loads(bytes(job.error))["detail"])
+    elif job.state.is_terminal:
+        yield "result", "in the document of --json"
+
+
+def _progress_of(job: JobOut) -> str:
+    done, total = job.progress.steps_done, job.progress.steps_total
+    return "" if done is None or not total else f"{done / total:.0%}"
+
+
+def _limit(arguments: argparse.Namespace) -> int:
+    limit = getattr(arguments, "limit", _LISTED)
+    if not 1 <= limit <= _MAX_LISTED:
+        raise InvalidInput(f"expected 1 <= limit <= {_MAX_LISTED}", field="limit")
+    return int(limit)
+
+
+@contextmanager
+def _owned_store(arguments: argparse.Namespace) -> Iterator[Store]:
+    """Return what is stored of the owner who is named; who names none is `local`."""
+    from app.questions.keys import check_owner
+
+    owner = check_owner(getattr(arguments, "owner", "local"))
+    with opened_store(Settings.from_environment()) as store:
+        yield store.of(owner)
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def open_page(arguments: argparse.Namespace, output: Output) -> int:
+    """Open a page in the browser where there is one, and print its address."""
+    settings = Settings.from_environment()
+    service = arguments.address or f"http://127.0.0.1:{settings.port}{settings.root_path}"
+    if _ADDRESS.fullmatch(service) is None:
+        raise InvalidInput("expected an address, as http://127.0.0.1:8080", field="address")
+    path = "/"
+    if arguments.what is not None:
+        with _owned_store(arguments) as store:
+            path = _page_of(store, arguments.what)
+    address = service.rstrip("/") + path
+    output.parts([address])
+    if not _answers(service.rstrip("/") + "/healthz"):
+        raise NotReady("no service answers there; sluice serve starts one")
+    if sys.platform == "darwin" or any(os.environ.get(name) for name in _HAS_BROWSER):
+        webbrowser.open(address)
+    return 0
+
+
+def _page_of(store: Store, name: str) -> str:
+    """Return the path of the page of what has this identifier or name. Raises NotFound."""
+    from app.jobs.ledger import shown_job
+    from app.questions.fits import get_fit
+    from app.questions.optimize import get_answer
+    from app.questions.profiles import get_profile
+    from app.questions.question import IDENTIFIER
+
+    if IDENTIFIER.fullmatch(name) is None:
+        get_profile(store, ProfileReference.parse(name).name)
+        return f"/ui/profiles/{name}"
+    finders: dict[str, Callable[[Store, str], object]]
+    finders = {"answers": get_answer, "jobs": shown_job, "fits": get_fit}
+    for kind, find in finders.items():
+        with suppress(NotFound):
+            find(store, name)
+            return f"/ui/{kind}/{name}"
+    raise NotFound("there is no answer, job or fit", field="what", subject=name)
+
+
+def _answers(address: str) -> bool:
+    """Return whether a service answers at this address, whatever it says."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        opener.open(address, timeout=_ANSWERS_S).close()
+    except urllib.error.HTTPError:
+        return True
+    except (OSError, ValueError, HTTPException):
+        return False
+    return True
+
+
 # --- keys -----------------------------------------------------------------------------------------
 
 
 def keys(arguments: argparse.Namespace, output: Output) -> int:
     """Carry out the verb of `sluice keys`, in the database itself."""
-    from app.questions.keys import check_owner
-
-    settings = Settings.from_environment()
-    owner = check_owner(arguments.owner)
-    with opened_store(settings) as store:
-        _KEY_VERBS[arguments.verb](store.of(owner), arguments, output)
+    with _owned_store(arguments) as store:
+        _KEY_VERBS[arguments.verb](store, arguments, output)
     return 0
 
 
@@ -350,151 +492,3 @@ _KEY_VERBS = {
     "rotate": _rotate_key,
     "revoke": _revoke_key,
 }
-
-
-# --- tables of many profiles ----------------------------------------------------------------------
-
-
-REFUSED = 3  # the exit code where a profile has no table
-_AHEAD = 2000  # jobs that are open at a time
-_LOOK_S, _RETRY_S = 0.2, 1.0
-_AGAIN = (StoreUnavailable, Overloaded, QuotaExceeded)
-
-
-def fleet(arguments: argparse.Namespace, output: Output) -> int:
-    """Have a job compile each profile's table, and report what became of them.
-
-    Jobs and tables are stored: what is there is not made again, so that the command goes on where
-    it was ended. It runs jobs itself, beside all others that do, unless SLUICE_RUN_JOBS=0.
-    """
-    from app.jobs.runner import open_runner
-    from app.operations.tasks import open_engine
-    from app.questions.keys import check_owner
-    from app.schemas.base import dump_json
-    from app.schemas.tables import FleetOut
-
-    settings = Settings.from_environment()
-    if arguments.workers is not None:
-        settings = replace(settings, workers=arguments.workers)
-    asked = _fleet_scope(arguments)
-    references = tuple(map(ProfileReference.parse, arguments.profiles))
-    owner = check_owner(arguments.owner)
-    if arguments.report is not None:
-        check_target(arguments.report, field="report", noun="the report", example="fleet.json")
-    with ExitStack() as stack:
-        store = stack.enter_context(opened_store(settings))
-        if settings.run_jobs:
-            engine = open_engine(settings)
-            stack.callback(engine.close)
-            runner = open_runner(store, engine, settings)
-            runner.start()
-            stack.callback(runner.close)
-        show = stack.enter_context(counting_line(output.err, "profiles"))
-        try:
-            mine = store.of(owner)
-            every = (ProfileReference(one.name) for one in _all_profiles(mine))
-            report = FleetOut.of(_Fleet(mine, asked, settings, show).compiled(references or every))
-        except KeyboardInterrupt:
-            output.note("the same command goes on where this one ended")
-            raise
-    document = dump_json(report)
-    if arguments.report is not None:
-        write_whole(arguments.report, document, field="report", noun="the report")
-    if output.wants_json:
-        output.document(document)
-    else:
-        output.parts(_fleet_parts(report))
-    return REFUSED if report.failed else 0
-
-
-def _fleet_scope(arguments: argparse.Namespace) -> TableScope:
-    from app.schemas.base import dump_json, parse_json
-    from app.schemas.tables import TableIn
-
-    names = ("min_message_bytes", "max_message_bytes", "relative_gap", "time_limit_s")
-    given = {name: getattr(arguments, name) for name in names}
-    given["constraints"] = constraints_of(arguments)
-    return parse_json(TableIn, dump_json(merged({}, given))).to_domain()
-
-
-class _Fleet:
-    """The jobs of many profiles, so many at a time as may wait."""
-
-    def __init__(self, store: Store, scope: TableScope, settings: Settings, show: Show) -> None:
-        self._store = store
-        self._scope = scope
-        self._settings = settings
-        self._show = show
-        self._open: dict[str, str] = {}
-        self._items: list[FleetItemOut] = []
-
-    def compiled(self, references: Iterable[ProfileReference]) -> Sequence[FleetItemOut]:
-        """Return what became of each, once all have ended. Waits for a database that is away."""
-        left, began_s = deque(references), time.monotonic()
-        total = len(left)
-        while left or self._open:
-            pause_s = _LOOK_S
-            try:
-                while left and len(self._open) < _AHEAD:
-                    self._begin(left[0])
-                    left.popleft()
-            except _AGAIN:
-                pause_s = _RETRY_S
-            with suppress(StoreUnavailable):
-                self._look()
-            self._show(Steps(len(self._items), total), time.monotonic() - began_s)
-            time.sleep(pause_s if self._open or left else 0.0)
-        return self._items
-
-    def _begin(self, asked: ProfileReference) -> None:
-        from app.jobs.ledger import accept_job
-        from app.operations.tables import table_operation
-
-        reference = f"{asked.name}@{asked.revision}" if asked.revision else asked.name
-        try:
-            with self._store.reading() as unit:
-                made = table_operation(asked, self._scope, unit, self._settings, activate=None)
-            job = accept_job(self._store, made)
-        except SluiceError as error:
-            if isinstance(error, _AGAIN):
-                raise
-            self._items.append(_failed(reference, error.detail))
-            return
-        if job.state.is_terminal:
-            self._items.append(_item(reference, job, "stored"))
-        else:
-            self._open[job.id] = reference
-
-    def _look(self) -> None:
-        with self._store.reading() as unit:
-            ended = unit.jobs.ended(tuple(self._open))
-        for job in ended:
-            self._items.append(_item(self._open.pop(job.id), job, "compiled"))
-
-
-def _item(reference: str, job: JobRecord, outcome: Literal["compiled", "stored"]) -> FleetItemOut:
-    from app.schemas.base import read_output
-    from app.schemas.tables import FleetItemOut, TableOut
-
-    if job.error is not None or job.best is None:
-        detail = orjson.loads(job.error)["detail"] if job.error else f"the job is {job.state}"
-        return _failed(reference, detail)
-    table = read_output(TableOut, job.best)
-    name = table.profile.reference if table.profile else reference
-    return FleetItemOut(name, outcome, table.digest, table.worst.relative_gap)
-
-
-def _failed(reference: str, detail: str) -> FleetItemOut:
-    from app.schemas.tables import FleetItemOut
-
-    return FleetItemOut(reference, "failed", error=detail)
-
-
-def _fleet_parts(report: FleetOut) -> Iterator[Part]:
-    yield (
-        f"{format_count(report.profiles)} profiles: {format_count(report.compiled)} compiled, "
-        f"{format_count(report.stored)} were there, {format_count(report.failed)} failed"
-    )
-    if failed := [(one.profile, one.error) for one in report.items if one.error]:
-        columns = (Column("profile", is_number=False), Column("why", is_number=False))
-        yield Grid(columns, tuple(failed))

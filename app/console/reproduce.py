@@ -12,6 +12,7 @@ from pathlib import Path
 import orjson
 
 from app.console.files import write_set
+from app.console.running import ticking_line
 from app.console.screen import Output
 from app.plots.curves_svg import Curve, CurvesPlot, HorizontalAxis, VerticalAxis, curves_element
 from app.plots.svg import safe, tag
@@ -65,7 +66,9 @@ def reproduce(arguments: argparse.Namespace, output: Output) -> int:
     """Compute everything, then write it; exit with 1 where a number is outside its tolerance."""
     chosen = _chosen(arguments.paper, arguments.only, _measured(arguments))
     folder = _folder(arguments.output)
-    computed = [(paper, [spec.compute() for spec in specs]) for paper, specs in chosen]
+    doing = "measuring" if arguments.measure else "computing"
+    with ticking_line(output.err, f"{doing} {arguments.paper}"):
+        computed = [(paper, [spec.compute() for spec in specs]) for paper, specs in chosen]
     results = [
         row
         for paper, items in computed

@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
@@ -198,28 +198,58 @@ def solving_line(screen: Screen) -> Iterator[Show]:
         yield show_event
 
 
-@contextmanager
-def counting_line(screen: Screen, done_text: str = "solved") -> Iterator[Show]:
+def counting_line(screen: Screen, done_text: str = "solved") -> AbstractContextManager[Show]:
     """Show a line with how many steps of how many are done; it is erased after."""
+    return _line(screen, "working", lambda steps: f"{steps.done} of {steps.total} {done_text}")
+
+
+def share_line(screen: Screen, doing: str) -> AbstractContextManager[Show]:
+    """Show a line with the share that is done; it is erased after."""
+    return _line(screen, doing, lambda steps: f"{doing}: {steps.done / steps.total:.0%}")
+
+
+def working_line(screen: Screen, doing: str) -> AbstractContextManager[Show]:
+    """Show a line with the seconds since the start, of what tells no more; it is erased after."""
+    return _line(screen, doing, lambda _: doing)
+
+
+@contextmanager
+def _line(screen: Screen, begun: str, said_of: Callable[[Steps], str]) -> Iterator[Show]:
     with erased_line(screen) as show:
+        said = begun
 
         def show_event(event: Event | None, elapsed_s: float) -> None:
-            if isinstance(event, Steps) and elapsed_s >= _QUIET_S:
-                show(f"{elapsed_s:.1f} s  {event.done} of {event.total} {done_text}")
+            nonlocal said
+            if isinstance(event, Steps):
+                said = said_of(event)
+            if elapsed_s >= _QUIET_S:
+                show(f"{elapsed_s:.1f} s  {said}")
 
         yield show_event
 
 
 @contextmanager
-def share_line(screen: Screen, doing: str) -> Iterator[Show]:
-    """Show a line with the share that is done; it is erased after."""
-    with erased_line(screen) as show:
+def ticking_line(screen: Screen, doing: str) -> Iterator[None]:
+    """Show that line while this process works itself; nothing else may be printed meanwhile."""
+    if not screen.is_terminal:
+        yield
+        return
+    ended, started_s = threading.Event(), time.perf_counter()
+    with working_line(screen, doing) as show:
 
-        def show_event(event: Event | None, elapsed_s: float) -> None:
-            if isinstance(event, Steps) and elapsed_s >= _QUIET_S:
-                show(f"{elapsed_s:.1f} s  {doing}: {event.done / event.total:.0%}")
+        def tick() -> None:
+            while True:
+                show(None, time.perf_counter() - started_s)
+                if ended.wait(_LOOK_S):
+                    return
 
-        yield show_event
+        ticking = threading.Thread(target=tick, daemon=True)
+        ticking.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            ticking.join()
 
 
 def format_solving(best: Solution | None) -> str:

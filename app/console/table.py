@@ -198,7 +198,7 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Q
 
     # What only an optimisation has is left out, so that its request file serves here too.
     given = {name: value for name, value in body_of(source).items() if name in _OURS}
-    body = merged(given, {"constraints": constraints_of(arguments)})
+    body = merged(given, {"constraints": _constraints(arguments)})
     constraints = {"constraints": body["constraints"]} if "constraints" in body else {}
     options = {
         "min_message_bytes": arguments.min_message_bytes,
@@ -215,10 +215,13 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Q
     return scope, question
 
 
-def constraints_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the constraints that options name."""
-    names = ("min_fragment_bytes", "max_fragment_bytes", "alignment_bytes", "max_fragments")
-    return {name: getattr(arguments, name) for name in names}
+def _constraints(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "min_fragment_bytes": arguments.min_fragment_bytes,
+        "max_fragment_bytes": arguments.max_fragment_bytes,
+        "alignment_bytes": arguments.alignment_bytes,
+        "max_fragments": arguments.max_fragments,
+    }
 
 
 def _question_of(

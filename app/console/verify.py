@@ -89,7 +89,7 @@ class _Verified:
 def verify(arguments: argparse.Namespace, output: Output) -> int:
     """Transfer, compare, keep the verdict with the profile, and print it."""
     settings = Settings.from_environment()
-    model = _model(arguments.source, settings)
+    model = _model(arguments.source, settings, output)
     if arguments.recorded is not None:
         found = _recorded(model, arguments)
     else:
@@ -104,7 +104,7 @@ def verify(arguments: argparse.Namespace, output: Output) -> int:
     return _EXIT.get(found.verification.verdict, 0)
 
 
-def _model(name: str, settings: Settings) -> _Model:
+def _model(name: str, settings: Settings, output: Output) -> _Model:
     """Return what a source names. Raises NotFound, InvalidInput, and what reading it does."""
     from app.schemas.base import dump_json, parse_json
     from app.schemas.profiles import SOURCES, RevisionIn
@@ -122,7 +122,7 @@ def _model(name: str, settings: Settings) -> _Model:
             )
     if isinstance(source, TraceSource):
         stage = first_lines(source.content).get("stage")
-        fitted = fit_source(source, settings).fit
+        fitted = fit_source(source, settings, output.err).fit
         stages = (stage,) if stage else ()
         return _Model(_pipeline(fitted.to_model()), None, stages, smallest_of(fitted))
     given = {name: source.body.get(name) for name in SOURCES}
@@ -295,10 +295,13 @@ def tune(arguments: argparse.Namespace, output: Output) -> int:
 
 def _tune(arguments: argparse.Namespace, output: Output) -> int:
     from app.questions.question import check_save_as
+    from exports.targets.registry import target_named
 
     settings, started_s = Settings.from_environment(), time.monotonic()
     stages = tuple(arguments.stages or PATHS[arguments.place])
     check_save_as(arguments.save_as)
+    if arguments.target is not None:
+        target_named(arguments.target)  # before anything is measured
     folder = Path(arguments.folder)
     if not folder.is_dir():
         raise InvalidInput("expected a folder that exists, for the measurements", field="folder")

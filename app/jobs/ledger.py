@@ -125,6 +125,12 @@ def running_jobs(store: Store, kind: OperationKind) -> tuple[JobRecord, ...]:
     return tuple(job for job in found if job.kind == kind)
 
 
+def list_jobs(store: Store, state: JobState | None, *, limit: int) -> tuple[JobRecord, ...]:
+    """Return jobs, of one state where it is given, the newest first."""
+    with store.reading() as unit:
+        return tuple(unit.jobs.list(state=state, limit=limit))
+
+
 def cancel_job(store: Store, identifier: str) -> JobRecord:
     """Ask a job to stop. One that waits ends here, one that runs soon, wherever it runs.
 

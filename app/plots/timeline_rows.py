@@ -237,7 +237,8 @@ def _block(plan: Plan, mark: Mark, stage: StageTimeline, *, is_critical: bool) -
         for left, right, class_ in ((start, middle, "over"), (middle, end, "byte"))
         if right - left >= 0.005
     ]
-    text = _draw_size(plan, format_bytes(size), start, middle, end)
+    texts = (f"{mark.first + 1}: {format_bytes(size)}", str(mark.first + 1))
+    text = _draw_number(plan, texts, start, middle, end)
     class_ = "block" + " odd" * (mark.first % 2) + " critical" * is_critical
     return tag("g", tag("title", safe(stated)), *boxes, text, class_=class_)
 
@@ -247,11 +248,17 @@ def _min_drawn(plan: Plan) -> float:
     return 6.0 if plan.scale.is_empty else _MIN_DRAWN
 
 
-def _draw_size(plan: Plan, text: str, start: float, middle: float, end: float) -> str:
-    """Draw the size inside the larger part of the block, where it fits."""
+def _draw_number(
+    plan: Plan, texts: tuple[str, ...], start: float, middle: float, end: float
+) -> str:
+    """Draw the first of the texts that fits inside the larger part of the block: the fragment's
+    number with its size, or alone.
+    """
     is_over = middle - start > end - middle
     left, right = (start, middle) if is_over else (middle, end)
-    if plan.bar < _MIN_BAR_WITH_SIZES or text_width(text, _SIZE_PX) + 8 > right - left:
+    room = right - left - 4 if plan.bar >= _MIN_BAR_WITH_SIZES else 0.0
+    text = next((one for one in texts if text_width(one, _SIZE_PX) + 4 <= room), "")
+    if not text:
         return ""
     class_ = "size wide middle on-over" if is_over else "size wide middle"
     return text_at((left + right) / 2, plan.bar / 2 + 4.2, text, class_)

@@ -102,6 +102,7 @@ FindTable: TypeAlias = Callable[[ProfileRevision], TableFile | None]
 class ExportQuestion:
     """An export whose pipeline and table are known. `profile` None: a pipeline without a name.
 
+    `given_bytes` is written where the target and the limits admit it, None for the best size;
     `errors` are those of the costs, None where they are not known or not looked at; `verified` is
     what transfers said of the profile, "" where there were none; `measured_bytes` are the least and
     the greatest size that every stage was measured at.
@@ -115,6 +116,7 @@ class ExportQuestion:
     errors: KnownErrors | None = None
     verified: str = ""
     measured_bytes: tuple[int, int] | None = None
+    given_bytes: int | None = None
 
     @property
     def target(self) -> Target:
@@ -135,6 +137,7 @@ class ExportQuestion:
         parts += [self.fragment_cap, self.errors]
         parts += [self.verified] * bool(self.verified)
         parts += [self.measured_bytes] * bool(self.measured_bytes)
+        parts += [("given", self.given_bytes)] * bool(self.given_bytes)
         return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
 
 
@@ -323,6 +326,7 @@ def _chosen(
         fragment_cap=question.fragment_cap,
         default=target.default(target.options_from(dict(scope.options))).setting,
         measured_bytes=question.measured_bytes,
+        given_bytes=question.given_bytes,
         time_limit_s=scope.time_limit_s,
         progress=progress,
         on_best=on_best,

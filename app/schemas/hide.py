@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator, ConfigDict, FailFast, Field
+from pydantic import BeforeValidator, ConfigDict, Discriminator, FailFast, Field, Tag
 
 from analysis.hidden_ratios import ModelHidden, ModelQuestion, ProcessQuestion
 from analysis.hiding import (
@@ -23,6 +23,8 @@ from analysis.hiding import (
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, Question
 from app.schemas.base import (
+    GIVEN,
+    NAMED,
     Bytes,
     Input,
     NoticeOut,
@@ -80,7 +82,11 @@ _OF_PIPELINES = (
 CalculationUs = Annotated[float, Field(ge=0.0, le=MAX_CALCULATION_US, description="µs")]
 Positive = Annotated[float, Field(gt=0.0, le=1e300)]
 Processes = Annotated[int, Field(ge=1, le=MAX_PROCESSES), BeforeValidator(whole)]
-StageAt = Annotated[int, Field(ge=0, lt=MAX_STAGES), BeforeValidator(whole)] | Name
+StageAt = Annotated[
+    Annotated[int, Field(ge=0, lt=MAX_STAGES), BeforeValidator(whole), Tag(GIVEN)]
+    | Annotated[Name, Tag(NAMED)],
+    Discriminator(lambda value: NAMED if isinstance(value, str) else GIVEN),
+]
 
 
 class Communication(StrEnum):

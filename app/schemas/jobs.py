@@ -271,6 +271,13 @@ class ThresholdsJobOut(JobOut):
 AnyJobOut: TypeAlias = JobOut | LayerJobOut | HideJobOut | ThresholdsJobOut
 
 
+@dataclass(frozen=True)
+class JobsOut(Output):
+    """Jobs, the newest first."""
+
+    items: tuple[AnyJobOut, ...]
+
+
 def _fragment(stored: bytes | None) -> Fragment | None:
     return None if stored is None else Fragment(stored)
 

@@ -97,6 +97,9 @@ def _for_all(outcome: Audit) -> str:
 # --- decisions of uncertain answers, in sentences -------------------------------------------------
 
 
+_NEARLY_AS_GOOD = 0.02  # in the mean over the draws
+
+
 def decision_sentence(found: Uncertainty, question: UncertaintyQuestion) -> str:
     """Return what to do and why, what it rests on, and what to measure where that is worth it."""
     said = [_decided(found, question), *_rest_on(found)]
@@ -189,7 +192,7 @@ def _set_it(found: Uncertainty, question: UncertaintyQuestion) -> str:
     elif size >= question.message_bytes:
         first = "Do not cut."
     else:
-        first = f"Set {format_bytes(size)}."
+        first = f"Set {format_bytes(size)}{_or_round(found, size)}."
     other = f"your {_setting(question)}" if decision.against == CURRENT else decision.against
     other = "the largest size that the limits admit" if decision.against == LARGEST else other
     if size is None:
@@ -200,6 +203,15 @@ def _set_it(found: Uncertainty, question: UncertaintyQuestion) -> str:
     low, high = two_digits(gain.p05), two_digits(gain.p95)
     between = f" (between {low} and {high} %)" if low != high else ""
     return f"{first} {two_digits(gain.p50)} % faster than {other}{between}.{flat}"
+
+
+def _or_round(found: Uncertainty, size: int) -> str:
+    """The round size that is nearly as good, where the advised one is not round."""
+    sizes = [one.size_bytes for one in found.round_sizes]
+    if not sizes or size in sizes or found.round_sizes[0].regret_mean > _NEARLY_AS_GOOD:
+        return ""
+    regret = two_digits(found.round_sizes[0].regret_mean)
+    return f", or the round {format_bytes(sizes[0])}: {regret} % above the best in the mean"
 
 
 def _flat(found: Uncertainty, size: int | None) -> str:

@@ -18,6 +18,7 @@ DIGITS = 4
 COST_DIGITS = 6
 MAX_RUNS = 12
 MIN_SHARE = 1e-6  # of a whole; less is written in words
+_BINARY = ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"))
 _HUGE = 1e6  # times the whole; more has an exponent
 _ENDLESS = 1e300  # more stands for what nothing can be divided by
 _ARITHMETIC = 1e-12  # what two ways of adding up may differ by
@@ -155,6 +156,17 @@ def format_sizes(sizes: Sequence[int]) -> str:
 def format_step_size(size_bytes: int | None) -> str:
     """Return the size of a step of a setting; None sends messages whole."""
     return "whole" if size_bytes is None else format_bytes(size_bytes)
+
+
+def format_size(size_bytes: int) -> str:
+    """Return a size in whole units where it is some, else in four digits with its bytes: 2 MiB,
+    1.778 MiB (1 864 136 B). Sizes below 10 KiB are told in bytes.
+    """
+    text = format_bytes(size_bytes)
+    if not text.endswith(" B") or size_bytes < 10_240:
+        return text if not text.endswith(" B") else f"{format_count(size_bytes)} B"
+    power, unit = next(one for one in _BINARY if size_bytes >= 2 ** one[0])
+    return f"{size_bytes / 2**power:.4g} {unit} ({format_count(size_bytes)} B)"
 
 
 def without_zeros(text: str) -> str:

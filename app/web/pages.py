@@ -138,7 +138,13 @@ class Pages:
         return self.assets[name].address
 
     def warm_up(self) -> None:
-        """Compile every template, which the first reader would otherwise wait for."""
+        """Compile every template, and load what the first view needs, which the first reader would
+        otherwise wait for.
+        """
+        from app.plots.timeline_svg import timeline_picture  # noqa: F401
+        from app.web.workbench.choices import trace_formats
+
+        trace_formats()
         for name in self._templates.list_templates():
             self._templates.get_template(name)
 

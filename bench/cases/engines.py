@@ -73,6 +73,7 @@ def _run(effort: Effort) -> CaseResult:
         "Ratio to the fastest other engine",
         ("k x n", "instance", "ratio", "sluice ms", "fastest other", "its ms", "certified gap"),
         tuple(_summary_row(instance, sides) for instance, sides in found),
+        is_detail=True,
     )
     details = tuple(_detail(instance, sides) for instance, sides in found)
     return CaseResult((summary, *details), _checks(found), _notes(found))
@@ -120,6 +121,7 @@ def _detail(instance: _Instance, sides: dict[str, Timed[EngineRun]]) -> Table:
         f"{instance.size}, {instance.name}",
         ("engine", "time / sluice", "median ms", "min-max ms", "ended", "objective µs", "apart by"),
         tuple(_detail_row(name, side, sides) for name, side in sides.items()),
+        is_detail=True,
     )
 
 

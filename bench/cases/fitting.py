@@ -83,6 +83,7 @@ def _line_table(
         f"One line, {100 * share:.0f} % outliers, 15 sizes x 20 repetitions, {draws} draws",
         ("method", "time / robust", "median ms", "overhead off by", "cost off by"),
         rows,
+        is_detail=share < max(_OUTLIERS),
     )
 
 
@@ -125,6 +126,7 @@ def _switches(effort: Effort) -> Iterator[Table]:
                 "costs off by",
             ),
             rows,
+            is_detail=True,
         )
 
 
@@ -165,6 +167,7 @@ def _reading(effort: Effort) -> Table:
         "Reading and fitting a direct trace of five stages in one process",
         ("rows", "rows per s", "reading s", "fitting s"),
         tuple(rows),
+        is_detail=True,
     )
 
 

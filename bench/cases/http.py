@@ -53,6 +53,7 @@ def _run(effort: Effort) -> CaseResult:
             "failures",
         ),
         tuple(rows),
+        is_detail=True,
     )
     return CaseResult((table,), notes=_NOTES)
 

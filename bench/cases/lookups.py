@@ -168,15 +168,15 @@ def _c_row(instance: _Instance, compiler: str, reported: dict[str, Any]) -> tupl
         f"{instance.name}, {compiler}",
         reported["repeat_ns"]["median"] / reported["if_chain_ns"]["median"],
         reported["repeat_ns"]["median"],
-        reported["if_chain_ns"]["median"],
-        reported["constant_ns"]["median"],
+        reported["schedule_fit"]["per_call_ns"],
+        reported["schedule_fit"]["per_fragment_ns"],
         reported["cold_repeat_ns"]["median"],
         reported["cold_array_ns"]["median"],
+        reported["if_chain_ns"]["median"],
+        reported["constant_ns"]["median"],
         reported["schedule_ns"]["median"],
         reported["cut_ns"]["median"],
         reported["fragments"]["mean"],
-        reported["schedule_fit"]["per_fragment_ns"],
-        reported["schedule_fit"]["per_call_ns"],
         reported["open_ns"]["median"] / 1e3,
         reported["file_bytes"],
     )
@@ -187,15 +187,15 @@ def _c_table(number: int, rows: list[tuple[Cell, ...]]) -> Table:
         "table, compiler",
         "repeat / chain of ifs",
         "repeated size ns",
-        "chain of ifs ns",
-        "constant ns",
+        "schedule: ns a call",
+        "ns a fragment",
         "repeated size ns, cold",
         "array ns, cold",
+        "chain of ifs ns",
+        "constant ns",
         "schedule ns",
         "iterator ns",
         "fragments in the mean",
-        "ns a fragment",
-        "ns a call",
         "opening µs",
         "file bytes",
     )
@@ -223,7 +223,7 @@ def _count_rows(
 def _counts_table(rows: list[tuple[Cell, ...]]) -> Table:
     title = "C library, whole schedules by their number of fragments"
     columns = ("schedule", "ns / allowed", "ns", "allowed: 2 ns a fragment + 25 ns", "sizes")
-    return Table(title, columns, tuple(rows))
+    return Table(title, columns, tuple(rows), is_detail=True)
 
 
 def _python_row(instance: _Instance, reported: dict[str, Any]) -> tuple[Cell, ...]:

@@ -71,7 +71,8 @@ def _run(effort: Effort) -> CaseResult:
         "HTTP ms",
         "max ms ",
     )
-    table = Table(f"One page of {PAGE} out of {_stored(effort):,} answers", columns, tuple(rows))
+    title = f"One page of {PAGE} out of {_stored(effort):,} answers"
+    table = Table(title, columns, tuple(rows), is_detail=True)
     slowest = max(float(row[4] or 0.0) for row in rows)
     check = Check(
         "a page of stored answers over HTTP, slowest place by its median", slowest, TARGET_MS, "ms"

@@ -67,11 +67,20 @@ def _run(effort: Effort) -> CaseResult:
     points += _series(NUMPY, list(reversed(first.values())), numpy_counts)
     others = _others(effort.pick(_OTHERS, quick=()))
     rows = tuple(point.row for point in [*points, *others])
-    table = Table("One solve in a new process on one core", _COLUMNS, rows)
+    table = Table("One solve in a new process on one core", _COLUMNS, rows, is_detail=True)
     growth = Table(
         "Time as a power of k n",
-        ("side and problem", "power", "least squares over, cells"),
+        (
+            "side and problem",
+            "power",
+            "from cells",
+            "to cells",
+            "ms there",
+            "gap there",
+            "peak MiB",
+        ),
         tuple(_growth_rows(points)),
+        is_detail=True,
     )
     return CaseResult((growth, table), tuple(_checks(points)))
 
@@ -99,8 +108,9 @@ def _growth_rows(points: list[_Point]) -> Iterable[tuple[Cell, ...]]:
     for side, name in dict.fromkeys((point.side, point.one.name) for point in points):
         own = _of(points, side, name)
         if len(own) > 1:
-            cells = f"{own[0].cells:,} to {own[-1].cells:,}"
-            yield f"{side}, {name}", _power(own), cells
+            last = own[-1].found
+            largest = (own[-1].cells, last.ms, last.certified_gap, last.peak_mib)
+            yield f"{side}, {name}", _power(own), own[0].cells, *largest
 
 
 def _of(points: list[_Point], side: str, name: str) -> list[_Point]:

@@ -85,6 +85,7 @@ def _strategy_table(instance: _Instance, effort: Effort) -> Table:
         f"{instance.name}, {instance.message_bytes:,} bytes",
         ("strategy", "time / fixed", "k*n", "median ms", "min-max ms", "relative gap", "status"),
         rows,
+        is_detail=True,
     )
 
 
@@ -140,6 +141,7 @@ def _auto_at_4_kib(effort: Effort) -> tuple[Table, tuple[Check, ...]]:
         f"auto on Table 1, {number} sizes around 4096 bytes, each once",
         (*_SPREAD_COLUMNS, "worst relative gap"),
         ((*_spread_row("auto", runs), worst_gap),),
+        is_detail=True,
     )
     wall, processor = _joined(runs)
     what = "auto on Table 1 around 4 KiB"
@@ -163,6 +165,7 @@ def _what_counts_as_quick(effort: Effort) -> tuple[Table, tuple[Check, ...]]:
         f"{wanted} random questions that count as quick (auto and the baselines)",
         (*_SPREAD_COLUMNS, "max k*n"),
         ((*_spread_row("auto", runs), largest),),
+        is_detail=True,
     )
     slowest = _joined(runs)[1].max_ms
     return table, (Check("quick solves, slowest", slowest, QUICK_TARGET_MS, "processor ms"),)

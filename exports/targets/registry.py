@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from domain.errors import InvalidInput
 from exports.targets import (
     c_header,
@@ -51,4 +53,6 @@ def target_named(name: str) -> Target:
         if target.name == name:
             return target
     names = ", ".join(target.name for target in TARGETS)
-    raise InvalidInput(f"expected a target out of: {names}", field="target")
+    near = get_close_matches(name, [target.name for target in TARGETS], n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    raise InvalidInput(f"expected a target out of: {names}{meant}", field="target")

@@ -376,13 +376,12 @@ def gradient_of(lines: LineProblem, k: int) -> Gradient | None:
     p, n = found.p, lines.n
     if k == 1:  # one path: all stages, with all bytes
         return Gradient(np.ones(n), np.full(n, lines.B), float(lines.G.sum()), found)
-    # A fragment is in the stages from where its path came to where it goes on to the next.
-    at_end = np.vstack([p, np.eye(1, n, n - 1)])
-    at_start = np.vstack([np.eye(1, n, 0), p])
-    came = np.cumsum(at_start, axis=1)
-    gone = np.cumsum(at_end, axis=1) - at_end
-    spent = came - gone
-    return Gradient(g=1.0 + p.sum(axis=0), G=found.x @ spent, B=marginal_us(lines, p), found=found)
+    if active.NATIVE is not None:
+        return Gradient(*active.NATIVE.dual.gradient(lines.native, p, found.x), found)
+    # A fragment is in the stages from where its path came to where it goes on to the next: of the
+    # step before it those at and behind the stage, of the step behind it those at and before.
+    by_byte = found.x[0] + np.diff(found.x) @ np.cumsum(p, axis=1) + found.x[:-1] @ p
+    return Gradient(g=1.0 + p.sum(axis=0), G=by_byte, B=marginal_us(lines, p), found=found)
 
 
 def slopes_of(lines: LineProblem, here: Gradient) -> Slopes | None:

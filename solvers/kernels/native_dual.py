@@ -49,7 +49,7 @@ class NativeLines(ctypes.Structure):
 def native_lines(g: Floats, G: Floats, *, B: float, m: float, M: float) -> NativeLines:
     """Return the problem of these lines for the calls below."""
     keep = np.ascontiguousarray(g), np.ascontiguousarray(G)
-    native = NativeLines(len(g), keep[0].ctypes.data, keep[1].ctypes.data, B, m, M)
+    native = NativeLines(len(g), address_of(keep[0]), address_of(keep[1]), B, m, M)
     native.keep = keep
     return native
 
@@ -91,6 +91,9 @@ class NativeDual:
             _Double,
             _Address,
         )
+        self._gradient = _typed(
+            library.sluice_dual_gradient, ctypes.c_int, lines, _Long, *[_Address] * 5
+        )
 
     def repaired(self, p: Floats) -> Floats:
         """Return the same as dual.repaired."""
@@ -115,6 +118,19 @@ class NativeDual:
     def bound_below(self, lines: NativeLines, p: Floats) -> float:
         """Return the same as dual.bound_below. Raises MemoryError."""
         return self._bound(self._below, lines, p)
+
+    def gradient(self, lines: NativeLines, p: Floats, x: Floats) -> tuple[Floats, Floats, float]:
+        """Return dT*/dg and dT*/dG, (n,) each, and dT*/dB at an optimal p and x.
+
+        Raises MemoryError.
+        """
+        rows, sizes = np.ascontiguousarray(p), np.ascontiguousarray(x)
+        found: Floats = np.empty(2 * lines.n + 1)
+        at = address_of(found)
+        places = at, at + 8 * lines.n, at + 16 * lines.n
+        if self._gradient(lines, len(sizes), address_of(rows), address_of(sizes), *places):
+            raise MemoryError
+        return found[: lines.n], found[lines.n : -1], float(found[-1])
 
     def _bound(self, function: Any, lines: NativeLines, p: Floats) -> float:
         rows = np.ascontiguousarray(p, dtype=np.float64)

@@ -1,6 +1,6 @@
 """The recurrence in C: the same values as in NumPy and as the evaluator's, sooner.
 
-Source    kernels/native/recurrence.c and draws.c; Wang98 eq. (1)-(3); theory sec. 1.
+Source    kernels/native/recurrence.c, draws.c and sizes.c; Wang98 eq. (1)-(3); theory sec. 1.
 Notation  n stages, k fragments, m cuts; g, G: (n,) µs and µs/byte; x: (m, k) or (k,) bytes.
 Cost      one pass over the m k n cells; about a microsecond for what crosses into C.
 Exact     the operations of `domain.schedule.latency_us` in its order: the same bits.
@@ -115,9 +115,9 @@ class DrawnCosts(ctypes.Structure):
         return found
 
 
-class Halving(ctypes.Structure):
-    """How good sizes are moved, in the layout of kernels/native/draws.h: the message and the limits
-    of its fragments, the relative precision, and the share of the draws in which a size is good.
+class SizeLimits(ctypes.Structure):
+    """A message, the limits of its fragments, and between which sizes cuts are looked at, in the
+    layout of kernels/native/sizes.h.
     """
 
     _fields_ = [
@@ -126,6 +126,29 @@ class Halving(ctypes.Structure):
         ("max_bytes", ctypes.c_int64),
         ("unit_bytes", ctypes.c_int64),
         ("max_count", ctypes.c_int64),
+        ("low_bytes", ctypes.c_int64),
+        ("high_bytes", ctypes.c_int64),
+    ]
+
+
+class SizeSearch(ctypes.Structure):
+    """Which sizes are priced in all draws, in the layout of kernels/native/sizes.h."""
+
+    _fields_ = [
+        ("screened", ctypes.c_int64),
+        ("regret", ctypes.c_double),
+        ("rounded", ctypes.c_int64),
+        ("beside", ctypes.c_int64),
+    ]
+
+
+class GoodSearch(ctypes.Structure):
+    """How intervals of good sizes are found, in the layout of kernels/native/sizes.h."""
+
+    _fields_ = [
+        ("jumps_from", ctypes.c_int64),
+        ("jumps_to", ctypes.c_int64),
+        ("fragments_to", ctypes.c_int64),
         ("precision", ctypes.c_double),
         ("share", ctypes.c_double),
     ]
@@ -151,14 +174,29 @@ class NativeRecurrence:
         self._cut_in_draws = library.sluice_cut_in_draws
         self._cut_in_draws.restype = ctypes.c_int
         self._cut_in_draws.argtypes = [ctypes.POINTER(DrawnCosts), number, address, address]
-        self._good_ends = library.sluice_good_ends
-        self._good_ends.restype = ctypes.c_int
-        self._good_ends.argtypes = [
+        sizes = (number, address)
+        self._price_sizes = library.sluice_price_sizes
+        self._price_sizes.restype = number
+        self._price_sizes.argtypes = [
             ctypes.POINTER(DrawnCosts),
-            ctypes.POINTER(Halving),
-            number,
+            ctypes.POINTER(SizeLimits),
+            ctypes.POINTER(SizeSearch),
+            *(sizes * 3),
             address,
             address,
+        ]
+        self._summarise = library.sluice_summarise
+        self._summarise.restype = ctypes.c_int
+        self._summarise.argtypes = [number, number, *(address,) * 4]
+        self._good_sizes = library.sluice_good_sizes
+        self._good_sizes.restype = number
+        self._good_sizes.argtypes = [
+            ctypes.POINTER(DrawnCosts),
+            ctypes.POINTER(SizeLimits),
+            ctypes.POINTER(GoodSearch),
+            *sizes,
+            address,
+            *(sizes * 2),
             address,
         ]
         self._at_once = ctypes.PyDLL(library._name).sluice_latencies
@@ -178,6 +216,28 @@ class NativeRecurrence:
         """Return the latency of real sizes x (k,) through lines g, G (n,), without a delay."""
         n = len(g)
         return self._one(_native([1] * n, [inf] * n, g.tolist(), G.tolist(), 1.0), x)
+
+    def changed_us(
+        self, pipeline: Pipeline, changes: Sequence[tuple[int, float]], cut: Sequence[int]
+    ) -> list[float]:
+        """Return latencies of one cut, the delay included, where both costs of a stage are times a
+        factor at every size, for each of these changes.
+        """
+        stages = _of_pipeline(pipeline)
+        ranges, _, *costs = stages.keep
+        sizes, out, found = array("d", cut), ctypes.c_double(), []
+        for stage, factor in changes:
+            first = sum(ranges[:stage])
+            here = slice(first, first + ranges[stage])
+            before = [numbers[here] for numbers in costs]
+            for numbers, old in zip(costs, before, strict=True):
+                numbers[here] = array("d", [one * factor for one in old])
+            at = sizes.buffer_info()[0]
+            _check(self._latencies(stages, 1, len(sizes), at, ctypes.byref(out)))
+            found.append(out.value + pipeline.delay_us)
+            for numbers, old in zip(costs, before, strict=True):
+                numbers[here] = old
+        return found
 
     def evaluator(self, pipeline: Pipeline) -> NativeEvaluator:
         """Return the evaluator of this pipeline, for many cuts one at a time."""
@@ -202,17 +262,73 @@ class NativeRecurrence:
         _check_memory(self._cut_in_draws(costs, len(asked), address_of(asked), address_of(out)))
         return out
 
-    def good_ends(
-        self, costs: DrawnCosts, how: Halving, limits_us: Floats, good: Ints, bad: Ints
-    ) -> Ints:
-        """Return how far good sizes, (sizes,), can be moved towards bad ones and be good still:
-        within their limits, (sizes, draws), in enough of the draws.
+    def price_sizes(
+        self,
+        costs: DrawnCosts,
+        limits: SizeLimits,
+        how: SizeSearch,
+        tried: Ints,
+        always: Ints,
+        units: Sequence[int],
+    ) -> tuple[Ints, Floats]:
+        """Return sizes worth pricing, ascending, and their latencies, (sizes, draws): of the tried
+        ones, ascending, once each and admitted, those near the best or among `always`, ascending;
+        multiples of the units around the best ones, and sizes beside the very best.
         """
-        allowed = np.ascontiguousarray(limits_us, dtype=np.float64)
-        inside, outside = np.array(good, dtype=np.int64), np.array(bad, dtype=np.int64)
-        addresses = address_of(allowed), address_of(inside), address_of(outside)
-        _check_memory(self._good_ends(costs, how, len(inside), *addresses))
-        return inside
+        room = len(tried) + 2 * how.rounded * len(units) + 2 * (how.beside + 2)
+        step = np.array(units, dtype=np.int64)
+        sizes: Ints = np.empty(room, dtype=np.int64)
+        latency_us: Floats = np.empty((room, costs.draws))
+        asked = (x for one in (tried, always, step) for x in (len(one), address_of(one)))
+        found = self._price_sizes(
+            costs, limits, how, *asked, address_of(sizes), address_of(latency_us)
+        )
+        _check_memory(found < 0)
+        return sizes[:found], latency_us[:found]
+
+    def summary(self, latency_us: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return of latencies (sizes, draws) the least of each draw, and the mean and the mean
+        regret over the least of each size.
+        """
+        count, draws = latency_us.shape
+        rows = np.ascontiguousarray(latency_us)
+        best, means = np.empty(draws), np.empty((2, count))
+        at = address_of(means)
+        places = address_of(rows), address_of(best), at, at + 8 * count
+        _check_memory(self._summarise(count, draws, *places))
+        return best, means[0], means[1]
+
+    def good_sizes(
+        self,
+        costs: DrawnCosts,
+        limits: SizeLimits,
+        how: GoodSearch,
+        sizes: Ints,
+        latency_us: Floats,
+        limits_us: Floats,
+        ends: Ints,
+    ) -> list[list[int]]:
+        """Return [level, low, high] of intervals of good sizes, by level, ascending: within a
+        level's limit, limits_us (levels, draws), in enough of the draws.
+
+        Sizes ascend, as do the ends of ranges, once each; their latencies are (sizes, draws).
+        """
+        count, levels = len(sizes), len(limits_us)
+        most = count + how.jumps_to + 2 * (how.fragments_to + 1) * len(ends)
+        out: Ints = np.empty((levels * (most // 2 + 1), 3), dtype=np.int64)
+        prices = np.ascontiguousarray(latency_us)
+        found = self._good_sizes(
+            costs,
+            limits,
+            how,
+            *(count, address_of(sizes), address_of(prices)),
+            *(levels, address_of(limits_us)),
+            *(len(ends), address_of(ends)),
+            address_of(out),
+        )
+        _check_memory(found < 0)
+        intervals: list[list[int]] = out[:found].tolist()
+        return intervals
 
     def _one(self, stages: NativePipeline, x: Floats) -> float:
         sizes = np.ascontiguousarray(x, dtype=np.float64)

@@ -19,7 +19,7 @@ from analysis.decision import (
     probability_faster,
     thresholds_of,
 )
-from analysis.repeated_sizes import quantile
+from analysis.draw_costs import quantile
 from domain.uncertain_answer import Decision, DecisionCode, Measurement, MeasurementKind, Reason
 from domain.uncertainty import NamedCut
 

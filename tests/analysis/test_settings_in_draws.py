@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from analysis.decision import gains_over
-from analysis.draw_costs import repeated_us
+from analysis.draw_costs import regrets_over, repeated_us
 from analysis.draws import draw
-from analysis.repeated_sizes import price_sizes, regrets_over
+from analysis.repeated_sizes import price_sizes
 from analysis.settings_in_draws import (
     MAX_MESSAGES,
     CutOf,

@@ -12,10 +12,10 @@ import pytest
 
 from analysis import audit as audits
 from analysis import best_known
-from analysis.audit import Audit, AuditQuestion, AuditScope, Priced, audit, breakpoints, price
+from analysis.audit import Audit, AuditQuestion, AuditScope, Priced, audit, price
 from analysis.comparison import Cell, each_cell, excesses
 from analysis.size_choice import Messages, choose_sizes
-from domain.fragment_setting import FragmentSetting
+from domain.fragment_setting import FragmentSetting, breakpoints
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import AnyProblem, Problem
 from domain.regret import BestKnown, ChosenSetting, Objective, SizeRule

@@ -158,7 +158,9 @@ class TestSizes:
         def both() -> tuple[object, ...]:
             priced = price_sizes(problem, draws)
             priced_us = priced.latency_us.tolist()
-            return priced.sizes.tolist(), priced_us, good_sizes(problem, draws, priced)
+            figures = priced.best_us, priced.mean_us, priced.mean_regret
+            good = good_sizes(problem, draws, priced)
+            return priced.sizes.tolist(), priced_us, [one.tolist() for one in figures], good
 
         with pytest.MonkeyPatch.context() as patch, suppress(Infeasible, StrategyDeclined):
             ours = both()

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from analysis.draw_costs import repeated_us
+from analysis.draw_costs import PricedSizes, regrets_over, repeated_us
 from analysis.draws import Draws
 from analysis.measure_next import perfect_information_us
-from analysis.repeated_sizes import GOOD_WITHIN, PricedSizes, good_sizes
+from analysis.repeated_sizes import GOOD_WITHIN, good_sizes
 from domain.pipeline import pipeline_of_lines
 from domain.problem import Problem
 from tests.support.uncertain import MYRINET
@@ -53,8 +53,8 @@ def priced(seventeen: Draws) -> PricedSizes:
 
 def test_the_sizes_of_smallest_worst_and_mean_regret(priced: PricedSizes) -> None:
     """Of 17 scenarios."""
-    regrets = priced.regrets()
-    worst, mean = regrets.max(axis=1), regrets.mean(axis=1)
+    worst = regrets_over(priced.latency_us, priced.best_us).max(axis=1)
+    mean = priced.mean_regret
     assert priced.sizes[worst.argmin()] == 825
     assert worst.min() == pytest.approx(0.005132, abs=5e-7)
     assert priced.sizes[mean.argmin()] == 834

@@ -13,7 +13,6 @@ import pytest
 import solvers
 from analysis import best_known
 from analysis.audit import (
-    MAX_BREAKPOINTS,
     Audit,
     AuditQuestion,
     AuditScope,
@@ -22,7 +21,6 @@ from analysis.audit import (
     RegretVerdict,
     Span,
     audit,
-    breakpoints,
     verdict,
 )
 from app.schemas.audit import AuditOut, PricedOut, SpanOut
@@ -30,7 +28,12 @@ from app.schemas.base import dump_json, read_output
 from app.text.notices import format_change
 from app.text.numbers import format_regret
 from domain.errors import InvalidInput
-from domain.fragment_setting import FragmentSetting, SettingStep
+from domain.fragment_setting import (
+    MAX_BREAKPOINTS,
+    FragmentSetting,
+    SettingStep,
+    breakpoints,
+)
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import Problem
 from domain.regret import BestKnown, Objective, Regret, SizeRule

@@ -88,10 +88,10 @@ class TestRecorded:
         words = ("--stage", "copy=a.csv", "--stage", "wire=b.csv", "--save-as", "free")
         assert printed("compose", *words)[0] == 0
         store = module.Settings.from_environment()
-        model = module._model("free", store)
+        model = module._model("free", store, Output.standard(wants_json=False))
         assert model.min_bytes == 4096
         assert 4096 <= module._recommended(model, MESSAGE, model.stages) < 8192
-        typed = module._model("model.json", store)
+        typed = module._model("model.json", store, Output.standard(wants_json=False))
         assert typed.min_bytes == 1
 
     def test_a_failure_is_said_before_the_answer(self, printed: Any) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.cli import main
 from app.console.commands import unrequested
 from app.console.running import (
     OperationRun,
@@ -45,6 +48,7 @@ from domain.pipeline import pipeline_of_lines
 from domain.problem import Problem
 from domain.schedule import Schedule, latency_us
 from domain.solution import Solution, Status, Strategy
+from models.session import create_store
 from tests.support.in_process_engine import InProcessEngine
 
 PIPELINE = pipeline_of_lines([("wire", 1.0, 10.0), ("copy", 1.0, 10.0)])
@@ -223,6 +227,68 @@ class TestProgress:
 
     def test_before_the_first_answer(self) -> None:
         assert "no answer yet" in format_solving(None)
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TRACE, LEGS = str(EXAMPLES / "local-path-direct.csv"), str(EXAMPLES / "accelerator-legs.csv")
+MYRINET = str(EXAMPLES / "myrinet-gam.json")
+LONG = [
+    ("fit", LEGS),
+    ("optimize", TRACE, "--bytes", "64KiB", "--strategy", "single"),
+    ("compare", LEGS, "--bytes", "64KiB", "--strategies", "fixed"),
+    ("table", MYRINET, "--to", "2KiB"),
+    ("export", MYRINET, "--target", "mpich", "--max-message", "2KiB"),
+    ("audit", MYRINET, "--setting", "4KiB", "--max-message", "2KiB"),
+    ("layer", "cmam-finite", "--bytes", "64", "--clock", "33MHz", "--tune"),
+    ("reproduce", "wang98", "--only", "table-1"),
+    ("measure", "memcpy", "--bytes", "64,4KiB", "--time-limit", "0.2", "--output", "memcpy.csv"),
+    ("mover", "heat", "--columns", "9", "--rows", "9", "--steps", "2", "--processes", "2"),
+    ("profiles", "save", "legs", LEGS),
+    ("collect", "--keep", "jobs=1d"),
+    ("backup", "everything.sluice"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a database is."""
+    folder = tmp_path_factory.mktemp("long")
+    store = create_store(f"sqlite:///{folder / 'cli.db'}")
+    store.upgrade()
+    store.dispose()
+    return folder
+
+
+class TestEveryLongCommand:
+    """With no time that is too short to show anything."""
+
+    @pytest.mark.parametrize("words", LONG, ids=lambda words: words[0])
+    def test_a_terminal_sees_progress_and_nobody_else(
+        self,
+        words: tuple[str, ...],
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        """A line that is erased before anything else is printed, on standard error alone."""
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{folder / 'cli.db'}")
+        monkeypatch.setattr("app.console.running._QUIET_S", 0.0)
+        for quick in ("compare.Compare", "fits.FitFiles"):
+            monkeypatch.setattr(f"app.operations.{quick}.run_here", lambda _: None)
+        if words[0] == "fit":
+            assert main(words) == 0
+            assert "\r" not in capsys.readouterr().err
+        terminal = Terminal()
+        with monkeypatch.context() as patched:
+            patched.setattr("sys.stderr", terminal)
+            assert main(words) == 0
+        *lines, rest = terminal.getvalue().split("\r\x1b[K")
+        assert any(re.match(r"\d", line) for line in lines)
+        # Either of progress, or what is printed once that is erased.
+        assert all("\n" not in line or line.startswith("sluice: ") for line in lines)
+        assert rest == "" or rest.startswith("sluice: ")
+        assert "\x1b[K" not in capsys.readouterr().out
 
 
 class TestScreen:

@@ -35,7 +35,7 @@ def environment_of(folder: Path, **more: str) -> dict[str, str]:
 def once(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
     """One run with --once, on a free port."""
     return subprocess.run(
-        [sys.executable, "-m", "app.demo", "--once"],
+        [sys.executable, "-m", "app.cli", "demo", "--once"],
         cwd=ROOT,
         env=environment_of(tmp_path_factory.mktemp("demo"), SLUICE_PORT="0"),
         capture_output=True,
@@ -141,7 +141,7 @@ class TestServing:
             other.listen()
             port = other.getsockname()[1]
             done = subprocess.run(
-                [sys.executable, "-m", "app.demo", "--once"],
+                [sys.executable, "-m", "app.cli", "demo", "--once"],
                 cwd=ROOT,
                 env=environment_of(tmp_path, SLUICE_PORT=str(port)),
                 capture_output=True,

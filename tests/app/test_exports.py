@@ -137,7 +137,7 @@ def test_a_size_is_chosen_for_the_range(client: httpx.Client, name: str) -> None
     }
     assert size % 64 == 0
     assert us[size] == min(us.values())
-    assert "log-uniform from 65536 to 65536 bytes" in answer.text
+    assert "messages of 65536 bytes" in answer.text
 
 
 def test_least_worst_regret_is_another_objective(client: httpx.Client, name: str) -> None:

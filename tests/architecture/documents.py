@@ -72,14 +72,22 @@ class Document:
         return rest[: end.start()] if end else rest
 
     def rows(self, heading: str) -> list[list[str]]:
-        """The cells of the tables below this heading, without their header lines."""
+        """The cells of the tables below this heading, without their header lines.
+
+        Pipes at both ends of a line may be left out; cells that are missing at its end are empty.
+        """
         rows: list[list[str]] = []
+        width = 0  # of the table that the line belongs to
+        before = ""
         for line in self.section(heading).splitlines():
-            cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-            if line.startswith("|---"):
-                rows.pop()  # what came before was the header
-            elif line.startswith("|"):
-                rows.append(cells)
+            if _DELIMITERS.fullmatch(line):
+                width = len(_cells(before))
+            elif not line.strip():
+                width = 0
+            elif width:
+                cells = _cells(line)
+                rows.append(cells + [""] * (width - len(cells)))
+            before = line
         return rows
 
     def blocks(self) -> Iterator[tuple[Block, Block | None]]:
@@ -90,6 +98,13 @@ class Document:
                 yield here, below if isinstance(below, Block) else None
 
 
+def _cells(line: str) -> list[str]:
+    """The cells of a line of a table."""
+    inner = line.strip().removeprefix("|").removesuffix("|")
+    return [cell.strip() for cell in inner.split("|")]
+
+
+_DELIMITERS = re.compile(r"\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)+\|?")
 _FENCED = re.compile(r"^```.*?^```$", flags=re.MULTILINE | re.DOTALL)
 
 

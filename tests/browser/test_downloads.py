@@ -65,13 +65,14 @@ def test_curves_are_saved_as_they_are_drawn(
     """A picture of each, under the name of what it shows."""
     page = browser_page
     page.goto(f"/ui/answers/{answer}")
-    for name in ("counts", "sizes"):
-        expect(page.locator(f"[data-chart={name}][data-drawn=yes]")).to_be_attached()
+    expect(page.locator(".later")).to_have_count(0)
+    expect(page.locator("[data-chart]")).to_have_count(4)
     saved: list[Download] = []
     page.on("download", lambda one: saved.append(one))
-    with page.expect_download(lambda one: "-sizes" in one.suggested_filename):
+    shown = ("sweep", "fragments", "counts", "sizes")
+    with page.expect_download(lambda one: f"-{shown[-1]}" in one.suggested_filename):
         page.locator("#take-away").get_by_role("button", name="Curves").click()
-    names = [f"sluice-4096-bytes-{answer[-8:]}-{one}.png" for one in ("counts", "sizes")]
+    names = [f"sluice-4096-bytes-{answer[-8:]}-{one}.png" for one in shown]
     assert [one.suggested_filename for one in saved] == names
     for one in saved:
         one.save_as(tmp_path / one.suggested_filename)

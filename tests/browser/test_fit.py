@@ -140,7 +140,7 @@ def test_signatures_are_drawn(
 
 def test_a_file_in_no_format_says_what_is_nearest(browser_page: Page) -> None:
     """Dropped or pasted; and how its header would be written."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     browser_page.get_by_label("Trace", exact=True).check()
     browser_page.locator("#file").set_input_files(
         {"name": "a.csv", "mimeType": "text/csv", "buffer": b"bytes,copy\n64,1.5\n"}

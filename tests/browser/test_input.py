@@ -58,7 +58,7 @@ def focused(page: Page) -> str:
 
 def test_a_spreadsheet_with_a_header_is_pasted(browser_page: Page) -> None:
     """Columns and units come from its header, and it takes the empty rows' place."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     paste(browser_page, SHEET)
     assert column(browser_page, "name") == ["copy", "wire, far"]
     assert column(browser_page, "overhead") == ["1500", "2500"]
@@ -82,7 +82,7 @@ def test_other_sheets(
     browser_page: Page, text: str, names: list[str], overheads: list[str], costs: list[str]
 ) -> None:
     """Commas, semicolons, decimal commas, no header, no names, the papers' letters."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     paste(browser_page, text)
     assert column(browser_page, "name")[: len(names)] == names
     assert column(browser_page, "overhead")[: len(names)] == overheads
@@ -91,7 +91,7 @@ def test_other_sheets(
 
 def test_units_in_cells_are_read(browser_page: Page) -> None:
     """The first row's units become the columns'; the others' numbers are converted to them."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     paste(browser_page, "copy\t1.2 µs\t10 GB/s\nwire\t800 ns\t80 Gb/s")
     assert column(browser_page, "overhead")[:2] == ["1.2", "0.8"]
     assert column(browser_page, "cost")[:2] == ["10", "10"]
@@ -104,7 +104,7 @@ def test_units_in_cells_are_read(browser_page: Page) -> None:
 
 def test_numbers_without_units_say_how_they_were_read(browser_page: Page) -> None:
     """Choosing a unit afterwards converts, which is not what a bandwidth that was pasted needs."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     paste(browser_page, "copy\t1.2\t9.5\nwire\t0.4\t11.2")
     expect(browser_page.locator("#pasted")).to_contain_text("Read as µs and ns/byte")
     expect(browser_page.locator("#announcement")).to_contain_text(
@@ -116,7 +116,7 @@ def test_an_answer_shows_the_units_that_were_sent(
     browser_page: Page, new_page: Callable[..., Page]
 ) -> None:
     """Its address has them, so that whoever is sent it sees what was typed."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     paste(browser_page, "Stage\tOverhead (us)\tRate (GB/s)\ncopy\t1.2\t9.5\nwire\t0.4\t11.2")
     browser_page.keyboard.press("Control+Enter")
     browser_page.wait_for_selector("#answer-title")
@@ -150,7 +150,7 @@ HEADERS = {
 
 def test_headers_and_their_units(browser_page: Page) -> None:
     """One that is not known is no time per byte."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     found = browser_page.evaluate(
         """headers => headers.map(header => {
             const text = `Stage\\t${header}\\na\\t10`;
@@ -167,7 +167,7 @@ def test_a_bandwidth_without_a_unit_is_asked_back(
     browser_page: Page, axe: Callable[[Page], list[str]]
 ) -> None:
     """By the page at once and by the server; the unit that is chosen converts nothing."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     paste(
         browser_page, "Stage\tOvh\tFoo\tBW (GiB per x)\na\t1\t7\t10\nb\t2\t7\t20\nTotal\t3\t7\t30"
     )
@@ -203,7 +203,7 @@ WRITTEN = [
 
 def test_numbers_as_people_write_them(browser_page: Page) -> None:
     """Read where the column makes them certain, said in either case, and marked where not."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     for cells, costs, words in WRITTEN:
         first, second = cells.split()
         paste(browser_page, f"Stage\tOverhead (us)\tCost\na\t1\t{first}\nb\t2\t{second}")
@@ -217,7 +217,7 @@ def test_numbers_as_people_write_them(browser_page: Page) -> None:
 
 def test_commas_within_numbers_do_not_shift_cells(browser_page: Page) -> None:
     """Neither those of one column nor those of a row that has too many cells."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     paste(browser_page, "1,200\n3,400", "#overhead-0")
     assert column(browser_page, "overhead")[:2] == ["1,200", "3,400"]
     paste(browser_page, "Stage,Overhead,Cost\na,1,200,5\nb,1,2")
@@ -246,7 +246,7 @@ def test_what_was_pasted_is_taken_back(browser_page: Page) -> None:
 
 def test_one_cell_takes_a_cells_place_with_its_unit(browser_page: Page) -> None:
     """Pasted or typed; the first of a column brings its unit."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     browser_page.fill("#cost-0", "11.9 GB/s")
     browser_page.press("#cost-0", "Tab")
     assert browser_page.input_value("#cost-unit") == "gb_per_s"
@@ -264,7 +264,7 @@ def test_one_cell_takes_a_cells_place_with_its_unit(browser_page: Page) -> None:
 
 def test_a_size_is_echoed_in_bytes(browser_page: Page) -> None:
     """K is 1024 as KiB is, and KB is 1000."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     for text, size in (
         ("64K", "= 65 536 B."),
         ("1.5 MB", "= 1 500 000 B."),
@@ -301,7 +301,7 @@ def test_another_unit_converts_and_converts_back(
     browser_page: Page, which: str, unit: str, shown: str
 ) -> None:
     """To the very text that was typed; also where the text has too many digits for a double."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     browser_page.fill(f"#{which}-0", "30")
     browser_page.fill(f"#{which}-1", "0.10000000000000000000000001")
     browser_page.fill(f"#{which}-2", "x")
@@ -337,7 +337,7 @@ def test_rows_are_added_deleted_moved_and_reversed(browser_page: Page) -> None:
 
 def test_the_limit_on_stages_is_shown_before_it_is_hit(browser_page: Page) -> None:
     """And what is over it is marked by the server."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     paste(browser_page, "\n".join(f"s{n},1,2" for n in range(65)))
     count = browser_page.locator("#stage-count")
     expect(count).to_have_text("65 of 64 stages")
@@ -349,7 +349,7 @@ def test_the_limit_on_stages_is_shown_before_it_is_hit(browser_page: Page) -> No
 
 def test_from_an_empty_page_to_an_answer_by_keys_alone(browser_page: Page) -> None:
     """Enter goes to the next row, arrows between cells, Control and Enter asks."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     browser_page.focus("#name-0")
     for cell in ("copy", "7.2", "7"):
         browser_page.keyboard.type(cell)
@@ -373,7 +373,7 @@ def test_from_an_empty_page_to_an_answer_by_keys_alone(browser_page: Page) -> No
 
 def test_enter_below_the_last_row_adds_one(browser_page: Page) -> None:
     """And begins at its name."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     browser_page.focus("#cost-2")
     browser_page.keyboard.press("Enter")
     assert focused(browser_page) == "name-3"
@@ -407,7 +407,7 @@ def test_mistakes_are_marked_and_the_first_has_the_focus(
 )
 def test_an_example_is_one_click_and_its_answer_another(browser_page: Page, example: str) -> None:
     """Each of the published pipelines."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     browser_page.get_by_role("link", name=example, exact=True).first.click()
     browser_page.get_by_role("button", name="Optimise").click()
     browser_page.wait_for_url(re.compile(r"/ui/(answers|jobs)/[0-9a-f]{32}"))
@@ -415,7 +415,7 @@ def test_an_example_is_one_click_and_its_answer_another(browser_page: Page, exam
 
 def test_a_stored_profile_is_offered_by_name(browser_page: Page) -> None:
     """Names load by themselves."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     browser_page.get_by_role("radio", name="Stored profile").check()
     expect(browser_page.locator("#profile-names option[value=gms]")).to_have_count(1)
     browser_page.fill("#profile", "gms@1")
@@ -425,7 +425,7 @@ def test_a_stored_profile_is_offered_by_name(browser_page: Page) -> None:
 
 def test_a_pasted_trace_is_fitted(browser_page: Page) -> None:
     """The measured example, from its link."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     browser_page.get_by_role("link", name="a measured trace").click()
     expect(browser_page.locator("#trace")).to_have_value(re.compile("loopback_tcp_us"))
     browser_page.get_by_role("button", name="Fit").click()
@@ -435,7 +435,7 @@ def test_a_pasted_trace_is_fitted(browser_page: Page) -> None:
 @pytest.mark.parametrize("way", ["drop", "choose"])
 def test_a_trace_is_a_file(browser_page: Page, way: str) -> None:
     """Dropped anywhere on the panel, or chosen."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     if way == "drop":
         drop(browser_page, (TRACE.name, TRACE.read_text(encoding="utf-8")))
     else:
@@ -446,7 +446,7 @@ def test_a_trace_is_a_file(browser_page: Page, way: str) -> None:
 
 def test_a_bad_trace_is_marked(browser_page: Page, axe: Callable[[Page], list[str]]) -> None:
     """Where it was dropped, with what the reader says; so is an empty one."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     drop(browser_page, ("a.csv", "not,measurements\nx,y\n"))
     stated = browser_page.locator("#mistake-trace")
     expect(stated).to_be_visible()

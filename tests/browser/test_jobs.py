@@ -73,7 +73,7 @@ def test_a_job_leads_to_its_answer(
 ) -> None:
     """What is known is shown as it comes; the answer follows by itself, and Back skips the job."""
     page = browser_page
-    page.goto("/")
+    page.goto("/?empty=yes")
     job = start(IMPROVES)
     page.goto(f"/ui/jobs/{job}?follow=1")
     expect(page.locator("[data-field=word]")).to_have_text("running")

@@ -35,7 +35,7 @@ def test_a_pipeline_is_composed_of_files_and_a_stored_stage(
     """One dropped, one chosen, one stored; a name is proposed, mistakes lead to their row."""
     live.client.post("/fit?save_as=direct-path", content=TRACE)
     page = new_page(width=width, color_scheme=scheme)
-    page.goto("/")
+    page.goto("/?empty=yes")
     page.get_by_role("radio", name="Trace").check()
     page.get_by_role("link", name="Stages that were measured each by itself").click()
     expect(page.locator("h1")).to_have_text("Stages measured apart")

@@ -31,7 +31,7 @@ def reported(page: Page, name: str, rows: list[list[float]]) -> list[list[str]]:
 @pytest.fixture
 def scripted(browser_page: Page) -> Page:
     """A page with the scripts."""
-    browser_page.goto("/")
+    browser_page.goto("/?empty=yes")
     return browser_page
 
 

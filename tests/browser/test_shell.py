@@ -18,7 +18,7 @@ def test_the_workbench_is_accessible(
     """Nothing serious on the first view, in either colour scheme."""
     page = new_page(color_scheme=scheme)
     page.goto("/")
-    assert page.title().startswith("Sluice")
+    assert page.title() == "16 MiB through 3 stages · Sluice"
     assert axe(page) == []
 
 

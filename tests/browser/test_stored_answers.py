@@ -90,6 +90,7 @@ def test_two_are_compared_by_keyboard(browser_page: Page, stored: list[str]) -> 
     assert page.url.endswith(f"/ui/compare?id={stored[1]}&id={stored[0]}")
     expect(page.locator("svg.sluice-timeline")).to_contain_text("B exact: ")
     expect(page.locator(".cut rect").first).to_be_visible()
+    page.locator("[data-chart=arrivals]").scroll_into_view_if_needed()
     expect(page.locator("[data-chart=arrivals][data-drawn=yes] canvas").first).to_be_visible()
     page.get_by_text("As a table").click()
     expect(page.get_by_role("columnheader", name="B 5 KiB, exact, µs")).to_be_visible()

@@ -73,8 +73,8 @@ def test_the_service_document_lists_them_all() -> None:
     document = (ROOT / "docs/service.md").read_text(encoding="utf-8")
     for one in DEFAULT_SIZES:
         parameter = f"`{one.parameter}`" if one.parameter else ""
-        row = f"| {one.name} | {format_bytes(one.default_bytes)} | {parameter} | {one.source} |"
-        assert row in document.replace("|  |", "| |") or row.replace("|  |", "| |") in document
+        row = f"{one.name} | {format_bytes(one.default_bytes)} | {parameter} | {one.source}"
+        assert row.replace("|  |", "| |") in document
     assert f"2 to {MAX_PIECES} fragments" in document
     assert MAX_DEFAULTS == 4
     assert "at most four" in document

@@ -1,4 +1,4 @@
-"""The modules of docs/adding-an-operation.md, as if they stood where their first lines say."""
+"""The example of docs/adding-an-operation.md, its modules where their first lines say."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 from types import ModuleType
 
 from app.operations import operation
 from app.operations.operation import Report
-from tests.architecture.documents import document
 
-PAGE = document("docs/adding-an-operation.md")
+EXAMPLE = Path(__file__).with_name("example")
+MODULES = ("operation.py", "route.py", "command.py", "page.py")  # each may import those before it
 KINDS = {kind.name: kind.value for kind in operation.OperationKind}
 OperationKind = StrEnum("OperationKind", {**KINDS, "CURVE": "curve"})  # type: ignore[misc]
 
 
 def template() -> str:
     """The page's template."""
-    (found,) = [block.text for block, _ in PAGE.blocks() if block.language == "html"]
-    return found
+    return (EXAMPLE / "page.html").read_text(encoding="utf-8")
 
 
 @contextmanager
@@ -31,13 +31,12 @@ def installed() -> Iterator[dict[str, ModuleType]]:
     modules: dict[str, ModuleType] = {}
     try:
         operation.OperationKind = OperationKind  # type: ignore[misc]
-        for block, _ in PAGE.blocks():
-            if block.language == "python":
-                path = block.text.partition("\n")[0].removeprefix("# ")
-                name = path.removesuffix(".py").replace("/", ".")
-                assert name not in sys.modules, f"{path} is there already"
-                module = modules[path] = sys.modules[name] = ModuleType(name)
-                exec(compile(block.text, path, "exec"), module.__dict__)
+        for text in ((EXAMPLE / name).read_text(encoding="utf-8") for name in MODULES):
+            path = text.partition("\n")[0].removeprefix("# ")
+            name = path.removesuffix(".py").replace("/", ".")
+            assert name not in sys.modules, f"{path} is there already"
+            module = modules[path] = sys.modules[name] = ModuleType(name)
+            exec(compile(text, path, "exec"), module.__dict__)
         yield modules
     finally:
         operation.OperationKind = known  # type: ignore[misc]

@@ -21,6 +21,7 @@ VERBS = (
     "lock",
     "clean",
     "help",
+    "installed",
 )
 
 

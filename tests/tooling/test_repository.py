@@ -177,11 +177,11 @@ def test_the_licence_is_there_in_full() -> None:
 
 
 def test_ci_calls_the_command_that_a_person_calls() -> None:
-    """`.ci/run` can be executed and ends in `make test`."""
+    """`.ci/run` can be executed, tries the wheel and ends in `make test`."""
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & 0o111
     lines = script.read_text().splitlines()
     assert lines[0].startswith("#!")
     assert "set -euo pipefail" in lines
     assert "export CI=true" in lines
-    assert lines[-1] == "make test"
+    assert lines[-2:] == ["make installed", "make test"]

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+import solvers
 from analysis import explore
 from analysis.explanation import Cost, Explanation, PathShare, Saving
 from analysis.explore import Line, Point
 from app.plots.timeline_rows import STYLE
+from app.text.numbers import format_gap, format_percent, format_size
 from app.text.units import TimeUnit
+from app.web.answers.advice import WhyView
 from app.web.answers.around import (
     about_size,
     alternatives_of,
@@ -23,8 +26,8 @@ from app.web.answers.around import (
     surroundings_of,
 )
 from app.web.answers.view import AnswerView, cut_of, proof_of
-from app.web.answers.why import WhyView
 from app.web.pages import FOLDER, POLICY
+from domain.pipeline import pipeline_of_lines
 from domain.solution import Status, Strategy
 from solvers.count_points import CountPoint
 from tests.app.serving import MYRINET, Live
@@ -62,12 +65,63 @@ def test_the_page_says_what_the_document_says(live: Live, ask: Ask) -> None:
         "184.348 µs",
         "0.00486 %",
         "820 B",
-        "35.7 % less than sending it",
+        "34 % faster than sending it whole",
     ):
         assert reported in text
     assert [
         int(size) for size in re.findall(r"<b>(\d[\d\u202f]*)</b> B", text.replace("\u202f", ""))
     ] == list(document.fragment_bytes)
+
+
+def test_it_opens_with_one_round_size(live: Live) -> None:
+    """What to set, how near the bound, its gain over today's setting, a deciding sentence."""
+    staging = json.loads((FOLDER.parents[2] / "examples" / "kv-staging.json").read_text("utf-8"))
+    typed = staging | {"uncertainty": {"current": {"repeat": 65536}}}
+    document = live.client.post("/optimize", json=typed).json()
+    text = text_of(live, f"/ui/answers/{document['id']}")
+    first = text[text.index('id="set-this"') : text.index('<dl class="figures">')]
+    latency = solvers.evaluator_of(
+        pipeline_of_lines(
+            [(s["name"], s["overhead_us"], s["ns_per_byte"]) for s in staging["pipeline"]["stages"]]
+        )
+    )([2**21] * 8)
+    assert "Repeat 2 MiB" in first
+    above = latency / document["lower_bound_us"] - 1.0
+    assert f"{format_gap(above)} above the best possible of this model" in first
+    yours = document["baselines"][0]["latency_us"]
+    assert f"{format_percent(1.0 - latency / yours)} faster than your 64 KiB" in first
+    assert "typed without their error" in first
+    assert "No uneven sizes are faster" in first
+    told = live.client.post("/optimize", json=staging | {"uncertainty": {"relative": 0.1}}).json()
+    first = text_of(live, f"/ui/answers/{told['id']}")
+    first = first[first.index('id="set-this"') : first.index('<dl class="figures">')]
+    assert "Repeat 2 MiB" in first
+    assert told["uncertainty"]["round"][0]["size_bytes"] == 2**21
+    assert told["uncertainty"]["sentence"] in first
+    assert "of the best size in 90 % of the draws or more" in first
+
+
+def test_another_setting_of_today_is_in_the_address(live: Live, ask: Ask) -> None:
+    """The same answer is told against it, without another solve; what is no size counts as none."""
+    place = f"/ui/answers/{ask().id}"
+    assert "faster than your 256 B" in text_of(live, f"{place}?current=256+B")
+    assert "faster than sending it whole, your setting" in text_of(live, f"{place}?current=whole")
+    assert (
+        "your"
+        not in text_of(live, f"{place}?current=-3").split('class="facts"')[1].split("</ul>")[0]
+    )
+
+
+def test_limits_that_admit_no_repeated_size(live: Live, ask: Ask) -> None:
+    """Then nothing is advised to be repeated, and stages that hand bytes on have no curve."""
+    uneven = ask(message_bytes=13, constraints={"min_fragment_bytes": 4, "max_fragment_bytes": 5})
+    assert "Send the fragments below" in text_of(live, f"/ui/answers/{uneven.id}")
+    stages = [{**stage, "handoff_bytes": 64} for stage in MYRINET["stages"]]
+    handed = ask(pipeline={"stages": stages}, strategy="fixed")
+    assert handed.best_fixed is not None
+    said = text_of(live, f"/ui/answers/{handed.id}")
+    assert f"Repeat {format_size(handed.best_fixed.size_bytes)}" in said
+    assert 'id="choices"' not in said
 
 
 def test_the_rules_of_the_timeline_are_those_of_the_picture() -> None:
@@ -251,8 +305,9 @@ def test_sizes_surround_the_message(live: Live, ask: Ask) -> None:
     text = text_of(live, f"/ui/answers/{document.id}/parts/sizes?as=latency")
     data = chart_of(text)
     assert data["messages"][data["own"]] == 4096
-    names = [line["name"] for line in data["lines"]][:4]
-    assert names == ["GAM, 4 KiB", "Mooncake, 64 KiB", "NCCL network, 128 KiB", "single"]
+    names = [line["name"] for line in data["lines"]]
+    assert names == ["exact", "repeat", "single", "GAM, 4 KiB", "Mooncake, 64 KiB"]
+    assert '<th scope="col" class="number">hierarchical</th>' in text  # the table has them all
     exact = next(line for line in data["lines"] if line["name"] == "exact")
     assert exact["latency_us"][data["own"]] == pytest.approx(document.latency_us, rel=1e-4)
     assert "ramp: ramp needs exactly two stages." in text
@@ -264,8 +319,9 @@ def test_all_strategies_on_the_message(live: Live, ask: Ask) -> None:
     text = text_of(live, f"/ui/answers/{ask().id}/parts/alternatives")
     names = re.findall(r'<th scope="row"><code>(\w+)</code>', text)
     assert names[0] == "exact"
-    assert set(names) >= {"repeat", "fixed", "single", "hierarchical", "ramp"}
-    assert "not possible: ramp needs exactly two stages" in text
+    assert set(names) >= {"repeat", "fixed", "single", "hierarchical"}
+    folded = text[text.index('<details class="impossible">') :]
+    assert "ramp needs exactly two stages" in folded[: folded.index("</details>")]
 
 
 def test_a_search_that_time_ended_is_not_shown_slower_than_it_is(ask: Ask) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 from hypothesis import given
@@ -49,15 +50,16 @@ def test_the_setting_in_use_is_compared_with(live: Live) -> None:
     stages = rows_of(MYRINET)
     sent = post(live, *stages, ("current", "16 KiB"))
     page = live.client.get(sent.headers["location"]).text
-    assert "less than your setting of 16 KiB" in page
+    assert "faster than your 16 KiB" in page
     assert "your setting: 16 KiB each" in page
     assert 'name="current" value="16 KiB"' in page
-    later = live.client.get(sent.headers["location"] + "/parts/alternatives").text
+    place = sent.headers["location"].partition("?")[0]
+    later = live.client.get(place + "/parts/alternatives").text
     assert "your setting: 16 KiB each" in later
     assert "GAM: 4 KiB each (Wang et al. 1998, section 3)" in later
     sent = post(live, *stages, ("current", "whole"))
     page = live.client.get(sent.headers["location"]).text
-    assert "less than sending it whole, your setting" in page
+    assert "than sending it whole, your setting" in page
     assert 'name="current" value="whole"' in page
     refused = post(live, *stages, ("current", "16 apples"))
     assert refused.status_code == 422
@@ -242,3 +244,31 @@ def test_the_table_says_that_it_has_no_handoffs(live: Live) -> None:
     plain = live.client.post("/optimize", json={**asked, "pipeline": MYRINET}).json()
     assert "handoff_bytes" not in live.client.get(f"/ui/answers/{plain['id']}").text
     assert plain["fragment_bytes"] == answer["fragment_bytes"]
+
+
+def test_the_first_view_is_solved(live: Live) -> None:
+    """A modern example with what to set and how sure that is; asked once, and kept; or empty."""
+    first, again = (unescape(live.client.get("/").text) for _ in range(2))
+    found = re.findall(r'data-answer="([0-9a-f]{32})"', first + again)
+    assert len(found) == 2
+    assert len(set(found)) == 1
+    assert "Repeat 2 MiB" in first
+    assert "of the best size in 90 % of the draws or more" in first
+    assert 'name="relative" value="10 %"' in first
+    assert "The schedule appears here" in unescape(live.client.get("/?empty=yes").text)
+
+
+def test_what_was_asked_stays_in_the_address(live: Live) -> None:
+    """The setting in use, how well costs are known, and the answer before; nothing else does."""
+    given = [*STAGES, ("current", "64 KiB"), ("relative", "5 %"), ("delay", "0")]
+    sent = post(live, *given, ("last", "0" * 32))
+    assert sent.status_code == 303
+    query = urlsplit(sent.headers["location"]).query
+    assert dict(parse_qsl(query)) == {"current": "64 KiB", "relative": "5 %", "last": "0" * 32}
+    page = unescape(live.client.get(sent.headers["location"]).text)
+    assert 'name="current" value="64 KiB"' in page
+    assert 'name="relative" value="5 %"' in page
+    assert "last" not in post(live, *given, ("last", "../x")).headers["location"]
+    wrong = post(live, *STAGES, ("relative", "5"), ("delay", "0"))
+    assert wrong.status_code == 422
+    assert 'id="mistake-relative"' in wrong.text

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -13,14 +15,25 @@ from app.operations.fits import Draw
 from app.questions.optimize import get_answer
 from app.schemas.base import ProblemOut
 from app.schemas.compare import explained_of
-from app.schemas.optimize import OptimizeOut, read_answer, with_unique_names
+from app.schemas.optimize import OptimizeOut, current_of, read_answer, with_unique_names
+from app.web.answers.advice import (
+    SetThis,
+    UnexplainedAnswer,
+    WhyView,
+    advice_of,
+    curve_of,
+    set_this,
+    set_this_of,
+)
 from app.web.answers.around import (
     alternatives_of,
     alternatives_remarks,
     counts_chart,
+    fragments_chart,
     sizes_chart,
     surroundings_of,
 )
+from app.web.answers.compare import Change, change_between
 from app.web.answers.parts import (
     AT_ONCE_CELLS,
     EXPLORED_CELLS,
@@ -30,18 +43,22 @@ from app.web.answers.parts import (
     Part,
     TimelineDrawing,
     part_of,
+    sweep_chart,
     timeline_of,
     window_of,
     with_reader,
 )
 from app.web.answers.snippets import base_url_of, take_away_of
-from app.web.answers.view import AnswerView, format_path, latency_unit
-from app.web.answers.why import UnexplainedAnswer, WhyView, advice_of
+from app.web.answers.view import AnswerView, format_path, latency_unit, what_if
 from app.web.audits.form import panel_page
-from app.web.pages import page, says_refusals
+from app.web.forms import asked_document, sent_fields, size_in
+from app.web.jobs.jobs import answer_address
+from app.web.pages import moved, page, says_refusals
+from app.web.profiles.exports import library_named, library_of
 from app.web.workbench.choices import ShownUnits
+from app.web.workbench.request import changed_question
 from app.web.workbench.state import InputState
-from domain.errors import UnreadableRecord
+from domain.errors import SluiceError, UnreadableRecord
 from models.records import AnswerRecord
 
 if TYPE_CHECKING:
@@ -52,8 +69,14 @@ router = APIRouter(include_in_schema=False)
 
 SECTION = "Workbench"
 _CHEAPER_BY = 0.1
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _TIMELINE = Part("timeline", "timeline", "Timeline", "answer_timeline.html")
 _WHY = Part("why", "why", "Why", "answer_why.html")
+_LIBRARY = Part("library", "library", "Into my library", "answer_library.html")
+_SWEEP = Part("sweep", "sweep", "One cost from a quarter to four times", "answer_sweep.html")
+_FRAGMENTS = Part(
+    "fragments", "by-fragment", "Latency against fragment size", "answer_fragments.html"
+)
 _COUNTS = Part(
     "counts", "by-count", "Latency against the number of fragments", "answer_counts.html"
 )
@@ -73,9 +96,27 @@ async def answer(
     `sizes=latency` has the curves over messages show times instead of ratios. The question is shown
     in the units of the address.
     """
+    return await answer_page(
+        request,
+        id,
+        ShownUnits.of(request.query_params),
+        beside=_beside(beside),
+        shown=_shown(sizes),
+    )
+
+
+async def answer_page(
+    request: Request,
+    id: str,
+    units: ShownUnits,
+    *,
+    beside: DrawnBelow = DrawnBelow.NOTHING,
+    shown: str = "ratio",
+) -> Response:
+    """Return the page of a stored answer. Raises NotFound."""
     record = await _record(request, id)
-    wanted, units = _beside(beside), ShownUnits.of(request.query_params)
-    service, base_url = service_of(request), base_url_of(request)
+    service, base_url, cap = service_of(request), base_url_of(request), _fragment_cap(request)
+    given = dict(units.kept).get("current", "")
 
     def made() -> Response:
         # Thousands of ranges or fragments make a page that takes a while to write as well.
@@ -83,9 +124,15 @@ async def answer(
             stored = read_answer(record.body)
         except UnreadableRecord as refusal:
             return _stored_earlier(request, record, refusal, units)
-        values = _values(service.context.store, stored, wanted, base_url)
-        entry = InputState.of_answer(stored).in_units(units)
-        values |= {"section": SECTION, "shown": _shown(sizes), "units": units}
+        values = _values(service.context.store, stored, beside, base_url)
+        entry = InputState.of_answer(stored).in_units(units).keeping(units.kept)
+        current = _current_bytes(stored, given)
+        values |= {"library": library_named(request.query_params.get("library", "")).name}
+        values["is_local"] = request.url.hostname in LOOPBACK
+        values |= {"section": SECTION, "shown": shown, "units": units}
+        found = set_this_of(stored, fragment_cap=cap, current_bytes=current)
+        values |= {"set_this": found, "what_if": what_if(stored)}
+        values["change"] = _change(service.context.store, stored, units, found, cap)
         return with_reader(request, panel_page(request, "answer.html", entry, **values))
 
     return await service.call(made)
@@ -146,6 +193,73 @@ async def why(request: Request, id: str) -> Response:
         return {"why": WhyView.of(found), "advice": advice}
 
     return await part_of(request, id, _WHY, explained, query=units.asked)
+
+
+@router.get("/ui/answers/{id}/parts/library")
+@says_refusals
+async def library(request: Request, id: str, target: Annotated[str, Query()] = "") -> Response:
+    """Show the size to set as a library takes it: its exact text, and what makes it a bad idea."""
+    body, service = await _body(request, id), service_of(request)
+    settings, store = service.context.settings, service.context.store
+    units, wanted = ShownUnits.of(request.query_params), library_named(target)
+
+    def written() -> dict[str, Any]:
+        answer = read_answer(body)
+        current = _current_bytes(answer, dict(units.kept).get("current", ""))
+        found = set_this_of(answer, fragment_cap=settings.max_fragments, current_bytes=current)
+        return {"library": library_of(store, settings, answer, found.size_bytes, wanted)}
+
+    query = f"?target={wanted.name}{units.also}"
+    return await part_of(request, id, _LIBRARY, written, query=query, answer_id=id, units=units)
+
+
+@router.post("/ui/answers/{id}/what-if")
+@says_refusals
+async def changed_cost(request: Request, id: str) -> Response:
+    """Ask the same with one cost halved or doubled, and lead to the answer."""
+    given, units = await sent_fields(request), ShownUnits.of(request.query_params)
+    body, service = await _body(request, id), service_of(request)
+    answer = await service.call(lambda: read_answer(body))
+    asked = asked_document(changed_question(answer, given.get("what", ""), units))
+    return moved(request, units.after(id).onto(await answer_address(request, asked)))
+
+
+@router.get("/ui/answers/{id}/parts/sweep")
+@says_refusals
+async def sweep(request: Request, id: str, cost: Annotated[str, Query()] = "") -> Response:
+    """Show the latency against one cost, from a quarter of it to four times as much."""
+    body, cap = await _body(request, id), _fragment_cap(request)
+    units = ShownUnits.of(request.query_params)
+
+    def drawn() -> dict[str, Any]:
+        answer = with_unique_names(read_answer(body))
+        current = _current_bytes(answer, dict(units.kept).get("current", ""))
+        found = set_this_of(answer, fragment_cap=cap, current_bytes=current)
+        sizes = (found.size_bytes, current)
+        chart, costs, chosen = sweep_chart(answer, cost, sizes=sizes, fragment_cap=cap)
+        words = f"Latency against one cost, {_about(answer)}"
+        return {"sweep": chart, "costs": costs, "chosen": chosen, "words": words}
+
+    query = f"?{urlencode({'cost': cost[:20]})}{units.also}"
+    return await part_of(request, id, _SWEEP, drawn, query=query, answer_id=id, units=units)
+
+
+@router.get("/ui/answers/{id}/parts/fragments")
+@says_refusals
+async def fragment_sizes(request: Request, id: str) -> Response:
+    """Show latency against the size that is repeated."""
+    body, cap = await _body(request, id), _fragment_cap(request)
+    units = ShownUnits.of(request.query_params)
+
+    def drawn() -> dict[str, Any]:
+        answer = read_answer(body)
+        current = _current_bytes(answer, dict(units.kept).get("current", ""))
+        curve = curve_of(answer, fragment_cap=cap, current_bytes=current)
+        found = set_this(answer, curve, current_bytes=current)
+        chart = fragments_chart(answer, curve, found.size_bytes, has_current=bool(current))
+        return {"fragments": chart, "words": f"Latency by fragment size, {_about(answer)}"}
+
+    return await part_of(request, id, _FRAGMENTS, drawn, query=units.asked)
 
 
 @router.get("/ui/answers/{id}/parts/counts")
@@ -231,6 +345,29 @@ def _stored_earlier(
         refusal=problem,
         answer_id=record.id,
     )
+
+
+def _change(
+    store: Store, answer: OptimizeOut, units: ShownUnits, found: SetThis, fragment_cap: int
+) -> Change | None:
+    """Return what changed against the answer before, None where none is named, or it is gone."""
+    last = dict(units.kept).get("last", "")
+    if not last or last == answer.id:
+        return None
+    with suppress(SluiceError):
+        before = read_answer(get_answer(store, last).body)
+        sizes = (set_this_of(before, fragment_cap=fragment_cap).size_bytes, found.size_bytes)
+        return change_between(before, answer, sizes)
+    return None
+
+
+def _current_bytes(answer: OptimizeOut, given: str) -> int | None:
+    """Return the size that is repeated today, of the address or else of the answer's question."""
+    if given == "whole":
+        return answer.message_bytes
+    with suppress(SluiceError):
+        return size_in(given)
+    return current_of(answer)
 
 
 def _beside(given: str) -> DrawnBelow:

@@ -8,9 +8,10 @@ from math import isfinite
 from typing import Generic, Literal, TypeVar
 
 from analysis.explore import Line, Point, Surroundings
+from analysis.size_curve import SizeCurve, SizePoint
 from app.schemas.optimize import OptimizeOut, current_of
 from app.text.notices import capitalised
-from app.text.numbers import format_count, format_excess, format_gap
+from app.text.numbers import format_count, format_excess, format_gap, format_size
 from app.text.units import PROVEN_BOUND, TimeUnit, format_repeated, format_setting_name, format_time
 from app.web.answers.view import Alternative, latency_unit
 from domain.default_sizes import CURRENT, DefaultSize
@@ -21,6 +22,7 @@ from solvers.count_points import CountPoint
 Data = TypeVar("Data")
 _NESTED = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP)
 _STAR = "\N{NO-BREAK SPACE}*"
+MAX_SERIES = 5  # of one picture
 _SEPARATE_UP_TO = 48  # counts on an axis with even steps
 _KNOWN_SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
@@ -81,6 +83,28 @@ class Chart(Generic[Data]):
         return not self.rows
 
 
+@dataclass(frozen=True, slots=True)
+class SizeMark:
+    """Sizes that stand out on the curve of fragment sizes: (bytes, µs) with a name each."""
+
+    name: str
+    points: list[tuple[int, float]]
+    labels: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FragmentsData:
+    """Latencies by the size that is repeated, µs. `bands` are (share, low, high) of good sizes."""
+
+    kind: Literal["fragments"] = "fragments"
+    unit: str
+    us: float
+    sizes: list[int]
+    latency_us: list[float]
+    bands: list[tuple[float, int, int]]
+    marks: list[SizeMark]
+
+
 def surroundings_of(answer: OptimizeOut, *, fragment_cap: int) -> Surroundings:
     """Return the input of the analyses around a stored answer. Raises InvalidInput."""
     return Surroundings(
@@ -96,6 +120,75 @@ def surroundings_of(answer: OptimizeOut, *, fragment_cap: int) -> Surroundings:
     )
 
 
+# --- latency against the size that is repeated ----------------------------------------------------
+
+_BANDS = (0.05, 0.01)
+_SHADED = (
+    "Shaded: sizes within 1 % and within 5 % of the best one. Each tooth is one fragment more."
+)
+NOT_REPEATED = "No size can be repeated here, so there is nothing to draw."
+
+
+def fragments_chart(
+    answer: OptimizeOut, curve: SizeCurve | None, chosen_bytes: int | None, *, has_current: bool
+) -> Chart[FragmentsData]:
+    """Return the curve of repeated sizes with what is good and what stands out."""
+    unit = latency_unit(answer)
+    if curve is None or len(curve.points) < 2:
+        nothing = FragmentsData(
+            unit=unit.name, us=unit.us, sizes=[], latency_us=[], bands=[], marks=[]
+        )
+        return Chart(nothing, (), (), (), NOT_REPEATED)
+    data = FragmentsData(
+        unit=unit.name,
+        us=unit.us,
+        sizes=[one.size_bytes for one in curve.points],
+        latency_us=[one.latency_us for one in curve.points],
+        bands=[
+            (good.within, low, high)
+            for within in _BANDS
+            for good in curve.good
+            if good.within == within
+            for low, high in good.intervals
+        ],
+        marks=list(_size_marks(answer, curve, chosen_bytes, has_current=has_current)),
+    )
+    headings = ("Fragment size", "Fragments", f"Latency, {unit.name}", "Above the best size")
+    rows = tuple(
+        (
+            format_size(one.size_bytes),
+            format_count(one.fragments),
+            unit.text(one.latency_us),
+            format_excess(one.latency_us, curve.best.latency_us),
+        )
+        for one in curve.points
+    )
+    return Chart(data, headings, rows, (_SHADED,))
+
+
+def _size_marks(
+    answer: OptimizeOut, curve: SizeCurve, chosen_bytes: int | None, *, has_current: bool
+) -> Iterator[SizeMark]:
+    chosen = [one for one in curve.points if one.size_bytes == chosen_bytes]
+    yield _mark("best size", [(curve.best, "best")])
+    yield _mark("to set", [(one, "to set") for one in chosen[:1]])
+    asked = list(curve.asked)
+    if has_current:
+        current = asked.pop(0)
+        yield _mark("yours", [(current, "yours")] if current else [])
+    named = [one.name or "" for one in answer.baselines if one.source and one.static_bytes]
+    known = [(one, name) for one, name in zip(asked, named, strict=False) if one is not None]
+    yield _mark("systems' defaults", known)
+
+
+def _mark(name: str, points: Sequence[tuple[SizePoint, str]]) -> SizeMark:
+    return SizeMark(
+        name,
+        [(one.size_bytes, one.latency_us) for one, _ in points],
+        [f"{label}, {format_size(one.size_bytes)}" for one, label in points],
+    )
+
+
 # --- latency against the number of fragments ------------------------------------------------------
 
 
@@ -103,17 +196,17 @@ def counts_chart(answer: OptimizeOut, points: Sequence[CountPoint]) -> Chart[Cou
     """Return equal fragments, the optimum, the bound, and where the answer stands."""
     best = answer.best_fixed
     unit = latency_unit(answer)
-    curves = [_drawable(point.equal_us) for point in points]
+    curves = [drawable(point.equal_us) for point in points]
     data = CountsData(
         unit=unit.name,
         us=unit.us,
         fragments=[point.fragments for point in points],
         equal_us=curves,
-        best_us=[_drawable(point.best_us) for point in points],
-        bound_us=[_drawable(point.bound_us) for point in points],
-        answer=(answer.fragments, _drawable(answer.latency_us)),
+        best_us=[drawable(point.best_us) for point in points],
+        bound_us=[drawable(point.bound_us) for point in points],
+        answer=(answer.fragments, drawable(answer.latency_us)),
         answer_text=unit.named(answer.latency_us),
-        fixed=(best.fragments, _drawable(best.latency_us)) if best else None,
+        fixed=(best.fragments, drawable(best.latency_us)) if best else None,
         has_steps=bool(points) and points[-1].fragments <= _SEPARATE_UP_TO,
     )
     headings = ("Fragments", *(f"{name}, {unit.name}" for name in _CURVES))
@@ -173,7 +266,7 @@ def sizes_chart(answer: OptimizeOut, lines: Sequence[Line]) -> Chart[SizesData]:
         labels=[about_size(message) for message in messages],
         own=messages.index(answer.message_bytes) if messages else None,
         best_us=best,
-        lines=[_drawn_line(line) for line in drawn],
+        lines=[_drawn_line(line) for line in _foremost(drawn)],
     )
     headings = ("Message", *(line_name(line) for line in drawn))
     rows = [
@@ -181,6 +274,20 @@ def sizes_chart(answer: OptimizeOut, lines: Sequence[Line]) -> Chart[SizesData]:
         for place, message in enumerate(messages)
     ]
     return Chart(data, headings, tuple(rows if drawn else ()), tuple(_size_remarks(lines, drawn)))
+
+
+def _foremost(drawn: Sequence[Line]) -> list[Line]:
+    """The five that a picture has room for: the optimum, yours, the best size, one piece, defaults;
+    the table has all.
+    """
+    order = (Strategy.EXACT, Strategy.REPEAT, Strategy.SINGLE)
+
+    def rank(line: Line) -> int:
+        if line.is_current:
+            return 0
+        return order.index(line.strategy) if line.strategy in order else len(order)
+
+    return sorted(drawn, key=rank)[:MAX_SERIES]
 
 
 def line_name(line: Line) -> str:
@@ -199,7 +306,7 @@ def _drawn_line(line: Line) -> SizesLine:
     return SizesLine(
         line_name(line),
         line.strategy in (Strategy.STATIC, Strategy.SINGLE),
-        [_drawable(point.latency_us) for point in line.points],
+        [drawable(point.latency_us) for point in line.points],
         [point.is_partial for point in line.points],
         [point.fragments for point in line.points],
     )
@@ -329,6 +436,6 @@ _HOW = {
 }
 
 
-def _drawable(value: float | None) -> float | None:
+def drawable(value: float | None) -> float | None:
     """Return a number that JSON has and a logarithmic axis can place; None for any other."""
     return value if value is not None and isfinite(value) and value > 0.0 else None

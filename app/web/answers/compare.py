@@ -21,8 +21,9 @@ from app.text.numbers import (
     format_excess_span,
     format_gap,
     format_percent,
+    format_size,
 )
-from app.text.units import format_given_time
+from app.text.units import format_given_time, format_time
 from app.web.answers.parts import AT_ONCE_CELLS, IN_THREAD_CELLS, arrivals_chart
 from app.web.answers.view import (
     bottleneck_name,
@@ -312,6 +313,64 @@ def drawn(answers: Sequence[OptimizeOut]) -> str:
         for name, answer in zip(letters_of(answers), answers, strict=True)
     ]
     return timeline_element(named, rules="")
+
+
+# --- an answer and the one before it --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an answer changed against the one before it: figures, what was asked, where they are
+    side by side.
+    """
+
+    figures: tuple[str, ...]
+    asked: tuple[str, ...]
+    place: str
+
+
+def change_between(
+    before: OptimizeOut, now: OptimizeOut, sizes: tuple[int | None, int | None]
+) -> Change:
+    """Return what changed; `sizes` are what was and is to be repeated."""
+    return Change(
+        tuple(_changed_figures(before, now, sizes)),
+        tuple(_changed_question(before, now)),
+        address(PLACE, [("id", before.id), ("id", now.id)]),
+    )
+
+
+def _changed_figures(
+    before: OptimizeOut, now: OptimizeOut, sizes: tuple[int | None, int | None]
+) -> Iterator[str]:
+    old, new = format_time(before.latency_us), format_time(now.latency_us)
+    excess = format_excess(now.latency_us, before.latency_us)
+    share = "" if excess in ("", "equal") else f" ({excess})"
+    yield f"latency {new}, {f'instead of {old}{share}' if share else 'as before'}"
+    if None not in sizes:
+        was, is_now = (format_size(size or 0) for size in sizes)
+        yield f"repeat {is_now}, {'as before' if was == is_now else f'instead of {was}'}"
+    old, new = _bottleneck(before), _bottleneck(now)
+    yield f"bottleneck {new}, {'as before' if old == new else f'instead of {old}'}"
+
+
+def _changed_question(before: OptimizeOut, now: OptimizeOut) -> Iterator[str]:
+    """Yield what was asked otherwise: the message, limits, the stages' costs."""
+    both = [before, now]
+    rows = [
+        _row("message", both, lambda one: format_bytes(one.message_bytes)),
+        _row("profile", both, _profile),
+        _row("limits", both, lambda one: ", ".join(format_constraints(one)) or _NONE),
+        _row("delay", both, lambda one: format_given_time(one.model.delay_us)),
+    ]
+    for old, new in zip_longest(_stages(before), _stages(now), fillvalue=_NONE):
+        rows.append(Row("stage", (old, new)))
+    for row in rows:
+        if row.differs:
+            name = "" if row.name == "stage" else f"{row.name} "
+            was, is_now = row.values
+            known = was.partition(": ")[0] == is_now.partition(": ")[0] and row.name == "stage"
+            yield f"{name}{is_now} instead of {was.partition(': ')[2] if known else was}"
 
 
 # --- routes: the address has the identifiers of the answers ---------------------------------------

@@ -21,14 +21,18 @@ from urllib.parse import urlencode
 import orjson
 from fastapi import Request, Response
 
+from analysis.size_curve import ChangedCost, size_curve, with_cost
 from app.http.call_threads import Requester
 from app.http.dependencies import READER_COOKIE, client_of, service_of
 from app.schemas.optimize import OptimizeOut, read_answer
-from app.text.numbers import format_percent
+from app.text.numbers import format_percent, format_size
 from app.text.units import TimeUnit
-from app.web.answers.around import Chart
+from app.web.answers.around import NOT_REPEATED, Chart, drawable
+from app.web.answers.view import latency_unit
 from app.web.pages import page
-from domain.errors import Overloaded
+from domain.errors import Infeasible, Overloaded, StrategyDeclined
+from domain.pipeline import Pipeline
+from domain.problem import problem_of
 
 if TYPE_CHECKING:
     from app.schemas.optimize import OptimizeOut, read_answer
@@ -198,6 +202,77 @@ def _arrivals(answer: OptimizeOut) -> _Arrivals:
     last = timeline.stages[-1]
     arrived = list(accumulate(last.fragment_bytes))
     return _Arrivals([us + timeline.delay_us for us in last.exit_us], arrived)
+
+
+# --- one cost from a quarter of it to four times as much ------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepData:
+    """Latencies by one cost times a factor, µs; `own` is the cost as it is."""
+
+    kind: Literal["sweep"] = "sweep"
+    unit: str
+    us: float
+    factors: list[float]
+    lines: list[tuple[str, list[float | None]]]
+
+
+_FACTORS = tuple(2.0 ** (step / 4.0) for step in range(-8, 9))
+
+
+def sweep_chart(
+    answer: OptimizeOut, wanted: str, *, sizes: tuple[int | None, int | None], fragment_cap: int
+) -> tuple[Chart[SweepData], tuple[tuple[str, str], ...], str]:
+    """Return the curves, the costs to choose from with their names, and the chosen one; none for
+    stages that are not known or hand bytes on. `sizes` are the one to set and today's, or None.
+    """
+    unit = latency_unit(answer)
+    pipeline = answer.model.to_domain()
+    nothing = SweepData(unit=unit.name, us=unit.us, factors=[], lines=[])
+    if not isinstance(pipeline, Pipeline) or pipeline.without_handoffs is not pipeline:
+        return Chart(nothing, (), (), (), NOT_REPEATED), (), ""
+    costs = tuple(
+        (f"{place}.{cost}", f"{stage.name}, {words}")
+        for place, stage in enumerate(pipeline.stages)
+        for cost, words in _COST_WORDS.items()
+    )
+    bottleneck = f"{answer.bottleneck_stage or 0}.{ChangedCost.PER_BYTE}"
+    chosen = next((name for name, _ in costs if name == wanted), bottleneck)
+    stage, _, cost = chosen.partition(".")
+    shown = {name: size for name, size in zip(("to set", "yours"), sizes, strict=True) if size}
+    lines: dict[str, list[float | None]] = {"best size at each cost": []}
+    best, limits = [], answer.constraints.to_domain()
+    for factor in _FACTORS:
+        changed = with_cost(pipeline, int(stage), ChangedCost(cost), factor)
+        problem = problem_of(changed, answer.message_bytes, limits, fragment_cap=fragment_cap)
+        try:
+            curve = size_curve(problem, also=tuple(shown.values()))
+        except (StrategyDeclined, Infeasible):
+            return Chart(nothing, (), (), (), NOT_REPEATED), costs, chosen
+        best.append(curve.recommended)
+        lines["best size at each cost"].append(drawable(curve.best.latency_us))
+        for (name, size), point in zip(shown.items(), curve.asked, strict=True):
+            key = f"{format_size(size)}, {name}"
+            lines.setdefault(key, []).append(drawable(point.latency_us) if point else None)
+    data = SweepData(unit=unit.name, us=unit.us, factors=list(_FACTORS), lines=list(lines.items()))
+    headings = ("Times the cost", "Size to set", *(f"{name}, {unit.name}" for name in lines))
+    rows = tuple(
+        (
+            f"{factor:.3g}",
+            format_size(best[at].size_bytes),
+            *("–" if line[at] is None else unit.text(line[at] or 0.0) for line in lines.values()),
+        )
+        for at, factor in enumerate(_FACTORS)
+    )
+    return Chart(data, headings, rows, ("The table has the size to set.",)), costs, chosen
+
+
+_COST_WORDS = {
+    ChangedCost.OVERHEAD: "overhead",
+    ChangedCost.PER_BYTE: "cost a byte",
+    ChangedCost.BOTH: "both costs",
+}
 
 
 # --- the timeline: at once where it is small, else as a part of the page --------------------------

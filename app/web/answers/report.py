@@ -13,6 +13,7 @@ from app.schemas.optimize import OptimizeOut, read_answer, with_unique_names
 from app.schemas.stages import StageOut
 from app.text.numbers import format_cost, format_count, format_percent
 from app.text.units import PROVEN_BOUND, format_given_time, format_time
+from app.web.answers.advice import SetThis, set_this_of
 from app.web.answers.around import (
     CountsData,
     SizesData,
@@ -161,6 +162,7 @@ class Report:
     """What templates/report.html is given, as far as it follows from the answer alone."""
 
     view: AnswerView
+    set_this: SetThis
     message: str
     delay: str
     stages: tuple[StageLine, ...]
@@ -192,6 +194,7 @@ def report_of(body: bytes, *, fragment_cap: int) -> Report:
     around = Surroundings.of(answer, fragment_cap)
     return Report(
         view=AnswerView.of(answer),
+        set_this=set_this_of(answer, fragment_cap=fragment_cap),
         message=format_bytes(answer.message_bytes),
         delay=_delay(answer),
         stages=tuple(_stage_lines(answer, drawn, explained)),

@@ -6,14 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from app.schemas.optimize import BaselineOut, BestFixedOut, OptimizeOut
+from analysis.size_curve import ChangedCost
+from app.schemas.optimize import BaselineOut, BestFixedOut, OptimizeOut, with_unique_names
+from app.schemas.stages import StageOut
 from app.text.notices import capitalised
 from app.text.numbers import (
+    format_cost,
     format_count,
     format_excess,
     format_gap,
-    format_percent,
     format_signed_percent,
+    format_size,
 )
 from app.text.units import (
     NOT_OF_MACHINE,
@@ -29,6 +32,7 @@ from domain.default_sizes import CURRENT
 from domain.solution import Status, relative_excess
 from domain.units import format_bytes
 
+MIN_NEAR_BYTES = 1024  # sizes from here on that differ by a byte are shown together
 MAX_RUNS = 24  # groups of a cut that are shown at once
 _FIRST, _LAST = 12, 6  # of the groups, where there are more
 _AT_MOST = "latency_is_upper_bound"
@@ -64,6 +68,7 @@ class SizeRun:
     first: int
     last: int
     size_bytes: int
+    or_bytes: int | None = None  # some are one byte larger
 
     @property
     def count(self) -> int:
@@ -93,9 +98,23 @@ def runs_of(sizes: Sequence[int]) -> Iterator[SizeRun]:
         first += count
 
 
+def near_runs_of(sizes: Sequence[int]) -> Iterator[SizeRun]:
+    """Yield equal neighbours together, and those that rounding made one byte larger with them."""
+    found: list[SizeRun] = []
+    for run in runs_of(sizes):
+        if found and found[-1].size_bytes >= MIN_NEAR_BYTES:
+            before = found[-1]
+            both = {before.size_bytes, before.or_bytes or before.size_bytes, run.size_bytes}
+            if max(both) - min(both) <= 1:
+                found[-1] = SizeRun(before.first, run.last, min(both), max(both))
+                continue
+        found.append(run)
+    yield from found
+
+
 def cut_of(sizes: Sequence[int], *, name: str = "") -> Cut:
     """Return all groups, or the first and the last of many."""
-    runs = tuple(runs_of(sizes))
+    runs = tuple(near_runs_of(sizes))
     if len(runs) <= MAX_RUNS:
         return Cut(name, len(sizes), runs, 0, (), min(sizes), max(sizes))
     head, tail = runs[:_FIRST], runs[-_LAST:]
@@ -253,8 +272,6 @@ class AnswerView:
     proof: Proof
     limited: str
     figures: tuple[Figure, ...]
-    gains: tuple[str, ...]
-    decision: str
     certainty: tuple[tuple[str, str], ...]
     sensitivities: tuple[tuple[str, str], ...]
     draws: int
@@ -266,6 +283,7 @@ class AnswerView:
     limits: tuple[str, ...]
     unit: str
     alternatives: tuple[Alternative, ...]
+    caption: str
 
     @classmethod
     def of(cls, answer: OptimizeOut) -> AnswerView:
@@ -278,8 +296,6 @@ class AnswerView:
             proof=proof_of(answer),
             limited=format_limiting(answer),
             figures=tuple(_figures(answer)),
-            gains=tuple(_gains(answer)),
-            decision=answer.uncertainty.sentence if answer.uncertainty else "",
             draws=answer.uncertainty.draws if answer.uncertainty else 0,
             certainty=tuple(answer.uncertainty.facts()) if answer.uncertainty else (),
             sensitivities=tuple(answer.sensitivities.facts()) if answer.sensitivities else (),
@@ -291,27 +307,49 @@ class AnswerView:
             limits=format_constraints(answer),
             unit=unit.name,
             alternatives=tuple(_alternatives(answer, unit)),
+            caption=_caption(answer),
         )
+
+
+def _caption(answer: OptimizeOut) -> str:
+    """Say why the ends of the cut are small, or that its fragments are equal."""
+    cut = answer.fragment_bytes
+    if answer.levels or answer.pipeline is None or len(cut) < 2 or len(answer.pipeline.stages) < 2:
+        return ""
+    first, last, near = cut[0], cut[-1], 0.9 * max(cut)
+    later = "later stages start early"
+    earlier = "nothing waits long for the end"
+    if first < near and last < near:
+        return f"The first and the last fragments are small, so that {later} and {earlier}."
+    if first < near:
+        return f"The first fragments are small, so that {later}."
+    if last < near:
+        return f"The last fragments are small, so that {earlier}."
+    return "The fragments are as good as equal: each stage works on one while the next one is sent."
 
 
 def _figures(answer: OptimizeOut) -> Iterator[Figure]:
     at_most = "at most, whichever stages these are" if is_at_most(answer) else ""
     latency, bound = latency_and_bound(answer)
-    yield Figure("Latency", latency, at_most)
-    yield Figure(capitalised(PROVEN_BOUND), bound)
-    yield Figure("Gap to the bound", format_gap(answer.relative_gap))
+    yield Figure("Latency", latency, at_most or "of the fragments below")
+    yield Figure(capitalised(PROVEN_BOUND), bound, "no cut of these stages takes less")
+    yield Figure(
+        "Gap to the bound", format_gap(answer.relative_gap), "what is left to gain at most"
+    )
     yield Figure("Fragments", format_count(answer.fragments), _format_size_range(answer))
     yield Figure("Strategy", answer.strategy)
     best = answer.best_fixed
     if best:
-        yield Figure("Best fixed size", format_bytes(best.size_bytes), _format_cost(answer, best))
+        yield Figure("Best fixed size", format_size(best.size_bytes), _format_cost(answer, best))
     if answer.pipeline is not None:
         yield Figure("Bottleneck", bottleneck_name(answer), is_name=True)
 
 
 def _format_size_range(answer: OptimizeOut) -> str:
     cut = answer.fragment_bytes
-    smallest, largest = format_bytes(min(cut)), format_bytes(max(cut))
+    if min(cut) >= MIN_NEAR_BYTES and max(cut) - min(cut) == 1:
+        return f"{format_size(max(cut))} each, some a byte less"
+    smallest, largest = format_size(min(cut)), format_size(max(cut))
     each = "each" if len(cut) > 1 else ""
     return f"{smallest} to {largest}" if smallest != largest else f"{smallest} {each}".strip()
 
@@ -341,29 +379,6 @@ def _signed_share(more_us: float, reference_us: float) -> str:
 
 
 # --- beside the default settings ------------------------------------------------------------------
-
-
-def _gains(answer: OptimizeOut) -> Iterator[str]:
-    """Yield in words what the answer saves of the latency of one size, and of no change."""
-    best = answer.best_fixed
-    if best:
-        repeated = f"repeating the best fixed size of {format_bytes(best.size_bytes)}"
-        yield from _gain(answer, repeated, best.latency_us)
-    for one in answer.baselines:
-        if one.latency_us is not None and (one.name == CURRENT or one.strategy == "single"):
-            yield from _gain(answer, _unchanged(one), one.latency_us)
-
-
-def _gain(answer: OptimizeOut, what: str, other_us: float) -> Iterator[str]:
-    saved_us = other_us - answer.latency_us
-    if saved_us > 0.0:
-        yield f"{format_percent(saved_us / other_us)} less than {what}"
-
-
-def _unchanged(baseline: BaselineOut) -> str:
-    if baseline.strategy == "single":
-        return "sending it whole" + (", your setting" if baseline.name == CURRENT else "")
-    return f"your setting of {format_bytes(baseline.static_bytes or 0)}"
 
 
 def _alternatives(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Alternative]:
@@ -412,6 +427,51 @@ def _alternative(
         format_excess(latency_us, answer.latency_us),
         format_count(fragments),
     )
+
+
+# --- what if a cost were another ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfCost:
+    """A cost of a stage as it is, and the names of the buttons that halve and double it."""
+
+    words: str
+    value: str
+    half: str
+    double: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfRow:
+    """A stage: its costs, both together last."""
+
+    stage: str
+    costs: tuple[WhatIfCost, ...]
+
+
+def what_if(answer: OptimizeOut) -> tuple[WhatIfRow, ...]:
+    """Return every stage with costs that can be halved and doubled."""
+    if answer.pipeline is None:
+        return ()
+    stages = with_unique_names(answer).pipeline
+    return tuple(
+        WhatIfRow(stage.name, tuple(_what_if_costs(place, stage)))
+        for place, stage in enumerate(stages.stages if stages else ())
+    )
+
+
+def _what_if_costs(place: int, stage: StageOut) -> Iterator[WhatIfCost]:
+    first, last = stage.parts[0], stage.parts[-1]
+    overheads = dict.fromkeys(format_cost(one.overhead_us) for one in (first, last))
+    per_bytes = dict.fromkeys(format_cost(one.ns_per_byte) for one in (first, last))
+    for cost, words, value in (
+        (ChangedCost.OVERHEAD, "overhead", f"{' to '.join(overheads)} µs"),
+        (ChangedCost.PER_BYTE, "cost a byte", f"{' to '.join(per_bytes)} ns/B"),
+        (ChangedCost.BOTH, "both costs", ""),
+    ):
+        name = f"{place}.{cost}"
+        yield WhatIfCost(words, value, f"{name}.half", f"{name}.double")
 
 
 # --- stages that cut differently ------------------------------------------------------------------

@@ -329,9 +329,10 @@
         return;
       }
       if (this.pointed !== found) {
-        this.pointed?.classList.remove("pointed");
+        this.unmark();
         this.pointed = found;
         found.classList.add("pointed");
+        this.markFragment(found);
       }
       const row = found.closest(".stage");
       const name = row && row !== found ? row.dataset.tip.split(/[:,] /)[0] : "";
@@ -345,8 +346,25 @@
       tip.style.top = `${y < 0 ? event.clientY - box.top + 20 : y}px`;
     }
 
+    /** Mark the same fragment in every stage of its schedule, and dim the others. */
+    markFragment(found) {
+      const number = /^fragment \d+ of /.exec(found.dataset.tip)?.[0];
+      if (!number) {
+        return;
+      }
+      for (const block of found.closest(".schedule")?.querySelectorAll(".block") ?? []) {
+        const isSame = block.dataset.tip?.startsWith(number);
+        block.classList.toggle("pointed", isSame);
+        block.classList.toggle("dimmed", !isSame);
+      }
+    }
+
+    unmark() {
+      this.frame.querySelectorAll(".pointed, .dimmed").forEach((one) => one.classList.remove("pointed", "dimmed"));
+    }
+
     hideTip() {
-      this.pointed?.classList.remove("pointed");
+      this.unmark();
       this.pointed = null;
       this.part.querySelector(".timeline-tip").hidden = true;
     }

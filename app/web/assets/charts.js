@@ -41,7 +41,7 @@ window.SluiceCharts = (() => {
       color: colour.series,
       grid: {left: 12, right: isNarrow ? 24 : 30, top: 60, bottom: 30, containLabel: true},
       legend: {
-        type: "scroll", top: 3, left: 0, right: 0, itemWidth: 24, itemHeight: 10, padding: [4, 5],
+        type: "scroll", top: 3, left: 0, right: 0, itemWidth: 36, itemHeight: 10, padding: [4, 5],
         textStyle: {color: colour.text, lineHeight: 18}, inactiveColor: colour.line,
         pageTextStyle: {color: colour.quiet}, pageIconColor: colour.accent, pageIconInactiveColor: colour.line,
       },
@@ -103,13 +103,94 @@ window.SluiceCharts = (() => {
     }
   }
 
+  const SYMBOLS = ["circle", "rect", "triangle", "diamond", "arrow", "roundRect", "pin"];
+  const DASHES = ["solid", "dashed", "dotted"];
+
+  /** The colour, mark and dash of a series, distinct from its neighbours' without the colour too. */
+  function styleOf(colour, rank) {
+    const color = colour.series[rank % SERIES];
+    return {
+      symbol: SYMBOLS[rank % SYMBOLS.length], itemStyle: {color},
+      lineStyle: {color, width: 2, type: DASHES[rank % DASHES.length]},
+    };
+  }
+
+  /** An axis of bytes, with a tick at each power of two that has room. */
+  const bytesAxis = (colour, first, last) => axis(colour, {
+    type: "log", logBase: 2, min: first, max: last, name: "fragment size", nameGap: 26, splitLine: {show: false},
+    axisLabel: {color: colour.quiet, hideOverlap: true, showMinLabel: false, formatter: (size) => SluiceText.bytes(size)},
+  });
+
+  const latencyAxis = (colour, data, range) => axis(colour, {
+    type: "value", ...range, name: `latency, ${data.unit}`, nameLocation: "end", nameGap: 10,
+    nameTextStyle: {color: colour.quiet, align: "left"},
+    axisLabel: {color: colour.quiet, showMinLabel: false, showMaxLabel: false, formatter: (us) => String(Number((us / data.us).toPrecision(4)))},
+  });
+
+  // --- latency against the size that is repeated ------------------------------------------------
+
+  makers.fragments = (data) => (colour, isNarrow) => {
+    const best = Math.min(...data.latency_us);
+    const marked = data.marks.flatMap((one) => one.points.map(([, us]) => us)).filter((us) => us <= 3 * best);
+    const top = Math.max(1.5 * best, 1.05 * Math.max(...marked));
+    const shown = data.sizes.map((size, i) => [size, data.latency_us[i]]);
+    const first = shown.find(([, us]) => us <= top)?.[0] ?? data.sizes[0];
+    const marks = data.marks.filter((one) => one.points.length).map((one, rank) => ({
+      // Lines without a stroke: the legend then shows the mark as it is.
+      ...styleOf(colour, rank + 1), lineStyle: {width: 0}, name: one.name, type: "line", symbolSize: 13, z: 5 + rank,
+      label: {show: one.name !== "best size" && !isNarrow, position: "top", color: colour.text, formatter: ({data: at}) => at.label},
+      labelLayout: {hideOverlap: true},
+      // What lies above the picture stands at its edge.
+      data: one.points.map(([size, us], i) => ({value: [Math.max(size, first), Math.min(us, top)], us, label: one.labels[i]})),
+    }));
+    const band = (within) => within <= 0.01 ? 0.22 : 0.1;
+    const bands = data.bands.map(([within, low, high]) => [
+      {xAxis: Math.max(low, first), itemStyle: {color: colour.series[2], opacity: band(within)}}, {xAxis: Math.max(high, low * 1.003)},
+    ]);
+    return {
+      ...base(colour, isNarrow),
+      xAxis: bytesAxis(colour, first, data.sizes.at(-1)),
+      yAxis: latencyAxis(colour, data, {min: Math.max(0, best - 0.1 * (top - best)), max: top}),
+      tooltip: {
+        ...base(colour).tooltip, trigger: "item",
+        formatter: ({seriesName, data: one}) => `${seriesName}: ${one.label ?? SluiceText.bytes(one.value[0])}\n${SluiceText.time(one.us ?? one.value[1])}`,
+      },
+      series: [
+        {
+          ...styleOf(colour, 0), name: "latency", type: "line", symbol: "circle", symbolSize: 3, clip: true,
+          data: shown.filter(([size]) => size >= first).map((value) => ({value})), markArea: {silent: true, data: bands},
+        },
+        ...marks,
+      ],
+    };
+  };
+
+  // --- one cost from a quarter of it to four times as much ---------------------------------------
+
+  makers.sweep = (data) => (colour, isNarrow) => ({
+    ...base(colour, isNarrow),
+    xAxis: axis(colour, {
+      type: "log", logBase: 2, min: data.factors[0], max: data.factors.at(-1), name: "times the cost", nameGap: 26, splitLine: {show: false},
+      axisLabel: {color: colour.quiet, formatter: (factor) => ({0.25: "¼", 0.5: "½"})[factor] ?? String(factor)},
+    }),
+    yAxis: latencyAxis(colour, data, {min: 0}),
+    tooltip: {
+      ...base(colour).tooltip,
+      formatter: (found) => [`${Number(found[0].value[0].toPrecision(3))} times the cost`, ...found.map((one) => `${one.seriesName}: ${SluiceText.time(one.value[1])}`)].join("\n"),
+    },
+    series: data.lines.map(([name, values], rank) => ({
+      ...styleOf(colour, rank), name, type: "line", symbolSize: 7,
+      data: data.factors.map((factor, i) => [factor, values[i]]).filter(([, us]) => us !== null),
+    })),
+  });
+
   // --- latency against the number of fragments --------------------------------------------------
 
   makers.counts = (data) => (colour, isNarrow) => {
     const points = (values) => data.fragments.map((k, i) => [k, values[i]]).filter(([, us]) => us !== null);
     const curve = (name, values, more) => ({name, type: "line", data: points(values), symbolSize: 5, ...more});
     const mark = (name, point, symbol, more) => point && point[1] !== null
-      ? [{name, type: "scatter", data: [point], symbol, symbolSize: 13, z: 5, ...more}] : [];
+      ? [{name, type: "line", lineStyle: {width: 0}, data: [point], symbol, symbolSize: 13, z: 5, ...more}] : [];
     const [equal, optimum, bound, fixed] = [colour.series[1], colour.series[0], colour.series[3], colour.series[1]];
     // What lies far above the answer is of no interest: the curves leave the picture there.
     const minUs = Math.min(data.answer[1] ?? Infinity, ...data.bound_us.filter((us) => us !== null));
@@ -152,24 +233,18 @@ window.SluiceCharts = (() => {
   // --- latency against the size of the message --------------------------------------------------
 
   const MIN_SHOWN = 0.1; // per cent above the best: what is nearer stands on this line
-  const SYMBOLS = ["circle", "rect", "triangle", "diamond", "pin", "roundRect", "arrow"];
 
   makers.sizes = (data, choice) => (colour, isNarrow) => {
     const isRatio = choice() === "ratio";
     const above = (us, i) => Math.max(MIN_SHOWN, 100 * (us / data.best_us[i] - 1));
     const value = (us, i) => (us === null ? null : isRatio ? above(us, i) : us);
-    const searched = data.lines.filter((line) => !line.is_static);
-    const series = data.lines.map((line) => {
-      const own = searched.indexOf(line);
-      const rank = line.is_static ? data.lines.filter((one) => one.is_static).indexOf(line) : own;
-      const color = colour.series[rank % SERIES];
+    const series = data.lines.map((line, rank) => {
+      const style = styleOf(colour, rank);
       return {
-        name: line.name, type: "line", symbolSize: 7, symbol: SYMBOLS[rank % SYMBOLS.length],
-        lineStyle: {color, width: line.is_static ? 1.2 : 2, type: line.is_static ? "dashed" : "solid"},
-        itemStyle: {color}, emphasis: {focus: "series"},
+        ...style, name: line.name, type: "line", symbolSize: 7, emphasis: {focus: "series"},
         data: line.latency_us.map((us, i) => ({
           value: value(us, i),
-          ...(line.is_partial[i] ? {itemStyle: {color: colour.panel, borderColor: color, borderWidth: 1.5}} : {}),
+          ...(line.is_partial[i] ? {itemStyle: {color: colour.panel, borderColor: style.itemStyle.color, borderWidth: 1.5}} : {}),
         })),
       };
     });
@@ -242,11 +317,28 @@ window.SluiceCharts = (() => {
     return () => group?.querySelector("[aria-pressed=true]")?.value ?? "";
   }
 
+  // Charts are drawn, and what draws them is loaded, when somebody comes near one.
+  const waiting = new Map();
+  const near = new IntersectionObserver((seen) => {
+    seen.filter((one) => one.isIntersecting).forEach((one) => drawNow(one.target));
+  }, {rootMargin: "200px"});
+
+  function drawNow(place) {
+    const make = waiting.get(place);
+    waiting.delete(place);
+    near.unobserve(place);
+    return make ? mount(place, make) : null;
+  }
+
+  /** Draw every chart of the page, also those that nobody has come near to. */
+  const drawEvery = () => Promise.all([...waiting.keys()].filter((place) => place.isConnected).map(drawNow));
+
   function startChart(place) {
     const data = Sluice.data(`${place.dataset.chart}-data`);
     if (data && makers[data.kind]) {
       disposeRemoved();
-      mount(place, makers[data.kind](data, choiceOf(place.dataset.chart)));
+      waiting.set(place, makers[data.kind](data, choiceOf(place.dataset.chart)));
+      near.observe(place);
     }
   }
 
@@ -269,5 +361,6 @@ window.SluiceCharts = (() => {
   Sluice.onPart("[data-choice]", startChoice);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   document.addEventListener("htmx:after:swap", disposeRemoved);
-  return {base, axis, mount, colours};
+  window.addEventListener("beforeprint", drawEvery);
+  return {base, axis, mount, colours, drawEvery};
 })();

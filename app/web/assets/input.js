@@ -307,16 +307,19 @@
     place.textContent = isSaid ? `= ${String(bytes).replace(/\B(?=(\d{3})+$)/g, "\u202f")} B. ` : "";
   }
 
-  /** One request at a time, and Ctrl+Enter from anywhere in the panel. */
+  /** One request at a time, and Ctrl+Enter from anywhere on the page. */
   function startForm(form) {
     form.classList.add("with-script");
     const table = new StageTable(form);
-    form.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    const sends = (event) => {
+      if (!form.isConnected) {
+        document.removeEventListener("keydown", sends);
+      } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.defaultPrevented) {
         event.preventDefault();
         form.requestSubmit();
       }
-    });
+    };
+    document.addEventListener("keydown", sends);
     form.addEventListener("submit", () => {
       for (const button of form.querySelectorAll("[data-send]")) button.disabled = true;
     });

@@ -94,6 +94,7 @@
 
   /** The curves of this page, as they stand there. */
   async function saveCharts(name) {
+    await SluiceCharts.drawEvery();
     const places = [...document.querySelectorAll(".chart[data-drawn=yes]")];
     if (!places.length) {
       throw new Error("the curves are not drawn yet");

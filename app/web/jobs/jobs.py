@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
@@ -15,7 +16,7 @@ from fastapi import APIRouter, Query, Request, Response
 from app.http.dependencies import client_of, service_of
 from app.jobs.ledger import get_job
 from app.operations.operation import OperationKind
-from app.operations.optimize import optimize_operation
+from app.operations.optimize import Optimize, optimize_operation
 from app.schemas.audit import AuditIn
 from app.schemas.base import NoticeOut, ProblemOut, dump_json, read_output, read_request
 from app.schemas.compare import CompareIn, CompareOut, read_comparison, warnings_of
@@ -352,24 +353,30 @@ def _compared(comparison: CompareOut) -> Iterator[ComparedRow]:
 WAIT_S = 2.0  # for an answer, before it becomes a job that the browser watches
 
 
-async def answer_address(request: Request, asked: ValidRequest) -> str:
-    """Return the address of the answer, or of its job. Raises what solving does."""
+async def operation_of(request: Request, asked: ValidRequest) -> Optimize:
+    """Return the operation that answers. Raises what its preparation does."""
     service = service_of(request)
-    make = partial(
-        optimize_operation,
-        asked.question,
-        asked.given.as_job,
-        settings=service.context.settings,
-    )
-    operation = await service.prepare(make)
+    settings = service.context.settings
+    make = partial(optimize_operation, asked.question, asked.given.as_job, settings=settings)
+    return await service.prepare(make)
+
+
+async def quick_answer(request: Request, operation: Optimize) -> str | None:
+    """Return the answer's address, None where it takes long. Raises what solving does."""
     if operation.is_quick:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(WAIT_S):
+                service = service_of(request)
                 body = await service.optimize(lambda _: operation, client_of(request))
                 return f"/ui/answers/{read_answer(body).id}"
-        except TimeoutError:
-            pass
-    return job_address(await service.start_job(lambda _: operation))
+    return None
+
+
+async def answer_address(request: Request, asked: ValidRequest) -> str:
+    """Return the address of the answer, or of its job. Raises what solving does."""
+    operation = await operation_of(request, asked)
+    found = await quick_answer(request, operation)
+    return found or job_address(await service_of(request).start_job(lambda _: operation))
 
 
 # --- routes ---------------------------------------------------------------------------------------

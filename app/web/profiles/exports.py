@@ -1,19 +1,37 @@
-"""Exports of a profile as pages offer them: targets, their options, and what is asked."""
+"""Exports as pages offer them: of a profile targets, options and what is asked; and an answer's
+size as each library takes it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from app.questions.settings import ExportScope
+from app.operations.tables import export_operation
+from app.questions.settings import (
+    Exported,
+    ExportQuestion,
+    ExportScope,
+    export,
+    export_question,
+)
 from app.schemas.exports import ChosenOut
 from app.text.notices import format_advised_regret
+from app.text.numbers import format_gap, format_size
 from app.web.forms import FieldReader, address, in_path
 from domain.errors import NotFound, SluiceError
+from domain.problem import FragmentLimits
+from domain.profile import ProfileReference
 from domain.regret import Objective, SizeRule
 from domain.units import format_byte_range, format_bytes
 from exports.targets.registry import TARGETS
 from exports.targets.target import Takes, Target
+
+if TYPE_CHECKING:
+    from app.schemas.optimize import OptimizeOut
+    from app.settings import Settings
+    from models.session import Store
 
 TAKES_WORDS = {
     Takes.ONE_SIZE: "one size for all messages",
@@ -224,3 +242,160 @@ def _field(target: Target, refusal: SluiceError) -> str:
         if refusal.detail.startswith(f"expected {one.name} to "):
             return f"option.{one.name}"
     return {key: name for name, key in _KEYS.items()}.get(refusal.field or "", "")
+
+
+# --- an answer's size as each library takes it ----------------------------------------------------
+
+DEFAULT_LIBRARY = "ucx"
+LIBRARY_LIMIT_S = 1.0  # of the solves that price a size beside what else the target would take
+MAX_LINES, MAX_LINE = 4, 120  # of a text that are shown above it
+_FIRST = ("UCX", "NCCL", "Open MPI", "MPICH")
+MAX_SHOWN = 20_000  # characters of a text
+_WORTH_SAYING = 0.01  # of a latency: what a target's limits may cost without being a warning
+_LIMITS_COST = "the target's limits cost"
+_ORDER = (Takes.ONE_SIZE, Takes.SIZE_STEPS, Takes.COSTS, Takes.TABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryTab:
+    """A library, or one of its targets, by the name of the target that is shown."""
+
+    name: str
+    label: str
+    is_shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryView:
+    """What templates/answer_library.html is given: the tabs, and the text of the one shown.
+
+    `aloud` is what makes it a bad idea; `declined` says why there is no text. `elsewhere` is where
+    the target has all of its options, for a range of messages; "" without a profile. `tabs` are the
+    libraries, `variants` the targets of the one shown where it has several; `lines` those of a
+    short text that are no comment.
+    """
+
+    chosen: str
+    title: str
+    tabs: tuple[LibraryTab, ...]
+    variants: tuple[LibraryTab, ...]
+    message: str
+    text: str = ""
+    lines: tuple[str, ...] = ()
+    is_cut: bool = False
+    file_name: str = ""
+    takes: str = ""
+    aloud: tuple[str, ...] = ()
+    declined: str = ""
+    elsewhere: str = ""
+
+
+def library_named(name: str) -> Target:
+    """Return the target of this name, and for any other text the one that is shown first."""
+    known = {one.name: one for one in TARGETS}
+    return known.get(name, known[DEFAULT_LIBRARY])
+
+
+def library_of(
+    store: Store, settings: Settings, answer: OptimizeOut, size_bytes: int | None, target: Target
+) -> LibraryView:
+    """Return the target's exact text for this answer's message and the size to repeat, None where
+    none can be repeated.
+    """
+    reference = answer.profile.reference if answer.profile else ""
+    view = LibraryView(
+        chosen=target.name,
+        title=target.title,
+        tabs=tuple(_tabs(target)),
+        variants=tuple(_variants(target)),
+        message=format_size(answer.message_bytes),
+        takes=TAKES_WORDS[target.takes],
+        elsewhere=f"/ui/profiles/{in_path(reference)}/exports/{target.name}" if reference else "",
+    )
+    if size_bytes is None and target.takes in (Takes.ONE_SIZE, Takes.SIZE_STEPS):
+        return replace(view, declined="no size can be repeated within the limits of this answer")
+    try:
+        question = _library_question(store, settings, answer, target)
+        made = export(replace(question, given_bytes=size_bytes))
+    except SluiceError as refusal:
+        return replace(view, declined=refusal.detail)
+    text = made.content.decode(errors="replace")
+    return replace(
+        view,
+        text=text[:MAX_SHOWN],
+        lines=_lines(text),
+        is_cut=len(text) > MAX_SHOWN,
+        file_name=made.file_name,
+        aloud=tuple(_aloud(made, target, size_bytes)),
+    )
+
+
+def _library(target: Target) -> str:
+    """The library's name: what its title begins with."""
+    return target.title.partition(":")[0].partition(" with ")[0]
+
+
+def _tabs(shown: Target) -> Iterator[LibraryTab]:
+    """Libraries in the order of the targets; each by its target that takes least to write."""
+    for library in dict.fromkeys(map(_library, sorted(TARGETS, key=_library_order))):
+        of_it = sorted(
+            (one for one in TARGETS if _library(one) == library),
+            key=lambda one: _ORDER.index(one.takes),
+        )
+        yield LibraryTab(of_it[0].name, library, library == _library(shown))
+
+
+def _library_order(target: Target) -> tuple[int, str]:
+    name = _library(target)
+    return (_FIRST.index(name) if name in _FIRST else len(_FIRST), name)
+
+
+def _variants(shown: Target) -> Iterator[LibraryTab]:
+    of_it = [one for one in TARGETS if _library(one) == _library(shown)]
+    for one in of_it if len(of_it) > 1 else ():
+        label = one.title.partition(":")[2].strip() or one.title
+        yield LibraryTab(one.name, label, one is shown)
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    """The lines that are no comment, where these are few."""
+    found = [line for line in text.splitlines() if line and not line.startswith("#")]
+    is_short = 1 <= len(found) <= MAX_LINES and all(len(line) <= MAX_LINE for line in found)
+    return tuple(found) if is_short else ()
+
+
+def _library_question(
+    store: Store, settings: Settings, answer: OptimizeOut, target: Target
+) -> ExportQuestion:
+    limits = answer.constraints.to_domain()
+    scope = ExportScope(
+        target=target.name,
+        min_message_bytes=answer.message_bytes,
+        max_message_bytes=answer.message_bytes,
+        limits=None if limits == FragmentLimits() else limits,
+        time_limit_s=LIBRARY_LIMIT_S,
+    )
+    if answer.profile is not None:
+        reference = ProfileReference.parse(answer.profile.reference)
+        with store.reading() as unit:
+            return export_operation(reference, scope, unit, settings, table=None).question
+    model, cap = answer.model.to_domain(), settings.max_fragments
+    return export_question(model, None, scope, None, fragment_cap=cap)
+
+
+def _aloud(made: Exported, target: Target, size_bytes: int | None) -> Iterator[str]:
+    """Yield what a target's limits cost on this message, and what else is to be known first."""
+    chosen = made.chosen
+    if chosen is not None and not chosen.is_given and size_bytes is not None:
+        taken = chosen.setting.steps[0].size_bytes
+        regret = chosen.mean_regret
+        instead = "the whole message" if taken is None else format_size(taken)
+        if regret > _WORTH_SAYING:
+            yield (
+                f"{target.title} takes {format_size_rule(target.sizes)}: {instead} instead of "
+                f"{format_size(size_bytes)} costs {format_gap(regret)} on this message. This is "
+                "the wrong knob here."
+            )
+    for warning in made.warnings:
+        if not warning.startswith(_LIMITS_COST):
+            yield f"{warning[0].upper()}{warning[1:]}."

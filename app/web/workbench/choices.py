@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -22,16 +22,21 @@ from domain.trace_formats import TraceFormat
 from domain.units import CostUnit, OverheadUnit, format_number
 
 _EXACT_DIGITS = 17
+KEPT = ("current", "relative", "last")
+MAX_KEPT = 40
 
 Unit = TypeVar("Unit", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
 class ShownUnits:
-    """A unit of each column of the stage table."""
+    """A unit of each column of the stage table, and `kept`, what else addresses keep of a question:
+    the setting in use, how well the costs are known, and the answer before.
+    """
 
     overhead: OverheadUnit = OverheadUnit.US
     cost: CostUnit = CostUnit.NS_PER_BYTE
+    kept: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> ShownUnits:
@@ -40,6 +45,7 @@ class ShownUnits:
         return cls(
             _reported(given.get("overhead_unit", ""), default.overhead),
             _reported(given.get("cost_unit", ""), default.cost),
+            kept_of(given),
         )
 
     @property
@@ -50,7 +56,8 @@ class ShownUnits:
             ("overhead_unit", self.overhead, default.overhead),
             ("cost_unit", self.cost, default.cost),
         )
-        return urlencode([(name, str(unit)) for name, unit, common in pairs if unit != common])
+        units = [(name, str(unit)) for name, unit, common in pairs if unit != common]
+        return urlencode([*units, *self.kept])
 
     @property
     def asked(self) -> str:
@@ -66,6 +73,11 @@ class ShownUnits:
         """Return the address with these units."""
         return address + (self.also if "?" in address else self.asked)
 
+    def after(self, last: str) -> ShownUnits:
+        """Return the same, the answer of this identifier being the one before; "" is none."""
+        others = tuple(pair for pair in self.kept if pair[0] != "last")
+        return replace(self, kept=(*others, *([("last", last)] if last else [])))
+
     def format_overhead(self, overhead_us: float) -> str:
         """Return a fixed time in its unit: the shortest number that means the same."""
         return _typed(self.overhead.to_us, overhead_us / self.overhead.to_us(1.0), overhead_us)
@@ -78,6 +90,12 @@ class ShownUnits:
         if not ns_per_byte > 0.0:
             return ""
         return _typed(self.cost.to_ns_per_byte, one / ns_per_byte, ns_per_byte)
+
+
+def kept_of(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return what an address keeps of a question beside its units, as it was typed."""
+    found = ((name, given.get(name, "").strip()[:MAX_KEPT]) for name in KEPT)
+    return tuple((name, text) for name, text in found if text)
 
 
 def _typed(read: Callable[[float], float], near: float, value: float) -> str:
@@ -154,6 +172,7 @@ _WORDS = {
     "disk-study-two-networks": ("disk, two networks", "1 MiB"),
 }
 _STAGING = "kv-staging"
+FIRST_EXAMPLE, FIRST_RELATIVE = _STAGING, "10 %"  # what the first view shows solved
 _MEASURED = InputExample(
     "local-path-direct",
     "a measured trace",

@@ -9,13 +9,15 @@ from typing import Any
 
 import orjson
 
+from analysis.size_curve import ChangedCost, with_cost
 from app.errors import field_problems
 from app.questions.question import MAX_TIME_LIMIT_S
 from app.schemas.base import dump_json
 from app.schemas.optimize import OptimizeOut, current_of
-from app.schemas.stages import given_aggregate
+from app.schemas.stages import PipelineOut, given_aggregate
+from app.web.workbench.choices import ShownUnits
 from app.web.workbench.state import InputSource, InputState, StageRow
-from domain.errors import InvalidInput, SluiceError, UnitMismatch
+from domain.errors import InvalidInput, SluiceError, StrategyDeclined, UnitMismatch
 from domain.pipeline import (
     MAX_MESSAGE_BYTES,
     MAX_NAME_LENGTH,
@@ -46,6 +48,36 @@ def question_of(answer: OptimizeOut) -> dict[str, Any]:
 def whole_question_of(answer: OptimizeOut) -> dict[str, Any]:
     """Return the same with costs in place of a profile's name: it needs no store."""
     return question_of(replace(answer, profile=None))
+
+
+FACTORS = {"half": 0.5, "double": 2.0}
+
+
+def changed_question(answer: OptimizeOut, what: str, units: ShownUnits) -> dict[str, Any]:
+    """Return the same question with one cost of a stage halved or doubled: "1.per_byte.half".
+
+    Stages are counted from 0; `units` have what an address keeps of the question. Raises
+    InvalidInput for any other text, and StrategyDeclined where no stages are known.
+    """
+    if answer.pipeline is None:
+        raise StrategyDeclined("no stages are known of a pipeline that is seen from outside")
+    stage, _, rest = what.partition(".")
+    cost, _, factor = rest.partition(".")
+    known = stage.isascii() and stage.isdigit() and len(stage) < 4 and cost in set(ChangedCost)
+    if not known or factor not in FACTORS:
+        raise InvalidInput("expected a stage, a cost and half or double, as 1.per_byte.half")
+    pipeline = answer.pipeline.to_domain()
+    changed = with_cost(pipeline, int(stage), ChangedCost(cost), FACTORS[factor])
+    question = question_of(replace(answer, profile=None, pipeline=PipelineOut.of(changed)))
+    kept = InputState.of_answer(answer).keeping(units.kept)
+    reader = _Reader(kept)
+    uncertainty = reader.uncertainty()
+    if reader.mistakes:
+        raise InvalidInput(next(iter(reader.mistakes.values())))
+    question.pop("uncertainty", None)
+    question |= {"strategy": "auto"} | ({"uncertainty": uncertainty} if uncertainty else {})
+    question.pop("static_bytes", None)
+    return question
 
 
 def _fields(answer: OptimizeOut) -> Iterator[tuple[str, Any]]:
@@ -180,14 +212,23 @@ class _Reader:
             document["static_bytes"] = self._size(
                 "static_size", "/static_bytes", needed=entry.strategy == "static"
             )
-        self.places["/uncertainty"] = "current"
-        if entry.current == "whole":
-            document["uncertainty"] = {"current": "whole"}
-        elif (size := self._size("current", "/uncertainty/current", needed=False)) is not None:
-            document["uncertainty"] = {"current": {"repeat": size}}
+        if uncertainty := self.uncertainty():
+            document["uncertainty"] = uncertainty
         if entry.save_as and entry.source is InputSource.TABLE:
             document["save_as"] = entry.save_as
         return document
+
+    def uncertainty(self) -> dict[str, Any]:
+        """Return the setting in use and how well the costs are known, as far as they were given."""
+        found: dict[str, Any] = {}
+        self.places["/uncertainty"] = "current"
+        if self.entry.current == "whole":
+            found["current"] = "whole"
+        elif (size := self._size("current", "/uncertainty/current", needed=False)) is not None:
+            found["current"] = {"repeat": size}
+        if self.entry.relative:
+            found["relative"] = self._share("relative", "/uncertainty/relative")
+        return found
 
     def pipeline(self) -> dict[str, Any]:
         """Return the stage table."""

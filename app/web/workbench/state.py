@@ -75,6 +75,7 @@ class InputState:
     shape: str = "ranges"
     message: str = "64 KiB"
     current: str = ""
+    relative: str = ""
     min_fragment: str = ""
     max_fragment: str = ""
     alignment: str = ""
@@ -144,7 +145,7 @@ class InputState:
     def _first_mistake(self) -> str:
         order = [f"{name}.{row}" for row in range(len(self.rows)) for name in _COLUMNS]
         before = ("overhead-unit", "cost-unit", *order)
-        chosen = ("delay", "save_as", "profile", "trace", "kind", "message", "current")
+        chosen = ("delay", "save_as", "profile", "trace", "kind", "message", "current", "relative")
         places = (*before, *chosen, *_UNUSUAL)
         return next((name for name in places if name in self.mistakes), "")
 
@@ -238,10 +239,24 @@ class InputState:
 
     @property
     def units(self) -> ShownUnits:
-        """Return the units of the table's columns; the defaults where the costs are not in it."""
+        """Return the units of the table's columns, the defaults where the costs are not in it; and
+        what else addresses keep.
+        """
+        kept = {"current": self.current, "relative": self.relative}
         if self.source is not InputSource.TABLE:
-            return ShownUnits()
-        return ShownUnits.of({"overhead_unit": self.overhead_unit, "cost_unit": self.cost_unit})
+            return ShownUnits.of(kept)
+        units = {"overhead_unit": self.overhead_unit, "cost_unit": self.cost_unit}
+        return ShownUnits.of({**kept, **units})
+
+    def keeping(self, kept: Iterable[tuple[str, str]]) -> InputState:
+        """Return the same with what an address keeps of the question."""
+        given = dict(kept)
+        current, relative = (given.get(name) for name in ("current", "relative"))
+        return replace(
+            self,
+            current=self.current if current is None else current,
+            relative=self.relative if relative is None else relative,
+        )
 
     def in_units(self, units: ShownUnits) -> InputState:
         """Return costs of µs and ns a byte in the units of the question, each column as a whole.
@@ -295,6 +310,7 @@ _UNUSUAL = (
 _TEXTS = (
     *("delay", "save_as", "profile", "trace", "kind", "method", "shape", "message"),
     "current",
+    "relative",
     *(name for name in _UNUSUAL if name != "may_refragment"),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -10,12 +11,15 @@ from fastapi import APIRouter, Request, Response
 from app.errors import kind_of
 from app.http.dependencies import service_of
 from app.questions.profiles import get_revision, list_profiles
+from app.questions.question import IDENTIFIER
+from app.web.answers.answers import answer_page
 from app.web.audits.form import panel_page
 from app.web.fits.again import fit_of_entry
 from app.web.fits.fits import with_message
 from app.web.forms import InvalidForm, asked_of, change_of, changed, read_form
-from app.web.jobs.jobs import answer_address
+from app.web.jobs.jobs import answer_address, operation_of, quick_answer
 from app.web.pages import moved, page, says_refusals
+from app.web.workbench.choices import FIRST_EXAMPLE, FIRST_RELATIVE, kept_of
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputSource, InputState
 from domain.errors import Overloaded, SluiceError, UnitMismatch
@@ -31,13 +35,29 @@ MAX_NAMES = 500
 @router.get("/")
 @says_refusals
 async def workbench(request: Request) -> Response:
-    """Show the workbench: empty, with an example, or with a stored profile."""
+    """Show the workbench: with an example solved, or filled in with one, or with a stored profile,
+    or empty.
+    """
     given = request.query_params
+    if not any(name in given for name in ("example", "profile", "bytes", "empty")):
+        return await _first_view(request)
     entry = InputState.of_example(given["example"]) if "example" in given else InputState.empty()
     if "profile" in given:
         entry = await _of_profile(request, given["profile"])
     if "bytes" in given:
         entry = _with_message(entry, given["bytes"])
+    entry = entry.keeping(kept_of(given))
+    return panel_page(request, "workbench.html", entry, section="Workbench")
+
+
+async def _first_view(request: Request) -> Response:
+    """Show the first example with its answer; filled in where it cannot be had at once."""
+    first = replace(InputState.of_example(FIRST_EXAMPLE), relative=FIRST_RELATIVE)
+    entry = first.keeping(kept_of(request.query_params))
+    with suppress(SluiceError, InvalidForm):
+        found = await quick_answer(request, await operation_of(request, asked_of(entry)))
+        if found is not None:
+            return await answer_page(request, found.rpartition("/")[2], entry.units)
     return panel_page(request, "workbench.html", entry, section="Workbench")
 
 
@@ -60,7 +80,7 @@ async def optimize(request: Request) -> Response:
     if change := change_of(pairs):
         return await _panel(request, changed(entry, change))
     try:
-        return moved(request, await _outcome(request, entry))
+        return moved(request, await _outcome(request, entry, _last(pairs)))
     except InvalidForm as refusal:
         return await _panel(request, refusal.entry, status=422)
 
@@ -71,12 +91,18 @@ async def asked_again(request: Request) -> Response:
     return moved(request, "/")
 
 
-async def _outcome(request: Request, entry: InputState) -> str:
+def _last(pairs: list[tuple[str, str]]) -> str:
+    """Return the answer beside which this was asked, "" where there was none."""
+    given = next((value for name, value in reversed(pairs) if name == "last"), "")
+    return given if IDENTIFIER.fullmatch(given) else ""
+
+
+async def _outcome(request: Request, entry: InputState, last: str) -> str:
     if entry.source is InputSource.TRACE:
         return await fit_of_entry(request, entry) + with_message(entry.message)
     asked = asked_of(entry)
     try:
-        return entry.units.onto(await answer_address(request, asked))
+        return entry.units.after(last).onto(await answer_address(request, asked))
     except SluiceError as refusal:
         if isinstance(refusal, Overloaded) or kind_of(refusal.code).status >= 500:
             raise

@@ -14,11 +14,6 @@
              one for each fragment and stage, and one more where a size follows another one.
    Exact     the operations of the same in NumPy, in its order: the same bits. */
 
-typedef struct {
-    double *t, *first, *slowest, *last; /* (draws) */
-    double *low, *high;                 /* (stages, ranges - 1) of each end over the draws */
-} room;
-
 CLONES static void times_of_line(int64_t draws, double kilobytes, const double *restrict overhead,
                                  const double *restrict cost, double *restrict t)
 {
@@ -37,20 +32,42 @@ CLONES static void times_behind(int64_t draws, double kilobytes, double bytes,
     }
 }
 
-/* Stages of one line each in this size: the equal fragments, and behind them the rest. */
-CLONES static void pass_line(int64_t draws, double kilobytes, double behind_first,
-                             double rest_kilobytes, const double *restrict overhead,
-                             const double *restrict cost, double *restrict first,
-                             double *restrict slowest, double *restrict last)
+enum { LANES = 8 };
+
+/* Stages of one line each: equal fragments in `lanes` draws from the first, and behind them a rest
+   if there is one. */
+INLINE void price_lines(const sluice_draws *all, int64_t at, int lanes, double kilobytes,
+                        double behind_first, double rest_kilobytes, double *restrict out)
 {
-    for (int64_t i = 0; i < draws; i++) {
-        double t = kilobytes * cost[i] + overhead[i], sum = first[i] + t;
-        double most = t > slowest[i] ? t : slowest[i], left = behind_first * most + sum;
-        double rest = rest_kilobytes * cost[i] + overhead[i];
-        first[i] = sum;
-        slowest[i] = most;
-        last[i] = (left > last[i] ? left : last[i]) + rest;
+    double first[LANES] = {0.0}, slowest[LANES] = {0.0}, last[LANES] = {0.0};
+    const double *restrict overhead = all->overhead_us + at, *restrict cost = all->ns_per_byte + at;
+    for (int64_t j = 0; j < all->stages; j++, overhead += all->row, cost += all->row) {
+        KEEP_LOOP
+        for (int l = 0; l < lanes; l++) {
+            const double t = kilobytes * cost[l] + overhead[l];
+            const double rest = rest_kilobytes * cost[l] + overhead[l];
+            const double sum = first[l] + t, most = t > slowest[l] ? t : slowest[l];
+            const double gone = behind_first * most + sum;
+            first[l] = sum;
+            slowest[l] = most;
+            last[l] = (gone > last[l] ? gone : last[l]) + rest;
+        }
     }
+    KEEP_LOOP
+    for (int l = 0; l < lanes; l++) {
+        const double gone = behind_first * slowest[l] + first[l];
+        out[at + l] = (rest_kilobytes > 0.0 ? last[l] : gone) + all->delay_us;
+    }
+}
+
+CLONES static void price_all_lines(const sluice_draws *all, double kilobytes, double behind_first,
+                                   double rest_kilobytes, double *restrict out)
+{
+    const int64_t blocks = all->draws / LANES * LANES;
+    for (int64_t at = 0; at < blocks; at += LANES)
+        price_lines(all, at, LANES, kilobytes, behind_first, rest_kilobytes, out);
+    for (int64_t at = blocks; at < all->draws; at++)
+        price_lines(all, at, 1, kilobytes, behind_first, rest_kilobytes, out);
 }
 
 CLONES static void pass_equal(int64_t draws, const double *restrict t, double *restrict first,
@@ -80,7 +97,7 @@ CLONES static void leave(int64_t draws, double behind_first, double delay,
         out[i] = behind_first * slowest[i] + first[i] + delay;
 }
 
-static void times_of(const sluice_draws *all, const room *use, int64_t stage, int64_t size,
+static void times_of(const sluice_draws *all, const sluice_draws_room *use, int64_t stage, int64_t size,
                      double *t)
 {
     const double bytes = (double)size, kilobytes = bytes / 1000.0;
@@ -98,20 +115,18 @@ static void times_of(const sluice_draws *all, const room *use, int64_t stage, in
                      overhead + (place + 1) * all->row, cost + (place + 1) * all->row, t);
 }
 
-static void price(const sluice_draws *all, const room *use, int64_t message_bytes, int64_t size,
-                  double *out)
+void sluice_draws_price(const sluice_draws *all, const sluice_draws_room *use,
+                        int64_t message_bytes, int64_t size, double *out)
 {
     const int64_t full = message_bytes / size, rest = message_bytes - full * size;
     const double behind_first = (double)full - 1.0;
+    if (all->ranges == 1) {
+        price_all_lines(all, (double)size / 1000.0, behind_first, (double)rest / 1000.0, out);
+        return;
+    }
     for (int64_t i = 0; i < all->draws; i++)
         use->first[i] = use->slowest[i] = use->last[i] = 0.0;
     for (int64_t j = 0; j < all->stages; j++) {
-        if (rest && all->ranges == 1) {
-            pass_line(all->draws, (double)size / 1000.0, behind_first, (double)rest / 1000.0,
-                      all->overhead_us + j * all->row, all->ns_per_byte + j * all->row, use->first,
-                      use->slowest, use->last);
-            continue;
-        }
         times_of(all, use, j, size, use->t);
         pass_equal(all->draws, use->t, use->first, use->slowest);
         if (!rest)
@@ -127,7 +142,7 @@ static void price(const sluice_draws *all, const room *use, int64_t message_byte
         out[i] = use->last[i] + all->delay_us;
 }
 
-static void find_ends(const sluice_draws *all, const room *use)
+static void find_ends(const sluice_draws *all, const sluice_draws_room *use)
 {
     for (int64_t at = 0; at < all->stages * (all->ranges - 1); at++) {
         const double *end = all->ends_bytes + at * all->row;
@@ -141,14 +156,13 @@ static void find_ends(const sluice_draws *all, const room *use)
     }
 }
 
-/* What one size needs; 0 or -1 without memory. */
-static int open_room(const sluice_draws *all, room *use)
+int sluice_draws_open(const sluice_draws *all, sluice_draws_room *use)
 {
     const int64_t draws = all->draws, ends = all->stages * (all->ranges - 1);
     double *memory = malloc((size_t)(4 * draws + 2 * ends) * sizeof *memory);
     if (!memory)
         return -1;
-    *use = (room){memory, memory + draws, memory + 2 * draws, memory + 3 * draws,
+    *use = (sluice_draws_room){memory, memory + draws, memory + 2 * draws, memory + 3 * draws,
                   memory + 4 * draws, memory + 4 * draws + ends};
     find_ends(all, use);
     return 0;
@@ -157,11 +171,11 @@ static int open_room(const sluice_draws *all, room *use)
 int sluice_repeated_in_draws(const sluice_draws *all, int64_t message_bytes, int64_t count,
                              const int64_t *sizes, double *latency_us)
 {
-    room use;
-    if (open_room(all, &use))
+    sluice_draws_room use;
+    if (sluice_draws_open(all, &use))
         return -1;
     for (int64_t s = 0; s < count; s++)
-        price(all, &use, message_bytes, sizes[s], latency_us + s * all->draws);
+        sluice_draws_price(all, &use, message_bytes, sizes[s], latency_us + s * all->draws);
     free(use.t);
     return 0;
 }
@@ -180,7 +194,7 @@ CLONES static void follow_first(int64_t draws, const double *restrict t, double 
 }
 
 /* `t` and `left` are (stages, draws). */
-static void pass_cut(const sluice_draws *all, const room *use, int64_t count, const int64_t *sizes,
+static void pass_cut(const sluice_draws *all, const sluice_draws_room *use, int64_t count, const int64_t *sizes,
                      double *t, double *left)
 {
     const int64_t draws = all->draws;
@@ -201,8 +215,8 @@ int sluice_cut_in_draws(const sluice_draws *all, int64_t count, const int64_t *s
                         double *latency_us)
 {
     const int64_t draws = all->draws, cells = all->stages * draws;
-    room use;
-    if (open_room(all, &use))
+    sluice_draws_room use;
+    if (sluice_draws_open(all, &use))
         return -1;
     double *memory = malloc((size_t)(2 * cells) * sizeof *memory);
     if (memory) {
@@ -212,53 +226,6 @@ int sluice_cut_in_draws(const sluice_draws *all, int64_t count, const int64_t *s
     }
     const int status = memory ? 0 : -1;
     free(memory);
-    free(use.t);
-    return status;
-}
-
-static int is_admitted(const sluice_halving *how, int64_t size)
-{
-    const int64_t full = how->message_bytes / size, rest = how->message_bytes - full * size;
-    const int64_t count = full + (rest > 0), smallest = rest > 0 ? rest : size;
-    if (size > how->max_bytes || count > how->max_count)
-        return 0;
-    return count == 1 || (size % how->unit_bytes == 0 && smallest >= how->min_bytes);
-}
-
-static int is_good(const sluice_draws *all, const room *use, const sluice_halving *how,
-                   int64_t size, const double *limit_us, double *latency_us)
-{
-    int64_t within = 0;
-    if (!is_admitted(how, size))
-        return 0;
-    price(all, use, how->message_bytes, size, latency_us);
-    for (int64_t i = 0; i < all->draws; i++)
-        within += latency_us[i] <= limit_us[i];
-    return (double)within / (double)all->draws >= how->share;
-}
-
-int sluice_good_ends(const sluice_draws *all, const sluice_halving *how, int64_t count,
-                     const double *limits_us, int64_t *good, int64_t *bad)
-{
-    room use;
-    if (open_room(all, &use))
-        return -1;
-    double *latency_us = malloc((size_t)all->draws * sizeof *latency_us);
-    for (int64_t s = 0; s < count && latency_us; s++) {
-        for (;;) {
-            const int64_t middle = (good[s] + bad[s]) / 2 / how->unit_bytes * how->unit_bytes;
-            const int64_t low = good[s] < bad[s] ? good[s] : bad[s], high = good[s] + bad[s] - low;
-            if (middle <= low || middle >= high ||
-                (double)(high - low) <= how->precision * (double)good[s])
-                break;
-            if (is_good(all, &use, how, middle, limits_us + s * all->draws, latency_us))
-                good[s] = middle;
-            else
-                bad[s] = middle;
-        }
-    }
-    const int status = latency_us ? 0 : -1;
-    free(latency_us);
     free(use.t);
     return status;
 }

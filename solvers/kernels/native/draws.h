@@ -26,18 +26,17 @@ int sluice_repeated_in_draws(const sluice_draws *all, int64_t message_bytes, int
 int sluice_cut_in_draws(const sluice_draws *all, int64_t count, const int64_t *sizes,
                         double *latency_us);
 
+/* What pricing one size needs. */
 typedef struct {
-    int64_t message_bytes;
-    int64_t min_bytes, max_bytes, unit_bytes, max_count; /* of fragments; one piece may be of any
-                                                            size that is no larger than the most */
-    double precision; /* a good size within this of a bad one, relative, is not moved */
-    double share;     /* of the draws in which a good size keeps to its limit, at the least */
-} sluice_halving;
+    double *t, *first, *slowest, *last; /* (draws) */
+    double *low, *high;                 /* (stages, ranges - 1) of each end over the draws */
+} sluice_draws_room;
 
-/* Move each good size towards its bad one, both (count), by halving, as far as it is still good: its
-   latency is at most its limit, (count, draws), in enough draws, and the limits admit it. 0, or -1
-   without memory. */
-int sluice_good_ends(const sluice_draws *all, const sluice_halving *how, int64_t count,
-                     const double *limits_us, int64_t *good, int64_t *bad);
+/* 0, or -1 without memory; free `t`. */
+int sluice_draws_open(const sluice_draws *all, sluice_draws_room *use);
+
+/* The same latencies (draws) of one repeated size. */
+void sluice_draws_price(const sluice_draws *all, const sluice_draws_room *use,
+                        int64_t message_bytes, int64_t size, double *latency_us);
 
 #endif

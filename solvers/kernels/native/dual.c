@@ -259,3 +259,30 @@ double sluice_dual_below(const sluice_lines *lines, int64_t k, const double *p)
 {
     return neighbour(lines, k, p, -1);
 }
+
+/* A fragment is in the stages from where its path came to where it goes on to the next: of the step
+   before it those at and behind the stage, of the step behind it those at and before. */
+int sluice_dual_gradient(const sluice_lines *lines, int64_t k, const double *p, const double *x,
+                         double *by_overhead, double *by_cost, double *by_byte)
+{
+    const int64_t n = lines->n;
+    double *w = malloc((size_t)k * sizeof *w);
+    if (w == NULL)
+        return -1;
+    for (int64_t c = 0; c < n; c++) {
+        by_overhead[c] = 1.0;
+        by_cost[c] = x[0];
+    }
+    for (int64_t i = 0; i < k - 1; i++) {
+        double left = 0.0;
+        for (int64_t c = 0; c < n; c++) {
+            const double step = p[i * n + c];
+            left += step;
+            by_overhead[c] += step;
+            by_cost[c] += (x[i + 1] - x[i]) * left + x[i] * step;
+        }
+    }
+    *by_byte = price_of(lines, k, p, w);
+    free(w);
+    return 0;
+}

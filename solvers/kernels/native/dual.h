@@ -13,4 +13,9 @@ double sluice_dual_value(const sluice_lines *lines, int64_t k, const double *p);
 double sluice_dual_above(const sluice_lines *lines, int64_t k, const double *p);
 double sluice_dual_below(const sluice_lines *lines, int64_t k, const double *p);
 
+/* How the optimum of k fragments, k at least 2, moves with each overhead and cost, (n) each, and with
+   the message's bytes, at sizes x (k) and p (k-1, n) that are optimal. 0, or -1 without memory. */
+int sluice_dual_gradient(const sluice_lines *lines, int64_t k, const double *p, const double *x,
+                         double *by_overhead, double *by_cost, double *by_byte);
+
 #endif

@@ -18,6 +18,7 @@
 #include "recurrence.h"
 #include "repeat.h"
 #include "rounding.h"
+#include "sizes.h"
 #include "tree.h"
 
 static uint64_t state;
@@ -34,6 +35,8 @@ static int64_t between(int64_t minimum, int64_t maximum)
 {
     return minimum + (int64_t)(bits() % (uint64_t)(maximum - minimum + 1));
 }
+
+static int64_t least(int64_t one, int64_t other) { return one < other ? one : other; }
 
 static double uniform(void) { return (double)(bits() >> 11) * 0x1p-53; }
 
@@ -357,16 +360,67 @@ static void real_sizes(void)
     sluice_dual_project(&lines, k, 1e-7, p);
     sluice_dual_repair(k - 1, n, p);
     expect(sluice_dual_value(&lines, k, p) <= bounds.upper_us * (1.0 + 1e-12), "projected bound");
-    free(overhead), free(cost), free(x), free(p);
+    double *by = doubles(2 * n + 1);
+    expect(sluice_dual_gradient(&lines, k, p, x, by, by + n, by + 2 * n) == 0, "derivatives");
+    expect(by[0] >= 1.0 && !isnan(by[2 * n]), "a derivative");
+    free(overhead), free(cost), free(x), free(p), free(by);
 }
 
 /* ---- cuts in many draws ---------------------------------------------------------------------------- */
+
+static void repeated_sizes(const sluice_draws *all, int64_t message)
+{
+    int64_t tried_count = between(1, least(message, 60)), always = message, draws = all->draws;
+    int64_t units[2] = {between(1, 9), between(1, 4096)}, end_count = between(0, 3), ends[3], at = 0;
+    int64_t *tried = must((size_t)tried_count, sizeof *tried);
+    sluice_size_limits limits = {message, 1, message, 1, message, 1, message};
+    sluice_size_search search = {between(1, draws), uniform(), between(1, 12), between(1, 12)};
+    sluice_good_search good = {between(1, 40), between(1, 60), between(1, 8), 0.01, 0.9};
+    int64_t room = tried_count + 4 * search.rounded + 2 * (search.beside + 2);
+    int64_t *sizes = must((size_t)room, sizeof *sizes);
+    double *latency = doubles(room * draws), *most = doubles(2 * draws);
+    for (int64_t s = 0; s < tried_count; s++)
+        tried[s] = at = between(at + 1, message - tried_count + s + 1);
+    if (between(0, 1)) {
+        limits.min_bytes = between(1, 64);
+        limits.unit_bytes = between(1, 64);
+        limits.max_bytes = between(1, message);
+        limits.max_count = between(1, 100000);
+        limits.low_bytes = between(1, message);
+        limits.high_bytes = between(1, message);
+    }
+    int64_t count = sluice_price_sizes(all, &limits, &search, tried_count, tried, 1, &always, 2,
+                                       units, sizes, latency);
+    expect(1 <= count && count <= room, "sizes that are priced");
+    for (int64_t s = 1; s < count; s++)
+        expect(sizes[s - 1] < sizes[s] && sizes[s] <= message, "sizes that ascend");
+    double *means = doubles(2 * count);
+    expect(sluice_summarise(count, draws, latency, most, means, means + count) == 0, "a summary");
+    for (int64_t s = 0; s < count; s++)
+        expect(means[s] >= all->delay_us && means[count + s] >= 0.0, "a mean");
+    for (int64_t i = 0; i < draws; i++) {
+        most[draws + i] = most[i] * (1.0 + uniform());
+        most[i] = most[draws + i] * 0.99;
+    }
+    for (int64_t e = 0, end = 0; e < end_count; e++)
+        ends[e] = end = between(end + 1, end + message);
+    int64_t all_sizes = count + good.jumps_to + 2 * (good.fragments_to + 1) * end_count;
+    int64_t *found = must((size_t)(6 * (all_sizes / 2 + 1)), sizeof *found);
+    int64_t intervals = sluice_good_sizes(all, &limits, &good, count, sizes, latency, 2, most,
+                                          end_count, ends, found);
+    expect(0 <= intervals && intervals <= 2 * (all_sizes / 2 + 1), "good sizes");
+    for (int64_t one = 0; one < intervals; one++)
+        expect(found[3 * one] <= 1 && 1 <= found[3 * one + 1] &&
+                   found[3 * one + 1] <= found[3 * one + 2] && found[3 * one + 2] <= message,
+               "an interval");
+    free(tried), free(sizes), free(latency), free(most), free(found), free(means);
+}
 
 static void many_draws(void)
 {
     int64_t n = between(1, 6), ranges = between(1, 4), draws = between(1, 40);
     int64_t row = draws + between(0, 3), cells = n * ranges * row, message = between(1, 1 << 20);
-    double *overhead = doubles(cells), *cost = doubles(cells), *limits = doubles(3 * draws);
+    double *overhead = doubles(cells), *cost = doubles(cells);
     double *ends = doubles(n * (ranges - 1) * row + 1), *latency = doubles(3 * draws);
     for (int64_t i = 0; i < cells; i++) {
         overhead[i] = between(0, 9) ? wide(1e-3, 1e4) : 0.0;
@@ -378,21 +432,14 @@ static void many_draws(void)
     sluice_draws all = {n, ranges, draws, row, overhead, cost, ends, wide(1e-3, 10.0)};
     int64_t sizes[3] = {1, between(1, message), message};
     expect(sluice_repeated_in_draws(&all, message, 3, sizes, latency) == 0, "draws");
-    for (int64_t i = 0; i < 3 * draws; i++) {
+    for (int64_t i = 0; i < 3 * draws; i++)
         expect(latency[i] >= all.delay_us, "latency in a draw");
-        limits[i] = latency[i] * (0.9 + uniform());
-    }
     int64_t cut[4] = {sizes[1], sizes[1], between(1, message), 1};
     expect(sluice_cut_in_draws(&all, between(1, 4), cut, latency) == 0, "a cut in draws");
     for (int64_t i = 0; i < draws; i++)
         expect(latency[i] >= all.delay_us, "latency of a cut in a draw");
-    sluice_halving how = {message, 1, between(1, message), between(0, 1) ? 1 : between(1, 64),
-                          between(1, 100000), 0.01, 0.9};
-    int64_t bad[3] = {between(1, message), message, 1};
-    expect(sluice_good_ends(&all, &how, 3, limits, sizes, bad) == 0, "good sizes");
-    for (int64_t s = 0; s < 3; s++)
-        expect(1 <= sizes[s] && sizes[s] <= message, "a good size");
-    free(overhead), free(cost), free(ends), free(latency), free(limits);
+    repeated_sizes(&all, message);
+    free(overhead), free(cost), free(ends), free(latency);
 }
 
 /* ---- regions ----------------------------------------------------------------------------------- */

@@ -1,0 +1,149 @@
+"""One message over all repeated sizes at the costs as they stand: what to set, and what is near it.
+
+from analysis.size_curve import size_curve, with_cost
+curve = size_curve(problem, also=(65536,))
+curve.recommended.size_bytes, curve.latency_of(65536)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.draw_costs import repeated_us
+from analysis.draws import Draws, draw
+from analysis.repeated_sizes import (
+    good_sizes,
+    is_admitted,
+    price_sizes,
+    round_sizes,
+)
+from domain.errors import InvalidInput
+from domain.pipeline import Pipeline, Stage
+from domain.problem import MessageProblem
+from domain.uncertain_answer import GoodSizes, RoundSize
+from domain.uncertainty import stated_model
+
+Ints = NDArray[np.int64]
+
+_PER_OCTAVE = 12  # sizes that are drawn
+_MAX_COUNT = 64  # and those that cut the message into one fragment fewer, up to this many
+_TIMES_THE_BEST = 16.0  # sizes are drawn down to where they cost so much
+
+
+class ChangedCost(StrEnum):
+    """Which of a stage's two costs is changed."""
+
+    OVERHEAD = "overhead"
+    PER_BYTE = "per_byte"
+    BOTH = "both"
+
+
+def with_cost(pipeline: Pipeline, stage: int, cost: ChangedCost, factor: float) -> Pipeline:
+    """Return the pipeline with this cost of a stage, counted from 0, times a factor, in all ranges.
+
+    Raises InvalidInput for a stage that there is not, and for costs beyond what a stage may have.
+    """
+    if not 0 <= stage < len(pipeline):
+        raise InvalidInput("expected the number of a stage", field="stage")
+    old = pipeline.stages[stage]
+    over = factor if cost is not ChangedCost.PER_BYTE else 1.0
+    per_byte = factor if cost is not ChangedCost.OVERHEAD else 1.0
+    parts = tuple(
+        replace(one, overhead_us=one.overhead_us * over, ns_per_byte=one.ns_per_byte * per_byte)
+        for one in old.ranges
+    )
+    new = Stage(old.name, parts, old.handoff_bytes)
+    return replace(pipeline, stages=(*pipeline.stages[:stage], new, *pipeline.stages[stage + 1 :]))
+
+
+@dataclass(frozen=True, slots=True)
+class SizePoint:
+    """A repeated size, into how many fragments it cuts the message, and what that takes."""
+
+    size_bytes: int
+    fragments: int
+    latency_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class SizeCurve:
+    """A message over all repeated sizes. `points` ascend by size.
+
+    `best` takes least of all sizes that were tried; `round_sizes` has the best of each rule, the
+    recommended one first, with its regret over `best`; `good` the sizes within 1, 2 and 5 % of it;
+    `asked` those that were asked for, of which None is what the limits do not admit.
+    """
+
+    message_bytes: int
+    points: tuple[SizePoint, ...]
+    best: SizePoint
+    round_sizes: tuple[tuple[RoundSize, SizePoint], ...]
+    good: tuple[GoodSizes, ...]
+    asked: tuple[SizePoint | None, ...]
+
+    @property
+    def recommended(self) -> SizePoint:
+        """The round size to repeat; the best one where none is round."""
+        return self.round_sizes[0][1] if self.round_sizes else self.best
+
+
+def size_curve(
+    problem: MessageProblem,
+    *,
+    also: Sequence[int] = (),
+    mtu_bytes: int | None = None,
+) -> SizeCurve:
+    """Return what every repeated size takes, sizes in bytes, at the costs as they stand.
+
+    O(sizes x stages), for some 300 sizes. Raises Infeasible, and StrategyDeclined where the limits
+    admit no repeated size.
+    """
+    exact = draw(stated_model(problem.model, 0.0), 1, 0)
+    total = problem.message_bytes
+    priced = price_sizes(problem, exact, also=also, mtu_bytes=mtu_bytes)
+
+    def point(size: int) -> SizePoint:
+        whole = min(size, total)
+        latency = float(repeated_us(exact, total, np.array([whole], dtype=np.int64))[0, 0])
+        return SizePoint(whole, -(-total // whole), latency)
+
+    best = point(int(priced.sizes[priced.order[0]]))
+    asked = np.array([max(1, size) for size in also], dtype=np.int64)
+    admitted = is_admitted(problem, asked)
+    return SizeCurve(
+        total,
+        tuple(_points(problem, exact, priced.sizes, best)),
+        best,
+        tuple(
+            (one, point(one.size_bytes))
+            for one in round_sizes(problem, priced, mtu_bytes=mtu_bytes)
+        ),
+        good_sizes(problem, exact, priced),
+        tuple(point(size) if fits else None for size, fits in zip(also, admitted, strict=True)),
+    )
+
+
+def _points(problem: MessageProblem, exact: Draws, known: Ints, best: SizePoint) -> list[SizePoint]:
+    """Sizes evenly on a logarithmic axis, those beside which one fragment more begins, and those
+    that were priced anyway.
+    """
+    total, unit = problem.message_bytes, problem.limits.alignment_bytes
+    octaves = max(1, total.bit_length())
+    evenly = np.geomspace(1, total, octaves * _PER_OCTAVE).astype(np.int64)
+    counts = np.arange(1, _MAX_COUNT + 1, dtype=np.int64)
+    divided = -(-total // counts)
+    sizes = np.concatenate([evenly, divided, divided[divided > 1] - 1, known])
+    sizes = np.unique(np.minimum(-(-sizes // unit) * unit, total))
+    sizes = sizes[is_admitted(problem, sizes)]
+    latency = repeated_us(exact, total, sizes)[:, 0]
+    limit = _TIMES_THE_BEST * best.latency_us if best.latency_us > 0.0 else inf
+    near = np.flatnonzero(latency <= limit)
+    first = int(near[0]) if len(near) else 0
+    shown = range(first, len(sizes))
+    return [SizePoint(int(sizes[i]), -(-total // int(sizes[i])), float(latency[i])) for i in shown]

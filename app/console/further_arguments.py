@@ -1,0 +1,446 @@
+"""The grammar of the other commands: those that stand on papers, `apply`, what is stored, and the
+service."""
+
+from __future__ import annotations
+
+from app.console.argument_parts import (
+    SHELLS,
+    Commands,
+    Parser,
+    add,
+    add_constraints,
+    add_message_range,
+    add_mpi,
+    add_time_limit,
+    clock,
+    counts,
+    cpus,
+    names,
+    number,
+    prices,
+    rules,
+    share,
+    size,
+    sizes,
+    time_us,
+    whole,
+)
+from domain.messaging_layer import NetworkFeature
+
+LAYER_VERBS = ("count", "check")
+
+
+def add_of_papers(commands: Commands[Parser]) -> None:
+    """Add all commands that stand on papers."""
+    _add_layer(commands)
+    _add_mover(commands)
+    _add_reproduce(commands)
+    _add_hide(commands)
+    _add_deliver(commands)
+    _add_thresholds(commands)
+
+
+def _add_layer(commands: Commands[Parser]) -> None:
+    parser = add(commands, "layer", "say what a messaging layer's software costs, by service")
+    parser.add_argument(
+        "layer", metavar="LAYER", help="a published one, as cmam-finite, or a document's file"
+    )
+    parser.add_argument("--bytes", type=size, nargs="+", metavar="SIZE", help="message sizes")
+    parser.add_argument(
+        "--packet-words", type=counts, metavar="COUNTS", help="other packets, as 4,16 or 4..128"
+    )
+    parser.add_argument(
+        "--features", type=names, metavar="NAMES", help=", ".join(NetworkFeature) + " (all)"
+    )
+    parser.add_argument(
+        "--cycles", type=prices, metavar="CYCLES", help="of an instruction, as reg=1,mem=1,dev=5"
+    )
+    parser.add_argument("--clock", dest="clock_mhz", type=clock, metavar="CLOCK", help="as 33MHz")
+    parser.add_argument("--mapping", metavar="NAME", help="a fragment is a packet or a transfer")
+    parser.add_argument("--handshake", metavar="NAME", help="overlapped (default) or blocking")
+    parser.add_argument("--between", metavar="FILE", help="stages between both ends")
+    parser.add_argument("--wire", dest="wire_us", type=time_us, metavar="TIME", help="one-way trip")
+    parser.add_argument(
+        "--out-of-order", type=share, metavar="SHARE", help="packets out of order, as counted"
+    )
+    parser.add_argument("--tune", action="store_true", help="cut anew with each set of features")
+    add_time_limit(parser, "default 10")
+    parser.add_argument("--plot", metavar="OUT", help="draw bars by service into this SVG file")
+    parser.add_argument("--save-as", metavar="PROFILE", help="store the stages under this name")
+
+    count = add(commands, "layer count", "count an installed MPI's instructions under callgrind")
+    _add_counting(count)
+    count.add_argument("--bytes", type=size, nargs="+", metavar="SIZE", help="sizes (8 64 256)")
+    count.add_argument("--output", metavar="FILE", help="write the layer as JSON")
+    check = add(commands, "layer check", "count again, and say what takes more instructions now")
+    check.add_argument("baseline", metavar="BASELINE", help="a file of sluice layer count")
+    _add_counting(check)
+    check.add_argument(
+        "--max-more", type=share, default=0.01, metavar="SHARE", help="exit with 7 above it (1%%)"
+    )
+
+
+def _add_counting(parser: Parser) -> None:
+    add_mpi(parser)
+    parser.add_argument("--repetitions", type=whole, metavar="COUNT", help="of each call (8)")
+    add_time_limit(parser, "default 120")
+
+
+def _add_reproduce(commands: Commands[Parser]) -> None:
+    parser = add(commands, "reproduce", "the numbers of a paper, published beside computed")
+    parser.add_argument(
+        "paper",
+        metavar="PAPER",
+        help="wang98, yocum97, strumpen94, culler96, karamcheti94 or all",
+    )
+    parser.add_argument("--only", metavar="ITEM", help="one table or figure")
+    parser.add_argument(
+        "--measure", action="store_true", help="measure strumpen94's figures on this machine"
+    )
+    parser.add_argument("--between", metavar="PLACE", help="there: namespaces, as a/b/10.0.0.2")
+    parser.add_argument("--output", metavar="DIR", help="folder for CSV, SVG, HTML and JSON")
+
+
+def _add_mover(commands: Commands[Parser]) -> None:
+    parser = add(commands, "mover", "measure by the reference mover: stages, hiding, heat")
+    parser.add_argument("what", metavar="WHAT", help="calibrate, exchange or heat")
+    parser.add_argument("variant", metavar="VARIANT", nargs="?", help="one of them (all)")
+    parser.add_argument("--bytes", type=sizes, metavar="SIZES", help="of a message, or messages")
+    parser.add_argument("--fragments", type=counts, metavar="COUNTS", help="predict and measure")
+    parser.add_argument("--fragment", type=size, metavar="SIZE", help="cut into these (4KiB)")
+    parser.add_argument("--table", metavar="FILE", help="cut by this table instead")
+    parser.add_argument("--calculation", type=number, metavar="US", help="of an iteration, in µs")
+    parser.add_argument("--spin", action="store_true", help="calculate here, not elsewhere")
+    parser.add_argument("--between", metavar="PLACE", help="namespaces, as a/b/10.0.0.2")
+    parser.add_argument("--buffer", type=size, metavar="SIZE", help="of the sockets")
+    for name, of in (("pack", "ns a byte of a sender"), ("unpack", "ns a byte of a receiver")):
+        parser.add_argument(f"--{name}", type=number, metavar="NS", help=f"{of}'s own")
+        parser.add_argument(f"--{name}-each", type=number, metavar="US", help="µs a fragment")
+    parser.add_argument("--cpus", type=cpus, metavar="CPUS", help="of both ends, as 0,1")
+    parser.add_argument("--repetitions", type=whole, metavar="COUNT", help="of each (20)")
+    for name, most in (("columns", "64"), ("rows", "64"), ("steps", "50"), ("processes", "2")):
+        parser.add_argument(f"--{name}", type=whole, metavar="COUNT", help=f"of heat ({most})")
+    parser.add_argument("--output", metavar="FILE", help="stages as CSV, times, or the grid")
+    parser.add_argument("--plot", metavar="FILE", help="draw the overlap into this SVG file")
+
+
+def add_hidden_behind(parser: Parser) -> None:
+    """Add what a message is hidden behind, and which stages run on a processor that calculates."""
+    parser.add_argument("--calculation", type=number, metavar="US", help="of an iteration, in µs")
+    parser.add_argument(
+        "--hideable-fraction", type=share, metavar="SHARE", help="of the calculation (100%%)"
+    )
+    parser.add_argument(
+        "--hiding-overhead", type=number, metavar="US", help="what hiding adds, in µs"
+    )
+    for side in ("sender", "receiver"):
+        parser.add_argument(
+            f"--{side}-stage",
+            action="append",
+            metavar="STAGE",
+            help=f"runs on the {side}'s calculating processor; may be repeated",
+        )
+    parser.add_argument(
+        "--both-ways", action="store_true", default=None, help="both ends are one processor"
+    )
+
+
+def _add_hide(commands: Commands[Parser]) -> None:
+    parser = add(commands, "hide", "say what hiding a message behind a calculation gains")
+    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
+    parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
+    parser.add_argument("--messages", type=whole, metavar="COUNT", help="one after the other (1)")
+    parser.add_argument(
+        "--train", action="store_true", default=None, help="right behind each other instead"
+    )
+    add_hidden_behind(parser)
+    parser.add_argument("--instructions", type=number, metavar="COUNT", help="instead of that")
+    parser.add_argument("--instructions-per-us", type=number, metavar="RATE", help="of these")
+    parser.add_argument(
+        "--streamed",
+        action="store_true",
+        default=None,
+        help="fragments leave while the rest is calculated",
+    )
+    parser.add_argument("--min-gain", type=number, metavar="GAIN", help="show where it is reached")
+    parser.add_argument("--processes", type=whole, metavar="COUNT", help="curves from 1 to so many")
+    parser.add_argument(
+        "--communication",
+        choices=("constant", "sqrt", "linear"),
+        metavar="NAME",
+        help="how messages grow with processes: constant (default), sqrt, linear",
+    )
+    for name in ("software", "hardware"):
+        parser.add_argument(
+            f"--{name}", type=number, metavar="RATIO", help=f"granularity of the {name}, no SOURCE"
+        )
+    parser.add_argument("--overhead", type=number, metavar="RATIO", help="with these: of hiding")
+    parser.add_argument("--plot", metavar="FILE", help="draw into this SVG file")
+    parser.add_argument(
+        "--picture",
+        choices=("run_time", "gain", "speedup"),
+        metavar="NAME",
+        help="run_time (default), gain or speedup",
+    )
+    add_constraints(parser)
+    add_time_limit(parser, "default 10")
+
+
+def _add_deliver(commands: Commands[Parser]) -> None:
+    parser = add(commands, "deliver", "say when what arrives, by a rule for each stage")
+    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
+    parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
+    parser.add_argument(
+        "--rules",
+        type=rules,
+        required=True,
+        metavar="RULES",
+        help="one a stage, as eager,eager=512,static=1280: eager[=THRESHOLD[..MOST]], static=SIZE, "
+        "planned=SIZE+SIZE.., store_and_forward, same, flow",
+    )
+    parser.add_argument("--timeline", metavar="FILE", help="draw the intervals into this SVG file")
+
+
+def _add_thresholds(commands: Commands[Parser]) -> None:
+    parser = add(commands, "thresholds", "price thresholds or pulse sizes over a grid")
+    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
+    parser.add_argument(
+        "--bytes", type=sizes, metavar="SIZES", help="messages, as 8KiB or 1KiB..256KiB"
+    )
+    parser.add_argument("--rule", choices=("eager", "static"), metavar="NAME", help="or static")
+    parser.add_argument(
+        "--stages",
+        type=counts,
+        metavar="STAGES",
+        help="those that vary by themselves, from 0, as 1,2 (all have the same size)",
+    )
+    parser.add_argument(
+        "--sizes", type=sizes, metavar="SIZES", help="to try, as 128..8KiB (powers of two)"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="draw the first message into this SVG file")
+    add_time_limit(parser, "default 10")
+
+
+def add_apply(commands: Commands[Parser]) -> None:
+    """Add the command that checks a setting over the installed library."""
+    parser = add(commands, "apply", "run a library's programs with a setting and without it, here")
+    parser.add_argument("target", metavar="TARGET", help="the library, as export has it")
+    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
+    parser.add_argument(
+        "--check", action="store_true", help="measure before and after: nothing is kept without"
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", help="a configuration that is there, in place of a SOURCE"
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the target; may be repeated",
+    )
+    add_message_range(parser)
+    parser.add_argument(
+        "--bytes",
+        type=sizes,
+        metavar="SIZES",
+        help="what is sent, as 1KiB..4MiB or 4KiB,1MiB (default 1 KiB to 4 MiB, each 4 times)",
+    )
+    parser.add_argument(
+        "--programs",
+        type=names,
+        metavar="NAMES",
+        help="separated by commas: ping-pong, bcast, reduce, allreduce, ibcast, ireduce, "
+        "iallreduce; of UCX tag_lat, tag_bw",
+    )
+    add_mpi(parser)
+    parser.add_argument(
+        "--ranks", type=whole, metavar="COUNT", help="of an MPI (2), where its own settings say"
+    )
+    parser.add_argument(
+        "--pairs", type=whole, default=30, metavar="COUNT", help="starts with and without (30)"
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=number,
+        default=300.0,
+        metavar="SECONDS",
+        help="of each of two trials (300)",
+    )
+    parser.add_argument(
+        "--seed", type=whole, default=0, metavar="NUMBER", help="of the random order"
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", help="for what is kept (sluice-TARGET, as its suffix is)"
+    )
+    parser.set_defaults(table=None)
+
+
+# --- what is stored ---------------------------------------------------------------------------
+
+
+def add_stored(commands: Commands[Parser]) -> None:
+    """Add the commands that list and show what is in the database."""
+    _add_profiles(commands)
+    _add_answers(commands)
+    _add_jobs(commands)
+    _add_keys(commands)
+
+
+def _add_listed(commands: Commands[Parser], name: str, summary: str) -> Commands[Parser]:
+    """Add a command whose verbs begin with `list`, which it means where none is given."""
+    parser = commands.add_parser(name, help=summary, allow_abbrev=False)
+    parser.add_argument("--json", action="store_true", help="of the list, where no verb is given")
+    return parser.add_subparsers(dest="verb", metavar="VERB", help="default: list")
+
+
+def _add_answers(commands: Commands[Parser]) -> None:
+    verbs = _add_listed(commands, "answers", "stored answers to optimize")
+    listing = add(verbs, "list", "list stored answers, the newest first")
+    listing.add_argument("--profile", metavar="PROFILE", help="of name or name@revision alone")
+    listing.add_argument("--bytes", type=size, metavar="SIZE", help="of this message alone")
+    _add_count_and_owner(listing)
+    show = add(verbs, "show", "show a stored answer as it was given")
+    show.add_argument("id", metavar="ID", help="of the answer")
+    _add_owner(show)
+
+
+def _add_jobs(commands: Commands[Parser]) -> None:
+    verbs = _add_listed(commands, "jobs", "durable jobs of the service on this database")
+    listing = add(verbs, "list", "list jobs, the newest first")
+    listing.add_argument(
+        "--state",
+        choices=["queued", "running", "done", "failed", "cancelled"],
+        metavar="STATE",
+        help="queued, running, done, failed or cancelled ones alone",
+    )
+    _add_count_and_owner(listing)
+    show = add(verbs, "show", "show where a job stands, and where its result is")
+    show.add_argument("id", metavar="ID", help="of the job")
+    _add_owner(show)
+
+
+def _add_count_and_owner(parser: Parser) -> None:
+    parser.add_argument(
+        "--limit", type=whole, default=20, metavar="COUNT", help="how many at most (20)"
+    )
+    _add_owner(parser)
+
+
+def _add_owner(parser: Parser) -> None:
+    parser.add_argument("--owner", metavar="OWNER", default="local", help="whose (local)")
+
+
+def _add_profiles(commands: Commands[Parser]) -> None:
+    verbs = _add_listed(commands, "profiles", "hardware profiles in the database")
+    add(verbs, "list", "list all profiles")
+    show = add(verbs, "show", "show a profile's stages")
+    show.add_argument("profile", metavar="PROFILE", help="name or name@revision")
+    save = add(verbs, "save", "store a pipeline, or the fit of a trace, as a profile's revision")
+    save.add_argument("profile", metavar="PROFILE")
+    save.add_argument("source", metavar="SOURCE", help="pipeline JSON, CSV, or -")
+    revisions = add(verbs, "revisions", "list a profile's revisions")
+    revisions.add_argument("profile", metavar="PROFILE")
+    use = add(verbs, "use", "make a revision the current one")
+    use.add_argument("profile", metavar="PROFILE")
+    use.add_argument("revision", type=whole, metavar="REVISION")
+    tables = add(verbs, "tables", "list a profile's compiled tables")
+    tables.add_argument("profile", metavar="PROFILE", help="name or name@revision")
+    activate = add(verbs, "activate", "have lookups answer from a compiled table, or again")
+    activate.add_argument("profile", metavar="PROFILE", help="name or name@revision")
+    activate.add_argument("digest", metavar="DIGEST", help="of the table; its first 8 or more")
+    delete = add(verbs, "delete", "delete a profile and its revisions")
+    delete.add_argument("profile", metavar="PROFILE")
+    delete.add_argument("--yes", action="store_true", help="without asking")
+
+
+def _add_keys(commands: Commands[Parser]) -> None:
+    keys = commands.add_parser(
+        "keys", help="keys by which programs and browsers say who they are", allow_abbrev=False
+    )
+    verbs = keys.add_subparsers(dest="verb", required=True, metavar="VERB")
+    listing = add(verbs, "list", "list an owner's keys")
+    create = add(verbs, "create", "make a key, and print its secret this once")
+    create.add_argument("name", metavar="NAME", help="what it is for")
+    create.add_argument(
+        "--scope", choices=["read", "write", "admin"], required=True, help="what it may do"
+    )
+    create.add_argument("--days", type=number, metavar="DAYS", help="until it expires")
+    create.add_argument(
+        "--requests-per-s", type=whole, metavar="COUNT", help="fewer than its owner may ask"
+    )
+    rotate = add(verbs, "rotate", "make a key in the place of another one")
+    rotate.add_argument("--keep", type=number, metavar="SECONDS", help="of the other one (3600)")
+    revoke = add(verbs, "revoke", "end a key at once")
+    for verb in (rotate, revoke):
+        verb.add_argument("id", metavar="ID", help="of the key")
+    for verb in (listing, create, rotate, revoke):
+        _add_owner(verb)
+
+
+# --- the service ------------------------------------------------------------------------------
+
+
+def add_served(commands: Commands[Parser]) -> None:
+    """Add the commands that run the service, show it, and keep its database."""
+    _add_service(commands)
+    _add_shown(commands)
+    _add_upkeep(commands)
+
+
+def _add_shown(commands: Commands[Parser]) -> None:
+    opened = add(commands, "open", "open the page, or that of a profile, an answer, a job or a fit")
+    opened.add_argument(
+        "what", metavar="WHAT", nargs="?", help="a profile's name, or an ID (default the workbench)"
+    )
+    opened.add_argument(
+        "--address", metavar="URL", help="of the service (SLUICE_PORT here, or 8080)"
+    )
+    _add_owner(opened)
+    demo = add(commands, "demo", "serve, solve real input over HTTP, print it, keep serving")
+    demo.add_argument("--once", action="store_true", help="stop after printing")
+    completion = add(commands, "completion", "print what a shell completes sluice's words by")
+    completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+
+
+def _add_service(commands: Commands[Parser]) -> None:
+    serve = add(commands, "serve", "serve the HTTP interface until Ctrl-C")
+    serve.add_argument("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
+    serve.add_argument("--port", type=whole, metavar="PORT", help="default 8080, or SLUICE_PORT")
+    work = add(commands, "work", "run durable jobs of the same database, without HTTP")
+    engine = commands.add_parser(
+        "engine", help="the parts of a cluster, which runs work on machines", allow_abbrev=False
+    )
+    verbs = engine.add_subparsers(dest="verb", required=True, metavar="VERB")
+    add(verbs, "scheduler", "route work at SLUICE_DASK_ADDRESS until Ctrl-C")
+    worker = add(verbs, "worker", "run what its scheduler has to be done")
+    fleet = _add_fleet(commands)
+    for parser in (serve, work, worker, fleet):
+        parser.add_argument(
+            "--workers", type=whole, metavar="COUNT", help="child processes that solve"
+        )
+
+
+def _add_fleet(commands: Commands[Parser]) -> Parser:
+    fleet = add(commands, "fleet", "compile tables of stored profiles, all or those that are named")
+    fleet.add_argument("profiles", metavar="PROFILE", nargs="*", help="such as name or name@2")
+    add_message_range(fleet, "1 B")
+    fleet.add_argument(
+        "--relative-gap", type=share, metavar="GAP", help="tolerance, as 0.1%% (default)"
+    )
+    add_constraints(fleet)
+    add_time_limit(fleet, "of each table (100)")
+    fleet.add_argument("--report", metavar="FILE", help="write what became of each into this file")
+    _add_owner(fleet)
+    return fleet
+
+
+def _add_upkeep(commands: Commands[Parser]) -> None:
+    collect = add(commands, "collect", "delete what is kept no longer, as SLUICE_RETENTION says")
+    collect.add_argument("--keep", metavar="RULES", help="in its place, such as jobs=30d/10000")
+    collect.add_argument("--dry-run", action="store_true", help="delete nothing; say what would go")
+    backup = add(commands, "backup", "write everything that is stored into one file")
+    backup.add_argument("file", metavar="FILE", help="which is not there yet")
+    restore = add(commands, "restore", "put a backup into an empty database")
+    restore.add_argument("file", metavar="FILE", help="a backup, of either database")
+    restore.add_argument("--replace", action="store_true", help="first delete all that is there")

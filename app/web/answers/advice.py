@@ -1,0 +1,500 @@
+"""What to set, why an answer takes as long as it does, and what would make it faster, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from analysis.explanation import Cost, Explanation, PathShare, Saving
+from analysis.size_curve import SizeCurve, SizePoint, size_curve
+from app.schemas.optimize import BaselineOut, OptimizeOut, current_of
+from app.schemas.stages import PipelineOut, StageOut
+from app.text.numbers import (
+    MIN_SHARE,
+    format_count,
+    format_figure,
+    format_gap,
+    format_percent,
+    format_size,
+    without_zeros,
+)
+from app.text.units import TimeUnit, format_setting_name
+from app.web.answers.view import bottleneck_name, latency_unit
+from app.web.workbench.choices import ShownUnits
+from domain.errors import Infeasible, StrategyDeclined
+from domain.pipeline import Pipeline
+from domain.problem import problem_of
+from domain.solution import relative_excess
+from domain.uncertain_answer import DecisionCode, RoundRule, Thresholds
+
+MAX_SAVINGS = 10
+_MIN_SHARE = 1e-6  # of the latency: less than this is nothing
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRow:
+    """A stage's part of the critical path; widths in per cent of the latency."""
+
+    name: str
+    fragments: str
+    overhead: str
+    bytes: str
+    share: str
+    overhead_width: float
+    bytes_width: float
+    is_binding: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SavingRow:
+    """What one cost, made cheaper, would save, in the page's unit, and per cent of the latency."""
+
+    cost: str
+    stage: str
+    saved: str
+    share: str
+    width: float
+    is_solved: bool
+    same_cut: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhyView:
+    """What templates/answer_why.html is given."""
+
+    unit: str
+    binding: str
+    shares: tuple[ShareRow, ...]
+    savings: tuple[SavingRow, ...]
+    more: tuple[SavingRow, ...]
+    useless: int
+    cheaper_by: str
+    is_solved: bool
+
+    @classmethod
+    def of(cls, found: Explanation) -> WhyView:
+        unit = TimeUnit.of(found.latency_us)
+        rows = tuple(_saving_row(one, found.latency_us, unit) for one in worthwhile(found))
+        return cls(
+            unit=unit.name,
+            binding=_format_binding(found),
+            shares=tuple(_share_rows(found, unit)),
+            savings=rows[:MAX_SAVINGS],
+            more=rows[MAX_SAVINGS:],
+            useless=len(found.savings) - len(rows),
+            cheaper_by=_format_part(found.cheaper_by),
+            is_solved=any(one.is_solved for one in rows),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UnexplainedAnswer:
+    """Why an answer is not explained, and what is known of it all the same."""
+
+    reason: str
+    known: str
+
+    @classmethod
+    def of(cls, answer: OptimizeOut, cells: int, max_cells: int) -> UnexplainedAnswer:
+        """Describe an answer with more fragments times stages than are followed."""
+        stage = bottleneck_name(answer)
+        return cls(
+            f"This answer has {format_count(cells)} blocks, fragments times stages. The critical "
+            f"path is followed, and cheaper costs are tried, for up to "
+            f"{format_count(max_cells)}.",
+            f"Known all the same: {stage} is occupied longest, so its cost per byte is what a long "
+            "message mostly waits for. An answer for a shorter message, or for larger fragments, "
+            "through the same stages is explained.",
+        )
+
+
+def _format_part(part: float) -> str:
+    return "a tenth" if part == 0.1 else format_percent(part)
+
+
+def _format_binding(found: Explanation) -> str:
+    binding = found.binding
+    if not binding:
+        return (
+            "No stage holds the message up: the critical path passes each stage with one fragment."
+        )
+    first = binding[0]
+    stated = (
+        f"{first.name} holds the message up: {first.fragments} fragments wait for each other "
+        f"there, {format_percent(_of_all(found, first))} of the latency"
+    )
+    others = ", ".join(f"{one.name} ({one.fragments})" for one in binding[1:4])
+    more = f" and {len(binding) - 4} more" if len(binding) > 4 else ""
+    return f"{stated}; then {others}{more}." if others else f"{stated}."
+
+
+def _of_all(found: Explanation, one: PathShare) -> float:
+    spent = one.overhead_us + one.bytes_us
+    return spent / found.latency_us if found.latency_us > 0.0 else 0.0
+
+
+def _share_rows(found: Explanation, unit: TimeUnit) -> Iterator[ShareRow]:
+    for one in found.shares:
+        yield ShareRow(
+            one.name,
+            str(one.fragments),
+            unit.text(one.overhead_us),
+            unit.text(one.bytes_us),
+            format_percent(_of_all(found, one)),
+            _width(one.overhead_us, found.latency_us),
+            _width(one.bytes_us, found.latency_us),
+            one.is_binding,
+        )
+    if found.delay_us > 0.0:
+        part = _width(found.delay_us, found.latency_us)
+        yield ShareRow(
+            "constant delay",
+            "",
+            unit.text(found.delay_us),
+            "",
+            format_percent(part / 100),
+            part,
+            0.0,
+            False,
+        )
+
+
+def _width(part_us: float, whole_us: float) -> float:
+    return round(100.0 * part_us / whole_us, 3) if whole_us > 0.0 else 0.0
+
+
+def _time(time_us: float, unit: TimeUnit) -> str:
+    """Return a time in the unit of its column, or that it is below its digits."""
+    if 0.0 < time_us < 0.5 * unit.step_us:
+        return f"< {unit.text(unit.step_us)}"
+    return unit.text(time_us)
+
+
+def _saving_row(one: Saving, latency_us: float, unit: TimeUnit) -> SavingRow:
+    part = saved_us(one) / latency_us
+    return SavingRow(
+        cost="overhead" if one.cost is Cost.OVERHEAD else "per byte",
+        stage=one.name,
+        saved=_time(saved_us(one), unit),
+        share=format_percent(part),
+        width=round(1000.0 * min(part, 0.1), 3),
+        is_solved=one.best_cut_us is not None,
+        same_cut=_time(one.same_cut_us, unit),
+    )
+
+
+# --- what helps most ------------------------------------------------------------------------------
+
+
+def saved_us(one: Saving) -> float:
+    """Return what the best schedule then saves where that was solved, else the same schedule."""
+    return one.same_cut_us if one.best_cut_us is None else one.best_cut_us
+
+
+def worthwhile(found: Explanation) -> list[Saving]:
+    """Return the savings that are more than nothing, the largest first."""
+    ranked = sorted(found.savings, key=lambda one: -saved_us(one))
+    return [one for one in ranked if saved_us(one) > _MIN_SHARE * found.latency_us]
+
+
+def advice_of(found: Explanation, pipeline: PipelineOut, units: ShownUnits) -> str:
+    """Return the one cost of one stage whose change helps most; "" where none does."""
+    useful = worthwhile(found)
+    if not useful:
+        return ""
+    best = useful[0]
+    unit, saved = TimeUnit.of(found.latency_us), saved_us(best)
+    if saved < unit.step_us:  # microseconds of an answer of seconds
+        unit = TimeUnit.of(saved)
+    how = _change(pipeline.stages[best.stage], best, units, left=1.0 - found.cheaper_by)
+    anew = ", cut anew" if best.best_cut_us is not None else ""
+    part = format_percent(saved / found.latency_us)
+    return f"{best.name} {how}: −{unit.named(saved)} ({part}){anew}."
+
+
+def _change(stage: StageOut, saving: Saving, units: ShownUnits, *, left: float) -> str:
+    ranges = stage.parts
+    if saving.cost is Cost.OVERHEAD:
+        one_us = units.overhead.to_us(1.0)
+        times = [part.overhead_us / one_us for part in ranges]
+        return f"with an overhead of {_instead(times, left)} {units.overhead.words}"
+    one_ns, costs = units.cost.to_ns_per_byte(1.0), [part.ns_per_byte for part in ranges]
+    if units.cost.is_bandwidth and min(costs) > 0.0:
+        rates = [one_ns / cost for cost in costs]
+        return f"at {_instead(rates, 1.0 / left)} {units.cost.words}"
+    if units.cost.is_bandwidth:
+        return f"at {_instead(costs, left)} ns/byte"
+    return f"at {_instead([cost / one_ns for cost in costs], left)} {units.cost.words}"
+
+
+def _instead(values: Iterable[float], factor: float) -> str:
+    """Return the values changed, and as they are; of several ranges the first to the last."""
+    kept = list(values)
+    return f"{_from_to([value * factor for value in kept])} instead of {_from_to(kept)}"
+
+
+def _from_to(values: list[float]) -> str:
+    return " to ".join(
+        dict.fromkeys(without_zeros(format_figure(value)) for value in (values[0], values[-1]))
+    )
+
+
+# --- what to set ----------------------------------------------------------------------------------
+
+_SAME = 1e-9  # relative: latencies that differ by less are equal
+_RULES = {
+    RoundRule.WHOLE: "the whole message",
+    RoundRule.THREE_POWERS: "three times a power of two",
+}
+_UNEVEN_GAIN = Thresholds().uneven_gain
+_NEARLY_AS_GOOD = 0.02  # in the mean over the draws: a round size instead of the advised one
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRow:
+    """A size to repeat: what it is, and what it takes, above the proven bound too."""
+
+    size: str
+    what: str
+    fragments: str
+    latency: str
+    above: str
+    is_chosen: bool
+    parameter: str = ""
+    source: str = ""
+
+    @property
+    def link(self) -> str:
+        """The address of the source, "" for a source that is printed."""
+        return self.source if self.source.startswith("http") else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetThis:
+    """What an answer opens with: one thing to set, what it gains, and a sentence that decides.
+
+    `size_bytes` is the size to repeat, None where none can be repeated within the limits.
+    """
+
+    headline: str
+    facts: tuple[str, ...]
+    sentence: str
+    sureness: str
+    rows: tuple[SizeRow, ...]
+    unit: str
+    size_bytes: int | None
+
+
+def curve_of(
+    answer: OptimizeOut, *, fragment_cap: int, current_bytes: int | None
+) -> SizeCurve | None:
+    """Return what every repeated size takes of an answer's message; None where none is admitted,
+    and for stages that hand bytes on as they move.
+
+    Asked for are the size that is repeated today, where there is one, those of `baselines`, and the
+    one that the answer's decision advises.
+    """
+    model = answer.model.to_domain()
+    if isinstance(model, Pipeline) and model.without_handoffs is not model:
+        return None
+    problem = problem_of(
+        model,
+        answer.message_bytes,
+        answer.constraints.to_domain(),
+        fragment_cap=fragment_cap,
+    )
+    also = [one.static_bytes for one in defaults_of(answer) if one.static_bytes]
+    also += [size for size in (_decided_bytes(answer),) if size]
+    with suppress(StrategyDeclined, Infeasible):
+        return size_curve(problem, also=(*([current_bytes] if current_bytes else []), *also))
+    return None
+
+
+def defaults_of(answer: OptimizeOut) -> list[BaselineOut]:
+    """Return the systems' defaults that an answer is compared with, ascending."""
+    return [one for one in answer.baselines if one.source and one.static_bytes]
+
+
+def set_this(answer: OptimizeOut, curve: SizeCurve | None, *, current_bytes: int | None) -> SetThis:
+    """Return what to set, told against the size that is repeated today, else systems' defaults."""
+    unit = latency_unit(answer)
+    best = answer.best_fixed
+    if curve is None and best is not None:
+        bound_us = answer.lower_bound_us
+        above = format_gap(relative_excess(best.latency_us, bound_us, bound_us))
+        facts = (f"{above} above the best possible of this model",)
+        headline = f"Repeat {format_size(best.size_bytes)}"
+        return SetThis(headline, facts, "", "", (), unit.name, best.size_bytes)
+    if curve is None:
+        sentence = "No size can be repeated within these limits, so the fragments are uneven."
+        return SetThis("Send the fragments below", (), sentence, "", (), unit.name, None)
+    chosen = _chosen(answer, curve)
+    current = curve.asked[0] if current_bytes else None
+    has_current = bool(current_bytes)
+    return SetThis(
+        headline=_headline(answer, curve, chosen),
+        facts=tuple(_facts(answer, curve, chosen, current)),
+        sentence=_deciding(answer, curve),
+        sureness=_sureness(answer, chosen),
+        rows=tuple(_size_rows(answer, curve, chosen, current, unit, has_current=has_current)),
+        unit=unit.name,
+        size_bytes=chosen.size_bytes,
+    )
+
+
+def set_this_of(
+    answer: OptimizeOut, *, fragment_cap: int, current_bytes: int | None = None
+) -> SetThis:
+    """Return what to set by an answer; without `current_bytes` its own setting of today counts."""
+    current = current_bytes or current_of(answer)
+    curve = curve_of(answer, fragment_cap=fragment_cap, current_bytes=current)
+    return set_this(answer, curve, current_bytes=current)
+
+
+def _chosen(answer: OptimizeOut, curve: SizeCurve) -> SizePoint:
+    """The size to repeat: that of the answer's decision where its costs have errors, and round."""
+    wanted = _decided_bytes(answer)
+    every = (*curve.points, *(one for one in curve.asked if one is not None))
+    return next((one for one in every if one.size_bytes == wanted), curve.recommended)
+
+
+def _decided_bytes(answer: OptimizeOut) -> int | None:
+    """The size that the decision advises: where it is a cut to set, a round one that is as good."""
+    found = answer.uncertainty
+    if found is None:
+        return None
+    total, advised = answer.message_bytes, found.advised_bytes
+    is_cut = advised is None or advised < total
+    if found.decision not in (DecisionCode.SET_IT, DecisionCode.MEASURE_FIRST) or not is_cut:
+        return None if advised is None else min(advised, total)
+    rounds = (one for one in found.round if one.size_bytes < total)
+    nearest = next((one for one in rounds if (one.regret_mean or 0.0) <= _NEARLY_AS_GOOD), None)
+    return nearest.size_bytes if nearest else advised
+
+
+def _headline(answer: OptimizeOut, curve: SizeCurve, chosen: SizePoint) -> str:
+    found = answer.uncertainty
+    is_whole = chosen.size_bytes >= answer.message_bytes
+    size = "the whole message" if is_whole else format_size(chosen.size_bytes)
+    if found is not None and found.decision == DecisionCode.KEEP_YOURS:
+        return "Keep sending it whole" if is_whole else f"Keep your {size}"
+    if found is not None and found.decision == DecisionCode.MEASURE_FIRST:
+        return f"Measure first: {size} may be faster"
+    if is_whole:
+        return "Do not cut: send it whole"
+    return f"Repeat {size}"
+
+
+def _facts(
+    answer: OptimizeOut, curve: SizeCurve, chosen: SizePoint, current: SizePoint | None
+) -> Iterator[str]:
+    bound_us = answer.lower_bound_us
+    above = format_gap(relative_excess(chosen.latency_us, bound_us, bound_us))
+    yield f"{above} above the best possible of this model"
+    if current is not None:
+        is_whole = current.size_bytes >= answer.message_bytes
+        yours = "sending it whole, your setting"
+        name = yours if is_whole else f"your {format_size(current.size_bytes)}"
+        yield _against(chosen, current.latency_us, name)
+    else:
+        yield from _against_defaults(answer, chosen)
+    if chosen.fragments > 1 and (current is None or current.fragments > 1):
+        whole = next((one for one in curve.points if one.fragments == 1), None)
+        if whole is not None:
+            yield _against(chosen, whole.latency_us, "sending it whole")
+
+
+def _against_defaults(answer: OptimizeOut, chosen: SizePoint) -> Iterator[str]:
+    """What it gains over the defaults of systems that fit: over the best and the worst of them."""
+    known = [one for one in defaults_of(answer) if one.latency_us]
+    gains = [1.0 - chosen.latency_us / (one.latency_us or 1.0) for one in known]
+    if len(known) == 1:
+        name = f"{format_size(known[0].static_bytes or 0)}, the default of {known[0].name}"
+        yield _against(chosen, known[0].latency_us or 0.0, name)
+    elif known and min(gains) > _SAME:
+        low, high = format_percent(min(gains)), format_percent(max(gains))
+        yield f"{low} to {high} faster than the defaults of {len(known)} systems"
+
+
+def _against(chosen: SizePoint, other_us: float, name: str) -> str:
+    if abs(chosen.latency_us - other_us) <= _SAME * max(other_us, chosen.latency_us):
+        return f"as fast as {name}"
+    if chosen.latency_us > other_us:
+        return f"{format_percent(chosen.latency_us / other_us - 1.0)} slower than {name}"
+    return f"{format_percent(1.0 - chosen.latency_us / other_us)} faster than {name}"
+
+
+def _deciding(answer: OptimizeOut, curve: SizeCurve) -> str:
+    """The sentence that decides: the answer's own, or whether uneven sizes are worth it."""
+    if answer.uncertainty is not None:
+        return answer.uncertainty.sentence
+    best_us = curve.best.latency_us
+    if answer.pipeline is not None and len(answer.pipeline.stages) == 1 and best_us > 0.0:
+        return "One stage has nothing to overlap with: the largest fragment is best."
+    gain = 1.0 - answer.latency_us / best_us if best_us > 0.0 else 0.0
+    possible = 1.0 - answer.lower_bound_us / best_us if best_us > 0.0 else 0.0
+    if gain >= _UNEVEN_GAIN:
+        return (
+            f"Uneven sizes gain another {format_percent(gain)}: worth it where your library takes "
+            "a list of sizes, which is below."
+        )
+    if possible >= _UNEVEN_GAIN:
+        return f"Uneven sizes could gain {format_gap(possible)} more at most."
+    if max(gain, possible) < MIN_SHARE:
+        return "No uneven sizes are faster than the best repeated one."
+    return f"Uneven sizes gain another {format_gap(max(gain, possible))} at most: not worth it."
+
+
+def _sureness(answer: OptimizeOut, chosen: SizePoint) -> str:
+    found = answer.uncertainty
+    if found is None:
+        if any(one.code == "errors_not_known" for one in answer.warnings):
+            return "How sure this is cannot be told: the errors of its fitted costs are not known."
+        return "How sure this is cannot be told: these costs were typed without their error."
+    for good in found.good_sizes:
+        if any(low <= chosen.size_bytes <= high for low, high in good.intervals):
+            share = f"{good.in_draws * 100:.0f} % of the draws"
+            return f"within {good.within * 100:.0f} % of the best size in {share} or more"
+    return "further than 5 % from the best size in more than a tenth of the draws"
+
+
+def _size_rows(
+    answer: OptimizeOut,
+    curve: SizeCurve,
+    chosen: SizePoint,
+    current: SizePoint | None,
+    unit: TimeUnit,
+    *,
+    has_current: bool,
+) -> Iterator[SizeRow]:
+    """The sizes to choose from, the fastest first, each once."""
+    found: dict[int, tuple[SizePoint, list[str], BaselineOut | None]] = {}
+
+    def note(point: SizePoint, words: str, source: BaselineOut | None = None) -> None:
+        _, known, before = found.setdefault(point.size_bytes, (point, [], source))
+        if words not in known:
+            known.append(words)
+        found[point.size_bytes] = (point, known, before or source)
+
+    note(chosen, "to set")
+    note(curve.best, "best of all sizes")
+    for rounded, point in curve.round_sizes:
+        note(point, _RULES.get(rounded.rule, rounded.rule.value))
+    if current is not None:
+        note(current, "your setting")
+    for one, other in zip(defaults_of(answer), curve.asked[has_current:], strict=False):
+        if other is not None:
+            note(other, format_setting_name(one.name or ""), one)
+    bound_us = answer.lower_bound_us
+    for point, words, source in sorted(found.values(), key=lambda row: row[0].latency_us):
+        yield SizeRow(
+            size=format_size(point.size_bytes),
+            what=", ".join(words),
+            fragments=format_count(point.fragments),
+            latency=unit.text(point.latency_us),
+            above=format_gap(relative_excess(point.latency_us, bound_us, bound_us)),
+            is_chosen=point.size_bytes == chosen.size_bytes,
+            parameter=(source.parameter or "") if source is not None else "",
+            source=(source.source or "") if source is not None else "",
+        )

@@ -1,0 +1,59 @@
+/* Repeated sizes of a message over draws of the costs; analysis/repeated_sizes.py is the same in
+   NumPy. */
+#ifndef SLUICE_SIZES_H
+#define SLUICE_SIZES_H
+
+#include "draws.h"
+
+/* Of fragments; one piece may be of any size that is no larger than the most. */
+typedef struct {
+    int64_t message_bytes;
+    int64_t min_bytes, max_bytes, unit_bytes, max_count;
+    int64_t low_bytes, high_bytes; /* no other cut is looked at */
+} sluice_size_limits;
+
+typedef struct {
+    int64_t screened; /* draws in which all sizes are priced, at most all draws */
+    double regret;    /* a size beyond that in each of them is left out */
+    int64_t rounded;  /* so many of the best sizes are rounded to every unit */
+    int64_t beside;   /* sizes that are tried on either side of the best one */
+} sluice_size_search;
+
+enum { SLUICE_SIZES_NO_MEMORY = -1, SLUICE_MAX_ROUNDED = 64 };
+
+/* The sizes that are worth pricing in all draws, ascending, and their latencies (sizes, draws) in
+   us: of the tried ones, which ascend, once each and admitted, those near the best and those that
+   are among `always`, which ascends; then multiples of the units below and above the best, and
+   sizes beside the very best. Both arrays have room for `tried_count` + 2 `rounded` x `unit_count`
+   + 2 (`beside` + 2) sizes. Returns how many there are, or SLUICE_SIZES_NO_MEMORY. */
+int64_t sluice_price_sizes(const sluice_draws *all, const sluice_size_limits *limits,
+                           const sluice_size_search *how, int64_t tried_count,
+                           const int64_t *tried, int64_t always_count, const int64_t *always,
+                           int64_t unit_count, const int64_t *units, int64_t *sizes,
+                           double *latency_us);
+
+/* Of latencies (count, draws) in us, at least one size: the least of each draw (draws), and of each
+   size, (count), the mean and the mean regret over the least; 0 or infinite where that takes no time.
+   0, or SLUICE_SIZES_NO_MEMORY. */
+int sluice_summarise(int64_t count, int64_t draws, const double *latency_us, double *best_us,
+                     double *mean_us, double *mean_regret);
+
+typedef struct {
+    int64_t jumps_from, jumps_to; /* sizes before B/k are tried for these k, among good ones */
+    int64_t fragments_to;         /* before the remainder that passes an end of a range */
+    double precision;             /* of the ends of intervals, relative */
+    double share;                 /* of the draws in which a good size keeps to its limit */
+} sluice_good_search;
+
+/* Intervals of good sizes: (level, low, high) one behind the other, by level, ascending. A size is
+   good whose latency is at most the level's limit in enough draws; limits_us is (levels, draws), no
+   level above the one behind it. `sizes` ascend, their latencies are (count, draws); `ends` of
+   ranges ascend, once each. There is room for levels x (m/2 + 1) intervals of three numbers each, m
+   being `count` + `jumps_to` + 2 (`fragments_to` + 1) x `end_count`. Returns how many there are, or
+   SLUICE_SIZES_NO_MEMORY. */
+int64_t sluice_good_sizes(const sluice_draws *all, const sluice_size_limits *limits,
+                          const sluice_good_search *how, int64_t count, const int64_t *sizes,
+                          const double *latency_us, int64_t levels, const double *limits_us,
+                          int64_t end_count, const int64_t *ends, int64_t *intervals);
+
+#endif

@@ -1,0 +1,161 @@
+"""A stranger's walk: three questions, each answered in at most five steps from the first view.
+
+With SLUICE_PICTURES set to a folder every step is written there as a picture.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from analysis import explore
+
+MAX_STEPS = 5
+
+
+@pytest.fixture(autouse=True)
+def quick_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less time for what is drawn around an answer: the server is in this process."""
+    monkeypatch.setattr(explore, "SIZES_LIMIT_S", 0.3)
+    monkeypatch.setattr(explore, "ALTERNATIVES_LIMIT_S", 0.2)
+
+
+class Walk:
+    """Counts the steps, each a click or a key that does what a click does, and pictures them."""
+
+    def __init__(self, page: Page, name: str) -> None:
+        self.page, self.name, self.steps = page, name, 0
+        page.goto("/")
+        self.picture()
+
+    def step(self, act: Callable[[], Any]) -> None:
+        """Take a step."""
+        act()
+        self.steps += 1
+        self.picture()
+
+    def picture(self) -> None:
+        """Write what is seen, where a folder is named for it."""
+        expect(self.page.locator("#library.later")).to_have_count(0)
+        folder = os.environ.get("SLUICE_PICTURES")
+        if folder:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(path=Path(folder) / f"{self.name}-{self.steps}.png")
+
+
+def set_of(page: Page) -> str:
+    """What the answer opens with."""
+    return page.locator("#set-this").inner_text()
+
+
+def test_what_do_i_set_in_ucx(browser_page: Page) -> None:
+    """ "I copy 16 MiB from GPU to GPU through host memory": what to set, its gain, how sure."""
+    walk = Walk(browser_page, "ucx")
+    said = set_of(browser_page)
+    assert "Repeat 2 MiB" in said
+    assert re.search(r"[\d.]+ % to [\d.]+ % faster than the defaults of 4 systems", said)
+    assert "within 2 % of the best size in 90 % of the draws or more" in said
+    assert "costs that are known to ±10 %" in said
+    library = browser_page.locator("#library")
+    expect(library).to_contain_text("UCX_RNDV_FRAG_SIZE=host:2097152")
+    walk.step(library.get_by_text("The whole text").click)
+    expect(library.locator("pre")).to_contain_text("library's default: 524288 bytes")
+    assert walk.steps <= MAX_STEPS
+
+
+def test_what_does_64_kib_cost_us(browser_page: Page) -> None:
+    """ "My team uses 64 KiB everywhere": one field and Optimise, or Ctrl+Enter."""
+    walk = Walk(browser_page, "team")
+    field = browser_page.get_by_label("Your setting now")
+    walk.step(field.click)
+    browser_page.keyboard.type("64 KiB")
+    walk.step(lambda: browser_page.keyboard.press("Control+Enter"))
+    browser_page.wait_for_url(re.compile("current=64"))
+    assert re.search(r"[\d.]+ % faster than your 64 KiB", set_of(browser_page))
+    row = browser_page.locator("#choices tr", has_text="your setting")
+    expect(row).to_contain_text("64 KiB")
+    expect(row).to_contain_text(re.compile(r"37\d %"))
+    expect(browser_page.locator(".changed")).to_contain_text("Against the answer before")
+    assert walk.steps <= MAX_STEPS
+
+
+def test_what_if_the_network_were_twice_as_fast(browser_page: Page) -> None:
+    """One click, and the answer says what it changes, and where both are side by side."""
+    walk = Walk(browser_page, "network")
+    walk.step(browser_page.get_by_role("link", name="What if a cost were another").click)
+    walk.step(browser_page.get_by_role("button", name="twice as fast: 400G RDMA write").click)
+    browser_page.wait_for_url(re.compile("last="))
+    change = browser_page.locator(".changed")
+    expect(change).to_contain_text(
+        re.compile(r"latency [\d.]+ µs, instead of [\d.]+ µs \(−[\d.]+ %\)")
+    )
+    expect(change).to_contain_text("bottleneck device to host copy, as before")
+    expect(change).to_contain_text("1.4 µs + 0.0102 ns/byte instead of 2.8 µs + 0.0204 ns/byte")
+    walk.step(change.get_by_role("link", name="Compare").click)
+    expect(browser_page.get_by_role("heading", level=1)).to_have_text("2 answers side by side")
+    assert walk.steps <= MAX_STEPS
+
+
+def test_all_three_by_keyboard_alone(browser_page: Page) -> None:
+    """The answer, its libraries, the setting and what if: reached by Tab, worked by Enter."""
+    page = browser_page
+    page.goto("/")
+    expect(page.locator("#library.later")).to_have_count(0)
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # skip to the answer
+    assert page.evaluate("document.activeElement.id") == "answer-title"
+    reached = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.textContent.trim()"))
+        if reached[-1] == "NCCL":
+            break
+    assert len(reached) <= 8  # a few stops from the answer to its libraries
+    page.keyboard.press("Enter")
+    expect(page.locator("#library")).to_contain_text("NCCL_P2P_NET_CHUNKSIZE")
+    expect(page.locator("#library .notice.bad").first).to_contain_text("the wrong knob here")
+    page.get_by_label("Your setting now").focus()
+    page.keyboard.type("64 KiB")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("current=64"))
+    page.get_by_role("button", name="½: 400G RDMA write, cost a byte").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("last="))
+    expect(page.locator(".changed")).to_contain_text("0.0102 ns/byte instead of")
+    assert "your 64 KiB" in set_of(page)
+
+
+def test_no_charting_script_before_the_first_chart(browser_page: Page) -> None:
+    """It is loaded when somebody comes near one."""
+    page, asked = browser_page, []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto("/")
+    expect(page.locator(".later")).to_have_count(0)
+    assert not [url for url in asked if "echarts" in url]
+    page.locator("#by-fragment [data-chart]").scroll_into_view_if_needed()
+    expect(page.locator("#by-fragment [data-chart]")).to_have_attribute("data-drawn", "yes")
+    assert [url for url in asked if "echarts" in url]
+
+
+@pytest.mark.parametrize("width", [1440, 1280, 768, 390])
+@pytest.mark.parametrize("look", ["light", "dark", "forced"])
+def test_the_first_view_at_every_width(
+    new_page: Callable[..., Page], axe: Callable[[Page], list[str]], width: int, look: str
+) -> None:
+    """No wider than the window, nothing serious for axe, in every scheme and forced colours."""
+    more: dict[str, Any] = {"forced_colors": "active"} if look == "forced" else {}
+    page = new_page(width=width, color_scheme="dark" if look == "dark" else "light", **more)
+    page.goto("/")
+    expect(page.locator(".later")).to_have_count(0)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert axe(page) == []
+    folder = os.environ.get("SLUICE_PICTURES")
+    if folder:
+        page.screenshot(path=Path(folder) / f"first-{width}-{look}.png", full_page=True)

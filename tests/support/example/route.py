@@ -1,0 +1,28 @@
+# app/api/curves.py
+"""POST /curves."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fastapi import APIRouter, Request, Response
+
+from app.api.openapi import reads
+from app.api.respond import accepted, json_bytes
+from app.http.bodies import read_json
+from app.http.dependencies import body_rules, client_of, prefers_async, service_of
+from app.operations.curves import CurveIn, curve_operation
+
+router = APIRouter(tags=["optimise"])
+
+
+@router.post("/curves", **reads(CurveIn, 404, may_be_async=True))
+async def curve(request: Request) -> Response:
+    """The latency of messages of every power of two."""
+    service = service_of(request)
+    asked = await read_json(request, CurveIn, **body_rules(request))
+    make = partial(curve_operation, asked, settings=service.context.settings)
+    if prefers_async(request):
+        return accepted(await service.start_job(make))
+    performed = await service.perform(make, client_of(request))
+    return json_bytes(performed.outcome.document)

@@ -1,0 +1,219 @@
+"""What an answer's page advises: libraries' texts, what if, sweeps, and what changed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+import solvers
+from app.questions.settings import ExportScope, export, export_question
+from app.schemas.optimize import current_of, read_answer
+from app.text.numbers import format_gap, format_size
+from app.text.units import format_time
+from app.web.answers.advice import set_this_of
+from app.web.answers.view import cut_of
+from app.web.profiles.exports import library_named
+from domain.errors import SluiceError
+from domain.pipeline import Pipeline
+from exports.targets.registry import TARGETS
+from tests.app.serving import Live
+from tests.web.conftest import Ask
+from tests.web.test_answer import AGGREGATE, chart_of, text_of
+
+
+@pytest.mark.parametrize("target", [one.name for one in TARGETS])
+def test_each_library_has_the_text_of_its_export(live: Live, ask: Ask, target: str) -> None:
+    """The round size to set, as the export writes it, or why there is no text: saved or not."""
+    answer = ask()
+    text = text_of(live, f"/ui/answers/{answer.id}/parts/library?target={target}")
+    scope = ExportScope(
+        target=target, min_message_bytes=4096, max_message_bytes=4096, time_limit_s=1.0
+    )
+    model = answer.model.to_domain()
+    declined, made = "", None
+    try:
+        question = export_question(model, None, scope, None, fragment_cap=100_000)
+        made = export(replace(question, given_bytes=1024))
+    except SluiceError as refusal:
+        declined = refusal.detail
+    if made is None:
+        assert declined[1:] in text
+        return
+    assert made.content.decode().strip() in text
+    if made.chosen is not None:
+        assert made.chosen.is_given == library_named(target).sizes.admits(1024)
+
+
+def test_what_a_library_cannot_take_is_said_aloud(live: Live, ask: Ask) -> None:
+    """UCX takes no less than 64 KiB, which costs much of 128 KiB through slow stages."""
+    answer = ask(message_bytes=131_072)
+    text = text_of(live, f"/ui/answers/{answer.id}/parts/library?target=ucx")
+    said = re.search(r'class="notice bad" role="note">([^<]+)<', text)
+    assert said is not None
+    pipeline = answer.model.to_domain()
+    assert isinstance(pipeline, Pipeline)
+    evaluator = solvers.evaluator_of(pipeline)
+    regret = evaluator([65536, 65536]) / answer.latency_us - 1.0
+    assert "takes 64 KiB to 16 MiB, multiples of 64 B: 64 KiB instead of" in said[1]
+    assert f"costs {format_gap(regret)} on this message" in said[1]
+
+
+def test_a_library_of_a_profile_has_a_way_to_its_export(live: Live, ask: Ask) -> None:
+    """With the name and revision in the text; an unknown library is the first one."""
+    answer = ask(pipeline=None, profile="myrinet-gam")
+    text = text_of(live, f"/ui/answers/{answer.id}/parts/library?target=nonsense")
+    assert f"/ui/profiles/{answer.profile.reference}/exports/ucx" in text  # type: ignore[union-attr]
+    assert "profile 'myrinet-gam', revision" in text
+
+
+def test_fragment_sizes_have_bands_and_marks(live: Live, ask: Ask) -> None:
+    """At most five series; the bands hold what is within 1 and 5 % of the best size."""
+    answer = ask(message_bytes=65536, uncertainty={"current": {"repeat": 1024}})
+    text = text_of(live, f"/ui/answers/{answer.id}/parts/fragments")
+    data = chart_of(text)
+    assert [mark["name"] for mark in data["marks"]] == [
+        *("best size", "to set", "yours", "systems' defaults")
+    ]
+    ((size, latency),) = data["marks"][2]["points"]
+    assert (size, latency) == (1024, pytest.approx(answer.baselines[0].latency_us))
+    best = min(data["latency_us"])
+    assert {band[0] for band in data["bands"]} == {0.01, 0.05}
+    for within, low, high in data["bands"]:
+        inside = [
+            us
+            for size, us in zip(data["sizes"], data["latency_us"], strict=True)
+            if low <= size <= high
+        ]
+        assert max(inside, default=best) <= best * (1.0 + within) * (1.0 + 1e-9)
+    uneven = ask(message_bytes=13, constraints={"min_fragment_bytes": 4, "max_fragment_bytes": 5})
+    assert "No size can be repeated" in text_of(live, f"/ui/answers/{uneven.id}/parts/fragments")
+
+
+def test_one_cost_is_swept(live: Live, ask: Ask) -> None:
+    """From a quarter to four times, the answer in the middle; other texts are the default."""
+    answer = ask(message_bytes=65536, uncertainty={"current": {"repeat": 1024}})
+    for given in ("2.overhead", "nonsense"):
+        text = text_of(live, f"/ui/answers/{answer.id}/parts/sweep?cost={given}")
+        data = chart_of(text)
+        assert (data["factors"][0], data["factors"][8], data["factors"][-1]) == (0.25, 1.0, 4.0)
+        names = [name for name, _ in data["lines"]]
+        assert names[0] == "best size at each cost"
+        assert names[2] == "1 KiB, yours"
+        for _, values in data["lines"]:
+            assert values == sorted(values)
+        yours = data["lines"][2][1]
+        assert yours[8] == pytest.approx(answer.baselines[0].latency_us)
+    assert 'value="2.per_byte" selected' in text
+
+
+@pytest.mark.parametrize("what", ["1.per_byte.half", "0.overhead.double", "3.both.half"])
+def test_what_if_asks_again(live: Live, ask: Ask, what: str) -> None:
+    """With that cost alone changed; the answer says what that changed, and offers to compare."""
+    before = ask(message_bytes=65536)
+    place = f"/ui/answers/{before.id}/what-if?current=1+KiB&relative=10+%25"
+    sent = live.client.post(place, data={"what": what})
+    assert sent.status_code == 303
+    query = dict(parse_qsl(urlsplit(sent.headers["location"]).query))
+    assert query == {"current": "1 KiB", "relative": "10 %", "last": before.id}
+    path = urlsplit(sent.headers["location"]).path
+    now = read_answer(live.client.get(path.replace("/ui/answers/", "/optimizations/")).content)
+    stage, cost, factor = what.split(".")
+    times = {"half": 0.5, "double": 2.0}[factor]
+    assert now.pipeline is not None
+    assert before.pipeline is not None
+    changes = [
+        (
+            new.parts[0].overhead_us / old.parts[0].overhead_us,
+            new.parts[0].ns_per_byte / old.parts[0].ns_per_byte,
+        )
+        for old, new in zip(before.pipeline.stages, now.pipeline.stages, strict=True)
+    ]
+    expected = [(1.0, 1.0)] * 4
+    expected[int(stage)] = (
+        times if cost != "per_byte" else 1.0,
+        times if cost != "overhead" else 1.0,
+    )
+    assert changes == [pytest.approx(one) for one in expected]
+    assert current_of(now) == 1024
+    assert now.uncertainty is not None
+    text = text_of(live, sent.headers["location"])
+    said = text[text.index("Against the answer before:") :][:900]
+    assert f"latency {format_time(now.latency_us)}, instead of" in said
+    assert f"/ui/compare?id={before.id}&id={now.id}" in said
+    assert f"{before.pipeline.stages[int(stage)].name}: " in said
+
+
+@pytest.mark.parametrize("what", ["", "9.both.half", "x.both.half", "1.other.half", "1.both.third"])
+def test_what_if_of_nothing_is_refused(live: Live, ask: Ask, what: str) -> None:
+    """In words, and nothing is stored; nor of a pipeline whose stages are not known."""
+    place = f"/ui/answers/{ask().id}/what-if"
+    assert live.client.post(place, data={"what": what}).status_code in (400, 422)
+    outside = ask(pipeline=None, aggregate=AGGREGATE, message_bytes=65536)
+    sent = live.client.post(f"/ui/answers/{outside.id}/what-if", data={"what": "0.both.half"})
+    assert sent.status_code in (400, 409, 422)
+
+
+def test_an_answer_before_that_is_gone_is_not_spoken_of(live: Live, ask: Ask) -> None:
+    """Nor is the answer itself."""
+    answer = ask()
+    for last in ("0" * 32, answer.id, "x"):
+        assert "Against the answer" not in text_of(live, f"/ui/answers/{answer.id}?last={last}")
+
+
+def test_sizes_that_rounding_made_unequal_are_one_run() -> None:
+    """Large ones that differ by a byte; small ones, and others, stay as they are."""
+    near = cut_of([5000, 5001, 5000, 5001, 4000]).head
+    assert [(run.first, run.last, run.size_bytes, run.or_bytes) for run in near] == [
+        (1, 4, 5000, 5001),
+        (5, 5, 4000, None),
+    ]
+    assert [run.size_bytes for run in cut_of([5000, 5001, 5002]).head] == [5000, 5002]
+    assert len(cut_of([10, 11, 10]).head) == 3
+
+
+def test_ends_that_are_small_are_explained(live: Live, ask: Ask) -> None:
+    """Below the sizes; a link of this machine says that it is one."""
+    text = text_of(live, f"/ui/answers/{ask().id}")
+    assert "The first and the last fragments are small, so that later stages start early" in text
+    assert "reachable only on this machine" in text
+    equal = text_of(live, f"/ui/answers/{ask(strategy='fixed').id}")
+    assert "The fragments are as good as equal" in equal
+
+
+@pytest.mark.parametrize("current", [None, "whole", 65536, 2**21, 1_900_000])
+@pytest.mark.parametrize(("message", "relative"), [(2**24, 0.1), (2**24, 0.02), (40_000, 0.5)])
+def test_what_is_set_is_what_was_decided(
+    ask: Ask, message: int, relative: float, current: int | str | None
+) -> None:
+    """The advised size, or a round one within 2 % of the best in the mean; yours where kept."""
+    uncertainty: dict[str, Any] = {"relative": relative}
+    if current is not None:
+        uncertainty["current"] = current if isinstance(current, str) else {"repeat": current}
+    stages = [("to host", 9.15, 0.02428), ("network", 2.8, 0.0204), ("to device", 9.15, 0.02428)]
+    answer = ask(
+        message_bytes=message,
+        uncertainty=uncertainty,
+        pipeline={
+            "stages": [
+                {"name": name, "overhead_us": overhead, "ns_per_byte": cost}
+                for name, overhead, cost in stages
+            ]
+        },
+    )
+    found, said = answer.uncertainty, set_this_of(answer, fragment_cap=100_000)
+    assert found is not None
+    rounds = {one.size_bytes for one in found.round if (one.regret_mean or 0.0) <= 0.02}
+    advised = min(found.advised_bytes or message, message)
+    if found.decision == "keep_yours":
+        assert said.size_bytes == min(current_of(answer) or 0, message)
+        assert said.headline.startswith("Keep ")
+    elif found.decision == "set_it" and advised < message:
+        assert said.size_bytes in rounds | {advised}
+        assert said.headline == f"Repeat {format_size(said.size_bytes or 0)}"
+    else:
+        assert said.size_bytes == advised
+    assert said.sentence == found.sentence

@@ -93,13 +93,18 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 
         return work(arguments, output)
     if arguments.command == "engine":
-        from app.serving import engine
+        from app.console.commands import engine
 
         return engine(arguments, output)
-    if arguments.command in ("collect", "backup", "restore"):
+    if arguments.command in ("changes", "collect", "backup", "restore"):
         from app import serving
 
-        upkeep = {"collect": serving.collect, "backup": serving.back_up, "restore": serving.restore}
+        upkeep = {
+            "changes": serving.changes,
+            "collect": serving.collect,
+            "backup": serving.back_up,
+            "restore": serving.restore,
+        }
         return upkeep[arguments.command](arguments, output)
     if arguments.command in ("fit", "compose", "plan"):
         from app.console import fit

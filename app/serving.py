@@ -21,7 +21,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from app.console.running import ticking_line
-from app.console.screen import Output
+from app.console.screen import Column, Grid, Output
 from app.settings import KEPT_KINDS, Settings, keeps_of
 from app.telemetry import logging_as, open_tracing
 from domain.errors import Conflict, InvalidInput, NotReady
@@ -376,42 +376,39 @@ def _runner_settings(settings: Settings, arguments: argparse.Namespace) -> Setti
     return replace(settings, workers=arguments.workers)
 
 
-# --- what a cluster is made of --------------------------------------------------------------------
-
-
-def engine(arguments: argparse.Namespace, output: Output) -> int:
-    """Be the scheduler or a worker of a cluster until Ctrl-C or SIGTERM."""
-    from app.operations.tasks import SOLVE_WARM_UP, cluster_options
-
-    settings = checked_settings()
-    options = cluster_options(settings)
-    from app.execution import node
-
-    def ready(address: str) -> None:
-        if output.wants_json:
-            output.document(json.dumps({"address": address}).encode())
-        else:
-            output.parts([f"Sluice's {arguments.verb} is at {address}", "Ctrl-C stops it"])
-
-    if settings.log == "text":
-        logging.basicConfig(level=logging.INFO, format="%(levelname)s:     %(message)s")
-    with logging_as(settings.log):
-        if arguments.verb == "scheduler":
-            node.run_scheduler(options, ready)
-            return 0
-        settings = _runner_settings(settings, arguments)
-        check_kernels()
-        node.run_worker(
-            options,
-            ready,
-            slots=settings.worker_count,
-            warm_up=SOLVE_WARM_UP,
-            drain_s=settings.work_drain_s,
-        )
-    return 0
-
-
 # --- upkeep of the database -----------------------------------------------------------------------
+
+
+def changes(arguments: argparse.Namespace, output: Output) -> int:
+    """Show who changed what."""
+    from app.console.commands import opened_store
+    from app.questions.keys import check_owner, list_changes
+    from app.schemas.base import dump_json
+    from app.schemas.queries import MAX_PAGE_SIZE, ChangesOut
+
+    owner, limit = check_owner(arguments.owner), arguments.limit
+    if not 1 <= limit <= MAX_PAGE_SIZE:
+        raise InvalidInput(f"expected 1 <= limit <= {MAX_PAGE_SIZE}", field="limit")
+    with opened_store(checked_settings()) as store:
+        page = list_changes(store.of(owner), subject=arguments.subject, limit=limit)
+    shown = ChangesOut.of(page)
+    if output.wants_json:
+        output.document(dump_json(shown))
+        return 0
+    names = ("when", "who", "what", "of", "before", "after")
+    rows = tuple(
+        (
+            one.created_at[:16].replace("T", " "),
+            one.made_by or "anybody",
+            one.action,
+            one.subject,
+            one.before or "",
+            one.after or "",
+        )
+        for one in shown.items
+    )
+    output.parts([Grid(tuple(Column(name, is_number=False) for name in names), rows)])
+    return 0
 
 
 def collect(arguments: argparse.Namespace, output: Output) -> int:
@@ -473,7 +470,9 @@ def restore(arguments: argparse.Namespace, output: Output) -> int:
 
     url, file = checked_settings().database_url, Path(arguments.file)
     with ticking_line(output.err, "restoring"):
-        rows = backup.restore(file, url, replace=arguments.replace)
+        rows = backup.restore(
+            file, url, replace=arguments.replace, with_keys=not arguments.without_keys
+        )
     return _say_rows(output, rows, "restored")
 
 

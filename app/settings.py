@@ -27,7 +27,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 IS_INSTALLED = "." in str(__package__)
 MIB = 2**20
 
-KEPT_KINDS = ("jobs", "answers", "tables", "traces", "keys")
+KEPT_KINDS = ("jobs", "answers", "tables", "traces", "keys", "changes")
 # off: nobody is asked who he is, on loopback alone; open: nobody anywhere; keys: everybody has one;
 # proxy: everybody has one, or a trusted proxy says who he is.
 ENGINES = ("local", "dask")

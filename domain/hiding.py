@@ -64,6 +64,20 @@ class HiddenBehind:
         return (1.0 - self.hideable_fraction) * whole
 
 
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """When a process of an exchange did what, in µs from the iteration's beginning.
+
+    `row` is calculation, send or receive; `variant` names the order of the exchange.
+    """
+
+    variant: str
+    process: int
+    row: str
+    begin_us: float
+    end_us: float
+
+
 class Regime(StrEnum):
     """What decides the run time with hiding.
 

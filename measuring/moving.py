@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from domain.errors import InvalidInput, NotMeasurable
+from domain.hiding import Activity
 from measuring.mover import program
 from measuring.running import output_of
 
 VARIANTS = ("ping_pong", "simultaneous", "boundary_first", "hiding")
 HEAT_VARIANTS = ("serial", *VARIANTS, "streamed")
 _OUTPUT_BYTES = 64 << 20
+_PRIMITIVES_S = 600.0
 _USAGE = 2  # its exit status for what it was asked wrongly
 _REFUSED = "# refused: "
 
@@ -30,7 +32,8 @@ class Way:
     """Between what the mover moves: loopback, or two network namespaces (`near/far/address`); the
     socket buffers in bytes, 0 as they are; what packing and unpacking a fragment takes.
 
-    With a CPU each the two processes and their agents stay there.
+    With a CPU each the two processes and their agents stay there. A delay is of a process that
+    keeps what goes over loopback for so long, and acknowledges it as late again: emulated.
     """
 
     between: str | None = None
@@ -40,6 +43,7 @@ class Way:
     pack_us: float = 0.0
     unpack_us: float = 0.0
     cpus: tuple[int, int] | None = None
+    delay_us: float = 0.0
 
     def words(self) -> list[str]:
         """Return the tool's options."""
@@ -50,6 +54,7 @@ class Way:
             "--unpack": self.unpack_ns_per_byte,
             "--pack-each": self.pack_us,
             "--unpack-each": self.unpack_us,
+            "--delay": self.delay_us,
         }
         words += [word for name, value in numbers.items() if value for word in (name, str(value))]
         if self.cpus is not None:
@@ -166,6 +171,55 @@ def exchange(
     found: dict[str, list[float]] = {}
     for row in _rows(_run(words, limit_s)):
         found.setdefault(row["variant"], []).append(float(row["iteration_us"]))
+    return found
+
+
+def activities(timeline: str) -> list[Activity]:
+    """Return who did what in each variant's shortest iteration but the first, from its beginning.
+
+    `timeline` is what `exchange` wrote there; the first process says how long an iteration is.
+    """
+    rows = [
+        (
+            int(one["iteration"]),
+            Activity(
+                one["variant"],
+                int(one["process"]),
+                one["row"],
+                int(one["begin_ns"]) / 1e3,
+                int(one["end_ns"]) / 1e3,
+            ),
+        )
+        for one in csv.DictReader(timeline.splitlines())
+    ]
+    found = []
+    for variant in dict.fromkeys(one.variant for _, one in rows):
+        own = [row for row in rows if row[1].variant == variant and row[0] > 0]
+        whole = [row for row in own if row[1].process == 0 and row[1].row == "iteration"]
+        number, best = min(whole, key=lambda row: row[1].end_us - row[1].begin_us)
+        found += [
+            replace(one, begin_us=one.begin_us - best.begin_us, end_us=one.end_us - best.begin_us)
+            for iteration, one in own
+            if iteration == number and one.row != "iteration"
+        ]
+    return found
+
+
+def primitives(
+    what: str, sizes: Sequence[int], *, repetitions: int, way: Way | None = None
+) -> dict[tuple[str, int], float]:
+    """Return the least µs of each kind and size in bytes of a message layer's parts.
+
+    `what` is `signals` (pipe, semaphore and eventfd between two processes), `copies` (copy, and
+    loop: numbers in the other order of bytes) or `messages` (direct: by blocking sockets, and by
+    the mover). Signals and messages are one way, half of there and back. Raises as calibrate does.
+    """
+    words = ["primitives", what, *(() if way is None else way.words())]
+    words += ["--sizes", ",".join(map(str, sizes)), "--repetitions", str(repetitions)]
+    found: dict[tuple[str, int], float] = {}
+    for row in _rows(_run(words, _PRIMITIVES_S)):
+        key, time_us = (row["what"], int(row["bytes"])), float(row["us"])
+        found[key] = min(time_us, found.get(key, time_us))
     return found
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
 
+from domain.hiding import Activity
 from domain.timeline import Timeline
 
 
@@ -101,7 +102,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A table or figure of a paper. `runs` are of one message and drawn on one time axis."""
+    """A table or figure of a paper. `runs` are of one message and drawn on one time axis.
+
+    `activities` are those of an exchange that was measured.
+    """
 
     name: str
     title: str
@@ -111,6 +115,7 @@ class Item:
     remarks: tuple[str, ...] = ()
     plots: tuple[Plot, ...] = ()
     runs: tuple[Run, ...] = ()
+    activities: tuple[Activity, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -109,6 +109,7 @@ _EXAMPLES = {
     "fleet": "fleet --max-message 16MiB --report fleet.json",
     "engine scheduler": "engine scheduler",
     "engine worker": "engine worker --workers 2",
+    "changes": "changes staging --limit 20",
     "collect": "collect --keep jobs=30d,answers=90d --dry-run",
     "backup": "backup monday.sluice",
     "restore": "restore monday.sluice",
@@ -479,10 +480,9 @@ class _Completed:
                 f"-l {one[2:]}" if one.startswith("--") else f"-s {one[1:]}"
                 for one in option.option_strings
             )
-            takes = ""
-            if option.nargs != 0:
-                takes = " -r -F" if option.metavar in _FILES else " -x"
-                takes += f" -a {_quoted(' '.join(option.choices))}" if option.choices else ""
+            takes = "" if option.nargs == 0 else " -r -F" if option.metavar in _FILES else " -x"
+            if option.nargs != 0 and option.choices:
+                takes += f" -a {_quoted(' '.join(option.choices))}"
             summary = (option.help or "").replace("%%", "%")
             yield f"{rule} {names}{takes} -d {_quoted(summary)}"
 

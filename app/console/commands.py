@@ -1,8 +1,10 @@
-"""sluice optimize, compare and fleet, the service's use cases without a server; export targets."""
+"""sluice optimize, compare, fleet, engine: use cases without a server; targets of exports."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -28,6 +30,7 @@ from app.console.reports import (
 from app.console.running import counting_line, run_operation, solving_line, ticking_line
 from app.console.screen import Column, Grid, Output, Part, Screen
 from app.settings import Settings
+from app.telemetry import logging_as
 from app.text.numbers import format_count
 from app.text.units import printable, quoted
 from domain.errors import InvalidInput, NotFound
@@ -232,13 +235,14 @@ def unrequested(profile: ProfileRevision | None) -> bytes:
 def opened_store(settings: Settings) -> Iterator[Store]:
     """Return the store, up to date and with the papers' profiles in it."""
     from app.questions.profiles import seed_paper_profiles
+    from models.records import ChangedBy
     from models.session import create_store
 
     store = create_store(settings.database_url)
     try:
         store.upgrade()
         seed_paper_profiles(store)
-        yield store
+        yield store.of(store.owner, ChangedBy("command line"))
     except NotFound as missing:
         raise _with_nearest(missing, store) from None
     finally:
@@ -378,9 +382,7 @@ def fleet(arguments: argparse.Namespace, output: Output) -> int:
     from app.schemas.base import dump_json
     from app.schemas.tables import FleetOut
 
-    settings = Settings.from_environment()
-    if arguments.workers is not None:
-        settings = replace(settings, workers=arguments.workers)
+    settings = _with_workers(Settings.from_environment(), arguments)
     asked = _fleet_scope(arguments)
     references = tuple(map(ProfileReference.parse, arguments.profiles))
     owner = check_owner(arguments.owner)
@@ -441,3 +443,48 @@ def _fleet_parts(report: FleetOut) -> Iterator[Part]:
     if failed := [(one.profile, one.error) for one in report.items if one.error]:
         columns = (Column("profile", is_number=False), Column("why", is_number=False))
         yield Grid(columns, tuple(failed))
+
+
+# --- what a cluster is made of --------------------------------------------------------------------
+
+
+def engine(arguments: argparse.Namespace, output: Output) -> int:
+    """Be the scheduler or a worker of a cluster until Ctrl-C or SIGTERM."""
+    from app.operations.tasks import SOLVE_WARM_UP, cluster_options
+    from solvers.kernels.native import asked, load_library
+
+    settings = Settings.from_environment()
+    options = cluster_options(settings)
+    from app.execution import node
+
+    def ready(address: str) -> None:
+        if output.wants_json:
+            output.document(json.dumps({"address": address}).encode())
+        else:
+            output.parts([f"Sluice's {arguments.verb} is at {address}", "Ctrl-C stops it"])
+
+    if settings.log == "text":
+        logging.basicConfig(level=logging.INFO, format="%(levelname)s:     %(message)s")
+    with logging_as(settings.log):
+        if arguments.verb == "scheduler":
+            node.run_scheduler(options, ready)
+            return 0
+        settings = _with_workers(settings, arguments)
+        load_library(asked())
+        node.run_worker(
+            options,
+            ready,
+            slots=settings.worker_count,
+            warm_up=SOLVE_WARM_UP,
+            drain_s=settings.work_drain_s,
+        )
+    return 0
+
+
+def _with_workers(settings: Settings, arguments: argparse.Namespace) -> Settings:
+    if arguments.workers is None:
+        return settings
+    if not 0 <= arguments.workers <= 1024:
+        rule = "expected 0 <= workers <= 1024 (0: one fewer than cores)"
+        raise InvalidInput(rule, field="workers")
+    return replace(settings, workers=arguments.workers)

@@ -436,6 +436,12 @@ def _add_fleet(commands: Commands[Parser]) -> Parser:
 
 
 def _add_upkeep(commands: Commands[Parser]) -> None:
+    changes = add(commands, "changes", "show who changed what, the newest first")
+    changes.add_argument(
+        "subject", metavar="SUBJECT", nargs="?", help="a profile, or the identifier of what changed"
+    )
+    changes.add_argument("--limit", type=whole, metavar="COUNT", default=50, help="so many (50)")
+    _add_owner(changes)
     collect = add(commands, "collect", "delete what is kept no longer, as SLUICE_RETENTION says")
     collect.add_argument("--keep", metavar="RULES", help="in its place, such as jobs=30d/10000")
     collect.add_argument("--dry-run", action="store_true", help="delete nothing; say what would go")
@@ -444,3 +450,6 @@ def _add_upkeep(commands: Commands[Parser]) -> None:
     restore = add(commands, "restore", "put a backup into an empty database")
     restore.add_argument("file", metavar="FILE", help="a backup, of either database")
     restore.add_argument("--replace", action="store_true", help="first delete all that is there")
+    restore.add_argument(
+        "--without-keys", action="store_true", help="leave out all keys: one may be revoked by now"
+    )

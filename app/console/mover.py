@@ -124,7 +124,8 @@ def _middle(values: Iterable[str]) -> str:
 
 
 def _exchange(arguments: argparse.Namespace, output: Output) -> int:
-    from measuring.moving import exchange
+    from app.plots.models_svg import overlap_svg
+    from measuring.moving import activities, exchange
 
     if arguments.calculation is None or arguments.calculation < 0:
         raise InvalidInput("expected µs of each iteration, from 0", field="calculation")
@@ -145,7 +146,8 @@ def _exchange(arguments: argparse.Namespace, output: Output) -> int:
             timeline=timeline,
         )
         if arguments.plot is not None:
-            _keep(arguments.plot, "plot", _overlap(timeline.read_text()).encode())
+            drawing = overlap_svg(activities(timeline.read_text()))
+            _keep(arguments.plot, "plot", drawing.encode())
     times = [(name, str(i), f"{us:.3f}") for name, row in found.items() for i, us in enumerate(row)]
     _keep(arguments.output, "output", _csv(times))
     columns = ("variant", "least µs", "median µs", "simultaneous / this")
@@ -158,34 +160,6 @@ def _exchange(arguments: argparse.Namespace, output: Output) -> int:
 
 def _gain(found: Mapping[str, Sequence[float]], fastest_us: float) -> str:
     return f"{min(found['simultaneous']) / fastest_us:.3f}" if "simultaneous" in found else ""
-
-
-def _overlap(timeline: str) -> str:
-    from app.plots.models_svg import OverlapBar, overlap_svg
-
-    rows = [
-        (
-            one["variant"],
-            int(one["iteration"]),
-            int(one["process"]),
-            one["row"],
-            int(one["begin_ns"]) / 1e3,
-            int(one["end_ns"]) / 1e3,
-        )
-        for one in csv.DictReader(timeline.splitlines())
-    ]
-    bars = []
-    for name in dict.fromkeys(row[0] for row in rows):
-        # The shortest iteration but the first, as the first process saw it.
-        own = [row for row in rows if row[0] == name and row[1] > 0]
-        whole = [row for row in own if row[2] == 0 and row[3] == "iteration"]
-        best = min(whole, key=lambda row: row[5] - row[4])
-        bars += [
-            OverlapBar(name, row[2], row[3], row[4] - best[4], row[5] - best[4])
-            for row in own
-            if row[1] == best[1] and row[3] != "iteration"
-        ]
-    return overlap_svg(bars)
 
 
 def _heat(arguments: argparse.Namespace, output: Output) -> int:

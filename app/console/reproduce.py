@@ -15,6 +15,7 @@ from app.console.files import write_set
 from app.console.running import ticking_line
 from app.console.screen import Output
 from app.plots.curves_svg import Curve, CurvesPlot, HorizontalAxis, VerticalAxis, curves_element
+from app.plots.models_svg import overlap_svg
 from app.plots.svg import safe, tag
 from app.plots.timeline_plan import DrawnSchedule
 from app.plots.timeline_svg import timeline_element
@@ -192,6 +193,7 @@ OWN = "model's own"
 MEASURED = "measured here"
 _BESIDE = "not compared"
 _RUNS = "runs"
+_OVERLAP = "overlap"
 _PLACES = 9  # of a difference: what is smaller is the rounding of floats
 
 
@@ -218,10 +220,14 @@ def figure_cells(figure: Figure) -> tuple[str, ...]:
 HEADINGS = ("figure", "unit", "published", "computed", "difference", "tolerance", "verdict")
 
 
+def _whose(item: Item) -> str:
+    return MEASURED if any(one.is_measured for one in item.figures) else OWN
+
+
 def item_svgs(item: Item) -> dict[str, str]:
     """Return the item's drawings, each an <svg>, by name: "" for its curves by fragments."""
     curves = tuple(Curve(curve.name, curve.points) for curve in item.curves)
-    title = f"{item.title}: {OWN}"
+    title = f"{item.title}: {_whose(item)}"
     own = CurvesPlot(title, HorizontalAxis.FRAGMENTS, VerticalAxis.LATENCY, curves)
     drawings = {"": curves_element(own)}
     drawings |= {plot.name: _plot_svg(item, plot) for plot in item.plots}
@@ -229,6 +235,8 @@ def item_svgs(item: Item) -> dict[str, str]:
         drawings[_RUNS] = timeline_element(
             [DrawnSchedule(run.name, run.timeline) for run in item.runs]
         )
+    if item.activities:
+        drawings[_OVERLAP] = overlap_svg(item.activities)
     return {name: drawing for name, drawing in drawings.items() if drawing}
 
 
@@ -259,7 +267,7 @@ def _rounded(value: float) -> float:
 def _plot_svg(item: Item, plot: Plot) -> str:
     return curves_element(
         CurvesPlot(
-            f"{item.title}. {plot.title}: {OWN}",
+            f"{item.title}. {plot.title}: {_whose(item)}",
             _ACROSS[plot.across.scale],
             _UPWARDS[plot.upwards.scale],
             rounded_curves(plot),
@@ -286,7 +294,10 @@ def _paper(paper: Paper, items: Iterable[Item]) -> list[str]:
         parts += [tag("h2", safe(item.title)), tag("p", safe(item.source)), _table(item)]
         if item.curves:
             parts += [tag("p", f"The curve is the {OWN}: the paper prints no numbers of it.")]
-        captions = {plot.name: f"{plot.title}: {OWN}, not the paper's data." for plot in item.plots}
+        captions = {
+            plot.name: f"{plot.title}: {_whose(item)}, not the paper's data." for plot in item.plots
+        }
+        captions[_OVERLAP] = "Who did what in the shortest iteration of each: measured here."
         captions[_RUNS] = f"When each stage has which bytes: {OWN}, not the paper's data."
         for name, drawing in item_svgs(item).items():
             parts += [tag("p", safe(captions.get(name, ""))), drawing]

@@ -46,7 +46,7 @@ from app.plots.svg import (
 from app.text.numbers import format_percent
 from domain.delivery import DeliveryRule
 from domain.errors import InconsistentInput
-from domain.hiding import BestProcesses, Overlap, ProcessPoint
+from domain.hiding import Activity, BestProcesses, Overlap, ProcessPoint
 from domain.messaging_layer import End, Service
 from domain.units import format_bytes
 
@@ -348,18 +348,7 @@ def thresholds_svg(
 _ROWS = {"calculation": "s1", "send": "s0", "receive": "s2"}
 
 
-@dataclass(frozen=True, slots=True)
-class OverlapBar:
-    """When a process of an exchange did what, in µs from the iteration's beginning."""
-
-    variant: str
-    process: int
-    row: str  # calculation, send or receive
-    begin_us: float
-    end_us: float
-
-
-def overlap_svg(bars: Sequence[OverlapBar]) -> str:
+def overlap_svg(bars: Sequence[Activity]) -> str:
     """Return the exchange's variants on one time scale, one row a process and activity.
 
     Raises InconsistentInput without a bar.

@@ -44,6 +44,7 @@ from models.records import (
     JobState,
     Waiting,
 )
+from models.repositories.changes import note_change
 from models.repositories.statements import (
     check_text,
     flush,
@@ -104,6 +105,7 @@ class JobRepository:
         self._session.add(row)
         flush(self._session, conflict=f"job {record.id!r} contradicts what is stored")
         self._session.expunge(row)
+        self._note_start(record)
         self._wake_runners()
 
     def add_unless_open(self, record: JobRecord) -> bool:
@@ -111,6 +113,7 @@ class JobRepository:
         check_text("kind", record.kind)
         if not insert_if_absent(self._session, JobRow, values_of(record)):
             return False
+        self._note_start(record)
         self._wake_runners()
         return True
 
@@ -210,7 +213,8 @@ class JobRepository:
         is_open = JobRow.state.in_((JobState.QUEUED.value, JobState.RUNNING.value))
         if is_storable(job_id):
             mine = JobRow.id == job_id, JobRow.owner == self._owner
-            self._execute(update(JobRow).where(*mine, is_open), values)
+            if self._execute(update(JobRow).where(*mine, is_open), values):
+                note_change(self._session, self._owner, "job.cancel", job_id)
         job = self.get(job_id)
         if job.state is JobState.RUNNING:
             self._wake_runners()
@@ -317,6 +321,9 @@ class JobRepository:
         if not self._execute(_owned(job), values):
             raise Fenced(job.id)
         self._note_end(job, state, error)
+
+    def _note_start(self, job: JobRecord) -> None:
+        note_change(self._session, job.owner, "job.start", job.id, after=job.request_digest)
 
     def _note_end(
         self,

@@ -106,11 +106,13 @@ def _archived(name: str, files: list[Path], compiler: str, options: tuple[str, .
 
 @cache
 def mover_program(name: str, *, compiler: str, options: tuple[str, ...] = ("-O2",)) -> Path:
-    """A program of clients/c/mover (as tests/unit), compiled once a process."""
+    """A program of clients/c/mover (as tests/unit, or tool), compiled once a process."""
+    folder = MOVER / name
+    files = sorted(folder.glob("*.c")) if folder.is_dir() else [MOVER / f"{name}.c"]
     made = mover_archive(compiler, options).parent / Path(name).name
     libraries = (mover_archive(compiler, options), archive(compiler, options))
     line = [require(compiler), "-std=c11", *WARNINGS, *options, "-ffp-contract=off", *INCLUDES]
-    run([*line, MOVER / f"{name}.c", *libraries, "-pthread", "-lm", "-o", made])
+    run([*line, *files, *libraries, "-pthread", "-lm", "-o", made])
     return made
 
 

@@ -187,10 +187,33 @@ def test_a_message_keeps_the_cut_of_one_table(build: str) -> None:
     assert int(found[2]) > 0
 
 
-def test_a_message_may_be_larger_than_its_fragments_can_count(tmp_path: Path) -> None:
+@each_build
+def test_a_message_may_be_larger_than_its_fragments_can_count(build: str, tmp_path: Path) -> None:
     """2^32 + 1 bytes in a campaign."""
-    printed = run([built("tables", "gcc"), "large", str(LARGE), tmp_path])
+    printed = run([built("tables", build), "large", str(LARGE), tmp_path])
     assert printed.strip() == f"large: {LARGE} bytes in {-(-LARGE // (1 << 20))} fragments"
+
+
+@pytest.mark.parametrize("build", [one for one in SANITIZERS if one != "gcc"])
+def test_the_tool_is_clean(build: str) -> None:
+    """Its five heat orders have the serial grid; exchanges, stages and a delayed way as well."""
+    compiler, options = SANITIZERS[build]
+    tool = mover_program("tool", compiler=compiler, options=options)
+    sizes = ("--columns", "9", "--rows", "53", "--steps", "5", "--processes", "3")
+    printed = run([tool, "heat", "all", *sizes, "--fragment", "24"])
+    grids = [line.split(",")[-1] for line in printed.splitlines() if line[:1].islower()][1:]
+    assert len(grids) == 6
+    assert len(set(grids)) == 1
+    once = ("--repetitions", "1")
+    exchange = ("exchange", "all", "--bytes", "50000", "--calculation", "100", *once)
+    for way in (("--tcp",), ("--delay", "500", "--buffer", "16384")):
+        printed = run([tool, *exchange, *way])
+        assert len(re.findall(r"^[a-z_]+,0,[0-9.]+$", printed, re.MULTILINE)) == 4
+    words = ("--sizes", "100,5000", "--bytes", "5000", "--fragments", "1,3", "--pack", "1")
+    assert "5000,3,0," in run([tool, "calibrate", *words, "--tcp", *once])
+    for what, kinds in (("signals", 4), ("copies", 4), ("messages", 4)):
+        rows = run([tool, "primitives", what, "--sizes", "8,100", "--tcp", *once]).splitlines()
+        assert len(rows) == 1 + kinds
 
 
 def test_valgrind_has_nothing_to_say() -> None:

@@ -16,7 +16,7 @@
    no reconnecting, no discovery, and an interface that may change until 1.0. Users of MPI, UCX or NCCL keep
    them. docs/mover.md says what it is for and how it works.
 
-   Deadlock  An agent that never blocks but in poll, and reads whatever is readable, lets every accepted send
+   Deadlock  An agent that never blocks but in epoll_wait, and reads whatever is readable, lets every accepted send
              complete while its peer's agent lives and has room: whatever the order of sends and receives, the
              sizes of fragments and of socket buffers. Room for messages that come before their receive is
              bounded by credits (early_bytes); who has none waits, and sluice_mover_wait says so with
@@ -252,12 +252,14 @@ typedef struct sluice_mover_sample {
 typedef int (*sluice_mover_sampled)(void *context, const sluice_mover_sample *sample);
 
 /* Measure the stages of the way to a peer, which calls sluice_mover_calibrate_reply with the same tag meanwhile:
-   `repetitions` messages of each of the sizes, every one in one fragment and alone on its way. A size of 0, above
+   `repetitions` messages of each of the sizes, every one in one fragment and alone on its way, behind a rest as long
+   as the one before it took (100 ms at most). A size of 0, above
    max_fragment_bytes or above half of what a peer gets of early_bytes is SLUICE_MOVER_E_ARGUMENT. The times are
    differences of CLOCK_MONOTONIC, which processes of one machine share; SLUICE_MOVER_E_CLOCK where the peer is on
    another one, or says that it was through before the sender began. `how` may be null, and its pack and unpack (of
-   the peer's own) belong to the stages. `timeout_ms` is for each message; of one that the peer has left half done
-   the rest is waited for, however long it takes, until the peer goes on or ends. */
+   the peer's own) belong to the stages. `timeout_ms` is for each message, and for each of the three
+   notes that go with it. After SLUICE_MOVER_E_TIMEOUT or STALLED a message may be half done: the mover keeps what it
+   needs, pack and unpack are called no more, and the tag is of no use with this peer. */
 SLUICE_API int sluice_mover_calibrate(sluice_mover *mover, uint32_t peer, uint32_t tag,
                                       const uint64_t *sizes, size_t count, uint64_t repetitions,
                                       const sluice_mover_how *how, int timeout_ms,

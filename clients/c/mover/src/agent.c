@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent: one thread that sleeps in poll and nowhere else.
+/* The agent: one thread that sleeps in epoll_wait and nowhere else.
 
    In each turn it takes what was submitted, asks which sockets are ready, and reads once and writes once for each.
    It reads whenever something is readable, whatever it has to write and whoever waits for what. That is all that
@@ -9,9 +9,9 @@
 #include "internal.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,6 +27,8 @@ void slm_finish(sluice_mover *mover, transfer *one, int code)
     list_remove(&one->cancelling);
     one->code = code;
     one->state = DONE;
+    if (one->left != NULL) /* nobody asks for its result */
+        slm_free_ticket(mover, one);
     mover->published = mover->counted;
     if (mover->waiting > 0)
         pthread_cond_broadcast(&mover->changed);
@@ -37,6 +39,8 @@ void slm_end_peer(sluice_mover *mover, peer *one, int code, int error)
 {
     if (one->socket < 0)
         return;
+    /* By itself it would stay watched while the child of a fork has it open. */
+    (void)epoll_ctl(mover->watch, EPOLL_CTL_DEL, one->socket, NULL);
     close(one->socket);
     one->socket = -1;
     if (error != 0) /* else what a write said before stays */
@@ -78,7 +82,7 @@ static void moved(entry *from, entry *to)
 }
 
 /* Take all that was asked for since the last turn; how many peers there are. Whoever asks for something from here
-   on rings, so that poll does not sleep over it. */
+   on rings, so that the agent does not sleep over it. */
 static uint32_t taken(sluice_mover *mover, bool *is_ending)
 {
     entry begun;
@@ -104,6 +108,8 @@ static uint32_t taken(sluice_mover *mover, bool *is_ending)
     }
     for (;;) { /* one at a time: finishing one takes it out of this list, under the lock */
         transfer *one = NULL;
+        uint32_t generation = 0;
+        bool is_left = false;
         pthread_mutex_lock(&mover->lock);
         if (!list_empty(&mover->cancelling)) {
             entry *next = mover->cancelling.next;
@@ -114,10 +120,21 @@ static uint32_t taken(sluice_mover *mover, bool *is_ending)
             else
                 list_remove(next);
         }
+        if (one != NULL) {
+            generation = one->generation;
+            is_left = one->left != NULL;
+        }
         pthread_mutex_unlock(&mover->lock);
         if (one == NULL)
             return peers;
         cancelled(mover, one);
+        if (!is_left)
+            continue;
+        pthread_mutex_lock(&mover->lock);
+        if (one->generation == generation)
+            one->is_quiet = true;
+        pthread_cond_broadcast(&mover->changed);
+        pthread_mutex_unlock(&mover->lock);
     }
 }
 
@@ -148,7 +165,7 @@ static void ended(sluice_mover *mover)
     bool drained = true;
     uint32_t peers;
     pthread_mutex_lock(&mover->lock);
-    mover->is_ending = true; /* also where poll failed: nothing more is taken */
+    mover->is_ending = true; /* also where epoll failed: nothing more is taken */
     peers = mover->peer_count;
     pthread_mutex_unlock(&mover->lock);
     for (uint32_t i = 0; i < peers; i++) {
@@ -181,28 +198,55 @@ static void answered(const sluice_mover *mover)
 }
 
 /* What to ask the system for; whether some peer can be written to without asking. */
-static bool asked(sluice_mover *mover, struct pollfd *files, uint32_t peers)
+static bool asked(sluice_mover *mover, uint32_t peers)
 {
     bool is_ready = false;
     for (uint32_t i = 0; i < peers; i++) {
         peer *one = mover->peers[i];
         const bool has_output = one->socket >= 0 && slm_has_output(mover, one);
-        files[i].fd = one->socket;
-        files[i].events = POLLIN;
-        files[i].revents = 0;
+        struct epoll_event event = {.events = EPOLLIN, .data.u32 = i};
+        if (one->socket < 0)
+            continue;
         if (has_output && one->is_writable)
             is_ready = true;
         else if (has_output)
-            files[i].events |= POLLOUT;
+            event.events |= EPOLLOUT;
+        if (event.events == one->watched) /* hardly ever anything changes */
+            continue;
+        if (epoll_ctl(mover->watch, one->watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, one->socket,
+                      &event) == 0)
+            one->watched = event.events;
+        else
+            slm_end_peer(mover, one, SLUICE_MOVER_E_SYSTEM, errno);
     }
     return is_ready;
 }
 
-static void served(sluice_mover *mover, peer *one, short events)
+/* Sleep until something is ready; what, stands in the peers. False where the system refuses. */
+static bool slept(sluice_mover *mover, uint32_t peers, int timeout_ms)
 {
-    if (one->socket >= 0 && (events & (POLLIN | POLLHUP | POLLERR | POLLNVAL)) != 0)
+    struct epoll_event events[EVENTS];
+    const int count = epoll_wait(mover->watch, events, EVENTS, timeout_ms);
+    mover->counted.polls++;
+    if (count < 0)
+        return errno == EINTR;
+    for (int i = 0; i < count; i++) {
+        const uint32_t place = events[i].data.u32;
+        if (place == SLM_DOORBELL)
+            answered(mover);
+        else if (place < peers) /* else it came since, and is taken in the next turn */
+            mover->peers[place]->ready = events[i].events;
+    }
+    return true;
+}
+
+static void served(sluice_mover *mover, peer *one)
+{
+    const uint32_t events = one->ready;
+    one->ready = 0;
+    if (one->socket >= 0 && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
         slm_read(mover, one);
-    if ((events & POLLOUT) != 0)
+    if ((events & EPOLLOUT) != 0)
         one->is_writable = true;
     if (one->socket >= 0 && one->is_writable && slm_has_output(mover, one))
         slm_write(mover, one);
@@ -219,8 +263,7 @@ static int milliseconds_to(int64_t deadline_ns)
 void *slm_agent(void *argument)
 {
     sluice_mover *mover = argument;
-    struct pollfd *files = calloc(mover->options.max_peers + 1, sizeof *files);
-    while (files != NULL) {
+    for (;;) {
         bool is_ending;
         const uint32_t peers = taken(mover, &is_ending);
         int timeout = -1;
@@ -232,20 +275,13 @@ void *slm_agent(void *argument)
             if (timeout == 0)
                 break;
         }
-        if (asked(mover, files, peers))
+        if (asked(mover, peers))
             timeout = 0;
-        files[peers].fd = mover->doorbell;
-        files[peers].events = POLLIN;
-        files[peers].revents = 0;
-        mover->counted.polls++;
-        if (poll(files, peers + 1, timeout) < 0 && errno != EINTR && errno != EAGAIN)
+        if (!slept(mover, peers, timeout))
             break;
-        if (files[peers].revents != 0)
-            answered(mover);
         for (uint32_t i = 0; i < peers; i++)
-            served(mover, mover->peers[i], files[i].revents);
+            served(mover, mover->peers[i]);
     }
     ended(mover);
-    free(files);
     return NULL;
 }

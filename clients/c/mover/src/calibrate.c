@@ -3,12 +3,17 @@
    it is under way, and what it costs where it is taken. Both ends read one clock, as processes of a machine do. */
 #include "internal.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Both ends talk in notes of a fixed length. */
 enum { BOOT_BYTES = 40, NOTE_BYTES = 24 + BOOT_BYTES };
+
+/* Below what TCP calls idle, after which it would begin slowly again: 200 ms. */
+#define LONGEST_REST_NS INT64_C(100000000)
 
 typedef struct note {
     uint64_t bytes; /* of the next message; 0: that was all */
@@ -27,46 +32,55 @@ static void this_boot(char *boot)
     fclose(file);
 }
 
-/* One message, waited for; a ticket that is not done in time is taken back, since its buffer is the caller's. */
+/* One message, waited for. What is not done in time is left to the mover with its buffer, which is null then: a
+   fragment may be half written or read, and the peer may never go on. */
 static int awaited(sluice_mover *mover, sluice_mover_ticket ticket, int timeout_ms,
-                   sluice_mover_report *report)
+                   sluice_mover_report *report, unsigned char **buffer)
 {
     const int code = sluice_mover_wait(mover, ticket, timeout_ms, report);
-    if (code != SLUICE_MOVER_E_TIMEOUT && code != SLUICE_MOVER_E_STALLED)
-        return code;
-    if (sluice_mover_cancel(mover, ticket) == SLUICE_MOVER_OK) {
-        int last;
-        do { /* a fragment that is being written or read ends with it, or with the peer */
-            last = sluice_mover_wait(mover, ticket, -1, report);
-        } while (last == SLUICE_MOVER_E_STALLED);
+    if (code == SLUICE_MOVER_E_TIMEOUT || code == SLUICE_MOVER_E_STALLED) {
+        slm_leave(mover, ticket, *buffer);
+        *buffer = NULL;
     }
     return code;
 }
 
 static int send_note(sluice_mover *mover, uint32_t to, uint32_t tag, const note *what, int timeout_ms)
 {
-    unsigned char bytes[NOTE_BYTES];
+    unsigned char *bytes = malloc(NOTE_BYTES);
     sluice_mover_ticket ticket;
     int code;
+    if (bytes == NULL)
+        return SLUICE_MOVER_E_MEMORY;
     store(bytes, 8, what->bytes);
     store(bytes + 8, 8, (uint64_t)what->end_ns);
     store(bytes + 16, 8, (uint64_t)what->busy_ns);
     memcpy(bytes + 24, what->boot, BOOT_BYTES);
-    code = sluice_mover_send(mover, to, tag, bytes, sizeof bytes, NULL, &ticket);
-    return code != SLUICE_MOVER_OK ? code : awaited(mover, ticket, timeout_ms, NULL);
+    code = sluice_mover_send(mover, to, tag, bytes, NOTE_BYTES, NULL, &ticket);
+    if (code == SLUICE_MOVER_OK)
+        code = awaited(mover, ticket, timeout_ms, NULL, &bytes);
+    free(bytes);
+    return code;
 }
 
 static int receive_note(sluice_mover *mover, uint32_t from, uint32_t tag, note *what, int timeout_ms)
 {
-    unsigned char bytes[NOTE_BYTES] = {0};
+    unsigned char *bytes = calloc(1, NOTE_BYTES);
     sluice_mover_ticket ticket;
-    int code = sluice_mover_receive(mover, from, tag, bytes, sizeof bytes, NULL, &ticket);
+    int code;
+    memset(what, 0, sizeof *what);
+    if (bytes == NULL)
+        return SLUICE_MOVER_E_MEMORY;
+    code = sluice_mover_receive(mover, from, tag, bytes, NOTE_BYTES, NULL, &ticket);
     if (code == SLUICE_MOVER_OK)
-        code = awaited(mover, ticket, timeout_ms, NULL);
-    what->bytes = fetch(bytes, 8);
-    what->end_ns = (int64_t)fetch(bytes + 8, 8);
-    what->busy_ns = (int64_t)fetch(bytes + 16, 8);
-    memcpy(what->boot, bytes + 24, BOOT_BYTES);
+        code = awaited(mover, ticket, timeout_ms, NULL, &bytes);
+    if (code == SLUICE_MOVER_OK) {
+        what->bytes = fetch(bytes, 8);
+        what->end_ns = (int64_t)fetch(bytes + 8, 8);
+        what->busy_ns = (int64_t)fetch(bytes + 16, 8);
+        memcpy(what->boot, bytes + 24, BOOT_BYTES);
+    }
+    free(bytes);
     return code;
 }
 
@@ -78,8 +92,19 @@ typedef struct way {
     int timeout_ms;
     sluice_mover_how how;
     unsigned char *message;
+    int64_t rest_ns; /* before the next message */
     note own;
 } way;
+
+/* Nothing travels for as long as the message before took. What a way lets pass freely after a rest, as the burst of
+   a token bucket, is there again for each message then, if that is no more than half of one, whether
+   the messages come one upon the other or not. */
+static void rested(const way *on)
+{
+    struct timespec left = {.tv_sec = on->rest_ns / 1000000000, .tv_nsec = on->rest_ns % 1000000000};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+    }
+}
 
 static int sampled_once(way *on, uint64_t bytes, sluice_mover_sample *sample)
 {
@@ -88,6 +113,7 @@ static int sampled_once(way *on, uint64_t bytes, sluice_mover_sample *sample)
     note reply;
     int code;
     on->own.bytes = bytes;
+    rested(on);
     code = send_note(on->mover, on->peer, on->tag, &on->own, on->timeout_ms);
     if (code == SLUICE_MOVER_OK) /* its receive is there: nothing is stored on the way */
         code = receive_note(on->mover, on->peer, on->tag, &reply, on->timeout_ms);
@@ -97,13 +123,16 @@ static int sampled_once(way *on, uint64_t bytes, sluice_mover_sample *sample)
     if (code == SLUICE_MOVER_OK)
         code = sluice_mover_send(on->mover, on->peer, on->tag, on->message, bytes, &on->how, &ticket);
     if (code == SLUICE_MOVER_OK)
-        code = awaited(on->mover, ticket, on->timeout_ms, &left);
+        code = awaited(on->mover, ticket, on->timeout_ms, &left, &on->message);
     if (code == SLUICE_MOVER_OK)
         code = receive_note(on->mover, on->peer, on->tag, &reply, on->timeout_ms);
     if (code != SLUICE_MOVER_OK)
         return code;
     if (reply.busy_ns < 0 || reply.end_ns < left.begin_ns) /* of no clock that is this one */
         return SLUICE_MOVER_E_CLOCK;
+    on->rest_ns = reply.end_ns - left.begin_ns;
+    if (on->rest_ns > LONGEST_REST_NS)
+        on->rest_ns = LONGEST_REST_NS;
     sample->message_bytes = bytes;
     sample->sender_us = (double)left.busy_ns / 1e3;
     sample->receiver_us = (double)reply.busy_ns / 1e3;
@@ -151,7 +180,8 @@ int sluice_mover_calibrate(sluice_mover *mover, uint32_t peer, uint32_t tag, con
         }
     }
     on.own.bytes = 0;
-    if (code != SLUICE_MOVER_E_PEER && code != SLUICE_MOVER_E_PROTOCOL)
+    /* Not where it is gone, or took too long: it would take this for what it waits for. */
+    if (code == SLUICE_MOVER_OK || code == SLUICE_MOVER_E_CALLBACK || code == SLUICE_MOVER_E_CLOCK)
         (void)send_note(mover, peer, tag, &on.own, timeout_ms);
     free(on.message);
     return code;
@@ -199,9 +229,9 @@ int sluice_mover_calibrate_reply(sluice_mover *mover, uint32_t peer, uint32_t ta
             break;
         code = send_note(mover, peer, tag, &reply, timeout_ms);
         if (code == SLUICE_MOVER_OK) {
-            code = awaited(mover, ticket, timeout_ms, &here);
+            code = awaited(mover, ticket, timeout_ms, &here, &buffer);
         } else {
-            (void)awaited(mover, ticket, 0, NULL);
+            (void)awaited(mover, ticket, 0, NULL, &buffer);
             break;
         }
         if (code != SLUICE_MOVER_OK)

@@ -119,8 +119,11 @@ void slm_begin_receive(sluice_mover *mover, peer *from, transfer *receive)
 void slm_cancel_receive(sluice_mover *mover, peer *from, transfer *receive)
 {
     (void)from;
-    if (receive->incoming != NULL)
+    if (receive->incoming != NULL) {
+        if (receive->left != NULL) /* the rest is read, and lost */
+            receive->failed = SLUICE_MOVER_E_CANCELLED;
         return;
+    }
     list_remove(&receive->place);
     slm_finish(mover, receive, SLUICE_MOVER_E_CANCELLED);
 }

@@ -30,8 +30,11 @@ enum {
     INPUT_BYTES = 16384,  /* of a peer that are read but not yet looked at */
     SCRATCH_BYTES = 65536,
     RECORDS = 1024,       /* messages of a peer that wait for their receive */
-    BUCKETS = 64
+    BUCKETS = 64,
+    EVENTS = 64           /* that one call of the system says; the others wait their turn */
 };
+
+#define SLM_DOORBELL UINT32_MAX /* in place of a peer's number */
 
 /* --- lists ------------------------------------------------------------------------------------ */
 
@@ -80,7 +83,8 @@ typedef struct transfer {
     uint32_t generation; /* distinguishes the tickets that had this place */
     int code;            /* of a DONE one */
     bool is_cancelled;   /* was asked for */
-    bool is_waited;      /* a thread waits for it */
+    void *left;          /* memory that is freed with it: nobody waits for it any more */
+    bool is_quiet;       /* of such a one: its pack and unpack are called no more */
 
     /* Written before it is submitted, and by the agent from then on. */
     bool is_send;
@@ -150,6 +154,7 @@ typedef struct frame {
 
 typedef struct peer {
     int socket; /* -1 when it has ended */
+    uint32_t watched, ready; /* events that epoll is asked for, and that it said in this turn */
     uint32_t number;
     _Atomic int code, error;
     uint64_t send_buffer_bytes, receive_buffer_bytes;
@@ -201,6 +206,7 @@ struct sluice_mover {
     uint64_t window; /* credit of each peer */
     uint32_t *is_here; /* 1; in the child of a fork 0 (MADV_WIPEONFORK) */
     int doorbell;
+    int watch; /* epoll: the doorbell and every peer that lives */
     pthread_t agent;
 
     pthread_mutex_t lock;
@@ -303,7 +309,14 @@ void slm_trace_forget(const sluice_mover *mover);
 /* SLUICE_MOVER_OK where functions may be called at all. */
 int slm_check(const sluice_mover *mover);
 
+/* Guarded by the lock: the place of a ticket that is done is free again, and what was left with it. */
+void slm_free_ticket(sluice_mover *mover, transfer *one);
+
 /* Have the agent look at what changed under the lock. */
 void slm_wake(sluice_mover *mover);
+
+/* Take a ticket back without waiting for what cannot be taken back: a fragment that is half done. `memory`, from
+   malloc, is what it moves, and freed when it is done with. Its pack and unpack are called no more from here on. */
+void slm_leave(sluice_mover *mover, sluice_mover_ticket ticket, void *memory);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -100,8 +101,12 @@ static void released(sluice_mover *mover)
         free(mover->peers[i]->staging);
         free(mover->peers[i]);
     }
+    for (uint32_t i = 0; mover->transfers != NULL && i < mover->options.max_tickets; i++)
+        free(mover->transfers[i].left);
     if (mover->doorbell >= 0)
         close(mover->doorbell);
+    if (mover->watch >= 0)
+        close(mover->watch);
     if (mover->is_here != NULL)
         munmap(mover->is_here, (size_t)sysconf(_SC_PAGESIZE));
     free(mover->peers);
@@ -114,6 +119,7 @@ static int allocated(sluice_mover *mover)
 {
     const uint32_t tickets = mover->options.max_tickets;
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct epoll_event rung = {.events = EPOLLIN, .data.u32 = SLM_DOORBELL};
     void *mapped;
     mover->transfers = calloc(tickets, sizeof *mover->transfers);
     mover->free_places = calloc(tickets, sizeof *mover->free_places);
@@ -131,7 +137,11 @@ static int allocated(sluice_mover *mover)
         return SLUICE_MOVER_E_SYSTEM;
     *mover->is_here = 1;
     mover->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return mover->doorbell < 0 ? SLUICE_MOVER_E_SYSTEM : SLUICE_MOVER_OK;
+    mover->watch = epoll_create1(EPOLL_CLOEXEC);
+    return mover->doorbell >= 0 && mover->watch >= 0 &&
+                   epoll_ctl(mover->watch, EPOLL_CTL_ADD, mover->doorbell, &rung) == 0
+               ? SLUICE_MOVER_OK
+               : SLUICE_MOVER_E_SYSTEM;
 }
 
 /* Waits are by the clock that nobody sets. */
@@ -173,7 +183,7 @@ int sluice_mover_open(sluice_mover **opened, const sluice_mover_options *options
     mover = calloc(1, sizeof *mover);
     if (mover == NULL)
         return SLUICE_MOVER_E_MEMORY;
-    mover->doorbell = -1;
+    mover->doorbell = mover->watch = -1;
     list_init(&mover->submitted);
     list_init(&mover->cancelling);
     if (!chosen(&mover->options, options)) {
@@ -490,6 +500,47 @@ int sluice_mover_cancel(sluice_mover *mover, sluice_mover_ticket ticket)
     return code;
 }
 
+void slm_free_ticket(sluice_mover *mover, transfer *one)
+{
+    free(one->left);
+    one->left = NULL;
+    one->state = FREE;
+    mover->free_places[mover->free_count++] = (uint32_t)(one - mover->transfers);
+}
+
+void slm_leave(sluice_mover *mover, sluice_mover_ticket ticket, void *memory)
+{
+    const uint32_t generation = (uint32_t)(ticket >> 32);
+    transfer *one;
+    bool rings;
+    pthread_mutex_lock(&mover->lock);
+    one = found(mover, ticket);
+    if (one == NULL || one->state == DONE) {
+        if (one != NULL)
+            slm_free_ticket(mover, one);
+        pthread_mutex_unlock(&mover->lock);
+        free(memory);
+        return;
+    }
+    one->left = memory;
+    one->is_cancelled = true;
+    list_append(&mover->cancelling, &one->cancelling);
+    mover->waiting++;
+    rings = is_rung(mover);
+    if (rings) {
+        pthread_mutex_unlock(&mover->lock);
+        ring(mover);
+        pthread_mutex_lock(&mover->lock);
+    }
+    /* The agent is never long in coming: it waits for no peer. */
+    while (one->generation == generation && one->state == LIVE && !one->is_quiet)
+        pthread_cond_wait(&mover->changed, &mover->lock);
+    mover->waiting--;
+    if (mover->is_ending && mover->waiting == 0)
+        pthread_cond_broadcast(&mover->changed);
+    pthread_mutex_unlock(&mover->lock);
+}
+
 /* --- waiting ---------------------------------------------------------------------------------- */
 
 /* Guarded by the lock. A number that changes while there is hope: of a message that waits for credit, and of
@@ -579,10 +630,8 @@ int sluice_mover_wait(sluice_mover *mover, sluice_mover_ticket ticket, int timeo
             code = one->code;
         if (one->generation == generation && one->state != FREE) {
             reported(mover, one, code, report);
-            if (one->state == DONE) {
-                one->state = FREE;
-                mover->free_places[mover->free_count++] = (uint32_t)(one - mover->transfers);
-            }
+            if (one->state == DONE)
+                slm_free_ticket(mover, one);
         }
         mover->waiting--;
         if (mover->is_ending && mover->waiting == 0)

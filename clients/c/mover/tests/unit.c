@@ -9,6 +9,7 @@
 #include "../src/frame.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -767,25 +768,41 @@ static void fragments_are_traced(const char *folder)
     close_both(movers);
 }
 
-/* Where poll is refused the agent ends, and whoever ends a trace then does not wait for it. */
+/* In place of what agents sleep in, a file that cannot be slept in. */
+static void no_agent_sleeps(void)
+{
+    DIR *files = opendir("/proc/self/fd");
+    const int other = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    CHECK(files != NULL && other >= 0);
+    for (const struct dirent *one = readdir(files); one != NULL; one = readdir(files)) {
+        char what[100];
+        const ssize_t length = readlinkat(dirfd(files), one->d_name, what, sizeof what);
+        if (length > 0 && memmem(what, (size_t)length, "[eventpoll]", 11) != NULL)
+            CHECK(dup2(other, atoi(one->d_name)) >= 0);
+    }
+    closedir(files);
+    close(other);
+}
+
+/* Where the system refuses to let it sleep the agent ends, and whoever ends a trace then does not wait for it. */
 static void a_trace_ends_without_an_agent(const char *folder)
 {
     char path[300];
     unsigned char byte = 1;
-    struct rlimit before, low;
     sluice_mover *movers[2];
     sluice_mover_ticket ticket;
+    int code = SLUICE_MOVER_OK;
     snprintf(path, sizeof path, "%s/ended.csv", folder);
     both(movers, NULL, 0);
     OK(sluice_mover_trace_begin(movers[0]));
     OK(sluice_mover_wait(movers[0], sent(movers[0], 1, &byte, 1), WAIT_MS, NULL)); /* it traces */
-    CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
-    low = before;
-    low.rlim_cur = 1; /* fewer files than poll is given */
-    CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
-    for (int i = 0; i < 100 && sluice_mover_send(movers[0], 0, 1, &byte, 1, NULL, &ticket) == 0; i++)
-        sluice_mover_wait(movers[0], ticket, WAIT_MS, NULL);
-    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    no_agent_sleeps();
+    while (code == SLUICE_MOVER_OK) {
+        code = sluice_mover_send(movers[0], 0, 1, &byte, 1, NULL, &ticket);
+        if (code == SLUICE_MOVER_OK)
+            sluice_mover_wait(movers[0], ticket, WAIT_MS, NULL);
+    }
+    CHECK(code == SLUICE_MOVER_E_CLOSED);
     OK(sluice_mover_trace_end(movers[0], path, NULL));
     for (int i = 0; i < 2; i++)
         OK(sluice_mover_close(movers[i], SLUICE_MOVER_ABORT, 0));
@@ -794,6 +811,7 @@ static void a_trace_ends_without_an_agent(const char *folder)
 typedef struct samples {
     uint64_t count, end;
     uint64_t sizes[10];
+    double total_us, last_us;
 } samples;
 
 static int sampled(void *context, const sluice_mover_sample *sample)
@@ -803,6 +821,8 @@ static int sampled(void *context, const sluice_mover_sample *sample)
     CHECK(sample->sender_us > 0.0 && sample->receiver_us > 0.0 && sample->wire_us >= 0.0);
     CHECK(sample->total_us > 0.0);
     taken->sizes[taken->count++] = sample->message_bytes;
+    taken->last_us = sample->total_us;
+    taken->total_us += sample->total_us;
     return taken->count == taken->end;
 }
 
@@ -819,6 +839,7 @@ static void a_way_is_calibrated(void)
     for (uint64_t end = 0; end < 5; end += 4) {
         sluice_mover *movers[2];
         samples taken = {.end = end};
+        struct timespec begin, now;
         waiter other;
         pthread_t thread;
         both(movers, NULL, 0);
@@ -828,8 +849,12 @@ static void a_way_is_calibrated(void)
                sluice_mover_calibrate(movers[0], 0, 77, &zero, 1, 3, NULL, WAIT_MS, sampled, &taken));
         EXPECT(SLUICE_MOVER_E_ARGUMENT,
                sluice_mover_calibrate(movers[0], 0, 77, &huge, 1, 3, NULL, WAIT_MS, sampled, &taken));
+        clock_gettime(CLOCK_MONOTONIC, &begin);
         EXPECT(end ? SLUICE_MOVER_E_CALLBACK : SLUICE_MOVER_OK,
                sluice_mover_calibrate(movers[0], 0, 77, sizes, 3, 3, NULL, WAIT_MS, sampled, &taken));
+        clock_gettime(CLOCK_MONOTONIC, &now); /* as long as each took, nothing travels behind it */
+        CHECK((double)(now.tv_sec - begin.tv_sec) * 1e6 + (double)(now.tv_nsec - begin.tv_nsec) / 1e3 >=
+              2.0 * taken.total_us - taken.last_us);
         CHECK(taken.count == (end ? end : 9) && taken.sizes[0] == 1 && taken.sizes[3] == 4096);
         CHECK(pthread_join(thread, NULL) == 0 && other.code == SLUICE_MOVER_OK);
         close_both(movers);
@@ -870,6 +895,169 @@ static void whose_times_are_of_no_clock_is_told(void)
         OK(sluice_mover_close(mover, SLUICE_MOVER_ABORT, 0));
         close(ends[1]);
     }
+}
+
+/* A peer that is no mover, but knows what one says. */
+static int no_mover(sluice_mover **mover, const sluice_mover_options *chosen)
+{
+    uint32_t peer;
+    int ends[2];
+    pair_of(ends, 0);
+    OK(sluice_mover_open(mover, chosen));
+    OK(sluice_mover_add_peer(*mover, ends[0], &peer));
+    return ends[1];
+}
+
+/* A frame, and so much of its fragment. */
+static void says(int file, const frame_header *header, const unsigned char *content, uint32_t bytes)
+{
+    unsigned char at[FIRST_BYTES + 100] = {0};
+    const uint32_t length = encode(at, header);
+    CHECK(bytes <= 100);
+    if (bytes > 0)
+        memcpy(at + length, content, bytes);
+    CHECK(send(file, at, length + bytes, MSG_NOSIGNAL) == (ssize_t)(length + bytes));
+}
+
+static void grants(int file)
+{
+    const frame_header credit = {.kind = FRAME_CREDIT, .number = 8 << 20, .tag = 1024};
+    says(file, &credit, NULL, 0);
+}
+
+/* The first message, of these bytes, of which the first `bytes` come now. */
+static void begins(int file, uint64_t number, const unsigned char *content, uint32_t whole, uint32_t bytes)
+{
+    const frame_header first = {.kind = FRAME_FIRST, .flags = FLAG_EARLY, .tag = 7, .number = number,
+                                .bytes = whole, .message_bytes = whole};
+    says(file, &first, content, bytes);
+}
+
+static int never_called(void *context, const void *fragment, uint64_t offset, uint64_t bytes)
+{
+    (void)context, (void)fragment, (void)offset, (void)bytes;
+    abort();
+}
+
+/* What a peer leaves half done is no reason to wait for it; and what comes of it later hurts nobody. */
+static void a_calibration_keeps_its_limit(void)
+{
+    enum { SOON_MS = 30, LONG = 4 << 20 };
+    const uint64_t sizes[] = {100, LONG};
+    const sluice_mover_how how = {.size = sizeof how, .unpack = never_called};
+    unsigned char note[64] = {0}, rest[1000] = {0};
+    sluice_mover_options chosen = options();
+    samples taken = {0};
+    FILE *boot = fopen("/proc/sys/kernel/random/boot_id", "re");
+    sluice_mover *mover;
+    int file;
+    CHECK(boot != NULL && fread(note + 24, 1, 39, boot) > 0 && fclose(boot) == 0);
+    chosen.early_bytes = 16u * 3 * LONG;
+    chosen.max_fragment_bytes = LONG;
+
+    for (uint32_t bytes = 0; bytes < sizeof note; bytes += 10) { /* half a note, or nothing */
+        file = no_mover(&mover, &chosen);
+        grants(file);
+        if (bytes > 0)
+            begins(file, 0, note, sizeof note, bytes);
+        EXPECT(SLUICE_MOVER_E_TIMEOUT,
+               sluice_mover_calibrate(mover, 0, 7, sizes, 1, 1, NULL, SOON_MS, sampled, &taken));
+        if (bytes > 0)
+            CHECK(send(file, note + bytes, sizeof note - bytes, MSG_NOSIGNAL) > 0);
+        close(file);
+        OK(sluice_mover_close(mover, SLUICE_MOVER_DRAIN, WAIT_MS));
+    }
+
+    file = no_mover(&mover, &chosen); /* a message that the peer reads none of */
+    grants(file);
+    begins(file, 0, note, sizeof note, sizeof note);
+    EXPECT(SLUICE_MOVER_E_TIMEOUT,
+           sluice_mover_calibrate(mover, 0, 7, sizes + 1, 1, 1, NULL, SOON_MS, sampled, &taken));
+    close(file);
+    OK(sluice_mover_close(mover, SLUICE_MOVER_ABORT, 0));
+
+    file = no_mover(&mover, &chosen); /* the other way round: a fragment that is not whole */
+    grants(file);
+    note[0] = 100;
+    begins(file, 0, note, sizeof note, sizeof note);
+    begins(file, 1, note, 100, 10);
+    EXPECT(SLUICE_MOVER_E_TIMEOUT, sluice_mover_calibrate_reply(mover, 0, 7, &how, SOON_MS));
+    CHECK(send(file, rest, 90, MSG_NOSIGNAL) == 90);
+    close(file);
+    OK(sluice_mover_close(mover, SLUICE_MOVER_DRAIN, WAIT_MS));
+    CHECK(taken.count == 0);
+}
+
+/* --- many peers ------------------------------------------------------------------------------- */
+
+/* More at once than one call of the system says, and each gets its own. */
+static void many_peers_have_their_turns(void)
+{
+    enum { PEERS = 200 };
+    static unsigned char from[PEERS][3000], to[PEERS][3000];
+    sluice_mover_options chosen = options();
+    sluice_mover_ticket in[PEERS], out[PEERS];
+    sluice_mover *movers[2];
+    chosen.max_peers = PEERS;
+    chosen.early_bytes = 64 << 20;
+    chosen.fragment_bytes = 1000;
+    for (int i = 0; i < 2; i++)
+        OK(sluice_mover_open(&movers[i], &chosen));
+    for (uint32_t i = 0; i < PEERS; i++) {
+        uint32_t peer;
+        int ends[2];
+        pair_of(ends, 0);
+        for (int j = 0; j < 2; j++) {
+            OK(sluice_mover_add_peer(movers[j], ends[j], &peer));
+            CHECK(peer == i);
+        }
+    }
+    for (uint32_t i = 0; i < PEERS; i++) {
+        fill(from[i], sizeof from[i], i);
+        OK(sluice_mover_send(movers[0], i, 1, from[i], sizeof from[i], NULL, &out[i]));
+    }
+    for (uint32_t i = 0; i < PEERS; i++)
+        OK(sluice_mover_receive(movers[1], i, 1, to[i], sizeof to[i], NULL, &in[i]));
+    for (uint32_t i = 0; i < PEERS; i++) {
+        OK(sluice_mover_wait(movers[0], out[i], WAIT_MS, NULL));
+        OK(sluice_mover_wait(movers[1], in[i], WAIT_MS, NULL));
+        CHECK(is_filled(to[i], sizeof to[i], i));
+    }
+    close_both(movers);
+}
+
+/* Fewer files may be open at once than there have been peers. */
+static void peers_that_ended_take_no_file(void)
+{
+    enum { PEERS = 100, LIVE = 1 };
+    const unsigned char byte = 5;
+    unsigned char here = 0;
+    sluice_mover_options chosen = options();
+    struct rlimit before, low;
+    sluice_mover *movers[2];
+    sluice_mover_ticket out;
+    chosen.max_peers = PEERS + LIVE;
+    both(movers, &chosen, 0);
+    CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    low = before;
+    low.rlim_cur = PEERS / 2;
+    CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
+    for (uint32_t i = 1; i <= PEERS; i++) {
+        sluice_mover_ticket in;
+        uint32_t peer;
+        int ends[2];
+        pair_of(ends, 0);
+        OK(sluice_mover_add_peer(movers[0], ends[0], &peer));
+        CHECK(peer == i);
+        OK(sluice_mover_receive(movers[0], i, 1, &here, 1, NULL, &in));
+        close(ends[1]);
+        EXPECT(SLUICE_MOVER_E_PEER, sluice_mover_wait(movers[0], in, WAIT_MS, NULL));
+    }
+    out = sent(movers[1], 1, &byte, 1);
+    OK(sluice_mover_wait(movers[0], asked(movers[0], 1, &here, 1), WAIT_MS, NULL));
+    OK(sluice_mover_wait(movers[1], out, WAIT_MS, NULL));
+    CHECK(here == byte && setrlimit(RLIMIT_NOFILE, &before) == 0);
+    close_both(movers);
 }
 
 /* --- over TCP --------------------------------------------------------------------------------- */
@@ -957,6 +1145,9 @@ int main(int count, char **words)
     a_trace_ends_without_an_agent(words[1]);
     a_way_is_calibrated();
     whose_times_are_of_no_clock_is_told();
+    a_calibration_keeps_its_limit();
+    many_peers_have_their_turns();
+    peers_that_ended_take_no_file();
     over_tcp();
     printf("mover: all as documented\n");
     return 0;

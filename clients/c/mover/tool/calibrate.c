@@ -7,6 +7,8 @@
 
 enum { TAG = 1 };
 
+#define LONGEST_REST_US 1e5
+
 static int printed(void *context, const sluice_mover_sample *sample)
 {
     (void)context;
@@ -16,16 +18,21 @@ static int printed(void *context, const sluice_mover_sample *sample)
     return 0;
 }
 
-/* One message in equal fragments, from the sender's beginning to the receiver's end. */
-static void sent_whole(sluice_mover *mover, const tool_options *asked, const sluice_mover_how *how,
-                       uint64_t fragments, uint64_t repetition, unsigned char *message)
+/* One message in equal fragments, from the sender's beginning to the receiver's end; how long it took. As where single
+   fragments are measured, nothing travels before it for as long as the one before took: a way may let the first
+   bytes behind a rest pass freely, and messages that come closer upon each other would find less of that. */
+static double sent_whole(sluice_mover *mover, const tool_options *asked,
+                         const sluice_mover_how *how, uint64_t fragments, uint64_t repetition,
+                         unsigned char *message, double before_us)
 {
     const uint64_t size = (asked->bytes + fragments - 1) / fragments;
     sluice_mover_report report = {.size = sizeof report};
     sluice_mover_how cut = *how;
     sluice_mover_ticket ticket;
     int64_t end_ns = 0;
+    double total_us;
     char ready;
+    sleep_us(before_us < LONGEST_REST_US ? before_us : LONGEST_REST_US);
     cut.fragment_bytes = size;
     done(sluice_mover_receive(mover, 0, TAG, &ready, 1, NULL, &ticket), "a message");
     done(sluice_mover_wait(mover, ticket, -1, NULL), "a message");
@@ -33,10 +40,11 @@ static void sent_whole(sluice_mover *mover, const tool_options *asked, const slu
     done(sluice_mover_wait(mover, ticket, -1, &report), "a message");
     done(sluice_mover_receive(mover, 0, TAG, &end_ns, sizeof end_ns, NULL, &ticket), "a message");
     done(sluice_mover_wait(mover, ticket, -1, NULL), "a message");
+    total_us = (double)(end_ns - report.begin_ns) / 1e3;
     if (repetition > 0) /* the first is not counted */
         printf("%llu,%llu,%llu,%.3f\n", (unsigned long long)asked->bytes,
-               (unsigned long long)fragments, (unsigned long long)repetition - 1,
-               (double)(end_ns - report.begin_ns) / 1e3);
+               (unsigned long long)fragments, (unsigned long long)repetition - 1, total_us);
+    return total_us;
 }
 
 static void taken_whole(sluice_mover *mover, const tool_options *asked, const sluice_mover_how *how,
@@ -63,6 +71,7 @@ static void measured(const tool_options *asked, int socket, bool is_far)
     sluice_mover *mover;
     uint32_t peer;
     uint64_t largest = asked->bytes;
+    double before_us = 0.0;
     for (int i = 0; i < asked->size_count; i++)
         largest = asked->sizes[i] > largest ? asked->sizes[i] : largest;
     limits.max_fragment_bytes = largest;
@@ -91,7 +100,7 @@ static void measured(const tool_options *asked, int socket, bool is_far)
             if (is_far)
                 taken_whole(mover, asked, &how, message);
             else
-                sent_whole(mover, asked, &how, asked->counts[i], j, message);
+                before_us = sent_whole(mover, asked, &how, asked->counts[i], j, message, before_us);
         }
     finish_mover(mover);
     free(message);

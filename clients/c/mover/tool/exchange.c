@@ -119,11 +119,28 @@ static void met(const side *of)
     done(sluice_mover_wait(of->mover, in, -1, NULL), "meeting");
 }
 
+static bool is_wanted(const tool_options *asked, variant how)
+{
+    return strcmp(asked->what, "all") == 0 || strcmp(asked->what, NAMES[how]) == 0;
+}
+
+static void timed(side *of, variant how, uint64_t iteration)
+{
+    int64_t begin;
+    of->how = how;
+    of->iteration = iteration;
+    begin = now_ns();
+    iterated(of);
+    noted(of, "iteration", begin, now_ns());
+    if (!of->is_far && iteration > 0) /* the first is not counted */
+        printf("%s,%llu,%.3f\n", NAMES[how], (unsigned long long)iteration - 1,
+               (double)(now_ns() - begin) / 1e3);
+}
+
 static void ran(const tool_options *asked, int socket, bool is_far, FILE *timeline)
 {
     side of = {.asked = asked, .is_far = is_far, .timeline = timeline};
     conversion packing, unpacking;
-    bool any = false;
     uint32_t peer;
     pin_to(asked->cpus[is_far]);
     of.pack = converting(&packing, asked, true);
@@ -136,25 +153,25 @@ static void ran(const tool_options *asked, int socket, bool is_far, FILE *timeli
         refuse(TOOL_FAILED, "out of memory");
     memset(of.out, 1, (size_t)asked->bytes);
     memset(of.in, 0, (size_t)asked->bytes);
-    /* The variants take turns, so that what disturbs the machine disturbs all of them. */
-    for (uint64_t i = 0; i <= asked->repetitions; i++)
+    if (asked->delay_us > 0.0) {
+        /* Who is told late that both are here begins late: iterations follow each other as a solver's do. */
         for (variant how = PING_PONG; how < VARIANTS; how++) {
-            int64_t begin;
-            if (strcmp(asked->what, "all") != 0 && strcmp(asked->what, NAMES[how]) != 0)
+            if (!is_wanted(asked, how))
                 continue;
-            any = true;
-            of.how = how;
-            of.iteration = i;
             met(&of);
-            begin = now_ns();
-            iterated(&of);
-            noted(&of, "iteration", begin, now_ns());
-            if (!is_far && i > 0) /* the first is not counted */
-                printf("%s,%llu,%.3f\n", NAMES[how], (unsigned long long)i - 1,
-                       (double)(now_ns() - begin) / 1e3);
+            for (uint64_t i = 0; i <= asked->repetitions; i++)
+                timed(&of, how, i);
         }
-    if (!any)
-        refuse(TOOL_USAGE, "expected all, ping_pong, simultaneous, boundary_first or hiding");
+    } else {
+        /* The variants take turns, so that what disturbs the machine disturbs all of them. */
+        for (uint64_t i = 0; i <= asked->repetitions; i++)
+            for (variant how = PING_PONG; how < VARIANTS; how++) {
+                if (!is_wanted(asked, how))
+                    continue;
+                met(&of);
+                timed(&of, how, i);
+            }
+    }
     if (of.pack.pack == NULL && memcmp(of.in, of.out, (size_t)asked->bytes) != 0)
         refuse(TOOL_FAILED, "other bytes came than were sent");
     finish_mover(of.mover);
@@ -166,8 +183,13 @@ int run_exchange(const tool_options *asked)
 {
     FILE *timeline = NULL;
     int ends[2], child;
+    bool any = false;
     if (asked->what == NULL || asked->bytes == 0)
         refuse(TOOL_USAGE, "expected a variant and --bytes");
+    for (variant how = PING_PONG; how < VARIANTS; how++)
+        any = any || is_wanted(asked, how);
+    if (!any)
+        refuse(TOOL_USAGE, "expected all, ping_pong, simultaneous, boundary_first or hiding");
     if (asked->bytes > 1u << 30)
         refuse(TOOL_USAGE, "--bytes: expected at most 1 GiB");
     if (asked->output != NULL) {

@@ -162,6 +162,23 @@ static void connect_tcp(const tool_options *asked, int ends[2])
 
 void connect_pair(const tool_options *asked, int ends[2])
 {
+    if (asked->delay_us > 0.0) {
+        int near[2], far[2];
+        if (asked->between != NULL)
+            refuse(TOOL_USAGE, "--delay: between namespaces the way is as it is");
+        connect_tcp(asked, near);
+        connect_tcp(asked, far);
+        if (start_process() == 0) {
+            close(near[0]);
+            close(far[1]);
+            delay_between((const int[]){near[1], far[0]}, asked->delay_us, asked->buffer_bytes);
+        }
+        close(near[1]);
+        close(far[0]);
+        ends[0] = near[0];
+        ends[1] = far[1];
+        return;
+    }
     if (asked->is_tcp || asked->between != NULL) {
         connect_tcp(asked, ends);
         return;

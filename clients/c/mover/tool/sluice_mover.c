@@ -5,6 +5,7 @@
        sluice-mover calibrate --sizes LIST [--bytes SIZE --fragments LIST]
        sluice-mover exchange VARIANT --bytes SIZE --calculation US
        sluice-mover heat VARIANT --columns N --rows N --steps N --processes N
+       sluice-mover primitives WHAT --sizes LIST
 
    Writes rows of CSV on standard output, behind lines "# name: value". `sluice mover` runs it
    (docs/mover.md). */
@@ -90,6 +91,8 @@ static void option(tool_options *asked, const char *name, const char *text)
         asked->buffer_bytes = number(name, text, 1u << 30);
     else if (strcmp(name, "--calculation") == 0)
         asked->calculation_us = real(name, text, 1e9);
+    else if (strcmp(name, "--delay") == 0)
+        asked->delay_us = real(name, text, 1e7);
     else if (strcmp(name, "--pack") == 0)
         asked->pack_ns = real(name, text, 1e6);
     else if (strcmp(name, "--unpack") == 0)
@@ -132,7 +135,7 @@ int main(int count, char **words)
             option(&asked, words[i], words[i + 1]), i++;
     }
     if (strcmp(command, "list") == 0) {
-        puts("calibrate\nexchange\nheat");
+        puts("calibrate\nexchange\nheat\nprimitives");
         return 0;
     }
     if (strcmp(command, "calibrate") == 0)
@@ -141,5 +144,7 @@ int main(int count, char **words)
         return run_exchange(&asked);
     if (strcmp(command, "heat") == 0)
         return run_heat(&asked);
-    refuse(TOOL_USAGE, "expected calibrate, exchange or heat");
+    if (strcmp(command, "primitives") == 0)
+        return run_primitives(&asked);
+    refuse(TOOL_USAGE, "expected calibrate, exchange, heat or primitives");
 }

@@ -25,6 +25,7 @@ typedef struct tool_options {
     uint64_t bytes, fragment_bytes, repetitions, buffer_bytes, max_fragment_bytes;
     double calculation_us;  /* of each iteration of an exchange */
     bool spins;             /* it takes this processor instead of sleeping as for a device */
+    double delay_us;        /* between the two, by a process that keeps bytes so long; 0: none */
     double pack_ns, unpack_ns;           /* what the program adds for each byte at both ends, */
     double pack_each_us, unpack_each_us; /* and for each fragment */
     int cpus[2];            /* of the two processes; -1: wherever the system puts them */
@@ -42,7 +43,8 @@ void spin_us(double us);
 /* Run on this CPU alone, with all threads to come; below 0 as it was. */
 void pin_to(int cpu);
 
-/* Two connected sockets: Unix, TCP by loopback, or TCP between two namespaces. */
+/* Two connected sockets: Unix, TCP by loopback, TCP between two namespaces, or TCP by way of a process that delays
+   what it passes on, of which it has no more than the socket buffers asked for under way. */
 void connect_pair(const tool_options *asked, int ends[2]);
 
 /* A mover for `peers` of them, with the table and the limits that were asked for and room for whole messages. */
@@ -62,8 +64,13 @@ int start_process(void);
 /* Wait for processes; ends the program where one failed. */
 void await_processes(const int *processes, int count);
 
+/* A connection that keeps each byte for a while: two sockets, of which this process copies either to the other until
+   both have ended. `window`: bytes of a direction under way or not acknowledged, which takes as long again. */
+_Noreturn void delay_between(const int sockets[2], double delay_us, uint64_t window);
+
 int run_calibrate(const tool_options *asked);
 int run_exchange(const tool_options *asked);
 int run_heat(const tool_options *asked);
+int run_primitives(const tool_options *asked);
 
 #endif

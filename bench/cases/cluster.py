@@ -30,7 +30,7 @@ def _run(effort: Effort) -> CaseResult:
     with _cluster(workers=2) as (engine, scheduler):
         round_trips, nothing = no_op(engine, effort)
         ended, exited, usable = cancels(engine, effort)
-        told = events_of(engine, effort)
+        heard = events_of(engine, effort)
         task_ms, event_ms = _routing(engine, scheduler, effort)
         useful, share = _useful(engine, effort)
     limit = _SCHEDULER_SHARE * 1e3 / task_ms
@@ -41,7 +41,7 @@ def _run(effort: Effort) -> CaseResult:
             "From an event to whoever listens",
             ("event", "p50 ms", "p99 ms", "max ms", "number"),
             (
-                row_of("a result every 2 ms", told),
+                row_of("a result every 2 ms", heard),
                 row_of("cancel to the end, process gone", ended),
                 row_of("the same, its pid gone", exited),
                 row_of("cancel to the next result of a slot", usable),
@@ -65,7 +65,7 @@ def _run(effort: Effort) -> CaseResult:
         Check("cluster: a task that does nothing, p50", nothing.median_ms, 15.0, "ms"),
         Check("cluster: cancel to process gone, p99", exited.quantile_ms(0.99), 200.0, "ms"),
         Check("cluster: cancel to slot usable, p99", usable.quantile_ms(0.99), 1500.0, "ms"),
-        Check("cluster: event to listener, p99", told.quantile_ms(0.99), 50.0, "ms"),
+        Check("cluster: event to listener, p99", heard.quantile_ms(0.99), 50.0, "ms"),
         Check("cluster: the scheduler, a task", task_ms, 1.5, "processor ms"),
         Check("cluster: the scheduler, an event", event_ms, 0.1, "processor ms"),
         Check("cluster: useful share of processor time", share, 0.93, "share", "at least"),

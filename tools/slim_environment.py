@@ -4,8 +4,9 @@
 
 Where the extra `dask` is installed, what that loads stays. What others bring for parts of them
 that are not used here: OR-Tools has pandas for its Python models, of which the solvers use the
-compiled core alone; uvicorn has YAML, reloading and WebSockets; rich has colours for source text. Tests, stubs and the installer go as well. A test runs
-the product without all of it (tests/tooling/test_slim_environment.py).
+compiled core alone; uvicorn has YAML, reloading and WebSockets; rich has colours for source text.
+Tests, stubs and the installer go as well. A test runs the product without all of it
+(tests/tooling/test_slim_environment.py).
 """
 
 from __future__ import annotations

@@ -172,7 +172,17 @@ def checked_settings() -> Settings:
     from models.engines import parse_url
     from solvers.kernels.native import asked
 
-    checks = (lambda settings: parse_url(settings.database_url), lambda _: asked())
+    def check_engine(settings: Settings) -> None:
+        if settings.engine != "local":
+            from app.operations.tasks import cluster_options
+
+            cluster_options(settings)
+
+    checks = (
+        lambda settings: parse_url(settings.database_url),
+        lambda _: asked(),
+        check_engine,
+    )
     return Settings.from_environment(also=checks)
 
 
@@ -308,11 +318,10 @@ def _with_arguments(settings: Settings, arguments: argparse.Namespace) -> Settin
 
 def work(arguments: argparse.Namespace, output: Output) -> int:
     """Run jobs until Ctrl-C or SIGTERM; a second one does not wait for those that run."""
-    from app.execution.local import LocalEngine, service_pools
     from app.http.metrics import RunnerMetrics, runner_gauges
     from app.jobs.ledger import tell_ends
     from app.jobs.runner import open_runner
-    from app.operations.tasks import SOLVE_WARM_UP
+    from app.operations.tasks import open_engine
     from models.session import create_store
 
     settings = _runner_settings(checked_settings(), arguments)
@@ -326,8 +335,7 @@ def work(arguments: argparse.Namespace, output: Output) -> int:
         stack.callback(store.dispose)
         stack.enter_context(logging_as(settings.log))
         store.upgrade()
-        pools = service_pools(solve_workers=settings.worker_count, solve_warm_up=SOLVE_WARM_UP)
-        engine = LocalEngine(pools)
+        engine = open_engine(settings)
         runner = open_runner(store, engine, settings)
         store.watch_job_ends(tell_ends)
         metrics = RunnerMetrics(lambda: runner_gauges(store, engine, runner))

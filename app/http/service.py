@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from app.execution.engine import Engine, Pool
 from app.execution.local import SOLVES_HERE_PER_TASK
-from app.execution.render_queue import RenderQueue
-from app.http.call_threads import CallThreads, Counts, TaskWait
+from app.http.call_threads import CallThreads, Counts, RenderQueue, TaskWait
 from app.http.fastpath.fast_path import FastPath, LoadedTable
 from app.http.fastpath.lookups import Lookups
 from app.http.fastpath.responses import CachedResponse

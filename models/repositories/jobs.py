@@ -8,6 +8,7 @@ reason and however late it writes, nothing is kept.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Unpack
 
@@ -78,6 +79,7 @@ _OWNERS_IN_TURN = text(
 
 
 # Written out, not bound: partial indexes are used only where the planner sees the state itself.
+_IDENTIFIERS = 500  # in one statement: databases take so many parameters and not many more
 _IS_QUEUED = JobRow.state == literal_column("'queued'")
 _IS_RUNNING = JobRow.state == literal_column("'running'")
 
@@ -160,6 +162,16 @@ class JobRepository:
             )
         ).first()
         return None if found is None else found.to_record()
+
+    def ended(self, identifiers: Sequence[str]) -> Jobs:
+        """Return those of the owner's jobs with these identifiers that have ended."""
+        found: Jobs = []
+        for start in range(0, len(identifiers), _IDENTIFIERS):
+            some = JobRow.id.in_(identifiers[start : start + _IDENTIFIERS])
+            are_ended = JobRow.state.not_in((JobState.QUEUED.value, JobState.RUNNING.value))
+            rows = self._session.scalars(self._mine().where(some, are_ended))
+            found += [row.to_record() for row in rows]
+        return found
 
     def waiting(self, *pools: str) -> dict[str, int]:
         """Return how many jobs wait in each of these pools; those without one are left out."""

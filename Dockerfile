@@ -5,10 +5,12 @@ ARG BASE=python:3.13-slim
 # --- the environment, made once for as long as the lock stays the same ------------------------------
 FROM ${BASE} AS environment
 WORKDIR /opt/sluice
-COPY requirements.lock ./
+# dask: with what a member of a cluster needs (SLUICE_ENGINE=dask, sluice engine).
+ARG PACKAGES=run
+COPY requirements.lock requirements-dask.lock ./
 COPY tools/bootstrap.py tools/slim_environment.py tools/
 # In one step: what is deleted in another one would stay in the image below it.
-RUN PIP_NO_CACHE_DIR=1 python3 tools/bootstrap.py run --system-packages \
+RUN PIP_NO_CACHE_DIR=1 python3 tools/bootstrap.py ${PACKAGES} --system-packages \
     && python3 tools/slim_environment.py .venv
 
 # --- what is compiled: the image itself has no compiler; without one the service runs on NumPy -------

@@ -64,6 +64,7 @@ LOCK = $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-
 lock:  ## resolve the dependencies again (needs uv; LOCK_OPTIONS=--upgrade for newer ones)
 	@command -v $(UV) >/dev/null || { echo "sluice: make lock needs uv: pip install uv" >&2; exit 1; }
 	$(LOCK) --output-file requirements.lock
+	$(LOCK) --extra dask --constraint requirements.lock --output-file requirements-dask.lock
 	$(LOCK) --group dev --constraint requirements.lock --output-file requirements-dev.lock
 
 installed: ready-dev  ## the wheel in an empty environment with what is locked for it, and its demo

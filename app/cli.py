@@ -78,6 +78,12 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.demo import main as demo
 
         return demo(["--once"] if arguments.once else [])
+    if arguments.command == "fleet":
+        from app.console.commands import fleet
+        from app.console.running import ended_by_signals
+
+        with ended_by_signals():
+            return fleet(arguments, output)
     if arguments.command == "serve":
         from app.serving import serve
 
@@ -86,10 +92,19 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.serving import work
 
         return work(arguments, output)
-    if arguments.command in ("collect", "backup", "restore"):
+    if arguments.command == "engine":
+        from app.console.commands import engine
+
+        return engine(arguments, output)
+    if arguments.command in ("changes", "collect", "backup", "restore"):
         from app import serving
 
-        upkeep = {"collect": serving.collect, "backup": serving.back_up, "restore": serving.restore}
+        upkeep = {
+            "changes": serving.changes,
+            "collect": serving.collect,
+            "backup": serving.back_up,
+            "restore": serving.restore,
+        }
         return upkeep[arguments.command](arguments, output)
     if arguments.command in ("fit", "compose", "plan"):
         from app.console import fit

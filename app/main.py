@@ -14,7 +14,7 @@ import solvers
 from app.api import fits, jobs, optimize, profiles, service, tables
 from app.api.openapi import publish
 from app.execution.engine import Engine
-from app.execution.local import BODIES_HELD, TRACES_HELD, LocalEngine, service_pools
+from app.execution.local import BODIES_HELD, TRACES_HELD
 from app.http.access import Gate, Guarded
 from app.http.app import FastPathApp, Outermost
 from app.http.bodies import BodyBudget
@@ -24,7 +24,7 @@ from app.http.metrics import Metrics
 from app.http.service import Context, Service
 from app.jobs.ledger import sweep_keys, tell_ends
 from app.jobs.runner import open_runner
-from app.operations.tasks import SOLVE_WARM_UP
+from app.operations.tasks import open_engine
 from app.questions.profiles import seed_paper_profiles
 from app.settings import VERSION, Settings
 from app.telemetry import open_tracing
@@ -55,17 +55,10 @@ _ROUTERS = (
 )
 
 
-def open_local_engine(settings: Settings) -> Engine:
-    """Return the engine that needs nothing but this machine."""
-    return LocalEngine(
-        service_pools(solve_workers=settings.worker_count, solve_warm_up=SOLVE_WARM_UP)
-    )
-
-
 def create_app(
     settings: Settings | None = None,
     *,
-    open_engine: OpenEngine = open_local_engine,
+    open_engine: OpenEngine = open_engine,
     when_ready: Callable[[], None] = lambda: None,
 ) -> FastAPI:
     """Return the application; nothing is opened before it starts, then `when_ready` is called."""

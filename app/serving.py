@@ -21,7 +21,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from app.console.running import ticking_line
-from app.console.screen import Output
+from app.console.screen import Column, Grid, Output
 from app.settings import KEPT_KINDS, Settings, keeps_of
 from app.telemetry import logging_as, open_tracing
 from domain.errors import Conflict, InvalidInput, NotReady
@@ -172,7 +172,17 @@ def checked_settings() -> Settings:
     from models.engines import parse_url
     from solvers.kernels.native import asked
 
-    checks = (lambda settings: parse_url(settings.database_url), lambda _: asked())
+    def check_engine(settings: Settings) -> None:
+        if settings.engine != "local":
+            from app.operations.tasks import cluster_options
+
+            cluster_options(settings)
+
+    checks = (
+        lambda settings: parse_url(settings.database_url),
+        lambda _: asked(),
+        check_engine,
+    )
     return Settings.from_environment(also=checks)
 
 
@@ -308,11 +318,10 @@ def _with_arguments(settings: Settings, arguments: argparse.Namespace) -> Settin
 
 def work(arguments: argparse.Namespace, output: Output) -> int:
     """Run jobs until Ctrl-C or SIGTERM; a second one does not wait for those that run."""
-    from app.execution.local import LocalEngine, service_pools
     from app.http.metrics import RunnerMetrics, runner_gauges
     from app.jobs.ledger import tell_ends
     from app.jobs.runner import open_runner
-    from app.operations.tasks import SOLVE_WARM_UP
+    from app.operations.tasks import open_engine
     from models.session import create_store
 
     settings = _runner_settings(checked_settings(), arguments)
@@ -326,8 +335,7 @@ def work(arguments: argparse.Namespace, output: Output) -> int:
         stack.callback(store.dispose)
         stack.enter_context(logging_as(settings.log))
         store.upgrade()
-        pools = service_pools(solve_workers=settings.worker_count, solve_warm_up=SOLVE_WARM_UP)
-        engine = LocalEngine(pools)
+        engine = open_engine(settings)
         runner = open_runner(store, engine, settings)
         store.watch_job_ends(tell_ends)
         metrics = RunnerMetrics(lambda: runner_gauges(store, engine, runner))
@@ -369,6 +377,38 @@ def _runner_settings(settings: Settings, arguments: argparse.Namespace) -> Setti
 
 
 # --- upkeep of the database -----------------------------------------------------------------------
+
+
+def changes(arguments: argparse.Namespace, output: Output) -> int:
+    """Show who changed what."""
+    from app.console.commands import opened_store
+    from app.questions.keys import check_owner, list_changes
+    from app.schemas.base import dump_json
+    from app.schemas.queries import MAX_PAGE_SIZE, ChangesOut
+
+    owner, limit = check_owner(arguments.owner), arguments.limit
+    if not 1 <= limit <= MAX_PAGE_SIZE:
+        raise InvalidInput(f"expected 1 <= limit <= {MAX_PAGE_SIZE}", field="limit")
+    with opened_store(checked_settings()) as store:
+        page = list_changes(store.of(owner), subject=arguments.subject, limit=limit)
+    shown = ChangesOut.of(page)
+    if output.wants_json:
+        output.document(dump_json(shown))
+        return 0
+    names = ("when", "who", "what", "of", "before", "after")
+    rows = tuple(
+        (
+            one.created_at[:16].replace("T", " "),
+            one.made_by or "anybody",
+            one.action,
+            one.subject,
+            one.before or "",
+            one.after or "",
+        )
+        for one in shown.items
+    )
+    output.parts([Grid(tuple(Column(name, is_number=False) for name in names), rows)])
+    return 0
 
 
 def collect(arguments: argparse.Namespace, output: Output) -> int:
@@ -430,7 +470,9 @@ def restore(arguments: argparse.Namespace, output: Output) -> int:
 
     url, file = checked_settings().database_url, Path(arguments.file)
     with ticking_line(output.err, "restoring"):
-        rows = backup.restore(file, url, replace=arguments.replace)
+        rows = backup.restore(
+            file, url, replace=arguments.replace, with_keys=not arguments.without_keys
+        )
     return _say_rows(output, rows, "restored")
 
 

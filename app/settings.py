@@ -27,9 +27,10 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 IS_INSTALLED = "." in str(__package__)
 MIB = 2**20
 
-KEPT_KINDS = ("jobs", "answers", "tables", "traces", "keys")
+KEPT_KINDS = ("jobs", "answers", "tables", "traces", "keys", "changes")
 # off: nobody is asked who he is, on loopback alone; open: nobody anywhere; keys: everybody has one;
 # proxy: everybody has one, or a trusted proxy says who he is.
+ENGINES = ("local", "dask")
 AUTHS = ("off", "open", "keys", "proxy")
 
 _ROOT_PATH = re.compile(r"(/[\w.~-]+)*", re.ASCII)
@@ -66,7 +67,9 @@ class Settings:
     `traces` the address that spans are sent to, empty for none;
     `retention` what is kept of each kind, everything of those that it does not name. `auth` is one
     of AUTHS; where it has everybody say who he is, an owner may ask `owner_requests_per_s` times
-    each second (0: as often as he likes), and have `owner_waiting_jobs` jobs that wait.
+    each second (0: as often as he likes), and have `owner_waiting_jobs` jobs that wait. `engine` is
+    one of ENGINES; with `dask` work runs in a cluster, whose scheduler is at `dask_address`; the
+    files in PEM `dask_tls_ca`, `dask_tls_cert` and `dask_tls_key` say who belongs to it.
     """
 
     database_url: str = f"sqlite:///{data_folder() / 'sluice.db'}"
@@ -93,6 +96,11 @@ class Settings:
     auth: str = "off"
     owner_requests_per_s: int = 1000
     owner_waiting_jobs: int = 1000
+    engine: str = "local"
+    dask_address: str = "tcp://127.0.0.1:8786"
+    dask_tls_ca: str = ""
+    dask_tls_cert: str = ""
+    dask_tls_key: str = ""
 
     @property
     def asks_who(self) -> bool:
@@ -171,6 +179,11 @@ class Settings:
             owner_waiting_jobs=given.number(
                 "SLUICE_OWNER_WAITING_JOBS", defaults.owner_waiting_jobs
             ),
+            engine=given.choice("SLUICE_ENGINE", ENGINES),
+            dask_address=given.text("SLUICE_DASK_ADDRESS", defaults.dask_address),
+            dask_tls_ca=given.text("SLUICE_DASK_TLS_CA", ""),
+            dask_tls_cert=given.text("SLUICE_DASK_TLS_CERT", ""),
+            dask_tls_key=given.text("SLUICE_DASK_TLS_KEY", ""),
         )
         refusals = given.refusals
         for check in also:

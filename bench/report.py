@@ -76,7 +76,7 @@ def format_result(result: CaseResult) -> str:
     return "\n".join([*parts, *(f"* {note}" for note in result.notes)])
 
 
-_MAX_ROWS, _MAX_COLUMNS = 12, 6  # of a table on the page
+_MAX_ROWS, _MAX_COLUMNS = 12, 5  # of a table on the page
 _CHECK_COLUMNS = ("target", "met", "measured", "asked for", "unit")
 
 

@@ -9,18 +9,36 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, Table, create_engine, func, insert, select, text
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    Table,
+    create_engine,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.exc import DataError, DBAPIError
+from sqlalchemy.orm import Session
 
 import models.rows
 from domain.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from models.base import Base
 from models.engines import open_migration_engine, parse_url, sqlite_file
 from models.errors import translated_errors
+from models.records import OWNER, ChangedBy
+from models.repositories.changes import CHANGED_BY, note_change
+from models.rows.api_key import ApiKeyRow
 from models.schema import HEAD, current_revision, upgrade
 
 assert models.rows.__all__  # imported for its effect: the metadata is complete
@@ -55,8 +73,12 @@ def backup(database_url: str, file: Path) -> dict[str, int]:
     return counts
 
 
-def restore(file: Path, database_url: str, *, replace: bool = False) -> dict[str, int]:
+def restore(
+    file: Path, database_url: str, *, replace: bool = False, with_keys: bool = True
+) -> dict[str, int]:
     """Put a backup into a database, all of it or nothing; return how many rows of each table.
+
+    A key that had ended in what is replaced stays ended; without keys nobody has one afterwards.
 
     The database gets the schema where it has none. Raises NotFound and InvalidInput for what is no
     backup, Conflict for one of newer software, and where the database holds anything, unless it
@@ -76,6 +98,7 @@ def restore(file: Path, database_url: str, *, replace: bool = False) -> dict[str
                 upgrade(target)
                 with target.begin() as writing, source.connect() as reading:
                     _lock(writing)
+                    ended = _ended_keys(writing)
                     _empty(writing, replace=replace)
                     try:
                         _copy_rows(reading, writing)
@@ -83,6 +106,12 @@ def restore(file: Path, database_url: str, *, replace: bool = False) -> dict[str
                         raise _not_ours(file) from error
                     if _counts(writing) != counts:
                         raise StoreUnavailable("the rows that arrived are not those of the backup")
+                    if with_keys:
+                        _end_keys(writing, ended)
+                    else:
+                        writing.execute(delete(ApiKeyRow))
+                        counts["api_key"] = 0
+                    _note_restored(writing, file)
         finally:
             source.dispose()
             target.dispose()
@@ -277,6 +306,30 @@ def _empty(connection: Connection, *, replace: bool) -> None:
         )
     for table in reversed(_tables()):
         connection.execute(table.delete())
+
+
+def _ended_keys(connection: Connection) -> list[dict[str, Any]]:
+    """Return the keys that end, by identifier and digest."""
+    row = ApiKeyRow
+    ends = or_(row.revoked_at.is_not(None), row.expires_at.is_not(None))
+    asked = select(row.id, row.digest, row.revoked_at, row.expires_at).where(ends)
+    return [dict(found) for found in connection.execute(asked).mappings()]
+
+
+def _end_keys(connection: Connection, ended: Iterable[Mapping[str, Any]]) -> None:
+    """Have these keys end as they did: a key that was revoked never counts again."""
+    row = ApiKeyRow
+    for key in ended:
+        ends = {"revoked_at": key["revoked_at"], "expires_at": key["expires_at"]}
+        same = row.id == key["id"], row.digest == key["digest"]
+        connection.execute(update(row).where(*same).values(**ends))
+
+
+def _note_restored(connection: Connection, file: Path) -> None:
+    with Session(connection) as session:
+        session.info[CHANGED_BY] = ChangedBy("command line")
+        note_change(session, OWNER, "database.restore", file.name)
+        session.flush()
 
 
 def _words(counts: Mapping[str, int]) -> str:

@@ -353,6 +353,39 @@ class ApiKeyRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedBy:
+    """Who acts on a store: the name of a key, or in words what else it is; empty where nobody is
+    asked who he is. `key_id` and `request` are empty where there is none.
+    """
+
+    name: str = ""
+    key_id: str = ""
+    request: str = ""
+
+
+NOBODY = ChangedBy()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRecord:
+    """One change of what an owner has, and by whom: see `ChangedBy`.
+
+    `before` and `after` are a revision, a digest or a state, None where there is none.
+    """
+
+    id: str
+    created_at: datetime
+    owner: str
+    made_by: str
+    key_id: str | None
+    request: str | None
+    action: str
+    subject: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunnerRecord:
     """A process that runs jobs. `beats` goes up while it lives; `process` is which it is of its
     machine, or empty.

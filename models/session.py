@@ -21,10 +21,11 @@ from models.engines import (
     parse_url,
 )
 from models.errors import translated_errors
-from models.records import OWNER, JobEnd
+from models.records import NOBODY, OWNER, ChangedBy, JobEnd
 from models.repositories import (
     AnswerRepository,
     ApiKeyRepository,
+    ChangeRepository,
     FitRepository,
     HiddenAnswerRepository,
     JobRepository,
@@ -35,6 +36,7 @@ from models.repositories import (
     TableRepository,
     TraceRepository,
 )
+from models.repositories.changes import CHANGED_BY
 from models.repositories.fits import KeptFits
 from models.repositories.statements import (
     has_changed_choices,
@@ -54,12 +56,15 @@ class UnitOfWork:
     which costs more than their statements, is opened when another repository is asked for.
     """
 
-    __slots__ = ("_connection", "_kept_fits", "_session", "answers", "owner")
+    __slots__ = ("_by", "_connection", "_kept_fits", "_session", "answers", "owner")
 
-    def __init__(self, connection: Connection, kept_fits: KeptFits, owner: str) -> None:
+    def __init__(
+        self, connection: Connection, kept_fits: KeptFits, owner: str, by: ChangedBy
+    ) -> None:
         self._connection = connection
         self._kept_fits = kept_fits
         self._session: Session | None = None
+        self._by = by
         self.owner = owner
         self.answers = AnswerRepository(connection, owner)
 
@@ -109,6 +114,11 @@ class UnitOfWork:
         return ApiKeyRepository(self._opened(), self.owner)
 
     @property
+    def changes(self) -> ChangeRepository:
+        """Who changed what."""
+        return ChangeRepository(self._opened(), self.owner)
+
+    @property
     def tables(self) -> TableRepository:
         """Compiled plan tables."""
         return TableRepository(self._opened(), self.owner)
@@ -141,6 +151,7 @@ class UnitOfWork:
     def _opened(self) -> Session:
         if self._session is None:
             self._session = Session(self._connection, autoflush=False, expire_on_commit=False)
+            self._session.info[CHANGED_BY] = self._by
         return self._session
 
 
@@ -151,6 +162,7 @@ class Store:
     """
 
     owner = OWNER
+    by = NOBODY  # who changes what is changed through it
 
     def __init__(self, database_url: str) -> None:
         self._url = parse_url(database_url)
@@ -160,10 +172,13 @@ class Store:
         self._end_watchers: list[Callable[[tuple[JobEnd, ...]], None]] = []
         self._kept_fits = KeptFits()
 
-    def of(self, owner: str) -> Store:
-        """Return the same store for another owner, who sees nothing of what is others'."""
+    def of(self, owner: str, by: ChangedBy | None = None) -> Store:
+        """Return the same store for another owner, who sees nothing of what is others'; and for
+        who changes it, where that is said.
+        """
         view = copy(self)
         view.owner = owner
+        view.by = self.by if by is None else by
         return view
 
     def watch_choices(self, act: Callable[[], None]) -> None:
@@ -267,7 +282,7 @@ class Store:
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[UnitOfWork]:
         with translated_errors(), engine.connect() as connection, connection.begin():
-            unit = UnitOfWork(connection, self._kept_fits, self.owner)
+            unit = UnitOfWork(connection, self._kept_fits, self.owner, self.by)
             try:
                 yield unit
                 unit.flush()

@@ -1,6 +1,7 @@
 """Make `.venv` hold exactly what a lock file says, whatever the Python at hand brings along.
 
     python3 tools/bootstrap.py run          what the service needs   (requirements.lock)
+    python3 tools/bootstrap.py dask         that, and the extra `dask` (requirements-dask.lock)
     python3 tools/bootstrap.py dev          that, and what tests need (requirements-dev.lock)
 
     --system-packages   root on a Debian-like system may install the package that brings pip
@@ -31,7 +32,11 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENV = os.path.join(ROOT, ".venv")
 VENV_PYTHON = os.path.join(VENV, "bin", "python")
 UNFINISHED = os.path.join(VENV, ".unfinished")
-LOCKS = {"run": ["requirements.lock"], "dev": ["requirements.lock", "requirements-dev.lock"]}
+LOCKS = {
+    "run": ["requirements.lock"],
+    "dask": ["requirements-dask.lock"],
+    "dev": ["requirements.lock", "requirements-dev.lock"],
+}
 
 # Where distributions keep the wheel that their own ensurepip would use.
 WHEEL_FOLDERS = ("/usr/share/python-wheels", "/usr/share/python3-wheels")

@@ -2,10 +2,11 @@
 
     python3 tools/slim_environment.py /opt/sluice/.venv
 
-What others bring for parts of them that are not used here: OR-Tools has pandas for
-its Python models, of which the solvers use the compiled core alone; uvicorn has YAML, reloading and
-WebSockets; rich has colours for source text. Tests, stubs and the installer go as well. A test runs
-the product without all of it (tests/tooling/test_slim_environment.py).
+Where the extra `dask` is installed, what that loads stays. What others bring for parts of them
+that are not used here: OR-Tools has pandas for its Python models, of which the solvers use the
+compiled core alone; uvicorn has YAML, reloading and WebSockets; rich has colours for source text.
+Tests, stubs and the installer go as well. A test runs the product without all of it
+(tests/tooling/test_slim_environment.py).
 """
 
 from __future__ import annotations
@@ -26,12 +27,16 @@ PARTS = (
     *("ortools/sat", "ortools/constraint_solver", "ortools/routing", "ortools/math_opt"),
     *("ortools/pdlp", "ortools/packing", "ortools/set_cover", "ortools/scheduling"),
 )
+FOR_DASK = ("yaml", "_yaml")
 _DISTRIBUTIONS = {"dateutil": "python_dateutil", "yaml": "pyyaml", "dotenv": "python_dotenv"}
 
 
 def found(site: Path) -> Iterator[Path]:
     """Yield what goes, of a folder of installed packages."""
+    kept = FOR_DASK if (site / "distributed").is_dir() else ()
     for name in PACKAGES:
+        if name in kept:
+            continue
         yield from (site / name, site / f"{name}.py", site / f"{name}.libs")
         distribution = _DISTRIBUTIONS.get(name, name)
         yield from (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -13,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from app.api.openapi import refuses
 from app.api.respond import json_document
 from app.execution.local import MAX_EVENT_STREAMS, MAX_EVENT_STREAMS_OF_OWNER
-from app.http.dependencies import service_of
+from app.http.dependencies import service_of, still_admitted
 from app.http.service import Service
 from app.jobs.ledger import shown_job
 from app.schemas.base import dump_json
@@ -52,9 +53,14 @@ async def events(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> R
     """Server-sent events: `progress` while the job is open, then `done`, `failed` or `cancelled`.
 
     Each event carries the job as GET /jobs/{id} gives it, so a client that connects again misses
-    nothing.
+    nothing. It ends where the key that asked for it is revoked or has expired.
     """
-    stream = EventStream(service_of(request), id, request.headers.get("last-event-id", ""))
+    stream = EventStream(
+        service_of(request),
+        id,
+        request.headers.get("last-event-id", ""),
+        may_go_on=partial(still_admitted, request),
+    )
     first = await stream.first()
     return StreamingResponse(
         stream.events(first),
@@ -73,8 +79,16 @@ _KEEP_ALIVE_S = 15.0
 class EventStream:
     """Watches the job's row and sends each change. The row is the truth also after a restart."""
 
-    def __init__(self, service: Service, identifier: str, last_event_id: str) -> None:
+    def __init__(
+        self,
+        service: Service,
+        identifier: str,
+        last_event_id: str,
+        *,
+        may_go_on: Callable[[], bool],
+    ) -> None:
         self._service = service
+        self._may_go_on = may_go_on
         self._identifier = identifier
         self._owner = service.context.store.owner
         self._streams = service.counts.streams_of_owner
@@ -95,7 +109,7 @@ class EventStream:
         return await self._look()
 
     async def events(self, job: JobRecord) -> AsyncIterator[bytes]:
-        """Yield the events from this state on, to the end of the job."""
+        """Yield the events from this state on, to the end of the job or of the right to see it."""
         self._service.counts.open_streams += 1
         self._streams[self._owner] += 1
         try:
@@ -103,6 +117,8 @@ class EventStream:
             sent_s = time.monotonic()
             while not job.state.is_terminal:
                 await asyncio.sleep(_LOOK_S)
+                if not self._may_go_on():
+                    return
                 before, job = job, await self._again(job)
                 if job != before:
                     yield self._event(job)

@@ -34,6 +34,7 @@ from app.schemas.profiles import (
 )
 from app.schemas.queries import (
     AliveOut,
+    ChangesOut,
     KeyIn,
     KeyOut,
     KeysOut,
@@ -103,6 +104,7 @@ _OUTPUTS: tuple[type[Output], ...] = (
     KeyOut,
     NewKeyOut,
     KeysOut,
+    ChangesOut,
     LimitsOut,
     AliveOut,
     ReadyOut,

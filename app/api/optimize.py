@@ -11,8 +11,8 @@ from analysis.explain import EXPLAINED_AT_ONCE, explain
 from analysis.layer_cost import disagreements, shipped_layers
 from app.api.openapi import reads, refuses
 from app.api.respond import JSON, accepted, json_bytes, json_document, keyed, once
-from app.execution.render_queue import Requester
 from app.http.bodies import read_json
+from app.http.call_threads import Requester
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
 from app.operations.compare import audit_operation, compare_operation, threshold_operation
 from app.operations.models import get_hidden_answer, hide_operation, layer_operation

@@ -25,6 +25,8 @@ from app.schemas.base import invalid_fields
 from app.schemas.queries import (
     MAX_PAGE_SIZE,
     AliveOut,
+    ChangesOut,
+    ChangesQuery,
     KeyIn,
     KeyOut,
     KeysOut,
@@ -92,6 +94,8 @@ async def ready(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
         missing.append(FieldProblem("/workers", "no worker is ready"))
     if missing:
         raise NotReady("; ".join(one.detail for one in missing), problems=tuple(missing))
+    if request.app.state.gate is not None:  # anybody may ask this
+        return json_document(ReadyOut("ready", None, workers))
     database: Literal["sqlite", "postgresql"] = (
         "postgresql" if store.dialect == "postgresql" else "sqlite"
     )
@@ -179,6 +183,20 @@ async def _with_secret(service: Service, made: questions.NewKey) -> Response:
 def _check(identifier: str) -> None:
     if identifier != questions.FIRST_KEY:
         known_identifier(identifier, "key")
+
+
+@router.get("/changes", **refuses(422, 503, sends=ChangesOut))
+async def changes(request: Request, query: Annotated[ChangesQuery, Query()]) -> Response:
+    """Who changed what of the owner's, the newest first; of one subject where it is named."""
+    store = service_of(request).context.store
+    listed = partial(
+        questions.list_changes,
+        store,
+        subject=query.subject,
+        after=query.cursor,
+        limit=query.limit,
+    )
+    return json_document(ChangesOut.of(await service_of(request).call(listed)))
 
 
 # --- exception handlers: every refusal becomes a problem document ---------------------------------

@@ -106,6 +106,10 @@ _EXAMPLES = {
     "completion": "completion bash",
     "serve": "serve --port 8080",
     "work": "work --workers 2",
+    "fleet": "fleet --max-message 16MiB --report fleet.json",
+    "engine scheduler": "engine scheduler",
+    "engine worker": "engine worker --workers 2",
+    "changes": "changes staging --limit 20",
     "collect": "collect --keep jobs=30d,answers=90d --dry-run",
     "backup": "backup monday.sluice",
     "restore": "restore monday.sluice",
@@ -211,11 +215,6 @@ def size_or_whole(text: str) -> dict[str, int] | str:
 def sizes(text: str) -> tuple[int, ...]:
     """Return sizes in bytes, as 4KiB,1MiB, or 64..4MiB: both and the powers of two between."""
     return _read(parse_sizes, text)
-
-
-def listed_sizes(text: str) -> list[int]:
-    """Return sizes in bytes, in the order in which they are given, as 4KiB,8KiB,4KiB."""
-    return [size(one) for one in text.split(",")]
 
 
 def cpus(text: str) -> tuple[int, ...]:
@@ -481,10 +480,9 @@ class _Completed:
                 f"-l {one[2:]}" if one.startswith("--") else f"-s {one[1:]}"
                 for one in option.option_strings
             )
-            takes = ""
-            if option.nargs != 0:
-                takes = " -r -F" if option.metavar in _FILES else " -x"
-                takes += f" -a {_quoted(' '.join(option.choices))}" if option.choices else ""
+            takes = "" if option.nargs == 0 else " -r -F" if option.metavar in _FILES else " -x"
+            if option.nargs != 0 and option.choices:
+                takes += f" -a {_quoted(' '.join(option.choices))}"
             summary = (option.help or "").replace("%%", "%")
             yield f"{rule} {names}{takes} -d {_quoted(summary)}"
 

@@ -17,7 +17,6 @@ from app.console.argument_parts import (
     add_time_limit,
     add_transfers,
     cpus,
-    listed_sizes,
     number,
     share,
     size,
@@ -101,6 +100,11 @@ def grammar() -> Parser:
     add_stored(commands)
     add_served(commands)
     return parser
+
+
+def listed_sizes(text: str) -> list[int]:
+    """Return sizes in bytes, in the order in which they are given, as 4KiB,8KiB,4KiB."""
+    return [size(one) for one in text.split(",")]
 
 
 def _add_optimize(commands: Commands[Parser]) -> None:

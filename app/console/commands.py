@@ -1,10 +1,12 @@
-"""sluice optimize and sluice compare, the service's use cases without a server; export targets."""
+"""sluice optimize, compare, fleet, engine: use cases without a server; targets of exports."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -13,10 +15,12 @@ from app.console.files import (
     Source,
     TraceSource,
     body_of,
+    check_target,
     check_timeline_file,
     merged,
     read_source,
     write_timeline,
+    write_whole,
 )
 from app.console.reports import (
     answer_parts,
@@ -26,6 +30,8 @@ from app.console.reports import (
 from app.console.running import counting_line, run_operation, solving_line, ticking_line
 from app.console.screen import Column, Grid, Output, Part, Screen
 from app.settings import Settings
+from app.telemetry import logging_as
+from app.text.numbers import format_count
 from app.text.units import printable, quoted
 from domain.errors import InvalidInput, NotFound
 from domain.profile import ProfileReference
@@ -35,8 +41,10 @@ if TYPE_CHECKING:
     from app.questions.fits import FittedTrace
     from app.questions.optimize import FindFit, FindRevision
     from app.questions.question import Question
+    from app.questions.tables import TableScope
     from app.schemas.exports import ExportTargetsOut
     from app.schemas.optimize import OptimizeOut
+    from app.schemas.tables import FleetOut
     from domain.fit import TraceFit
     from domain.profile import ProfileRevision, Revision
     from models.session import Store
@@ -227,13 +235,14 @@ def unrequested(profile: ProfileRevision | None) -> bytes:
 def opened_store(settings: Settings) -> Iterator[Store]:
     """Return the store, up to date and with the papers' profiles in it."""
     from app.questions.profiles import seed_paper_profiles
+    from models.records import ChangedBy
     from models.session import create_store
 
     store = create_store(settings.database_url)
     try:
         store.upgrade()
         seed_paper_profiles(store)
-        yield store
+        yield store.of(store.owner, ChangedBy("command line"))
     except NotFound as missing:
         raise _with_nearest(missing, store) from None
     finally:
@@ -351,3 +360,131 @@ def _target_parts(targets: ExportTargetsOut) -> list[Part]:
         for target in targets.items
     )
     return [Grid(columns, rows)]
+
+
+# --- tables of many profiles ----------------------------------------------------------------------
+
+
+REFUSED = 3  # the exit code where a profile has no table
+_PAGE = 200
+
+
+def fleet(arguments: argparse.Namespace, output: Output) -> int:
+    """Have a job compile each profile's table, and report what became of them.
+
+    Jobs and tables are stored: what is there is not made again, so that the command goes on where
+    it was ended. It runs jobs itself, beside all others that do, unless SLUICE_RUN_JOBS=0.
+    """
+    from app.jobs.runner import open_runner
+    from app.jobs.running_job import Fleet
+    from app.operations.tasks import open_engine
+    from app.questions.keys import check_owner
+    from app.schemas.base import dump_json
+    from app.schemas.tables import FleetOut
+
+    settings = _with_workers(Settings.from_environment(), arguments)
+    asked = _fleet_scope(arguments)
+    references = tuple(map(ProfileReference.parse, arguments.profiles))
+    owner = check_owner(arguments.owner)
+    if arguments.report is not None:
+        check_target(arguments.report, field="report", noun="the report", example="fleet.json")
+    with ExitStack() as stack:
+        store = stack.enter_context(opened_store(settings))
+        if settings.run_jobs:
+            engine = open_engine(settings)
+            stack.callback(engine.close)
+            runner = open_runner(store, engine, settings)
+            runner.start()
+            stack.callback(runner.close)
+        show = stack.enter_context(counting_line(output.err, "profiles"))
+        try:
+            mine = store.of(owner)
+            made = Fleet(mine, asked, settings, show).compiled(references or _every(mine))
+            report = FleetOut.of(made)
+        except KeyboardInterrupt:
+            output.note("the same command goes on where this one ended")
+            raise
+    document = dump_json(report)
+    if arguments.report is not None:
+        write_whole(arguments.report, document, field="report", noun="the report")
+    if output.wants_json:
+        output.document(document)
+    else:
+        output.parts(_fleet_parts(report))
+    return REFUSED if report.failed else 0
+
+
+def _fleet_scope(arguments: argparse.Namespace) -> TableScope:
+    from app.schemas.base import dump_json, parse_json
+    from app.schemas.tables import TableIn
+
+    names = ("min_message_bytes", "max_message_bytes", "relative_gap", "time_limit_s")
+    given = {name: getattr(arguments, name) for name in names}
+    limits = ("min_fragment_bytes", "max_fragment_bytes", "alignment_bytes", "max_fragments")
+    given["constraints"] = {name: getattr(arguments, name) for name in limits}
+    return parse_json(TableIn, dump_json(merged({}, given))).to_domain()
+
+
+def _every(store: Store) -> Iterator[ProfileReference]:
+    from app.questions.profiles import list_profiles
+
+    page = list_profiles(store, limit=_PAGE)
+    yield from (ProfileReference(one.name) for one in page.profiles)
+    while page.after is not None:
+        page = list_profiles(store, after=page.after, limit=_PAGE)
+        yield from (ProfileReference(one.name) for one in page.profiles)
+
+
+def _fleet_parts(report: FleetOut) -> Iterator[Part]:
+    yield (
+        f"{format_count(report.profiles)} profiles: {format_count(report.compiled)} compiled, "
+        f"{format_count(report.stored)} were there, {format_count(report.failed)} failed"
+    )
+    if failed := [(one.profile, one.error) for one in report.items if one.error]:
+        columns = (Column("profile", is_number=False), Column("why", is_number=False))
+        yield Grid(columns, tuple(failed))
+
+
+# --- what a cluster is made of --------------------------------------------------------------------
+
+
+def engine(arguments: argparse.Namespace, output: Output) -> int:
+    """Be the scheduler or a worker of a cluster until Ctrl-C or SIGTERM."""
+    from app.operations.tasks import SOLVE_WARM_UP, cluster_options
+    from solvers.kernels.native import asked, load_library
+
+    settings = Settings.from_environment()
+    options = cluster_options(settings)
+    from app.execution import node
+
+    def ready(address: str) -> None:
+        if output.wants_json:
+            output.document(json.dumps({"address": address}).encode())
+        else:
+            output.parts([f"Sluice's {arguments.verb} is at {address}", "Ctrl-C stops it"])
+
+    if settings.log == "text":
+        logging.basicConfig(level=logging.INFO, format="%(levelname)s:     %(message)s")
+    with logging_as(settings.log):
+        if arguments.verb == "scheduler":
+            node.run_scheduler(options, ready)
+            return 0
+        settings = _with_workers(settings, arguments)
+        load_library(asked())
+        node.run_worker(
+            options,
+            ready,
+            slots=settings.worker_count,
+            warm_up=SOLVE_WARM_UP,
+            drain_s=settings.work_drain_s,
+        )
+    return 0
+
+
+def _with_workers(settings: Settings, arguments: argparse.Namespace) -> Settings:
+    if arguments.workers is None:
+        return settings
+    if not 0 <= arguments.workers <= 1024:
+        rule = "expected 0 <= workers <= 1024 (0: one fewer than cores)"
+        raise InvalidInput(rule, field="workers")
+    return replace(settings, workers=arguments.workers)

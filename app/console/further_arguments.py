@@ -408,13 +408,40 @@ def _add_service(commands: Commands[Parser]) -> None:
     serve.add_argument("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
     serve.add_argument("--port", type=whole, metavar="PORT", help="default 8080, or SLUICE_PORT")
     work = add(commands, "work", "run durable jobs of the same database, without HTTP")
-    for parser in (serve, work):
+    engine = commands.add_parser(
+        "engine", help="the parts of a cluster, which runs work on machines", allow_abbrev=False
+    )
+    verbs = engine.add_subparsers(dest="verb", required=True, metavar="VERB")
+    add(verbs, "scheduler", "route work at SLUICE_DASK_ADDRESS until Ctrl-C")
+    worker = add(verbs, "worker", "run what its scheduler has to be done")
+    fleet = _add_fleet(commands)
+    for parser in (serve, work, worker, fleet):
         parser.add_argument(
             "--workers", type=whole, metavar="COUNT", help="child processes that solve"
         )
 
 
+def _add_fleet(commands: Commands[Parser]) -> Parser:
+    fleet = add(commands, "fleet", "compile tables of stored profiles, all or those that are named")
+    fleet.add_argument("profiles", metavar="PROFILE", nargs="*", help="such as name or name@2")
+    add_message_range(fleet, "1 B")
+    fleet.add_argument(
+        "--relative-gap", type=share, metavar="GAP", help="tolerance, as 0.1%% (default)"
+    )
+    add_constraints(fleet)
+    add_time_limit(fleet, "of each table (100)")
+    fleet.add_argument("--report", metavar="FILE", help="write what became of each into this file")
+    _add_owner(fleet)
+    return fleet
+
+
 def _add_upkeep(commands: Commands[Parser]) -> None:
+    changes = add(commands, "changes", "show who changed what, the newest first")
+    changes.add_argument(
+        "subject", metavar="SUBJECT", nargs="?", help="a profile, or the identifier of what changed"
+    )
+    changes.add_argument("--limit", type=whole, metavar="COUNT", default=50, help="so many (50)")
+    _add_owner(changes)
     collect = add(commands, "collect", "delete what is kept no longer, as SLUICE_RETENTION says")
     collect.add_argument("--keep", metavar="RULES", help="in its place, such as jobs=30d/10000")
     collect.add_argument("--dry-run", action="store_true", help="delete nothing; say what would go")
@@ -423,3 +450,6 @@ def _add_upkeep(commands: Commands[Parser]) -> None:
     restore = add(commands, "restore", "put a backup into an empty database")
     restore.add_argument("file", metavar="FILE", help="a backup, of either database")
     restore.add_argument("--replace", action="store_true", help="first delete all that is there")
+    restore.add_argument(
+        "--without-keys", action="store_true", help="leave out all keys: one may be revoked by now"
+    )

@@ -14,15 +14,46 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Protocol, TypeAlias
 
-from app.execution.engine import Capacity, Pool, Sink, Stopped, Task
-from app.execution.fair_queue import FairQueue, Requester
+from app.execution.engine import Capacity, FairQueue, Pool, Requester, Sink, Stopped, Task
 from app.execution.operation_process import MAX_FILES
 from app.execution.slot import Slot, SlotOptions, SubmittedTask
 from app.execution.worker import ForkServer, WorkerOptions
 from domain.errors import NotReady, Overloaded
 
-Ended = Callable[[SubmittedTask], None]
+Ended: TypeAlias = Callable[[SubmittedTask], None]
+
+
+class AnySlot(Protocol):
+    """What runs one task at a time, and calls `on_idle` in its own thread once it has none."""
+
+    deaths: Counter[str]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a task would begin at once."""
+        ...
+
+    def start(self) -> None:
+        """Begin; it is idle then."""
+        ...
+
+    def give(self, running: SubmittedTask, /) -> None:
+        """Run a task, where the slot is idle alone."""
+        ...
+
+    def end(self) -> None:
+        """Cut off what runs, and let the thread end."""
+        ...
+
+    def join(self, timeout_s: float, /) -> None:
+        """Wait for the thread."""
+        ...
+
+
+OnIdle: TypeAlias = Callable[[AnySlot, SubmittedTask | None], None]
+NewSlot: TypeAlias = Callable[["PoolOptions", str, OnIdle], AnySlot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +71,17 @@ class PoolOptions:
 
 
 class WorkerPool:
-    """Thread-safe. Tasks go to the slot that was used last, so that others may end their worker."""
+    """Thread-safe. Tasks go to the slot that was used last, so that others may end their worker.
+
+    There are no slots before `resize`.
+    """
 
     def __init__(
-        self, options: PoolOptions, fork_server: ForkServer, *, name: str, on_end: Ended
+        self, options: PoolOptions, new_slot: NewSlot, *, name: str, on_end: Ended
     ) -> None:
         self._options = options
+        self._new_slot = new_slot
+        self._name = name
         self._on_end = on_end
         self._lock = threading.Lock()
         self._queue: FairQueue[SubmittedTask] = FairQueue(
@@ -53,23 +89,24 @@ class WorkerPool:
             max_of_requester=options.max_of_requester,
             noun="tasks",
         )
-        self._idle: list[Slot] = []
+        self._idle: list[AnySlot] = []
         self._busy: Counter[str] = Counter()
         self._is_closed = False
-        self._slots = tuple(
-            Slot(
-                options.slot,
-                fork_server,
-                name=f"sluice-{name}-{number}",
-                on_idle=self._slot_is_idle,
-            )
-            for number in range(options.slots)
-        )
+        self._slots: tuple[AnySlot, ...] = ()
+        self._count = 0
 
-    def start(self) -> None:
-        """Start the threads, and with them the workers that are always there."""
-        for slot in self._slots:
+    def resize(self, count: int) -> None:
+        """Run so many tasks at a time, but no more than its options say; what runs goes on."""
+        with self._lock:
+            self._count = min(count, self._options.slots)
+            added = tuple(
+                self._new_slot(self._options, f"sluice-{self._name}-{number}", self._slot_is_idle)
+                for number in range(len(self._slots), self._count)
+            )
+            self._slots += added
+        for slot in added:
             slot.start()
+        self._dispatch()
 
     def add(self, running: SubmittedTask) -> None:
         """Queue a task, and run it as soon as it has a slot. Raises Overloaded."""
@@ -90,6 +127,11 @@ class WorkerPool:
         return self._queue.drain()
 
     @property
+    def max_slots(self) -> int:
+        """How many slots there may be."""
+        return self._options.slots
+
+    @property
     def waiting(self) -> int:
         """How many tasks wait."""
         return len(self._queue)
@@ -97,9 +139,9 @@ class WorkerPool:
     def capacity(self) -> Capacity:
         """Slots, how many of them are at work and how many are warm, and what has ended."""
         return Capacity(
-            slots=len(self._slots),
+            slots=self._count,
             busy=self._busy.total(),
-            ready=sum(slot.is_ready for slot in self._slots),
+            ready=min(self._count, sum(slot.is_ready for slot in self._slots)),
             deaths=sum((slot.deaths for slot in self._slots), Counter()),
         )
 
@@ -114,7 +156,7 @@ class WorkerPool:
         for slot in self._slots:
             slot.join(timeout_s)
 
-    def _slot_is_idle(self, slot: Slot, ended: SubmittedTask | None) -> None:
+    def _slot_is_idle(self, slot: AnySlot, ended: SubmittedTask | None) -> None:
         with self._lock:
             if ended is not None:
                 self._busy[ended.task.requester] -= 1
@@ -126,14 +168,14 @@ class WorkerPool:
 
     def _dispatch(self) -> None:
         with self._lock:
-            while self._idle and not self._is_closed:
+            while self._idle and self._busy.total() < self._count and not self._is_closed:
                 running = self._queue.take(self._may_run)
                 if running is None:
                     return
                 self._busy[running.task.requester] += 1
                 self._take_slot().give(running)
 
-    def _take_slot(self) -> Slot:
+    def _take_slot(self) -> AnySlot:
         """Return an idle slot: a warm one first, and of these the one that was used last."""
         ready = [slot for slot in self._idle if slot.is_ready]
         slot = (ready or self._idle)[-1]
@@ -142,10 +184,10 @@ class WorkerPool:
 
     def _may_run(self, requester: Requester) -> bool:
         name = str(requester)
-        return self._busy[name] < self._options.max_running.get(name, len(self._slots))
+        return self._busy[name] < self._options.max_running.get(name, self._count)
 
 
-# --- the local engine -----------------------------------------------------------------------------
+# --- the engines ----------------------------------------------------------------------------------
 
 
 _CLOSE_LIMIT_S = 10.0
@@ -153,19 +195,20 @@ _DRAIN_LOOK_S = 0.02
 _REMEMBERED = 1024  # tasks that have ended
 
 
-class LocalEngine:
-    """An `Engine` of guarded child processes: one for each slot of each pool.
+class PooledEngine:
+    """An `Engine` of pools of slots, whatever these are.
 
-    A task may use its `limits.memory_bytes`, what its worker needs at rest included, together with
-    all that it starts. `(id, claim)` that is submitted again changes nothing: the first sink alone
-    hears of it. A `fork_server` that is given may be other engines' too, and is left to the caller.
+    `(id, claim)` that is submitted again changes nothing: the first sink alone hears of it.
+    `when_closed` is called once no slot runs anything any more.
     """
 
     def __init__(
-        self, pools: Mapping[Pool, PoolOptions], *, fork_server: ForkServer | None = None
+        self,
+        pools: Mapping[Pool, PoolOptions],
+        new_slot: NewSlot,
+        when_closed: Callable[[], None],
     ) -> None:
-        self._owns_fork_server = fork_server is None
-        self._fork_server = fork_server or ForkServer()
+        self._when_closed = when_closed
         self._lock = threading.Lock()
         self._open: dict[tuple[str, int], SubmittedTask] = {}
         self._ended: OrderedDict[tuple[str, int], None] = OrderedDict()
@@ -174,13 +217,11 @@ class LocalEngine:
         self._stopper = threading.Thread(target=self._send_stops, name="sluice-ends", daemon=True)
         self._pools = MappingProxyType(
             {
-                pool: WorkerPool(options, self._fork_server, name=pool.value, on_end=self._forget)
+                pool: WorkerPool(options, new_slot, name=pool.value, on_end=self._forget)
                 for pool, options in pools.items()
             }
         )
         self._stopper.start()
-        for workers in self._pools.values():
-            workers.start()
 
     def submit(self, task: Task, sink: Sink) -> None:
         """Queue a task. Raises Overloaded where too many wait, NotReady once closed."""
@@ -234,8 +275,7 @@ class LocalEngine:
             workers.end()
         for workers in self._pools.values():
             workers.join(_CLOSE_LIMIT_S)
-        if self._owns_fork_server:
-            self._fork_server.close()
+        self._when_closed()
         with self._lock:
             left = list(self._open.values())
         for running in left:  # given to a slot that ended before it took it
@@ -267,6 +307,27 @@ class LocalEngine:
         with self._lock:
             if self._open.get(running.key) is running:
                 del self._open[running.key]
+
+
+class LocalEngine(PooledEngine):
+    """An `Engine` of guarded child processes: one for each slot of each pool.
+
+    A task may use its `limits.memory_bytes`, what its worker needs at rest included, together with
+    all that it starts. A `fork_server` that is given may be other engines' too, and is left to the
+    caller.
+    """
+
+    def __init__(
+        self, pools: Mapping[Pool, PoolOptions], *, fork_server: ForkServer | None = None
+    ) -> None:
+        server = fork_server or ForkServer()
+
+        def new_slot(options: PoolOptions, name: str, on_idle: OnIdle) -> AnySlot:
+            return Slot(options.slot, server, name=name, on_idle=on_idle)
+
+        super().__init__(pools, new_slot, server.close if fork_server is None else lambda: None)
+        for workers in self._pools.values():
+            workers.resize(workers.max_slots)
 
 
 JOBS = "jobs"  # the requester of durable jobs, which wait in the ledger and not here

@@ -122,6 +122,15 @@ _ALLOCATION_REFUSED = ("bad_alloc", "MemoryError", "Cannot allocate memory", "ou
 _HOST = socket.gethostname()
 
 
+def deaths_of(end: End) -> tuple[str, ...]:
+    """Return why a worker process has ended with a task, where one has."""
+    if isinstance(end, Crashed):
+        return ("crash",)
+    if isinstance(end, LimitExceeded) and end.limit is not Limit.RESULT:
+        return (end.limit.value,)
+    return ()
+
+
 class _Stale(Exception):
     """The worker had ended before the task reached it; another one may do it."""
 
@@ -230,10 +239,7 @@ class Slot:
             _log.exception("the engine failed on a task")
             self._end_worker()
             end = Crashed("the engine failed")
-        if isinstance(end, Crashed):
-            self.deaths["crash"] += 1
-        elif isinstance(end, LimitExceeded) and end.limit is not Limit.RESULT:
-            self.deaths[end.limit.value] += 1
+        self.deaths.update(deaths_of(end))
         running.end(end)
         self._clean_up()
         self._used_s = time.monotonic()

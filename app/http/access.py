@@ -27,15 +27,15 @@ from app.http.fastpath.fast_path import FastPath
 from app.http.fastpath.responses import AsgiResponse
 from app.questions.keys import is_owner
 from app.settings import Network, Settings
-from app.telemetry import OWNER
+from app.telemetry import OWNER, REQUEST
 from domain.errors import RateLimited, ScopeMissing, SluiceError, Unauthenticated
-from models.records import ApiKeyRecord, KeyScope
+from models.records import ApiKeyRecord, ChangedBy, KeyScope
 
 SESSION_COOKIE = "sluice_session"
 SIGN_IN, SIGN_OUT = "/ui/sign-in", "/ui/sign-out"
 _PUBLIC = ("/healthz", "/readyz", SIGN_IN, SIGN_OUT)
 _ASSETS = "/ui/assets/"
-_ADMIN = ("/keys", "/metrics")
+_ADMIN = ("/keys", "/changes", "/metrics")
 _LEVELS = {KeyScope.READ: 0, KeyScope.WRITE: 1, KeyScope.ADMIN: 2}
 BURST_S = 2.0  # a key that has rested may ask for so long at once
 _BEARER = b"bearer "
@@ -80,7 +80,14 @@ class Admitted:
     scope: KeyScope
     rates: tuple[Rate, ...]  # the owner's, and the key's where it has one of its own
     key_id: str = ""
+    name: str = "proxy"  # of the key
+    parent: str | None = None  # by which key a browser signed in
     expires_s: float = math.inf
+
+    @property
+    def changed_by(self) -> ChangedBy:
+        """Who changes what this request changes."""
+        return ChangedBy(self.name, self.parent or self.key_id, REQUEST.get())
 
 
 class Gate:
@@ -93,6 +100,7 @@ class Gate:
         if settings.auth == "proxy":
             self._proxies = settings.trusted_networks
         self._by_digest: Mapping[str, Admitted] = {}
+        self._key_ids: frozenset[str] = frozenset()
         self._rates: dict[str, Rate] = {}
 
     def exchange(self, keys: Iterable[ApiKeyRecord]) -> None:
@@ -103,10 +111,13 @@ class Gate:
                 key.scope,
                 self._rates_of(key),
                 key.id,
+                key.name,
+                key.parent,
                 math.inf if key.expires_at is None else key.expires_at.timestamp(),
             )
             for key in keys
         }
+        self._key_ids = frozenset(one.key_id for one in self._by_digest.values())
         used = {id(rate) for one in self._by_digest.values() for rate in one.rates[1:]}
         self._rates = {
             name: rate
@@ -152,6 +163,11 @@ class Gate:
         for rate in known.rates:
             rate.count(now_s)
         return None
+
+    def still_admits(self, admitted: Admitted) -> bool:
+        """Return whether who was let in would be now: his key may be revoked or expired since."""
+        is_known = not admitted.key_id or admitted.key_id in self._key_ids
+        return is_known and admitted.expires_s > time.time()
 
     def by_secret(self, secret: bytes) -> Admitted | None:
         """Return whose key this is; None where it is none that is valid."""

@@ -11,8 +11,9 @@ import threading
 import zlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from fastapi import Request
 from pydantic import BaseModel
@@ -98,25 +99,42 @@ ARRIVAL_LIMIT_S = 30.0
 T = TypeVar("T", bound=BaseModel)
 
 
-@dataclass(slots=True)
 class BodyBudget:
-    """Bytes of bodies that may be held at once, and those that are."""
+    """Bytes of bodies that may be held at once, and those that are.
 
-    max_bytes: int
-    held_bytes: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    Each owner has a share, half of it all: bodies that one sends slowly leave room for others'.
+    """
+
+    def __init__(self, max_bytes: int, whole: BodyBudget | None = None) -> None:
+        self.max_bytes = max_bytes
+        self.held_bytes = 0
+        self._whole = whole
+        self._lock = threading.Lock()
+        self._shares = WeakValueDictionary[str, BodyBudget]()
+
+    def of(self, owner: str) -> BodyBudget:
+        """Return the owner's share, which all have who hold bodies of his at this moment."""
+        with self._lock:
+            share = self._shares.get(owner)
+            if share is None:
+                share = self._shares[owner] = BodyBudget(self.max_bytes // 2, self)
+            return share
 
     def take(self, count: int) -> None:
         """Count bytes as held. Raises Overloaded where they do not fit."""
         with self._lock:
             if self.held_bytes + count > self.max_bytes:
                 raise Overloaded("too many large bodies are arriving at once")
+            if self._whole is not None:
+                self._whole.take(count)
             self.held_bytes += count
 
     def give_back(self, count: int) -> None:
         """Count bytes as held no more."""
         with self._lock:
             self.held_bytes -= count
+        if self._whole is not None:
+            self._whole.give_back(count)
 
 
 async def read_json(request: Request, model: type[T], *, limit: int, budget: BodyBudget) -> T:

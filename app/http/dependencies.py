@@ -23,7 +23,9 @@ from fastapi import Request
 from app.http.access import admitted_of
 from app.http.bodies import BodyBudget
 from app.http.service import Client, Service
+from app.telemetry import REQUEST
 from domain.errors import ForeignOrigin, NotReady
+from models.records import ChangedBy
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _OWN_SITES = ("same-origin", "none")
@@ -110,7 +112,15 @@ def service_of(request: Request) -> Service:
     if service is None:
         raise NotReady("the service is starting or stopping")
     admitted = admitted_of(request.scope)
-    return service if admitted is None else service.of(admitted.owner)
+    if admitted is None:
+        return service.of(service.context.store.owner, ChangedBy(request=REQUEST.get()))
+    return service.of(admitted.owner, admitted.changed_by)
+
+
+def still_admitted(request: Request) -> bool:
+    """Return whether who asks may still: a long answer outlives keys."""
+    admitted, gate = admitted_of(request.scope), request.app.state.gate
+    return admitted is None or gate is None or bool(gate.still_admits(admitted))
 
 
 def client_of(request: Request) -> Client:
@@ -150,10 +160,21 @@ class BodyRules(TypedDict):
 def body_rules(request: Request) -> BodyRules:
     """Return the rules for JSON bodies."""
     state = request.app.state
-    return {"limit": state.settings.max_body_bytes, "budget": state.bodies}
+    return {
+        "limit": state.settings.max_body_bytes,
+        "budget": _share_of(state.bodies, request),
+    }
 
 
 def trace_rules(request: Request) -> BodyRules:
     """Return the rules for files of measurements."""
     state = request.app.state
-    return {"limit": state.settings.max_trace_bytes, "budget": state.traces}
+    return {
+        "limit": state.settings.max_trace_bytes,
+        "budget": _share_of(state.traces, request),
+    }
+
+
+def _share_of(budget: BodyBudget, request: Request) -> BodyBudget:
+    admitted = admitted_of(request.scope)
+    return budget if admitted is None else budget.of(admitted.owner)

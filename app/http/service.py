@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from app.execution.engine import Engine, Pool
 from app.execution.local import SOLVES_HERE_PER_TASK
-from app.execution.render_queue import RenderQueue
-from app.http.call_threads import CallThreads, Counts, TaskWait
+from app.http.call_threads import CallThreads, Counts, RenderQueue, TaskWait
 from app.http.fastpath.fast_path import FastPath, LoadedTable
 from app.http.fastpath.lookups import Lookups
 from app.http.fastpath.responses import CachedResponse
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from app.operations.solves import Solved
     from app.questions.settings import Exported
     from domain.fit_plot import FitPlot
-    from models.records import JobRecord, Waiting
+    from models.records import ChangedBy, JobRecord, Waiting
     from models.session import Store, UnitOfWork
 
 
@@ -158,12 +157,12 @@ class Service:
             max_wait_s=context.store.max_wait_s, parallel_writes=context.store.parallel_writes
         )
 
-    def of(self, owner: str) -> Service:
-        """Return the same service for another owner, who sees nothing of what is others'."""
-        if owner == self.context.store.owner:
-            return self
+    def of(self, owner: str, by: ChangedBy) -> Service:
+        """Return the same service for another owner, who sees nothing of what is others', and for
+        who asks.
+        """
         view = copy(self)
-        view.context = replace(self.context, store=self.context.store.of(owner))
+        view.context = replace(self.context, store=self.context.store.of(owner, by))
         return view
 
     @property

@@ -34,7 +34,7 @@ from domain.errors import (
     StoreUnavailable,
 )
 from models.errors import Fenced
-from models.records import Blame, JobRecord, JobState
+from models.records import Blame, ChangedBy, JobRecord, JobState
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -261,7 +261,7 @@ class Runner:
     def _begin(self, record: JobRecord) -> None:
         """Prepare a claimed job, and give its tasks to the engine."""
         try:
-            with self._store.of(record.owner).reading() as unit:
+            with self._store_of(record).reading() as unit:
                 operation = self._prepare(record.kind, record.request, unit)
             if self._is_stored(record, operation):
                 return
@@ -274,9 +274,13 @@ class Runner:
         events.info("job begun", extra={"job": record.id, "owner": record.owner, "fields": fields})
         self._submit_parts(job)
 
+    def _store_of(self, record: JobRecord) -> Store:
+        """Return the store for a job's owner; what is changed is changed by the job."""
+        return self._store.of(record.owner, ChangedBy(f"job {record.id}"))
+
     def _is_stored(self, record: JobRecord, operation: Operation[Any]) -> bool:
         """End a job whose result is stored already."""
-        with self._store.of(record.owner).unit_of_work() as unit:
+        with self._store_of(record).unit_of_work() as unit:
             outcome = operation.stored(unit)
             if outcome is None:
                 return False
@@ -395,7 +399,7 @@ class Runner:
     def _write(self, record: JobRecord, write: Write, *, is_failure: bool = False) -> None:
         """Write how a job ends, now or when the database is back; as failed where it cannot be."""
         try:
-            with self._store.of(record.owner).unit_of_work() as unit:
+            with self._store_of(record).unit_of_work() as unit:
                 write(unit)
         except Fenced:
             self.fenced += 1

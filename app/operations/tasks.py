@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from app.execution.engine import (
     Crashed,
     Done,
     End,
+    Engine,
     Limit,
     LimitExceeded,
     Limits,
@@ -18,6 +20,7 @@ from app.execution.engine import (
     Stopped,
     Task,
 )
+from app.execution.local import LocalEngine, service_pools
 from app.operations.compare import requested_audit, requested_compare, requested_thresholds
 from app.operations.models import requested_hide, requested_layer
 from app.operations.operation import Operation, OperationKind
@@ -25,6 +28,7 @@ from app.operations.optimize import requested_optimize
 from app.operations.tables import requested_export, requested_table
 from domain.errors import (
     Cancelled,
+    InvalidInput,
     LimitReached,
     MemoryLimitReached,
     NotReady,
@@ -35,6 +39,7 @@ from domain.errors import (
 from domain.units import format_bytes
 
 if TYPE_CHECKING:
+    from app.execution.node import ClusterOptions
     from app.settings import Settings
     from models.session import UnitOfWork
 
@@ -102,7 +107,9 @@ def _error(operation: Operation[Any], end: End, limits: Limits) -> SluiceError:
             return SolverFailed(f"the process of the {noun} ended unexpectedly: {how}")
         case Stopped(is_closing=False):
             return Cancelled(f"the {noun} was cancelled")
-        case Stopped() | Lost():
+        case Lost():
+            return NotReady(f"the machine that ran the {noun} was lost; try again")
+        case Stopped():
             return NotReady("the service is stopping")
         case Done():
             raise AssertionError("a task that is done has no error")
@@ -134,3 +141,35 @@ def prepare_request(
     does; ValueError for a kind that is no job's.
     """
     return _PREPARE[OperationKind(kind)](request, unit, settings)
+
+
+# --- the engine of a service or of a runner -------------------------------------------------------
+
+
+def open_engine(settings: Settings) -> Engine:
+    """Return the engine that the settings want. Raises InvalidInput."""
+    pools = service_pools(solve_workers=settings.worker_count, solve_warm_up=SOLVE_WARM_UP)
+    if settings.engine == "local":
+        return LocalEngine(pools)
+    options = cluster_options(settings)
+    from app.execution.cluster import MAX_SLOTS, ClusterEngine
+
+    # As much may wait here as elsewhere, and as much may run as the cluster has slots.
+    there = {pool: replace(one, slots=MAX_SLOTS, max_running={}) for pool, one in pools.items()}
+    return ClusterEngine(options, there)
+
+
+def cluster_options(settings: Settings) -> ClusterOptions:
+    """Return where the cluster is and who belongs to it. Raises InvalidInput."""
+    try:
+        from app.execution.node import ClusterOptions
+    except ImportError:
+        raise InvalidInput(
+            "SLUICE_ENGINE=dask and sluice engine take Dask: pip install 'sluice[dask]'",
+            field="SLUICE_ENGINE",
+        ) from None
+    options = ClusterOptions(
+        settings.dask_address, settings.dask_tls_ca, settings.dask_tls_cert, settings.dask_tls_key
+    )
+    options.check()
+    return options

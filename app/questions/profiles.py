@@ -372,9 +372,11 @@ def _absent(store: Store) -> Iterator[PaperProfile]:
 
 
 def _added(store: Store, profile: PaperProfile) -> bool:
-    provenance = Provenance(Origin.PAPER, profile.source)
+    from models.records import ChangedBy
+
+    provenance, seeding = Provenance(Origin.PAPER, profile.source), ChangedBy("start")
     try:
-        with store.unit_of_work() as unit:
+        with store.of(store.owner, seeding).unit_of_work() as unit:
             unit.profiles.create(profile.name, profile.pipeline, provenance)
     except Conflict:  # another process that starts at the same time was first
         return False

@@ -48,7 +48,7 @@ from app.schemas.layers import (
 )
 from app.schemas.optimize import RelativeGap, TimeLimitS
 from app.schemas.stages import ConstraintsOut, OverheadUs, PipelineOut, StageIn, stage_of
-from domain.errors import InvalidInput
+from domain.errors import InconsistentInput
 from domain.messaging_layer import (
     CycleModel,
     End,
@@ -89,7 +89,10 @@ class LayerCostsIn(Input):
     save_as: ProfileName | None = None
 
     def to_domain(self, *, fragment_cap: int) -> LayerQuestion:
-        """Return the question. Raises NotFound, InvalidInput, MissingClassCost, NotPublished."""
+        """Return the question.
+
+        Raises NotFound, InconsistentInput, MissingClassCost, NotPublished.
+        """
         layer = layer_named(self.layer) if isinstance(self.layer, str) else self.layer.to_domain()
         asked = set(layer.features if self.features is None else self.features)
         between = tuple(
@@ -121,7 +124,7 @@ class LayerCostsIn(Input):
         known = in_order({*counted, *dict(layer.cycles)})
         for name in self.cycles or ():
             if name not in known:
-                raise InvalidInput(
+                raise InconsistentInput(
                     f"expected a class of this layer: {', '.join(known)}", field=f"cycles.{name}"
                 )
         prices = {**dict(layer.cycles), **(self.cycles or {})}

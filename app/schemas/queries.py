@@ -1,4 +1,4 @@
-"""Query parameters, as strict as bodies; limits, health and keys; pages of stored answers."""
+"""Query parameters, as strict as bodies; limits, health, keys and changes; pages of answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
 from domain.measurement import TraceKind
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
 from domain.solution import Status, Strategy
-from models.records import AnswerSummary, ApiKeyRecord, FitRequest, KeyScope
+from models.records import AnswerSummary, ApiKeyRecord, ChangeRecord, FitRequest, KeyScope
 
 MAX_PAGE_SIZE = 1_000
 DEFAULT_PAGE_SIZE = 50
@@ -100,6 +100,14 @@ class ProfilesQuery(Query):
 class TablesQuery(Query):
     """Where the page begins."""
 
+    cursor: Identifier | None = None
+    limit: Limit = DEFAULT_PAGE_SIZE
+
+
+class ChangesQuery(Query):
+    """Of which subject, and where the page begins."""
+
+    subject: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     cursor: Identifier | None = None
     limit: Limit = DEFAULT_PAGE_SIZE
 
@@ -229,10 +237,12 @@ class AliveOut(Output):
 
 @dataclass(frozen=True)
 class ReadyOut(Output):
-    """The database and the workers answer too."""
+    """The database and the workers answer too. Where everybody needs a key, anybody may ask for
+    this all the same, and `database` is null.
+    """
 
     status: Literal["ready"]
-    database: Literal["sqlite", "postgresql"]
+    database: Literal["sqlite", "postgresql"] | None
     workers: int
 
 
@@ -295,6 +305,43 @@ class KeysOut(Output):
     """Every key of an owner, the newest first, revoked ones as well."""
 
     items: tuple[KeyOut, ...]
+
+
+@dataclass(frozen=True)
+class ChangeOut(Output):
+    """One change: `made_by` is the name of a key, or what else acted, empty where nobody is asked
+    who he is; `before` and `after` are a revision, a digest or a state.
+    """
+
+    id: str
+    created_at: str
+    owner: str
+    made_by: str
+    key_id: str | None
+    request: str | None
+    action: str
+    subject: str
+    before: str | None
+    after: str | None
+
+    @classmethod
+    def of(cls, change: ChangeRecord) -> ChangeOut:
+        """Return a change as it is sent."""
+        values = {name: getattr(change, name) for name in ChangeRecord.__slots__}
+        return cls(**{**values, "created_at": timestamp(change.created_at)})
+
+
+@dataclass(frozen=True)
+class ChangesOut(Output):
+    """A page of an owner's changes, the newest first; `next_cursor` is null at the end."""
+
+    items: tuple[ChangeOut, ...]
+    next_cursor: str | None
+
+    @classmethod
+    def of(cls, page: keys.ChangePage) -> ChangesOut:
+        """Return a page as it is sent."""
+        return cls(tuple(map(ChangeOut.of, page.changes)), page.after)
 
 
 def _shown(key: ApiKeyRecord) -> dict[str, Any]:

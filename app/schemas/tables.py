@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -276,3 +277,39 @@ def _cause(facts: TableFacts) -> str:
         "it takes more cuts than a compilation may try, so all message sizes are compiled to "
         f"{format_percent(loosened_gap)} instead, or as near to it as whole bytes and limits let"
     )
+
+
+# --- many tables ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FleetItemOut(Output):
+    """What became of one profile: `compiled`, `stored` where its table was there, or `failed`.
+
+    `profile` has the revision that the table is of, where there is one; `relative_gap` is the
+    greatest that its certificate has, of the model.
+    """
+
+    profile: str
+    outcome: Literal["compiled", "stored", "failed"]
+    digest: str | None = None
+    relative_gap: float | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class FleetOut(Output):
+    """The tables of many profiles, in the order of their names."""
+
+    profiles: int
+    compiled: int
+    stored: int
+    failed: int
+    items: tuple[FleetItemOut, ...]
+
+    @classmethod
+    def of(cls, items: Iterable[FleetItemOut]) -> FleetOut:
+        """Count and sort."""
+        found = tuple(sorted(items, key=lambda one: one.profile))
+        counts = Counter(one.outcome for one in found)
+        return cls(len(found), counts["compiled"], counts["stored"], counts["failed"], found)

@@ -73,7 +73,7 @@ async def sign_in(request: Request) -> Response:
         raise Unauthenticated("expected a key that is valid")
     if gate is not None and (too_many := gate.in_turn(known)):
         raise too_many
-    service = service_of(request).of(known.owner)
+    service = service_of(request).of(known.owner, known.changed_by)
     made = await service.write(partial(keys.sign_in, service.context.store, known.key_id))
     await service.lookups.refresh()
     answer = moved(request, "/")
@@ -97,7 +97,7 @@ async def sign_out(request: Request) -> Response:
     secret = request.cookies.get(SESSION_COOKIE, "").encode()
     known = None if gate is None else gate.by_secret(secret)
     if known is not None:
-        service = service_of(request).of(known.owner)
+        service = service_of(request).of(known.owner, known.changed_by)
         await service.write(partial(keys.revoke_key, service.context.store, known.key_id))
         await service.lookups.refresh()
     answer = moved(request, SIGN_IN)

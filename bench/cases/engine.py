@@ -17,7 +17,7 @@ from functools import partial
 
 import psutil
 
-from app.execution.engine import Best, Done, End, Event, Limits, Pool, Started, Task
+from app.execution.engine import Best, Done, End, Engine, Event, Limits, Pool, Started, Task
 from app.execution.local import LocalEngine, console_pools, service_pools
 from bench.engine_work import Burn, Carry, Nothing, Spin, Tell
 from bench.spec import BenchSpec, CaseResult, Check, Effort, Table
@@ -64,7 +64,7 @@ class _Run:
         return pickle.loads(end.result)
 
 
-def _begin(engine: LocalEngine, work: object, *, time_s: float = _LIMIT_S) -> _Run:
+def begin(engine: Engine, work: object, *, time_s: float = _LIMIT_S) -> _Run:
     task = Task(
         id=f"bench-{next(_NUMBERS)}",
         claim=0,
@@ -82,7 +82,7 @@ def _engine(workers: int = 1) -> Iterator[LocalEngine]:
     """Workers at normal priority: what else runs on the machine is to count for both sides."""
     engine = LocalEngine(console_pools(workers))
     try:
-        for run in [_begin(engine, Burn(0.01)) for _ in range(workers)]:
+        for run in [begin(engine, Burn(0.01)) for _ in range(workers)]:
             run.result()
         yield engine
     finally:
@@ -91,9 +91,9 @@ def _engine(workers: int = 1) -> Iterator[LocalEngine]:
 
 def _run(effort: Effort) -> CaseResult:
     with _engine() as engine:
-        round_trips, noop = _noop(engine, effort)
-        ended, exited, usable = _cancel(engine, effort)
-        events = _events(engine, effort)
+        round_trips, noop = no_op(engine, effort)
+        ended, exited, usable = cancels(engine, effort)
+        events = events_of(engine, effort)
         late = _limit(engine, effort)
         carried = _carried(engine, effort)
     useful = _efficiency(effort)
@@ -103,11 +103,11 @@ def _run(effort: Effort) -> CaseResult:
             "From an event to whoever listens",
             ("event", "p50 ms", "p99 ms", "max ms", "number"),
             (
-                _row("a result every 2 ms", events),
-                _row("cancel to the end, process gone", ended),
-                _row("the same, its pid gone", exited),
-                _row("cancel to the next result of this slot", usable),
-                _row("beyond the time limit", late),
+                row_of("a result every 2 ms", events),
+                row_of("cancel to the end, process gone", ended),
+                row_of("the same, its pid gone", exited),
+                row_of("cancel to the next result of this slot", usable),
+                row_of("beyond the time limit", late),
             ),
         ),
         carried,
@@ -126,7 +126,7 @@ def _run(effort: Effort) -> CaseResult:
     return CaseResult(tables, checks, (load,))
 
 
-def _row(name: str, timing: Timing) -> tuple[str, float, float, float, int]:
+def row_of(name: str, timing: Timing) -> tuple[str, float, float, float, int]:
     return (
         name,
         timing.median_ms,
@@ -136,7 +136,7 @@ def _row(name: str, timing: Timing) -> tuple[str, float, float, float, int]:
     )
 
 
-def _noop(engine: LocalEngine, effort: Effort) -> tuple[Table, Timing]:
+def no_op(engine: Engine, effort: Effort) -> tuple[Table, Timing]:
     """A task that does nothing, beside a byte to a process and back."""
     rounds = effort.pick(2000, quick=200)
     with _echo() as there_and_back:
@@ -183,7 +183,7 @@ def _echo() -> Iterator[Callable[[], object]]:
         os.waitpid(pid, 0)
 
 
-def _cancel(engine: LocalEngine, effort: Effort) -> tuple[Timing, Timing, Timing]:
+def cancels(engine: Engine, effort: Effort) -> tuple[Timing, Timing, Timing]:
     """Cancel a call in C that holds the lock: until its end is reported, until its process has
     exited, and until the slot has run something else.
     """
@@ -191,7 +191,7 @@ def _cancel(engine: LocalEngine, effort: Effort) -> tuple[Timing, Timing, Timing
     exited: list[float] = []
     usable: list[float] = []
     for _ in range(effort.pick(50, quick=5)):
-        run = _begin(engine, Spin())
+        run = begin(engine, Spin())
         _, started = run.started()
         pid = int(started.where.rpartition(":")[2])
         time.sleep(0.01)
@@ -200,7 +200,7 @@ def _cancel(engine: LocalEngine, effort: Effort) -> tuple[Timing, Timing, Timing
         watcher.start()
         engine.cancel(*run.key)
         ended.append((run.end()[0] - begun_s) * 1e3)
-        _begin(engine, Nothing()).result()
+        begin(engine, Nothing()).result()
         usable.append((time.monotonic() - begun_s) * 1e3)
         watcher.join()
     return Timing(tuple(ended)), Timing(tuple(exited)), Timing(tuple(usable))
@@ -212,8 +212,8 @@ def _until_exited(pid: int, begun_s: float, into: list[float]) -> None:
     into.append((time.monotonic() - begun_s) * 1e3)
 
 
-def _events(engine: LocalEngine, effort: Effort) -> Timing:
-    run = _begin(engine, Tell(effort.pick(1000, quick=100), 0.002))
+def events_of(engine: Engine, effort: Effort) -> Timing:
+    run = begin(engine, Tell(effort.pick(1000, quick=100), 0.002))
     run.started()
     late: list[float] = []
     while True:
@@ -227,7 +227,7 @@ def _events(engine: LocalEngine, effort: Effort) -> Timing:
 def _limit(engine: LocalEngine, effort: Effort) -> Timing:
     late: list[float] = []
     for _ in range(effort.pick(20, quick=3)):
-        run = _begin(engine, Spin(), time_s=0.2)
+        run = begin(engine, Spin(), time_s=0.2)
         begun_s, _started = run.started()
         late.append((run.end()[0] - begun_s - 0.2) * 1e3)
     return Timing(tuple(late))
@@ -236,9 +236,9 @@ def _limit(engine: LocalEngine, effort: Effort) -> Timing:
 def _carried(engine: LocalEngine, effort: Effort) -> Table:
     rounds = effort.pick(9, quick=2)
     sides: dict[str, Callable[[], object]] = {
-        "8 MiB in": lambda: _begin(engine, Carry(bytes(8 * MIB), 0)).result(),
-        "64 MiB out": lambda: _begin(engine, Carry(b"", 64 * MIB)).result(),
-        "5,000 steps": lambda: _begin(engine, Tell(1, 0.0, 5000)).result(),
+        "8 MiB in": lambda: begin(engine, Carry(bytes(8 * MIB), 0)).result(),
+        "64 MiB out": lambda: begin(engine, Carry(b"", 64 * MIB)).result(),
+        "5,000 steps": lambda: begin(engine, Tell(1, 0.0, 5000)).result(),
     }
     found = interleaved(sides, rounds=rounds)
     rows = tuple(
@@ -259,16 +259,16 @@ def _efficiency(effort: Effort) -> _Useful:
     """Processor time of the work itself over that of everything, start of the workers aside."""
     number, unit_s = effort.pick(40, quick=4), 0.5
     with _engine(2) as engine:
-        before_s = _processor_s(engine)
-        runs = [_begin(engine, Burn(unit_s)) for _ in range(number)]
+        before_s = processor_s()
+        runs = [begin(engine, Burn(unit_s)) for _ in range(number)]
         useful_s = sum(float(str(run.result())) for run in runs)
-        all_s = _processor_s(engine) - before_s
+        all_s = processor_s() - before_s
     row = (f"{number} tasks of {unit_s} s on 2 workers", useful_s / all_s, useful_s, all_s)
     columns = ("work", "useful share", "useful s", "processor s in all")
     return _Useful(useful_s / all_s, Table("Useful share of the processor time", columns, (row,)))
 
 
-def _processor_s(engine: LocalEngine) -> float:
+def processor_s() -> float:
     """Of this process and of all below it."""
     children = psutil.Process().children(recursive=True)
     times = [child.cpu_times() for child in children]
@@ -302,8 +302,8 @@ def _nothing() -> Iterator[Callable[[], object]]:
         yield partial(_one, engine)
 
 
-def _one(engine: LocalEngine) -> object:
-    return _begin(engine, Nothing()).result()
+def _one(engine: Engine) -> object:
+    return begin(engine, Nothing()).result()
 
 
 SPEC = BenchSpec(

@@ -2,6 +2,7 @@
 
 from models.repositories.answers import AnswerRepository
 from models.repositories.api_keys import ApiKeyRepository
+from models.repositories.changes import ChangeRepository
 from models.repositories.fits import FitRepository
 from models.repositories.hidden_answers import HiddenAnswerRepository
 from models.repositories.jobs import JobRepository
@@ -15,6 +16,7 @@ from models.repositories.traces import TraceRepository
 __all__ = [
     "AnswerRepository",
     "ApiKeyRepository",
+    "ChangeRepository",
     "FitRepository",
     "HiddenAnswerRepository",
     "JobRepository",

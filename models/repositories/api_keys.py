@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from domain.errors import NotFound
 from models.base import utc_now
 from models.records import OWNER, ApiKeyRecord
+from models.repositories.changes import note_change
 from models.repositories.statements import (
     check_text,
     insert_if_absent,
@@ -32,7 +33,11 @@ class ApiKeyRepository:
         """Store a key; False, with nothing changed, where its identifier is taken."""
         check_text("name", record.name)
         values = {**asdict(record), "owner": self._owner, "scope": record.scope.value}
-        return bool(insert_if_absent(self._session, ApiKeyRow, values))
+        is_new = bool(insert_if_absent(self._session, ApiKeyRow, values))
+        if is_new:
+            verb = "create" if record.parent is None else "sign-in"
+            self._note(verb, record.id, after=record.scope.value)
+        return is_new
 
     def get(self, key_id: str) -> ApiKeyRecord:
         """The key. Raises NotFound."""
@@ -63,8 +68,9 @@ class ApiKeyRepository:
 
     def revoke(self, key_id: str) -> ApiKeyRecord:
         """End a key and the browsers that signed in by it. Raises NotFound."""
-        self.get(key_id)
-        row = ApiKeyRow
+        was, row = self.get(key_id), ApiKeyRow
+        if was.revoked_at is None:
+            self._note("revoke", key_id)
         self._session.execute(
             update(row)
             .where(row.owner == self._owner, or_(row.id == key_id, row.parent == key_id))
@@ -96,3 +102,7 @@ class ApiKeyRepository:
             .values(expires_at=at)
         )
         self._session.expire_all()
+        self._note("expire", key_id, after=at.isoformat())
+
+    def _note(self, verb: str, key_id: str, *, after: str | None = None) -> None:
+        note_change(self._session, self._owner, f"key.{verb}", key_id, after=after)

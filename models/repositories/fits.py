@@ -16,6 +16,7 @@ from models.base import utc_now
 from models.fit_documents import dump_fit, dump_request, load_fit, load_request
 from models.identifiers import new_id
 from models.records import OWNER, FitRecord, FitRequest
+from models.repositories.changes import note_change
 from models.repositories.statements import flush, is_storable
 from models.rows.fit import FitRow
 from models.rows.further_trace import FurtherTraceRow
@@ -86,6 +87,7 @@ class FitRepository:
             for place, digest in enumerate(trace_digests[1:], 1)
         )
         flush(self._session, conflict="the fit contradicts what is stored")
+        note_change(self._session, self._owner, "fit.store", row.id, after=" ".join(trace_digests))
         return row.id
 
     def get(self, fit_id: str) -> FitRecord:

@@ -8,6 +8,7 @@ reason and however late it writes, nothing is kept.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Unpack
 
@@ -43,6 +44,7 @@ from models.records import (
     JobState,
     Waiting,
 )
+from models.repositories.changes import note_change
 from models.repositories.statements import (
     check_text,
     flush,
@@ -77,6 +79,7 @@ _OWNERS_IN_TURN = text(
 
 
 # Written out, not bound: partial indexes are used only where the planner sees the state itself.
+_IDENTIFIERS = 500  # in one statement: databases take so many parameters and not many more
 _IS_QUEUED = JobRow.state == literal_column("'queued'")
 _IS_RUNNING = JobRow.state == literal_column("'running'")
 
@@ -102,6 +105,7 @@ class JobRepository:
         self._session.add(row)
         flush(self._session, conflict=f"job {record.id!r} contradicts what is stored")
         self._session.expunge(row)
+        self._note_start(record)
         self._wake_runners()
 
     def add_unless_open(self, record: JobRecord) -> bool:
@@ -109,6 +113,7 @@ class JobRepository:
         check_text("kind", record.kind)
         if not insert_if_absent(self._session, JobRow, values_of(record)):
             return False
+        self._note_start(record)
         self._wake_runners()
         return True
 
@@ -158,6 +163,16 @@ class JobRepository:
         ).first()
         return None if found is None else found.to_record()
 
+    def ended(self, identifiers: Sequence[str]) -> Jobs:
+        """Return those of the owner's jobs with these identifiers that have ended."""
+        found: Jobs = []
+        for start in range(0, len(identifiers), _IDENTIFIERS):
+            some = JobRow.id.in_(identifiers[start : start + _IDENTIFIERS])
+            are_ended = JobRow.state.not_in((JobState.QUEUED.value, JobState.RUNNING.value))
+            rows = self._session.scalars(self._mine().where(some, are_ended))
+            found += [row.to_record() for row in rows]
+        return found
+
     def waiting(self, *pools: str) -> dict[str, int]:
         """Return how many jobs wait in each of these pools; those without one are left out."""
         counts = [
@@ -198,7 +213,8 @@ class JobRepository:
         is_open = JobRow.state.in_((JobState.QUEUED.value, JobState.RUNNING.value))
         if is_storable(job_id):
             mine = JobRow.id == job_id, JobRow.owner == self._owner
-            self._execute(update(JobRow).where(*mine, is_open), values)
+            if self._execute(update(JobRow).where(*mine, is_open), values):
+                note_change(self._session, self._owner, "job.cancel", job_id)
         job = self.get(job_id)
         if job.state is JobState.RUNNING:
             self._wake_runners()
@@ -305,6 +321,9 @@ class JobRepository:
         if not self._execute(_owned(job), values):
             raise Fenced(job.id)
         self._note_end(job, state, error)
+
+    def _note_start(self, job: JobRecord) -> None:
+        note_change(self._session, job.owner, "job.start", job.id, after=job.request_digest)
 
     def _note_end(
         self,

@@ -35,6 +35,7 @@ from sqlalchemy.orm import Session
 from models.base import Base, utc_now
 from models.records import JobState, Keep
 from models.rows.answer import AnswerRow
+from models.rows.change import ChangeRow
 from models.rows.compiled_table import CompiledTableRow
 from models.rows.fit import FitRow
 from models.rows.hidden_answer import HiddenAnswerRow
@@ -86,6 +87,7 @@ _TARGETS = (
     _Target("traces", _table(FitRow), "created_at"),
     _Target("traces", _table(TraceRow), "created_at"),
     _Target("keys", _table(RequestKeyRow), "created_at"),
+    _Target("changes", _table(ChangeRow), "created_at"),
 )
 KINDS = tuple(dict.fromkeys(target.kind for target in _TARGETS))
 _BY_TABLE = {target.table.name: target for target in _TARGETS}
@@ -94,7 +96,7 @@ _PARTS = {"answer_body": "answer", "compiled_table_file": "compiled_table", "fur
 
 
 class LeftoverRepository:
-    """What is kept longer than it has to be, by kind: jobs, answers, tables, traces, keys."""
+    """What is kept longer than it has to be, by kind: as `KINDS` has them."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -14,6 +14,7 @@ from domain.verification import Verification
 from models.base import utc_now
 from models.documents import dump_verification
 from models.records import OWNER
+from models.repositories.changes import note_change
 from models.repositories.statements import (
     check_text,
     flush,
@@ -136,6 +137,7 @@ class ProfileRepository:
         if not insert_if_absent(self._session, ProfileRow, values):
             return None
         self._insert(revision)
+        self._note("create", name, None, 1)
         return profile
 
     def add_revision(self, name: str, model: CostModel, provenance: Provenance) -> HardwareProfile:
@@ -143,6 +145,7 @@ class ProfileRepository:
         row = self._locked(name)
         revision = Revision(name, row.latest_number + 1, model, provenance, utc_now())
         self._insert(revision)
+        self._note("revise", name, row.current_number, revision.number)
         row.latest_number = row.current_number = revision.number
         self._session.flush()
         mark_changed_choices(self._session)
@@ -157,6 +160,7 @@ class ProfileRepository:
         """Roll back or forward to a revision. Raises NotFound."""
         row = self._locked(name)
         revision = self.revision(name, number)
+        self._note("use", name, row.current_number, number)
         row.current_number = number
         self._session.flush()
         mark_changed_choices(self._session)
@@ -182,6 +186,7 @@ class ProfileRepository:
             )
         )
         self._session.flush()
+        self._note("verify", name, None, number)
         self._session.expire_all()
         mark_changed_choices(self._session)
         return self.revision(name, number)
@@ -199,8 +204,13 @@ class ProfileRepository:
         # One statement: the database removes the revisions (ON DELETE CASCADE).
         mine = ProfileRow.owner == self._owner, ProfileRow.name == name
         self._session.execute(delete(ProfileRow).where(*mine))
+        self._note("delete", name, row.current_number, None)
         self._session.expire_all()
         mark_changed_choices(self._session)
+
+    def _note(self, verb: str, name: str, before: int | None, after: int | None) -> None:
+        was, now = (None if number is None else str(number) for number in (before, after))
+        note_change(self._session, self._owner, f"profile.{verb}", name, before=was, after=now)
 
     def _locked(self, name: str) -> ProfileRow:
         # SQLite has no row locks and ignores this: its one writer already holds the database.

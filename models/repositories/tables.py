@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from domain.errors import Conflict, NotFound
 from models.records import OWNER, ActiveTable, TableRecord, TableSummary
+from models.repositories.changes import note_change
 from models.repositories.statements import (
     insert_if_absent,
     is_row_number,
@@ -62,6 +63,7 @@ class TableRepository:
                     "document": record.document,
                 }
                 insert_if_absent(self._session, CompiledTableFileRow, values)
+                self._note("store", named, record.profile_revision, None, record.digest)
             else:
                 self._attach(record)
         except IntegrityError as error:
@@ -160,11 +162,10 @@ class TableRepository:
         if revision not in (None, row.profile_revision):
             raise Conflict("the compiled table belongs to another revision", field="digest")
         if not self._choose(profile_name, row.profile_revision, digest):
-            self._session.execute(
-                update(ActiveTableRow)
-                .where(*self._of_revision(profile_name, row.profile_revision))
-                .values(digest=digest)
-            )
+            chosen = self._of_revision(profile_name, row.profile_revision)
+            before = self._session.scalar(select(ActiveTableRow.digest).where(*chosen))
+            self._session.execute(update(ActiveTableRow).where(*chosen).values(digest=digest))
+            self._note("activate", profile_name, row.profile_revision, before, digest)
 
     def activate_first(self, digest: str) -> None:
         """Make this table active where its revision has no active one; else change nothing."""
@@ -181,9 +182,20 @@ class TableRepository:
             "digest": digest,
         }
         try:
-            return insert_if_absent(self._session, ActiveTableRow, values)
+            is_first = insert_if_absent(self._session, ActiveTableRow, values)
+            if is_first:
+                self._note("activate", profile_name, revision, None, digest)
+            return is_first
         except IntegrityError as error:
             raise Conflict("the revision that the table belongs to is not stored") from error
+
+    def _note(
+        self, verb: str, name: str | None, revision: int | None, before: str | None, after: str
+    ) -> None:
+        subject = "" if name is None else f"{name}@{revision}"
+        note_change(
+            self._session, self._owner, f"table.{verb}", subject, before=before, after=after
+        )
 
     def _lock(self, profile_name: str) -> None:
         """Of two choices for a profile one waits, and the profile is not deleted in between."""

@@ -8,6 +8,7 @@ from domain.errors import NotFound
 from models.base import utc_now
 from models.packing import PackedTrace, pack
 from models.records import OWNER
+from models.repositories.changes import note_change
 from models.repositories.statements import check_text, insert_if_absent, is_storable
 from models.rows.trace import TraceRow
 
@@ -38,7 +39,8 @@ class TraceRepository:
             "compressed": packed.compressed,
             "created_at": utc_now(),
         }
-        insert_if_absent(self._session, TraceRow, values)
+        if insert_if_absent(self._session, TraceRow, values):
+            note_change(self._session, self._owner, "trace.store", packed.digest)
         return packed.digest
 
     def get(self, digest: str) -> bytes:

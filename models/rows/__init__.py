@@ -4,6 +4,7 @@ from models.rows.active_table import ActiveTableRow
 from models.rows.answer import AnswerRow
 from models.rows.answer_body import AnswerBodyRow
 from models.rows.api_key import ApiKeyRow
+from models.rows.change import ChangeRow
 from models.rows.compiled_table import CompiledTableRow
 from models.rows.compiled_table_file import CompiledTableFileRow
 from models.rows.fit import FitRow
@@ -22,6 +23,7 @@ __all__ = [
     "AnswerBodyRow",
     "AnswerRow",
     "ApiKeyRow",
+    "ChangeRow",
     "CompiledTableFileRow",
     "CompiledTableRow",
     "FitRow",

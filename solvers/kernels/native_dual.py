@@ -175,6 +175,7 @@ class NativeDual:
 class _Sized(ctypes.Structure):
     _fields_ = [
         ("stages", _Long),
+        ("fewest", _Long),
         ("fragments", _Long),
         ("regions", _Long),
         ("low", _Address),
@@ -203,7 +204,7 @@ class _Annealed(ctypes.Structure):
     ]
 
 
-MAX_TREE_REGIONS = 64  # as in tree.h
+MAX_TREE_REGIONS = 63  # as in tree.h
 _WHOLE = 1e-9  # relative
 
 
@@ -226,14 +227,16 @@ class NativeRegions:
         self._R, self._n = self._keep[2].shape
 
     def entries(self, k: int) -> int:
-        """Return how many numbers the program of k fragments has."""
-        entries: int = self._kernels.entries(self._n, k, self._R)
+        """Return how many numbers the program of up to k fragments has."""
+        entries: int = self._kernels.entries(self._n, k, self._R + 1)
         return entries
 
-    def tree(self, k: int, known_us: float) -> NativeTree | None:
-        """Return the tree of all cuts into k fragments; None where it cannot be begun."""
-        addresses = (array.ctypes.data for array in self._keep)
-        sized = _Sized(self._n, k, self._R, *addresses, self._B, self._unit)
+    def tree(self, counts: tuple[int, int], known_us: float) -> NativeTree | None:
+        """Return the tree of all cuts into so many fragments, at least 2; None where it cannot be
+        begun.
+        """
+        (fewest, k), addresses = counts, (array.ctypes.data for array in self._keep)
+        sized = _Sized(self._n, fewest, k, self._R, *addresses, self._B, self._unit)
         handle = self._kernels.new(ctypes.byref(sized), known_us)
         return NativeTree(self._kernels, handle, k) if handle else None
 
@@ -255,7 +258,7 @@ class NativeRegions:
 
 
 class NativeTree:
-    """One count's tree; its memory is the library's, and is given back with this object."""
+    """The tree of some counts; its memory is the library's, and is given back with this object."""
 
     def __init__(self, kernels: NativeSearches, handle: int, k: int) -> None:
         self._kernels, self._handle, self._k = kernels, handle, k
@@ -276,16 +279,18 @@ class NativeTree:
     def best(self) -> tuple[float, Floats]:
         """The best cut that was met: its latency (infinite where none was) and sizes."""
         sizes: Floats = np.zeros(self._k)
-        return self._kernels.best(self._handle, address_of(sizes)), sizes
+        latency: float = self._kernels.best(self._handle, address_of(sizes))
+        return latency, sizes[sizes > 0.0]
 
     @property
     def real(self) -> tuple[float, Floats]:
         """The least bound that nothing divides (infinite without one), and real sizes there.
 
-        Sizes that a sum of weights misses by its rounding are whole. The first is -1 without any.
+        Sizes that a sum of weights misses by its rounding are whole. No sizes without any.
         """
         sizes: Floats = np.zeros(self._k)
         bound: float = self._kernels.real(self._handle, address_of(sizes))
+        sizes = sizes[sizes > 0.0] if sizes[0] > 0.0 else sizes[:0]
         whole = np.rint(sizes)
         return bound, np.where(np.abs(sizes - whole) <= _WHOLE * whole, whole, sizes)
 

@@ -33,24 +33,25 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cut = tuple[int, ...]
 
-
 _MAX_ENTRIES = 60_000  # of one program; larger nodes keep the bound that they have
-_WORK = 4_000_000  # entries of all programs of one search, and what each takes besides
+_WORK = 5_000_000  # entries of all programs of one search, and what each takes besides
 _NEAR = 1.02  # of the best latency known: cuts up to it are improved
 _EACH = 500
 _IMPROVE_CELLS = 200_000  # k n that improving one cut may evaluate
 _IMPROVEMENTS = 12
 _SPREAD = 1.0  # of a count: how far off another is that its dual is adapted to
 _SMALL = 8  # fragments up to which each count begins with a node of its own
-_TRIED, _TRIED_OF_FEW = 4, 2  # divisions of which the best is taken; of nodes without groups
+_TRIED = 2  # divisions of which the best is taken
 _BETWEEN_DIVES, _DEEPEST = 32, 24  # nodes of least bound between two dives, and those of one
 _FIRST_SINGLE = 6  # fragments that are told apart at first where counts are larger
 _GROWTH = 1.5  # of the counts that begin with one node
-_MAX_TREE = 120_000  # numbers of a program of one count up to which it has a tree in C
-_MAX_COUNTS, _SMALL_TREE = 15, 20_000  # that have, and numbers up to which more do
-_SLICE = 2e7  # numbers that one tree writes before another may be the one of least bound
+_MAX_TREE = 200_000  # numbers of a program up to which counts have a tree in C
+_TREE_GROWTH = 1.25  # of the counts that one tree is of
+_TURNS = 400  # of a tree of several counts, before its halves have one each
+_SLICE = 5e7  # numbers that one tree writes before another may be the one of least bound
 _NUMBERS, _CELLS = 3_500, 500  # of a tree, and cells of random moves, that take as long as an entry
-_THRESHOLDS = (0.03, 0.003)  # of random moves, at their beginning
+_THRESHOLDS = ((0.03, 0.003), (0.1, 0.01))  # of random moves, at their beginning, by turns
+_MOVING = 0.1  # of all work: random moves
 _ANNEALED = 500_000  # fragments that these evaluate
 _EASY = 30_000  # entries before the largest sizes are left out, which takes as long
 _BETTER = 0.99  # of the latency that sizes were left out for: they are once more
@@ -72,14 +73,21 @@ class _Open:
 
 
 @dataclass(slots=True)
-class _Count:
-    """The tree of one number of fragments, and what it proves of it, µs without delay."""
+class _Counts:
+    """The tree of some numbers of fragments, and what it proves of them, µs without delay."""
 
-    k: int
+    low: int
+    high: int
     bound_us: float
     tree: NativeTree | None = None
     is_closed: bool = False  # only whole bytes are left
     regions: Region | None = None  # its own, finer than the search's
+    turns: int = 0
+
+    def parts(self) -> tuple[_Counts, _Counts]:
+        """Return two of half the numbers each."""
+        middle, bound = (self.low + self.high) // 2, self.bound_us
+        return _Counts(self.low, middle, bound), _Counts(middle + 1, self.high, bound)
 
 
 class Branching:
@@ -98,12 +106,13 @@ class Branching:
         self._planes: dict[bytes, Planes] = {}
         self._heap: list[_Open] = []
         self._closed: list[tuple[float, Node]] = []  # what is not divided, with its bound
-        self._entered, self._improvements, self._work, self._visits = 0, 0, 0, 0
+        self._entered, self._improvements, self._visits = 0, 0, 0
+        self._work = self._moved = 0  # of all, and of random moves
         self._lowest: _Open | None = None  # of the parts of the last division
         self._tried: set[tuple[int, ...]] = {best}
         self._every = Regions.of(problem.pipeline)
         self._native = self._regions.in_native(problem)
-        self._counts: list[_Count] = []
+        self._counts: list[_Counts] = []
         self._narrowed_us = np.inf
         self._seed, self._left_out_us = 0, np.inf  # what is proven of regions that were left out
 
@@ -117,6 +126,8 @@ class Branching:
             bound = first if lowest is None else min(first, lowest.bound_us)
             if bound >= target or self._is_stuck(bound):
                 break
+            if self._moved < _MOVING * (self._work - _EASY):
+                yield from self._annealed(self._best)
             is_easy = self._work <= _EASY and lowest is not None and lowest.bound_us <= first
             if not is_easy and self._best_us < self._narrowed_us * _BETTER:
                 yield from self._begun(relative_gap, deadline)
@@ -194,16 +205,22 @@ class Branching:
         self._left_out_us = min(self._left_out_us, bound)
         return True
 
-    def _advance(self, count: _Count, target: float, deadline: Deadline) -> Iterator[Candidate]:
-        """Let a count's tree work for a while; what it met is improved."""
+    def _advance(self, count: _Counts, target: float, deadline: Deadline) -> Iterator[Candidate]:
+        """Let the tree of some counts work for a while; what it met is improved."""
         if count.tree is None:
             native = (count.regions or self._regions).in_native(self._problem)
             known_us = self._best_us - self._delay
-            count.tree = None if native is None else native.tree(count.k, known_us)
-        if count.tree is None:
+            if native is not None:
+                count.tree = native.tree((count.low, count.high), known_us)
+        is_long = count.tree is None or count.is_closed or count.turns >= _TURNS
+        if count.tree is None or (is_long and count.low < count.high):
             self._counts.remove(count)
-            self._push(Node.whole(count.k, len(self._regions)), count.bound_us, is_root=True)
+            if count.low < count.high:
+                self._counts += count.parts()
+            else:
+                self._push(Node.whole(count.low, len(self._regions)), count.bound_us, is_root=True)
             return
+        count.turns += 1
         left = count.tree.advance(target, _SLICE)
         self._work += int((_SLICE - left) / _NUMBERS) + 1
         closed, real = count.tree.real
@@ -216,7 +233,7 @@ class Branching:
                 self._tried.add(cut)
                 yield from self._offered(cut, tuple(sizes.tolist()))
                 yield from self._annealed(cut)
-        if count.is_closed and real[0] > 0.0:
+        if count.is_closed and len(real):
             regions = self._every.structure_of(real)
             for whole in (
                 round_cut(self._problem, real, search_cells=0),
@@ -224,9 +241,10 @@ class Branching:
             ):
                 if whole is not None:
                     yield from self._offered(whole, tuple(real.tolist()))
-            self._divide_sizes(count, real)
+            if count.low == count.high:
+                self._divide_sizes(count, real)
 
-    def _divide_sizes(self, count: _Count, real: Floats) -> None:
+    def _divide_sizes(self, count: _Counts, real: Floats) -> None:
         """Divide regions at sizes that are not whole: a tree over these knows whole ones apart."""
         regions, unit = count.regions or self._regions, self._problem.limits.alignment_bytes
         behind = np.unique(np.floor(real[np.abs(real - np.rint(real)) > WHOLE] / unit) * unit)
@@ -240,23 +258,23 @@ class Branching:
 
     def _offered(self, cut: Cut, real: tuple[float, ...] | None) -> Iterator[Candidate]:
         """The cut, where the limits admit it and it is better than all before."""
-        if self._problem.admits(cut):
-            latency = cut_us(self._problem, np.array(cut))
-            if latency < self._best_us:
-                self._best, self._best_us = cut, latency
-                yield Candidate(cut, real)
+        latency = cut_us(self._problem, np.array(cut))
+        if latency < self._best_us and self._problem.admits(cut):
+            self._best, self._best_us = cut, latency
+            yield Candidate(cut, real)
 
     def _annealed(self, cut: Cut) -> Iterator[Candidate]:
         """What random moves from this cut find that is better than all before."""
         start, native, (low, high) = np.array(cut, dtype=np.int64), self._native, self._sizes
         if native is None or not low <= start.min() <= start.max() <= high:
             return
-        for first in _THRESHOLDS:
+        for first in _THRESHOLDS[self._seed // 2 % len(_THRESHOLDS)]:
             self._seed += 1
             found, cells = annealed(
                 self._problem, native, start, each=_ANNEALED, first=first, seed=self._seed
             )
             self._work += cells // _CELLS
+            self._moved += cells // _CELLS
             yield from self._offered(tuple(int(size) for size in found), None)
 
     def _dive(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
@@ -280,13 +298,14 @@ class Branching:
         few = could_win[(could_win + first <= _SMALL) & (could_win + first > 1)]
         native = self._regions.in_native(self._problem)
         if native is not None and len(self._problem.pipeline) > 1:
-            counts = could_win[could_win + first > 1] + first
-            few = could_win[:0]
-            for at, k in enumerate(counts):
-                if native.entries(int(k)) > (_MAX_TREE if at < _MAX_COUNTS else _SMALL_TREE):
-                    break
-                self._counts.append(_Count(int(k), float(lower[k - first])))
-        last = max([count.k for count in self._counts], default=_SMALL)
+            counts, few = could_win[could_win + first > 1] + first, could_win[:0]
+            while len(counts) and native.entries(int(counts[0])) <= _MAX_TREE:
+                low = int(counts[0])
+                here = counts[counts < max(low + 1, int(_TREE_GROWTH * low) + 1)]
+                bound = float(lower[here - first].min())
+                self._counts.append(_Counts(low, int(here[-1]), bound))
+                counts = counts[len(here) :]
+        last = max([count.high for count in self._counts], default=_SMALL)
         for index in few:
             node = Node.whole(first + int(index), len(self._regions))
             self._push(node, float(lower[index]), is_root=True)
@@ -306,8 +325,7 @@ class Branching:
 
     def _enter(self, entry: _Open) -> _Open:
         self._entered += 1
-        entered = replace(entry, order=self._entered)
-        heapq.heappush(self._heap, entered)
+        heapq.heappush(self._heap, entered := replace(entry, order=self._entered))
         return entered
 
     def _planes_of(self, node: Node) -> Planes:
@@ -318,9 +336,8 @@ class Branching:
 
     def _is_stuck(self, bound_us: float) -> bool:
         """Whether what cannot be divided any more lies below all that can."""
-        closed = [bound for bound, _ in self._closed]
-        closed += [count.bound_us for count in self._counts if count.is_closed]
-        return min(closed, default=np.inf) <= bound_us
+        closed = [count.bound_us for count in self._counts if count.is_closed]
+        return min([*closed, *(bound for bound, _ in self._closed)], default=np.inf) <= bound_us
 
     def _visit(self, entry: _Open, target: float, deadline: Deadline) -> Iterator[Candidate]:
         """Bound a node by its own program, and divide it where that does not exclude it."""
@@ -359,8 +376,7 @@ class Branching:
             halves = node.halves()
             return None if halves is None else self._parts(entry, halves, deadline)
         best, most = None, -1.0
-        tried = _TRIED if node.grouped.any() else _TRIED_OF_FEW
-        for pair in divisions(node, found, self._ends, tried):
+        for pair in divisions(node, found, self._ends, _TRIED):
             parts = self._parts(entry, pair, deadline)
             gains = [min(part.own_us, target) - entry.own_us for part in parts]
             gains += [target - entry.own_us] * (2 - len(parts))
@@ -385,8 +401,7 @@ class Branching:
         """The same with its own program's optimum, where that is not too large."""
         node, planes = entry.node, self._planes_of(entry.node)
         bound = max(entry.bound_us, planes.bound_us(node))
-        target = self._best_us - self._delay
-        entries = self._programs.entries(node)
+        target, entries = self._best_us - self._delay, self._programs.entries(node)
         if bound >= target or entries > _MAX_ENTRIES or deadline.passed:
             return replace(entry, bound_us=bound, own_us=max(bound, entry.own_us))
         self._work += entries + _EACH
@@ -431,7 +446,8 @@ class Branching:
             at = slice(max(0, int(node.min_counts[0]) - first), int(node.max_counts[0]) - first + 1)
             proven[at] = np.minimum(proven[at], bound)
         for count in self._counts:
-            proven[count.k - first] = min(proven[count.k - first], count.bound_us)
+            at = slice(count.low - first, count.high - first + 1)
+            proven[at] = np.minimum(proven[at], count.bound_us)
         could_win = lower < known
         lower[could_win] = np.maximum(lower, proven)[could_win]
 

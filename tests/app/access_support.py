@@ -6,22 +6,29 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import httpx
 
 from app.questions.keys import create_key
+from domain.pipeline import pipeline_of_lines
 from models.records import KeyScope
 from models.session import Store
 from tests.app.serving import MYRINET, Live, serving, settings_for, wait_until
 from tests.app.test_fit import HEADER, ROWS, TEXT
 from tests.support.long_work import long_here_engine
+from tests.support.transfers import transfers_of
 
 MINE, THEIRS = "mine", "theirs"
 SCOPES = ("read", "write", "admin")
 PROFILE = "their-own"
-TRANSFERS = (Path(__file__).parents[1] / "data/transfers/two-links.csv").read_text()
+TRANSFERS = transfers_of(
+    pipeline_of_lines(
+        [(one["name"], one["overhead_us"], one["ns_per_byte"]) for one in MYRINET["stages"]]
+    ),
+    ("memcpy", "tcp", "pipe", "write-sync"),
+)
+REQUEST_ID = {"x-request-id": "asked"}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
@@ -30,6 +37,7 @@ class Asked:
     """What to ask of an operation so that, but for who asks, it is answered well.
 
     `names`: what is asked about belongs to an owner, and to others is as if it were not there.
+    `changes`: what is noted of it when its owner asks.
     """
 
     scope: str | None
@@ -38,6 +46,7 @@ class Asked:
     body: Any = None
     content: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
+    changes: tuple[str, ...] = ()
 
 
 MESSAGE = {"message_bytes": 4096, "profile": PROFILE}
@@ -74,19 +83,29 @@ OPERATIONS: dict[str, Asked] = {
         "write", body={"min_message_bytes": 64, "max_message_bytes": 65536}
     ),
     "GET /profiles": Asked("read"),
-    "POST /profiles": Asked("write", body={"name": "a-name", "pipeline": MYRINET}),
+    "POST /profiles": Asked(
+        "write", body={"name": "a-name", "pipeline": MYRINET}, changes=("profile.create",)
+    ),
     "GET /profiles/{name}": Asked("read", True),
-    "PUT /profiles/{name}": Asked("write", True, body={"pipeline": MYRINET}),
+    "PUT /profiles/{name}": Asked(
+        "write", True, body={"pipeline": MYRINET}, changes=("profile.revise",)
+    ),
     "GET /profiles/{name}/revisions": Asked("read", True),
-    "POST /profiles/{name}/current": Asked("write", True, body={"revision": 1}),
-    "POST /profiles/{name}/verification": Asked("write", True, body={"transfers": TRANSFERS}),
+    "POST /profiles/{name}/current": Asked(
+        "write", True, body={"revision": 1}, changes=("profile.use",)
+    ),
+    "POST /profiles/{name}/verification": Asked(
+        "write", True, body={"transfers": TRANSFERS}, changes=("profile.verify",)
+    ),
     "GET /profiles/{name}/schedule": Asked("read", True, query="?bytes=1024"),
     "POST /profiles/{name}/tables": Asked(
         "write", True, body={"min_message_bytes": 1024, "max_message_bytes": 1032}
     ),
     "GET /profiles/{name}/tables": Asked("read", True),
     "GET /profiles/{name}/table": Asked("read", True, query="?format=slt"),
-    "POST /profiles/{name}/table": Asked("write", True, body={"digest": "{digest}"}),
+    "POST /profiles/{name}/table": Asked(
+        "write", True, body={"digest": "{digest}"}, changes=("table.activate",)
+    ),
     "GET /tables/{digest}": Asked("read", True, query="?format=slt"),
     "GET /exports": Asked("read"),
     "GET /profiles/{name}/exports/{target}": Asked("read", True, query="?option=form:cfg"),
@@ -96,16 +115,19 @@ OPERATIONS: dict[str, Asked] = {
     "GET /jobs/{id}": Asked("read", True),
     "GET /jobs/{id}/events": Asked("read", True),
     "GET /keys": Asked("admin"),
-    "POST /keys": Asked("admin", body={"name": "a program", "scope": "read"}),
-    "POST /keys/{id}/rotation": Asked("admin", True, body={}),
+    "POST /keys": Asked(
+        "admin", body={"name": "a program", "scope": "read"}, changes=("key.create",)
+    ),
+    "POST /keys/{id}/rotation": Asked("admin", True, body={}, changes=("key.create", "key.expire")),
+    "GET /changes": Asked("admin"),
     "GET /limits": Asked("read"),
     "GET /healthz": Asked(None),
     "GET /readyz": Asked(None),
     "GET /metrics": Asked("admin"),
     # What ends something comes last.
     "DELETE /jobs/{id}": Asked("write", True),
-    "DELETE /keys/{id}": Asked("admin", True),
-    "DELETE /profiles/{name}": Asked("write", True),
+    "DELETE /keys/{id}": Asked("admin", True, changes=("key.revoke",)),
+    "DELETE /profiles/{name}": Asked("write", True, changes=("profile.delete",)),
 }
 PUBLIC_PAGES = {"/ui/sign-in", "/ui/sign-out", "/ui/assets/{digest}/{name}"}
 
@@ -131,7 +153,7 @@ class Guarded:
             method,
             self.paths[path] + asked.query,
             content=text if text is not None else asked.content,
-            headers={**kind, **asked.headers, **bearer(secret)},
+            headers={**kind, **asked.headers, **bearer(secret), **REQUEST_ID},
         )
 
     @property

@@ -10,7 +10,7 @@ import pytest
 from app.http.access import Gate, admitted_of, scope_of
 from app.main import create_app
 from app.settings import Settings
-from models.records import KeyScope
+from models.records import ChangeRecord, KeyScope
 from tests.app.access_support import (
     FORM,
     MINE,
@@ -24,6 +24,7 @@ from tests.app.access_support import (
     key_of,
 )
 from tests.app.serving import MYRINET, wait_for_end, wait_until
+from tests.app.test_fit import HEADER, ROWS, TEXT
 
 
 def test_every_operation_has_an_entry(guarded: Guarded) -> None:
@@ -69,15 +70,71 @@ def test_only_who_may_is_answered(guarded: Guarded, operation: str) -> None:
             assert answer.status_code in (200, 201, 409), answer.text
 
 
-@pytest.mark.parametrize("operation", [name for name, one in OPERATIONS.items() if one.names])
+@pytest.mark.parametrize("operation", [name for name, one in OPERATIONS.items() if one.scope])
 def test_the_owner_is_answered(guarded: Guarded, operation: str) -> None:
-    """So that what another one does not find was there. No cache that several share may keep it."""
+    """So that what another one does not find was there. No cache that several share may keep it.
+
+    What it changes is noted with it, by the name of the key: answers and computations change
+    nothing that was there.
+    """
+    before = len(noted(guarded))
     answer = guarded.ask(operation, guarded.theirs)
+    changes = noted(guarded)[before:]
+    assert tuple(one.action for one in changes) == OPERATIONS[operation].changes
+    assert {(one.made_by, one.request) for one in changes} <= {("admin", "asked")}
     assert answer.status_code not in (401, 403, 404, 429), answer.text
     assert answer.status_code < 500
     kept = answer.headers["cache-control"]
     assert "public" not in kept
     assert kept.startswith(("private", "no-cache", "no-store"))
+
+
+def noted(guarded: Guarded) -> list[ChangeRecord]:
+    """Their changes by keys, the oldest first."""
+    with guarded.store.of(THEIRS).reading() as unit:
+        found = unit.changes.list(limit=1000)
+    return [one for one in reversed(found) if one.key_id is not None]
+
+
+def test_changes_are_read_by_who_manages(guarded: Guarded) -> None:
+    """With time, key and request; of what a job changes, the job that a key started."""
+    client, key = guarded.live.client, bearer(guarded.theirs)
+    sent = {**key, **TEXT, "x-request-id": "fit-it"}
+    client.post("/fit?save_as=noted", content=HEADER + ROWS, headers=sent).raise_for_status()
+    table = {"min_message_bytes": 512, "max_message_bytes": 520}
+    started = client.post(
+        "/profiles/noted/tables", json=table, headers={**key, "prefer": "respond-async"}
+    )
+    job = started.headers["location"].rpartition("/")[2]
+
+    def changes(**query: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = client.get("/changes", params=query, headers=key).json()[
+            "items"
+        ]
+        return items
+
+    wait_until(lambda: len(changes(subject="noted@1")) == 2)
+    (begun,) = changes(subject=job)
+    assert (begun["action"], begun["made_by"]) == ("job.start", "admin")
+    assert begun["key_id"] in {
+        one["id"] for one in client.get("/keys", headers=key).json()["items"]
+    }
+    assert [(one["action"], one["made_by"]) for one in changes(subject="noted@1")] == [
+        ("table.activate", f"job {job}"),
+        ("table.store", f"job {job}"),
+    ]
+    (created,) = changes(subject="noted")
+    assert (created["action"], created["request"], created["after"]) == (
+        *("profile.create", "fit-it"),
+        "1",
+    )
+    page = client.get("/changes?limit=2", headers=key).json()
+    more = client.get(f"/changes?limit=2&cursor={page['next_cursor']}", headers=key).json()
+    times = [one["created_at"] for one in (*page["items"], *more["items"])]
+    assert times == sorted(times, reverse=True)
+    assert len(set(times)) == 4
+    mine = client.get("/changes?subject=noted", headers=bearer(guarded.mine["admin"])).json()
+    assert mine == {"items": [], "next_cursor": None}
 
 
 def test_lists_have_what_is_ones_own(guarded: Guarded) -> None:
@@ -264,11 +321,16 @@ def test_nobody_is_asked_by_default(client: httpx.Client) -> None:
     assert client.post("/ui/sign-in", data={"key": "slk_any"}).status_code == 401
 
 
-@pytest.mark.parametrize("path", ["/keys", "/keys/x", "/keys/x/rotation", "/metrics"])
+@pytest.mark.parametrize("path", ["/keys", "/keys/x", "/keys/x/rotation", "/changes", "/metrics"])
 def test_scopes_are_told_by_paths(path: str) -> None:
     """Of what is below a path too, and of no path that only begins so."""
     assert scope_of("GET", path) is KeyScope.ADMIN
-    assert scope_of("GET", path.replace("keys", "keyset").replace("metrics", "x")) is KeyScope.READ
+    assert (
+        scope_of(
+            "GET", path.replace("keys", "keyset").replace("metrics", "x").replace("changes", "y")
+        )
+        is KeyScope.READ
+    )
     assert scope_of("DELETE", "/keyset") is KeyScope.WRITE
 
 

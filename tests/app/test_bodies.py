@@ -26,6 +26,7 @@ from app.http.bodies import (
 )
 from app.schemas.profiles import CurrentIn
 from domain.errors import BodyTooLarge, BodyTooSlow, Overloaded, UnsupportedMediaType
+from tests.app.access_support import MINE, Guarded, bearer
 from tests.app.serving import GUARD_S, MIB, Live, serving, settings_for
 
 CAP = 4 * MIB
@@ -114,6 +115,41 @@ class TestLength:
         with pytest.raises(Overloaded):
             asyncio.run(read_json(request, CurrentIn, limit=CAP, budget=budget))
         assert budget.held_bytes == 0
+
+    def test_an_owner_has_half_of_the_room(self) -> None:
+        """Over all his requests, and what he holds counts for all together."""
+        whole = BodyBudget(100)
+        mine, theirs = whole.of("mine"), whole.of("theirs")
+        assert whole.of("mine") is mine
+        mine.take(50)
+        for refused in (mine, whole.of("mine")):
+            with pytest.raises(Overloaded):
+                refused.take(1)
+        theirs.take(40)
+        assert whole.held_bytes == 90
+        whole.take(10)  # of who is not known
+        with pytest.raises(Overloaded):
+            theirs.take(1)
+        assert (whole.held_bytes, theirs.held_bytes) == (100, 40)
+        mine.give_back(50)
+        theirs.take(10)
+        assert (whole.held_bytes, mine.held_bytes, theirs.held_bytes) == (60, 0, 50)
+
+    def test_a_key_that_sends_slowly_leaves_room(self, guarded: Guarded) -> None:
+        """Of one owner half of the room is held; his next body is refused, another one's is not."""
+        budget: BodyBudget = guarded.live.app.state.bodies
+        mine = budget.of(MINE)
+        mine.take(mine.max_bytes)
+        try:
+            asked = {"message_bytes": 4096, "profile": "gms"}
+            sent = [
+                guarded.live.client.post("/optimize", json=asked, headers=bearer(secret))
+                for secret in (guarded.mine["write"], guarded.theirs)
+            ]
+            assert [one.status_code for one in sent] == [503, 200]
+            assert sent[0].json()["code"] == "overloaded"
+        finally:
+            mine.give_back(mine.max_bytes)
 
 
 async def _endless(client: httpx.AsyncClient) -> int:

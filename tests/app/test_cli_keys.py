@@ -31,6 +31,24 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return capsys.readouterr().out
 
 
+def test_who_changed_what_is_shown(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of an owner, the newest first; the profiles of papers are stored by the start itself."""
+    printed(capsys, "create", "host 7", "--scope", "write")
+    assert main(["profiles", "use", "gms", "1"]) == 0
+    capsys.readouterr()
+    assert main(["changes", "--json", "--limit", "2"]) == 0
+    found = json.loads(capsys.readouterr().out)["items"]
+    assert [(one["action"], one["made_by"]) for one in found] == [
+        ("profile.use", "command line"),
+        ("key.create", "command line"),
+    ]
+    assert main(["changes", "gms"]) == 0
+    lines = capsys.readouterr().out
+    assert re.search(r"command line +profile.use +gms +1 +1", lines)
+    assert re.search(r"start +profile.create +gms +1", lines)
+    assert main(["changes", "--limit", "0"]) == 2
+
+
 def test_a_key_is_made_shown_exchanged_and_revoked(
     store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -23,7 +24,7 @@ from domain.errors import StoreUnavailable
 from models.repositories import RequestKeyRepository
 from models.session import create_store
 from tests.app.serving import GUARD_S, MYRINET, Live, serving, settings_for, wait_for_end
-from tests.support.counts import is_campaign
+from tests.support.counts import count, is_campaign
 from tests.support.long_work import long_here_engine
 
 ROOT = Path(__file__).parents[2]
@@ -252,6 +253,31 @@ def test_each_key_is_one_job_across_a_kill(database_url: str) -> None:
     with serving(settings, open_engine=long_here_engine) as running:
         asking.all(f"http://127.0.0.1:{running.port}")
     asking.check(database_url)
+
+
+def test_an_answer_that_is_lost_on_its_way_is_given_again(database_url: str) -> None:
+    """The connection is cut once the answer has begun, or sooner; asked again, one job each."""
+    asking = Asking(count(1000), 1)
+    settings = settings_for(database_url, run_jobs=False)
+    with serving(settings, open_engine=long_here_engine) as running:
+        with ThreadPoolExecutor(8) as pool:
+            cut = pool.map(lambda key: _cut_off(running.port, key), range(asking.keys))
+            assert sum(cut) >= asking.keys // 2  # its job was there when it was lost
+        asking.all(f"http://127.0.0.1:{running.port}")
+    asking.check(database_url)
+
+
+def _cut_off(port: int, key: int) -> bool:
+    """Ask as `Asking` does, and close the connection; whether an answer had begun."""
+    body = httpx.Request("POST", "http://x", json=asked(10_000 + key)).content  # the same bytes
+    head = (
+        "POST /optimize HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        f"prefer: respond-async\r\nidempotency-key: key-{key}\r\n"
+        f"content-length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", port), GUARD_S) as connection:
+        connection.sendall(head.encode() + body)
+        return key % 4 != 0 and len(connection.recv(1)) == 1
 
 
 # --- If-Match -------------------------------------------------------------------------------------

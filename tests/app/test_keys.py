@@ -266,6 +266,40 @@ def test_an_owner_follows_so_many_jobs(guarded: Guarded) -> None:
     wait_until(lambda: not counts.streams_of_owner)
 
 
+def test_events_end_with_the_key(tmp_path: Any) -> None:
+    """A stream that is open when its key is revoked goes no further; others do."""
+    url = f"sqlite:///{tmp_path / 'sluice.db'}"
+    settings = settings_for(url, auth="keys", run_jobs=False)
+    with serving(settings, open_engine=long_here_engine) as live:
+        secrets = [key_of(live, MINE, "write") for _ in range(2)]
+        store = live.service.context.store.of(MINE)
+        body = {"pipeline": MYRINET, "message_bytes": 4096}
+        sent = {**bearer(secrets[0]), "prefer": "respond-async"}
+        job = live.client.post("/optimize", json=body, headers=sent).headers["location"]
+        with (
+            live.client.stream("GET", f"{job}/events", headers=bearer(secrets[0])) as ending,
+            live.client.stream("GET", f"{job}/events", headers=bearer(secrets[1])) as staying,
+        ):
+            ends, stays = ending.iter_lines(), staying.iter_lines()
+            assert next(ends) == next(stays) == "id: 1"
+            gate: Gate = live.app.state.gate
+            known = gate.by_secret(secrets[0].encode())
+            assert known is not None
+            revoke_key(store, known.key_id)
+            assert sum(line.startswith("id:") for line in ends) == 0  # returns: it has ended
+            with store.unit_of_work() as unit:
+                unit.jobs.cancel(job.rpartition("/")[2])
+            assert "event: cancelled" in list(stays)
+        assert not gate.still_admits(known)
+
+
+def test_strangers_are_not_told_the_database(guarded: Guarded, client: httpx.Client) -> None:
+    """Where anybody may ask without a key."""
+    ready = guarded.live.client.get("/readyz").json()
+    assert (ready["status"], ready["database"]) == ("ready", None)
+    assert client.get("/readyz").json()["database"] is not None
+
+
 # --- proxies --------------------------------------------------------------------------------------
 
 

@@ -188,8 +188,7 @@ def asked_for() -> Iterator[tuple[str, str]]:
     for panel in dashboard["panels"]:
         for target in panel["targets"]:
             yield panel["title"], target["expr"]
-    text = (ROOT / "docs" / "operations.md").read_text()
-    rules = yaml.safe_load(text.partition("```yaml\n")[2].partition("```")[0])
+    rules = yaml.safe_load((ROOT / "docs" / "prometheus-alerts.yaml").read_text())
     for rule in rules["groups"][0]["rules"]:
         yield rule["alert"], rule["expr"]
 

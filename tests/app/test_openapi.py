@@ -60,6 +60,7 @@ OPERATIONS = {
     ("DELETE", "/keys/{id}"),
     ("GET", "/limits"),
     ("GET", "/healthz"),
+    ("GET", "/changes"),
     ("GET", "/readyz"),
     ("GET", "/metrics"),
 }

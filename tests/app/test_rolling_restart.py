@@ -5,6 +5,7 @@ Here in this process, once each; in a campaign as processes of the command line,
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 import random
@@ -13,9 +14,11 @@ import socket
 import subprocess
 import sys
 import threading
+import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -26,8 +29,10 @@ from app.http.connections import DrainingServer
 from app.main import create_app
 from app.serving import configured
 from models.records import JobState
+from models.schema import HEAD, current_revision
 from models.session import create_store
 from tests.app.serving import GUARD_S, settings_for, wait_until
+from tests.models.test_migrations import connected
 from tests.support.counts import is_campaign
 from tests.support.long_work import long_here_engine
 from tests.support.postgres import PostgresServer
@@ -88,8 +93,9 @@ class Here:
 class Process:
     """One of the command line."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, folder: Path = ROOT) -> None:
         self.port = free_port()
+        self.folder = folder  # of the software that the next start runs
         self._environment = {
             **os.environ,
             "SLUICE_DATABASE_URL": url,
@@ -100,7 +106,7 @@ class Process:
     def start(self) -> None:
         self._child = subprocess.Popen(
             [sys.executable, "-m", "app.cli", "serve", "--port", str(self.port)],
-            cwd=ROOT,
+            cwd=self.folder,
             env=self._environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -177,40 +183,99 @@ def _ask_more(clients: list[RoundRobin]) -> None:
     wait_until(lambda: answers() >= enough)
 
 
+def _missed_nothing(
+    url: str, replicas: list[Replica], turns: Iterable[Callable[[], None]]
+) -> Counter[str]:
+    """Take these turns with the replicas while clients ask them; return what became of requests.
+
+    No request fails, and what was accepted is run once, whichever replica went.
+    """
+    stop = threading.Event()
+    with started(replicas):
+        clients = [RoundRobin(replicas) for _ in range(CLIENTS)]
+        threads = [
+            threading.Thread(target=client.work, args=(number, stop))
+            for number, client in enumerate(clients)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for take in turns:
+                _ask_more(clients)
+                take()
+            _ask_more(clients)
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+    outcomes = sum((client.outcomes for client in clients), Counter[str]())
+    print(dict(outcomes))
+    assert outcomes["failed"] == 0, outcomes
+    jobs = [found for client in clients for found in client.jobs.values()]
+    assert all(len(found) == 1 for found in jobs)
+    store = create_store(url)
+    with store.reading() as unit:
+        states = {unit.jobs.get(next(iter(found))).state for found in jobs}
+    store.dispose()
+    assert states <= {JobState.QUEUED, JobState.RUNNING, JobState.DONE}
+    return outcomes
+
+
+def _restart(replica: Replica) -> None:
+    replica.stop()
+    replica.start()
+    wait_until(lambda: is_ready(replica))
+
+
 @pytest.mark.long
 def test_one_retry_is_enough(postgres: PostgresServer) -> None:
-    """No request fails, and what was accepted is run once, whichever replica went."""
+    """Each replica is restarted, so often."""
     kind, rounds, count = (Process, 10, 3) if is_campaign() else (Here, 1, 2)
-    stop = threading.Event()
     with postgres.database() as url:
         replicas: list[Replica] = [kind(url) for _ in range(count)]
-        with started(replicas):
-            clients = [RoundRobin(replicas) for _ in range(CLIENTS)]
-            threads = [
-                threading.Thread(target=client.work, args=(number, stop))
-                for number, client in enumerate(clients)
+        turns = [partial(_restart, replica) for _ in range(rounds) for replica in replicas]
+        outcomes = _missed_nothing(url, replicas, turns)
+    assert outcomes["first"] > 10 * rounds
+
+
+if is_campaign():
+
+    def test_an_upgrade_of_the_schema_misses_nothing(
+        postgres: PostgresServer, tmp_path: Path
+    ) -> None:
+        """Two replicas of the version before the newest migration become this one in turn.
+
+        The first that does migrates under the other one, which goes on as it was.
+        """
+        (newest,) = (ROOT / "migrations/versions").glob(f"{HEAD}_*.py")
+        asked = ["git", "log", "-1", "--format=%H", "--diff-filter=A", "--", str(newest)]
+        commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        packed = subprocess.run(
+            ["git", "archive", "--format=zip", f"{commit.strip()}^"],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+        )
+        before = tmp_path / "before"
+        with zipfile.ZipFile(io.BytesIO(packed.stdout)) as archive:
+            archive.extractall(before)
+        assert not list((before / "migrations/versions").glob(f"{HEAD}_*.py"))
+
+        def upgrade(replica: Process) -> None:
+            replica.folder = ROOT
+            _restart(replica)
+
+        with postgres.empty_database() as url:
+            processes = [Process(url, before) for _ in range(2)]
+            replicas: list[Replica] = [*processes]
+            turns: list[Callable[[], None]] = [
+                lambda: _check_revision(url, is_newest=False),
+                *(partial(upgrade, replica) for replica in processes),
+                lambda: _check_revision(url, is_newest=True),
             ]
-            for thread in threads:
-                thread.start()
-            try:
-                for _ in range(rounds):
-                    for replica in replicas:
-                        _ask_more(clients)
-                        replica.stop()
-                        replica.start()
-                        wait_until(lambda one=replica: is_ready(one))  # type: ignore[misc]
-            finally:
-                stop.set()
-                for thread in threads:
-                    thread.join()
-        outcomes = sum((client.outcomes for client in clients), Counter[str]())
-        print(dict(outcomes))
-        assert outcomes["failed"] == 0, outcomes
-        assert outcomes["first"] > 10 * rounds
-        jobs = [found for client in clients for found in client.jobs.values()]
-        assert all(len(found) == 1 for found in jobs)
-        store = create_store(url)
-        with store.reading() as unit:
-            states = {unit.jobs.get(next(iter(found))).state for found in jobs}
-        store.dispose()
-        assert states <= {JobState.QUEUED, JobState.RUNNING, JobState.DONE}
+            outcomes = _missed_nothing(url, replicas, turns)
+        assert outcomes["first"] > 10
+
+    def _check_revision(url: str, *, is_newest: bool) -> None:
+        with connected(url) as connection:
+            assert (current_revision(connection) == HEAD) == is_newest

@@ -58,6 +58,11 @@ class TestSettings:
             "SLUICE_AUTH": "proxy",
             "SLUICE_OWNER_REQUESTS_PER_S": "0",
             "SLUICE_OWNER_WAITING_JOBS": "5",
+            "SLUICE_ENGINE": "dask",
+            "SLUICE_DASK_ADDRESS": "tls://scheduler:8786",
+            "SLUICE_DASK_TLS_CA": "ca.pem",
+            "SLUICE_DASK_TLS_CERT": "cert.pem",
+            "SLUICE_DASK_TLS_KEY": "key.pem",
         }
         settings = Settings.from_environment(given)
         changed = [

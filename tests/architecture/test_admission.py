@@ -21,8 +21,8 @@ def test_every_place_that_waits_has_its_numbers() -> None:
     """In all, of one client, and how many run at a time."""
     solve, long = (service_pools(solve_workers=3)[pool] for pool in (Pool.SOLVE, Pool.LONG))
     expected = [
-        [f"{local.BODIES_HELD} × `SLUICE_MAX_BODY_BYTES`", "", ""],
-        [f"{local.TRACES_HELD} × `SLUICE_MAX_TRACE_BYTES`", "", ""],
+        [f"{local.BODIES_HELD} × `SLUICE_MAX_BODY_BYTES`", "half, of an owner", ""],
+        [f"{local.TRACES_HELD} × `SLUICE_MAX_TRACE_BYTES`", "half, of an owner", ""],
         [number(local.MAX_PENDING_CALLS), "", number(call_threads.READ_THREADS)],
         [number(local.MAX_PENDING_CALLS), "", f"{call_threads.WRITE_THREADS}, on SQLite 1"],
         [number(local.MAX_PENDING_CALLS), "", "1"],

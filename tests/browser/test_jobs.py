@@ -86,7 +86,7 @@ def test_a_job_leads_to_its_answer(
     expect(page.locator("#answer-title")).to_be_visible()
     page.wait_for_load_state()
     page.go_back()
-    page.wait_for_url(lambda url: url.endswith("/"))
+    page.wait_for_url(lambda url: url.endswith("/?empty=yes"))
 
 
 def test_cancel_says_when_it_has_stopped_and_keeps_the_best(

@@ -211,6 +211,7 @@ HIDE: Call[Any] = hiding.hide(
 OPTIMIZATIONS: Call[Any] = solving.optimizations(
     profile="a", revision=1, message_bytes=1, strategy="auto", cursor="0" * 32, limit=1
 )
+CHANGES: Call[Any] = about.changes(subject="a", cursor="a", limit=1)
 CREATE_KEY: Call[Any] = about.create_key("a", scope="read", expires_in_s=1, requests_per_s=1)
 ROTATE_KEY: Call[Any] = about.rotate_key("a", kept_s=0)
 CALLS: list[Call[Any]] = [
@@ -254,6 +255,7 @@ CALLS: list[Call[Any]] = [
     exporting.export_targets(),
     about.limits(),
     about.keys(),
+    CHANGES,
     CREATE_KEY,
     ROTATE_KEY,
     about.revoke_key("a"),
@@ -314,6 +316,7 @@ def test_every_field_of_a_body_can_be_given(call: Call[Any], model: type[BaseMod
         (EXPORT, exports.ExportQuery),
         (storing.profiles(cursor="a", limit=1), queries.ProfilesQuery),
         (storing.tables("a", cursor="a", limit=1), queries.TablesQuery),
+        (CHANGES, queries.ChangesQuery),
         (storing.table("a"), queries.TableQuery),
         (solving.schedule("a", 1), queries.ScheduleQuery),
     ],

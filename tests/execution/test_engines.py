@@ -8,11 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from app.execution.cluster import ClusterEngine
 from app.execution.engine import Engine, Pool
 from app.execution.local import LocalEngine
 from tests.contracts.engine import EngineContract, NewEngine
 from tests.contracts.process_engine import ProcessEngineContract
-from tests.execution.support import MARKER, marked, pool_options, wait_until
+from tests.execution.support import MARKER, marked, open_file, pool_options, submit, wait_until
+from tests.support.cluster import cluster, wait_for_slots
 from tests.support.in_process_engine import InProcessEngine
 
 
@@ -34,6 +36,36 @@ class TestLocalEngine(ProcessEngineContract):
         yield make
         for engine in engines:
             engine.close()
+        del os.environ[MARKER]
+        assert marked(marker) == set()
+
+
+class TestClusterEngine(ProcessEngineContract):
+    """Two workers with a slot each; an engine fills no more of it than it was made for."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def new_engine(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewEngine]:
+        marker = f"engine-{uuid.uuid4().hex}"
+        os.environ[MARKER] = marker
+        engines: list[ClusterEngine] = []
+        file = tmp_path_factory.mktemp("engine") / "file"
+        file.write_bytes(b"beside")
+        with cluster(2) as made:
+
+            def make(slots: int = 1, **admission: int) -> Engine:
+                engine = ClusterEngine(
+                    made.options(), {Pool.SOLVE: pool_options(slots, **admission)}
+                )
+                engines.append(engine)
+                wait_for_slots(engine, slots)
+                with open_file(file) as descriptor:  # what runs beside it is there from now on
+                    submit(engine, "reads_files", files=(descriptor,)).result()
+                return engine
+
+            yield make
+            for engine in engines:
+                engine.close()
         del os.environ[MARKER]
         assert marked(marker) == set()
 

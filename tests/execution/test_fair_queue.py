@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.execution.fair_queue import FairQueue
+from app.execution.engine import FairQueue
 from domain.errors import Overloaded
 
 

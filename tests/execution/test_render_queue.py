@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.execution.local import MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
-from app.execution.render_queue import RenderQueue, Requester
+from app.http.call_threads import RenderQueue, Requester
 from domain.errors import Cancelled, InvalidInput, Overloaded
 
 GUARD_S = 30.0

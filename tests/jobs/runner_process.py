@@ -1,4 +1,6 @@
-"""A runner with real workers in a process of its own: `python -m tests.jobs.runner_process URL`.
+"""A runner in a process of its own: `python -m tests.jobs.runner_process URL LEASE_S [SCHEDULER]`.
+
+It has a worker, or the cluster of the scheduler at this address.
 
 It says its name when it is ready, and at its end how many of its writes came too late.
 """
@@ -10,7 +12,7 @@ import signal
 import sys
 import threading
 
-from app.execution.engine import Pool
+from app.execution.engine import Engine, Pool
 from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
 from app.execution.worker import WorkerOptions
@@ -25,8 +27,7 @@ def main() -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     store = create_store(sys.argv[1])
-    slots = SlotOptions(WorkerOptions(niceness=0))
-    engine = LocalEngine({Pool.SOLVE: PoolOptions(1, slots)})
+    engine = _engine(*sys.argv[3:])
     options = RunnerOptions.of_lease(float(sys.argv[2]))
     runner = Runner(store, engine, prepare, options, memory_bytes=2**30)
     runner.start()
@@ -36,6 +37,16 @@ def main() -> None:
     print(json.dumps({"fenced": runner.fenced}), flush=True)
     engine.close()
     store.dispose()
+
+
+def _engine(address: str = "") -> Engine:
+    if not address:
+        slots = SlotOptions(WorkerOptions(niceness=0))
+        return LocalEngine({Pool.SOLVE: PoolOptions(1, slots)})
+    from app.execution.cluster import ClusterEngine
+    from app.execution.node import ClusterOptions
+
+    return ClusterEngine(ClusterOptions(address), dict.fromkeys(Pool, PoolOptions(64)))
 
 
 if __name__ == "__main__":

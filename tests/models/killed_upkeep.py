@@ -1,4 +1,4 @@
-"""Backups and restores that are killed at each of their steps, in children of this process.
+"""Backups, restores and migrations that are killed at their steps, in children of this process.
 
 It has no threads, so that it may fork; each child kills itself where it comes to a step.
 """
@@ -12,7 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.engine.default import DefaultExecutionContext
+
 import models.backup as upkeep
+from models.session import create_store
 
 
 def dies_at(module: Any, name: str, call: int) -> None:
@@ -58,8 +61,25 @@ RESTORE = (
 )
 
 
+def killed_migrations(url: str, statements: list[int]) -> None:
+    """Print a line for each statement: whether a child that migrates died before it."""
+    for number in statements:
+        step = (DefaultExecutionContext, "pre_exec", number)
+
+        def work() -> None:
+            create_store(url).upgrade()
+
+        print("statement", number, killed(step, work), True, flush=True)
+
+
 def main(verb: str, url: str, file: str) -> None:
-    """Print a line for each step: whether a child died there, and whether the file is there."""
+    """Print a line for each step: whether a child died there, and whether the file is there.
+
+    Of migrations `file` is the numbers of the statements.
+    """
+    if verb == "upgrade":
+        killed_migrations(url, [int(word) for word in file.split(",")])
+        return
     for step in BACKUP if verb == "backup" else RESTORE:
         place = Path(file)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from alembic import command
+from sqlalchemy import Connection
 
 from app.cli import main
 from domain.errors import Conflict, InvalidInput, NotFound
@@ -22,9 +23,9 @@ from models.backup import backup, restore
 from models.schema import alembic_config
 from models.session import Store, create_store
 from tests.conftest import DIALECTS
-from tests.models.test_collection import connected, everything, fill
+from tests.models.test_collection import Row, connected, everything, fill
 from tests.support.postgres import PostgresServer
-from tests.support.records import GIVEN, a_pipeline, an_answer
+from tests.support.records import GIVEN, TIMESTAMP, a_key, a_pipeline, an_answer
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,6 +53,14 @@ def filled_url(database_url: str) -> str:
     return database_url
 
 
+def restored(target: Connection) -> dict[str, list[Row]]:
+    """All rows but the one that says who restored them, which is the newest and there once."""
+    found = everything(target)
+    notes = [row for row in found["change"] if row["action"] == "database.restore"]
+    assert [(row["made_by"], row["subject"]) for row in notes] == [("command line", "backup")]
+    return {**found, "change": [row for row in found["change"] if row not in notes]}
+
+
 def test_what_is_restored_is_what_was_there(
     filled_url: str, target_url: str, tmp_path: Path
 ) -> None:
@@ -62,7 +71,7 @@ def test_what_is_restored_is_what_was_there(
     assert sorted(found.name for found in tmp_path.glob("*backup*")) == ["backup"]
     assert restore(file, target_url) == counts
     with connected(filled_url) as source, connected(target_url) as target:
-        assert everything(target) == everything(source)
+        assert restored(target) == everything(source)
     store = create_store(target_url)
     store.upgrade()  # a start finds nothing to do
     with store.unit_of_work() as unit:
@@ -139,7 +148,7 @@ def test_a_restore_that_is_killed_leaves_nothing(
         assert not any(everything(target).values())
     restore(file, target_url)
     with connected(target_url) as target:
-        assert everything(target) == expected
+        assert restored(target) == expected
 
 
 def test_what_is_there_is_replaced_only_when_told(
@@ -165,7 +174,34 @@ def test_what_is_there_is_replaced_only_when_told(
     store.dispose()
     assert main(["restore", str(file), "--replace"]) == 0
     with connected(filled_url) as target:
-        assert everything(target) == expected
+        assert restored(target) == expected
+
+
+@pytest.mark.parametrize("with_keys", [True, False])
+def test_a_key_that_was_revoked_since_stays_so(
+    store: Store, database_url: str, tmp_path: Path, with_keys: bool
+) -> None:
+    """Where the database that is replaced knows of it; without keys none is left."""
+    kept, revoked, exchanged, made_since = a_key(), a_key(), a_key(), a_key()
+    with store.unit_of_work() as unit:
+        for key in (kept, revoked, exchanged):
+            unit.api_keys.add(key)
+    backup(database_url, tmp_path / "backup")
+    with store.unit_of_work() as unit:
+        unit.api_keys.add(made_since)
+        ended = unit.api_keys.revoke(revoked.id)
+        unit.api_keys.expire(exchanged.id, TIMESTAMP)
+    options = [] if with_keys else ["--without-keys"]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("SLUICE_DATABASE_URL", database_url)
+        assert main(["restore", str(tmp_path / "backup"), "--replace", *options]) == 0
+    with store.reading() as unit:
+        found = {key.id: key for key in unit.api_keys.list()}
+        usable = {key.id for key in unit.api_keys.usable()}
+    assert set(found) == ({kept.id, revoked.id, exchanged.id} if with_keys else set())
+    assert usable == ({kept.id} if with_keys else set())
+    if with_keys:
+        assert found[revoked.id] == ended
 
 
 def test_a_backup_of_earlier_software_is_brought_up_to_date(

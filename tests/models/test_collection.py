@@ -49,6 +49,7 @@ KIND_OF = {
     "fit": "traces",
     "trace": "traces",
     "request_key": "keys",
+    "change": "changes",
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +15,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, MetaData, inspect, select, text
+from sqlalchemy import Connection, MetaData, func, inspect, select, text
 
 import models.rows
 from domain.errors import Conflict, StoreUnavailable
@@ -22,6 +24,7 @@ from models.engines import open_engines, parse_url
 from models.schema import HEAD, alembic_config, current_revision
 from models.session import create_store
 from tests.models.test_collection import fill
+from tests.support.counts import is_campaign
 from tests.support.records import GIVEN, a_pipeline
 
 
@@ -253,3 +256,40 @@ def _read(connection: Connection, schema: MetaData) -> dict[str, list[str]]:
         for table in schema.sorted_tables
         if table.name != "alembic_version"
     }
+
+
+def test_a_migration_that_is_killed_changes_nothing(empty_database_url: str) -> None:
+    """At whichever statement: the schema and the rows of before are there, and the next start
+    migrates them.
+    """
+    with connected(empty_database_url) as connection:
+        command.upgrade(alembic_config(connection), "0012")
+    earlier = MetaData()
+    with connected(empty_database_url) as connection:
+        earlier.reflect(connection)
+        fill(connection, random.Random(2), earlier.tables)
+        written = _read(connection, earlier)
+    numbers = range(2, 62, 3) if is_campaign() else (9, 33, 57)
+    script = [sys.executable, "-m", "tests.models.killed_upkeep", "upgrade", empty_database_url]
+    ran = subprocess.run(
+        [*script, ",".join(map(str, numbers))],
+        cwd=Path(models.rows.__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [line.split()[2] for line in ran.stdout.splitlines()] == ["True"] * len(numbers)
+    with connected(empty_database_url) as connection:
+        assert current_revision(connection) == "0012"
+        assert _read(connection, earlier) == written
+    store = create_store(empty_database_url)
+    store.upgrade()
+    store.dispose()
+    with connected(empty_database_url) as connection:
+        assert current_revision(connection) == HEAD
+        counts = {name: len(rows) for name, rows in written.items()}
+        assert {
+            name: connection.scalar(select(func.count()).select_from(table))
+            for name, table in earlier.tables.items()
+            if name in counts
+        } == counts

@@ -7,6 +7,7 @@ import inspect
 from models.session import UnitOfWork
 from tests.contracts.answer_repository import AnswerContract
 from tests.contracts.api_key_repository import ApiKeyContract
+from tests.contracts.change_repository import ChangeContract
 from tests.contracts.hidden_answer_repository import HiddenAnswerContract
 from tests.contracts.job_ends import JobEndContract
 from tests.contracts.job_repository import JobContract
@@ -36,6 +37,10 @@ class TestAnswers(AnswerContract):
 
 class TestApiKeys(ApiKeyContract):
     """Keys by which somebody says who he is."""
+
+
+class TestChanges(ChangeContract):
+    """Who changed what."""
 
 
 class TestHiddenAnswers(HiddenAnswerContract):
@@ -78,6 +83,7 @@ def test_every_repository_has_a_contract() -> None:
         "fits": TestFits,
         "answers": TestAnswers,
         "api_keys": TestApiKeys,
+        "changes": TestChanges,
         "hidden_answers": TestHiddenAnswers,
         "jobs": TestJobs,
         "leftovers": TestLeftovers,

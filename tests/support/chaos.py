@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import sqlite3
@@ -23,6 +24,11 @@ from models.session import Store
 
 CHECKOUT = Path(__file__).parents[2]
 _TRIES = 50
+
+
+def chaos_jobs(default: int) -> int:
+    """How many jobs a campaign of deaths has."""
+    return int(os.environ.get("SLUICE_CHAOS_JOBS") or default)
 
 
 @dataclass(slots=True)

@@ -33,6 +33,6 @@ def shared_fork_server() -> ForkServer:
 
 
 def local_engine(settings: Settings) -> Engine:
-    """As app.main.open_local_engine, but for what forks its workers."""
+    """As app.operations.tasks.open_engine, but for what forks its workers."""
     pools = service_pools(solve_workers=settings.worker_count, solve_warm_up=SOLVE_WARM_UP)
     return LocalEngine(pools, fork_server=shared_fork_server())

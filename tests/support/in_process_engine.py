@@ -18,6 +18,7 @@ from app.execution.engine import (
     Crashed,
     Done,
     End,
+    FairQueue,
     Limit,
     LimitExceeded,
     Pool,
@@ -28,7 +29,6 @@ from app.execution.engine import (
     Stopped,
     Task,
 )
-from app.execution.fair_queue import FairQueue
 from app.execution.slot import SubmittedTask
 from domain.errors import NotReady, Overloaded, SluiceError, SolverFailed
 

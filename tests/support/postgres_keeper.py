@@ -38,8 +38,11 @@ _OPTIONS = (
 class Keeper:
     """One server in one folder: `data`, the socket, `log`, and `ready` or `failed` at the top."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, options: Sequence[str] = _OPTIONS) -> None:
         self._folder = folder
+        self._options = options
+        self._as_user: dict[str, Any] = {}
+        self._programs_folder = Path()
         self._stop = False
         self._server: subprocess.Popen[Any] | None = None
 
@@ -48,7 +51,7 @@ class Keeper:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._reported)
         try:
-            self._start()
+            self.start()
             self._tell("ready", str(self._folder / "socket"))
             while not self._stop and self._is_owned() and self._is_up():
                 time.sleep(0.1)
@@ -57,12 +60,13 @@ class Keeper:
             while not self._stop and self._is_owned():
                 time.sleep(0.1)
         finally:
-            self._end()
+            self.end()
             # An owner that was killed leaves the run's folder, around this one, to the keeper.
             left = self._folder if self._owner_lives() else self._folder.parent
             shutil.rmtree(left, ignore_errors=True)
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Make the folder, and serve."""
         as_user = _unprivileged() if os.geteuid() == 0 else {}
         for name in ("data", "socket"):
             path = self._folder / name
@@ -71,7 +75,8 @@ class Keeper:
                 os.chown(path, as_user["user"], as_user["group"])
         if as_user:  # the user must get through; what is in here is still each one's own
             self._folder.chmod(0o711)
-        programs = self._programs(as_user)
+        self._programs_folder = programs = self._programs(as_user)
+        self._as_user = as_user
         data = str(self._folder / "data")
         with (self._folder / "log").open("wb") as log:
             options: dict[str, Any] = {
@@ -91,14 +96,27 @@ class Keeper:
             ]
             prepare += ["--no-sync", "--no-instructions", "--locale=C", "--encoding=UTF8"]
             subprocess.run(prepare, check=True, **options)
+        self.serve()
+
+    def serve(self) -> None:
+        """Start the server, and wait until it takes connections."""
+        data = str(self._folder / "data")
+        with (self._folder / "log").open("ab") as log:
+            options: dict[str, Any] = {
+                "stdin": subprocess.DEVNULL,
+                "stdout": log,
+                "stderr": log,
+                "cwd": self._folder,
+                **self._as_user,
+            }
             serve: list[str | Path] = [
-                programs / "postgres",
+                self._programs_folder / "postgres",
                 "-D",
                 data,
                 "-k",
                 str(self._folder / "socket"),
             ]
-            serve += [word for option in _OPTIONS for word in ("-c", option)]
+            serve += [word for option in self._options for word in ("-c", option)]
             self._server = subprocess.Popen(serve, **options)
         self._wait(Path(data) / "postmaster.pid")
 
@@ -126,7 +144,15 @@ class Keeper:
             time.sleep(0.02)
         raise RuntimeError("PostgreSQL does not start: " + (self._folder / "log").read_text())
 
-    def _end(self) -> None:
+    def crash(self) -> None:
+        """End the server at once, as `pg_ctl stop -m immediate` does; it can be started again."""
+        assert self._server is not None
+        self._server.send_signal(signal.SIGQUIT)
+        self._server.wait()
+        (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+
+    def end(self) -> None:
+        """End the server."""
         server = self._server
         if server is None or server.poll() is not None:
             return

@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
+from app.console.arguments import parse
 from app.serving import GRACE_S
 from app.settings import Settings
+from tools import bootstrap
 
+CLUSTER = {"cluster-work", "engine-scheduler", "engine-worker"}
+HARDENING = ("read_only", "cap_drop", "security_opt", "tmpfs", "init")
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = re.compile(
     r"\$\{(?P<name>\w+)(?:(?P<operator>:?[-?+])(?P<argument>[^}]*))?\}|(?P<other>\$)"
@@ -64,7 +69,12 @@ def dockerfile_lines() -> list[str]:
 
 def test_nothing_but_the_example_has_to_be_set() -> None:
     """Every variable has a default in the file or a value in `.env.example`."""
-    assert set(compose()["services"]) == {"postgres", "sluice", "worker"}
+    assert set(compose()["services"]) == {
+        "postgres",
+        "sluice",
+        "worker",
+        *CLUSTER,
+    }
 
 
 def test_a_forgotten_env_file_is_said_by_name() -> None:
@@ -81,7 +91,8 @@ def test_every_service_has_a_health_check_and_comes_back() -> None:
     services = compose()["services"]
     for name, service in services.items():
         assert service["restart"] in {"always", "unless-stopped"}, name
-    assert services.pop("worker")["healthcheck"] == {"disable": True}
+    for name in ("worker", *CLUSTER):
+        assert services.pop(name)["healthcheck"] == {"disable": True}
     for name, service in services.items():
         assert service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}, name
 
@@ -100,6 +111,7 @@ def test_data_outlive_the_containers() -> None:
         volume.split(":")[0]
         for service in document["services"].values()
         for volume in service.get("volumes", ())
+        if not volume.startswith("./")
     }
     assert mounted == set(document["volumes"]) == {"postgres-data", "sluice-data"}
 
@@ -131,8 +143,54 @@ def test_a_worker_runs_jobs_of_the_same_database() -> None:
     assert int(worker["stop_grace_period"].removesuffix("s")) > settings.work_drain_s
     grace_s = int(service["stop_grace_period"].removesuffix("s"))
     assert grace_s > Settings.from_environment(service["environment"]).drain_s + GRACE_S
-    hardening = ("read_only", "cap_drop", "security_opt", "tmpfs", "init")
-    assert [worker[name] for name in hardening] == [service[name] for name in hardening]
+    assert [worker[name] for name in HARDENING] == [service[name] for name in HARDENING]
+
+
+def test_a_cluster_has_its_own_network_and_no_database() -> None:
+    """Where its profile is asked for: a scheduler, workers, and a runner that has both."""
+    document = compose()
+    services = {name: document["services"][name] for name in sorted(CLUSTER)}
+    assert document["networks"] == {"engine": {"internal": True}}
+    assert {name: one["networks"] for name, one in services.items()} == {
+        "cluster-work": ["default", "engine"],
+        "engine-scheduler": ["engine"],
+        "engine-worker": ["engine"],
+    }
+    for name, one in services.items():
+        assert one["profiles"] == ["cluster"], name
+        assert one["build"] == {"context": ".", "args": {"PACKAGES": "dask"}}, name
+        assert "ports" not in one, name
+        assert one["volumes"] == ["./certificates:/run/certificates:ro"], name
+        assert [one[key] for key in HARDENING] == [
+            document["services"]["sluice"][key] for key in HARDENING
+        ]
+        settings = Settings.from_environment(one["environment"])
+        assert int(one["stop_grace_period"].removesuffix("s")) > settings.work_drain_s, name
+        assert urlsplit(settings.dask_address).scheme == "tls", name
+        files = (settings.dask_tls_ca, settings.dask_tls_cert, settings.dask_tls_key)
+        assert {str(Path(file).parent) for file in files} == {"/run/certificates"}, name
+        assert (settings.engine == "dask") == (name == "cluster-work")
+        assert ("SLUICE_DATABASE_URL" in one["environment"]) == (name == "cluster-work")
+    scheduler = services["engine-scheduler"]["environment"]["SLUICE_DASK_ADDRESS"]
+    members = {services[name]["environment"]["SLUICE_DASK_ADDRESS"] for name in CLUSTER}
+    assert members == {scheduler, "tls://engine-scheduler:8786"}
+
+
+@pytest.mark.parametrize("name", ["sluice", "worker", *sorted(CLUSTER)])
+def test_what_a_service_runs_is_a_command(name: str) -> None:
+    """The image's own command where none is given."""
+    words = compose()["services"][name].get("command", ["sluice", "serve"])
+    assert words[0] == "sluice"
+    assert parse(words[1:]).command in {"serve", "work", "engine"}
+
+
+@pytest.mark.parametrize("packages", ["run", "dask"])
+def test_the_image_can_be_built_with_these_packages(packages: str) -> None:
+    lines = dockerfile_lines()
+    assert "ARG PACKAGES=run" in lines
+    assert any("bootstrap.py ${PACKAGES}" in line for line in lines)
+    for lock in bootstrap.LOCKS[packages]:
+        assert any(line.startswith("COPY ") and lock in line.split() for line in lines), lock
 
 
 def test_settings_of_the_example_reach_the_service() -> None:

@@ -14,7 +14,7 @@ import pytest
 from pip._internal.models.index import PyPI, TestPyPI
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-dask.lock", "requirements-dev.lock")
 NOT_OURS = {".git", ".venv", "node_modules", "var", "__pycache__"}
 REQUIREMENT = re.compile(
     r"(?P<name>[a-z0-9][a-z0-9-]*)==(?P<version>[^\s;]+)(?: ; (?P<marker>.+))?"

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.slim_environment import PACKAGES, PARTS, main
+import pytest
+
+from tools.slim_environment import FOR_DASK, PACKAGES, PARTS, main
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,6 +18,7 @@ PROGRAM = """
 import importlib, pkgutil, sys
 
 LEFT_OUT = set(sys.argv[1].split(","))
+OF_CLUSTERS = ("app.execution.cluster", "app.execution.node")  # there with the extra alone
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
@@ -28,6 +31,8 @@ for package in ("domain", "fitting", "measuring", "solvers", "exports", "models"
                 "papers", "app"):
     found = importlib.import_module(package)
     for module in pkgutil.walk_packages(found.__path__, package + "."):
+        if "yaml" in LEFT_OUT and module.name in OF_CLUSTERS:
+            continue
         importlib.import_module(module.name)
 
 from app.main import create_app
@@ -42,8 +47,13 @@ sys.exit(main(["optimize", "myrinet-gam", "--bytes", "64KiB", "--strategy", "exa
 """
 
 
-def test_the_product_runs_without_what_the_image_leaves_out(tmp_path: Path) -> None:
-    absent = ",".join([*PACKAGES, *(part.replace("/", ".") for part in PARTS)])
+@pytest.mark.parametrize("kept", [(), FOR_DASK])
+def test_the_product_runs_without_what_the_image_leaves_out(
+    kept: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Without the extra for Dask, which the modules of a cluster need, and with it."""
+    packages = [name for name in PACKAGES if name not in kept]
+    absent = ",".join([*packages, *(part.replace("/", ".") for part in PARTS)])
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, absent],
         cwd=ROOT,
@@ -82,3 +92,11 @@ def test_what_is_left_out_goes_and_nothing_else(tmp_path: Path) -> None:
     assert not any((site / name).exists() for name in gone)
     assert all((site / name).exists() for name in kept)
     main(tmp_path)
+
+
+def test_what_dask_loads_stays_where_it_is_installed(tmp_path: Path) -> None:
+    site = tmp_path / "lib" / "python3.13" / "site-packages"
+    for name in ("distributed", "yaml", "pandas", "pyyaml-6.0.dist-info"):
+        (site / name).mkdir(parents=True)
+    main(tmp_path)
+    assert {path.name for path in site.iterdir()} == {"distributed", "yaml", "pyyaml-6.0.dist-info"}

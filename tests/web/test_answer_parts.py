@@ -12,7 +12,7 @@ import pytest
 from analysis import explain as explain_answer
 from analysis import explore
 from app.execution.local import MAX_PICTURES_OF_CLIENT
-from app.execution.render_queue import RenderQueue
+from app.http.call_threads import RenderQueue
 from app.http.dependencies import READER_COOKIE
 from app.web.answers import answers
 from tests.app.serving import GUARD_S, Live, wait_until
@@ -70,7 +70,7 @@ def test_programs_get_the_problem_document(
     live: Live, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who asks for JSON is refused as everywhere."""
-    monkeypatch.setattr("app.execution.render_queue.MAX_PENDING_PICTURES", 0)
+    monkeypatch.setattr("app.http.call_threads.MAX_PENDING_PICTURES", 0)
     full = RenderQueue()
     monkeypatch.setattr(live.service, "pictures", full)
     address = f"/ui/answers/{ask().id}/parts/why"

@@ -22,7 +22,7 @@ import orjson
 from fastapi import Request, Response
 
 from analysis.size_curve import ChangedCost, size_curve, with_cost
-from app.execution.render_queue import Requester
+from app.http.call_threads import Requester
 from app.http.dependencies import READER_COOKIE, client_of, service_of
 from app.schemas.optimize import OptimizeOut, read_answer
 from app.text.numbers import format_percent, format_size

@@ -11,9 +11,10 @@
 
 static const double ERROR = 16.0 * DBL_EPSILON;
 static const double WHOLE = 1e-7;  /* weight that a solver may miss a whole one by */
-static const double LITTLE = 1e-9; /* share of all that is missing, for fragments that miss none */
+static const double LITTLE = 1e-9; /* of the way to the target, where no exchange gains anything */
+static const double STEEP = 4.0;    /* of how much is left, over the whole way to the target */
 static const double DEEPER = 0.3;  /* of the way to the target, up to which a part is gone into */
-enum { TRIED = 32, MIN_TRIED = 8, FEW_EXCHANGES = 10, MANY_EXCHANGES = 2000, MAX_NODES = 200000 };
+enum { TRIED = 8, FEW_EXCHANGES = 20, MANY_EXCHANGES = 2000, MAX_NODES = 200000 };
 
 typedef struct {
     double bound;
@@ -21,7 +22,7 @@ typedef struct {
 } node;
 
 struct sluice_tree {
-    int64_t n, k, R, V, tried;
+    int64_t n, k, R, V, first, behind; /* fragments first..behind-1 may be absent: region 0 */
     double B, unit_bytes, unit_us, target, work;
     double *low, *high, *g, *G;    /* as in the problem, times in units of the known latency */
     double *at, *t, *tails;        /* (V), (V, n), (V, n) sizes and costs of all ends */
@@ -30,7 +31,7 @@ struct sluice_tree {
     unsigned char *banned;         /* (variables) */
     double *p, *F, *f, *A, *least; /* (k+1, n) twice, (k, n), (k, R), (k): a dual, its minima */
     double *weight, *x, *y, *exits;
-    uint64_t *mask, *half;         /* (k) of the root, (4, k) of parts: those tried, the best */
+    uint64_t *mask, *half, *parts; /* (k) of the root, (4, k) tried and best halves, (k+1, k) */
     node *heap;
     int64_t nodes, room;
     double closed, best_us;
@@ -165,13 +166,18 @@ static int by_slope(const void *one, const void *other)
     return a->from < b->from ? -1 : a->from > b->from;
 }
 
+static uint64_t all_of(const sluice_tree *w)
+{
+    return w->R == 64 ? ~UINT64_C(0) : (UINT64_C(1) << w->R) - 1;
+}
+
 /* The lower hull of a fragment's costs d over the sizes of its ends, as pieces. Ends ascend. */
 static int64_t hull_of(const sluice_tree *w, const double *d, int64_t fragment, piece *out,
                        int64_t *first)
 {
-    int64_t count = 0;
-    *first = 0;
-    for (int64_t v = 1; v < w->V; v++) {
+    int64_t count = 0, least = w->behind > w->first && (fragment < w->first || fragment >= w->behind);
+    *first = least;
+    for (int64_t v = least + 1; v < w->V; v++) {
         int64_t from = count ? out[count - 1].to : *first;
         double slope = (d[v] - d[from]) / (w->at[v] - w->at[from]);
         while (count && slope <= out[count - 1].slope) {
@@ -287,6 +293,10 @@ static int tightened(sluice_tree *w, uint64_t *mask, double bound)
 {
     int changed = 0;
     double lows = 0.0, highs = 0.0, short_of = w->target - bound;
+    for (int64_t i = w->first + 1; i < w->behind; i++) /* the absent ones are the last */
+        if (mask[i - 1] == 1 && mask[i] != 1) mask[i] &= 1, changed = 1;
+    for (int64_t i = w->behind - 1; i > w->first; i--)
+        if (!(mask[i] & 1) && mask[i - 1] & 1) mask[i - 1] &= ~UINT64_C(1), changed = 1;
     for (int64_t i = 0; i < w->k; i++) {
         if (!mask[i]) return -1;
         lows += w->low[__builtin_ctzll(mask[i])];
@@ -394,42 +404,55 @@ static void read_weights(sluice_tree *w, const sluice_tableau *t)
     }
 }
 
-/* What fragment i would pay beyond its mixture at its mean size. */
-static double missing_of(const sluice_tree *w, const sluice_tableau *t, int64_t i)
-{
-    int64_t n = w->n, V = w->V, q = region_of(w, w->x[i] * (1.0 - 1e-12));
-    const double *f = w->f + i * n;
-    double here = 0.0, mixed = 0.0;
-    for (int64_t j = 0; j < n; j++) here += f[j] * (w->g[q * n + j] + w->G[q * n + j] * w->x[i]);
-    for (int64_t r = 0; r < t->rows; r++) {
-        int64_t variable = t->basis[r];
-        if (variable < i * V || variable >= (i + 1) * V || t->b[r] <= 0.0) continue;
-        const double *own = w->t + (variable - i * V) * n;
-        for (int64_t j = 0; j < n; j++) mixed += f[j] * own[j] * t->b[r];
-    }
-    return fmax(0.0, here - mixed);
-}
-
 typedef struct {
     double score;
     int64_t fragment, region; /* below this region, or in it or above */
 } division;
 
-static int64_t divisions_of(sluice_tree *w, const sluice_tableau *t, division *out)
+/* What the first exchange gains where this variable of the basis has to leave it. */
+static double gained_by(const sluice_tree *w, const sluice_tableau *t, int64_t row, int64_t from,
+                        int64_t to)
+{
+    const double *own = t->A + row * t->width, *d = t->A + t->rows * t->width;
+    double ratio = INFINITY;
+    for (int64_t c = 0; c < t->columns; c++) {
+        int64_t variable = t->outside[c];
+        if (own[c] <= 1e-9 || w->banned[variable] || (variable >= from && variable < to)) continue;
+        ratio = fmin(ratio, fmax(0.0, d[c]) / own[c]);
+    }
+    return t->b[row] * ratio;
+}
+
+/* A bound on what dividing fragment i at region q gains, as parts are compared. */
+static double gained(const sluice_tree *w, const sluice_tableau *t, int64_t i, int64_t q,
+                     double room)
+{
+    double side[2] = {0.0, 0.0};
+    int64_t first = i * w->V, behind = first + w->V, middle = first;
+    while (middle < behind && w->region[middle - first] < q) middle++;
+    for (int64_t r = 0; r < t->rows; r++) {
+        int64_t variable = t->basis[r];
+        if (variable < first || variable >= behind || t->b[r] <= WHOLE) continue;
+        int above = variable >= middle; /* it must leave where the sizes are below */
+        double gain = gained_by(w, t, r, above ? middle : first, above ? behind : middle);
+        side[above] = fmax(side[above], fmin(gain, room));
+    }
+    return fmin(side[0], side[1]) + 0.2 * fmax(side[0], side[1]);
+}
+
+static int64_t divisions_of(sluice_tree *w, const sluice_tableau *t, double room, division *out)
 {
     int64_t count = 0;
-    double total = 0.0, *missing = w->y;
-    for (int64_t i = 0; i < w->k; i++) total += missing[i] = missing_of(w, t, i);
     for (int64_t i = 0; i < w->k; i++) {
         double above = 0.0;
         for (int64_t q = w->R - 1; q > 0; q--) {
             above += w->weight[i * w->R + q];
             double away = fmin(above, 1.0 - above);
             if (away <= WHOLE || !(w->weight[i * w->R + q] > 0.0)) continue;
-            division one = {away * (missing[i] + LITTLE * total + DBL_MIN), i, q};
-            int64_t place = count < w->tried ? count++ : w->tried;
-            if (place == w->tried && out[place - 1].score >= one.score) continue;
-            if (place == w->tried) place--;
+            division one = {gained(w, t, i, q, room) + LITTLE * room * away, i, q};
+            int64_t place = count < TRIED ? count++ : TRIED;
+            if (place == TRIED && out[place - 1].score >= one.score) continue;
+            if (place == TRIED) place--;
             for (; place > 0 && out[place - 1].score < one.score; place--)
                 out[place] = out[place - 1];
             out[place] = one;
@@ -485,8 +508,10 @@ static void close_node(sluice_tree *w, double bound, int is_real)
 {
     if (bound < w->closed) {
         w->closed = bound;
-        if (is_real) memcpy(w->real, w->x, (size_t)w->k * sizeof *w->x);
-        else w->real[0] = -1.0;
+        for (int64_t i = 0; i < w->k; i++) {
+            int is_there = w->behind == w->first || w->weight[i * w->R] < 0.5;
+            w->real[i] = !is_real ? -1.0 : is_there ? w->x[i] : 0.0;
+        }
     }
 }
 
@@ -538,6 +563,101 @@ static void swap(sluice_tableau *one, sluice_tableau *other)
     *one = *other, *other = kept;
 }
 
+/* The part to go on with, unless its bound is far above the least one: then it waits as well. */
+static int went_on(sluice_tree *w, uint64_t *mask, const uint64_t *part, double value,
+                   sluice_tableau *solved, double *bound)
+{
+    double next = w->nodes ? fmin(w->heap[0].bound, w->target) : w->target;
+    if (value > next + DEEPER * (w->target - next) || value >= w->target) {
+        push(w, value, part);
+        return 0;
+    }
+    memcpy(mask, part, (size_t)w->k * sizeof *mask);
+    swap(&w->own, solved);
+    *bound = value;
+    return 1;
+}
+
+/* Solves a part of the node in this tableau; its bound. */
+static double part_of(sluice_tree *w, uint64_t *part, double bound, sluice_tableau *in)
+{
+    int ended;
+    if (tightened(w, part, -INFINITY) < 0) return w->target;
+    copy(w, &w->own, part, in);
+    return fmax(bound, bounded(w, in, part, FEW_EXCHANGES, &ended));
+}
+
+/* How much is left to divide in a part, as parts are compared. */
+static double left_of(const sluice_tree *w, double value, double bound)
+{
+    if (value >= w->target) return 0.0;
+    return exp(STEEP * (w->target - value) / (w->target - bound));
+}
+
+/* How many fragments of the program have regions of this side, of those that may have both; 0
+   where not all cuts without any are known to reach the target. */
+static double must_have(sluice_tree *w, const uint64_t *mask, uint64_t side, double bound)
+{
+    double number = 0.0;
+    uint64_t *part = w->half;
+    for (int64_t i = 0; i < w->k; i++) {
+        int both = (mask[i] & side) && (mask[i] & ~side);
+        part[i] = both ? mask[i] & ~side : mask[i];
+        for (int64_t q = 0; both && q < w->R; q++)
+            if (side >> q & 1) number += w->weight[i * w->R + q];
+    }
+    return number > WHOLE && part_of(w, part, bound, &w->part[0]) >= w->target ? number : 0.0;
+}
+
+/* The node's parts by the first fragment of this side, into `parts`; how much is left in them,
+   `most` where that is reached before the last. */
+static double parts_by_first(sluice_tree *w, const uint64_t *mask, uint64_t side, double bound,
+                             double most, double *value, int64_t *count)
+{
+    size_t size = (size_t)w->k * sizeof *mask;
+    uint64_t *before = w->half;
+    double left = 0.0;
+    memcpy(before, mask, size);
+    *count = 0;
+    for (int64_t i = 0; i < w->k && left < most; i++) {
+        uint64_t *part = w->parts + *count * w->k;
+        if (!(mask[i] & side) || !(mask[i] & ~side)) continue;
+        memcpy(part, before, size);
+        part[i] &= side;
+        before[i] &= ~side;
+        value[*count] = part_of(w, part, bound, &w->part[0]);
+        left += left_of(w, value[*count], bound);
+        if (value[*count] < w->target) ++*count;
+    }
+    return fmin(left, most);
+}
+
+/* Divides by the first fragment that has some regions, where every cut must have one and that
+   leaves less than `most`. As `divided`, -1 where it is not done. */
+static int divided_by_first(sluice_tree *w, uint64_t *mask, double most, double *bound)
+{
+    int64_t k = w->k, count = 0, least = 0;
+    uint64_t all = all_of(w), side = 0;
+    double fewest = INFINITY, *value = w->y;
+    for (int is_above = 0; is_above < 2; is_above++)
+        for (int64_t step = 1; step < w->R; step++) {
+            uint64_t below = (UINT64_C(1) << (is_above ? w->R - step : step)) - 1;
+            uint64_t here = is_above ? all & ~below : below;
+            double number = must_have(w, mask, here, *bound);
+            if (!(number > 0.0)) continue;
+            if (number < fewest) fewest = number, side = here;
+            break;
+        }
+    if (!side || parts_by_first(w, mask, side, *bound, most, value, &count) >= most) return -1;
+    for (int64_t c = 1; c < count; c++)
+        if (value[c] < value[least]) least = c;
+    for (int64_t c = 0; c < count; c++)
+        if (c != least) push(w, value[c], w->parts + c * k);
+    if (!count) return 0;
+    copy(w, &w->own, w->parts + least * k, &w->part[0]);
+    return went_on(w, mask, w->parts + least * k, value[least], &w->part[0], bound);
+}
+
 /* Tries some divisions. The node's mask and tableau become those of the part to go on with, the
    other part waits. 0 where nothing is left to go on with. */
 static int divided(sluice_tree *w, uint64_t *mask, int is_solved, double *bound)
@@ -545,8 +665,8 @@ static int divided(sluice_tree *w, uint64_t *mask, int is_solved, double *bound)
     int64_t k = w->k;
     size_t size = (size_t)k * sizeof *mask;
     division tried[TRIED];
-    int64_t count = divisions_of(w, &w->own, tried);
-    double most = -1.0, value[2] = {0.0, 0.0};
+    int64_t count = divisions_of(w, &w->own, w->target - *bound, tried);
+    double least = INFINITY, value[2] = {0.0, 0.0};
     if (!count && is_solved) {
         close_node(w, *bound, 1);
         return 0;
@@ -555,41 +675,31 @@ static int divided(sluice_tree *w, uint64_t *mask, int is_solved, double *bound)
         close_node(w, *bound, 0);
         return 0;
     }
-    for (int64_t c = 0; c < count; c++) {
-        double here[2];
-        int ended;
+    int is_one = 0;
+    for (int64_t c = 0; c < count && !is_one; c++) {
+        double here[2], left = 0.0;
         uint64_t below = (UINT64_C(1) << tried[c].region) - 1;
         for (int side = 0; side < 2; side++) {
             uint64_t *half = w->half + side * k;
             memcpy(half, mask, size);
             half[tried[c].fragment] &= side ? ~below : below;
-            here[side] = w->target;
-            if (tightened(w, half, -INFINITY) < 0) continue;
-            copy(w, &w->own, half, &w->part[side]);
-            here[side] = fmax(*bound, bounded(w, &w->part[side], half, FEW_EXCHANGES, &ended));
+            here[side] = part_of(w, half, *bound, &w->part[side]);
+            left += left_of(w, here[side], *bound);
         }
-        double lesser = fmin(fmin(here[0], here[1]), w->target) - *bound;
-        double greater = fmin(fmax(here[0], here[1]), w->target) - *bound;
-        double score = lesser + 0.2 * greater;
-        if (score > most) {
-            most = score, value[0] = here[0], value[1] = here[1];
-            swap(&w->part[0], &w->kept[0]), swap(&w->part[1], &w->kept[1]);
-            memcpy(w->half + 2 * k, w->half, 2 * size);
-        }
-        if (greater >= w->target - *bound) break; /* one part is excluded: go on with the other */
+        is_one = fmax(here[0], here[1]) >= w->target; /* go on with the other */
+        if (left >= least && !is_one) continue;
+        least = left, value[0] = here[0], value[1] = here[1];
+        swap(&w->part[0], &w->kept[0]), swap(&w->part[1], &w->kept[1]);
+        memcpy(w->half + 2 * k, w->half, 2 * size);
     }
-    int lower = value[1] < value[0], other = 1 - lower;
+    if (is_solved) {
+        int is_left = divided_by_first(w, mask, least, bound);
+        if (is_left >= 0) return is_left;
+    }
+    int lower = value[1] < value[0];
     uint64_t *halves = w->half + 2 * k;
-    double next = w->nodes ? fmin(w->heap[0].bound, w->target) : w->target;
-    push(w, value[other], halves + other * k);
-    if (value[lower] > next + DEEPER * (w->target - next) || value[lower] >= w->target) {
-        push(w, value[lower], halves + lower * k);
-        return 0;
-    }
-    memcpy(mask, halves + lower * k, size);
-    swap(&w->own, &w->kept[lower]);
-    *bound = value[lower];
-    return 1;
+    push(w, value[1 - lower], halves + (1 - lower) * k);
+    return went_on(w, mask, halves + lower * k, value[lower], &w->kept[lower], bound);
 }
 
 /* One node, and on into its part of least bound while that is worth it. */
@@ -669,17 +779,22 @@ static int is_complete(const sluice_tree *w)
 {
     return w->low && w->high && w->g && w->G && w->at && w->t && w->tails && w->region && w->p &&
            w->F && w->f && w->A && w->least && w->weight && w->x && w->y && w->exits && w->mask &&
-           w->half && w->best && w->real && w->banned;
+           w->half && w->parts && w->best && w->real && w->banned;
 }
 
 static void fill_ends(sluice_tree *w, const sluice_tree_problem *problem)
 {
-    for (int64_t q = 0; q < w->R; q++) {
-        w->low[q] = problem->low[q], w->high[q] = problem->high[q];
+    int64_t absent = w->behind > w->first; /* region 0 of size and costs 0 */
+    for (int64_t q = absent; q < w->R; q++) {
+        const double *g = problem->overhead_us + (q - absent) * w->n;
+        const double *G = problem->us_per_byte + (q - absent) * w->n;
+        w->low[q] = problem->low[q - absent], w->high[q] = problem->high[q - absent];
         for (int64_t j = 0; j < w->n; j++) {
-            w->g[q * w->n + j] = problem->overhead_us[q * w->n + j] / w->unit_us;
-            w->G[q * w->n + j] = problem->us_per_byte[q * w->n + j] / w->unit_us;
+            w->g[q * w->n + j] = g[j] / w->unit_us;
+            w->G[q * w->n + j] = G[j] / w->unit_us;
         }
+    }
+    for (int64_t q = 0; q < w->R; q++) {
         for (int side = 0; side < (w->high[q] > w->low[q] ? 2 : 1); side++) {
             int64_t v = w->V++;
             w->at[v] = side ? w->high[q] : w->low[q], w->region[v] = q;
@@ -708,14 +823,17 @@ static int64_t slowest(const sluice_tree *w)
 
 sluice_tree *sluice_tree_new(const sluice_tree_problem *problem, double known_us)
 {
-    int64_t n = problem->stages, k = problem->fragments, R = problem->regions;
-    if (n < 2 || k < 2 || R < 1 || R > SLUICE_TREE_MAX_REGIONS || !(known_us > 0.0)) return NULL;
+    int64_t n = problem->stages, k = problem->fragments, more = k - problem->fewest;
+    int64_t R = problem->regions + (more > 0);
+    if (n < 2 || problem->fewest < 2 || more < 0 || R < 1 + (more > 0) || !(known_us > 0.0) ||
+        problem->regions > SLUICE_TREE_MAX_REGIONS)
+        return NULL;
     sluice_tree *w = calloc(1, sizeof *w);
     if (!w) return NULL;
     w->n = n, w->k = k, w->R = R, w->B = problem->message_bytes;
+    w->first = problem->fewest / 2, w->behind = w->first + more;
     w->unit_bytes = problem->unit_bytes, w->unit_us = known_us;
     w->closed = w->best_us = w->target = INFINITY;
-    w->tried = k < 14 ? MIN_TRIED : k > 26 ? TRIED : 2 * k - 20; /* each part has more to gain */
     w->low = numbers(R), w->high = numbers(R), w->g = numbers(R * n), w->G = numbers(R * n);
     w->at = numbers(2 * R), w->t = numbers(2 * R * n), w->tails = numbers(2 * R * n);
     w->region = calloc((size_t)(2 * R), sizeof *w->region);
@@ -725,6 +843,7 @@ sluice_tree *sluice_tree_new(const sluice_tree_problem *problem, double known_us
     w->best = numbers(k), w->real = numbers(k);
     w->mask = calloc((size_t)k, sizeof *w->mask);
     w->half = calloc((size_t)(4 * k), sizeof *w->half);
+    w->parts = calloc((size_t)((k + 1) * k), sizeof *w->parts);
     w->banned = calloc((size_t)(columns_of(n, k, 2 * R) + rows_of(n, k)), 1);
     if (!is_complete(w)) {
         sluice_tree_free(w);
@@ -737,7 +856,10 @@ sluice_tree *sluice_tree_new(const sluice_tree_problem *problem, double known_us
         return NULL;
     }
     fill_tableau(w, slowest(w));
-    for (int64_t i = 0; i < k; i++) w->mask[i] = R == 64 ? ~UINT64_C(0) : (UINT64_C(1) << R) - 1;
+    for (int64_t i = 0; i < k; i++) {
+        int is_there = more > 0 && (i < w->first || i >= w->behind);
+        w->mask[i] = all_of(w) & (is_there ? ~UINT64_C(1) : ~UINT64_C(0));
+    }
     /* The artificial variables of fragments are gone; that of the bytes gives its price. */
     if (!first_basis(w)) {
         sluice_tree_free(w);
@@ -756,6 +878,6 @@ void sluice_tree_free(sluice_tree *w)
     free_tableau(&w->root), free(w->heap), free(w->low), free(w->high), free(w->g), free(w->G), free(w->at), free(w->t);
     free(w->tails), free(w->region), free(w->p), free(w->F), free(w->f), free(w->A);
     free(w->least), free(w->weight), free(w->x), free(w->y), free(w->exits), free(w->best);
-    free(w->real), free(w->mask), free(w->half), free(w->banned);
+    free(w->real), free(w->mask), free(w->half), free(w->parts), free(w->banned);
     free(w);
 }

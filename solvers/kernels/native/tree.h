@@ -1,13 +1,13 @@
-/* Branch and bound on the regions of k fragments; docs/theory.md sec. 7. */
+/* Branch and bound on the regions of fragments, of one count or several; docs/theory.md sec. 7. */
 #ifndef SLUICE_TREE_H
 #define SLUICE_TREE_H
 
 #include <stdint.h>
 
-enum { SLUICE_TREE_MAX_REGIONS = 64 };
+enum { SLUICE_TREE_MAX_REGIONS = 63 };
 
 typedef struct {
-    int64_t stages, fragments, regions; /* at least 2, 2, 1; at most MAX_REGIONS */
+    int64_t stages, fewest, fragments, regions; /* at least 2, 2, fewest, 1; at most MAX_REGIONS */
     const double *low, *high;           /* (regions) least and greatest size, ascending, bytes */
     const double *overhead_us;          /* (regions, stages) */
     const double *us_per_byte;          /* (regions, stages) */
@@ -16,7 +16,7 @@ typedef struct {
 
 typedef struct sluice_tree sluice_tree;
 
-/* A tree of one node that holds every cut; NULL where memory is short or regions are too many.
+/* A tree of one node that holds every cut of `fewest` to `fragments`; sizes of 0 are no fragments; NULL where memory is short or regions are too many.
    What the problem points at is copied. `known_us` is a latency of some cut. */
 sluice_tree *sluice_tree_new(const sluice_tree_problem *problem, double known_us);
 void sluice_tree_free(sluice_tree *tree);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from domain.problem import Problem
 from domain.schedule import latency_us
@@ -40,7 +41,7 @@ def test_a_tree_ends_at_the_optimum_of_its_count_in_real_sizes() -> None:
         for k, best_us in best_of_every_cut(problem).items():
             if k < 2 or best_us <= 0.0:
                 continue
-            tree = native.tree(k, best_us * 1.5)
+            tree = native.tree((k, k), best_us * 1.5)
             if tree is None:  # one size alone
                 continue
             target = best_us * (1.0 + 1e-6)
@@ -54,7 +55,7 @@ def test_a_tree_ends_at_the_optimum_of_its_count_in_real_sizes() -> None:
                 assert latency_us(problem.pipeline, cut) >= best_us * (1.0 - 1e-12)
             closed_us, real = tree.real
             ended += closed_us <= tree.bound_us
-            if closed_us <= tree.bound_us and real[0] > 0.0:
+            if closed_us <= tree.bound_us and len(real):
                 assert abs(real.sum() - problem.message_bytes) < 1e-6 * problem.message_bytes
                 assert latency_us(problem.pipeline, tuple(real)) >= tree.bound_us * (1.0 - 1e-9)
     assert ended > 0
@@ -68,12 +69,57 @@ def test_a_tree_cut_off_anywhere_has_a_bound_below_every_cut() -> None:
         if cut is None or len(cut) < 2 or len(problem.pipeline) < 2:
             continue
         latency, before = latency_us(problem.pipeline, cut), 0.0
-        tree = native_of(problem).tree(len(cut), latency or 1.0)
+        tree = native_of(problem).tree((len(cut), len(cut)), latency or 1.0)
         for _ in range(6 if tree is not None else 0):
             assert tree is not None
             tree.advance(latency * 1.01, float(10.0 ** rng.uniform(2.0, 6.0)))
             assert before * (1.0 - 1e-12) <= tree.bound_us <= latency * (1.0 + 1e-9)
             before = tree.bound_us
+
+
+def test_a_tree_of_several_counts_ends_at_the_best_of_them() -> None:
+    """All compositions of short messages: fragments that may be absent lose no cut and add none."""
+    rng, reached = np.random.default_rng(9), 0
+    for problem in random_problems(count(800), seed=219, rule=SMALL):
+        best, native = best_of_every_cut(problem), native_of(problem)
+        counts = sorted(k for k in best if k >= 2 and best[k] > 0.0)
+        if not counts:
+            continue
+        fewest = int(rng.choice(counts))
+        most = int(rng.choice([k for k in counts if k >= fewest]))
+        best_us = min(best[k] for k in range(fewest, most + 1))
+        tree = native.tree((fewest, most), best_us * 1.5)
+        if tree is None:  # one size alone
+            continue
+        tree.advance(best_us * (1.0 + 1e-6), float(10.0 ** rng.uniform(2.0, 7.0)))
+        assert tree.bound_us <= best_us * (1.0 + 1e-9)
+        found_us, sizes = tree.best
+        if np.isfinite(found_us):
+            cut = tuple(int(size) for size in sizes)
+            assert problem.admits(cut)
+            assert latency_us(problem.pipeline, cut) == pytest.approx(found_us, rel=1e-9)
+        closed_us, real = tree.real
+        reached += closed_us <= tree.bound_us and most > fewest
+        if closed_us <= tree.bound_us and len(real):
+            assert fewest <= len(real) <= most
+            assert latency_us(problem.pipeline, tuple(real)) >= tree.bound_us * (1.0 - 1e-9)
+    assert reached > 0
+
+
+def test_a_tree_of_several_counts_is_below_a_cut_of_any_of_them() -> None:
+    """Cut off anywhere; the cut has some count of the interval."""
+    rng = np.random.default_rng(11)
+    for problem in random_problems(count(300), seed=223, rule=LARGE):
+        cut = random_cut(problem, rng)
+        if cut is None or len(cut) < 2 or len(problem.pipeline) < 2:
+            continue
+        latency = latency_us(problem.pipeline, cut)
+        counts = int(rng.integers(2, len(cut) + 1)), len(cut) + int(rng.integers(0, 5))
+        tree = native_of(problem).tree(counts, latency or 1.0)
+        for _ in range(4 if tree is not None else 0):
+            assert tree is not None
+            tree.advance(latency * 1.01, float(10.0 ** rng.uniform(3.0, 6.5)))
+            assert tree.bound_us <= latency * (1.0 + 1e-9)
 
 
 def test_random_moves_are_of_their_seed_alone_and_lose_nothing() -> None:

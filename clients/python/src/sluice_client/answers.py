@@ -430,9 +430,27 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """Who changed what: `made_by` is the name of a key, or what else acted; `before` and `after`
+    are a revision, a digest or a state.
+    """
+
+    id: str
+    created_at: str
+    owner: str
+    made_by: str
+    key_id: str | None
+    request: str | None
+    action: str
+    subject: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Readiness:
-    """The database and the workers answer."""
+    """The database and the workers answer; `database` is null where the service wants keys."""
 
     status: str
-    database: str
+    database: str | None
     workers: int

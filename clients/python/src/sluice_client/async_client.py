@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from sluice_client.answers import (
+    Change,
     Comparison,
     Explanation,
     Job,
@@ -1163,6 +1164,28 @@ class AsyncClient(AsyncCore):
     ) -> None:
         """End a key, and the browsers that signed in by it, at once."""
         return await self.send(service.revoke_key(id))
+
+    async def changes(
+        self,
+        *,
+        subject: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Page[Change]:
+        """Return a page of who changed what, the newest first; takes the scope `admin`."""
+        return await self.send(service.changes(subject=subject, cursor=cursor, limit=limit))
+
+    def each_change(
+        self,
+        *,
+        subject: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[Change]:
+        """Yield every item from `cursor` on, page after page; `limit` is the length of a page."""
+        return self._pages(
+            lambda cursor: service.changes(subject=subject, cursor=cursor, limit=limit), cursor
+        )
 
     async def is_alive(
         self,

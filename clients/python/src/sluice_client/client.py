@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sluice_client.answers import (
+    Change,
     Comparison,
     Explanation,
     Job,
@@ -1167,6 +1168,28 @@ class Client(Core):
     ) -> None:
         """End a key, and the browsers that signed in by it, at once."""
         return self.send(service.revoke_key(id))
+
+    def changes(
+        self,
+        *,
+        subject: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Page[Change]:
+        """Return a page of who changed what, the newest first; takes the scope `admin`."""
+        return self.send(service.changes(subject=subject, cursor=cursor, limit=limit))
+
+    def each_change(
+        self,
+        *,
+        subject: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Change]:
+        """Yield every item from `cursor` on, page after page; `limit` is the length of a page."""
+        return self._pages(
+            lambda cursor: service.changes(subject=subject, cursor=cursor, limit=limit), cursor
+        )
 
     def is_alive(
         self,

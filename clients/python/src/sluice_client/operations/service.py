@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sluice_client.answers import Keys, Limits, NewKey, Readiness
-from sluice_client.calls import Answer, Call, get, reads, segment, send
+from sluice_client.answers import Change, Keys, Limits, NewKey, Page, Readiness
+from sluice_client.calls import Answer, Call, get, reads, reads_page, segment, send
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -47,6 +47,13 @@ def rotate_key(id: str, *, kept_s: int | None = None) -> Call[NewKey]:
 def revoke_key(id: str) -> Call[None]:
     """End a key, and the browsers that signed in by it, at once."""
     return Call("DELETE", f"/keys/{segment(id)}", _nothing)
+
+
+def changes(
+    *, subject: str | None = None, cursor: str | None = None, limit: int | None = None
+) -> Call[Page[Change]]:
+    """Return a page of who changed what, the newest first; takes the scope `admin`."""
+    return get("/changes", reads_page(Change), subject=subject, cursor=cursor, limit=limit)
 
 
 def is_alive() -> Call[bool]:

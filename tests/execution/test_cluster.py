@@ -1,0 +1,300 @@
+"""The cluster besides the contract of engines: what is lost, who is let in, what Dask is told."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import dask
+import psutil
+import pytest
+
+from app.execution.cluster import ClusterEngine
+from app.execution.engine import Lost, Pool, Stopped
+from app.execution.node import ClusterOptions, check_versions, set_up_dask, versions
+from domain.errors import Conflict, InvalidInput, NotReady
+from tests.execution.support import GUARD_S, is_alive, pool_options, submit, wait_until
+from tests.support.chaos import CHECKOUT, Member
+from tests.support.cluster import TestCluster, cluster, wait_for_slots
+
+ONE_SLOT = {Pool.SOLVE: pool_options(1)}
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[TestCluster]:
+    with cluster(1) as made:
+        yield made
+
+
+@pytest.fixture
+def made(shared: TestCluster) -> TestCluster:
+    """One worker with one slot, whatever the test before has left."""
+    shared.heal()
+    return shared
+
+
+@pytest.fixture
+def engine(made: TestCluster) -> Iterator[ClusterEngine]:
+    engine = ClusterEngine(made.options(), {Pool.SOLVE: pool_options(2)})
+    wait_for_slots(engine, 1)
+    yield engine
+    engine.close()
+
+
+# --- what is lost
+
+
+def test_what_ran_at_a_killed_worker_is_lost_and_what_waited_is_not_blamed(
+    made: TestCluster, engine: ClusterEngine
+) -> None:
+    """Another engine's task waits at the scheduler, which gives it to the next worker."""
+    other = ClusterEngine(made.options(), ONE_SLOT)
+    wait_for_slots(other, 1)
+    running = submit(engine, "improves_then_waits")
+    wait_until(lambda: running.best == 4)
+    waiting = submit(other, "answers")
+    made.workers.pop().kill()
+    assert running.end() == Lost(was_started=True)
+    wait_until(lambda: not is_alive(running.pid))
+    made.start_worker()
+    assert waiting.result() == "answer"
+    other.close()
+
+
+def test_a_lost_scheduler_loses_what_runs_and_the_next_one_is_found(
+    made: TestCluster, engine: ClusterEngine
+) -> None:
+    """The worker ends what it ran, and joins the next scheduler with the same processes."""
+    before = submit(engine, "process_id").result()
+    running = submit(engine, "improves_then_waits")
+    wait_until(lambda: running.best == 4)
+    waiting = submit(engine, "process_id")
+    assert made.scheduler is not None
+    made.scheduler.kill()
+    assert running.end() == Lost(was_started=True)
+    wait_until(lambda: engine.capacity(Pool.SOLVE).slots == 0)
+    with pytest.raises(NotReady):
+        submit(engine, "answers")
+    wait_until(lambda: not is_alive(running.pid))
+    made.start_scheduler()
+    assert waiting.result() != running.pid
+    assert before == running.pid
+
+
+def test_a_worker_that_stops_ends_what_it_runs_first(
+    made: TestCluster, engine: ClusterEngine
+) -> None:
+    running = submit(engine, "waits", 0.5)
+    wait_until(lambda: running.has_started)
+    waiting = submit(engine, "answers")
+    made.workers.pop().stop()
+    assert running.result() == "waited"
+    made.start_worker()
+    assert waiting.result() == "answer"
+
+
+def test_a_client_that_is_gone_leaves_nothing_running(made: TestCluster) -> None:
+    code = (
+        "import os, sys\n"
+        "from app.execution.cluster import ClusterEngine\n"
+        "from app.execution.node import ClusterOptions\n"
+        "from tests.execution.test_cluster import ONE_SLOT\n"
+        "from tests.execution.support import submit, wait_until\n"
+        "from tests.support.cluster import wait_for_slots\n"
+        "engine = ClusterEngine(ClusterOptions(sys.argv[1]), ONE_SLOT)\n"
+        "wait_for_slots(engine, 1)\n"
+        "heard = submit(engine, 'improves_then_spins')\n"
+        "wait_until(lambda: heard.best == 4)\n"
+        "print(f'{{\"pid\": {heard.pid}}}', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    client = Member.start(("-c", code, made.address), made.environment)
+    pid = int(client.ready["pid"])
+    assert is_alive(pid)
+    client.kill()
+    wait_until(lambda: not is_alive(pid))
+
+
+def test_a_scheduler_that_is_stopped_for_a_while_loses_nothing(
+    made: TestCluster, engine: ClusterEngine
+) -> None:
+    running = submit(engine, "waits", 0.2)
+    wait_until(lambda: running.has_started)
+    assert made.scheduler is not None
+    made.scheduler.process.send_signal(signal.SIGSTOP)
+    waiting = submit(engine, "answers")
+    made.scheduler.process.send_signal(signal.SIGCONT)
+    assert (running.result(), waiting.result()) == ("waited", "answer")
+
+
+def test_an_engine_closes_while_there_is_no_scheduler() -> None:
+    engine = ClusterEngine(ClusterOptions("tcp://127.0.0.1:1"), ONE_SLOT)
+    with pytest.raises(NotReady, match="cannot be reached"):
+        submit(engine, "answers")
+    engine.close()
+
+
+def test_a_cancelled_task_that_waits_at_the_scheduler_never_runs(
+    made: TestCluster, engine: ClusterEngine, tmp_path: Path
+) -> None:
+    other = ClusterEngine(made.options(), ONE_SLOT)
+    wait_for_slots(other, 1)
+    running = submit(engine, "ends_at_reports")
+    wait_until(lambda: running.has_started)
+    waiting = submit(other, "appends", str(tmp_path / "runs"))
+    wait_until(lambda: other.capacity(Pool.SOLVE).busy == 1)
+    other.cancel(*waiting.key)
+    assert waiting.end() == Stopped()
+    engine.cancel(*running.key)
+    assert running.end() == Stopped()
+    assert submit(other, "answers").result() == "answer"
+    assert not (tmp_path / "runs").exists()
+    other.close()
+
+
+# --- who is let in
+
+
+def _openssl(*words: str | Path) -> None:
+    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+
+
+def _authority(folder: Path) -> dict[str, str]:
+    """A certificate that signs, and one that it has signed; as settings name them."""
+    folder.mkdir()
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    signs = ("-keyout", folder / "ca.key", "-out", folder / "ca.pem")
+    _openssl("req", "-x509", *curve, *signs, "-subj", "/CN=engine", "-days", "2")
+    asks = ("-keyout", folder / "key.pem", "-out", folder / "asks.pem")
+    _openssl("req", *curve, *asks, "-subj", "/CN=member")
+    by = ("-CA", folder / "ca.pem", "-CAkey", folder / "ca.key", "-CAcreateserial", "-days", "2")
+    _openssl("x509", "-req", "-in", folder / "asks.pem", *by, "-out", folder / "cert.pem")
+    names = {"CA": "ca.pem", "CERT": "cert.pem", "KEY": "key.pem"}
+    return {f"SLUICE_DASK_TLS_{name}": str(folder / file) for name, file in names.items()}
+
+
+def test_members_know_each_other_by_certificates_of_one_authority(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither a certificate of another authority nor a connection without TLS is let in."""
+    ours, others = _authority(tmp_path / "ours"), _authority(tmp_path / "others")
+    with cluster(1, ours, address="tls://127.0.0.1:0") as made:
+        engine = ClusterEngine(made.options(), ONE_SLOT)
+        wait_for_slots(engine, 1)
+        assert submit(engine, "answers").result() == "answer"
+        for options in (
+            ClusterOptions(made.address, *others.values()),
+            ClusterOptions(made.address.replace("tls:", "tcp:")),
+        ):
+            caplog.clear()
+            stranger = ClusterEngine(options, ONE_SLOT)
+            wait_until(lambda: "cannot be used" in caplog.text)
+            with pytest.raises(NotReady):
+                submit(stranger, "answers")
+            stranger.close()
+        assert made.scheduler is not None
+        ports = {*_ports(made.scheduler), *_ports(made.workers[0])}
+        assert len(ports) > 2
+        assert [_in_clear(port, path) for port in ports for path in PATHS] == [False] * (
+            len(ports) * len(PATHS)
+        )
+        engine.close()
+
+
+PATHS = ("/health", "/metrics", "/json/counts.json", "/status", "/info/main/workers.html")
+
+
+def _ports(member: Member) -> set[int]:
+    """Where a process listens."""
+    connections = psutil.Process(member.process.pid).net_connections()
+    return {one.laddr.port for one in connections if one.status == psutil.CONN_LISTEN}
+
+
+def _in_clear(port: int, path: str) -> bool:
+    """Whether anything is told there without TLS."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=GUARD_S)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status < 400
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "field"),
+    [
+        ("tcp://10.0.0.1:8786", "SLUICE_DASK_ADDRESS"),
+        ("tcp://engine-scheduler:8786", "SLUICE_DASK_ADDRESS"),
+        ("tcp://0.0.0.0:8786", "SLUICE_DASK_ADDRESS"),
+        ("http://127.0.0.1:8786", "SLUICE_DASK_ADDRESS"),
+        ("127.0.0.1:8786", "SLUICE_DASK_ADDRESS"),
+        ("tls://", "SLUICE_DASK_ADDRESS"),
+        ("tls://10.0.0.1:port", "SLUICE_DASK_ADDRESS"),
+        ("tls://127.0.0.1:8786", "SLUICE_DASK_TLS_CA"),
+    ],
+)
+def test_addresses_without_certificates_are_of_this_machine(address: str, field: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        ClusterOptions(address).check()
+    assert refusal.value.field == field
+
+
+def test_each_file_of_a_certificate_has_to_be_there(tmp_path: Path) -> None:
+    files = {**_authority(tmp_path / "ours")}
+    for name in files:
+        given = {**files, name: str(tmp_path / "none")}
+        with pytest.raises(InvalidInput) as refusal:
+            ClusterOptions("tls://127.0.0.1:8786", *given.values()).check()
+        assert refusal.value.field == name
+
+
+def test_members_of_other_versions_are_refused() -> None:
+    check_versions(versions())
+    check_versions(list(versions()))
+    with pytest.raises(Conflict):
+        check_versions(("0.0.1", *versions()[1:]))
+
+
+# --- what Dask is told, and when it is there
+
+
+def test_what_dask_would_do_besides_is_off() -> None:
+    set_up_dask()
+    expected = {
+        "distributed.scheduler.allowed-failures": 0,
+        "distributed.scheduler.work-stealing": False,
+        "distributed.scheduler.worker-saturation": 1.0,
+        "distributed.scheduler.worker-ttl": "30s",
+        "distributed.worker.profile.enabled": False,
+        "distributed.worker.memory.terminate": False,
+        "distributed.worker.http.routes": [],
+        "distributed.scheduler.http.routes": [],
+    }
+    assert {name: dask.config.get(name) for name in expected} == expected
+    assert dask.config.get("distributed.admin.low-level-log-length") <= 100
+
+
+def test_dask_is_not_loaded_unless_it_is_wanted() -> None:
+    """Neither by the service nor by any command."""
+    code = (
+        "import sys\n"
+        "import app.cli, app.main, app.serving, app.jobs.runner, app.operations.tasks\n"
+        "from app.settings import Settings\n"
+        "app.operations.tasks.open_engine(Settings(workers=1)).close()\n"
+        "print({'dask', 'distributed', 'tornado'} & set(sys.modules))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=GUARD_S,
+    )
+    assert done.stdout == "set()\n"

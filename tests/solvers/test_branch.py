@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import Problem
 from domain.schedule import latency_us
 from solvers import compile_table, solve
@@ -246,6 +247,21 @@ def test_whole_bytes_are_proven() -> None:
         if solution.relative_gap <= 2e-6:
             assert solution.latency_us == pytest.approx(best_us, rel=3e-6)
     assert proven >= 0.9 * tried
+
+
+def test_a_tree_of_several_counts_is_divided_before_whole_bytes_are_left_open() -> None:
+    """Where only whole bytes are left of all its counts, each of them has a tree of its own."""
+    require_native_kernels()
+    pipeline = Pipeline(
+        (
+            Stage("bus", (FitRange(1.0, 9.0, 2048), FitRange(12.0, 3.0))),
+            Stage.of_line("wire", overhead_us=4.0, ns_per_byte=6.5),
+            Stage.of_line("disk", overhead_us=2.5, ns_per_byte=5.0),
+        )
+    )
+    solution = solve(Problem(pipeline, 20_000), "auto", time_limit_s=600.0)
+    assert solution.relative_gap <= 1.000001e-6
+    assert solution.latency_us == pytest.approx(186.334, rel=1e-6)
 
 
 def test_without_time_no_bound_is_raised() -> None:

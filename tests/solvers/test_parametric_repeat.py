@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from domain.schedule import latency_us
 from solvers.contract import Deadline
 from solvers.heuristics.repeat import best_repeat
 from solvers.kernels import PipelineArrays
+from solvers.tables import cuts
 from solvers.tables.compile import compile_table
 from solvers.tables.repeat import RepeatCompiler
 from solvers.tables.repeat_points import outside, repeat_point, rows_us, value_us
@@ -68,6 +71,25 @@ def test_a_schedule_that_rounding_made_slower_has_the_repeated_size() -> None:
         > latency_us(pipeline, repeated(size, table.repeated_size_at(size))) * (1.0 + 1e-9)
     ]
     assert not slower
+
+
+@pytest.mark.parametrize("cells", [300, 30_000])
+def test_a_stretch_that_takes_too_much_to_split_keeps_its_ends(
+    cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four stages where a reader's cuts are slower and the next entry would be of another count."""
+    monkeypatch.setattr(cuts, "_SPLIT_CELLS", cells)
+    pipeline = random_pipeline(np.random.default_rng([3, 11]))
+    table = compile_table(pipeline, FragmentLimits(), min_message_bytes=40, max_message_bytes=3000)
+    for one, other in pairwise(table.cuts):
+        is_next = other.message_bytes == one.message_bytes + 1
+        assert is_next or one.fragments == other.fragments
+    for size in range(40, 3001):
+        cut = table.cut_at(size)
+        assert sum(cut) == size
+        proven_us = latency_us(pipeline, cut) / (1.0 + table.relative_gap_at(size))
+        repeat_us = latency_us(pipeline, repeated(size, table.repeated_size_at(size)))
+        assert proven_us <= repeat_us * (1.0 + 1e-9)
 
 
 def best_of_counts_us(pipeline: Pipeline, problem: Problem) -> dict[int, float]:

@@ -24,6 +24,7 @@ from domain.errors import NotFound, SluiceError
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference
 from domain.regret import Objective, SizeRule
+from domain.uncertain_answer import DecisionCode
 from domain.units import format_byte_range, format_bytes
 from exports.targets.registry import TARGETS
 from exports.targets.target import Takes, Target
@@ -326,7 +327,7 @@ def library_of(
         lines=_lines(text),
         is_cut=len(text) > MAX_SHOWN,
         file_name=made.file_name,
-        aloud=tuple(_aloud(made, target, size_bytes)),
+        aloud=(*_undecided(answer), *_aloud(made, target, size_bytes)),
     )
 
 
@@ -381,6 +382,13 @@ def _library_question(
             return export_operation(reference, scope, unit, settings, table=None).question
     model, cap = answer.model.to_domain(), settings.max_fragments
     return export_question(model, None, scope, None, fragment_cap=cap)
+
+
+def _undecided(answer: OptimizeOut) -> Iterator[str]:
+    """Yield the decision where the size is to be set only after a measurement."""
+    found = answer.uncertainty
+    if found is not None and found.decision == DecisionCode.MEASURE_FIRST:
+        yield found.sentence
 
 
 def _aloud(made: Exported, target: Target, size_bytes: int | None) -> Iterator[str]:

@@ -472,7 +472,7 @@ def _size_rows(
     for point, words, source in sorted(found.values(), key=lambda row: row[0].latency_us):
         yield SizeRow(
             size=format_size(point.size_bytes),
-            what=", ".join(words + ["not measured"] * (not low <= point.size_bytes <= high)),
+            what=", ".join(["not measured"] * (not low <= point.size_bytes <= high) + words),
             fragments=format_count(point.fragments),
             latency=unit.text(point.latency_us),
             above=format_gap(relative_excess(point.latency_us, bound_us, bound_us)),

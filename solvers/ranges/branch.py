@@ -336,7 +336,7 @@ class Branching:
 
     def _is_stuck(self, bound_us: float) -> bool:
         """Whether what cannot be divided any more lies below all that can."""
-        closed = [count.bound_us for count in self._counts if count.is_closed]
+        closed = [one.bound_us for one in self._counts if one.is_closed and one.low == one.high]
         return min([*closed, *(bound for bound, _ in self._closed)], default=np.inf) <= bound_us
 
     def _visit(self, entry: _Open, target: float, deadline: Deadline) -> Iterator[Candidate]:

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import Problem
 from domain.schedule import latency_us
+from domain.solution import Status
 from solvers import compile_table, solve
 from solvers.contract import Deadline
 from solvers.exact import strategy as exact
@@ -246,6 +248,17 @@ def test_whole_bytes_are_proven() -> None:
         if solution.relative_gap <= 2e-6:
             assert solution.latency_us == pytest.approx(best_us, rel=3e-6)
     assert proven >= 0.9 * tried
+
+
+def test_counts_whose_common_tree_ends_at_real_sizes_are_searched_one_by_one() -> None:
+    """Whole bytes are proven within 1e-6 then, where the real optimum is 1.3e-5 below them."""
+    require_native_kernels()
+    bus = Stage("bus", (FitRange(1.0, 9.0, 2048), FitRange(12.0, 3.0)))
+    lines = (Stage("wire", (FitRange(4.0, 6.5),)), Stage("disk", (FitRange(2.5, 5.0),)))
+    found = solve(Problem(Pipeline((bus, *lines), 3.5), 20_000), time_limit_s=60.0)
+    assert found.status is Status.OPTIMAL
+    assert found.relative_gap <= 1.001e-6
+    assert found.latency_us == pytest.approx(189.834, rel=1e-9)
 
 
 def test_without_time_no_bound_is_raised() -> None:

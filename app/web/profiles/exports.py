@@ -392,16 +392,17 @@ def _undecided(answer: OptimizeOut) -> Iterator[str]:
 
 
 def _aloud(made: Exported, target: Target, size_bytes: int | None) -> Iterator[str]:
-    """Yield what a target's limits cost on this message, and what else is to be known first."""
+    """Yield what a target's limits cost, over the best size on this message, and what else is to be known first."""
     chosen = made.chosen
     if chosen is not None and not chosen.is_given and size_bytes is not None:
         taken = chosen.setting.steps[0].size_bytes
-        regret = chosen.mean_regret
+        best = chosen.wanted.mean_regret if chosen.wanted else 0.0
+        costs = (1.0 + chosen.mean_regret) / (1.0 + best) - 1.0
         instead = "the whole message" if taken is None else format_size(taken)
-        if regret > _WORTH_SAYING:
+        if costs > _WORTH_SAYING:
             yield (
                 f"{target.title} takes {format_size_rule(target.sizes)}: {instead} instead of "
-                f"{format_size(size_bytes)} costs {format_gap(regret)} on this message. This is "
+                f"{format_size(size_bytes)} costs {format_gap(costs)} on this message. This is "
                 "the wrong knob here."
             )
     for warning in made.warnings:

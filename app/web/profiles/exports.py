@@ -392,7 +392,7 @@ def _undecided(answer: OptimizeOut) -> Iterator[str]:
 
 
 def _aloud(made: Exported, target: Target, size_bytes: int | None) -> Iterator[str]:
-    """Yield what a target's limits cost, over the best size on this message, and what else is to be known first."""
+    """Yield what a target's limits cost on this message, over the best size, and warnings."""
     chosen = made.chosen
     if chosen is not None and not chosen.is_given and size_bytes is not None:
         taken = chosen.setting.steps[0].size_bytes

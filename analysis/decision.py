@@ -112,10 +112,10 @@ def decide(
     `set_it`: the advised cut gains more than the margin over the user's setting, or one piece, in
     90 % of the draws. `keep_yours`: the user's setting has a regret of 2 % at most, over the best
     of each draw, `best_us`, in 95 %, or is itself a cut where none is certain enough to be faster
-    than one piece. `no_gain_provable`: none is, and there is no such setting. `measure_first`: the
-    best measurement saves 0.5 % of the latency. Else the choice does not matter: the baseline
-    stays, as the user's setting does that is kept. `evpi_us` is what knowing the costs exactly
-    would save.
+    than one piece, or the advised one gains nothing in 95 %. `no_gain_provable`: none is, and there
+    is no such setting. `measure_first`: the best measurement saves 0.5 % of the latency. Else the
+    choice does not matter: the baseline stays, as the user's setting does that is kept. `evpi_us`
+    is what knowing the costs exactly would save.
     """
     advised, baseline = advice.advised, choices.baseline
     gains = gains_over(advised.latency_us, baseline.latency_us)
@@ -130,7 +130,8 @@ def decide(
         code, reason = DecisionCode.KEEP_YOURS, Reason.NEAR_BEST
     elif advice.against_cutting is not None and not choices.cuts_today:
         code, reason = DecisionCode.NO_GAIN_PROVABLE, advice.against_cutting
-    elif advice.against_cutting is not None:  # nor is one piece certain to be faster than that cut
+    elif advice.against_cutting is not None or (has_current and quantile(gains, 0.95) <= 0.0):
+        # One piece is not certain to be faster than today's cut, or what is advised is not faster.
         reason = Reason.UNDECIDED if is_worth else Reason.DOES_NOT_MATTER
         code = DecisionCode.KEEP_YOURS
     elif is_worth:

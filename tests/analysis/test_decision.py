@@ -146,6 +146,23 @@ class TestRules:
                 assert found.reason is Reason.CUT_NOT_FASTER
             assert (found.measure is not None) == (saves_us > 0.0)
 
+    def test_nothing_is_measured_first_that_is_never_faster_than_yours(self) -> None:
+        """Though knowing more would save something by another size."""
+        current = PricedCut(NamedCut("current", 50), np.full(DRAWS, 70.0))
+        cut = priced(100, 0.25)
+        choices = Choices(cut, cut, WHOLE, current, WHOLE)
+        found = decide(
+            choices,
+            advise(choices, thresholds_of(0.0)),
+            best_us=np.full(DRAWS, 60.0),  # of a size that is best in some draws only
+            evpi_us=9.0,
+            measurement=Measurement(MeasurementKind.STAGE, 20, 9.0, "copy", 64),
+            thresholds=thresholds_of(0.0),
+        )
+        assert (found.code, found.reason) == (DecisionCode.KEEP_YOURS, Reason.UNDECIDED)
+        assert found.advised.name == "current"
+        assert found.measure is not None
+
     def test_without_one_piece_the_largest_size_is_compared_with(self) -> None:
         """Limits may forbid it."""
         largest = PricedCut(NamedCut("largest", 500), np.full(DRAWS, 100.0))

@@ -302,12 +302,11 @@ def set_this(answer: OptimizeOut, curve: SizeCurve | None, *, current_bytes: int
     is_kept = current is not None and chosen.size_bytes == current.size_bytes
     unit = TimeUnit.of(curve.best.latency_us)
     has_current = bool(current_bytes)
-    told = tuple(_facts(answer, curve, chosen, current))
-    if current is None and current_bytes and answer.uncertainty is None:
-        told = (*told, f"your {format_size(current_bytes)} is not within the limits")
+    is_forbidden = current is None and current_bytes and answer.uncertainty is None
+    forbidden = f"your {format_size(current_bytes or 0)} is not within the limits"
     return SetThis(
         headline=_headline(answer, chosen, is_kept=is_kept),
-        facts=told,
+        facts=(*_facts(answer, curve, chosen, current), *([forbidden] if is_forbidden else [])),
         sentence=_deciding(answer, curve, current),
         sureness=_sureness(answer, chosen),
         rows=tuple(_size_rows(answer, curve, chosen, current, unit, has_current=has_current)),

@@ -56,6 +56,12 @@ class Choices:
         """The user's setting; without one, one piece or what comes nearest to it."""
         return self.current or self.whole or self.largest
 
+    @property
+    def cuts_today(self) -> bool:
+        """Whether the user's setting cuts a message that may be sent in one piece."""
+        size = self.current.cut.size_bytes if self.current else None
+        return bool(size and self.whole and size < (self.whole.cut.size_bytes or 0))
+
 
 @dataclass(frozen=True, slots=True)
 class Advice:
@@ -105,10 +111,11 @@ def decide(
 
     `set_it`: the advised cut gains more than the margin over the user's setting, or one piece, in
     90 % of the draws. `keep_yours`: the user's setting has a regret of 2 % at most, over the best
-    of each draw, `best_us`, in 95 %. `no_gain_provable`: no cut is certain enough to be faster than
-    one piece. `measure_first`: the best measurement saves 0.5 % of the latency. Else the choice
-    does not matter: the baseline stays, as the user's setting does that is kept. `evpi_us` is what
-    knowing the costs exactly would save.
+    of each draw, `best_us`, in 95 %, or is itself a cut where none is certain enough to be faster
+    than one piece, or the advised one gains nothing in 95 %. `no_gain_provable`: none is, and there
+    is no such setting. `measure_first`: the best measurement saves 0.5 % of the latency. Else the
+    choice does not matter: the baseline stays, as the user's setting does that is kept. `evpi_us`
+    is what knowing the costs exactly would save.
     """
     advised, baseline = advice.advised, choices.baseline
     gains = gains_over(advised.latency_us, baseline.latency_us)
@@ -121,8 +128,12 @@ def decide(
         is_worth = measurement is not None and 0.0 < evpi_us >= worth_us
     elif has_current and is_near(baseline, best_us, thresholds):
         code, reason = DecisionCode.KEEP_YOURS, Reason.NEAR_BEST
-    elif advice.against_cutting is not None:
+    elif advice.against_cutting is not None and not choices.cuts_today:
         code, reason = DecisionCode.NO_GAIN_PROVABLE, advice.against_cutting
+    elif advice.against_cutting is not None or (has_current and quantile(gains, 0.95) <= 0.0):
+        # One piece is not certain to be faster than today's cut, or what is advised is not faster.
+        reason = Reason.UNDECIDED if is_worth else Reason.DOES_NOT_MATTER
+        code = DecisionCode.KEEP_YOURS
     elif is_worth:
         code, reason = DecisionCode.MEASURE_FIRST, Reason.UNDECIDED
     elif has_current:

@@ -11,7 +11,7 @@ Traps     stages off the critical path have a share of 0 and may still matter a 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.errors import InvalidInput
@@ -122,22 +122,10 @@ def cheaper(pipeline: Pipeline, stage: int, cost: Cost, *, by: float = DEFAULT_S
     """
     if not 0.0 < by <= 1.0:
         raise InvalidInput("expected 0 < cheaper_by <= 1", field="cheaper_by")
-    if not 0 <= stage < len(pipeline):
-        raise InvalidInput("expected the number of a stage", field="stage")
     kept = 1.0 - by
-    old = pipeline.stages[stage]
-    parts = tuple(
-        replace(part, overhead_us=part.overhead_us * kept)
-        if cost is Cost.OVERHEAD
-        else replace(part, ns_per_byte=part.ns_per_byte * kept)
-        for part in old.ranges
-    )
-    stages = (
-        *pipeline.stages[:stage],
-        Stage(old.name, parts, old.handoff_bytes),
-        *pipeline.stages[stage + 1 :],
-    )
-    return replace(pipeline, stages=stages)
+    if cost is Cost.OVERHEAD:
+        return pipeline.scaled(stage, overhead=kept)
+    return pipeline.scaled(stage, per_byte=kept)
 
 
 def cheaper_pipelines(

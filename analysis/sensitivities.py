@@ -111,7 +111,8 @@ def _same_cut_us(explained: Explained, changed: Sequence[tuple[int, float]]) -> 
     pipeline, native = explained.pipeline, active.NATIVE
     factors = [(stage, 1.0 + by) for stage, by in changed]
     if native is None or explained.is_nested or pipeline.without_handoffs is not pipeline:
-        return list(explained.latencies_us(scaled(pipeline, *one) for one in factors))
+        variants = (pipeline.scaled(stage, overhead=by, per_byte=by) for stage, by in factors)
+        return list(explained.latencies_us(variants))
     return native.recurrence.changed_us(pipeline, factors, explained.stage_bytes[0])
 
 
@@ -121,18 +122,6 @@ def _may_cost_more(stage: Stage) -> bool:
         part.overhead_us * most <= MAX_OVERHEAD_US and part.ns_per_byte * most <= MAX_NS_PER_BYTE
         for part in stage.ranges
     )
-
-
-def scaled(pipeline: Pipeline, stage: int, factor: float) -> Pipeline:
-    """Return the pipeline with both costs of one stage times this factor, at every size."""
-    old = pipeline.stages[stage]
-    ranges = tuple(
-        FitRange(part.overhead_us * factor, part.ns_per_byte * factor, part.up_to_bytes)
-        for part in old.ranges
-    )
-    changed = Stage(old.name, ranges, old.handoff_bytes)
-    stages = (*pipeline.stages[:stage], changed, *pipeline.stages[stage + 1 :])
-    return Pipeline(stages, pipeline.delay_us)
 
 
 # --- the optimum ----------------------------------------------------------------------------------

@@ -26,6 +26,8 @@ from domain.workload import (
     powers_of_two,
 )
 
+_AS_GIVEN = 0.01  # of a size: rounded up by so much it is still the one that was given
+
 
 @dataclass(frozen=True, slots=True)
 class Messages:
@@ -76,7 +78,8 @@ def choose_sizes(
 
     Priced beside it are `default`, what the library does by itself, and what would be chosen if
     the rule admitted every size: none is below the least of `measured_bytes` where it can be so.
-    `given_bytes` is repeated instead of the best size where the rule and the limits admit it.
+    `given_bytes`, rounded up by 1 % at most, is repeated instead of the best size where the rule
+    and the limits admit it.
     `table` answers for the best known where it serves; else every message is solved within
     `time_limit_s`, for all together. `progress` is called with messages solved and messages in all;
     where it takes long `on_best` now and then with the choice by what is solved so far, for a
@@ -101,9 +104,12 @@ def choose_sizes(
     def chosen_by(best: tuple[BestKnown, ...], rule: SizeRule = admitted) -> ChosenSetting:
         choose = solvers.choose_size_steps if takes_size_steps else solvers.choose_size
         chosen = choose(pipeline, best, workload, rule=rule, objective=objective)
-        if rule is not admitted or given_bytes is None or not rule.admits(given_bytes):
+        given = given_bytes or 0
+        size = -(-given // rule.multiple_of) * rule.multiple_of
+        is_near = size <= given * (1.0 + _AS_GIVEN)
+        if rule is not admitted or not given or not is_near or not rule.admits(size):
             return chosen
-        return replace(chosen, setting=FragmentSetting.always(given_bytes), is_given=True)
+        return replace(chosen, setting=FragmentSetting.always(size), is_given=True)
 
     def priced(chosen: ChosenSetting, best: tuple[BestKnown, ...]) -> ChosenSetting:
         wanted = chosen_by(best, free).setting if free != admitted else chosen.setting

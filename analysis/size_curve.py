@@ -8,7 +8,7 @@ curve.recommended.size_bytes, curve.latency_of(65536)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
@@ -23,8 +23,7 @@ from analysis.repeated_sizes import (
     price_sizes,
     round_sizes,
 )
-from domain.errors import InvalidInput
-from domain.pipeline import Pipeline, Stage
+from domain.pipeline import Pipeline
 from domain.problem import MessageProblem
 from domain.uncertain_answer import GoodSizes, RoundSize
 from domain.uncertainty import stated_model
@@ -47,19 +46,11 @@ class ChangedCost(StrEnum):
 def with_cost(pipeline: Pipeline, stage: int, cost: ChangedCost, factor: float) -> Pipeline:
     """Return the pipeline with this cost of a stage, counted from 0, times a factor, in all ranges.
 
-    Raises InvalidInput for a stage that there is not, and for costs beyond what a stage may have.
+    Raises what `Pipeline.scaled` does.
     """
-    if not 0 <= stage < len(pipeline):
-        raise InvalidInput("expected the number of a stage", field="stage")
-    old = pipeline.stages[stage]
-    over = factor if cost is not ChangedCost.PER_BYTE else 1.0
+    overhead = factor if cost is not ChangedCost.PER_BYTE else 1.0
     per_byte = factor if cost is not ChangedCost.OVERHEAD else 1.0
-    parts = tuple(
-        replace(one, overhead_us=one.overhead_us * over, ns_per_byte=one.ns_per_byte * per_byte)
-        for one in old.ranges
-    )
-    new = Stage(old.name, parts, old.handoff_bytes)
-    return replace(pipeline, stages=(*pipeline.stages[:stage], new, *pipeline.stages[stage + 1 :]))
+    return pipeline.scaled(stage, overhead=overhead, per_byte=per_byte)
 
 
 @dataclass(frozen=True, slots=True)

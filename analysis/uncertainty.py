@@ -32,7 +32,7 @@ from analysis.decision import (
 )
 from analysis.draw_costs import PricedSizes, cut_us, quantile, regrets_over
 from analysis.draws import Draws, draw
-from analysis.measure_next import measurements
+from analysis.measure_next import measurements, saved_by_knowing_us
 from analysis.repeated_sizes import (
     good_sizes,
     is_admitted,
@@ -348,7 +348,7 @@ def _perfect_information_us(priced: PricedSizes, answer: PricedCut | None) -> fl
     if _is_uneven(answer):
         mean_us = min(mean_us, float(answer.latency_us.mean()))
         best_us = np.minimum(best_us, answer.latency_us)
-    return max(0.0, mean_us - float(best_us.mean()))
+    return saved_by_knowing_us(mean_us, best_us)
 
 
 def _pairs(choices: Choices, priced: PricedSizes) -> list[tuple[PricedCut, PricedCut]]:

@@ -207,6 +207,22 @@ class Pipeline(Derived):
         stages = tuple(Stage(stage.name, stage.ranges) for stage in self.stages)
         return Pipeline(stages, self.delay_us)
 
+    def scaled(self, stage: int, *, overhead: float = 1.0, per_byte: float = 1.0) -> Pipeline:
+        """Return the same with the two costs of a stage times these factors, in all its ranges.
+
+        Raises InvalidStage for a stage that there is not, counted from 0, and for costs beyond what
+        a stage may have.
+        """
+        if not 0 <= stage < len(self):
+            raise InvalidStage("expected the number of a stage", field="stage")
+        old = self.stages[stage]
+        ranges = tuple(
+            FitRange(one.overhead_us * overhead, one.ns_per_byte * per_byte, one.up_to_bytes)
+            for one in old.ranges
+        )
+        new = Stage(old.name, ranges, old.handoff_bytes)
+        return Pipeline((*self.stages[:stage], new, *self.stages[stage + 1 :]), self.delay_us)
+
     def costs(self) -> dict[str, tuple[Stage, ...]]:
         """Return the stages."""
         return {"stages": self.stages}

@@ -135,13 +135,11 @@ _SPECS = {spec.name: spec for spec in (constant.SINGLE, fixed.SPEC)}
 
 def _baseline(problem: Problem, strategy: Strategy, static_bytes: int | None) -> Baseline:
     try:
-        cut = (
-            _SPECS[strategy]
-            .run(problem, SolveOptions(), Deadline.after(_DEADLINE_S))
-            .fragment_bytes
-            if static_bytes is None
-            else constant.repeated_cut(problem, static_bytes)
-        )
+        if static_bytes is not None:
+            cut = constant.repeated_cut(problem, static_bytes)
+        else:
+            deadline = Deadline.after(_DEADLINE_S)
+            cut = _SPECS[strategy].run(problem, SolveOptions(), deadline).fragment_bytes
     except (StrategyDeclined, Infeasible) as refusal:
         return Baseline(strategy, static_bytes, None, None, refusal.detail)
     return Baseline(strategy, static_bytes, _latency_us(problem, cut), len(cut))

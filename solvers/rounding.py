@@ -49,18 +49,24 @@ def round_cut(
     *,
     search_cells: int = SEARCH_CELLS,
     exchange_cells: int = 0,
+    enough_us: float = 0.0,
 ) -> tuple[int, ...] | None:
     """Return the best whole-byte cut found near these sizes, or None where the limits admit none.
 
     The cumulative positions are rounded with several offsets (floor, nearest and ceiling among
     them), repaired into the limits and compared; then single cut positions move by one unit while
     that helps. With `exchange_cells`, units are then exchanged between any two fragments, as
-    `_exchanged` says, from floor, nearest and ceiling besides. C and NumPy give the same cut.
+    `_exchanged` says, from floor, nearest and ceiling besides, unless the cut takes no more than
+    `enough_us` without. C and NumPy give the same cut.
     """
     if len(real_sizes) == 1:
         whole = (problem.message_bytes,)
         return whole if problem.admits(whole) else None
     exchanges = _exchanges(problem, len(real_sizes), exchange_cells)
+    if exchanges and enough_us > 0.0:
+        plain = round_cut(problem, real_sizes, search_cells=search_cells)
+        if plain is not None and _priced_us(problem, plain) <= enough_us:
+            return plain
     native = _found_natively(problem, real_sizes, search_cells, exchanges)
     cuts: Sequence[Ints] = [] if native is None else list(native)
     if native is None:

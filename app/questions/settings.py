@@ -102,7 +102,7 @@ FindTable: TypeAlias = Callable[[ProfileRevision], TableFile | None]
 class ExportQuestion:
     """An export whose pipeline and table are known. `profile` None: a pipeline without a name.
 
-    `given_bytes` is written where the target and the limits admit it, None for the best size;
+    `given_bytes`, rounded up, is written where target and limits admit it, None for the best size;
     `errors` are those of the costs, None where they are not known or not looked at; `verified` is
     what transfers said of the profile, "" where there were none; `measured_bytes` are the least and
     the greatest size that every stage was measured at.

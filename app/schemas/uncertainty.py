@@ -327,6 +327,12 @@ class UncertaintyOut(Output):
             robust=RobustOut.of(found.robust),
         )
 
+    @property
+    def repeats_bytes(self) -> int | None:
+        """The size to repeat: the advised one; of uneven fragments the round one, where one is."""
+        rounds = [one.size_bytes for one in self.round[:1]]
+        return next(iter(rounds), None) if self.advised_bytes is None else self.advised_bytes
+
     def facts(self) -> Iterator[tuple[str, str]]:
         """Yield how sure it is, in words: names and figures."""
         latency = self.latency_us

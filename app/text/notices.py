@@ -229,7 +229,8 @@ def _flat(found: Uncertainty, size: int | None) -> str:
 def _kept_because(decision: Decision) -> str:
     if decision.reason is Reason.NEAR_BEST:
         return f"it is within {two_digits(decision.thresholds.regret_p95)} % of the best"
-    return "no other size is certain to be faster, and no measurement is worth its time"
+    why = "no other size is certain to be faster"
+    return why if decision.measure else f"{why}, and no measurement is worth its time"
 
 
 def _not_cut(decision: Decision, question: UncertaintyQuestion) -> str:

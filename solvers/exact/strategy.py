@@ -117,10 +117,12 @@ def whole_bytes(
         result = search.solved.get(k) or search.solve(k, deadline)
         needed_s = 0.0 if active.NATIVE is not None else _EXCHANGE_S
         is_exchanged = len(tried) <= _EXCHANGED_COUNTS and deadline.remaining_s > needed_s
-        cut = round_cut(problem, result.x)
-        enough_us = search.bound_us * (1.0 + options.relative_gap)
-        if is_exchanged and (cut is None or _kernel_us(problem, cut) > enough_us):
-            cut = round_cut(problem, result.x, exchange_cells=EXCHANGE_CELLS)
+        cut = round_cut(
+            problem,
+            result.x,
+            exchange_cells=EXCHANGE_CELLS * is_exchanged,
+            enough_us=search.bound_us * (1.0 + options.relative_gap),
+        )
         if len(tried) == 1 and cells > _LITTLE_CELLS:
             ramps = [*steady_ramps(problem, result.x), *([cut] if cut else [])]
             cut = min(ramps, key=lambda one: _kernel_us(problem, one), default=None)

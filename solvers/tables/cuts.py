@@ -141,19 +141,21 @@ def no_slower(
 
     Derivation: a cut between entries is rounded to whole bytes after it was interpolated, a
     repeated size fits its bytes exactly; of small messages that is up to 0.1 % and within the
-    tolerance. Every message is compared, from the smallest on, until _COMPARED_CELLS are spent; a
-    stretch with a slower one is split so that no message in it takes longer than its repeated
-    size, nor longer than before: so the certificates stay true as they are.
+    tolerance. Every message is compared, from the smallest on, until _COMPARED_CELLS or
+    _SPLIT_CELLS are spent; a stretch with a slower one is split so that no message in it takes
+    longer than its repeated size, nor longer than before: so the certificates stay true.
     """
     found: list[TableCut] = []
     cells, work = 0, _SPLIT_CELLS
     for low, high in pairwise(cuts):
         messages = high.message_bytes - low.message_bytes + 1
         cells += messages * max(low.fragments, _count_of(repeats, low.message_bytes))
-        if cells > _COMPARED_CELLS:
+        mended, spent = list[TableCut](), 0
+        if cells <= _COMPARED_CELLS:
+            sizes = low.message_bytes + np.arange(messages, dtype=np.int64)
+            mended, spent = _mended(problem, low, high, sizes, repeats, work=work)
+        if not mended:  # this stretch stays, and so must the entry that it ends at
             return [*found, *(one for one in cuts if one.message_bytes >= low.message_bytes)]
-        sizes = low.message_bytes + np.arange(messages, dtype=np.int64)
-        mended, spent = _mended(problem, low, high, sizes, repeats, work=work)
         found += mended
         work -= spent
     last = cuts[-1]
@@ -236,7 +238,7 @@ def _mended(
 ) -> tuple[list[TableCut], int]:
     """The entries from `low` to before `high`, and the cells that splitting evaluated.
 
-    sizes (m,) are all messages of both and between. Beyond `work` cells the stretch stays whole.
+    sizes (m,) are all messages of both and between. No entries where it takes more than `work`.
     """
     before = _between_us(problem, low, high, sizes)
     own = _Repeated.of(problem, repeats, sizes)
@@ -256,7 +258,7 @@ def _mended(
         ends.append(end)
         spent += cells
         if spent > work:
-            return [low], spent
+            return [], spent
     entries = [
         TableCut(
             int(sizes[at]),

@@ -129,6 +129,40 @@ class TestRules:
         assert found.code is DecisionCode.SET_IT
         assert found.advised.name == "one piece"
 
+    @pytest.mark.parametrize(("saves_us", "reason"), [(0.0, "does_not_matter"), (9.0, "undecided")])
+    def test_a_cut_in_use_is_not_given_up_for_one_piece_that_may_lose(
+        self, saves_us: float, reason: str
+    ) -> None:
+        """It stays where neither is certain to be faster; one piece in use is told as before."""
+        cut = priced(100, 0.2, in_draws=80, else_gain=-0.1)
+        for size, in_draws in ((50, 80), (50, 30), (1000, 80)):
+            latency = priced(size, 0.15, in_draws=in_draws, else_gain=-0.05).latency_us
+            current = PricedCut(NamedCut("current", size), latency)
+            found = decided(cut, current=current, saves_us=saves_us)
+            if size < 1000:
+                assert (found.code, found.reason) == (DecisionCode.KEEP_YOURS, Reason(reason))
+                assert found.advised.name == "current"
+            else:
+                assert found.reason is Reason.CUT_NOT_FASTER
+            assert (found.measure is not None) == (saves_us > 0.0)
+
+    def test_nothing_is_measured_first_that_is_never_faster_than_yours(self) -> None:
+        """Though knowing more would save something by another size."""
+        current = PricedCut(NamedCut("current", 50), np.full(DRAWS, 70.0))
+        cut = priced(100, 0.25)
+        choices = Choices(cut, cut, WHOLE, current, WHOLE)
+        found = decide(
+            choices,
+            advise(choices, thresholds_of(0.0)),
+            best_us=np.full(DRAWS, 60.0),  # of a size that is best in some draws only
+            evpi_us=9.0,
+            measurement=Measurement(MeasurementKind.STAGE, 20, 9.0, "copy", 64),
+            thresholds=thresholds_of(0.0),
+        )
+        assert (found.code, found.reason) == (DecisionCode.KEEP_YOURS, Reason.UNDECIDED)
+        assert found.advised.name == "current"
+        assert found.measure is not None
+
     def test_without_one_piece_the_largest_size_is_compared_with(self) -> None:
         """Limits may forbid it."""
         largest = PricedCut(NamedCut("largest", 500), np.full(DRAWS, 100.0))

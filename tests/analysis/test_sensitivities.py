@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import solvers
-from analysis.sensitivities import cut_slopes, scaled, sensitivities
+from analysis.sensitivities import cut_slopes, sensitivities
 from domain.aggregate import Aggregate
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import FragmentLimits, Problem, problem_of
@@ -199,7 +199,7 @@ def test_changed_costs_are_between_the_bound_and_the_same_cut(seed: int) -> None
     found, k = found_of(pipeline, B)
     for j, stage in enumerate(found.stages):
         for change in stage.changes:
-            there = scaled(pipeline, j, 1.0 + change.by)
+            there = pipeline.scaled(j, overhead=1.0 + change.by, per_byte=1.0 + change.by)
             problem = Problem(there, B)
             lines = LineProblem.of(problem)
             assert lines is not None
@@ -226,7 +226,7 @@ def test_the_same_cut_costs_what_the_evaluator_says(seed: int) -> None:
         assert said is not None
         for place, stage in enumerate(said.stages):
             for change in stage.changes:
-                changed = scaled(pipeline, place, 1.0 + change.by)
+                changed = pipeline.scaled(place, overhead=1.0 + change.by, per_byte=1.0 + change.by)
                 assert change.same_cut_us == changed.latency_us(found.schedule.fragment_bytes)
 
 

@@ -12,6 +12,7 @@ from domain.schedule import latency_us
 from solvers.contract import Deadline
 from solvers.heuristics.repeat import best_repeat
 from solvers.kernels import PipelineArrays
+from solvers.tables import cuts
 from solvers.tables.compile import compile_table
 from solvers.tables.repeat import RepeatCompiler
 from solvers.tables.repeat_points import outside, repeat_point, rows_us, value_us
@@ -68,6 +69,22 @@ def test_a_schedule_that_rounding_made_slower_has_the_repeated_size() -> None:
         > latency_us(pipeline, repeated(size, table.repeated_size_at(size))) * (1.0 + 1e-9)
     ]
     assert not slower
+
+
+@pytest.mark.parametrize(("number", "low", "high"), [(11, 40, 200), (51, 1500, 3000)])
+def test_a_stretch_that_takes_too_much_to_split_keeps_its_ends(
+    number: int, low: int, high: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a reader's cuts are slower and the next entry would be of another count."""
+    monkeypatch.setattr(cuts, "_SPLIT_CELLS", 300)
+    pipeline = random_pipeline(np.random.default_rng([3, number]))
+    table = compile_table(pipeline, FragmentLimits(), min_message_bytes=low, max_message_bytes=high)
+    for size in range(low, high + 1):
+        cut = table.cut_at(size)
+        assert sum(cut) == size
+        proven_us = latency_us(pipeline, cut) / (1.0 + table.relative_gap_at(size))
+        repeat_us = latency_us(pipeline, repeated(size, table.repeated_size_at(size)))
+        assert proven_us <= repeat_us * (1.0 + 1e-9)
 
 
 def best_of_counts_us(pipeline: Pipeline, problem: Problem) -> dict[int, float]:

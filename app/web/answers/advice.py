@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 
 from analysis.explanation import Cost, Explanation, PathShare, Saving
-from analysis.size_curve import SizeCurve, SizePoint, size_curve
+from analysis.size_curve import SizeCurve, SizePoint
 from app.schemas.optimize import BaselineOut, OptimizeOut, current_of
 from app.schemas.stages import PipelineOut, StageOut
 from app.text.numbers import (
@@ -20,11 +20,10 @@ from app.text.numbers import (
     without_zeros,
 )
 from app.text.units import TimeUnit, format_setting_name
+from app.web.answers.around import curve_of, defaults_of
 from app.web.answers.view import bottleneck_name, latency_unit
 from app.web.workbench.choices import ShownUnits
-from domain.errors import Infeasible, StrategyDeclined
-from domain.pipeline import Pipeline
-from domain.problem import problem_of
+from domain.default_sizes import CURRENT
 from domain.solution import relative_excess
 from domain.uncertain_answer import DecisionCode, RoundRule, Thresholds
 
@@ -247,8 +246,7 @@ _RULES = {
     RoundRule.WHOLE: "the whole message",
     RoundRule.THREE_POWERS: "three times a power of two",
 }
-_UNEVEN_GAIN = Thresholds().uneven_gain
-_NEARLY_AS_GOOD = 0.02  # in the mean over the draws: a round size instead of the advised one
+_LIMITS = Thresholds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,36 +284,6 @@ class SetThis:
     size_bytes: int | None
 
 
-def curve_of(
-    answer: OptimizeOut, *, fragment_cap: int, current_bytes: int | None
-) -> SizeCurve | None:
-    """Return what every repeated size takes of an answer's message; None where none is admitted,
-    and for stages that hand bytes on as they move.
-
-    Asked for are the size that is repeated today, where there is one, those of `baselines`, and the
-    one that the answer's decision advises.
-    """
-    model = answer.model.to_domain()
-    if isinstance(model, Pipeline) and model.without_handoffs is not model:
-        return None
-    problem = problem_of(
-        model,
-        answer.message_bytes,
-        answer.constraints.to_domain(),
-        fragment_cap=fragment_cap,
-    )
-    also = [one.static_bytes for one in defaults_of(answer) if one.static_bytes]
-    also += [size for size in (_decided_bytes(answer),) if size]
-    with suppress(StrategyDeclined, Infeasible):
-        return size_curve(problem, also=(*([current_bytes] if current_bytes else []), *also))
-    return None
-
-
-def defaults_of(answer: OptimizeOut) -> list[BaselineOut]:
-    """Return the systems' defaults that an answer is compared with, ascending."""
-    return [one for one in answer.baselines if one.source and one.static_bytes]
-
-
 def set_this(answer: OptimizeOut, curve: SizeCurve | None, *, current_bytes: int | None) -> SetThis:
     """Return what to set, told against the size that is repeated today, else systems' defaults."""
     unit = latency_unit(answer)
@@ -329,13 +297,17 @@ def set_this(answer: OptimizeOut, curve: SizeCurve | None, *, current_bytes: int
     if curve is None:
         sentence = "No size can be repeated within these limits, so the fragments are uneven."
         return SetThis("Send the fragments below", (), sentence, "", (), unit.name, None)
-    chosen = _chosen(answer, curve)
     current = curve.asked[0] if current_bytes else None
+    chosen = _chosen(answer, curve, current)
+    is_kept = current is not None and chosen.size_bytes == current.size_bytes
+    unit = TimeUnit.of(curve.best.latency_us)
     has_current = bool(current_bytes)
+    is_forbidden = current is None and current_bytes and answer.uncertainty is None
+    forbidden = f"your {format_size(current_bytes or 0)} is not within the limits"
     return SetThis(
-        headline=_headline(answer, curve, chosen),
-        facts=tuple(_facts(answer, curve, chosen, current)),
-        sentence=_deciding(answer, curve),
+        headline=_headline(answer, chosen, is_kept=is_kept),
+        facts=(*_facts(answer, curve, chosen, current), *([forbidden] if is_forbidden else [])),
+        sentence=_deciding(answer, curve, current),
         sureness=_sureness(answer, chosen),
         rows=tuple(_size_rows(answer, curve, chosen, current, unit, has_current=has_current)),
         unit=unit.name,
@@ -352,38 +324,44 @@ def set_this_of(
     return set_this(answer, curve, current_bytes=current)
 
 
-def _chosen(answer: OptimizeOut, curve: SizeCurve) -> SizePoint:
-    """The size to repeat: that of the answer's decision where its costs have errors, and round."""
-    wanted = _decided_bytes(answer)
-    every = (*curve.points, *(one for one in curve.asked if one is not None))
-    return next((one for one in every if one.size_bytes == wanted), curve.recommended)
-
-
-def _decided_bytes(answer: OptimizeOut) -> int | None:
-    """The size that the decision advises: where it is a cut to set, a round one that is as good."""
+def _chosen(answer: OptimizeOut, curve: SizeCurve, current: SizePoint | None) -> SizePoint:
+    """The size to repeat: that of the answer's decision where its costs have errors, else a round
+    one; today's where that gains no more than 1 % by the model and no decision says otherwise.
+    """
     found = answer.uncertainty
-    if found is None:
-        return None
-    total, advised = answer.message_bytes, found.advised_bytes
-    is_cut = advised is None or advised < total
-    if found.decision not in (DecisionCode.SET_IT, DecisionCode.MEASURE_FIRST) or not is_cut:
-        return None if advised is None else min(advised, total)
-    rounds = (one for one in found.round if one.size_bytes < total)
-    nearest = next((one for one in rounds if (one.regret_mean or 0.0) <= _NEARLY_AS_GOOD), None)
-    return nearest.size_bytes if nearest else advised
+    wanted = min(found.repeats_bytes or 0, answer.message_bytes) if found else 0
+    every = (*curve.points, *(one for one in curve.asked if one is not None))
+    chosen = next((one for one in every if one.size_bytes == wanted), curve.recommended)
+    is_decided = found is not None and found.advised_bytes and _is_about(answer, current)
+    if current is None or is_decided or _gain(chosen, current) > _LIMITS.margin + _SAME:
+        return chosen
+    return current
 
 
-def _headline(answer: OptimizeOut, curve: SizeCurve, chosen: SizePoint) -> str:
+def _is_about(answer: OptimizeOut, current: SizePoint | None) -> bool:
+    """Whether the answer's decision is about this setting of today: not of one in the address."""
+    if answer.uncertainty is None or current is None:
+        return answer.uncertainty is not None
+    is_compared = answer.uncertainty.compared_with == CURRENT
+    return is_compared and min(current_of(answer) or 0, answer.message_bytes) == current.size_bytes
+
+
+def _gain(one: SizePoint, other: SizePoint) -> float:
+    return 1.0 - one.latency_us / other.latency_us if other.latency_us > 0.0 else 0.0
+
+
+def _headline(answer: OptimizeOut, chosen: SizePoint, *, is_kept: bool) -> str:
     found = answer.uncertainty
     is_whole = chosen.size_bytes >= answer.message_bytes
     size = "the whole message" if is_whole else format_size(chosen.size_bytes)
-    if found is not None and found.decision == DecisionCode.KEEP_YOURS:
-        return "Keep sending it whole" if is_whole else f"Keep your {size}"
-    if found is not None and found.decision == DecisionCode.MEASURE_FIRST:
+    if is_kept:
+        first = "Keep sending it whole" if is_whole else f"Keep your {size}"
+    elif found is not None and found.decision == DecisionCode.MEASURE_FIRST:
         return f"Measure first: {size} may be faster"
-    if is_whole:
-        return "Do not cut: send it whole"
-    return f"Repeat {size}"
+    else:
+        first = "Do not cut: send it whole" if is_whole else f"Repeat {size}"
+    is_uneven = found is not None and found.advised_bytes is None
+    return f"{first}, or the fragments below" if is_uneven and (is_kept or is_whole) else first
 
 
 def _facts(
@@ -392,13 +370,16 @@ def _facts(
     bound_us = answer.lower_bound_us
     above = format_gap(relative_excess(chosen.latency_us, bound_us, bound_us))
     yield f"{above} above the best possible of this model"
-    if current is not None:
+    other = curve.recommended
+    if current is None:
+        yield from _against_defaults(answer, chosen)
+    elif chosen.size_bytes != current.size_bytes:
         is_whole = current.size_bytes >= answer.message_bytes
         yours = "sending it whole, your setting"
         name = yours if is_whole else f"your {format_size(current.size_bytes)}"
         yield _against(chosen, current.latency_us, name)
-    else:
-        yield from _against_defaults(answer, chosen)
+    elif (gain := _gain(other, current)) > _SAME and answer.uncertainty is None:
+        yield f"{format_size(other.size_bytes)} gains {format_gap(gain)}: not worth a change"
     if chosen.fragments > 1 and (current is None or current.fragments > 1):
         whole = next((one for one in curve.points if one.fragments == 1), None)
         if whole is not None:
@@ -425,21 +406,21 @@ def _against(chosen: SizePoint, other_us: float, name: str) -> str:
     return f"{format_percent(1.0 - chosen.latency_us / other_us)} faster than {name}"
 
 
-def _deciding(answer: OptimizeOut, curve: SizeCurve) -> str:
+def _deciding(answer: OptimizeOut, curve: SizeCurve, current: SizePoint | None) -> str:
     """The sentence that decides: the answer's own, or whether uneven sizes are worth it."""
-    if answer.uncertainty is not None:
+    if answer.uncertainty is not None and (current is None or _is_about(answer, current)):
         return answer.uncertainty.sentence
     best_us = curve.best.latency_us
     if answer.pipeline is not None and len(answer.pipeline.stages) == 1 and best_us > 0.0:
         return "One stage has nothing to overlap with: the largest fragment is best."
     gain = 1.0 - answer.latency_us / best_us if best_us > 0.0 else 0.0
     possible = 1.0 - answer.lower_bound_us / best_us if best_us > 0.0 else 0.0
-    if gain >= _UNEVEN_GAIN:
+    if gain >= _LIMITS.uneven_gain:
         return (
             f"Uneven sizes gain another {format_percent(gain)}: worth it where your library takes "
             "a list of sizes, which is below."
         )
-    if possible >= _UNEVEN_GAIN:
+    if possible >= _LIMITS.uneven_gain:
         return f"Uneven sizes could gain {format_gap(possible)} more at most."
     if max(gain, possible) < MIN_SHARE:
         return "No uneven sizes are faster than the best repeated one."
@@ -486,11 +467,11 @@ def _size_rows(
     for one, other in zip(defaults_of(answer), curve.asked[has_current:], strict=False):
         if other is not None:
             note(other, format_setting_name(one.name or ""), one)
-    bound_us = answer.lower_bound_us
+    bound_us, (low, high) = answer.lower_bound_us, _measured(answer)
     for point, words, source in sorted(found.values(), key=lambda row: row[0].latency_us):
         yield SizeRow(
             size=format_size(point.size_bytes),
-            what=", ".join(words),
+            what=", ".join(["not measured"] * (not low <= point.size_bytes <= high) + words),
             fragments=format_count(point.fragments),
             latency=unit.text(point.latency_us),
             above=format_gap(relative_excess(point.latency_us, bound_us, bound_us)),
@@ -498,3 +479,10 @@ def _size_rows(
             parameter=(source.parameter or "") if source is not None else "",
             source=(source.source or "") if source is not None else "",
         )
+
+
+def _measured(answer: OptimizeOut) -> tuple[float, float]:
+    """The least and the greatest size that every stage was measured at, where it is warned of."""
+    known = (one.values or {} for one in answer.warnings if one.code == "beyond_measured_sizes")
+    values = next(known, {})
+    return float(values.get("min_bytes", 0.0)), float(values.get("max_bytes", inf))

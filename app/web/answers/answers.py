@@ -21,7 +21,6 @@ from app.web.answers.advice import (
     UnexplainedAnswer,
     WhyView,
     advice_of,
-    curve_of,
     set_this,
     set_this_of,
 )
@@ -29,6 +28,7 @@ from app.web.answers.around import (
     alternatives_of,
     alternatives_remarks,
     counts_chart,
+    curve_of,
     fragments_chart,
     sizes_chart,
     surroundings_of,

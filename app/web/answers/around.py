@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
 from typing import Generic, Literal, TypeVar
 
 from analysis.explore import Line, Point, Surroundings
-from analysis.size_curve import SizeCurve, SizePoint
-from app.schemas.optimize import OptimizeOut, current_of
+from analysis.size_curve import SizeCurve, SizePoint, size_curve
+from app.schemas.optimize import BaselineOut, OptimizeOut, current_of
 from app.text.notices import capitalised
 from app.text.numbers import format_count, format_excess, format_gap, format_size
 from app.text.units import PROVEN_BOUND, TimeUnit, format_repeated, format_setting_name, format_time
 from app.web.answers.view import Alternative, latency_unit
 from domain.default_sizes import CURRENT, DefaultSize
+from domain.errors import Infeasible, StrategyDeclined
+from domain.pipeline import Pipeline
+from domain.problem import problem_of
 from domain.solution import Status, Strategy, relative_excess
 from domain.units import format_bytes
 from solvers.count_points import CountPoint
@@ -122,6 +126,39 @@ def surroundings_of(answer: OptimizeOut, *, fragment_cap: int) -> Surroundings:
 
 # --- latency against the size that is repeated ----------------------------------------------------
 
+
+def curve_of(
+    answer: OptimizeOut, *, fragment_cap: int, current_bytes: int | None
+) -> SizeCurve | None:
+    """Return what every repeated size takes of an answer's message; None where none is admitted,
+    and for stages that hand bytes on as they move.
+
+    Asked for are the size that is repeated today, where there is one, those of `baselines`, the
+    best one of the answer, and the one that its decision advises.
+    """
+    model = answer.model.to_domain()
+    if isinstance(model, Pipeline) and model.without_handoffs is not model:
+        return None
+    problem = problem_of(
+        model,
+        answer.message_bytes,
+        answer.constraints.to_domain(),
+        fragment_cap=fragment_cap,
+    )
+    also = [one.static_bytes for one in defaults_of(answer) if one.static_bytes]
+    also += [answer.best_fixed.size_bytes] if answer.best_fixed else []
+    decided = answer.uncertainty.repeats_bytes if answer.uncertainty else None
+    also += [decided] if decided else []
+    with suppress(StrategyDeclined, Infeasible):
+        return size_curve(problem, also=(*([current_bytes] if current_bytes else []), *also))
+    return None
+
+
+def defaults_of(answer: OptimizeOut) -> list[BaselineOut]:
+    """Return the systems' defaults that an answer is compared with, ascending."""
+    return [one for one in answer.baselines if one.source and one.static_bytes]
+
+
 _BANDS = (0.05, 0.01)
 _SHADED = (
     "Shaded: sizes within 1 % and within 5 % of the best one. Each tooth is one fragment more."
@@ -176,7 +213,7 @@ def _size_marks(
     if has_current:
         current = asked.pop(0)
         yield _mark("yours", [(current, "yours")] if current else [])
-    named = [one.name or "" for one in answer.baselines if one.source and one.static_bytes]
+    named = [one.name or "" for one in defaults_of(answer)]
     known = [(one, name) for one, name in zip(asked, named, strict=False) if one is not None]
     yield _mark("systems' defaults", known)
 

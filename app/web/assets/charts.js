@@ -135,13 +135,18 @@ window.SluiceCharts = (() => {
     const top = Math.max(1.5 * best, 1.05 * Math.max(...marked));
     const shown = data.sizes.map((size, i) => [size, data.latency_us[i]]);
     const first = shown.find(([, us]) => us <= top)?.[0] ?? data.sizes[0];
+    const last = data.sizes.at(-1);
+    // Labels keep clear of the axes and their names.
+    const beside = (size, us) => size ** 4 > first * last ** 3 ? "left" : size ** 4 < first ** 3 * last || us > 0.95 * top ? "right" : "top";
     const marks = data.marks.filter((one) => one.points.length).map((one, rank) => ({
       // Lines without a stroke: the legend then shows the mark as it is.
       ...styleOf(colour, rank + 1), lineStyle: {width: 0}, name: one.name, type: "line", symbolSize: 13, z: 5 + rank,
-      label: {show: one.name !== "best size" && !isNarrow, position: "top", color: colour.text, formatter: ({data: at}) => at.label},
+      label: {show: one.name !== "best size" && !isNarrow, color: colour.text, backgroundColor: colour.panel, formatter: ({data: at}) => at.text},
       labelLayout: {hideOverlap: true},
-      // What lies above the picture stands at its edge.
-      data: one.points.map(([size, us], i) => ({value: [Math.max(size, first), Math.min(us, top)], us, label: one.labels[i]})),
+      // What lies above or left of the picture stands at its edge.
+      data: one.points.map(([size, us], i) => ({
+        value: [Math.max(size, first), Math.min(us, top)], us, text: one.labels[i], label: {position: beside(size, us)},
+      })),
     }));
     const band = (within) => within <= 0.01 ? 0.22 : 0.1;
     const bands = data.bands.map(([within, low, high]) => [
@@ -149,11 +154,11 @@ window.SluiceCharts = (() => {
     ]);
     return {
       ...base(colour, isNarrow),
-      xAxis: bytesAxis(colour, first, data.sizes.at(-1)),
+      xAxis: bytesAxis(colour, first, last),
       yAxis: latencyAxis(colour, data, {min: Math.max(0, best - 0.1 * (top - best)), max: top}),
       tooltip: {
         ...base(colour).tooltip, trigger: "item",
-        formatter: ({seriesName, data: one}) => `${seriesName}: ${one.label ?? SluiceText.bytes(one.value[0])}\n${SluiceText.time(one.us ?? one.value[1])}`,
+        formatter: ({seriesName, data: one}) => `${seriesName}: ${one.text ?? SluiceText.bytes(one.value[0])}\n${SluiceText.time(one.us ?? one.value[1])}`,
       },
       series: [
         {
@@ -224,7 +229,7 @@ window.SluiceCharts = (() => {
         ...mark("best fixed size", data.fixed, "triangle", {itemStyle: {color: fixed}}),
         ...mark("answer", data.answer, "diamond", {
           itemStyle: {color: colour.text, borderColor: colour.panel, borderWidth: 1.5},
-          label: {show: true, position: "bottom", distance: 7, color: colour.text, formatter: `${data.answer[0]}: ${data.answer_text}`},
+          label: {show: true, position: data.answer[0] > 1 ? "bottom" : "right", distance: 7, color: colour.text, formatter: `${data.answer[0]}: ${data.answer_text}`},
         }),
       ],
     };

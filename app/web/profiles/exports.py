@@ -24,6 +24,7 @@ from domain.errors import NotFound, SluiceError
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference
 from domain.regret import Objective, SizeRule
+from domain.uncertain_answer import DecisionCode
 from domain.units import format_byte_range, format_bytes
 from exports.targets.registry import TARGETS
 from exports.targets.target import Takes, Target
@@ -326,7 +327,7 @@ def library_of(
         lines=_lines(text),
         is_cut=len(text) > MAX_SHOWN,
         file_name=made.file_name,
-        aloud=tuple(_aloud(made, target, size_bytes)),
+        aloud=(*_undecided(answer), *_aloud(made, target, size_bytes)),
     )
 
 
@@ -383,17 +384,25 @@ def _library_question(
     return export_question(model, None, scope, None, fragment_cap=cap)
 
 
+def _undecided(answer: OptimizeOut) -> Iterator[str]:
+    """Yield the decision where the size is to be set only after a measurement."""
+    found = answer.uncertainty
+    if found is not None and found.decision == DecisionCode.MEASURE_FIRST:
+        yield found.sentence
+
+
 def _aloud(made: Exported, target: Target, size_bytes: int | None) -> Iterator[str]:
-    """Yield what a target's limits cost on this message, and what else is to be known first."""
+    """Yield what a target's limits cost on this message, over the best size, and warnings."""
     chosen = made.chosen
     if chosen is not None and not chosen.is_given and size_bytes is not None:
         taken = chosen.setting.steps[0].size_bytes
-        regret = chosen.mean_regret
+        best = chosen.wanted.mean_regret if chosen.wanted else 0.0
+        costs = (1.0 + chosen.mean_regret) / (1.0 + best) - 1.0
         instead = "the whole message" if taken is None else format_size(taken)
-        if regret > _WORTH_SAYING:
+        if costs > _WORTH_SAYING:
             yield (
                 f"{target.title} takes {format_size_rule(target.sizes)}: {instead} instead of "
-                f"{format_size(size_bytes)} costs {format_gap(regret)} on this message. This is "
+                f"{format_size(size_bytes)} costs {format_gap(costs)} on this message. This is "
                 "the wrong knob here."
             )
     for warning in made.warnings:

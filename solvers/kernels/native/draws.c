@@ -97,8 +97,8 @@ CLONES static void leave(int64_t draws, double behind_first, double delay,
         out[i] = behind_first * slowest[i] + first[i] + delay;
 }
 
-static void times_of(const sluice_draws *all, const sluice_draws_room *use, int64_t stage, int64_t size,
-                     double *t)
+static void times_of(const sluice_draws *all, const sluice_draws_room *use, int64_t stage,
+                     int64_t size, double *t)
 {
     const double bytes = (double)size, kilobytes = bytes / 1000.0;
     const double *overhead = all->overhead_us + stage * all->ranges * all->row;
@@ -162,8 +162,12 @@ int sluice_draws_open(const sluice_draws *all, sluice_draws_room *use)
     double *memory = malloc((size_t)(4 * draws + 2 * ends) * sizeof *memory);
     if (!memory)
         return -1;
-    *use = (sluice_draws_room){memory, memory + draws, memory + 2 * draws, memory + 3 * draws,
-                  memory + 4 * draws, memory + 4 * draws + ends};
+    *use = (sluice_draws_room){memory,
+                               memory + draws,
+                               memory + 2 * draws,
+                               memory + 3 * draws,
+                               memory + 4 * draws,
+                               memory + 4 * draws + ends};
     find_ends(all, use);
     return 0;
 }
@@ -194,8 +198,8 @@ CLONES static void follow_first(int64_t draws, const double *restrict t, double 
 }
 
 /* `t` and `left` are (stages, draws). */
-static void pass_cut(const sluice_draws *all, const sluice_draws_room *use, int64_t count, const int64_t *sizes,
-                     double *t, double *left)
+static void pass_cut(const sluice_draws *all, const sluice_draws_room *use, int64_t count,
+                     const int64_t *sizes, double *t, double *left)
 {
     const int64_t draws = all->draws;
     for (int64_t i = 0; i < all->stages * draws; i++)

@@ -267,17 +267,19 @@ CLONES static int64_t count_within(int64_t draws, const double *restrict latency
     return within;
 }
 
+static int is_good(int64_t draws, const sluice_good_search *how, const double *latency_us,
+                   const double *limit_us)
+{
+    return (double)count_within(draws, latency_us, limit_us) / (double)draws >= how->share;
+}
+
 /* The first level to which a size keeps in enough draws; `levels` where it keeps to none. */
 static int64_t level_of(int64_t draws, const sluice_good_search *how, const double *latency_us,
                         int64_t levels, const double *limits_us)
 {
     int64_t level = levels;
-    while (level > 0) {
-        const int64_t within = count_within(draws, latency_us, limits_us + (level - 1) * draws);
-        if (!((double)within / (double)draws >= how->share))
-            break;
+    while (level > 0 && is_good(draws, how, latency_us, limits_us + (level - 1) * draws))
         level--;
-    }
     return level;
 }
 
@@ -326,13 +328,10 @@ static int64_t moved(const sluice_draws *all, const sluice_draws_room *use,
         if (middle <= low || middle >= high ||
             (double)(high - low) <= how->precision * (double)good)
             return good;
-        int is_good = 0;
-        if (is_admitted(limits, middle)) {
+        const int may_be = is_admitted(limits, middle);
+        if (may_be)
             sluice_draws_price(all, use, limits->message_bytes, middle, latency_us);
-            const int64_t within = count_within(all->draws, latency_us, limit_us);
-            is_good = (double)within / (double)all->draws >= how->share;
-        }
-        if (is_good)
+        if (may_be && is_good(all->draws, how, latency_us, limit_us))
             good = middle;
         else
             bad = middle;
@@ -420,8 +419,7 @@ int64_t sluice_good_sizes(const sluice_draws *all, const sluice_size_limits *lim
             left = admitted(limits, count, sizes, left, more);
             grade(all, &use, limits->message_bytes, how, levels, limits_us, left, more, &all_sizes);
         }
-        found = intervals_of(all, &use, limits, how, levels, limits_us, &all_sizes,
-                             intervals);
+        found = intervals_of(all, &use, limits, how, levels, limits_us, &all_sizes, intervals);
     }
     free(row);
     free(memory);

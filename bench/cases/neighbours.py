@@ -70,7 +70,10 @@ def _run(effort: Effort) -> CaseResult:
         tuple(rows),
     )
     answered = Table(
-        "What the neighbour was answered", ("status", "answers"), tuple(sorted(statuses.items()))
+        "What the neighbour was answered",
+        ("status", "answers"),
+        tuple(sorted(statuses.items())),
+        is_detail=True,
     )
     checks += [
         Check("refused requests of the other", beside.failures, 0, "requests"),

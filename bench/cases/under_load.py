@@ -95,7 +95,10 @@ def _result(
         ),
     )
     hostile = Table(
-        "What hostile clients were answered", ("what: answer", "times"), tuple(sorted(met.items()))
+        "What hostile clients were answered",
+        ("what: answer", "times"),
+        tuple(sorted(met.items())),
+        is_detail=True,
     )
     overload = Table(
         "Comparisons that take a worker, each another question",

@@ -361,6 +361,10 @@ def _is_reusable(record: AnswerRecord, relative_gap: float) -> bool:
     return record.status in proven or record.relative_gap <= relative_gap
 
 
+# Another one when the rules that decide change: what others decided is not given for an answer.
+_DECIDED_BY = "rules 2"
+
+
 def _digest(
     question: Question,
     problem: AnyProblem,
@@ -382,7 +386,7 @@ def _digest(
     if uncertain is not None:
         errors = seed_of(uncertain.model)
         cuts, drawn = (uncertain.current, uncertain.mtu_bytes), (uncertain.draws, uncertain.seed)
-        parts += (repr((errors, uncertain.misfit, cuts, drawn)),)
+        parts += (repr((errors, uncertain.misfit, cuts, drawn)), _DECIDED_BY)
         parts += ("robust",) if uncertain.robust else ()
         parts += (repr(uncertain.measured_bytes),) if uncertain.measured_bytes else ()
     elif question.current_bytes is not None:

@@ -247,6 +247,7 @@ _RULES = {
     RoundRule.THREE_POWERS: "three times a power of two",
 }
 _LIMITS = Thresholds()
+_CHANGES = (DecisionCode.SET_IT, DecisionCode.MEASURE_FIRST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +333,8 @@ def _chosen(answer: OptimizeOut, curve: SizeCurve, current: SizePoint | None) ->
     wanted = min(found.repeats_bytes or 0, answer.message_bytes) if found else 0
     every = (*curve.points, *(one for one in curve.asked if one is not None))
     chosen = next((one for one in every if one.size_bytes == wanted), curve.recommended)
-    is_decided = found is not None and found.advised_bytes and _is_about(answer, current)
+    is_changed = found is not None and found.decision in _CHANGES and found.advised_bytes
+    is_decided = is_changed and _is_about(answer, current)
     if current is None or is_decided or _gain(chosen, current) > _LIMITS.margin + _SAME:
         return chosen
     return current

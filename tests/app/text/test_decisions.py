@@ -72,6 +72,14 @@ def test_no_provable_gain(found: Uncertainty) -> None:
     )
 
 
+def test_what_is_kept_though_a_measurement_may_gain(found: Uncertainty) -> None:
+    said = _said(found, DecisionCode.KEEP_YOURS, Reason.UNDECIDED)
+    assert said.startswith("Keep your 32 KiB: no other size is certain to be faster. For costs")
+    assert said.endswith(
+        "Timing 20 whole messages in one piece and in 825 B by turns may gain more."
+    )
+
+
 @pytest.mark.parametrize("code", DecisionCode)
 @pytest.mark.parametrize("reason", Reason)
 def test_no_sentence_promises_more_than_is_known(

@@ -15,7 +15,7 @@ typedef struct {
 typedef struct {
     int64_t screened; /* draws in which all sizes are priced, at most all draws */
     double regret;    /* a size beyond that in each of them is left out */
-    int64_t rounded;  /* so many of the best sizes are rounded to every unit */
+    int64_t rounded;  /* so many of the best sizes, 1 to SLUICE_MAX_ROUNDED, are rounded */
     int64_t beside;   /* sizes that are tried on either side of the best one */
 } sluice_size_search;
 

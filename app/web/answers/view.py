@@ -29,7 +29,7 @@ from app.text.units import (
     format_time,
 )
 from domain.default_sizes import CURRENT
-from domain.solution import Status, relative_excess
+from domain.solution import Status, Strategy, relative_excess
 from domain.units import format_bytes
 
 MIN_NEAR_BYTES = 1024  # sizes from here on that differ by a byte are shown together
@@ -392,7 +392,7 @@ def _alternatives(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Alternative]:
         is_answer=True,
     )
     best = answer.best_fixed
-    if best:
+    if best and answer.strategy != Strategy.REPEAT:
         how = f"best fixed size, {format_bytes(best.size_bytes)}"
         yield _alternative(answer, "repeat", how, best.latency_us, best.fragments, unit)
     for one in answer.baselines:

@@ -12,7 +12,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +27,11 @@
 /* LOOKS: what a look costs is nanoseconds, and to be woken microseconds. ON_THE_WAY: of a stream,
    more fragments than its buffers hold. */
 enum { MAX_STAGES = 16, MAX_FRAGMENTS = 1 << 16, LOOKS = 2000, ON_THE_WAY = 4096 };
+
+/* Looks before a thread sleeps. Where there are two processors for each, threads poll, as movers do
+   that own theirs: a sleeping one of a virtual machine takes 30 us to be woken. Where a processor
+   may be another program's too, one that polls would wait for it for milliseconds. */
+static int looks = LOOKS;
 
 struct item {
     size_t at, bytes;
@@ -71,7 +78,7 @@ static void open_queue(struct queue *queue, size_t slots)
 
 static void push(struct queue *queue, struct item item)
 {
-    for (int i = 0; i < LOOKS && queue->count == queue->slots; i++)
+    for (int i = 0; i < looks && queue->count == queue->slots; i++)
         ;
     pthread_mutex_lock(&queue->lock);
     while (queue->count == queue->slots)
@@ -84,7 +91,7 @@ static void push(struct queue *queue, struct item item)
 
 static struct item pop(struct queue *queue)
 {
-    for (int i = 0; i < LOOKS && !queue->count; i++)
+    for (int i = 0; i < looks && !queue->count; i++)
         ;
     pthread_mutex_lock(&queue->lock);
     while (!queue->count)
@@ -304,6 +311,21 @@ static int open_parts(struct part *parts, char *names, const struct source *sour
     return count;
 }
 
+/* Decide how threads wait, and say it: they are those of the stages and the one that asks. */
+static void choose_waiting(const struct part *parts, int count, const struct options *asked)
+{
+    int threads = 1 + count, processors = asked->cpus[0] == asked->cpus[1] ? 1 : 2;
+    cpu_set_t all;
+    for (int i = 0; i < count; i++)
+        threads += parts[i].is_two;
+    if (asked->cpus[0] < 0)
+        processors = sched_getaffinity(0, sizeof all, &all) ? 1 : CPU_COUNT(&all);
+    bool may_poll = 2 * threads <= processors;
+    if (may_poll)
+        looks = INT_MAX;
+    fact("waits", may_poll ? "polling" : "sleeping");
+}
+
 /* ns that the threads of a stage had a processor so far. */
 static int64_t processor_ns(const struct part *part)
 {
@@ -398,6 +420,7 @@ int run_transfer(const struct options *asked)
         refuse(PROBE_FAILED, "there is no memory");
     open_source(&source, names, asked->max_bytes);
     int read, count = open_parts(parts, names, &source, queues, asked);
+    choose_waiting(parts, count, asked);
     printf("# depth: %zu\n# ready: %s\n", asked->depth, asked->name);
     while ((read = scanf("%llu %llu", &bytes, &fragment)) == 2) {
         if (bytes < 1 || bytes > asked->max_bytes || fragment < 1 || fragment > bytes)

@@ -21,7 +21,7 @@ from measuring import running
 from measuring.probe import FLAGS, FOLDER, LIBRARIES, object_path, program, sources
 from measuring.running import Probe
 from measuring.signature import Signature, SignaturePlan, signatures_csv
-from tests.support.compiler import ROOT, compiler
+from tests.support.compiler import ROOT, build_gpu_driver, compiler
 
 STAGES = ["memcpy", "crc32", "pipe", "unix", "tcp", "shm", "write", "write-sync", "read"]
 TRANSPORTS = ["shm", "pipe", "unix", "tcp", "sim"]
@@ -206,8 +206,7 @@ class TestTransfers:
 def gpu_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a driver of a GPU that is memory of the host."""
     made = tmp_path_factory.mktemp("driver")
-    words = ["-shared", "-fPIC", *WARNINGS, "-o", str(made / "libcuda.so.1")]
-    subprocess.run([compiler(), *words, str(Path(__file__).with_name("like_cuda.c"))], check=True)
+    build_gpu_driver(made)
     return made
 
 

@@ -61,6 +61,12 @@ int cuMemHostAlloc(void **found, size_t bytes, unsigned flags)
     return fails("pinned");
 }
 
+int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
+{
+    (void)memory, (void)bytes, (void)flags;
+    return fails("pinned");
+}
+
 int cuStreamCreate(void **stream, unsigned flags)
 {
     (void)flags;

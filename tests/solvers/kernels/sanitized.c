@@ -110,6 +110,19 @@ static void recurrence(void)
         double plain = plain_latency(&p, count, sizes + c * count);
         expect(latency[c] == plain || (isnan(latency[c]) && isnan(plain)), "latency");
     }
+    if (cuts > 0) {
+        int64_t stage = between(0, n - 1), first = 0;
+        double factor = uniform(), changed;
+        int status = sluice_changed_latencies(&p, 1, &stage, &factor, count, sizes, &changed);
+        for (int64_t j = 0; j < stage; j++)
+            first += ranges[j];
+        for (int64_t r = first; r < first + ranges[stage]; r++) {
+            overhead[r] *= factor;
+            cost[r] *= factor;
+        }
+        double plain = plain_latency(&p, count, sizes);
+        expect(status == 0 && (changed == plain || isnan(plain)), "latency at changed costs");
+    }
     p.stages = between(0, 1) ? 0 : SLUICE_RECURRENCE_MAX_STAGES + 1;
     expect(sluice_latencies(&p, cuts, count, sizes, latency) == -1, "count of stages");
     free(ranges), free(ends), free(overhead), free(cost), free(sizes), free(latency);

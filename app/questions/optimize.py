@@ -398,6 +398,8 @@ def _digest(
 
 # --- stored answers -------------------------------------------------------------------------------
 
+MAX_NAME, MAX_NOTE = 100, 2000  # characters
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerFilter:
@@ -422,6 +424,29 @@ def get_answer(store: Store, identifier: str) -> AnswerRecord:
     known_identifier(identifier, "answer")
     with store.reading() as unit:
         return unit.answers.get(identifier)
+
+
+def describe_answer(
+    store: Store, identifier: str, *, name: str | None = None, note: str | None = None
+) -> AnswerSummary:
+    """Give an answer a name and a note, and say so in the log of changes.
+
+    None leaves what is there, "" takes it away. Raises NotFound, and InvalidInput for what is too
+    long, and for a name of several lines.
+    """
+    for field, text, longest in (("name", name, MAX_NAME), ("note", note, MAX_NOTE)):
+        if text is not None and (len(text) > longest or (field == "name" and "\n" in text)):
+            one_line = "one line of " if field == "name" else ""
+            raise InvalidInput(f"expected {one_line}at most {longest} characters", field=field)
+    known_identifier(identifier, "answer")
+    with store.unit_of_work() as unit:
+        found = unit.answers.get(identifier)
+        new_name = found.name if name is None else name.strip() or None
+        new_note = found.note if note is None else note.strip() or None
+        if (new_name, new_note) != (found.name, found.note):
+            unit.answers.describe(identifier, name=new_name, note=new_note)
+            unit.changes.note("answer.describe", identifier, before=found.name, after=new_name)
+    return replace(found, name=new_name, note=new_note).summary()
 
 
 def get_answers(store: Store, identifiers: Iterable[str]) -> dict[str, AnswerRecord]:

@@ -131,6 +131,23 @@ class SizeLimits(ctypes.Structure):
     ]
 
 
+class SizeGrid(ctypes.Structure):
+    """Which sizes are tried, in the layout of kernels/native/sizes.h."""
+
+    _fields_ = [
+        ("smallest_bytes", ctypes.c_int64),
+        ("powers", ctypes.c_int64),
+        ("divided", ctypes.c_int64),
+        ("before", ctypes.c_int64),
+    ]
+
+
+class RoundLimits(ctypes.Structure):
+    """Which sizes keep a rule, in the layout of kernels/native/sizes.h."""
+
+    _fields_ = [("unit_bytes", ctypes.c_int64), ("max_odd", ctypes.c_int64)]
+
+
 class SizeSearch(ctypes.Structure):
     """Which sizes are priced in all draws, in the layout of kernels/native/sizes.h."""
 
@@ -175,6 +192,14 @@ class NativeRecurrence:
         self._cut_in_draws.restype = ctypes.c_int
         self._cut_in_draws.argtypes = [ctypes.POINTER(DrawnCosts), number, address, address]
         sizes = (number, address)
+        self._tried_sizes = library.sluice_tried_sizes
+        self._tried_sizes.restype = number
+        self._tried_sizes.argtypes = [
+            ctypes.POINTER(SizeLimits),
+            ctypes.POINTER(SizeGrid),
+            *(sizes * 3),
+            address,
+        ]
         self._price_sizes = library.sluice_price_sizes
         self._price_sizes.restype = number
         self._price_sizes.argtypes = [
@@ -188,6 +213,9 @@ class NativeRecurrence:
         self._summarise = library.sluice_summarise
         self._summarise.restype = ctypes.c_int
         self._summarise.argtypes = [number, number, *(address,) * 4]
+        self._round_sizes = library.sluice_round_sizes
+        self._round_sizes.restype = None
+        self._round_sizes.argtypes = [number, *sizes, address, number, address, address]
         self._good_sizes = library.sluice_good_sizes
         self._good_sizes.restype = number
         self._good_sizes.argtypes = [
@@ -261,6 +289,31 @@ class NativeRecurrence:
         out: Floats = np.empty(costs.draws)
         _check_memory(self._cut_in_draws(costs, len(asked), address_of(asked), address_of(out)))
         return out
+
+    def tried_sizes(
+        self, limits: SizeLimits, grid: SizeGrid, octaves: Floats, ends: Ints, given: Ints
+    ) -> Ints:
+        """Return the sizes to try, ascending, once each and admitted: those of the grid, the
+        message over each of the octaves, ends of ranges and the size behind them, and those given;
+        where a cut of them is between the limits' sizes no other cut than such.
+        """
+        room = len(octaves) + 2 * (grid.powers + len(ends)) + grid.divided + grid.before
+        sizes: Ints = np.empty(room + 1 + len(given), dtype=np.int64)
+        asked = (x for one in (octaves, ends, given) for x in (len(one), address_of(one)))
+        found: int = self._tried_sizes(limits, grid, *asked, address_of(sizes))
+        return sizes[:found]
+
+    def round_sizes(
+        self, message_bytes: int, sizes: Ints, mean_regret: Floats, rules: Sequence[tuple[int, int]]
+    ) -> list[int]:
+        """Return for each rule, a unit and the greatest odd part, the place of the first size of
+        least mean regret that keeps it, one piece aside; -1 without any.
+        """
+        asked = (RoundLimits * len(rules))(*(RoundLimits(*one) for one in rules))
+        places = (ctypes.c_int64 * len(rules))()
+        given = len(sizes), address_of(sizes), address_of(mean_regret)
+        self._round_sizes(message_bytes, *given, len(rules), asked, places)
+        return list(places)
 
     def price_sizes(
         self,

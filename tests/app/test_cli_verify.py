@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.verification import VerifiedSize
 from exports.targets.commentary import plain
 from measuring.running import Probe
-from tests.support.compiler import ROOT, compiler
+from tests.support.compiler import ROOT, build_gpu_driver, compiler
 from tests.support.transfers import MESSAGE, transfers_of
 from tests.support.undisturbed import as_if_undisturbed
 
@@ -305,6 +306,23 @@ class TestReal:
         assert kept == ["1-crc32.csv", "2-pipe.csv", "transfers.csv"]
         shown = json.loads(printed("profiles", "show", "here", "--json")[1])
         assert shown["verification"] == tuned["verification"]
+
+    def test_copies_beside_a_gpu_are_measured_cold(
+        self, printed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As what a GPU wrote is in no cache; the files say so, and which GPU it was."""
+        build_gpu_driver(tmp_path)
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+        quick = ("--bytes", "64KiB", "--time-limit", "120", "--tolerance", "100%")
+        stages = ("--stage", "d2h", "--stage", "memcpy", "--stage", "h2d")
+        code, _, err = printed("tune", *stages, *quick, "--save-as", "staging")
+        assert code in (0, 6, 7), err
+        copy, to_gpu = (Path(name).read_text() for name in ("2-memcpy.csv", "3-h2d.csv"))
+        assert "# memory: cold: beyond the caches" in copy
+        assert "# gpu: Like a GPU" in to_gpu
+        transfers = Path("transfers.csv").read_text()
+        assert "# gpu: Like a GPU" in transfers
+        assert re.search("# waits: (polling|sleeping)", transfers)
 
     def test_an_interrupt_keeps_what_was_measured(
         self, printed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

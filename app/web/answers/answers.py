@@ -12,7 +12,7 @@ from analysis import explore
 from analysis.explain import MAX_CELLS, explain
 from app.http.dependencies import client_of, service_of
 from app.operations.fits import Draw
-from app.questions.optimize import get_answer
+from app.questions.optimize import describe_answer, get_answer
 from app.schemas.base import ProblemOut
 from app.schemas.compare import explained_of
 from app.schemas.optimize import OptimizeOut, current_of, read_answer, with_unique_names
@@ -51,7 +51,7 @@ from app.web.answers.parts import (
 from app.web.answers.snippets import base_url_of, take_away_of
 from app.web.answers.view import AnswerView, format_path, latency_unit, what_if
 from app.web.audits.form import panel_page
-from app.web.forms import asked_document, sent_fields, size_in
+from app.web.forms import asked_document, here_of, sent_fields, size_in
 from app.web.jobs.jobs import answer_address
 from app.web.pages import moved, page, says_refusals
 from app.web.profiles.exports import library_named, library_of
@@ -130,12 +130,24 @@ async def answer_page(
         values |= {"library": library_named(request.query_params.get("library", "")).name}
         values["is_local"] = request.url.hostname in LOOPBACK
         values |= {"section": SECTION, "shown": shown, "units": units}
+        values |= {"name": record.name or "", "note": record.note or ""}
         found = set_this_of(stored, fragment_cap=cap, current_bytes=current)
         values |= {"set_this": found, "what_if": what_if(stored)}
         values["change"] = _change(service.context.store, stored, units, found, cap)
         return with_reader(request, panel_page(request, "answer.html", entry, **values))
 
     return await service.call(made)
+
+
+@router.post("/ui/answers/{id}")
+@says_refusals
+async def describe(request: Request, id: str) -> Response:
+    """Give the answer a name and a note, where the form has them, and show it again."""
+    fields = await sent_fields(request)
+    service = service_of(request)
+    said = {kind: fields.get(kind) for kind in ("name", "note")}
+    await service.write(lambda: describe_answer(service.context.store, id, **said))
+    return moved(request, here_of(request))
 
 
 @router.get("/ui/answers/{id}/parts/timeline")
@@ -355,9 +367,10 @@ def _change(
     if not last or last == answer.id:
         return None
     with suppress(SluiceError):
-        before = read_answer(get_answer(store, last).body)
+        record = get_answer(store, last)
+        before = read_answer(record.body)
         sizes = (set_this_of(before, fragment_cap=fragment_cap).size_bytes, found.size_bytes)
-        return change_between(before, answer, sizes)
+        return change_between(before, answer, sizes, name=record.name or "")
     return None
 
 

@@ -94,6 +94,44 @@ static double sum_of(int64_t count, const double *values)
 
 /* ---- which are priced -------------------------------------------------------------------------- */
 
+int64_t sluice_tried_sizes(const sluice_size_limits *limits, const sluice_size_grid *grid,
+                           int64_t octave_count, const double *octaves, int64_t end_count,
+                           const int64_t *ends, int64_t given_count, const int64_t *given,
+                           int64_t *sizes)
+{
+    const int64_t total = limits->message_bytes, unit = limits->unit_bytes;
+    int64_t found = 0, count = 0, known = 0, has_known = 0;
+    for (int64_t at = 0; at < octave_count; at++)
+        sizes[found++] = (int64_t)rint((double)total / octaves[at]);
+    for (int64_t at = 0; at < grid->powers; at++) {
+        sizes[found++] = (int64_t)1 << at;
+        sizes[found++] = (int64_t)3 << at;
+    }
+    for (int64_t k = 1; k <= grid->divided; k++)
+        sizes[found++] = (total + k - 1) / k;
+    for (int64_t e = 0; e < end_count; e++) {
+        sizes[found++] = ends[e];
+        sizes[found++] = ends[e] + 1;
+    }
+    sizes[found++] = (total + limits->max_count - 1) / limits->max_count;
+    for (int64_t s = 0; s < found; s++)
+        sizes[s] = (sizes[s] + unit - 1) / unit * unit;
+    for (int64_t k = 1; k <= grid->before; k++)
+        sizes[found++] = (total - limits->min_bytes) / (k * unit) * unit;
+    for (int64_t s = 0; s < found; s++)
+        if (grid->smallest_bytes <= sizes[s] && sizes[s] <= total)
+            sizes[count++] = sizes[s];
+    for (int64_t s = 0; s < given_count; s++)
+        sizes[count++] = given[s];
+    count = admitted(limits, 0, sizes, count, sizes);
+    for (int64_t s = 0; s < count; s++)
+        has_known |= sizes[s] < total && is_known(limits, sizes[s]);
+    for (int64_t s = 0; s < count; s++)
+        if (!has_known || is_known(limits, sizes[s]))
+            sizes[known++] = sizes[s];
+    return known;
+}
+
 /* Marks sizes near the best in some of a few draws, and the best of those below the message. */
 static void mark_near(const sluice_draws *few, const sluice_draws_room *use,
                       const sluice_size_limits *limits, double regret, int64_t count,
@@ -254,6 +292,23 @@ int sluice_summarise(int64_t count, int64_t draws, const double *latency_us, dou
     }
     free(regrets);
     return 0;
+}
+
+void sluice_round_sizes(int64_t message_bytes, int64_t count, const int64_t *sizes,
+                        const double *mean_regret, int64_t rule_count,
+                        const sluice_round_rule *rules, int64_t *places)
+{
+    for (int64_t r = 0; r < rule_count; r++) {
+        int64_t best = -1;
+        for (int64_t s = 0; s < count; s++) {
+            const int64_t odd = sizes[s] / (sizes[s] & -sizes[s]);
+            if (sizes[s] != message_bytes && odd <= rules[r].max_odd &&
+                sizes[s] % rules[r].unit_bytes == 0 &&
+                (best < 0 || mean_regret[s] < mean_regret[best]))
+                best = s;
+        }
+        places[r] = best;
+    }
 }
 
 /* ---- which are good ---------------------------------------------------------------------------- */

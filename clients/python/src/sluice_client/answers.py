@@ -179,6 +179,8 @@ class OptimizationSummary:
     relative_gap: float
     status: str
     profile: ProfileRevision | None
+    name: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

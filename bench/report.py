@@ -86,7 +86,7 @@ def _runs(stored: list[dict[str, Any]]) -> str:
             found["case"],
             found["measured_at"],
             found["commit"]["id"][:10] + ("+" if found["commit"]["changed_files"] else ""),
-            f"{sum(check['met'] for check in found['checks'])} of {len(found['checks'])}",
+            f"{sum(check['met'] for check in found['checks'])}/{len(found['checks'])}",
         )
         for found in stored
     ]

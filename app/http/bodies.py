@@ -40,8 +40,8 @@ _PIECE_BYTES = 2**18
 class Expander:
     """One gzip file, of one or several members, in pieces of any length.
 
-    What has come out may never be longer than `limit`, nor than MAX_EXPANSION times what has
-    gone in, beyond the first FREE_EXPANSION_BYTES.
+    What has come out may never be longer than `limit`, nor than MAX_EXPANSION times what was read
+    for it, beyond the first FREE_EXPANSION_BYTES.
     """
 
     def __init__(self, limit: int) -> None:
@@ -52,7 +52,6 @@ class Expander:
 
     def feed(self, packed: bytes) -> Iterator[bytes]:
         """Yield what these bytes expand to. Raises BodyTooLarge and UnsupportedMediaType."""
-        self._taken += len(packed)
         rest = packed
         while rest:
             if self._member.eof:
@@ -60,11 +59,13 @@ class Expander:
                 if not rest:
                     return
                 self._member = zlib.decompressobj(wbits=31)
+            before = len(rest)
             try:
                 piece = self._member.decompress(rest, _PIECE_BYTES)
             except zlib.error:
                 raise UnsupportedMediaType("the body is not a gzip file") from None
             rest = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+            self._taken += before - len(rest)
             self._given += len(piece)
             self._check_length()
             if piece:
@@ -238,7 +239,8 @@ async def arriving_trace(
         await _fill(spool, request)
         yield await asyncio.to_thread(spool.finished)
     finally:
-        spool.close()
+        # In a thread: it may wait for a piece, and the room of a long file is given back in ms.
+        await asyncio.shield(asyncio.to_thread(spool.close))
 
 
 def is_json(request: Request) -> bool:
@@ -307,7 +309,7 @@ class _Spool:
         self._expander = Expander(limit) if must_expand else None
         self._lock = threading.Lock()
         self._is_closing = False
-        self._file = _unnamed_file()
+        self._file: io.FileIO | None = None  # opened by the thread that first needs it
         self._digest = hashlib.sha256()
         self._arrived = 0
         self._length = 0
@@ -328,14 +330,15 @@ class _Spool:
         if self._expander is not None:
             self._expander.finish()
         return LoadedTrace.in_file(
-            self._file.fileno(), content_bytes=self._length, digest=self._digest.hexdigest()
+            self._opened().fileno(), content_bytes=self._length, digest=self._digest.hexdigest()
         )
 
     def close(self) -> None:
         """Give back what it holds."""
         self._is_closing = True
         with self._lock:
-            self._file.close()
+            if self._file is not None:
+                self._file.close()
             self._budget.give_back(self._length)
 
     def _write(self, pieces: Iterable[bytes]) -> None:
@@ -348,11 +351,16 @@ class _Spool:
                 self._digest.update(piece)
                 self._keep(piece)
 
+    def _opened(self) -> io.FileIO:
+        if self._file is None:
+            self._file = _unnamed_file()
+        return self._file
+
     def _keep(self, piece: bytes) -> None:
-        rest = memoryview(piece)
+        file, rest = self._opened(), memoryview(piece)
         try:
             while rest:
-                rest = rest[self._file.write(rest) :]
+                rest = rest[file.write(rest) :]
         except OSError:  # the disk, or a quota, is full
             raise _no_room() from None
 

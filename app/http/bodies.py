@@ -96,6 +96,7 @@ def expand(packed: bytes, limit: int) -> bytes:
 
 
 ARRIVAL_LIMIT_S = 30.0
+PARSED_AT_ONCE_BYTES = 2**12  # in less time than a hop to a thread; the event loop never takes more
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -142,7 +143,9 @@ async def read_json(request: Request, model: type[T], *, limit: int, budget: Bod
     """Return the body as this model. Raises as `parse_json` and `held_body` do."""
     _check_json_type(request)
     async with held_body(request, limit, budget, within_s=ARRIVAL_LIMIT_S) as body:
-        return parse_json(model, body)
+        if len(body) <= PARSED_AT_ONCE_BYTES:
+            return parse_json(model, body)
+        return await asyncio.to_thread(parse_json, model, body)
 
 
 @asynccontextmanager
@@ -236,11 +239,13 @@ async def arriving_trace(
     spool = _Spool(limit, budget, must_expand=_is_packed(request))
     try:
         check_declared_length(request, limit)
-        await _fill(spool, request)
-        yield await asyncio.to_thread(spool.finished)
+        rest = await _fill(spool, request)
+        yield await asyncio.to_thread(spool.finished, rest)
     finally:
-        # In a thread: it may wait for a piece, and the room of a long file is given back in ms.
-        await asyncio.shield(asyncio.to_thread(spool.close))
+        if spool.is_long:  # a disk takes milliseconds to give back its room
+            await asyncio.shield(asyncio.to_thread(spool.close))
+        else:
+            spool.close()
 
 
 def is_json(request: Request) -> bool:
@@ -248,16 +253,24 @@ def is_json(request: Request) -> bool:
     return media_type(request)[0] in _JSON_TYPES
 
 
-async def _fill(spool: _Spool, request: Request) -> None:
+async def _fill(spool: _Spool, request: Request) -> bytes:
+    """Return what has arrived last, which the spool is still to take."""
+    batch: list[bytes] = []
+    held = 0
     try:
         async with asyncio.timeout(AT_ANY_RATE_S) as patience:
-            async for batch in _batches(_in_time(request.stream(), patience)):
-                await asyncio.to_thread(spool.take, batch)
+            async for chunk in _in_time(request.stream(), patience):
+                batch.append(chunk)
+                held += len(chunk)
+                if held >= _BATCH_BYTES:
+                    await asyncio.to_thread(spool.take, b"".join(batch))
+                    batch, held = [], 0
     except TimeoutError:
         raise BodyTooSlow(
             f"expected the body within {TRACE_ARRIVAL_LIMIT_S:g} s, and after {AT_ANY_RATE_S:g} s "
             f"at least {MIN_BYTES_PER_S} bytes of it a second"
         ) from None
+    return b"".join(batch)
 
 
 async def _in_time(chunks: AsyncIterator[bytes], patience: asyncio.Timeout) -> AsyncIterator[bytes]:
@@ -268,18 +281,6 @@ async def _in_time(chunks: AsyncIterator[bytes], patience: asyncio.Timeout) -> A
         allowed_s = AT_ANY_RATE_S + arrived / MIN_BYTES_PER_S
         patience.reschedule(began_s + min(TRACE_ARRIVAL_LIMIT_S, allowed_s))
         yield chunk
-
-
-async def _batches(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    batch: list[bytes] = []
-    held = 0
-    async for chunk in chunks:
-        batch.append(chunk)
-        held += len(chunk)
-        if held >= _BATCH_BYTES:
-            yield b"".join(batch)
-            batch, held = [], 0
-    yield b"".join(batch)
 
 
 def _is_packed(request: Request) -> bool:
@@ -325,8 +326,14 @@ class _Spool:
             raise too_large(self._limit)
         self._write((packed,) if self._expander is None else self._expander.feed(packed))
 
-    def finished(self) -> LoadedTrace:
-        """Return the file as it is now that all has arrived. Raises UnsupportedMediaType."""
+    @property
+    def is_long(self) -> bool:
+        """Whether its file takes more room than a batch."""
+        return self._length > _BATCH_BYTES
+
+    def finished(self, rest: bytes) -> LoadedTrace:
+        """Return the file with the rest of what has arrived. Raises as `take` does."""
+        self.take(rest)
         if self._expander is not None:
             self._expander.finish()
         return LoadedTrace.in_file(

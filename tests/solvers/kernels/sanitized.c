@@ -271,7 +271,8 @@ static void check_rounding(const sluice_whole *q)
         x[between(0, k - 1)] = between(0, 1) ? NAN : INFINITY;
     double widths[] = {1e4, 1.0, 1e-4, 10.0};
     int64_t exchanges = k <= 20 ? between(0, 3) : 0;
-    sluice_rounding asked = {k, x, offsets, 4, 2, between(0, 9), widths, 4, exchanges};
+    sluice_rounding asked = {k, x, offsets, 4, 2, between(0, 9), widths, 4, exchanges,
+                             between(0, 1) ? wide(1.0, 1e6) : 0.0};
     int found = sluice_round(q, &asked, sizes);
     expect(found <= (exchanges ? 3 : 1), "cuts of a rounding");
     for (int at = 0; at < found; at++)

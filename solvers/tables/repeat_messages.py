@@ -195,7 +195,7 @@ def live_counts(duals: list[Dual], known: Line, counts: tuple[int, int], near: i
             rows = np.concatenate([one - known.first_us, other - known.last_us])
             reached = (rows >= 0.0).all(axis=0) & (k > 1)
             out |= reached  # each row is convex in k, or rises: once it rises it does so for ever
-            is_all |= bool(reached[-1]) and bool((rows[:, -1] >= rows[:, -2:].min(axis=1)).all())
+            is_all |= bool(reached[-1]) and bool((rows[:, -1] >= rows[:, -2:][:, 0]).all())
         if is_all:
             return k[~out]
         last = min(high, 2 * last)

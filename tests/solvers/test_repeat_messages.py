@@ -165,6 +165,8 @@ def test_an_endless_row_of_counts_is_given_up() -> None:
     free = Dual(0.0, 1.0, 0.0, 0.0, 0.0)
     line = repeat_messages.Line(1_000_000, 1_000_100, 2_000_000.0, 2_000_200.0)
     assert live_counts([free], line, (1, 1_000_000), 100) is None
+    falling = Dual(3_000_000.0, 0.0, 0.0, 1e3, 0.0)  # it falls, so nothing is said of more
+    assert live_counts([falling], line, (1, 1_000_000), 100) is None
     paid = free._replace(per_full=1e5)
     found = live_counts([paid], line, (1, 1_000_000), 10)
     assert found is not None

@@ -185,6 +185,13 @@ class NativeRecurrence:
             address,
             address,
         ]
+        self._changed = library.sluice_changed_latencies
+        self._changed.restype = ctypes.c_int
+        self._changed.argtypes = [
+            ctypes.POINTER(NativePipeline),
+            *(number, address, address),
+            *(number, address, address),
+        ]
         self._in_draws = library.sluice_repeated_in_draws
         self._in_draws.restype = ctypes.c_int
         self._in_draws.argtypes = [ctypes.POINTER(DrawnCosts), number, number, address, address]
@@ -251,21 +258,13 @@ class NativeRecurrence:
         """Return latencies of one cut, the delay included, where both costs of a stage are times a
         factor at every size, for each of these changes.
         """
-        stages = _of_pipeline(pipeline)
-        ranges, _, *costs = stages.keep
-        sizes, out, found = array("d", cut), ctypes.c_double(), []
-        for stage, factor in changes:
-            first = sum(ranges[:stage])
-            here = slice(first, first + ranges[stage])
-            before = [numbers[here] for numbers in costs]
-            for numbers, old in zip(costs, before, strict=True):
-                numbers[here] = array("d", [one * factor for one in old])
-            at = sizes.buffer_info()[0]
-            _check(self._latencies(stages, 1, len(sizes), at, ctypes.byref(out)))
-            found.append(out.value + pipeline.delay_us)
-            for numbers, old in zip(costs, before, strict=True):
-                numbers[here] = old
-        return found
+        stages, factors = zip(*changes, strict=True)
+        numbers = array("q", stages), array("d", factors), array("d", cut)
+        out = array("d", factors)  # for as many numbers
+        which, by, sizes, found = (one.buffer_info()[0] for one in (*numbers, out))
+        asked = native_pipeline(pipeline), len(out), which, by, len(cut), sizes, found
+        _check(self._changed(*asked))
+        return [latency_us + pipeline.delay_us for latency_us in out]
 
     def evaluator(self, pipeline: Pipeline) -> NativeEvaluator:
         """Return the evaluator of this pipeline, for many cuts one at a time."""
@@ -441,4 +440,4 @@ def _check_memory(status: int) -> None:
 
 def _check(status: int) -> None:
     if status:
-        raise ValueError("the native recurrence takes 1 to 64 stages")
+        raise ValueError("the native recurrence takes 1 to 64 stages, and memory for them")

@@ -174,6 +174,34 @@ def test_what_if_asks_again(live: Live, ask: Ask, what: str) -> None:
     assert f"{before.pipeline.stages[int(stage)].name}: " in said
 
 
+def test_what_if_of_several_costs(live: Live, ask: Ask) -> None:
+    """Sliders have binary logarithms; a script is told in place, a form led to the same answer."""
+    before = ask(message_bytes=65536)
+    place = f"/ui/answers/{before.id}/what-if?current=1+KiB"
+    sliders = {"0.overhead": "-0.5", "1.per_byte": "2", "2.per_byte": "0"}
+    sent = live.client.post(place, data=sliders)
+    path = urlsplit(sent.headers["location"]).path
+    now = read_answer(live.client.get(path.replace("/ui/answers/", "/optimizations/")).content)
+    assert now.pipeline is not None
+    assert before.pipeline is not None
+    new, old = now.pipeline.stages, before.pipeline.stages
+    assert new[0].parts[0].overhead_us == pytest.approx(old[0].parts[0].overhead_us * 2**-0.5)
+    assert new[1].parts[0].ns_per_byte == 4.0 * old[1].parts[0].ns_per_byte
+    assert new[2:] == old[2:]
+    told = live.client.post(place, data=sliders, headers={"HX-Request": "true"}).text
+    assert f"latency {format_time(now.latency_us)}, instead of" in told
+    assert f"/ui/compare?id={before.id}&amp;id={now.id}" in told
+    none = live.client.post(place, data={"0.overhead": "0"}, headers={"HX-Request": "true"})
+    assert "Slide costs" in none.text
+
+
+@pytest.mark.parametrize("slider", ["2.01", "nan", "half", ""])
+def test_sliders_have_an_end(live: Live, ask: Ask, slider: str) -> None:
+    """No factor is beyond a quarter and four."""
+    sent = live.client.post(f"/ui/answers/{ask().id}/what-if", data={"0.overhead": slider})
+    assert sent.status_code in (400, 422)
+
+
 @pytest.mark.parametrize("what", ["", "9.both.half", "x.both.half", "1.other.half", "1.both.third"])
 def test_what_if_of_nothing_is_refused(live: Live, ask: Ask, what: str) -> None:
     """In words, and nothing is stored; nor of a pipeline whose stages are not known."""

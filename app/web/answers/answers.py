@@ -53,10 +53,10 @@ from app.web.answers.view import AnswerView, format_path, latency_unit, what_if
 from app.web.audits.form import panel_page
 from app.web.forms import asked_document, here_of, sent_fields, size_in
 from app.web.jobs.jobs import answer_address
-from app.web.pages import moved, page, says_refusals
+from app.web.pages import is_htmx, moved, page, says_refusals
 from app.web.profiles.exports import library_named, library_of
 from app.web.workbench.choices import ShownUnits
-from app.web.workbench.request import changed_question
+from app.web.workbench.request import changed_costs, changed_question
 from app.web.workbench.state import InputState
 from domain.errors import SluiceError, UnreadableRecord
 from models.records import AnswerRecord
@@ -228,12 +228,30 @@ async def library(request: Request, id: str, target: Annotated[str, Query()] = "
 @router.post("/ui/answers/{id}/what-if")
 @says_refusals
 async def changed_cost(request: Request, id: str) -> Response:
-    """Ask the same with one cost halved or doubled, and lead to the answer."""
-    given, units = await sent_fields(request), ShownUnits.of(request.query_params)
-    body, service = await _body(request, id), service_of(request)
-    answer = await service.call(lambda: read_answer(body))
-    asked = asked_document(changed_question(answer, given.get("what", ""), units))
-    return moved(request, units.after(id).onto(await answer_address(request, asked)))
+    """Ask the same with other costs, and lead to the answer; a script is told what it changes."""
+    factors, units = changed_costs(await sent_fields(request)), ShownUnits.of(request.query_params)
+    record, service = await _record(request, id), service_of(request)
+    is_told = is_htmx(request)
+    if is_told and not factors:
+        return page(request, "answer_what_if.html", change=None, found="")
+    answer = await service.call(lambda: read_answer(record.body))
+    asked = asked_document(changed_question(answer, factors, units))
+    found = await answer_address(request, asked)
+    place = units.after(id).onto(found)
+    if not is_told:
+        return moved(request, place)
+    store, cap = service.context.store, _fragment_cap(request)
+
+    def compared() -> Response:
+        change = None
+        if (prefix := "/ui/answers/") in found:
+            now = read_answer(get_answer(store, found.removeprefix(prefix)).body)
+            current = _current_bytes(answer, dict(units.kept).get("current", ""))
+            advised = set_this_of(now, fragment_cap=cap, current_bytes=current)
+            change = _change(store, now, units.after(id), advised, cap)
+        return page(request, "answer_what_if.html", change=change, found=place)
+
+    return await service.call(compared)
 
 
 @router.get("/ui/answers/{id}/parts/sweep")

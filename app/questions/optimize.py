@@ -128,7 +128,7 @@ def prepare(
         allow_refragmentation=question.allow_refragmentation,
     )
     problem.count_range()  # what no cut can satisfy is refused before anything is queued
-    uncertain = _uncertain(question, problem, fit, fragment_cap)
+    uncertain = _uncertain(question, problem, fit, fragment_cap, verification)
     digest = _digest(question, problem, profile, fitted, uncertain, verification)
     return PreparedQuestion(
         question, problem, profile, fitted, digest, uncertain, fit, verification
@@ -141,23 +141,26 @@ def known_errors(
     options: UncertaintyOptions | None,
     *,
     message_bytes: tuple[int, int],
+    verification: Verification | None = None,
 ) -> KnownErrors | None:
     """Return the errors of a model's costs, of its fit or as typed; None where none are known.
 
-    `message_bytes` are the least and the greatest message that they are for. Raises
-    InconsistentInput where they are asked for and none are known.
+    `message_bytes` are the least and the greatest message that they are for; by how much transfers
+    contradicted the model, its `verification` says. Raises InconsistentInput where errors are asked
+    for and none are known.
     """
     asked = options or UncertaintyOptions()
+    misfit = verification.misfit if verification else 0.0
     if asked.relative is not None or asked.intervals:
         try:
             stated = stated_model(model, asked.relative or 0.0, asked.intervals)
         except InvalidInput as refusal:
             raise type(refusal)(refusal.detail, field=f"uncertainty.{refusal.field}") from None
-        return KnownErrors(stated, draws=asked.draws, seed=asked.seed)
+        return KnownErrors(stated, misfit, asked.draws, asked.seed)
     known = None if fit is None else uncertain_model(fit)
     if fit is not None and known is not None and known.model == model:
         whole_us = tuple((one.message_bytes, one.measured_us) for one in fit.whole_messages)
-        misfit = misfit_at(fit, *message_bytes)
+        misfit = max(misfit, misfit_at(fit, *message_bytes))
         return KnownErrors(known, misfit, asked.draws, asked.seed, whole_us)
     if options is None or options.only_names_current:
         return None
@@ -165,11 +168,21 @@ def known_errors(
 
 
 def _uncertain(
-    question: Question, problem: AnyProblem, fit: TraceFit | None, fragment_cap: int
+    question: Question,
+    problem: AnyProblem,
+    fit: TraceFit | None,
+    fragment_cap: int,
+    verification: Verification | None,
 ) -> UncertaintyQuestion | None:
     options = question.uncertainty or UncertaintyOptions()
     size = problem.message_bytes
-    errors = known_errors(problem.model, fit, question.uncertainty, message_bytes=(size, size))
+    errors = known_errors(
+        problem.model,
+        fit,
+        question.uncertainty,
+        message_bytes=(size, size),
+        verification=verification,
+    )
     if errors is None:
         return None
     current_bytes = question.current_bytes

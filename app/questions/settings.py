@@ -195,7 +195,9 @@ def export_question(
     is_used = takes is Takes.TABLE or (takes in _SIZED and isinstance(model, Pipeline))
     used = table if is_used else None
     between = (scope.min_message_bytes or 1, scope.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES)
-    errors = known_errors(model, fit, None, message_bytes=between) if takes in _SIZED else None
+    errors = None
+    if takes in _SIZED:
+        errors = known_errors(model, fit, None, message_bytes=between, verification=verification)
     said = said_of(verification)
     verified = said.detail if said else ""
     measured = fit.measured_bytes if fit else None
@@ -423,7 +425,11 @@ def audit_question(
         fit_notices=fit.notices if fit else (),
         measured_bytes=measured,
         errors=known_errors(
-            model, prepared.fit, prepared.question.uncertainty, message_bytes=between
+            model,
+            prepared.fit,
+            prepared.question.uncertainty,
+            message_bytes=between,
+            verification=prepared.verification,
         ),
         verified=(said,) if said else (),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -495,14 +495,5 @@ def list_answers(
     if after is not None and IDENTIFIER.fullmatch(after) is None:
         raise InvalidInput("expected the next_cursor of an earlier page", field="cursor")
     with store.reading() as unit:
-        found = tuple(
-            unit.answers.list(
-                profile=wanted.profile,
-                revision=wanted.revision,
-                message_bytes=wanted.message_bytes,
-                strategy=wanted.strategy,
-                after=after,
-                limit=limit + 1,
-            )
-        )
+        found = tuple(unit.answers.list(**asdict(wanted), after=after, limit=limit + 1))
     return AnswerPage(found[:limit], found[limit - 1].id if len(found) > limit else None)

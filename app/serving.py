@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.console.running import ticking_line
 from app.console.screen import Column, Grid, Output
+from app.execution.processes import keep_freed_memory
 from app.settings import KEPT_KINDS, Settings, keeps_of
 from app.telemetry import logging_as, open_tracing
 from domain.errors import Conflict, InvalidInput, NotReady
@@ -159,9 +160,11 @@ def _settle() -> None:
     """Leave what the process has loaded by now, and keeps, out of every later garbage collection.
 
     A full one would look through all of it and hold up the event loop for tens of milliseconds.
+    What one answer has freed is kept for the next.
     """
     gc.collect()
     gc.freeze()
+    keep_freed_memory()
 
 
 def checked_settings() -> Settings:

@@ -359,11 +359,11 @@ MAX_WAITING_JOBS = 10_000  # of all owners and services together
 
 
 def job_slots(slots: int) -> int:
-    """Return how many slots of a LONG pool durable jobs may fill: all but one, and one at least.
+    """Return how many slots of a LONG pool durable jobs may fill: all but one, or the only one.
 
     So that however many jobs there are a client that waits is still served.
     """
-    return max(1, slots - 1)
+    return max(min(1, slots), slots - 1)
 
 
 def service_pools(

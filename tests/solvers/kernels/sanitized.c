@@ -308,6 +308,28 @@ static void check_repeat(const sluice_whole *q)
     free(sizes);
 }
 
+static void check_repeated_messages(const sluice_whole *q)
+{
+    int64_t messages = least(between(1, 40), q->message_bytes), k = between(2, 50);
+    int64_t first = q->message_bytes - messages + 1, *sizes = must((size_t)messages, sizeof *sizes);
+    double *latency = doubles(messages), *read = doubles(messages);
+    sluice_repeat_each(q, k, first, messages, sizes, latency);
+    for (int64_t m = 0; m < messages; m++) {
+        int64_t message = first + m, rest = message - (k - 1) * sizes[m];
+        if (sizes[m] == 0)
+            continue;
+        expect(rest >= q->min_bytes && rest <= sizes[m], "remainder of a message");
+        expect(sizes[m] % q->unit_bytes == 0, "unit of a repeated size");
+        sluice_repeat_read(q, message, 1, sizes[m], sizes[m], read);
+        expect(read[0] == latency[m], "latency of a message");
+    }
+    int64_t size = q->unit_bytes * between(1, 1000);
+    sluice_repeat_read(q, first, messages, size, size + q->unit_bytes * between(0, 1000), read);
+    for (int64_t m = 0; m < messages; m++)
+        expect(read[m] >= 0.0, "latency of a reader");
+    free(sizes), free(latency), free(read);
+}
+
 static void check_bounds(const sluice_whole *q)
 {
     int64_t first, last, counts[] = {q->k_min, q->k_max};
@@ -339,6 +361,7 @@ static void whole_bytes(void)
         check_rounding(&q);
         check_equal(&q);
         check_repeat(&q);
+        check_repeated_messages(&q);
         check_bounds(&q);
     }
     free(overhead), free(cost);

@@ -243,6 +243,27 @@ def test_a_cancel_ends_all_parts(store: Store, tmp_path: Path) -> None:
         assert ended(store, accepted(store, 2)).state is JobState.DONE
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_what_joins_the_parts_is_a_task_where_it_is_long(
+    store: Store, tmp_path: Path, is_cancelled: bool
+) -> None:
+    """It follows them, and ends as they do."""
+    with running(store, slots=2) as runner:
+        job = accept_job(store, Word(3, "joins", named="compare", gate=str(tmp_path / "gate")))
+        wait_until(lambda: found(store, job).steps_done == 3)
+        if is_cancelled:
+            cancel_job(store, job.id)
+        else:
+            (tmp_path / "gate").touch()
+        job = ended(store, job)
+        wait_until(lambda: runner.running == 0)
+    if is_cancelled:
+        assert (job.state, job.best) == (JobState.CANCELLED, None)
+    else:
+        assert json.loads(job.best or b"") == {"word": "abc", "latency_us": 1.0}
+        assert (job.state, job.steps_done, job.steps_total) == (JobState.DONE, 4, 4)
+
+
 def test_two_runners_share_the_jobs(store: Store, other: Store) -> None:
     """Each job is run once."""
     with running(store, slots=2), running(other, slots=2):

@@ -118,6 +118,24 @@ class Letter(Scripted):
 
 
 @dataclass(frozen=True, slots=True)
+class Joined(Scripted):
+    """All parts put together: at once, or where it `joins` in a worker."""
+
+    word: str = ""
+
+    def run_here(self) -> Result | None:
+        return None if self.behaviour == "joins" else self._result
+
+    def run(self, report: Report, /) -> Result:
+        self._wait(report)
+        return self._result
+
+    @property
+    def _result(self) -> Result:
+        return {"word": self.word, "latency_us": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
 class Word(Scripted):
     """One of `number` parts."""
 
@@ -126,13 +144,14 @@ class Word(Scripted):
         return f"word {Scripted.digest.fget(self)}"  # type: ignore[attr-defined]
 
     def run(self, report: Report, /) -> Result:
-        return self.join([part.run(report) for part in self.split()])
+        return self.join([part.run(report) for part in self.split()])._result
 
     def split(self) -> Sequence[Letter]:
         return [Letter(number, self.behaviour, gate=self.gate) for number in range(self.number)]
 
-    def join(self, results: Sequence[Result]) -> Result:
-        return {"word": "".join(one["letter"] for one in results), "latency_us": 1.0}
+    def join(self, results: Sequence[Result]) -> Joined:
+        word = "".join(one["letter"] for one in results)
+        return Joined(self.number, self.behaviour, gate=self.gate, word=word)
 
 
 @dataclass(frozen=True, slots=True)

@@ -432,7 +432,12 @@ class Runner:
 
     def _show_all(self) -> None:
         for job in tuple(self._jobs.values()):
-            changes = job.progress()
+            try:
+                changes = job.progress()
+            except Exception as error:  # a best result that cannot be read: of this job alone
+                self._drop(job)
+                self._write_failure(job.record, error)
+                continue
             if not changes:
                 continue
             try:

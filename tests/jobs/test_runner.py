@@ -219,6 +219,23 @@ def test_a_database_that_is_away_costs_no_job(
     assert (job.state, job.claim, answers(store)) == (JobState.DONE, 1, [1])
 
 
+def test_a_best_result_that_cannot_be_read_fails_its_job_alone(
+    store: Store, tmp_path: Path
+) -> None:
+    """Others beside it are shown, and end."""
+    gate = str(tmp_path / "gate")
+    with running(store, slots=2) as runner:
+        poisoned, other = (
+            accepted(store, n, "poisons" if n == 1 else "improves", gate=gate) for n in (1, 2)
+        )
+        assert ended(store, poisoned).state is JobState.FAILED
+        wait_until(lambda: found(store, other).best is not None)
+        (tmp_path / "gate").touch()
+        assert ended(store, other).state is JobState.DONE
+        wait_until(lambda: runner.running == 0)
+    assert answers(store) == [2]
+
+
 @pytest.mark.parametrize("slots", [1, 2, 4])
 def test_parts_make_the_same_whole(store: Store, slots: int) -> None:
     """However many run at a time; its steps are parts."""

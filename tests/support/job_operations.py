@@ -26,6 +26,13 @@ from tests.support.records import an_answer
 Result = dict[str, Any]
 
 
+class Poison(dict[str, Any]):
+    """A result that cannot be unpickled."""
+
+    def __reduce__(self) -> Any:
+        return json.loads, ("no JSON",)
+
+
 class Crash(BaseException):
     """What an engine without processes takes for the end of one."""
 
@@ -34,8 +41,8 @@ class Crash(BaseException):
 class Scripted(OperationDefaults[Result]):
     """One that does as `behaviour` says, and keeps an answer of its number.
 
-    answers; lasts `wall_s`; waits for the file `gate`, or improves twice and waits
-    for it; crashes; refuses; has a result that cannot be kept.
+    answers; lasts `wall_s`; waits for the file `gate`, or improves twice and waits for it, or has a
+    best result that poisons who reads it; crashes; refuses; has a result that cannot be kept.
     """
 
     number: int
@@ -80,6 +87,9 @@ class Scripted(OperationDefaults[Result]):
             case "improves":
                 for latency_us in (4.0, 3.0):
                     report.best({"number": self.number, "latency_us": latency_us})
+                self._wait(report)
+            case "poisons":
+                report.best(Poison())
                 self._wait(report)
             case "crashes":
                 raise Crash

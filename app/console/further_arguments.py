@@ -306,8 +306,12 @@ def _add_answers(commands: Commands[Parser]) -> None:
     listing.add_argument("--bytes", type=size, metavar="SIZE", help="of this message alone")
     _add_count_and_owner(listing)
     show = add(verbs, "show", "show a stored answer as it was given")
-    show.add_argument("id", metavar="ID", help="of the answer")
-    _add_owner(show)
+    naming = add(verbs, "name", "give a stored answer a name and a note")
+    for parser in (show, naming):
+        parser.add_argument("id", metavar="ID", help="of the answer")
+        _add_owner(parser)
+    naming.add_argument("name", metavar="NAME", nargs="?", help='of one line; "" for none')
+    naming.add_argument("--note", metavar="TEXT", help='about it; "" for none')
 
 
 def _add_jobs(commands: Commands[Parser]) -> None:

@@ -343,7 +343,7 @@ def work(arguments: argparse.Namespace, output: Output) -> int:
         stack.callback(store.dispose)
         stack.enter_context(logging_as(settings.log))
         store.upgrade()
-        engine = open_engine(settings)
+        engine = open_engine(settings, has_clients=False)
         runner = open_runner(store, engine, settings)
         store.watch_job_ends(tell_ends)
         metrics = RunnerMetrics(lambda: runner_gauges(store, engine, runner))

@@ -50,33 +50,31 @@ class _Seen:
 def _run(effort: Effort) -> CaseResult:
     seconds = float(os.environ.get(LENGTH) or effort.pick(60.0, quick=4.0))
     jobs = effort.pick(200, quick=10)
-    with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
-        with serving(f"sqlite:///{Path(folder, 'bench.db')}") as service:
-            _compile(service)
-            _paced(service, PER_S, _until(2.0))  # what is loaded once
-            alone = _paced(service, PER_S, _until(seconds))
-            cancelled_ms = _cancel(service, jobs)
-            slow = _paced(service, 50, _until(seconds))
-            warm_s = max(4.0, seconds / 4)
-            with serving(f"sqlite:///{Path(folder, 'other.db')}") as other:
-                _attacked(service, other, warm_s)
-                beside, _ = _attacked(service, other, seconds)
-            _attacked(service, service, warm_s)  # what the first of a kind loads, stays
-            before, files = service.process.memory_info().rss, _files(service)
-            among, met = _attacked(service, service, seconds)
-            grown = (service.process.memory_info().rss - before) / MIB
-            normal, beyond, recovery_s = _overload(service, seconds)
-            left = _files(service) - files
-    return _result(
-        alone, slow, beside, among, met, grown, cancelled_ms, normal, beyond, recovery_s, left
-    )
+    with (
+        tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder,
+        serving(f"sqlite:///{Path(folder, 'bench.db')}") as service,
+    ):
+        _compile(service)
+        _paced(service, PER_S, _until(2.0))  # what is loaded once
+        alone = _paced(service, PER_S, _until(seconds))
+        cancelled_ms = _cancel(service, jobs)
+        slow = _paced(service, 50, _until(seconds))
+        warm_s = max(4.0, seconds / 4)
+        with serving(f"sqlite:///{Path(folder, 'other.db')}") as other:
+            _attacked(service, other, warm_s)
+            beside, _ = _attacked(service, other, seconds)
+        _attacked(service, service, warm_s)  # what the first of a kind loads, stays
+        before, files = service.process.memory_info().rss, _files(service)
+        among, met = _attacked(service, service, seconds)
+        grown = (service.process.memory_info().rss - before) / MIB
+        normal, beyond, recovery_s = _overload(service, seconds)
+        left = _files(service) - files
+    lookups = (alone, slow, beside, among)
+    return _result(lookups, met, grown, cancelled_ms, normal, beyond, recovery_s, left)
 
 
 def _result(
-    alone: _Seen,
-    slow: _Seen,
-    beside: _Seen,
-    among: _Seen,
+    looked_up: tuple[_Seen, _Seen, _Seen, _Seen],
     met: Counter[str],
     grown: float,
     cancelled_ms: Timing,
@@ -85,6 +83,7 @@ def _result(
     recovery_s: float,
     left: int,
 ) -> CaseResult:
+    alone, slow, beside, among = looked_up
     named = (
         (f"{PER_S} a second", alone),
         ("50 a second", slow),

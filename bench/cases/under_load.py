@@ -143,6 +143,12 @@ def _result(
         Check("memory that hostile clients leave", grown, 16, "MiB"),
         Check("answers of 5xx but 503 to them", broken, 0, "answers"),
         Check("p99 from a cancel to the job's end", cancelled_ms.quantile_ms(0.99), 2000, "ms"),
+        Check(
+            "p99 of what is answered beyond what can be done",
+            beyond.quantile_ms(0.99) / normal.quantile_ms(0.99),
+            2,
+            "of one at a time",
+        ),
         Check("p99 of refusals", beyond.quantile_ms(0.99, 503), 50, "ms"),
         Check("answers beyond what can be done, 200 and 503 aside", _others(beyond), 0, "answers"),
         Check("from the flood's end to the normal time", recovery_s, 30, "s"),
@@ -256,7 +262,8 @@ def _comparison(number: int) -> bytes:
 def _overload(service: RunningService, seconds: float) -> tuple[_Seen, _Seen, float]:
     """Comparisons one at a time, then by 100 at once; how long until one takes as long as before.
 
-    One that is refused is asked again at once: it is more than 10 times what can be done.
+    Each of the 100 asks, rests for a tenth of the time that 100 take one after the other, and asks
+    again: where all are refused that is 10 times what is done one at a time.
     """
     counter, lock = iter(range(10**9)), threading.Lock()
 
@@ -274,14 +281,14 @@ def _overload(service: RunningService, seconds: float) -> tuple[_Seen, _Seen, fl
     goes_on = _until(seconds / 2)
     while goes_on():
         ask(first, normal)
-    goes_on = _until(seconds)
+    goes_on, rest_s = _until(seconds), 100 / 10 * normal.quantile_ms(0.5) / 1e3
 
     def flood(_number: int) -> None:
         try:
             connection = Connection(service.port)
             while goes_on():
                 ask(connection, beyond)
-                time.sleep(0.1)
+                time.sleep(rest_s)
             connection.close()
         except OSError:
             with lock:

@@ -95,31 +95,26 @@ def price_sizes(
     given = (*also, *(measured_bytes or ()), total, _largest(problem))
     always = np.array(sorted([min(one, total) for one in given]), dtype=np.int64)
     grid, limits = _grid(problem), _native_limits(problem, measured_bytes)
+    search = SizeSearch(_screened(draws), _SCREENED_REGRET, _ROUNDED_SIZES, _NEIGHBOURS)
     if native is not None:
-        tried = native.tried_sizes(limits, *grid, _ends(draws), always)
+        costs, ends = costs_of(draws), _ends(draws)
+        near = native.near_sizes(costs, limits, search, *grid, ends, always)
     else:
         tried = _admitted(problem, np.concatenate([_candidates(problem, draws, *grid), always]))
         tried = _known(problem, tried, _known_between(problem, tried, measured_bytes))
-    if not len(tried):
+        near = tried[_is_near_best(problem, draws, tried) | _are_among(always, tried)]
+    if not len(near):
         raise StrategyDeclined(
             "no repeated size satisfies the limits: with every one of them the remainder is "
             "smaller than min_fragment_bytes or the fragments are too many",
             field="constraints",
         )
-    between = _known_between(problem, tried[:1], measured_bytes)  # where one is, all are
+    between = _known_between(problem, near[:1], measured_bytes)  # where one cut is, all are
     units = _units(problem, mtu_bytes)
     if native is not None:
-        in_one_call = native.price_sizes(
-            costs_of(draws),
-            limits if between else _native_limits(problem),
-            SizeSearch(_screened(draws), _SCREENED_REGRET, _ROUNDED_SIZES, _NEIGHBOURS),
-            tried,
-            always,
-            units,
-        )
-        return PricedSizes(*in_one_call, between)
-    is_kept = _is_near_best(problem, draws, tried) | _are_among(always, tried)
-    priced = _priced(problem, draws, tried[is_kept])
+        limits = limits if between else _native_limits(problem)
+        return PricedSizes(*native.price_sizes(costs, limits, search, near, units), between)
+    priced = _priced(problem, draws, near)
     leading = priced.sizes[priced.order[:_ROUNDED_SIZES]]
     more = [_rounded(leading, unit) for unit in units]
     more.append(_between(priced.sizes, int(priced.order[0])))
@@ -368,6 +363,8 @@ def _are_among(sizes: Ints, asked: Ints) -> Flags:
 
 def _is_near_best(problem: MessageProblem, draws: Draws, sizes: Ints) -> Flags:
     """Which are near the best in some of a few draws, and the best cut into more than one."""
+    if not len(sizes):
+        return np.zeros(0, dtype=bool)
     few = _priced(problem, draws.derived(_few), sizes)
     near_us = few.best_us * (1.0 + _SCREENED_REGRET)
     is_kept: Flags = np.any(few.latency_us <= near_us, axis=1)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import solvers
 from analysis.narrowed_fit import SizesUsed, equal_sizes
+from analysis.size_curve import SizeChoice, SizePoint
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.fits import FittedTrace, fit_measurements, options_named, save_fit
 from app.questions.question import (
@@ -83,6 +84,7 @@ class Answer:
     profile: ProfileRevision | None
     uncertainty: Uncertainty | None = None
     sensitivities: Sensitivities | None = None
+    choice: SizeChoice | None = None
 
 
 Render: TypeAlias = Callable[[Answer], bytes]
@@ -299,10 +301,15 @@ def conclude(
     baselines: BaselineSet | None = None,
     uncertainty: Uncertainty | None = None,
     sensitivities: Sensitivities | None = None,
+    choice: SizeChoice | None = None,
 ) -> Answer:
     """Return a solution's answer: with what other settings cost and its busiest stage."""
     question, fit, size = prepared.question, prepared.fit, prepared.problem.message_bytes
     others = baselines or solvers.baselines(prepared.problem, current_bytes=question.current_bytes)
+    best = others.best_repeat
+    if choice is None and best is not None:
+        point = SizePoint(best.size_bytes, best.fragments, best.latency_us)
+        choice = SizeChoice(point, point, None)
     return Answer(
         id=new_id(),
         created_at=datetime.now(UTC),
@@ -314,6 +321,7 @@ def conclude(
         profile=prepared.profile,
         uncertainty=uncertainty,
         sensitivities=sensitivities,
+        choice=choice,
     )
 
 
@@ -375,7 +383,7 @@ def _is_reusable(record: AnswerRecord, relative_gap: float) -> bool:
 
 
 # Another one when the rules that decide change: what others decided is not given for an answer.
-_DECIDED_BY = "rules 2"
+_DECIDED_BY = "rules 3"
 
 
 def _digest(
@@ -395,11 +403,12 @@ def _digest(
         repr(float(question.relative_gap)),
         repr((profile.name, profile.revision) if profile else None),
         repr((fitted.trace_digests, fitted.request)) if fitted else "",
+        _DECIDED_BY,
     )
     if uncertain is not None:
         errors = seed_of(uncertain.model)
         cuts, drawn = (uncertain.current, uncertain.mtu_bytes), (uncertain.draws, uncertain.seed)
-        parts += (repr((errors, uncertain.misfit, cuts, drawn)), _DECIDED_BY)
+        parts += (repr((errors, uncertain.misfit, cuts, drawn)),)
         parts += ("robust",) if uncertain.robust else ()
         parts += (repr(uncertain.measured_bytes),) if uncertain.measured_bytes else ()
     elif question.current_bytes is not None:

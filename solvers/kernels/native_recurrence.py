@@ -199,24 +199,13 @@ class NativeRecurrence:
         self._cut_in_draws.restype = ctypes.c_int
         self._cut_in_draws.argtypes = [ctypes.POINTER(DrawnCosts), number, address, address]
         sizes = (number, address)
-        self._tried_sizes = library.sluice_tried_sizes
-        self._tried_sizes.restype = number
-        self._tried_sizes.argtypes = [
-            ctypes.POINTER(SizeLimits),
-            ctypes.POINTER(SizeGrid),
-            *(sizes * 3),
-            address,
-        ]
+        self._near_sizes = library.sluice_near_sizes
+        self._near_sizes.restype = number
+        asked = [ctypes.POINTER(kind) for kind in (DrawnCosts, SizeLimits, SizeSearch)]
+        self._near_sizes.argtypes = [*asked, ctypes.POINTER(SizeGrid), *(sizes * 3), address]
         self._price_sizes = library.sluice_price_sizes
         self._price_sizes.restype = number
-        self._price_sizes.argtypes = [
-            ctypes.POINTER(DrawnCosts),
-            ctypes.POINTER(SizeLimits),
-            ctypes.POINTER(SizeSearch),
-            *(sizes * 3),
-            address,
-            address,
-        ]
+        self._price_sizes.argtypes = [*asked, *sizes, number, address, address]
         self._summarise = library.sluice_summarise
         self._summarise.restype = ctypes.c_int
         self._summarise.argtypes = [number, number, *(address,) * 4]
@@ -289,17 +278,26 @@ class NativeRecurrence:
         _check_memory(self._cut_in_draws(costs, len(asked), address_of(asked), address_of(out)))
         return out
 
-    def tried_sizes(
-        self, limits: SizeLimits, grid: SizeGrid, octaves: Floats, ends: Ints, given: Ints
+    def near_sizes(
+        self,
+        costs: DrawnCosts,
+        limits: SizeLimits,
+        how: SizeSearch,
+        grid: SizeGrid,
+        octaves: Floats,
+        ends: Ints,
+        given: Ints,
     ) -> Ints:
-        """Return the sizes to try, ascending, once each and admitted: those of the grid, the
-        message over each of the octaves, ends of ranges and the size behind them, and those given;
-        where a cut of them is between the limits' sizes no other cut than such.
+        """Return the sizes worth pricing in all draws, ascending and once each, admitted: of those
+        of the grid, the message over each of the octaves, ends of ranges and the size behind them
+        the ones near the best, and those given, which ascend; where a cut of all these is between
+        the limits' sizes no other cut than such.
         """
         room = len(octaves) + 2 * (grid.powers + len(ends)) + grid.divided + grid.before
         sizes: Ints = np.empty(room + 1 + len(given), dtype=np.int64)
         asked = (x for one in (octaves, ends, given) for x in (len(one), address_of(one)))
-        found: int = self._tried_sizes(limits, grid, *asked, address_of(sizes))
+        found: int = self._near_sizes(costs, limits, how, grid, *asked, address_of(sizes))
+        _check_memory(found < 0)
         return sizes[:found]
 
     def round_sizes(
@@ -319,22 +317,19 @@ class NativeRecurrence:
         costs: DrawnCosts,
         limits: SizeLimits,
         how: SizeSearch,
-        tried: Ints,
-        always: Ints,
+        near: Ints,
         units: Sequence[int],
     ) -> tuple[Ints, Floats]:
-        """Return sizes worth pricing, ascending, and their latencies, (sizes, draws): of the tried
-        ones, ascending, once each and admitted, those near the best or among `always`, ascending;
+        """Return these sizes and further ones, ascending, and their latencies, (sizes, draws):
         multiples of the units around the best ones, and sizes beside the very best.
         """
-        room = len(tried) + 2 * how.rounded * len(units) + 2 * (how.beside + 2)
-        step = np.array(units, dtype=np.int64)
+        count, step = len(near), np.array(units, dtype=np.int64)
+        room = count + 2 * how.rounded * len(units) + 2 * (how.beside + 2)
         sizes: Ints = np.empty(room, dtype=np.int64)
+        sizes[:count] = near
         latency_us: Floats = np.empty((room, costs.draws))
-        asked = (x for one in (tried, always, step) for x in (len(one), address_of(one)))
-        found = self._price_sizes(
-            costs, limits, how, *asked, address_of(sizes), address_of(latency_us)
-        )
+        given = len(step), address_of(step), count, address_of(sizes), address_of(latency_us)
+        found = self._price_sizes(costs, limits, how, *given)
         _check_memory(found < 0)
         return sizes[:found], latency_us[:found]
 

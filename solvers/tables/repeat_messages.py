@@ -42,7 +42,8 @@ Bools = NDArray[np.bool_]
 ROOM = 3  # units that the remainder leaves for each full fragment, in halves
 _CHUNK = 64  # messages that are looked at together, at least;
 _GROWTH = 50  # and a part of the message
-_MAX_WORK = 10_000_000  # messages times counts
+_MAX_WORK = 6_000_000  # messages times counts
+_DUALS = (0.85, 0.93, 1.0, 1.07, 1.15)  # of the best count: whose duals are asked
 _MAX_MESSAGES = 1 << 21
 _MAX_LIVE = 64  # counts of a chunk
 _MAX_COUNTS = 16_384  # that a dual is asked of
@@ -194,7 +195,7 @@ def live_counts(duals: list[Dual], known: Line, counts: tuple[int, int], near: i
             rows = np.concatenate([one - known.first_us, other - known.last_us])
             reached = (rows >= 0.0).all(axis=0) & (k > 1)
             out |= reached  # each row is convex in k, or rises: once it rises it does so for ever
-            is_all |= bool(reached[-1]) and bool((rows[:, -1] >= rows[:, -2:].min(axis=1)).all())
+            is_all |= bool(reached[-1]) and bool((rows[:, -1] >= rows[:, -2:][:, 0]).all())
         if is_all:
             return k[~out]
         last = min(high, 2 * last)
@@ -224,7 +225,7 @@ class EveryMessage:
         self, problem: Problem, host: HostCosts | None, first: int, *, tolerance: float
     ) -> None:
         self._problem, self._host, self.first, self.last = problem, host, first, first - 1
-        self._tolerance, self._work, self._near = tolerance, 0, 0
+        self._tolerance, self.work, self._near = tolerance, 0, 0
         self._best_us: list[Floats] = []
         self._counts: list[Ints] = []
         self.is_done = False
@@ -232,7 +233,7 @@ class EveryMessage:
     def run(self, reached: Callable[[int], bool]) -> None:
         """Find them all, as long as `reached`, called with the message it has come to, is true."""
         maximum = min(self._last_rough(), self.first + _MAX_MESSAGES)
-        while self.last < maximum and self._work < _MAX_WORK:
+        while self.last < maximum and self.work < _MAX_WORK:
             start = self.last + 1
             if not reached(start):
                 break
@@ -267,12 +268,12 @@ class EveryMessage:
         counts = self._admitted(first, last)
         near = self._near or -(-first // max(1, self._best_at(first).size))
         near = min(max(near, counts[0]), counts[1])
-        sizes, known = self.of_count(near, first, last)
-        live = self._live(first, last, counts, (near, sizes, known))
+        _, known = self.of_count(near, first, last)
+        live = self._live(first, last, counts, (near, known))
         if live is None or len(live) > _MAX_LIVE:
             return False
         rows = [known if k == near else self.of_count(k, first, last)[1] for k in live.tolist()]
-        self._work += len(rows) * len(known)
+        self.work += len(rows) * len(known)
         best = np.argmin(rows, axis=0)
         self._best_us.append(np.min(rows, axis=0))
         self._counts.append(live[best])
@@ -303,20 +304,22 @@ class EveryMessage:
         return best
 
     def _live(
-        self, first: int, last: int, counts: tuple[int, int], near: tuple[int, Ints, Floats]
+        self, first: int, last: int, counts: tuple[int, int], near: tuple[int, Floats]
     ) -> Ints | None:
         """The counts that may be best at one of these messages."""
-        k, sizes, known = near
-        if k == 1:
-            sizes, _ = self.of_count(2, first, last)
-        tight = [at for at in (first, last) if sizes[at - first]]
-        if not tight or not np.isfinite(known).all():
+        k, known = near
+        duals = [
+            Dual.at(self._problem, other, at, size)
+            for other in sorted({max(2, int(k * part)) for part in _DUALS})
+            for at in (first, last)
+            if (size := int(best_of_count(self._problem, other, at, 1)[0][0]))
+        ]
+        if not duals or not np.isfinite(known).all():
             span = counts[1] - counts[0]
             return np.arange(counts[0], counts[1] + 1) if span < _MAX_LIVE else None
         line = np.linspace(known[0], known[-1], len(known))
         over = float((known - line).max()) - self._problem.pipeline.delay_us
         straight = Line(first, last, float(line[0]) + over, float(line[-1]) + over)
-        duals = [Dual.at(self._problem, max(k, 2), at, int(sizes[at - first])) for at in tight]
         live = live_counts(duals, straight, counts, k)
         return None if live is None else np.union1d(live, [k])
 

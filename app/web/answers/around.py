@@ -135,7 +135,7 @@ def curve_of(
     and for stages that hand bytes on as they move.
 
     Asked for are the size that is repeated today, where there is one, those of `baselines`, the
-    best one of the answer, and the one that its decision advises.
+    best one of the answer, the one that its decision advises, and the one that it says to set.
     """
     model = answer.model.to_domain()
     if isinstance(model, Pipeline) and model.without_handoffs is not model:
@@ -149,7 +149,8 @@ def curve_of(
     also = [one.static_bytes for one in defaults_of(answer) if one.static_bytes]
     also += [answer.best_fixed.size_bytes] if answer.best_fixed else []
     decided = answer.uncertainty.repeats_bytes if answer.uncertainty else None
-    also += [decided] if decided else []
+    set_this = answer.set_this.size_bytes if answer.set_this else None
+    also += [size for size in (decided, set_this) if size]
     with suppress(StrategyDeclined, Infeasible):
         return size_curve(problem, also=(*([current_bytes] if current_bytes else []), *also))
     return None

@@ -34,24 +34,25 @@ typedef struct {
 
 enum { SLUICE_SIZES_NO_MEMORY = -1, SLUICE_MAX_ROUNDED = 64 };
 
-/* The sizes to try, ascending, once each and admitted: of the grid, the message over each of the
-   octaves, ends of ranges and the size behind them, rounded up to the unit, and those given; where
-   a cut of them is between the limits' sizes no other cut than such. There is room for all that are
-   named, one of them the least size that the count admits. Returns how many there are. */
-int64_t sluice_tried_sizes(const sluice_size_limits *limits, const sluice_size_grid *grid,
-                           int64_t octave_count, const double *octaves, int64_t end_count,
-                           const int64_t *ends, int64_t given_count, const int64_t *given,
-                           int64_t *sizes);
+/* The sizes that are worth pricing in all draws, ascending and once each: tried are those of the
+   grid, the message over each of the octaves, ends of ranges and the size behind them, rounded up to
+   the unit, and those given, which ascend; where a cut of them is between the limits' sizes no other
+   cut than such. Of what is admitted those near the best are kept, and those given. There is room
+   for all that are named, one of them the least size that the count admits. Returns how many there
+   are, or SLUICE_SIZES_NO_MEMORY. */
+int64_t sluice_near_sizes(const sluice_draws *all, const sluice_size_limits *limits,
+                          const sluice_size_search *how, const sluice_size_grid *grid,
+                          int64_t octave_count, const double *octaves, int64_t end_count,
+                          const int64_t *ends, int64_t given_count, const int64_t *given,
+                          int64_t *sizes);
 
-/* The sizes that are worth pricing in all draws, ascending, and their latencies (sizes, draws) in
-   us: of the tried ones, which ascend, once each and admitted, those near the best and those that
-   are among `always`, which ascends; then multiples of the units below and above the best, and
-   sizes beside the very best. Both arrays have room for `tried_count` + 2 `rounded` x `unit_count`
-   + 2 (`beside` + 2) sizes. Returns how many there are, or SLUICE_SIZES_NO_MEMORY. */
+/* Sizes, ascending, and their latencies (sizes, draws) in us: the first `count` of them, which are
+   there, then multiples of the units below and above the best, and sizes beside the very best. Both
+   arrays have room for `count` + 2 `rounded` x `unit_count` + 2 (`beside` + 2) sizes. Returns how
+   many there are, or SLUICE_SIZES_NO_MEMORY. */
 int64_t sluice_price_sizes(const sluice_draws *all, const sluice_size_limits *limits,
-                           const sluice_size_search *how, int64_t tried_count,
-                           const int64_t *tried, int64_t always_count, const int64_t *always,
-                           int64_t unit_count, const int64_t *units, int64_t *sizes,
+                           const sluice_size_search *how, int64_t unit_count,
+                           const int64_t *units, int64_t count, int64_t *sizes,
                            double *latency_us);
 
 /* Of latencies (count, draws) in us, at least one size: the least of each draw (draws), and of each

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "anneal.h"
 #include "blocks.h"
@@ -270,7 +271,8 @@ static void check_rounding(const sluice_whole *q)
         x[between(0, k - 1)] = between(0, 1) ? NAN : INFINITY;
     double widths[] = {1e4, 1.0, 1e-4, 10.0};
     int64_t exchanges = k <= 20 ? between(0, 3) : 0;
-    sluice_rounding asked = {k, x, offsets, 4, 2, between(0, 9), widths, 4, exchanges};
+    sluice_rounding asked = {k, x, offsets, 4, 2, between(0, 9), widths, 4, exchanges,
+                             between(0, 1) ? wide(1.0, 1e6) : 0.0};
     int found = sluice_round(q, &asked, sizes);
     expect(found <= (exchanges ? 3 : 1), "cuts of a rounding");
     for (int at = 0; at < found; at++)
@@ -407,7 +409,7 @@ static void real_sizes(void)
 static void repeated_sizes(const sluice_draws *all, int64_t message)
 {
     int64_t always = message, draws = all->draws, end_count = between(0, 3), ends[3];
-    int64_t units[2] = {between(1, 9), between(1, 4096)}, tried[512];
+    int64_t units[2] = {between(1, 9), between(1, 4096)}, near[512];
     double octaves[9];
     sluice_size_limits limits = {message, 1, message, 1, message, 1, message};
     sluice_size_grid grid = {between(1, 64), between(1, 40), between(0, 96), between(0, 32)};
@@ -425,17 +427,17 @@ static void repeated_sizes(const sluice_draws *all, int64_t message)
         limits.low_bytes = between(1, message);
         limits.high_bytes = between(1, message);
     }
-    int64_t tried_count = sluice_tried_sizes(&limits, &grid, between(0, 9), octaves, end_count,
-                                             ends, 1, &always, tried);
-    for (int64_t s = 0; s < tried_count; s++)
-        expect(tried[s] > (s ? tried[s - 1] : 0) && tried[s] <= message, "sizes to try");
-    if (!tried_count)
+    int64_t near_count = sluice_near_sizes(all, &limits, &search, &grid, between(0, 9), octaves,
+                                           end_count, ends, 1, &always, near);
+    for (int64_t s = 0; s < near_count; s++)
+        expect(near[s] > (s ? near[s - 1] : 0) && near[s] <= message, "sizes to price");
+    if (!near_count)
         return;
-    int64_t room = tried_count + 4 * search.rounded + 2 * (search.beside + 2);
+    int64_t room = near_count + 4 * search.rounded + 2 * (search.beside + 2);
     int64_t *sizes = must((size_t)room, sizeof *sizes);
     double *latency = doubles(room * draws), *most = doubles(2 * draws);
-    int64_t count = sluice_price_sizes(all, &limits, &search, tried_count, tried, 1, &always, 2,
-                                       units, sizes, latency);
+    memcpy(sizes, near, (size_t)near_count * sizeof *sizes);
+    int64_t count = sluice_price_sizes(all, &limits, &search, 2, units, near_count, sizes, latency);
     expect(1 <= count && count <= room, "sizes that are priced");
     for (int64_t s = 1; s < count; s++)
         expect(sizes[s - 1] < sizes[s] && sizes[s] <= message, "sizes that ascend");

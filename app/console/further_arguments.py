@@ -221,6 +221,17 @@ def _add_thresholds(commands: Commands[Parser]) -> None:
     add_time_limit(parser, "default 10")
 
 
+def add_target_options(parser: Parser) -> None:
+    """Add the options that a target of exports has of its own."""
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the target; may be repeated",
+    )
+
+
 def add_apply(commands: Commands[Parser]) -> None:
     """Add the command that checks a setting over the installed library."""
     parser = add(commands, "apply", "run a library's programs with a setting and without it, here")
@@ -232,13 +243,7 @@ def add_apply(commands: Commands[Parser]) -> None:
     parser.add_argument(
         "--config", metavar="FILE", help="a configuration that is there, in place of a SOURCE"
     )
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the target; may be repeated",
-    )
+    add_target_options(parser)
     add_message_range(parser)
     parser.add_argument(
         "--bytes",

@@ -228,7 +228,7 @@ async def library(request: Request, id: str, target: Annotated[str, Query()] = "
 @router.post("/ui/answers/{id}/what-if")
 @says_refusals
 async def changed_cost(request: Request, id: str) -> Response:
-    """Ask the same with other costs, and lead to the answer; a script is told what it changes."""
+    """Ask the same with other costs, and lead to the answer; a script gets what it changes."""
     factors, units = changed_costs(await sent_fields(request)), ShownUnits.of(request.query_params)
     record, service = await _record(request, id), service_of(request)
     is_in_place = is_htmx(request)

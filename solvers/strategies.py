@@ -13,7 +13,7 @@ bounds  one cut shared by all stages: the proven optimum over real sizes, as far
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -82,14 +82,14 @@ class _Proposal:
     strategy: Strategy
     candidate: Candidate
     latency_us: float
+    rank: tuple[float, int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rank", rank_of(self.latency_us, self.candidate.fragment_bytes))
 
     @property
     def fragments(self) -> int:
         return len(self.candidate.fragment_bytes)
-
-    @property
-    def rank(self) -> tuple[float, int, int]:
-        return rank_of(self.latency_us, self.candidate.fragment_bytes)
 
 
 def spec_of(strategy: Strategy) -> StrategySpec:

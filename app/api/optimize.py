@@ -24,7 +24,7 @@ from app.operations.models import get_hidden_answer, hide_operation, layer_opera
 from app.operations.operation import Outcome
 from app.operations.optimize import Optimize, optimize_operation
 from app.questions.compare import draw, run
-from app.questions.optimize import AnswerFilter, get_answer, list_answers
+from app.questions.optimize import AnswerFilter, describe_answer, get_answer, list_answers
 from app.schemas.audit import AuditIn, AuditOut
 from app.schemas.base import dump_json
 from app.schemas.compare import AnyCompareOut, CompareIn, ExplanationOut, explained_of
@@ -33,10 +33,12 @@ from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 from app.schemas.layers import LayersOut, PublishedLayerOut, layer_named
 from app.schemas.optimize import AnyOptimizeOut, OptimizeIn, read_answer
 from app.schemas.queries import (
+    DescriptionIn,
     ExplanationQuery,
     NoQuery,
     OptimizationsOut,
     OptimizationsQuery,
+    SummaryOut,
 )
 from app.schemas.simulate import (
     DeliveredOut,
@@ -93,6 +95,19 @@ async def optimization(request: Request, id: str, _: Annotated[NoQuery, Query()]
     service = service_of(request)
     record = await service.call(lambda: get_answer(service.context.store, id))
     return json_bytes(record.body)
+
+
+@router.patch("/optimizations/{id}", **reads(DescriptionIn, 404, sends=SummaryOut, keyed=False))
+async def describe_optimization(
+    request: Request, id: str, _: Annotated[NoQuery, Query()]
+) -> Response:
+    """Give a stored answer a name and a note; the answer itself never changes."""
+    service = service_of(request)
+    asked = await read_json(request, DescriptionIn, **body_rules(request))
+    named = await service.write(
+        lambda: describe_answer(service.context.store, id, name=asked.name, note=asked.note)
+    )
+    return json_document(SummaryOut.of(named))
 
 
 @router.get(

@@ -244,11 +244,13 @@ class CompileProgress:
 
     def _grow(self, share: float) -> None:
         """A later pass begins with the least message again: what it repeats is not reported."""
-        self._reported = max(self._reported, share)
+        self._reported = max(self._reported, min(share, _MAX_SHARE))
         self._report(self._reported)
 
     def _part(self, message_bytes: int) -> float:
-        """Of one part; below 1 while the message is below the greatest."""
+        """Of one part; all of it where there is one message."""
+        if self._minimum == self._maximum:
+            return 1.0
         minimum, maximum = _weight(self._minimum), _weight(self._maximum)
         return (_weight(message_bytes) - minimum) / (maximum - minimum)
 

@@ -220,12 +220,18 @@ class CutCompiler:
         latency = self._latency_us(ends[0]), self._latency_us(ends[1])
         added = rounding_us(self._problem, ends[0], ends[1], last.size - first.size)
         delay_us = self._problem.pipeline.delay_us
+        is_short = (last.size - first.size) * len(ends[0]) <= self._max_bytes
         for reach in (_NEIGHBOURS, _MORE_NEIGHBOURS):
             counts = self._counts(first, last, reach)
             stretch = Stretch.between(first, last, self._lines(last), counts)
-            ratio = stretch.worst_ratio(
-                latency[0] - delay_us + added, latency[1] - delay_us + added, delay_us
-            )
+            if is_short and added > self._tolerance * max(latency):  # no chord is within it
+                ratio = 1.0 + self._each_byte(stretch, first, last, ends)
+            else:
+                ratio = stretch.worst_ratio(
+                    latency[0] - delay_us + added, latency[1] - delay_us + added, delay_us
+                )
+                if is_short and ratio - 1.0 + _SAFE > self._tolerance:
+                    ratio = 1.0 + self._each_byte(stretch, first, last, ends)
             if np.isfinite(ratio):
                 break
         relative_gap = max(0.0, ratio - 1.0) + _SAFE
@@ -234,8 +240,6 @@ class CutCompiler:
         floor = max(self._floor(point) for point in (first, last))
         if self._unit > 1:  # what rounding to units adds stays as well
             floor += _UNIT_SHARE * added / max(latency[0], 1e-300)
-        if (last.size - first.size) * len(ends[0]) <= self._max_bytes:
-            relative_gap = self._each_byte(stretch, first, last, ends) + _SAFE
         return relative_gap, floor
 
     def _each_byte(
@@ -310,12 +314,16 @@ class CutCompiler:
 
     def _alone(self, point: Point) -> Cut:
         """The best whole cut at one size; here a reader interpolates nothing."""
-        found = []
-        for k in self._counts(point, point, 1):
-            solve = point.solve(k)
-            cut = round_cut(point.problem, solve.x) if solve is not None else None
+        found, best_us = list[Cut](), np.inf
+        solves = [point.solve(k) for k in self._counts(point, point, 1)]
+        for solve in sorted((one for one in solves if one), key=lambda one: one.upper_us):
+            below = max(float(line.us(point.size)) for line in solve.lines)
+            if below + self._problem.pipeline.delay_us > best_us:
+                continue  # no whole bytes of it are better
+            cut = round_cut(point.problem, solve.x)
             if cut is not None:
                 found.append(cut)
+                best_us = min(best_us, self._latency_us(cut))
         if not found:
             raise SolverFailed(f"no whole-byte cut was found for {point.size} bytes")
         return min(found, key=lambda cut: (self._latency_us(cut), len(cut)))

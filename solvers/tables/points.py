@@ -59,9 +59,16 @@ class Line:
 
     def us(self, size: Floats | float) -> Floats:
         """Return the bound at these message sizes, what rounding may take from it deducted."""
-        moved = self.slope * (np.asarray(size, dtype=float) - self.at)
-        out: Floats = (self.value_us + moved) - _LOST * (abs(self.value_us) + np.abs(moved))
-        return out
+        return lines_us(self.at, self.value_us, self.slope, np.asarray(size, dtype=float))
+
+
+def lines_us(
+    at: Floats | float, value_us: Floats | float, slope: Floats | float, size: Floats
+) -> Floats:
+    """Return what `Line.us` does, of many lines at once; the arguments are broadcast."""
+    moved = slope * (size - at)
+    out: Floats = (value_us + moved) - _LOST * (np.abs(value_us) + np.abs(moved))
+    return out
 
 
 @dataclass(frozen=True, slots=True)

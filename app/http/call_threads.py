@@ -28,7 +28,7 @@ from app.execution.engine import Best, End, Event, FairQueue, Started, Steps
 from app.execution.local import MAX_PENDING_CALLS, MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
 from domain.errors import Cancelled, Overloaded, StoreUnavailable
 
-STANDING_S, STANDING_SOLVES = 1.0, 16
+STANDING_S, STANDING_SOLVES = 0.5, 8
 READ_THREADS = 8
 WRITE_THREADS = 4
 

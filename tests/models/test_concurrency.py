@@ -16,7 +16,7 @@ from domain.errors import Conflict, NotFound
 from models.errors import Fenced
 from models.records import JobRecord, JobState
 from models.session import Store, create_store
-from tests.support.counts import count
+from tests.support.counts import count, is_campaign
 from tests.support.records import GIVEN, a_job, a_pipeline, a_table, an_answer
 from tests.support.writers import (
     PROCESSES,
@@ -80,11 +80,14 @@ def test_tables_are_kept_and_chosen_while_their_profile_comes_and_goes(store: St
         assert len(work.tables.active_all()) <= 1
 
 
-def test_four_processes_write_without_an_error(store: Store, database_url: str) -> None:
+def test_processes_write_without_an_error(store: Store, database_url: str) -> None:
     """As with threads: nobody sees a locked database."""
     store.dispose()
     results = PROCESSES.Queue()
-    processes = [started(write_some, database_url, count(300), results) for _ in range(4)]
+    number = 16 if is_campaign() else 4
+    processes = [
+        started(write_some, database_url, count(500, share=33), results) for _ in range(number)
+    ]
     written = [results.get(timeout=HANG_S) for _ in processes]
     assert [part for part in written if isinstance(part, str)] == []
     for process in processes:

@@ -7,7 +7,7 @@ bytes, the bound is proven, and the status says no more than the two of them sho
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from domain.errors import SolverFailed
 from domain.problem import AnyProblem
@@ -33,21 +33,20 @@ def rank_of(latency_us: float, cut: Sequence[int]) -> tuple[float, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A candidate of a strategy, and what it takes, µs."""
+    """A candidate of a strategy, what it takes, µs, and its rank by the written rule for ties."""
 
     strategy: Strategy
     candidate: Candidate
     latency_us: float
+    rank: tuple[float, int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rank", rank_of(self.latency_us, self.candidate.fragment_bytes))
 
     @property
     def fragments(self) -> int:
         """The number of fragments."""
         return len(self.candidate.fragment_bytes)
-
-    @property
-    def rank(self) -> tuple[float, int, int]:
-        """The written rule for ties."""
-        return rank_of(self.latency_us, self.candidate.fragment_bytes)
 
 
 def check_limits(problem: AnyProblem, cuts: Iterable[tuple[int, ...]]) -> None:

@@ -58,6 +58,7 @@ class _Rounding(ctypes.Structure):
         ("widths", _Address),
         ("levels", _Long),
         ("exchanges", _Long),
+        ("enough_us", ctypes.c_double),
     ]
 
 
@@ -158,11 +159,13 @@ class NativeWhole:
         passes: int,
         widths: Floats,
         exchanges: int,
+        enough_us: float,
     ) -> Ints | None:
         """Return the whole-byte cuts found near these sizes, (cuts, k); None where they are not for
         this kernel.
 
-        The last `others` of the offsets are starts of their own, of exchanges.
+        The last `others` of the offsets are starts of their own, of exchanges, unless the cut takes
+        no more than `enough_us` without.
         """
         real = np.ascontiguousarray(x, dtype=np.float64)
         asked = _Rounding(
@@ -175,6 +178,7 @@ class NativeWhole:
             address_of(widths),
             len(widths),
             exchanges,
+            enough_us,
         )
         sizes: Ints = np.empty((1 + others, len(real)), dtype=np.int64)
         found: int = self._round(whole, asked, address_of(sizes))

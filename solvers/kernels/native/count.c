@@ -18,8 +18,13 @@
 #define MAX_ROUNDS 8
 #define MAX_ITERATIONS 80
 #define CHECK_ORDER_AT 1e-3
+#define FINAL 1e-8 /* complementarity from which on what is out of order is so at the optimum */
 #define DISORDER 1e-9
-#define ALIKE 0.05
+#define ALIKE 0.2
+#define LOCATES 1e-4 /* complementarity from which on an iterate shows where waits are missing, */
+#define BESIDE 8     /* up to so many fragments away, */
+#define ROUGH_BESIDE 10.0 /* and this share of all times its root; */
+#define MAX_LOCATED 2000  /* fragments of a chain: where it is longer, such ends move step by step */
 #define CONVERGED 1e-9 /* complementarity from which on only the digits of p are missing */
 #define ROUNDED 1e-6   /* bounds farther apart lack more than digits */
 
@@ -34,7 +39,8 @@ typedef struct {
     double free_bytes, spread;
     double overhead[SPAN];   /* with the least size taken in */
     double violation[SPAN];
-    char waits[SPAN];        /* whether fragments may wait behind a stage */
+    unsigned char *waits;    /* (n-1, k): whether a fragment may wait behind a stage */
+    sluice_ip_span *spans;   /* the runs of them, to work in */
     double *x, *p;           /* of the iterate in hand */
     double *best_x, *best_p; /* of the best of each side */
     sluice_bounds *bounds;
@@ -127,22 +133,63 @@ static void certify(solve *s)
     keep(s);
 }
 
-/* Let fragments wait behind the boundaries out of order, of neighbours alike only the first; returns
-   how many of them are new. */
-static int64_t let_wait(solve *s, double complementarity)
+/* The fragments of the chain: those of the ends, or all. */
+static int64_t chain_of(const solve *s)
+{
+    return s->first > 0 ? s->first + s->last : s->k;
+}
+
+/* Let fragments first .. last wait behind a stage; returns how many of them are new. */
+static int64_t let_wait(solve *s, int64_t d, int64_t first, int64_t last)
+{
+    unsigned char *waits = s->waits + d * s->k;
+    int64_t added = 0, end = chain_of(s) - 2;
+    for (int64_t t = first > 1 ? first : 1; t <= (last < end ? last : end); t++) {
+        added += !waits[t];
+        waits[t] = 1;
+    }
+    return added;
+}
+
+static int has_waits(const solve *s, int64_t d)
+{
+    return memchr(s->waits + d * s->k, 1, (size_t)chain_of(s)) != NULL;
+}
+
+/* Let fragments wait behind a boundary out of order: the first time only near those that are, where
+   the iterate tells; then all, for these are not independent of each other. */
+static int64_t grow(solve *s, int64_t d, double rough, double minimum)
+{
+    int64_t n = s->lines->n, count = chain_of(s), added = 0;
+    if (rough > LOCATES || rough <= FINAL || count > MAX_LOCATED || has_waits(s, d))
+        return let_wait(s, d, 1, count);
+    int64_t reach = BESIDE + (int64_t)(ROUGH_BESIDE * (double)count * sqrt(rough));
+    double before = 0.0;
+    for (int64_t t = 0; t < count - 1; t++) {
+        double running = 0.0;
+        for (int64_t c = 0; c <= d; c++)
+            running += s->p[t * n + c];
+        if (t > 0 && running - before > minimum)
+            added += let_wait(s, d, t - reach, t + reach);
+        before = running;
+    }
+    return added;
+}
+
+/* Let more fragments wait behind the boundaries out of order, of neighbours alike only the first;
+   returns how many of them are new. */
+static int64_t grow_all(solve *s, double complementarity)
 {
     int64_t before = -2, added = 0;
-    double value = 0.0;
-    double minimum = complementarity > 1e-8 ? 3.0 * sqrt(complementarity) : DISORDER;
+    double value = 0.0, rough = complementarity > 0.0 ? complementarity : 0.0;
+    double minimum = rough > FINAL ? 3.0 * sqrt(rough) : DISORDER;
     minimum = minimum > DISORDER ? minimum : DISORDER;
     for (int64_t d = 0; d < s->lines->n - 1; d++) {
         double here = s->violation[d];
         if (!(here > minimum))
             continue;
-        if (d != before + 1 || fabs(here - value) > ALIKE * here) {
-            added += !s->waits[d];
-            s->waits[d] = 1;
-        }
+        if (d != before + 1 || fabs(here - value) > ALIKE * here)
+            added += grow(s, d, rough, minimum);
         before = d;
         value = here;
     }
@@ -180,16 +227,31 @@ static void lay_out(solve *s)
         memcpy(s->p + i * n, s->p + (first - 1) * n, (size_t)n * sizeof *s->p);
 }
 
-/* One run of the interior point on the boundaries chosen so far. */
-static int iterate(solve *s, int64_t waiting, double time_limit_s, sluice_ip_outcome *outcome)
+/* The boundaries that are waited behind, and the runs of fragments that do. */
+static void name_waits(solve *s, sluice_ip_problem *asked, int64_t *chosen)
 {
-    int64_t chosen[SPAN], q = 0;
-    for (int64_t d = 0; s->k > 2 && d < s->lines->n - 1; d++)
-        if (s->waits[d])
-            chosen[q++] = d;
+    int64_t end = asked->k - 1;
+    for (int64_t d = 0; d < s->lines->n - 1; d++) {
+        const unsigned char *waits = s->waits + d * s->k;
+        if (!has_waits(s, d))
+            continue;
+        for (int64_t t = 1; t < end; t++) {
+            if (waits[t] && !waits[t - 1])
+                s->spans[asked->span_count++] = (sluice_ip_span){asked->q, t, t};
+            if (waits[t])
+                s->spans[asked->span_count - 1].last = t;
+        }
+        chosen[asked->q++] = d;
+    }
+}
+
+/* One run of the interior point with the waits chosen so far. */
+static int iterate(solve *s, int is_last, double time_limit_s, sluice_ip_outcome *outcome)
+{
+    int64_t chosen[SPAN];
     int is_short = s->first > 0;
     sluice_ip_problem asked = {
-        .k = is_short ? s->first + s->last : s->k,
+        .k = chain_of(s),
         .n = s->lines->n,
         .overhead_us = s->overhead,
         .us_per_byte = s->lines->us_per_byte,
@@ -198,28 +260,30 @@ static int iterate(solve *s, int64_t waiting, double time_limit_s, sluice_ip_out
         .repeat_step = is_short ? s->first - 1 : 0,
         .repeats = is_short ? s->k - s->first - s->last + 1 : 1,
         .boundaries = chosen,
-        .q = q,
+        .spans = s->spans,
         .close = s->aim,
         .max_iterations = MAX_ITERATIONS,
         .time_limit_s = time_limit_s,
-        .check_order_at = waiting == s->lines->n - 1 ? 0.0 : CHECK_ORDER_AT,
+        .check_order_at = is_last ? 0.0 : CHECK_ORDER_AT,
     };
+    name_waits(s, &asked, chosen);
     return sluice_ip_solve(&asked, s->x, s->p, s->violation, outcome);
 }
 
-/* An iterate that was stopped because boundaries are missing is certified only where it is the last
+/* An iterate that was stopped because waits are missing is certified only where it is the last
    one. */
 static int search(solve *s, double time_limit_s)
 {
-    int64_t waiting = 0, boundaries = s->lines->n - 1;
+    int64_t left = (s->lines->n - 1) * (chain_of(s) - 2);
     for (int round = 1; round <= MAX_ROUNDS; round++) {
         sluice_ip_outcome outcome = {0.0, 1.0, 0};
         memset(s->violation, 0, sizeof s->violation);
-        int status = iterate(s, waiting, time_limit_s, &outcome);
+        int status = iterate(s, left == 0, time_limit_s, &outcome);
         if (status == SLUICE_IP_MEMORY)
             return SLUICE_COUNT_MEMORY;
-        int64_t added = let_wait(s, outcome.complementarity);
-        int is_last = status == SLUICE_IP_TIME || round == MAX_ROUNDS || waiting == boundaries ||
+        int is_whole = left == 0;
+        int64_t added = grow_all(s, outcome.complementarity);
+        int is_last = status == SLUICE_IP_TIME || round == MAX_ROUNDS || is_whole ||
                       is_unsettled(s, outcome.complementarity) || (s->first > 0 && !added);
         if (is_last || !added || outcome.apart <= ROUNDED) {
             lay_out(s);
@@ -231,9 +295,9 @@ static int search(solve *s, double time_limit_s)
         }
         if (is_last)
             break;
-        for (int64_t d = 0; !added && d < boundaries; d++)
-            s->waits[d] = 1;
-        waiting = added ? waiting + added : boundaries;
+        for (int64_t d = 0; !added && d < s->lines->n - 1; d++)
+            left -= let_wait(s, d, 1, s->k);
+        left -= added;
     }
     return SLUICE_COUNT_APART;
 }
@@ -251,11 +315,18 @@ int sluice_count_solve(const sluice_lines *lines, int64_t k, int64_t first, int6
     s.spread = lines->max_bytes - lines->min_bytes;
     for (int64_t j = 0; j < n; j++)
         s.overhead[j] = lines->overhead_us[j] + lines->min_bytes * lines->us_per_byte[j];
-    /* The interior point writes one more size than there are fragments. */
-    s.x = malloc((size_t)(k + 1 + (k - 1) * n) * sizeof *s.x);
-    if (s.x == NULL)
+    /* The interior point writes one more size than there are fragments. A run of waits and the gap
+       behind it take two fragments at least. */
+    int64_t sizes = k + 1 + (k - 1) * n, runs = (n - 1) * (k / 2 + 1);
+    s.x = malloc((size_t)sizes * sizeof *s.x + (size_t)runs * sizeof *s.spans);
+    s.waits = calloc((size_t)(n * k), 1);
+    if (s.x == NULL || s.waits == NULL) {
+        free(s.x);
+        free(s.waits);
         return SLUICE_COUNT_MEMORY;
+    }
     s.p = s.x + k + 1;
+    s.spans = (sluice_ip_span *)(s.x + sizes);
     s.best_x = x;
     s.best_p = p;
     *bounds = (sluice_bounds){-INFINITY, INFINITY};
@@ -265,6 +336,7 @@ int sluice_count_solve(const sluice_lines *lines, int64_t k, int64_t first, int6
     if (!is_within(&s, s.close) && n > 1)
         status = s.free_bytes > 0.0 ? search(&s, time_limit_s) : SLUICE_COUNT_APART;
     free(s.x);
+    free(s.waits);
     return status;
 }
 

@@ -134,10 +134,14 @@ static void blocks(void)
     int64_t count = between(1, 9), m = between(0, 9) ? between(1, 10) : 64;
     double *diagonal = doubles(count * m * m), *upper = doubles(count * m * m);
     double *inverse = doubles(count * m), *side = doubles(count * m), *known = doubles(count * m);
+    unsigned char wide[9];
     int kind = (int)between(0, 2);
     fill_blocks(count, m, diagonal, upper, kind);
-    for (int64_t i = 0; i < count * m; i++)
-        known[i] = uniform();
+    for (int64_t b = 0; b < count; b++) {
+        wide[b] = (unsigned char)(between(0, 2) > 0);
+        for (int64_t c = 0; c < m; c++) /* what is not wide has one unknown */
+            known[b * m + c] = c == 0 || wide[b] ? uniform() : 0.0;
+    }
     for (int64_t b = 0; b < count; b++)
         for (int64_t r = 0; r < m; r++)
             for (int64_t c = 0; c < m; c++) {
@@ -147,10 +151,10 @@ static void blocks(void)
                     side[(b + 1) * m + c] += upper[(b * m + r) * m + c] * known[b * m + r];
                 }
             }
-    sluice_blocks_factor(count, m, diagonal, upper, inverse);
-    sluice_blocks_solve(count, m, diagonal, upper, inverse, side);
+    sluice_blocks_factor(count, m, wide, diagonal, upper, inverse);
+    sluice_blocks_solve(count, m, wide, diagonal, upper, inverse, side);
     for (int64_t i = 0; kind == 0 && i < count * m; i++)
-        expect(fabs(side[i] - known[i]) < 1e-9, "solution of a block system");
+        expect((i % m && !wide[i / m]) || fabs(side[i] - known[i]) < 1e-9, "solution of a block system");
     free(diagonal), free(upper), free(inverse), free(side), free(known);
 }
 
@@ -187,10 +191,19 @@ static void interior_point(void)
     for (int64_t d = 0; d < n - 1; d++)
         if (between(0, 2) == 0)
             boundaries[q++] = d;
+    sluice_ip_span *spans = must((size_t)(q * k + 1), sizeof *spans);
+    int64_t runs = 0;
+    for (int64_t d = 0; d < q; d++)
+        for (int64_t first = 1, last; first < k - 1; first = last + 2) {
+            last = between(first, k - 2);
+            if (between(0, 2))
+                spans[runs++] = (sluice_ip_span){d, first, last};
+        }
     double all = wide(1.0, 1e9) + 1e-3;
     double spread = between(0, 1) ? all : all / (double)k * (1.0 + 4.0 * uniform());
     sluice_ip_problem asked = {k, n, overhead, cost, all, spread, between(0, k - 2),
-                               between(0, 2) ? 1 : between(2, 100000), boundaries, q, 1e-9,
+                               between(0, 2) ? 1 : between(2, 100000), boundaries, q,
+                               between(0, 1) ? spans : NULL, runs, 1e-9,
                                between(0, 40), 5.0, between(0, 1) ? 1e-3 : 0.0};
     if (between(0, 9) == 0) /* nothing costs anything */
         for (int64_t c = 0; c < n; c++)
@@ -202,13 +215,15 @@ static void interior_point(void)
         p[i] = between(0, 3) ? p[i] : between(0, 1) ? NAN : -1.0;
     check_certificate(&asked, p);
     free(overhead), free(cost), free(sizes), free(p), free(violation), free(boundaries);
+    free(spans);
 }
 
 static void refusals(void)
 {
     double one[65] = {0.0}, sizes[4], p[3], violation[2];
     sluice_ip_outcome outcome;
-    sluice_ip_problem asked = {1, 2, one, one, 1.0, 1.0, 0, 1, NULL, 0, 1e-9, 9, 1.0, 0.0};
+    sluice_ip_problem asked = {1, 2, one, one, 1.0, 1.0, 0, 1, NULL, 0, NULL, 0,
+                               1e-9, 9, 1.0, 0.0};
     expect(sluice_ip_solve(&asked, sizes, p, violation, &outcome) == SLUICE_IP_MEMORY, "k of 1");
     asked.k = 2, asked.n = 65;
     expect(sluice_ip_solve(&asked, sizes, p, violation, &outcome) == SLUICE_IP_MEMORY, "n of 65");

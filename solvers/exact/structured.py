@@ -98,16 +98,16 @@ def solve_count(
     """
     if k == 1:
         return single_fragment(lines)
+    if method is None and active.NATIVE is not None and k * lines.n <= _ONE_CALL_CELLS:
+        quick = _in_one_call(lines, k, deadline, whole=whole, close=close, aim=aim)
+        if quick is not None:
+            return quick
     even = _in_one_line(lines, k)
     if even is not None and _is_close(even, aim):
         return even
     attempts: list[tuple[int, int] | None] = [None]
     if k >= _MIN_SHORTENED and not whole:
         attempts = ends_to_try(lines, k)
-    if method is None:
-        quick = _in_one_call(lines, k, attempts, deadline, close=close, aim=aim)
-        if quick is not None:
-            return quick
     if lines.n == 1 or _is_given(lines, k) or not (lines.g.any() or lines.G.any()):
         return equal_sizes(lines, k)
     if method is None and k * lines.n <= _TINY_CELLS and active.NATIVE is None:
@@ -125,21 +125,13 @@ def solve_count(
 
 
 def _in_one_call(
-    lines: LineProblem,
-    k: int,
-    attempts: list[tuple[int, int] | None],
-    deadline: Deadline,
-    *,
-    close: float,
-    aim: float,
+    lines: LineProblem, k: int, deadline: Deadline, *, whole: bool, close: float, aim: float
 ) -> CountResult | None:
-    """The same for few cells, a call in C each attempt; None where not built, or not close."""
-    native = active.NATIVE
-    if native is None or k * lines.n > _ONE_CALL_CELLS:
-        return None
-    for ends in attempts:
-        found = native.dual.solve(
-            lines.native, k, ends, close=close, aim=aim, time_limit_s=deadline.remaining_s
+    """The same for few cells, in C; None where not close."""
+    assert active.NATIVE is not None
+    for every in (False, True)[whole or k < _MIN_SHORTENED :]:
+        found = active.NATIVE.dual.solve(
+            lines.native, k, whole=every, close=close, aim=aim, time_limit_s=deadline.remaining_s
         )
         if found is None:
             return None

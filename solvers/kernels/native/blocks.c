@@ -1,5 +1,7 @@
 #include "blocks.h"
 
+#include <stddef.h>
+
 #include "portable.h"
 
 #define SMALLEST_SHARE 1e-15 /* of its own diagonal entry, below which a pivot is noise */
@@ -25,7 +27,7 @@ INLINE void factor_block(int64_t m, int64_t size, double *a, const double *origi
     }
 }
 
-/* upper := L^-1 upper, and next := next - upper' D^-1 upper (its lower triangle). */
+/* upper := D^-1 L^-1 upper, and next := next - upper' A^-1 upper (its lower triangle). */
 INLINE void eliminate(int64_t m, int64_t size, int64_t across, const double *a,
                       const double *inverse, double *upper, double *next)
 {
@@ -39,6 +41,9 @@ INLINE void eliminate(int64_t m, int64_t size, int64_t across, const double *a,
             for (int64_t c = 0; c <= r; c++)
                 next[r * m + c] -= scaled * upper[e * m + c];
         }
+    for (int64_t e = 0; e < size; e++)
+        for (int64_t c = 0; c < across; c++)
+            upper[e * m + c] *= inverse[e];
 }
 
 INLINE void transpose(int64_t m, double *a)
@@ -107,26 +112,24 @@ INLINE void factor_all(int64_t count, int64_t m, const unsigned char *wide, doub
 
 /* v := L^-1 v, and what that puts on the next block's side. */
 INLINE void forward(int64_t m, int64_t size, int64_t across, const double *a,
-                    const double *inverse, const double *coupling, double *v, double *next)
+                    const double *coupling, double *v, double *next)
 {
     for (int64_t r = 1; r < size; r++)
         for (int64_t e = 0; e < r; e++)
             v[r] -= a[r * m + e] * v[e];
-    for (int64_t e = 0; e < size; e++) {
-        double scaled = v[e] * inverse[e];
+    for (int64_t e = 0; e < size; e++)
         for (int64_t c = 0; c < across; c++)
-            next[c] -= coupling[e * m + c] * scaled;
-    }
+            next[c] -= coupling[e * m + c] * v[e];
 }
 
 INLINE void backward(int64_t m, int64_t size, int64_t across, const double *a,
                      const double *inverse, const double *coupling, double *v, const double *next)
 {
     for (int64_t r = 0; r < size; r++) {
-        double value = v[r];
+        double value = v[r] * inverse[r];
         for (int64_t c = 0; c < across; c++)
             value -= coupling[r * m + c] * next[c];
-        v[r] = value * inverse[r];
+        v[r] = value;
     }
     for (int64_t e = size - 1; e > 0; e--)
         for (int64_t r = 0; r < e; r++)
@@ -145,34 +148,45 @@ INLINE void solve_middle(int64_t m, int64_t size, const double *a, const double 
             v[r] -= a[e * m + r] * v[e];
 }
 
+/* One side, or two at once: of the second one the processor works while it waits for the first. */
 INLINE void solve_all(int64_t count, int64_t m, const unsigned char *wide, const double *diagonal,
-                      const double *upper, const double *inverse, double *side)
+                      const double *upper, const double *inverse, double *one, double *other)
 {
+#define FORWARD(i, j, coupling)                                                                   \
+    FOR_SIZES(                                                                                    \
+        wide[i], wide[j],                                                                         \
+        forward(m, here, there, diagonal + (i) * size, coupling, one + (i) * m, one + (j) * m);   \
+        if (other != NULL)                                                                        \
+            forward(m, here, there, diagonal + (i) * size, coupling, other + (i) * m,             \
+                    other + (j) * m))
+#define BACKWARD(i, j, coupling)                                                                  \
+    FOR_SIZES(wide[i], wide[j],                                                                   \
+              backward(m, here, there, diagonal + (i) * size, inverse + (i) * m, coupling,        \
+                       one + (i) * m, one + (j) * m);                                             \
+              if (other != NULL)                                                                  \
+                  backward(m, here, there, diagonal + (i) * size, inverse + (i) * m, coupling,    \
+                           other + (i) * m, other + (j) * m))
     int64_t half = count / 2, size = m * m;
     for (int64_t i = 0; i < half; i++) {
         int64_t j = count - 1 - i;
-        FOR_SIZES(wide[i], wide[i + 1],
-                  forward(m, here, there, diagonal + i * size, inverse + i * m, upper + i * size,
-                          side + i * m, side + (i + 1) * m))
+        FORWARD(i, i + 1, upper + i * size)
         if (j > half) {
-            FOR_SIZES(wide[j], wide[j - 1],
-                      forward(m, here, there, diagonal + j * size, inverse + j * m,
-                              upper + (j - 1) * size, side + j * m, side + (j - 1) * m))
+            FORWARD(j, j - 1, upper + (j - 1) * size)
         }
     }
-    solve_middle(m, wide[half] ? m : 1, diagonal + half * size, inverse + half * m,
-                 side + half * m);
+    int64_t middle = wide[half] ? m : 1;
+    solve_middle(m, middle, diagonal + half * size, inverse + half * m, one + half * m);
+    if (other != NULL)
+        solve_middle(m, middle, diagonal + half * size, inverse + half * m, other + half * m);
     for (int64_t i = half - 1; i >= 0; i--) {
         int64_t j = count - 1 - i;
-        FOR_SIZES(wide[i], wide[i + 1],
-                  backward(m, here, there, diagonal + i * size, inverse + i * m, upper + i * size,
-                           side + i * m, side + (i + 1) * m))
+        BACKWARD(i, i + 1, upper + i * size)
         if (j > half) {
-            FOR_SIZES(wide[j], wide[j - 1],
-                      backward(m, here, there, diagonal + j * size, inverse + j * m,
-                               upper + (j - 1) * size, side + j * m, side + (j - 1) * m))
+            BACKWARD(j, j - 1, upper + (j - 1) * size)
         }
     }
+#undef FORWARD
+#undef BACKWARD
 }
 
 /* Constant block sizes let the compiler unroll; what is above eight is rare. */
@@ -199,5 +213,12 @@ void sluice_blocks_solve(int64_t count, int64_t m, const unsigned char *wide,
                          const double *diagonal, const double *upper,
                          const double *inverse_pivots, double *side)
 {
-    FOR_SIZE(m, solve_all(count, M, wide, diagonal, upper, inverse_pivots, side))
+    FOR_SIZE(m, solve_all(count, M, wide, diagonal, upper, inverse_pivots, side, NULL))
+}
+
+void sluice_blocks_solve_two(int64_t count, int64_t m, const unsigned char *wide,
+                             const double *diagonal, const double *upper,
+                             const double *inverse_pivots, double *one, double *other)
+{
+    FOR_SIZE(m, solve_all(count, M, wide, diagonal, upper, inverse_pivots, one, other))
 }

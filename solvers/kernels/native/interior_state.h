@@ -109,7 +109,7 @@ void sluice_ip_start(state *z);
 void sluice_ip_rows_of(const state *z, double *w, double *o);
 double sluice_ip_mean_cost(const state *z);
 
-/* interior_system.c: the Newton system at the iterate, factored. */
+/* interior_system.c: the Newton system at the iterate, factored; lambda's column as it is. */
 void sluice_ip_build(state *z);
 
 /* interior_steps.c: one iteration, and the two figures that say how far it is. */

@@ -33,12 +33,17 @@ static void step_border(state *z, direction *go, double total, double against)
     go->lambda = (across * side - corner * total) / scale;
 }
 
-/* Solves for the step in y and the waits, side holding the right side; sets that of lambda. */
-static void step_sizes(state *z, direction *go)
+/* Solves for the step in y and the waits, side holding the right side; sets that of lambda. The first
+   time lambda's own column is solved for, too. */
+static void step_sizes(state *z, direction *go, int is_first)
 {
     int64_t k = z->k, m = z->m;
     double total = 0.0, against = 0.0;
-    sluice_blocks_solve(k, m, z->waits, z->diagonal, z->upper, z->inverse, z->side);
+    if (is_first)
+        sluice_blocks_solve_two(k, m, z->waits, z->diagonal, z->upper, z->inverse, z->side,
+                                z->ones);
+    else
+        sluice_blocks_solve(k, m, z->waits, z->diagonal, z->upper, z->inverse, z->side);
     for (int64_t t = 0; t < k; t++) {
         total += z->side[t * m] - (1.0 - z->y[t]);
         against += z->ones[t * m];
@@ -267,7 +272,7 @@ static void direct(state *z, direction *go)
     cell_sums(z);
     repeated_sum(z);
     right_side(z);
-    step_sizes(z, go);
+    step_sizes(z, go, 0);
     go->size = (steps){1.0, 1.0, 0.0, 0.0, 0.0};
     cell_steps(z, go);
     other_pairs(z, go);
@@ -284,7 +289,7 @@ static double predict(state *z, direction *go, double sum, double pairs)
     memset(z->goal, 0, (size_t)cells_of(z) * sizeof(double));
     repeated_sum(z);
     right_side(z);
-    step_sizes(z, go);
+    step_sizes(z, go, 1);
     go->size = (steps){1.0, 1.0, 0.0, 0.0, 0.0};
     affine_cells(z, go, &go->size);
     other_pairs(z, go);

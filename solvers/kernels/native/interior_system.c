@@ -184,7 +184,6 @@ void sluice_ip_build(state *z)
     memset(z->ones, 0, (size_t)(k * m) * sizeof(double));
     for (int64_t t = 0; t < k; t++)
         z->ones[t * m] = 1.0;
-    sluice_blocks_solve(k, m, z->waits, z->diagonal, z->upper, z->inverse, z->ones);
     if (z->inner > 0.0)
         build_border(z);
 }

@@ -134,6 +134,7 @@ static void blocks(void)
     int64_t count = between(1, 9), m = between(0, 9) ? between(1, 10) : 64;
     double *diagonal = doubles(count * m * m), *upper = doubles(count * m * m);
     double *inverse = doubles(count * m), *side = doubles(count * m), *known = doubles(count * m);
+    double *again = doubles(count * m);
     unsigned char wide[9];
     int kind = (int)between(0, 2);
     fill_blocks(count, m, diagonal, upper, kind);
@@ -152,10 +153,13 @@ static void blocks(void)
                 }
             }
     sluice_blocks_factor(count, m, wide, diagonal, upper, inverse);
-    sluice_blocks_solve(count, m, wide, diagonal, upper, inverse, side);
+    if (between(0, 1))
+        sluice_blocks_solve(count, m, wide, diagonal, upper, inverse, side);
+    else
+        sluice_blocks_solve_two(count, m, wide, diagonal, upper, inverse, side, again);
     for (int64_t i = 0; kind == 0 && i < count * m; i++)
         expect((i % m && !wide[i / m]) || fabs(side[i] - known[i]) < 1e-9, "solution of a block system");
-    free(diagonal), free(upper), free(inverse), free(side), free(known);
+    free(diagonal), free(upper), free(inverse), free(side), free(known), free(again);
 }
 
 /* ---- the interior point ------------------------------------------------------------------------- */

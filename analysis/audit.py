@@ -13,7 +13,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import solvers
-from analysis.best_known import FIRST_REPORT_S, SolvedMessages, improved, left_open
+from analysis.best_known import (
+    FIRST_REPORT_S,
+    SolvedMessages,
+    SolvedPart,
+    improved,
+    left_open,
+    time_ended,
+)
 from analysis.settings_in_draws import SettingsQuestion, repeated_by, settings_in_draws
 from domain.errors import InconsistentInput, InvalidInput, SluiceError
 from domain.fit import beyond_measured
@@ -39,6 +46,7 @@ MAX_AUDIT_WORKLOAD_SIZES = 512
 WORTH_SAYING = 1e-3  # a change that gains less regret than this is not advised
 SETTING, ADVISED = "setting", ("best_size", "best_size_steps")  # in draws
 _PLAIN = FragmentLimits()
+Progress = Callable[[int, int], None]  # steps done, of all
 SHARE_OF_ADVICE = 0.25  # of the time: for messages at which only the advised settings turn
 
 
@@ -221,28 +229,24 @@ class Audit:
 
 def audit(
     question: AuditQuestion,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     on_best: Callable[[Audit], None] | None = None,
+    known: SolvedPart | None = None,
 ) -> Audit:
     """Price the setting and its alternatives. Raises InvalidInput.
 
     `progress` is called with messages solved and messages in all; where it takes long `on_best` now
-    and then with the audit by what is solved so far, for a caller that has to stop it.
+    and then with the audit by what is solved so far, for a caller that has to stop it. What is
+    `known` is not solved again.
     """
-    started_s = time.perf_counter()
+    known = known or SolvedPart((), 0.0)
+    started_s = time.perf_counter() - known.seconds
     scope = question.scope
-    solved = SolvedMessages(
-        question.model,
-        limits=_PLAIN,
-        fragment_cap=question.fragment_cap,
-        time_limit_s=scope.time_limit_s,
-        progress=progress,
-    )
+    solved = _solving(question, scope.time_limit_s, progress)
+    solved.best = known.best
     if on_best is not None:
         solved.report = lambda best: on_best(_early_audit(question, solved, best, started_s))
-    powers = powers_of_two(scope.min_message_bytes, scope.max_message_bytes)
-    turns = _turns(scope, scope.setting)
-    solved.add({*powers, *_sizes_of(_workload_of(scope)), *turns}, share=1.0 - SHARE_OF_ADVICE)
+    solved.add(set(messages_of(question)), share=1.0 - SHARE_OF_ADVICE)
     solved.improve_by(scope.setting)
     if on_best is not None and time.perf_counter() >= started_s + FIRST_REPORT_S:
         on_best(_early_audit(question, solved, solved.best, started_s))
@@ -251,6 +255,27 @@ def audit(
     solved.add(_turns_of(scope, chosen))
     solved.improve_by(scope.setting, *chosen)
     return _audit_of(question, solved.best, chosen, started_s)
+
+
+def messages_of(question: AuditQuestion) -> tuple[int, ...]:
+    """Return the message sizes that are solved before what may be advised is known, ascending."""
+    scope = question.scope
+    powers = powers_of_two(scope.min_message_bytes, scope.max_message_bytes)
+    turns = _turns(scope, scope.setting)
+    return tuple(sorted({*powers, *_sizes_of(_workload_of(scope)), *turns}))
+
+
+def solve_part(question: AuditQuestion, sizes: Sequence[int], progress: Progress) -> SolvedPart:
+    """Solve some of `messages_of` within their share of the time."""
+    started_s = time.perf_counter()
+    share = len(sizes) / len(messages_of(question))
+    solved = _solving(question, share * question.scope.time_limit_s, progress)
+    solved.add(set(sizes), share=1.0 - SHARE_OF_ADVICE)
+    return SolvedPart(solved.best, time.perf_counter() - started_s)
+
+
+def _solving(question: AuditQuestion, limit_s: float, progress: Progress | None) -> SolvedMessages:
+    return SolvedMessages(question.model, _PLAIN, question.fragment_cap, limit_s, progress=progress)
 
 
 def _early_audit(
@@ -303,7 +328,7 @@ def _audit_of(
         changes=(),
         notices=(
             *question.verified,
-            *((_time_ended(partial, len(best)),) if partial else ()),
+            *((time_ended(partial, len(best)),) if partial else ()),
             *_notices(question, (priced.worst, *at_powers)),
         ),
         in_draws=_in_draws(question, workload, chosen),
@@ -426,14 +451,6 @@ def _mean(workload: Workload, regrets: Sequence[Regret], value: Callable[[Regret
     known = {one.message_bytes: one for one in regrets}
     counted = [size for size in workload.sizes if size.share > 0.0]
     return sum(size.share * value(known[size.message_bytes]) for size in counted)
-
-
-def _time_ended(partial: int, messages: int) -> Notice:
-    return Notice(
-        "time_limit",
-        f"time ended the search for {partial} of {messages} messages: regrets lie between their "
-        "limits, and more time may advise other sizes",
-    )
 
 
 def _notices(question: AuditQuestion, regrets: Sequence[Regret]) -> Iterator[Notice]:

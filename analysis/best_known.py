@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import solvers
@@ -20,7 +21,7 @@ from domain.plan_table import PlanTable
 from domain.problem import AnyProblem, FragmentLimits, Problem, problem_of
 from domain.regret import BestKnown
 from domain.schedule import latency_us
-from domain.solution import Solution, Status, Strategy
+from domain.solution import Notice, Solution, Status, Strategy
 from domain.workload import Workload
 
 SOLVED_GAP = 1e-4  # what a solve aims at: a regret is read to a tenth of a per cent
@@ -86,6 +87,29 @@ def left_open(best: Sequence[BestKnown], workload: Workload) -> int:
     return len(known) if sum(gaps) >= _MUCH else 0
 
 
+def time_ended(partial: int, messages: int) -> Notice:
+    """Return that time ended so many searches of all messages."""
+    return Notice(
+        "time_limit",
+        f"time ended the search for {partial} of {messages} messages: regrets lie between their "
+        "limits, and more time may advise other sizes",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SolvedPart:
+    """The best known of some of an audit's messages, ascending, and how long they took."""
+
+    best: tuple[BestKnown, ...]
+    seconds: float
+
+    @classmethod
+    def of(cls, parts: Sequence[SolvedPart]) -> SolvedPart:
+        """Put parts together."""
+        best = _ascending([one for part in parts for one in part.best])
+        return cls(best, sum(part.seconds for part in parts))
+
+
 class SolvedMessages:
     """The best known for message after message, within one limit of time.
 
@@ -97,10 +121,10 @@ class SolvedMessages:
     def __init__(
         self,
         model: CostModel,
-        *,
         limits: FragmentLimits,
         fragment_cap: int,
         time_limit_s: float,
+        *,
         table: PlanTable | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.draw_costs import quantile, quantiles_of, quantiles_of_ordered, regrets_over
+from analysis.draw_costs import mean_of, quantile, quantiles_of, quantiles_of_ordered, regrets_over
 from domain.uncertain_answer import (
     Decision,
     DecisionCode,
@@ -120,7 +120,7 @@ def decide(
     advised, baseline = advice.advised, choices.baseline
     gains = gains_over(advised.latency_us, baseline.latency_us)
     probability = share_of(gains > thresholds.margin)
-    worth_us = thresholds.worth_measuring * float(advised.latency_us.mean())
+    worth_us = thresholds.worth_measuring * mean_of(advised.latency_us)
     is_worth = measurement is not None and 0.0 < measurement.saves_us >= worth_us
     has_current = choices.current is not None
     if probability >= thresholds.probability:
@@ -174,7 +174,7 @@ def probability_faster(latency_us: Floats, other_us: Floats) -> float:
 
 def gains_over(latency_us: Floats, other_us: Floats) -> Floats:
     """Return 1 - T/T_other, (draws,); 0 where both take no time."""
-    if other_us.min() > 0.0:
+    if np.minimum.reduce(other_us, axis=None) > 0.0:
         gains: Floats = 1.0 - latency_us / other_us
     else:
         with np.errstate(divide="ignore", invalid="ignore"):

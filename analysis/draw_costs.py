@@ -77,13 +77,17 @@ class PricedSizes:
 
     def row(self, size: int) -> Floats | None:
         """Return the latencies in µs of a size, (draws,); None where it is not among these."""
-        at = int(np.searchsorted(self.sizes, size))
-        return self.latency_us[at] if at < len(self.sizes) and self.sizes[at] == size else None
+        at = self._places.get(size)
+        return None if at is None else self.latency_us[at]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {size: at for at, size in enumerate(self.sizes.tolist())}
 
 
 def regrets_over(latency_us: Floats, best_us: Floats) -> Floats:
     """Return T/T* - 1, the two broadcast; 0 or infinite where the best takes no time."""
-    if best_us.min() > 0.0:
+    if np.minimum.reduce(best_us) > 0.0:
         over: Floats = latency_us / best_us
         over -= 1.0
         return over
@@ -108,13 +112,18 @@ def quantiles_of(values: Floats, shares: Sequence[float]) -> list[float]:
 
 def quantiles_of_ordered(ordered: Floats, shares: Sequence[float]) -> list[float]:
     """Return the same of values that ascend."""
-    found = []
+    found, last = [], len(ordered) - 1
     for share in shares:
-        place = share * (len(ordered) - 1)
-        low, high = float(ordered[int(place)]), float(ordered[ceil(place)])
+        place = share * last
+        low, high = ordered.item(int(place)), ordered.item(ceil(place))
         is_between = low != high and isfinite(low) and isfinite(high)
         found.append(low + (place - int(place)) * (high - low) if is_between else low)
     return found
+
+
+def mean_of(values: Floats) -> float:
+    """Return the mean of values over the draws, (draws,), in half the time of the array's own."""
+    return float(np.add.reduce(values)) / len(values)
 
 
 def repeated_us(draws: Draws, message_bytes: int, sizes: Ints) -> Floats:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.decision import PricedCut
-from analysis.draw_costs import stage_times_us
+from analysis.draw_costs import mean_of, stage_times_us
 from analysis.draws import Draws, normals, uniforms
 from domain.uncertain_answer import Measurement, MeasurementKind
 from domain.uncertainty import AnyStage, NamedCut, UncertainStage
@@ -48,7 +48,7 @@ def saved_by_knowing_us(expected_us: float, best_us: Floats) -> float:
     """Return what knowing the costs would save of the least expected latency, in µs: `best_us` is
     the least latency of each draw, (draws,).
     """
-    return max(0.0, expected_us - float(best_us.mean()))
+    return max(0.0, expected_us - mean_of(best_us))
 
 
 def measurements(

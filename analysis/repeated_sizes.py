@@ -6,7 +6,7 @@ Source    docs/theory.md, "Uncertain costs". The regret of a size in a draw is T
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import lcm, log2
 
@@ -17,7 +17,7 @@ from analysis.draw_costs import (
     PricedSizes,
     costs_of,
     native_of,
-    quantile,
+    quantiles_of_ordered,
     regrets_over,
     repeated_us,
 )
@@ -25,7 +25,8 @@ from analysis.draws import Draws
 from domain.errors import StrategyDeclined
 from domain.problem import MessageProblem
 from domain.uncertain_answer import GoodSizes, RoundRule, RoundSize
-from solvers.kernels.native_recurrence import GoodSearch, SizeLimits, SizeSearch
+from solvers.kernels import active
+from solvers.kernels.native_recurrence import GoodSearch, SizeGrid, SizeLimits, SizeSearch
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -90,33 +91,30 @@ def price_sizes(
     the limits admit a cut from the one to the other of the measured sizes, only such cuts are, and
     one piece. Raises StrategyDeclined where the limits admit no repeated size, and Infeasible.
     """
-    problem.count_range()
-    ends = measured_bytes or ()
-    always = np.array([*also, *ends, problem.message_bytes, _largest(problem)], dtype=np.int64)
-    tried = _admitted(problem, np.concatenate([_candidates(problem, draws), always]))
-    between = _known_between(problem, tried, measured_bytes)
-    tried = _known(problem, tried, between)
-    if not len(tried):
+    total, native = problem.message_bytes, native_of(draws)
+    given = (*also, *(measured_bytes or ()), total, _largest(problem))
+    always = np.array(sorted([min(one, total) for one in given]), dtype=np.int64)
+    grid, limits = _grid(problem), _native_limits(problem, measured_bytes)
+    search = SizeSearch(_screened(draws), _SCREENED_REGRET, _ROUNDED_SIZES, _NEIGHBOURS)
+    if native is not None:
+        costs, ends = costs_of(draws), _ends(draws)
+        near = native.near_sizes(costs, limits, search, *grid, ends, always)
+    else:
+        tried = _admitted(problem, np.concatenate([_candidates(problem, draws, *grid), always]))
+        tried = _known(problem, tried, _known_between(problem, tried, measured_bytes))
+        near = tried[_is_near_best(problem, draws, tried) | _are_among(always, tried)]
+    if not len(near):
         raise StrategyDeclined(
             "no repeated size satisfies the limits: with every one of them the remainder is "
             "smaller than min_fragment_bytes or the fragments are too many",
             field="constraints",
         )
-    always = np.sort(np.minimum(always, problem.message_bytes))
+    between = _known_between(problem, near[:1], measured_bytes)  # where one cut is, all are
     units = _units(problem, mtu_bytes)
-    native = native_of(draws)
     if native is not None:
-        in_one_call = native.price_sizes(
-            costs_of(draws),
-            _native_limits(problem, between),
-            SizeSearch(_screened(draws), _SCREENED_REGRET, _ROUNDED_SIZES, _NEIGHBOURS),
-            tried,
-            always,
-            units,
-        )
-        return PricedSizes(*in_one_call, between)
-    is_kept = _is_near_best(problem, draws, tried) | _are_among(always, tried)
-    priced = _priced(problem, draws, tried[is_kept])
+        limits = limits if between else _native_limits(problem)
+        return PricedSizes(*native.price_sizes(costs, limits, search, near, units), between)
+    priced = _priced(problem, draws, near)
     leading = priced.sizes[priced.order[:_ROUNDED_SIZES]]
     more = [_rounded(leading, unit) for unit in units]
     more.append(_between(priced.sizes, int(priced.order[0])))
@@ -271,57 +269,75 @@ def round_sizes(
     Of sizes whose expected regrets differ by less than 0.5 % the roundest is recommended. A size
     is listed under the roundest rule that it keeps; a rule that no size keeps is left out.
     """
-    mean = priced.mean_regret
-    found: dict[int, RoundSize] = {}
-    for rule, is_kept in _kept(priced.sizes, problem, mtu_bytes):
-        kept = is_kept.nonzero()[0]
-        if len(kept):
-            at = int(kept[mean[kept].argmin()])
-            size, p95 = int(priced.sizes[at]), _regret_p95(priced, at)
-            found.setdefault(size, RoundSize(size, rule, float(mean[at]), p95))
-    listed = list(found.values())  # the roundest rule first
+    sizes, mean, total = priced.sizes, priced.mean_regret, problem.message_bytes
+    rules = _rules(problem, mtu_bytes)
+    if active.NATIVE is not None:
+        kept = active.NATIVE.recurrence.round_sizes(total, sizes, mean, [*rules.values()])
+    else:
+        kept = [_best_of(sizes, mean, total, *one) for one in rules.values()]
+    whole = len(sizes) - 1 if sizes[-1] == total else -1
+    places: dict[int, RoundRule] = {}
+    for rule, at in zip((RoundRule.WHOLE, *rules), (whole, *kept), strict=True):
+        if at >= 0:
+            places.setdefault(at, rule)
+    regrets = np.sort(regrets_over(priced.latency_us[[*places]], priced.best_us), axis=1)
+    listed = [  # the roundest rule first
+        RoundSize(int(sizes[at]), rule, float(mean[at]), quantiles_of_ordered(row, (0.95,))[0])
+        for (at, rule), row in zip(places.items(), regrets, strict=True)
+    ]
     as_good = min((one.regret_mean for one in listed), default=0.0) + _AS_GOOD
     first = [one for one in listed if one.regret_mean <= as_good][:1]
     rest = [one for one in listed if one not in first]
     return (*first, *sorted(rest, key=lambda one: one.regret_mean))
 
 
-def _regret_p95(priced: PricedSizes, at: int) -> float:
-    return quantile(regrets_over(priced.latency_us[at], priced.best_us), 0.95)
-
-
-def _kept(
-    sizes: Ints, problem: MessageProblem, mtu_bytes: int | None
-) -> Iterator[tuple[RoundRule, Flags]]:
-    """Yield the rules that may be kept, the roundest first, and which sizes keep each."""
-    alignment, is_cut = problem.limits.alignment_bytes, sizes != problem.message_bytes
-    odd = sizes // (sizes & -sizes)  # without the factors of two
-    is_power = (odd == 1) & is_cut
-    yield RoundRule.WHOLE, ~is_cut
-    yield RoundRule.POWER_OF_TWO, is_power
-    yield RoundRule.THREE_POWERS, is_power | ((odd == 3) & is_cut)
-    yield RoundRule.PAGE, (sizes % PAGE_BYTES == 0) & is_cut
+def _rules(problem: MessageProblem, mtu_bytes: int | None) -> dict[RoundRule, tuple[int, int]]:
+    """The rules that a cut may keep, the roundest first, each as a unit and the greatest odd part
+    that a size may have.
+    """
+    alignment = problem.limits.alignment_bytes
+    rules = {
+        RoundRule.POWER_OF_TWO: (1, 1),
+        RoundRule.THREE_POWERS: (1, 3),
+        RoundRule.PAGE: (PAGE_BYTES, problem.message_bytes),
+    }
     if alignment > 1:
-        yield RoundRule.ALIGNMENT, (sizes % alignment == 0) & is_cut
+        rules[RoundRule.ALIGNMENT] = alignment, problem.message_bytes
     if mtu_bytes is not None:
-        yield RoundRule.MTU, (sizes % mtu_bytes == 0) & is_cut
+        rules[RoundRule.MTU] = mtu_bytes, problem.message_bytes
+    return rules
 
 
-def _candidates(problem: MessageProblem, draws: Draws) -> Ints:
-    total, unit = problem.message_bytes, problem.limits.alignment_bytes
+def _best_of(sizes: Ints, mean_regret: Floats, total: int, unit: int, max_odd: int) -> int:
+    """The place of the first size of least mean regret that keeps a rule, -1 without any."""
+    odd = sizes // (sizes & -sizes)  # without the factors of two
+    kept = ((sizes % unit == 0) & (odd <= max_odd) & (sizes != total)).nonzero()[0]
+    return int(kept[mean_regret[kept].argmin()]) if len(kept) else -1
+
+
+def _grid(problem: MessageProblem) -> tuple[SizeGrid, Floats]:
+    """Which sizes are tried, and what the message is divided by for some of them."""
+    total = problem.message_bytes
     smallest = max(1, min(_SMALLEST_BYTES, total // _MAX_COUNT))
     smallest = max(smallest, problem.limits.min_fragment_bytes)
     octaves = max(0.0, log2(total / smallest))
-    grid = total / _OCTAVES[: int(octaves * _PER_OCTAVE) + 1]
-    powers = _POWERS[: int(octaves) + smallest.bit_length() + 1]
-    divided = -(-total // _COUNTS)
-    ends = _ends(draws)
-    found = [np.rint(grid).astype(np.int64), powers, powers * 3, divided, ends, ends + 1]
-    aligned = -(-np.concatenate(found) // unit) * unit
-    fewest = -(-total // problem.count_range().maximum)
-    edges = np.array([_largest(problem), -(-fewest // unit) * unit], dtype=np.int64)
-    aligned = np.concatenate([aligned, _before(problem, _COUNTS[:_MAX_JUMP]), edges])
-    return aligned[(aligned >= smallest) & (aligned <= total)]
+    powers = int(octaves) + smallest.bit_length() + 1
+    return (
+        SizeGrid(smallest, powers, _MAX_COUNT, _MAX_JUMP),
+        _OCTAVES[: int(octaves * _PER_OCTAVE) + 1],
+    )
+
+
+def _candidates(problem: MessageProblem, draws: Draws, grid: SizeGrid, octaves: Floats) -> Ints:
+    total, unit, ends = problem.message_bytes, problem.limits.alignment_bytes, _ends(draws)
+    powers, divided = _POWERS[: grid.powers], -(-total // _COUNTS[: grid.divided])
+    fewest = np.array([-(-total // problem.count_range().maximum)])
+    evenly = np.rint(total / octaves).astype(np.int64)
+    found = np.concatenate([evenly, powers, powers * 3, divided, ends, ends + 1, fewest])
+    before = _before(problem, _COUNTS[: grid.before])
+    aligned: Ints = np.concatenate([-(-found // unit) * unit, before])
+    tried: Ints = aligned[(aligned >= grid.smallest_bytes) & (aligned <= total)]
+    return tried
 
 
 def _largest(problem: MessageProblem) -> int:
@@ -347,6 +363,8 @@ def _are_among(sizes: Ints, asked: Ints) -> Flags:
 
 def _is_near_best(problem: MessageProblem, draws: Draws, sizes: Ints) -> Flags:
     """Which are near the best in some of a few draws, and the best cut into more than one."""
+    if not len(sizes):
+        return np.zeros(0, dtype=bool)
     few = _priced(problem, draws.derived(_few), sizes)
     near_us = few.best_us * (1.0 + _SCREENED_REGRET)
     is_kept: Flags = np.any(few.latency_us <= near_us, axis=1)

@@ -23,15 +23,24 @@ from analysis.repeated_sizes import (
     price_sizes,
     round_sizes,
 )
+from domain.errors import Infeasible, StrategyDeclined
 from domain.pipeline import Pipeline
 from domain.problem import MessageProblem
-from domain.uncertain_answer import GoodSizes, RoundSize
+from domain.uncertain_answer import (
+    Decision,
+    DecisionCode,
+    GoodSizes,
+    RoundSize,
+    Thresholds,
+    Uncertainty,
+)
 from domain.uncertainty import stated_model
 
 Ints = NDArray[np.int64]
 
 _PER_OCTAVE = 12  # sizes that are drawn
 _MAX_COUNT = 64  # and those that cut the message into one fragment fewer, up to this many
+_MARGIN = Thresholds().margin + 1e-9
 _TIMES_THE_BEST = 16.0  # sizes are drawn down to where they cost so much
 
 
@@ -84,6 +93,73 @@ class SizeCurve:
         return self.round_sizes[0][1] if self.round_sizes else self.best
 
 
+@dataclass(frozen=True, slots=True)
+class SizeChoice:
+    """The size to repeat, `chosen`: today's, `current`, or the one that is best to change to.
+
+    `current` is None where none was named or the limits do not admit it.
+    """
+
+    chosen: SizePoint
+    recommended: SizePoint
+    current: SizePoint | None
+
+
+def gain_over(one: SizePoint, other: SizePoint) -> float:
+    """Return 1 - T/T_other, 0 where the other takes no time."""
+    return 1.0 - one.latency_us / other.latency_us if other.latency_us > 0.0 else 0.0
+
+
+def preferred(wanted: SizePoint, current: SizePoint | None, *, is_decided: bool) -> SizePoint:
+    """Return the size that is wanted; today's where that gains no more than 1 % and no decision
+    over draws of the costs says otherwise.
+    """
+    if current is None or is_decided or gain_over(wanted, current) > _MARGIN:
+        return wanted
+    return current
+
+
+def choose_size(
+    problem: MessageProblem, known: Uncertainty | None, *, current_bytes: int | None
+) -> SizeChoice | None:
+    """Return the size to repeat: that of the decision where errors of the costs are known, else a
+    round one; today's where that is as good as it. Sizes in bytes.
+
+    None where the limits admit no repeated size, and for stages that hand bytes on as they move.
+    """
+    model, total = problem.model, problem.message_bytes
+    if isinstance(model, Pipeline) and model.without_handoffs is not model:
+        return None
+    decided = None
+    if known is not None:
+        rounds = [one.size_bytes for one in known.round_sizes[:1]]
+        decided = known.decision.advised.size_bytes or next(iter(rounds), None)
+    also = [min(size, total) for size in (current_bytes, decided) if size]
+    exact = draw(stated_model(model, 0.0), 1, 0)
+    try:
+        priced = price_sizes(problem, exact, also=also)
+    except (StrategyDeclined, Infeasible):
+        return None
+    best = int(priced.sizes[priced.order[0]])
+    rounds = [one.size_bytes for one in round_sizes(problem, priced, mtu_bytes=None)[:1]]
+    admitted = is_admitted(problem, np.array(also, dtype=np.int64))
+    points = {
+        size: _point(exact, total, size) for size, fits in zip(also, admitted, strict=True) if fits
+    }
+    recommended = _point(exact, total, next(iter(rounds), best))
+    current = points.get(min(current_bytes or 0, total))
+    wanted = points.get(min(decided or 0, total), recommended)
+    is_decided = known is not None and is_changing(known.decision)
+    chosen = preferred(wanted, current, is_decided=is_decided)
+    return SizeChoice(chosen, wanted, current)
+
+
+def is_changing(decision: Decision) -> bool:
+    """Return whether a decision is to repeat another size, or to measure whether to."""
+    codes = (DecisionCode.SET_IT, DecisionCode.MEASURE_FIRST)
+    return decision.code in codes and bool(decision.advised.size_bytes)
+
+
 def size_curve(
     problem: MessageProblem,
     *,
@@ -100,9 +176,7 @@ def size_curve(
     priced = price_sizes(problem, exact, also=also, mtu_bytes=mtu_bytes)
 
     def point(size: int) -> SizePoint:
-        whole = min(size, total)
-        latency = float(repeated_us(exact, total, np.array([whole], dtype=np.int64))[0, 0])
-        return SizePoint(whole, -(-total // whole), latency)
+        return _point(exact, total, size)
 
     best = point(int(priced.sizes[priced.order[0]]))
     asked = np.array([max(1, size) for size in also], dtype=np.int64)
@@ -118,6 +192,12 @@ def size_curve(
         good_sizes(problem, exact, priced),
         tuple(point(size) if fits else None for size, fits in zip(also, admitted, strict=True)),
     )
+
+
+def _point(exact: Draws, total: int, size: int) -> SizePoint:
+    whole = min(size, total)
+    latency = float(repeated_us(exact, total, np.array([whole], dtype=np.int64))[0, 0])
+    return SizePoint(whole, -(-total // whole), latency)
 
 
 def _points(problem: MessageProblem, exact: Draws, known: Ints, best: SizePoint) -> list[SizePoint]:

@@ -30,7 +30,7 @@ from analysis.decision import (
     share_of,
     thresholds_of,
 )
-from analysis.draw_costs import PricedSizes, cut_us, quantile, regrets_over
+from analysis.draw_costs import PricedSizes, cut_us, mean_of, quantiles_of, regrets_over
 from analysis.draws import Draws, draw
 from analysis.measure_next import measurements, saved_by_knowing_us
 from analysis.repeated_sizes import (
@@ -152,7 +152,8 @@ def assess(question: UncertaintyQuestion) -> Uncertainty:
     if question.measured_us:
         priced = priced.capped(question.message_bytes, question.measured_us)
     found = round_sizes(problem, priced, mtu_bytes=question.mtu_bytes)
-    question = replace(question, measured_bytes=priced.between)
+    if question.measured_bytes != priced.between:
+        question = replace(question, measured_bytes=priced.between)
     return _concluded(question, problem, draws, priced, found, seed)
 
 
@@ -217,7 +218,7 @@ def _concluded(
     advice = advise(choices, thresholds)
     evpi_us = _perfect_information_us(priced, answer)
     to_measure: tuple[Measurement, ...] = ()
-    if evpi_us > WORTH_LISTING * float(priced.best_us.mean()):
+    if evpi_us > WORTH_LISTING * mean_of(priced.best_us):
         to_measure = measurements(
             question.model.stages,
             draws,
@@ -249,7 +250,7 @@ def _concluded(
         subject=subject.cut,
         latency_us=quantiles(modelled_us),
         against=_against(subject, others),
-        regret=RegretFigures(float(regret.mean()), quantile(regret, 0.95), float(regret.max())),
+        regret=RegretFigures(mean_of(regret), *quantiles_of(regret, (0.95, 1.0))),
         best_size_bytes=_size(choices.best),
         good_sizes=good_sizes(problem, draws, priced),
         round_sizes=rounded,
@@ -346,7 +347,7 @@ def _perfect_information_us(priced: PricedSizes, answer: PricedCut | None) -> fl
     """What knowing the costs would save, as of all that is to choose among."""
     mean_us, best_us = float(priced.mean_us.min()), priced.best_us
     if _is_uneven(answer):
-        mean_us = min(mean_us, float(answer.latency_us.mean()))
+        mean_us = min(mean_us, mean_of(answer.latency_us))
         best_us = np.minimum(best_us, answer.latency_us)
     return saved_by_knowing_us(mean_us, best_us)
 

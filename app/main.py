@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Mapping, Set
 from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias
 
@@ -85,6 +85,7 @@ def create_app(
         if traced is not None:
             running.context.store.watch_job_ends(traced.jobs_ended)
         await asyncio.to_thread(app.state.pages.warm_up)
+        await asyncio.to_thread(_prepare_routes, app)
         await running.lookups.start()
         app.state.service = running
         try:
@@ -119,17 +120,27 @@ def create_app(
     for router in _ROUTERS:
         app.include_router(router, dependencies=[Depends(own_origin)])
     attach_pages(app)
-    app.below(chosen.root_path, _paths(app))
+    app.state.methods = _methods_by_path(app.state.page_methods)
+    app.below(chosen.root_path, app.state.methods)
     publish(app)
     app.use_fast_path(fast_path.answer if gate is None else gate.answer, metrics)
     return app
 
 
-def _paths(app: FastAPI) -> Iterator[str]:
-    """Yield the paths of every route."""
-    yield from ("/openapi.json", *app.state.page_methods)
+def _methods_by_path(pages: Mapping[str, Set[str]]) -> Mapping[str, Set[str]]:
+    """Return the methods of each path, of those of pages and all others."""
+    found = {"/openapi.json": {"GET"}, **{path: set(methods) for path, methods in pages.items()}}
     for router in _ROUTERS:
-        yield from (getattr(route, "path", "") for route in router.routes)
+        for route in router.routes:
+            methods = found.setdefault(getattr(route, "path", ""), set())
+            methods.update(getattr(route, "methods", ()))
+    return found
+
+
+def _prepare_routes(app: FastAPI) -> None:
+    """Have the framework prepare the routes, which it would do for the first request."""
+    for route in app.routes:
+        route.matches({"type": "http", "method": "GET", "path": "/-/-", "headers": []})
 
 
 def open_service(

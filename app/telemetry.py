@@ -241,7 +241,8 @@ def open_tracing(endpoint: str) -> Tracing | None:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
         raise InvalidInput(
-            "SLUICE_TRACES needs OpenTelemetry: install sluice[traces]", field="SLUICE_TRACES"
+            "SLUICE_TRACES needs OpenTelemetry: pip install '.[traces]' in the checkout",
+            field="SLUICE_TRACES",
         ) from None
     exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=_CLOSE_S)
     provider = TracerProvider(resource=Resource.create({"service.name": "sluice"}))

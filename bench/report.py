@@ -25,9 +25,9 @@ _INTRODUCTION = """\
 # Benchmarks
 
 After this page you can say how fast Sluice is, which targets it misses, and measure it again.
-`make bench` writes the page from `bench/results/*.json`, which have all tables, rows and columns,
-what was measured and how, the versions of the libraries and the commit. `python -m bench CASE`
-runs one case, `--quick` a small one that writes nothing, `profile CASE` shows where time goes.
+`make bench` writes the page from `bench/results/*.json`, which have all rows, and how they were
+measured. `python -m bench CASE` runs one case, `--quick` a small one that writes nothing,
+`profile CASE` shows where time goes.
 
 Read the ratios first: the sides of a comparison take turns, so a busy machine slows all alike,
 while milliseconds move by a third between runs on a shared machine.
@@ -86,7 +86,7 @@ def _runs(stored: list[dict[str, Any]]) -> str:
             found["case"],
             found["measured_at"],
             found["commit"]["id"][:10] + ("+" if found["commit"]["changed_files"] else ""),
-            f"{sum(check['met'] for check in found['checks'])} of {len(found['checks'])}",
+            f"{sum(check['met'] for check in found['checks'])}/{len(found['checks'])}",
         )
         for found in stored
     ]

@@ -85,15 +85,15 @@ def default_sizes(
     default stays. `current_bytes`, which the user repeats, is left out. Source: docs/service.md,
     "Default sizes". O(1).
     """
-    unit = problem.limits.alignment_bytes
+    unit, total = problem.limits.alignment_bytes, problem.message_bytes
     found: dict[int, DefaultSize] = {}
-    for one in DEFAULT_SIZES:
+    for one in reversed(DEFAULT_SIZES):
         size = -(-one.default_bytes // unit) * unit
-        if size != current_bytes and size < problem.message_bytes and _is_admitted(problem, size):
-            found[size] = one
-    fitting = [size for size in found if size * MAX_PIECES >= problem.message_bytes]
-    fitting = fitting[-MAX_DEFAULTS:] or list(found)[-1:]
-    return tuple(_in_units(found[size], size) for size in fitting)
+        if found and (size * MAX_PIECES < total or len(found) == MAX_DEFAULTS):
+            break
+        if size < total and size != current_bytes and _is_admitted(problem, size):
+            found.setdefault(size, one)
+    return tuple(_in_units(one, size) for size, one in reversed(found.items()))
 
 
 def _in_units(one: DefaultSize, size: int) -> DefaultSize:

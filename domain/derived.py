@@ -17,11 +17,11 @@ class Derived:
 
     def derived(self, compute: Callable[[Self], T]) -> T:
         """Return `compute(self)`, computed at the first call with this function and then kept."""
-        kept: dict[Callable[[Self], Any], Any] = self.__dict__.setdefault("_derived", {})
         try:
-            value: T = kept[compute]
+            value: T = self.__dict__["_derived"][compute]
         except KeyError:
-            value = kept[compute] = compute(self)
+            value = compute(self)
+            self.__dict__.setdefault("_derived", {})[compute] = value
         return value
 
     def __getstate__(self) -> dict[str, Any]:

@@ -72,10 +72,11 @@ class Sensitivities:
         Of best cuts where they were solved, else of the answer's cut, with which as much is saved
         at least.
         """
-        from_us, reached_us = self.latency_us, [one.same_cut_us for one in self._lower]
-        if self.is_solved and self.best_us is not None:
+        lower = self._lower
+        from_us, reached_us = self.latency_us, [one.same_cut_us for one in lower]
+        if _are_solved(lower) and self.best_us is not None:
             from_us = self.best_us
-            reached_us = [one.best_us or 0.0 for one in self._lower]
+            reached_us = [one.best_us or 0.0 for one in lower]
         stage = min(range(len(reached_us)), key=reached_us.__getitem__)
         saved_us = from_us - reached_us[stage]
         return (stage, saved_us / from_us) if saved_us > 0.0 else None
@@ -83,8 +84,12 @@ class Sensitivities:
     @property
     def is_solved(self) -> bool:
         """Whether the best cuts of all lower costs were solved."""
-        return all(one.best_us is not None for one in self._lower)
+        return _are_solved(self._lower)
 
     @property
     def _lower(self) -> list[CostChange]:
         return [min(stage.changes, key=lambda one: one.by) for stage in self.stages]
+
+
+def _are_solved(changes: list[CostChange]) -> bool:
+    return all(one.best_us is not None for one in changes)

@@ -101,6 +101,17 @@ class Verification:
         )
 
     @property
+    def misfit(self) -> float:
+        """Return the gain of one cut over another, in the model, that transfers left nothing of.
+
+        With r measured over predicted, a gain of q becomes 1 - r (1 - q) / r_other, which is above
+        0 exactly where q is above 1 - r_other / r. Returned is the most that two sizes' intervals
+        show for certain; 0 where they leave room for a common factor.
+        """
+        low = min(size.high_us / size.predicted_us for size in self.sizes)
+        return max(0.0, 1.0 - low / max(size.low_us / size.predicted_us for size in self.sizes))
+
+    @property
     def best_measured(self) -> VerifiedSize:
         """The size with the least measured latency."""
         return min(self.sizes, key=lambda size: size.measured_us)

@@ -253,7 +253,8 @@ def _of_stage(stage: _Stage) -> Notice:
             stage.name,
             "bursts_in_samples",
             f"{of} ({each} more, whatever its size): single samples were faster than a steady "
-            "flow, as behind a limit that lets a burst pass after a pause",
+            "flow, as behind a limit that lets a burst pass after a pause, or on a device, as a "
+            "GPU, that serves another stage at the same time",
             **values,
         )
     return Notice.of_stage(

@@ -33,13 +33,16 @@ class AnswerSummary:
     status: Status
     profile_name: str | None
     profile_revision: int | None
+    name: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord:
     """A stored answer. `body` is the very JSON that the client was sent, byte for byte.
 
-    The profile is a name and a number, not a reference: an answer outlives its profile.
+    The profile is a name and a number, not a reference: an answer outlives its profile. `name` and
+    `note` are what its owner calls it and says of it, None where that is nothing.
     """
 
     id: str
@@ -54,6 +57,8 @@ class AnswerRecord:
     status: Status
     profile_name: str | None = None
     profile_revision: int | None = None
+    name: str | None = None
+    note: str | None = None
     body: bytes
 
     def summary(self) -> AnswerSummary:

@@ -52,8 +52,8 @@ class UnitOfWork:
 
     It belongs to one thread and ends with its block.
 
-    Answers, which every optimisation looks for and adds, go to the connection itself; a session,
-    which costs more than their statements, is opened when another repository is asked for.
+    What every optimisation reads and adds, a revision, its fit and answers, goes to the connection
+    itself; a session, which costs more than these statements, is opened where something needs one.
     """
 
     __slots__ = ("_by", "_connection", "_kept_fits", "_session", "answers", "owner")
@@ -71,7 +71,7 @@ class UnitOfWork:
     @property
     def profiles(self) -> ProfileRepository:
         """Hardware profiles and their revisions."""
-        return ProfileRepository(self._opened(), self.owner)
+        return ProfileRepository(self._connection, self._opened, self.owner)
 
     @property
     def traces(self) -> TraceRepository:
@@ -81,7 +81,7 @@ class UnitOfWork:
     @property
     def fits(self) -> FitRepository:
         """Fits of them."""
-        return FitRepository(self._opened(), self._kept_fits, self.owner)
+        return FitRepository(self._connection, self._opened, self._kept_fits, self.owner)
 
     @property
     def hidden_answers(self) -> HiddenAnswerRepository:

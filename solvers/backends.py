@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -50,7 +51,12 @@ _MODULES: Mapping[str, str] = {
 
 def backend_of(model: CostModel) -> Backend:
     """Return what solves models of this kind; its module is imported at the first call."""
-    backend: Backend = import_module(_MODULES[model.kind]).BACKEND
+    return _backend(model.kind)
+
+
+@cache
+def _backend(kind: str) -> Backend:
+    backend: Backend = import_module(_MODULES[kind]).BACKEND
     return backend
 
 

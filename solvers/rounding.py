@@ -63,14 +63,10 @@ def round_cut(
         whole = (problem.message_bytes,)
         return whole if problem.admits(whole) else None
     exchanges = _exchanges(problem, len(real_sizes), exchange_cells)
-    if exchanges and enough_us > 0.0:
-        plain = round_cut(problem, real_sizes, search_cells=search_cells)
-        if plain is not None and _priced_us(problem, plain) <= enough_us:
-            return plain
-    native = _found_natively(problem, real_sizes, search_cells, exchanges)
+    native = _found_natively(problem, real_sizes, search_cells, exchanges, enough_us)
     cuts: Sequence[Ints] = [] if native is None else list(native)
     if native is None:
-        cuts = _found(problem, real_sizes, search_cells, exchanges)
+        cuts = _found(problem, real_sizes, search_cells, exchanges, enough_us)
     if len(cuts) < 2:
         return tuple(cuts[0].tolist()) if len(cuts) else None
     latencies = latencies_us(problem.pipeline, np.array(cuts, dtype=float))
@@ -78,7 +74,7 @@ def round_cut(
 
 
 def _found_natively(
-    problem: Problem, real_sizes: Floats, search_cells: int, exchanges: int
+    problem: Problem, real_sizes: Floats, search_cells: int, exchanges: int, enough_us: float
 ) -> Ints | None:
     """The best cuts that each start leads to, (cuts, k), in C; None where this is not for C."""
     whole = whole_of(problem) if active.NATIVE is not None else None
@@ -93,11 +89,12 @@ def _found_natively(
         passes=_passes(problem, real_sizes, search_cells),
         widths=_widths(problem, len(real_sizes)) if exchanges else _NO_WIDTHS,
         exchanges=exchanges,
+        enough_us=enough_us,
     )
 
 
 def _found(
-    problem: Problem, real_sizes: Floats, search_cells: int, exchanges: int
+    problem: Problem, real_sizes: Floats, search_cells: int, exchanges: int, enough_us: float
 ) -> Sequence[Ints]:
     """The same in NumPy; starts that lead to the same place are gone on from once."""
     offsets = _offsets(problem, real_sizes)
@@ -108,6 +105,9 @@ def _found(
         if cuts:
             latencies = latencies_us(problem.pipeline, np.array(cuts, dtype=float))
             best = _improve(problem, cuts[_first_minimum(latencies)], search_cells)
+            priced_us = cut_latency_us(problem.pipeline, best.astype(float))
+            if start is offsets and exchanges and priced_us <= enough_us:
+                return [best]
             found.setdefault(best.tobytes(), best)
     widths = _widths(problem, len(real_sizes)) if exchanges else _NO_WIDTHS
     return [_exchanged(problem, cut, widths, exchanges) for cut in found.values()]

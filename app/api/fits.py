@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
@@ -10,12 +11,13 @@ from fastapi.responses import StreamingResponse
 
 from app.api.openapi import reads, reads_traces, refuses, sends_text
 from app.api.respond import json_bytes, json_document, keyed, once
-from app.http.bodies import arriving_trace, asked_traces, read_json
+from app.http.bodies import arriving_trace, asked_traces, is_json, read_json
 from app.http.dependencies import body_rules, client_of, service_of, trace_rules
 from app.http.fastpath.responses import IMMUTABLE
 from app.operations.fits import FitTraces
 from app.operations.operation import Outcome
 from app.questions.fits import get_fit, get_trace, loaded_measurements, options_named, plan
+from app.questions.question import LoadedTrace
 from app.schemas.base import dump_json
 from app.schemas.fit_requests import ComposeIn, FitIn, MeasurementPlanIn, MeasurementPlanOut
 from app.schemas.fits import FitOut, FitPlotOut
@@ -36,7 +38,9 @@ async def fit(request: Request, query: Annotated[FitQuery, Query()]) -> Response
     service = service_of(request)
     asked = query.to_request()
     async with arriving_trace(request, **trace_rules(request)) as body:
-        traces, asked = await service.call(partial(asked_traces, request, body, asked))
+        traces: Sequence[LoadedTrace] = (body,)
+        if is_json(request):
+            traces, asked = await service.call(partial(asked_traces, request, body, asked))
         operation = FitTraces(
             tuple(traces),
             asked,

@@ -35,6 +35,7 @@ from app.schemas.profiles import (
 from app.schemas.queries import (
     AliveOut,
     ChangesOut,
+    DescriptionIn,
     KeyIn,
     KeyOut,
     KeysOut,
@@ -57,6 +58,7 @@ from app.schemas.tables import ActivateIn, TableIn, TableOut, TablesOut
 _REF = "#/components/schemas/{model}"
 _BODIES: tuple[type[BaseModel], ...] = (
     OptimizeIn,
+    DescriptionIn,
     SimulateIn,
     ThresholdsIn,
     CompareIn,

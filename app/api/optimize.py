@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -14,12 +14,17 @@ from app.api.respond import JSON, accepted, json_bytes, json_document, keyed, on
 from app.http.bodies import read_json
 from app.http.call_threads import Requester
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
-from app.operations.compare import audit_operation, compare_operation, threshold_operation
+from app.operations.compare import (
+    Compare,
+    audit_operation,
+    compare_operation,
+    threshold_operation,
+)
 from app.operations.models import get_hidden_answer, hide_operation, layer_operation
 from app.operations.operation import Outcome
-from app.operations.optimize import optimize_operation
+from app.operations.optimize import Optimize, optimize_operation
 from app.questions.compare import draw, run
-from app.questions.optimize import AnswerFilter, get_answer, list_answers
+from app.questions.optimize import AnswerFilter, describe_answer, get_answer, list_answers
 from app.schemas.audit import AuditIn, AuditOut
 from app.schemas.base import dump_json
 from app.schemas.compare import AnyCompareOut, CompareIn, ExplanationOut, explained_of
@@ -28,10 +33,12 @@ from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 from app.schemas.layers import LayersOut, PublishedLayerOut, layer_named
 from app.schemas.optimize import AnyOptimizeOut, OptimizeIn, read_answer
 from app.schemas.queries import (
+    DescriptionIn,
     ExplanationQuery,
     NoQuery,
     OptimizationsOut,
     OptimizationsQuery,
+    SummaryOut,
 )
 from app.schemas.simulate import (
     DeliveredOut,
@@ -43,6 +50,9 @@ from app.schemas.simulate import (
     ThresholdsOut,
 )
 
+if TYPE_CHECKING:
+    from models.session import UnitOfWork
+
 router = APIRouter(tags=["optimise"])
 
 
@@ -52,9 +62,11 @@ async def optimize(request: Request, _: Annotated[NoQuery, Query()]) -> Response
     """Cut a message into fragments, with a proof, of this model, of how good the cut is."""
     service = service_of(request)
     asked = await read_json(request, OptimizeIn, **body_rules(request))
-    make = partial(
-        optimize_operation, asked.to_domain(), asked.as_job, settings=service.context.settings
-    )
+    settings = service.context.settings
+
+    def make(unit: UnitOfWork) -> Optimize:  # in a thread: a long body takes milliseconds
+        return optimize_operation(asked.to_domain(), asked.as_job, unit, settings)
+
     if prefers_async(request):
         return accepted(await service.start_job(make, once(request, accepted)))
     return json_bytes(await service.optimize(make, client_of(request), once(request, _sent)))
@@ -83,6 +95,19 @@ async def optimization(request: Request, id: str, _: Annotated[NoQuery, Query()]
     service = service_of(request)
     record = await service.call(lambda: get_answer(service.context.store, id))
     return json_bytes(record.body)
+
+
+@router.patch("/optimizations/{id}", **reads(DescriptionIn, 404, sends=SummaryOut, keyed=False))
+async def describe_optimization(
+    request: Request, id: str, _: Annotated[NoQuery, Query()]
+) -> Response:
+    """Give a stored answer a name and a note; the answer itself never changes."""
+    service = service_of(request)
+    asked = await read_json(request, DescriptionIn, **body_rules(request))
+    named = await service.write(
+        lambda: describe_answer(service.context.store, id, name=asked.name, note=asked.note)
+    )
+    return json_document(SummaryOut.of(named))
 
 
 @router.get(
@@ -122,10 +147,14 @@ async def explanation(
 async def compare(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """What each strategy gives on each message size."""
     service = service_of(request)
+    if not prefers_async(request):  # nothing that is stored would answer it: refused unread
+        service.backlog.check(client_of(request).name)
     asked = await read_json(request, CompareIn, **body_rules(request))
-    make = partial(
-        compare_operation, asked.to_domain(), asked.as_job, settings=service.context.settings
-    )
+    settings = service.context.settings
+
+    def make(unit: UnitOfWork) -> Compare:  # in a thread: a long body takes milliseconds
+        return compare_operation(asked.to_domain(), asked.as_job, unit, settings)
+
     if prefers_async(request):
         return accepted(await service.start_job(make, once(request, accepted)))
     performed = await service.perform(make, client_of(request))

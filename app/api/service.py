@@ -241,10 +241,6 @@ async def _invalid_parameters(request: Request, error: Exception) -> Response:
 
 
 def _allowed_methods(request: Request) -> str:
-    # The router names the methods of the first route with this path only; the document has all.
+    # The router names the methods of the first route with this path only.
     path = getattr(request.scope.get("route"), "path", "")
-    operations = request.app.openapi()["paths"].get(path)
-    if operations is None:  # a page, or the document itself
-        operations = request.app.state.page_methods.get(path, {"GET"})
-    methods = {method.upper() for method in operations}
-    return ", ".join(sorted(with_head(methods)))
+    return ", ".join(sorted(with_head(request.app.state.methods.get(path, {"GET"}))))

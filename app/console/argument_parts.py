@@ -95,6 +95,7 @@ _EXAMPLES = {
     "profiles delete": "profiles delete staging --yes",
     "answers list": "answers list --profile myrinet-gam",
     "answers show": "answers show 0123456789abcdef0123456789abcdef",
+    "answers name": "answers name 0123456789abcdef0123456789abcdef 'NIC x2'",
     "jobs list": "jobs list --state running",
     "jobs show": "jobs show 0123456789abcdef0123456789abcdef",
     "keys list": "keys list",

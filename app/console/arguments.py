@@ -32,6 +32,7 @@ from app.console.further_arguments import (
     add_of_papers,
     add_served,
     add_stored,
+    add_target_options,
 )
 from domain.fit import FitMethod, FitShape
 from domain.measurement import TraceKind
@@ -326,9 +327,7 @@ def _add_tune(commands: Commands[Parser]) -> None:
     )
     add_transfers(parser, 80.0)
     parser.add_argument("--target", metavar="NAME", help="print it for this library, as export has")
-    parser.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="of the target"
-    )
+    add_target_options(parser)
     parser.add_argument(
         "--save-as", default="tuned", metavar="PROFILE", help="store the stages (tuned)"
     )
@@ -440,13 +439,7 @@ def _add_export(commands: Commands[Parser]) -> None:
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
     parser.add_argument("--list", action="store_true", help="list the targets and their options")
     parser.add_argument("--target", metavar="NAME", help="the library, out of those of --list")
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the target; may be repeated",
-    )
+    add_target_options(parser)
     add_message_range(parser)
     parser.add_argument(
         "--objective", choices=[*Objective], metavar="NAME", help="mean (default) or worst regret"

@@ -391,7 +391,7 @@ def fleet(arguments: argparse.Namespace, output: Output) -> int:
     with ExitStack() as stack:
         store = stack.enter_context(opened_store(settings))
         if settings.run_jobs:
-            engine = open_engine(settings)
+            engine = open_engine(settings, has_clients=False)
             stack.callback(engine.close)
             runner = open_runner(store, engine, settings)
             runner.start()

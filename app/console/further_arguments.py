@@ -221,6 +221,17 @@ def _add_thresholds(commands: Commands[Parser]) -> None:
     add_time_limit(parser, "default 10")
 
 
+def add_target_options(parser: Parser) -> None:
+    """Add the options that a target of exports has of its own."""
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the target; may be repeated",
+    )
+
+
 def add_apply(commands: Commands[Parser]) -> None:
     """Add the command that checks a setting over the installed library."""
     parser = add(commands, "apply", "run a library's programs with a setting and without it, here")
@@ -232,13 +243,7 @@ def add_apply(commands: Commands[Parser]) -> None:
     parser.add_argument(
         "--config", metavar="FILE", help="a configuration that is there, in place of a SOURCE"
     )
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the target; may be repeated",
-    )
+    add_target_options(parser)
     add_message_range(parser)
     parser.add_argument(
         "--bytes",
@@ -301,8 +306,12 @@ def _add_answers(commands: Commands[Parser]) -> None:
     listing.add_argument("--bytes", type=size, metavar="SIZE", help="of this message alone")
     _add_count_and_owner(listing)
     show = add(verbs, "show", "show a stored answer as it was given")
-    show.add_argument("id", metavar="ID", help="of the answer")
-    _add_owner(show)
+    naming = add(verbs, "name", "give a stored answer a name and a note")
+    for parser in (show, naming):
+        parser.add_argument("id", metavar="ID", help="of the answer")
+        _add_owner(parser)
+    naming.add_argument("name", metavar="NAME", nargs="?", help='of one line; "" for none')
+    naming.add_argument("--note", metavar="TEXT", help='about it; "" for none')
 
 
 def _add_jobs(commands: Commands[Parser]) -> None:

@@ -38,7 +38,7 @@ _SIGNATURE_SIZES = (64,)
 _PROCESSOR = "model name"
 _SIGNATURE, _MPI, _UCX = "signature", "mpi", "ucx"
 _OF_MPI = ("mpicc", "launcher", "allow_run_as_root")
-_PROBED = ("timer_ns", "library", "lanes")  # of what the probe says first
+PROBED = ("gpu", "timer_ns", "library", "lanes", "waits")  # of what the probe says first
 _MAX_FILES = 16  # are fitted together
 _PORT = 7411
 _LISTENER_BYTES = 64 << 20  # of a message, at most
@@ -330,7 +330,7 @@ def measure_stage(
     is_complete, column = True, arguments.name.partition(":")[0].replace("-", "_")
     words = ["stage", arguments.name, *options, *["--cold"] * arguments.cold]
     with Probe(probe, words, token=token) as one:
-        facts["timer_ns"] = one.facts["timer_ns"]
+        facts |= {name: one.facts[name] for name in PROBED if name in one.facts}
         try:
             with shown(output, "sizes", target, lambda: found.to_csv(column, facts)) as on_block:
                 found.run(one.ask, on_block)
@@ -387,7 +387,7 @@ def _signatures(
             plan = SignaturePlan(size, max(0.05, arguments.tolerance), limit_s, arguments.seed)
             options = [*probe_options(arguments, size), "--window", str(arguments.window)]
             with start([_SIGNATURE, arguments.name, *options, *far_side]) as one:
-                facts |= {name: one.facts[name] for name in _PROBED if name in one.facts}
+                facts |= {name: one.facts[name] for name in PROBED if name in one.facts}
                 measured.append(Signature(plan))
                 try:
                     with shown(output, "points", target, text) as on_block:

@@ -1,6 +1,4 @@
-"""sluice profiles, answers, jobs and keys: what is in the database, and who may ask; sluice open,
-the pages that show it.
-"""
+"""sluice profiles, answers, jobs, keys and open: what is in the database, and who may ask."""
 
 from __future__ import annotations
 
@@ -14,6 +12,7 @@ import urllib.request
 import webbrowser
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
 from typing import TYPE_CHECKING
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from app.schemas.jobs import JobOut
     from app.schemas.profiles import AnyProfileOut, AnyRevisionOut
     from app.schemas.queries import KeyOut
-    from models.records import TableSummary
+    from models.records import AnswerSummary, TableSummary
     from models.session import Store
 
 
@@ -247,11 +246,16 @@ def _emit(shown: OutputPart, output: Output, parts: Iterable[Part]) -> None:
 
 
 def answers(arguments: argparse.Namespace, output: Output) -> int:
-    """List stored answers, or show one as it was given."""
-    from app.questions.optimize import get_answer
+    """List stored answers, name one, or show one as it was given."""
+    from app.questions.optimize import describe_answer, get_answer
     from app.schemas.optimize import read_answer
+    from app.schemas.queries import SummaryOut
 
     with _owned_store(arguments) as store:
+        if arguments.verb == "name":
+            named = describe_answer(store, arguments.id, name=arguments.name, note=arguments.note)
+            _emit(SummaryOut.of(named), output, _described(named))
+            return 0
         if arguments.verb != "show":
             _list_answers(store, arguments, output)
             return 0
@@ -259,33 +263,41 @@ def answers(arguments: argparse.Namespace, output: Output) -> int:
     if output.wants_json:
         output.document(record.body)
     else:
-        screen = output.out
-        output.parts(answer_parts(read_answer(record.body), width=screen.width, ink=screen.ink))
+        width, ink = output.out.width, output.out.ink
+        found = answer_parts(read_answer(record.body), width=width, ink=ink)
+        output.parts([*_described(record.summary()), *found])
     return 0
+
+
+def _described(answer: AnswerSummary) -> list[Part]:
+    facts = (("name", answer.name), ("note", answer.note))
+    found = tuple((kind, printable(" ".join(text.split()))) for kind, text in facts if text)
+    return [Facts(found)] if found else []
 
 
 def _list_answers(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     from app.questions.optimize import AnswerFilter, list_answers
     from app.schemas.queries import OptimizationsOut
 
-    name, bytes_ = getattr(arguments, "profile", None), getattr(arguments, "bytes", None)
-    wanted = AnswerFilter(message_bytes=bytes_)
+    name = getattr(arguments, "profile", None)
+    wanted = AnswerFilter(message_bytes=getattr(arguments, "bytes", None))
     if name is not None:
         of = ProfileReference.parse(name)
-        wanted = AnswerFilter(of.name, of.revision, bytes_)
+        wanted = replace(wanted, profile=of.name, revision=of.revision)
     listed = OptimizationsOut.of(list_answers(store, wanted, limit=_limit(arguments)))
     columns = [Column("id"), Column("created"), Column("message"), Column("latency")]
+    last = "name or profile" if any(one.name for one in listed.items) else "profile"
     rows = tuple(
         (
             one.id,
             _minute_of(one.created_at),
             format_bytes(one.message_bytes),
             format_time(one.latency_us),
-            one.profile.reference if one.profile else "",
+            printable(one.name or (one.profile.reference if one.profile else "")),
         )
         for one in listed.items
     )
-    _emit(listed, output, [Grid((*columns, Column("profile", is_number=False)), rows)])
+    _emit(listed, output, [Grid((*columns, Column(last, is_number=False)), rows)])
 
 
 def jobs(arguments: argparse.Namespace, output: Output) -> int:
@@ -436,9 +448,8 @@ def _minute_of(timestamp: str | None) -> str:
 def _state_of(key: KeyOut) -> str:
     if key.revoked_at is not None:
         return "revoked"
-    is_old = key.expires_at is not None and datetime.fromisoformat(key.expires_at) <= datetime.now(
-        UTC
-    )
+    end = key.expires_at
+    is_old = end is not None and datetime.fromisoformat(end) <= datetime.now(UTC)
     return "expired" if is_old else "valid"
 
 
@@ -451,14 +462,9 @@ def _create_key(store: Store, arguments: argparse.Namespace, output: Output) -> 
         raise InvalidInput(f"expected 0 < days <= {MAX_AGE_S // _DAY_S}", field="days")
     if rate is not None and not 1 <= rate <= 10**6:
         raise InvalidInput("expected 1 <= requests-per-s <= 1000000", field="requests-per-s")
-    made = create_key(
-        store,
-        arguments.name,
-        KeyScope(arguments.scope),
-        expires_in_s=None if days is None else max(1, round(days * _DAY_S)),
-        requests_per_s=rate,
-    )
-    _show_secret(made, output)
+    expires_in_s = None if days is None else max(1, round(days * _DAY_S))
+    limits = {"expires_in_s": expires_in_s, "requests_per_s": rate}
+    _show_secret(create_key(store, arguments.name, KeyScope(arguments.scope), **limits), output)
 
 
 def _rotate_key(store: Store, arguments: argparse.Namespace, output: Output) -> None:

@@ -77,6 +77,8 @@ def answer_parts(
     if answer.uncertainty:
         yield from uncertainty_parts(answer.uncertainty)
         yield ""
+    elif answer.set_this:
+        yield from (answer.set_this.sentence, "")
     yield from schedule_parts(answer, width=width, ink=ink)
     yield ""
     if with_sensitivities and answer.sensitivities:
@@ -152,19 +154,14 @@ def gantt_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
     if answer.pipeline is None:
         yield "(no Gantt: outside measurements do not tell when a fragment is in which stage)"
         return
-    stages = answer.pipeline.stages
-    levels = answer.levels
-    blocks = answer.fragments * len(stages)
-    if levels:
-        blocks = sum(map(len, levels))
-    if blocks > MAX_BLOCKS:
-        yield f"(no Gantt: {blocks} blocks are more than can be distinguished)"
+    if answer.cells > MAX_BLOCKS:
+        yield f"(no Gantt: {answer.cells} blocks are more than can be distinguished)"
         return
     chart = chart_of(
         answer.pipeline.to_domain(),
         answer.fragment_bytes,
         bottleneck=answer.bottleneck_stage or 0,
-        levels=levels,
+        levels=answer.levels,
     )
     yield "\n".join(draw(chart, width=width, ink=ink))
 

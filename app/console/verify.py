@@ -19,6 +19,7 @@ from app.console.files import ProfileSource, TraceSource, check_target, read_sou
 from app.console.fit import fit_stages
 from app.console.measure import (
     INTERRUPTED,
+    PROBED,
     as_file_name,
     facts_of_machine,
     measure_stage,
@@ -183,6 +184,7 @@ def _transferred(model: _Model, arguments: argparse.Namespace, output: Output) -
     facts["processors"] = str(_processors(arguments.cpus))
     facts["load"] = f"{os.getloadavg()[0]:.2f} on {_processors(None)}"
     with Probe(program(), ["transfer", ",".join(stages), *options]) as one:
+        facts |= {name: one.facts[name] for name in PROBED if name in one.facts}
         try:
             with shown(output, "sizes", target, lambda: found.to_csv(facts)) as on_block:
                 found.run(one.ask, on_block)
@@ -282,6 +284,7 @@ def _kept(revision: Revision | None, found: _Verified, settings: Settings) -> _V
 
 _MEASURING, _VERIFYING = 0.45, 0.4  # of the time; the rest is for fits and starts
 _HALVINGS = 9  # of the message: the sizes that are measured
+_OF_MEMORY, _OF_GPU = frozenset({"memcpy", "crc32"}), frozenset({"h2d", "d2h"})
 
 
 def tune(arguments: argparse.Namespace, output: Output) -> int:
@@ -310,7 +313,7 @@ def _tune(arguments: argparse.Namespace, output: Output) -> int:
     for number, stage in enumerate(stages, start=1):
         output.note(f"measuring {printable(stage)}, {number} of {len(stages)}")
         file = str(folder / f"{number}-{as_file_name(stage)}.csv")
-        if not _measured(stage, file, message_bytes, len(stages), arguments, output):
+        if not _measured(stage, file, message_bytes, stages, arguments, output):
             raise KeyboardInterrupt
         files.append((f"{number} {stage}" if stages.count(stage) > 1 else stage, file))
     profile = fit_stages(files, save_as=arguments.save_as, settings=settings, output=output)
@@ -346,11 +349,14 @@ def _measured(
     stage: str,
     file: str,
     message_bytes: int,
-    stages: int,
+    among: Sequence[str],
     arguments: argparse.Namespace,
     output: Output,
 ) -> bool:
-    """Measure one stage into its file; false where Ctrl-C ended it."""
+    """Measure a stage of several into its file; false where Ctrl-C ended it.
+
+    A copy of what a GPU has written, or is going to read, finds nothing in the processor's caches.
+    """
     from measuring.probe import program
 
     step = _alignment((stage,))
@@ -360,8 +366,8 @@ def _measured(
             **vars(arguments),
             "name": stage,
             "bytes": sorted({-(-size // step) * step for size in sizes}),
-            "time_limit": arguments.time_limit * _MEASURING / stages,
-            "cold": False,
+            "time_limit": arguments.time_limit * _MEASURING / len(among),
+            "cold": stage in _OF_MEMORY and not _OF_GPU.isdisjoint(among),
             "host": None,
         }
     )

@@ -6,6 +6,7 @@ scheduler or with the connection is said to be `Lost`, and whoever submitted it 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import pickle
 import queue
@@ -20,6 +21,8 @@ from typing import Any, TypeAlias, cast
 
 from distributed import Client
 from distributed.scheduler import KilledWorker
+from distributed.utils import LoopRunner
+from tornado.ioloop import IOLoop
 
 from app.execution.engine import Crashed, End, Event, Lost, Pool, Sink, Started, Stopped, Task
 from app.execution.local import (
@@ -38,7 +41,7 @@ from app.execution.node import (
     NAME,
     RETRY_S,
     ClusterOptions,
-    Gone,
+    Left,
     check_versions,
     run_task,
     set_up_dask,
@@ -52,6 +55,8 @@ log = logging.getLogger("sluice.engine")
 MAX_SLOTS = 4096  # of a cluster that one process fills
 _LOOK_S = 0.25  # between looks at the connection
 _COUNT_LOOKS = 4  # looks between two counts of the cluster's slots
+_ANSWER_S = 60.0  # for the scheduler to answer, before what it routes is taken for lost
+_BATCH_S = 0.001  # between two messages to the scheduler
 _GONE_S = 5.0  # for a worker to say that a cancelled task's process is gone
 _RESULT_S = 120.0  # for a result to arrive
 _CLIENTS_FIRST = 10  # priority of what a client waits for, before that of durable jobs
@@ -63,21 +68,29 @@ class _Over:
 
 
 @dataclass(frozen=True, slots=True)
+class _Fetched:
+    """How a task ended, as Dask has it."""
+
+    end: End
+
+
+@dataclass(frozen=True, slots=True)
 class _Disconnected:
     """The connection is lost, and with it whatever is under way."""
 
 
 # None: look whether there is a reason to stop.
-_Message: TypeAlias = Event | End | _Over | Gone | _Disconnected | None
+_Message: TypeAlias = Event | End | _Over | _Fetched | Left | _Disconnected | None
 _Inbox: TypeAlias = "queue.SimpleQueue[_Message]"
 
 
 class _Connection:
     """One client of the scheduler, up to the loss of its connection: it is never mended."""
 
-    def __init__(self, options: ClusterOptions) -> None:
-        self.client = Client(
+    def __init__(self, options: ClusterOptions, loop: IOLoop) -> None:
+        self.client: Any = Client(  # whose types say that half of it may be None
             options.address,
+            loop=loop,
             security=options.security(),
             timeout=CONNECT_S,
             set_as_default=False,
@@ -89,6 +102,8 @@ class _Connection:
             self.client.close(timeout=CLOSE_S)
             raise
         self.topic = self.client.id  # one a client: the scheduler keeps topics
+        self._stream = cast(Any, self.client.scheduler_comm)
+        self._stream.interval = _BATCH_S
         self._lock = threading.Lock()
         self._inboxes: dict[tuple[str, int], _Inbox] = {}
         self._is_lost = False
@@ -96,12 +111,40 @@ class _Connection:
 
     @property
     def lives(self) -> bool:
-        """Whether nothing was lost yet."""
-        return bool(self.client.status == "running")
+        """Whether nothing was lost yet. A client that connects again by itself has no topics."""
+        is_same = self.client.scheduler_comm is self._stream
+        return is_same and self.client.status == "running"
+
+    def submit(self, task: Task) -> Any:
+        """Have a task run; return Dask's future of it. Raises what Dask does."""
+        return self.client.submit(
+            run_task,
+            task,
+            self.topic,
+            # One name for all but the first word of it: the scheduler keeps statistics of names.
+            key=(NAME, task.id, task.claim, self.topic),
+            pure=False,
+            retries=0,
+            priority=0 if task.requester == JOBS else _CLIENTS_FIRST,
+        )
 
     def slots(self) -> int:
-        """Return how many tasks the cluster runs at a time."""
-        return int(self.client.scheduler_info(n_workers=0)["total_threads"])
+        """Return how many tasks the cluster runs at a time.
+
+        Raises TimeoutError where the scheduler does not answer: it hangs, or was stopped.
+        """
+        asked = self.client.scheduler.identity(n_workers=0)
+        loop = self.client.loop.asyncio_loop
+        answer = asyncio.run_coroutine_threadsafe(asked, loop)
+        return int(answer.result(_ANSWER_S)["total_threads"])
+
+    def fetch(self, future: Any, inbox: _Inbox, *, was_started: bool) -> None:
+        """Have how a task ended put into its inbox, once it is here."""
+
+        async def fetch() -> None:
+            inbox.put(_Fetched(await _fetched(self.client, future, was_started)))
+
+        self.client.loop.add_callback(fetch)
 
     @contextmanager
     def hearing(self, key: tuple[str, int], inbox: _Inbox) -> Iterator[None]:
@@ -143,6 +186,7 @@ class _Cluster:
         self._on_slots = on_slots
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="sluice-cluster", daemon=True)
+        self._loop = LoopRunner()  # of all connections: one that fails leaves its own behind
         self.connection: _Connection | None = None
 
     @property
@@ -153,6 +197,7 @@ class _Cluster:
 
     def start(self) -> None:
         """Begin to connect."""
+        self._loop.start()
         self._thread.start()
 
     def close(self) -> None:
@@ -161,12 +206,14 @@ class _Cluster:
         if (connection := self.connection) is not None:
             connection.lose()
         self._thread.join(CLOSE_S)
+        with suppress(Exception):  # it may not be done with a connection that fails
+            self._loop.stop(CLOSE_S)
 
     def _keep(self) -> None:
         said = ""
         while not self._closing.is_set():
             try:
-                connection = _Connection(self._options)
+                connection = _Connection(self._options, self._loop.loop)
             except Exception as error:  # whatever it is, it is tried again
                 if str(error) != said:
                     log.warning("the scheduler cannot be used: %s", error)
@@ -177,7 +224,7 @@ class _Cluster:
             try:
                 self._watch(connection)
             except Exception as error:
-                log.warning("the connection to the scheduler failed: %s", error)
+                log.warning("the connection to the scheduler failed: %s", str(error) or type(error))
             self.connection = None
             self._on_slots(0)
             connection.lose()
@@ -274,43 +321,47 @@ class RemoteSlot:
                 return cast(End, message)
 
     def _run_there(self, running: SubmittedTask, inbox: _Inbox, connection: _Connection) -> End:
-        task, topic = running.task, connection.topic
-        future = connection.client.submit(
-            run_task,
-            task,
-            topic,
-            # One name for all but the first word of it: the scheduler keeps statistics of names.
-            key=(NAME, task.id, task.claim, topic),
-            pure=False,
-            retries=0,
-            priority=0 if task.requester == JOBS else _CLIENTS_FIRST,
-        )
+        try:
+            future = connection.submit(running.task)
+        except Exception:
+            if connection.lives:
+                raise
+            return Lost(was_started=False)
         future.add_done_callback(lambda _: inbox.put(_Over()))
-        started = gone = False
+        started = has_left = False
         stop: Stopped | None = None
+        reported: End | None = None
         limit_s = float("inf")
         while True:
             try:
-                wait_s = None if stop is None else max(0.0, limit_s - time.monotonic())
+                wait_s = None if limit_s == float("inf") else max(0.0, limit_s - time.monotonic())
                 message = inbox.get(timeout=wait_s)
             except queue.Empty:
-                return cast(Stopped, stop)
+                return stop or Lost(started)
             if isinstance(message, Started):
-                if started:  # its worker left, and Dask tries another one: that is the ledger's
+                if started:  # its worker is gone, and Dask tries another one: that is the ledger's
                     future.cancel()
                     return Lost(was_started=True)
                 started = True
             if isinstance(message, Event):
                 running.send(message)
             elif isinstance(message, _Disconnected):
-                return Lost(started)
+                return stop or Lost(started)
+            elif isinstance(message, Left):
+                has_left, reported = True, message.end
+                if stop is None and isinstance(reported, Stopped):  # its worker goes
+                    return reported
+            elif isinstance(message, _Fetched) and stop is None:
+                return message.end
             elif isinstance(message, _Over) and stop is None:
-                return _end_of(future, started)
-            gone = gone or isinstance(message, Gone)
+                if reported is not None:  # not before: Dask takes its slot for free now
+                    return reported
+                connection.fetch(future, inbox, was_started=started)
+                limit_s = time.monotonic() + _RESULT_S
             if stop is None and (stop := self._reason_to_stop(running)) is not None:
                 future.cancel()
                 limit_s = time.monotonic() + _GONE_S
-            if stop is not None and (gone or not started):
+            if stop is not None and (has_left or not started):
                 return stop
 
     def _reason_to_stop(self, running: SubmittedTask) -> Stopped | None:
@@ -319,12 +370,12 @@ class RemoteSlot:
         return Stopped() if running.is_cancelled else None
 
 
-def _end_of(future: Any, started: bool) -> End:
+async def _fetched(client: Any, future: Any, was_started: bool) -> End:
     """Return how a task ended that Dask has done with."""
     try:
-        return cast(End, future.result(timeout=_RESULT_S))
+        return cast(End, await client.gather(future, asynchronous=True))
     except (KilledWorker, CancelledError, OSError, TimeoutError):  # with a worker or the scheduler
-        return Lost(started)
+        return Lost(was_started)
     except Exception as error:
         log.warning("a worker of the cluster failed: %s: %s", type(error).__name__, error)
         return Crashed(f"the worker of the cluster failed: {type(error).__name__}")

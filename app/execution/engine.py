@@ -143,7 +143,8 @@ Sink: TypeAlias = Callable[[Event | End], None]
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Workers of a pool, how many of them are at work, and how many are warm.
+    """Workers of a pool, how many of them are at work, how many are warm, and how many durable jobs
+    may fill.
 
     `deaths` is how many of their processes have ended otherwise than with the engine, by why:
     `crash` in a task, `idle` between two, `time` and `memory` at a limit.
@@ -152,6 +153,7 @@ class Capacity:
     slots: int
     busy: int
     ready: int
+    for_jobs: int
     deaths: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -60,14 +60,14 @@ NewSlot: TypeAlias = Callable[["PoolOptions", str, OnIdle], AnySlot]
 class PoolOptions:
     """How many tasks a pool runs at a time, how many may wait, and how its workers are kept.
 
-    `max_running` says of some requesters how many slots their tasks may fill.
+    Of its slots so many are `left_by_jobs` to others, but never the only one.
     """
 
     slots: int
     slot: SlotOptions = field(default_factory=SlotOptions)
     max_waiting: int = 1000
     max_of_requester: int = 1000
-    max_running: Mapping[str, int] = field(default_factory=dict)
+    left_by_jobs: int = 0
 
 
 class WorkerPool:
@@ -142,6 +142,7 @@ class WorkerPool:
             slots=self._count,
             busy=self._busy.total(),
             ready=min(self._count, sum(slot.is_ready for slot in self._slots)),
+            for_jobs=self._for_jobs,
             deaths=sum((slot.deaths for slot in self._slots), Counter()),
         )
 
@@ -183,8 +184,11 @@ class WorkerPool:
         return slot
 
     def _may_run(self, requester: Requester) -> bool:
-        name = str(requester)
-        return self._busy[name] < self._options.max_running.get(name, self._count)
+        return requester != JOBS or self._busy[JOBS] < self._for_jobs
+
+    @property
+    def _for_jobs(self) -> int:
+        return max(min(1, self._count), self._count - self._options.left_by_jobs)
 
 
 # --- the engines ----------------------------------------------------------------------------------
@@ -358,21 +362,16 @@ MAX_WAITING_LONG_OF_REQUESTER = 8
 MAX_WAITING_JOBS = 10_000  # of all owners and services together
 
 
-def job_slots(slots: int) -> int:
-    """Return how many slots of a LONG pool durable jobs may fill: all but one, and one at least.
-
-    So that however many jobs there are a client that waits is still served.
-    """
-    return max(1, slots - 1)
-
-
 def service_pools(
-    *, solve_workers: int, long_workers: int = LONG_WORKERS, solve_warm_up: str = ""
+    *, solve_workers: int, solve_warm_up: str = "", has_clients: bool = True
 ) -> Mapping[Pool, PoolOptions]:
     """Return the pools of a service or of a runner: solving is always warm, the rest on demand.
 
-    `solve_warm_up` ("module:function") is what its workers call before their first task.
+    `solve_warm_up` ("module:function") is what its workers call before their first task. However
+    many jobs there are a client that waits for long work is still served; where nobody does, jobs
+    have as many workers for it as for solving.
     """
+    long_workers = LONG_WORKERS if has_clients else solve_workers
     return {
         Pool.SOLVE: PoolOptions(
             solve_workers,
@@ -385,7 +384,7 @@ def service_pools(
             SlotOptions(is_always_warm=False, idle_s=LONG_IDLE_S),
             max_waiting=MAX_WAITING_LONG,
             max_of_requester=MAX_WAITING_LONG_OF_REQUESTER,
-            max_running={JOBS: job_slots(long_workers)},
+            left_by_jobs=int(has_clients),
         ),
     }
 

@@ -21,6 +21,7 @@ from importlib.metadata import version
 from ipaddress import ip_address
 from typing import Any, cast
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import dask
 import distributed
@@ -28,7 +29,7 @@ from distributed import Client, Scheduler, Worker, get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
 from distributed.security import Security
 
-from app.execution.engine import End, Event, Pool, Stopped, Task
+from app.execution.engine import Done, End, Event, Pool, Stopped, Task
 from app.execution.local import LONG_IDLE_S, LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
 from app.execution.worker import WorkerOptions
@@ -148,14 +149,36 @@ def check_versions(found: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
-    """A worker has done with a task: no process of it is left."""
+class Left:
+    """A worker has done with a task. `end` is how it ended, None where that is too long to be told
+    by an event and has to be fetched: of events the scheduler keeps the last.
+    """
+
+    end: End | None
 
 
-def run_task(task: Task, topic: str) -> End:
-    """Run a task in a thread of a worker, which has a slot for it. What Dask is given to call."""
+_MAX_REPORTED_BYTES = 2**18  # of a result that an event reports
+
+
+def run_task(task: Task, topic: str) -> End | None:
+    """Run a task in a thread of a worker, which has a slot for it. What Dask is given to call.
+
+    Returns what has to be fetched, None where `Left` has told it.
+    """
     worker = get_worker()
     return cast(Node, worker.plugins[NAME]).run(worker, task, topic)
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A task in a worker, the name by which its engine knows it, and the topic that hears of it."""
+
+    name: str
+    task: Task
+    topic: str
+
+    def say(self, worker: Worker, message: Event | Left) -> None:
+        worker.log_event(self.topic, (self.task.id, self.task.claim, pickle.dumps(message)))
 
 
 class Node(WorkerPlugin):
@@ -168,40 +191,41 @@ class Node(WorkerPlugin):
     def __init__(self, engine: LocalEngine) -> None:
         self._engine = engine
         self._lock = threading.Lock()
-        self._running: dict[Any, tuple[str, int]] = {}
+        self._running: dict[Any, _Running] = {}
         self._unwanted: set[Any] = set()  # released before they had begun here
         self._is_closing = False
 
     def transition(self, key: Any, start: str, finish: str, **_: Any) -> None:
         """Cancel what is released while it runs: Dask frees its slot, but ends no thread."""
-        if start != "executing" or finish not in ("cancelled", "released", "forgotten"):
-            return
         with self._lock:
+            if finish == "forgotten":
+                self._unwanted.discard(key)
+            if start != "executing" or finish not in ("cancelled", "released"):
+                return
             running = self._running.get(key)
             if running is None:
                 self._unwanted.add(key)
         if running is not None:
-            self._engine.cancel(*running)
+            self._engine.cancel(running.name, running.task.claim)
 
     def teardown(self, worker: Worker) -> None:
-        """Cancel everything: the scheduler is gone, or the worker goes."""
+        """Cancel everything, and say so: the scheduler is gone, or the worker goes."""
         with self._lock:
             self._is_closing = True
             left = list(self._running.values())
         for running in left:
-            self._engine.cancel(*running)
+            running.say(worker, Left(Stopped(is_closing=True)))
+            self._engine.cancel(running.name, running.task.claim)
 
-    def run(self, worker: Worker, task: Task, topic: str) -> End:
+    def run(self, worker: Worker, task: Task, topic: str) -> End | None:
         """Run a task, and tell its topic what is to be told."""
         ended: queue.SimpleQueue[End] = queue.SimpleQueue()
-        key, here = worker.get_current_task(), (f"{topic} {task.id}", task.claim)
-
-        def say(message: Event | Gone) -> None:
-            worker.log_event(topic, (task.id, task.claim, pickle.dumps(message)))
+        # Another name each time: a result that was lost before it was fetched is asked for again.
+        key, running = worker.get_current_task(), _Running(f"{uuid4().hex} {task.id}", task, topic)
 
         def take(message: Event | End) -> None:
             if isinstance(message, Event):
-                say(message)
+                running.say(worker, message)
             else:
                 ended.put(message)
 
@@ -209,17 +233,19 @@ class Node(WorkerPlugin):
             is_unwanted = self._is_closing or key in self._unwanted
             self._unwanted.discard(key)
             if not is_unwanted:
-                self._running[key] = here
                 # Of whom it is was settled where it was submitted.
-                self._engine.submit(replace(task, id=here[0], requester=""), take)
+                self._engine.submit(replace(task, id=running.name, requester=""), take)
+                self._running[key] = running
         if is_unwanted:
             return Stopped(is_closing=True)
-        try:
-            return ended.get()
-        finally:
-            with self._lock:
-                del self._running[key]
-            say(Gone())
+        end = ended.get()
+        with self._lock:
+            del self._running[key]
+        if isinstance(end, Stopped):  # whoever has cancelled it does not ask how it ended
+            end = Stopped(is_closing=True)
+        is_reported = not isinstance(end, Done) or len(end.result) <= _MAX_REPORTED_BYTES
+        running.say(worker, Left(end if is_reported else None))
+        return None if is_reported else end
 
 
 class _Scheduler(Scheduler):

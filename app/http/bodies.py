@@ -40,8 +40,8 @@ _PIECE_BYTES = 2**18
 class Expander:
     """One gzip file, of one or several members, in pieces of any length.
 
-    What has come out may never be longer than `limit`, nor than MAX_EXPANSION times what has
-    gone in, beyond the first FREE_EXPANSION_BYTES.
+    What has come out may never be longer than `limit`, nor than MAX_EXPANSION times what was read
+    for it, beyond the first FREE_EXPANSION_BYTES.
     """
 
     def __init__(self, limit: int) -> None:
@@ -52,7 +52,6 @@ class Expander:
 
     def feed(self, packed: bytes) -> Iterator[bytes]:
         """Yield what these bytes expand to. Raises BodyTooLarge and UnsupportedMediaType."""
-        self._taken += len(packed)
         rest = packed
         while rest:
             if self._member.eof:
@@ -60,11 +59,13 @@ class Expander:
                 if not rest:
                     return
                 self._member = zlib.decompressobj(wbits=31)
+            before = len(rest)
             try:
                 piece = self._member.decompress(rest, _PIECE_BYTES)
             except zlib.error:
                 raise UnsupportedMediaType("the body is not a gzip file") from None
             rest = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+            self._taken += before - len(rest)
             self._given += len(piece)
             self._check_length()
             if piece:
@@ -95,6 +96,7 @@ def expand(packed: bytes, limit: int) -> bytes:
 
 
 ARRIVAL_LIMIT_S = 30.0
+PARSED_AT_ONCE_BYTES = 2**12  # in less time than a hop to a thread; the event loop never takes more
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -141,7 +143,9 @@ async def read_json(request: Request, model: type[T], *, limit: int, budget: Bod
     """Return the body as this model. Raises as `parse_json` and `held_body` do."""
     _check_json_type(request)
     async with held_body(request, limit, budget, within_s=ARRIVAL_LIMIT_S) as body:
-        return parse_json(model, body)
+        if len(body) <= PARSED_AT_ONCE_BYTES:
+            return parse_json(model, body)
+        return await asyncio.to_thread(parse_json, model, body)
 
 
 @asynccontextmanager
@@ -235,10 +239,13 @@ async def arriving_trace(
     spool = _Spool(limit, budget, must_expand=_is_packed(request))
     try:
         check_declared_length(request, limit)
-        await _fill(spool, request)
-        yield await asyncio.to_thread(spool.finished)
+        rest = await _fill(spool, request)
+        yield await asyncio.to_thread(spool.finished, rest)
     finally:
-        spool.close()
+        if spool.is_long:  # a disk takes milliseconds to give back its room
+            await asyncio.shield(asyncio.to_thread(spool.close))
+        else:
+            spool.close()
 
 
 def is_json(request: Request) -> bool:
@@ -246,16 +253,24 @@ def is_json(request: Request) -> bool:
     return media_type(request)[0] in _JSON_TYPES
 
 
-async def _fill(spool: _Spool, request: Request) -> None:
+async def _fill(spool: _Spool, request: Request) -> bytes:
+    """Return what has arrived last, which the spool is still to take."""
+    batch: list[bytes] = []
+    held = 0
     try:
         async with asyncio.timeout(AT_ANY_RATE_S) as patience:
-            async for batch in _batches(_in_time(request.stream(), patience)):
-                await asyncio.to_thread(spool.take, batch)
+            async for chunk in _in_time(request.stream(), patience):
+                batch.append(chunk)
+                held += len(chunk)
+                if held >= _BATCH_BYTES:
+                    await asyncio.to_thread(spool.take, b"".join(batch))
+                    batch, held = [], 0
     except TimeoutError:
         raise BodyTooSlow(
             f"expected the body within {TRACE_ARRIVAL_LIMIT_S:g} s, and after {AT_ANY_RATE_S:g} s "
             f"at least {MIN_BYTES_PER_S} bytes of it a second"
         ) from None
+    return b"".join(batch)
 
 
 async def _in_time(chunks: AsyncIterator[bytes], patience: asyncio.Timeout) -> AsyncIterator[bytes]:
@@ -266,18 +281,6 @@ async def _in_time(chunks: AsyncIterator[bytes], patience: asyncio.Timeout) -> A
         allowed_s = AT_ANY_RATE_S + arrived / MIN_BYTES_PER_S
         patience.reschedule(began_s + min(TRACE_ARRIVAL_LIMIT_S, allowed_s))
         yield chunk
-
-
-async def _batches(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    batch: list[bytes] = []
-    held = 0
-    async for chunk in chunks:
-        batch.append(chunk)
-        held += len(chunk)
-        if held >= _BATCH_BYTES:
-            yield b"".join(batch)
-            batch, held = [], 0
-    yield b"".join(batch)
 
 
 def _is_packed(request: Request) -> bool:
@@ -307,7 +310,7 @@ class _Spool:
         self._expander = Expander(limit) if must_expand else None
         self._lock = threading.Lock()
         self._is_closing = False
-        self._file = _unnamed_file()
+        self._file: io.FileIO | None = None  # opened by the thread that first needs it
         self._digest = hashlib.sha256()
         self._arrived = 0
         self._length = 0
@@ -323,19 +326,26 @@ class _Spool:
             raise too_large(self._limit)
         self._write((packed,) if self._expander is None else self._expander.feed(packed))
 
-    def finished(self) -> LoadedTrace:
-        """Return the file as it is now that all has arrived. Raises UnsupportedMediaType."""
+    @property
+    def is_long(self) -> bool:
+        """Whether its file takes more room than a batch."""
+        return self._length > _BATCH_BYTES
+
+    def finished(self, rest: bytes) -> LoadedTrace:
+        """Return the file with the rest of what has arrived. Raises as `take` does."""
+        self.take(rest)
         if self._expander is not None:
             self._expander.finish()
         return LoadedTrace.in_file(
-            self._file.fileno(), content_bytes=self._length, digest=self._digest.hexdigest()
+            self._opened().fileno(), content_bytes=self._length, digest=self._digest.hexdigest()
         )
 
     def close(self) -> None:
         """Give back what it holds."""
         self._is_closing = True
         with self._lock:
-            self._file.close()
+            if self._file is not None:
+                self._file.close()
             self._budget.give_back(self._length)
 
     def _write(self, pieces: Iterable[bytes]) -> None:
@@ -348,11 +358,16 @@ class _Spool:
                 self._digest.update(piece)
                 self._keep(piece)
 
+    def _opened(self) -> io.FileIO:
+        if self._file is None:
+            self._file = _unnamed_file()
+        return self._file
+
     def _keep(self, piece: bytes) -> None:
-        rest = memoryview(piece)
+        file, rest = self._opened(), memoryview(piece)
         try:
             while rest:
-                rest = rest[self._file.write(rest) :]
+                rest = rest[file.write(rest) :]
         except OSError:  # the disk, or a quota, is full
             raise _no_room() from None
 

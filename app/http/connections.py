@@ -36,9 +36,8 @@ MAX_PIPELINED = 8  # requests that wait on one connection for the one before the
 MAX_UNWANTED_BYTES = 2**23  # of bodies whose request has been answered: their sender reads at last
 
 _HEAD_END = b"\r\n\r\n"
-_BODY_PIECE_BYTES = (
-    2**13
-)  # parsed at once: where a body ends, more headers may be than are accepted
+# Parsed at once of a body without a length: where it ends, more headers may be than are accepted.
+_BODY_PIECE_BYTES = 2**13
 
 
 _TURNED_AWAY_S = 0.5
@@ -120,6 +119,7 @@ class GuardedConnection(HttpToolsProtocol):
         self._in_body = False
         self._is_refused = False
         self._head_bytes = 0  # given to the parser since it last came to something
+        self._body_bytes = 0
         self._head_lines = 0
         self._tail = b""  # the last bytes that it was given: the end of a head may come in parts
         self._unwanted_bytes = 0
@@ -142,6 +142,10 @@ class GuardedConnection(HttpToolsProtocol):
         if self._counted is not None:
             self.door.leave(self._counted)
         super().connection_lost(exc)
+        if (
+            self.timeout_keep_alive_task is not None
+        ):  # of one that was reset: it would hold all this
+            self.timeout_keep_alive_task.cancel()
 
     def data_received(self, data: bytes) -> None:
         """Parse what has come, head by head, as far as the limits allow."""
@@ -179,7 +183,8 @@ class GuardedConnection(HttpToolsProtocol):
         """Return up to where to parse; `start` where no more may be parsed."""
         stop = min(len(data), start + MAX_HEAD_BYTES - self._head_bytes)
         if self._in_body:
-            return min(stop, start + _BODY_PIECE_BYTES)
+            left = _declared_length(self.headers) - self._body_bytes
+            return max(min(stop, start + _BODY_PIECE_BYTES), min(len(data), start + left))
         if self._begun - self._answered > MAX_PIPELINED:
             return start
         stop = self._head_end(data, start, stop)
@@ -205,7 +210,7 @@ class GuardedConnection(HttpToolsProtocol):
             self.cycle.keep_alive = False
         self._begun += 1
         self._in_body = True
-        self._head_bytes = 0
+        self._head_bytes = self._body_bytes = 0
 
     def on_chunk_header(self) -> None:
         """Begin a chunk of a body, or after the last one its trailers."""
@@ -214,6 +219,7 @@ class GuardedConnection(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Hand on a part of a body; where nobody wants it, up to a limit."""
         self._head_bytes = 0
+        self._body_bytes += len(body)
         HttpToolsProtocol.on_body(self, body)
         if self._begun == self._answered:
             self._unwanted_bytes += len(body)
@@ -255,6 +261,17 @@ class GuardedConnection(HttpToolsProtocol):
             return
         self._seen = seen
         self._next_look = self.loop.call_later(HEAD_LIMIT_S, self._look)
+
+
+def _declared_length(headers: Sequence[tuple[bytes, bytes]]) -> int:
+    """Return a body's length by its head, which the parser has checked; 0 where chunks say it."""
+    length = 0
+    for name, value in headers:
+        if name == b"transfer-encoding":
+            return 0
+        if name == b"content-length" and value.isdigit():
+            length = int(value)
+    return length
 
 
 def _too_large() -> HeadTooLarge:

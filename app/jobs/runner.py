@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from app.execution.engine import End, Engine, Pool, Stopped
-from app.execution.local import job_slots
 from app.jobs.ledger import LOST_TOO_OFTEN, Heartbeat, RunnerOptions
 from app.jobs.running_job import Part, RunningJob, blame_of, crash_error, problem_of
 from app.operations.operation import Operation
@@ -253,8 +252,7 @@ class Runner:
             max(1, len(job.in_flight)) for job in self._jobs.values() if job.operation.pool is pool
         )
         capacity = self._engine.capacity(pool)
-        slots = capacity.slots if pool is Pool.SOLVE else job_slots(capacity.slots)
-        if mine >= slots:
+        if mine >= capacity.for_jobs:
             return False
         return capacity.busy < capacity.slots or (is_poll and mine == 0)
 
@@ -434,7 +432,12 @@ class Runner:
 
     def _show_all(self) -> None:
         for job in tuple(self._jobs.values()):
-            changes = job.progress()
+            try:
+                changes = job.progress()
+            except Exception as error:  # a best result that cannot be read: of this job alone
+                self._drop(job)
+                self._write_failure(job.record, error)
+                continue
             if not changes:
                 continue
             try:

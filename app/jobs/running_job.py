@@ -116,11 +116,14 @@ class RunningJob:
         self._shown: JobChanges = {}
         self._unshown: JobChanges = {}
         self._best: bytes | None = None
+        self._memory_bytes = memory_bytes
         self._results: dict[int, Any] = {}
-        self._parts = [
-            Part(number, part, self._task(number, part, memory_bytes))
-            for number, part in enumerate(_parts_of(operation))
-        ]
+        self._result: Any = None
+        self._parts: list[Part] = []
+        for part in _parts_of(operation):
+            self._add(part)
+        # Unless it has no parts but itself, one more puts them together.
+        self._whole = self._parts[0] if self._parts[0].operation is operation else None
         self._to_submit = deque(self._parts)
         self.in_flight: set[Part] = set()
 
@@ -158,21 +161,35 @@ class RunningJob:
         return take
 
     def ended(self, part: Part, result: Any) -> bool:
-        """Keep a part's result; return whether it was the last one."""
+        """Keep a part's result; return whether that of the whole is known. Else there is more."""
         self.in_flight.discard(part)
-        self._results[part.number] = result
-        return len(self._results) == len(self._parts)
+        self._results[part.number] = self._result = result
+        if part is self._whole:
+            return True
+        if len(self._results) < len(self._parts):
+            return False
+        results = [self._results[one.number] for one in self._parts]
+        joined = cast(Divisible[Any, Any], self.operation).join(results)
+        self._result = joined.run_here()
+        if self._result is not None:
+            return True
+        self._whole = self._add(joined)
+        self._to_submit.append(self._whole)
+        return False
 
     def stop_submitting(self) -> None:
         """Leave what was not submitted yet."""
         self._to_submit.clear()
 
     def result(self) -> Any:
-        """Return the result of the whole, once every part has one."""
-        results = [self._results[part.number] for part in self._parts]
-        if not is_divisible(self.operation):
-            return results[0]
-        return cast(Divisible[Any, Any], self.operation).join(results)
+        """Return the result of the whole, once it is known."""
+        return self._result
+
+    def _add(self, operation: Operation[Any]) -> Part:
+        number = len(self._parts)
+        part = Part(number, operation, self._task(number, operation))
+        self._parts.append(part)
+        return part
 
     # --- what is shown of it ----------------------------------------------------------------------
 
@@ -233,12 +250,12 @@ class RunningJob:
     def _elapsed_s(self) -> float:
         return time.monotonic() - self._began_s
 
-    def _task(self, number: int, part: Operation[Any], memory_bytes: int) -> Task:
+    def _task(self, number: int, part: Operation[Any]) -> Task:
         return task_of(
             part,
             id=f"{self.record.id}.{number}",
             claim=self.record.claim,
-            memory_bytes=memory_bytes,
+            memory_bytes=self._memory_bytes,
             requester=JOBS,
         )
 
@@ -250,7 +267,7 @@ def is_divisible(operation: Operation[Any]) -> bool:
 
 def _parts_of(operation: Operation[Any]) -> Sequence[Operation[Any]]:
     if is_divisible(operation):
-        return cast(Divisible[Any, Any], operation).split()
+        return cast(Divisible[Any, Any], operation).split() or (operation,)
     return (operation,)
 
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from analysis.audit import Audit, AuditQuestion, ended
+from analysis.audit import Audit, AuditQuestion, ended, messages_of
+from analysis.best_known import SolvedPart
 from analysis.comparison import Cell
 from analysis.thresholds import ThresholdQuestion, Thresholds, price_thresholds
 from app.execution.engine import Pool
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.solves import GRACE_S, Cells, CellWork, CompareWork, Solve, cut_off
-from app.operations.work import AuditWork, ThresholdWork
+from app.operations.work import AuditPartWork, AuditWork, ThresholdWork
 from app.questions.compare import Comparison, ComparisonTable, Resolved, pipeline_of, resolve
 from app.questions.optimize import prepare, stored_fit, stored_revision
 from app.questions.settings import audit_question
@@ -21,6 +22,7 @@ from app.schemas.base import dump_json, parse_json
 from app.schemas.compare import CompareIn, CompareOut
 from app.schemas.simulate import ThresholdsIn, ThresholdsOut
 from domain.errors import SluiceError
+from domain.pipeline import Pipeline
 from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ class Compare(OperationDefaults[Cells]):
     resolved: Resolved
     fragment_cap: int
     request_for: Callable[[ProfileRevision | None], bytes]
+    joined: Cells | None = None
 
     @property
     def kind(self) -> OperationKind:
@@ -74,8 +77,8 @@ class Compare(OperationDefaults[Cells]):
         return CompareWork(self.resolved, self.fragment_cap)
 
     def run_here(self) -> Cells | None:
-        """Solve where there are few cells and each is quick."""
-        return self.work.run_quickly()
+        """Solve where there are few cells and each is quick, or all are known."""
+        return self.joined or self.work.run_quickly()
 
     def run(self, report: Report) -> Cells:
         """Solve every cell; its steps are cells."""
@@ -100,9 +103,9 @@ class Compare(OperationDefaults[Cells]):
         share_s = self.resolved.comparison.time_limit_s / len(cells)
         return [CompareCell(replace(cell, time_limit_s=share_s)) for cell in cells]
 
-    def join(self, results: Sequence[Cell]) -> Cells:
-        """Return the cells in their order."""
-        return tuple(results)
+    def join(self, results: Sequence[Cell]) -> Compare:
+        """Return it with the cells in their order."""
+        return replace(self, joined=tuple(results))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,7 @@ def _declined(solve: Solve, why: str) -> Cell:
 
 
 TIME_LIMIT_S = 120.0
+_MESSAGES_A_PART = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +196,7 @@ class AuditSetting(OperationDefaults[Audit]):
 
     question: AuditQuestion
     request_for: Callable[[ProfileRevision | None], bytes]
+    known: SolvedPart | None = None
 
     @property
     def kind(self) -> OperationKind:
@@ -217,7 +222,7 @@ class AuditSetting(OperationDefaults[Audit]):
 
     @property
     def work(self) -> AuditWork:
-        return AuditWork(self.question)
+        return AuditWork(self.question, self.known)
 
     def run(self, report: Report) -> Audit:
         """Audit. Raises SluiceError."""
@@ -230,6 +235,62 @@ class AuditSetting(OperationDefaults[Audit]):
     def keep(self, unit: UnitOfWork, result: Audit) -> Outcome:
         """Store nothing."""
         return Outcome(render_audit(result))
+
+    def split(self) -> Sequence[AuditPart]:
+        """Return parts that take about as long as each other; none where all stages are lines,
+        whose messages are solved within milliseconds.
+        """
+        model, sizes = self.question.model, messages_of(self.question)
+        if not isinstance(model, Pipeline) or all(stage.is_line for stage in model.stages):
+            return ()
+        number = -(-len(sizes) // _MESSAGES_A_PART)
+        return [AuditPart(self.question, sizes[at::number]) for at in range(number)]
+
+    def join(self, results: Sequence[SolvedPart]) -> AuditSetting:
+        """Return the audit of what is known by now."""
+        return replace(self, known=SolvedPart.of(results))
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPart(OperationDefaults[SolvedPart]):
+    """Some messages of an audit as an operation of its own."""
+
+    question: AuditQuestion
+    sizes: tuple[int, ...]
+
+    @property
+    def kind(self) -> OperationKind:
+        return OperationKind.AUDIT
+
+    @property
+    def noun(self) -> str:
+        return "audit"
+
+    @property
+    def time_s(self) -> float:
+        """Its own limit is less."""
+        return TIME_LIMIT_S
+
+    @property
+    def request(self) -> bytes:
+        """None: parts are not asked for by themselves."""
+        return b""
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.kind, self.question.digest(), self.sizes)
+
+    @property
+    def work(self) -> AuditPartWork:
+        return AuditPartWork(self.question, self.sizes)
+
+    def run(self, report: Report) -> SolvedPart:
+        """Solve them."""
+        return self.work.run(report)
+
+    def keep(self, unit: UnitOfWork, result: SolvedPart) -> Outcome:
+        """Store nothing."""
+        return Outcome(b"")
 
 
 def audit_operation(asked: AuditIn, unit: UnitOfWork, settings: Settings) -> AuditSetting:

@@ -191,16 +191,16 @@ class OperationDefaults(Generic[T]):
 class Divisible(Operation[T], Protocol[T, P]):
     """An operation whose parts can run in several workers at once.
 
-    The parts are a function of the operation alone, never of the number of workers, so that
-    `join([part.run(report) for part in split()])` is byte-equal to `run(report)`.
+    The parts are a function of the operation alone, never of the number of workers, so that what
+    joins them gives the same bytes as `run(report)`, but for how long it took.
     """
 
     def split(self) -> Sequence[Operation[P]]:
-        """Return the parts, in their order."""
+        """Return the parts, in their order; none where it is done as quickly in one."""
         ...
 
-    def join(self, results: Sequence[P]) -> T:
-        """Return the result of the whole."""
+    def join(self, results: Sequence[P]) -> Operation[T]:
+        """Return what makes the result of the whole of the parts'; here, where that is quick."""
         ...
 
 

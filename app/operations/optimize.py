@@ -118,6 +118,7 @@ class Optimize(OperationDefaults[Solved]):
             baselines=result.baselines,
             uncertainty=result.uncertainty,
             sensitivities=result.sensitivities,
+            choice=result.choice,
         )
 
     @property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import solvers
 from analysis.comparison import Cell, cells, each_cell
 from analysis.sensitivities import sensitivities
+from analysis.size_curve import SizeChoice, choose_size
 from analysis.uncertainty import UncertaintyQuestion, assess_solution
 from app.operations.operation import Report
 from app.questions.compare import Comparison, Resolved
@@ -31,7 +32,7 @@ QUICK_LIMIT_S = 0.04  # of a solve in the service's own process; 50 ms with all 
 @dataclass(frozen=True, slots=True)
 class Solved:
     """A solution and the time it took; at the end with other settings beside it, how it moves
-    with the costs, and what their errors leave of it where they are known.
+    with the costs, what their errors leave of it where they are known, and the size to repeat.
     """
 
     solution: Solution
@@ -39,6 +40,7 @@ class Solved:
     baselines: BaselineSet | None = None
     uncertainty: Uncertainty | None = None
     sensitivities: Sensitivities | None = None
+    choice: SizeChoice | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,9 @@ class Solve:
         return self.completed(Solved(solution, solve_ms))
 
     def completed(self, found: Solved) -> Solved:
-        """Return the same with the default settings, its sensitivities, and what errors leave."""
+        """Return the same with the default settings, its sensitivities, what errors leave, and the
+        size to repeat.
+        """
         uncertainty = None
         if self.uncertain is not None:
             uncertainty = assess_solution(self.uncertain, found.solution)
@@ -87,6 +91,7 @@ class Solve:
             baselines=baselines,
             uncertainty=uncertainty,
             sensitivities=sensitivities(found.solution, self.strategy),
+            choice=choose_size(self.problem, uncertainty, current_bytes=self.current_bytes),
         )
 
     def quick_solution(self) -> Solution | None:

@@ -146,16 +146,22 @@ def prepare_request(
 # --- the engine of a service or of a runner -------------------------------------------------------
 
 
-def open_engine(settings: Settings) -> Engine:
-    """Return the engine that the settings want. Raises InvalidInput."""
-    pools = service_pools(solve_workers=settings.worker_count, solve_warm_up=SOLVE_WARM_UP)
+def open_engine(settings: Settings, *, has_clients: bool = True) -> Engine:
+    """Return the engine that the settings want, of a process that answers clients or only runs
+    jobs. Raises InvalidInput.
+    """
+    pools = service_pools(
+        solve_workers=settings.worker_count,
+        solve_warm_up=SOLVE_WARM_UP,
+        has_clients=has_clients,
+    )
     if settings.engine == "local":
         return LocalEngine(pools)
     options = cluster_options(settings)
     from app.execution.cluster import MAX_SLOTS, ClusterEngine
 
     # As much may wait here as elsewhere, and as much may run as the cluster has slots.
-    there = {pool: replace(one, slots=MAX_SLOTS, max_running={}) for pool, one in pools.items()}
+    there = {pool: replace(one, slots=MAX_SLOTS) for pool, one in pools.items()}
     return ClusterEngine(options, there)
 
 
@@ -165,7 +171,7 @@ def cluster_options(settings: Settings) -> ClusterOptions:
         from app.execution.node import ClusterOptions
     except ImportError:
         raise InvalidInput(
-            "SLUICE_ENGINE=dask and sluice engine take Dask: pip install 'sluice[dask]'",
+            "SLUICE_ENGINE=dask and sluice engine take Dask: pip install '.[dask]' in the checkout",
             field="SLUICE_ENGINE",
         ) from None
     options = ClusterOptions(

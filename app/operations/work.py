@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from select import select
 
-from analysis.audit import Audit, AuditQuestion, audit
+from analysis.audit import Audit, AuditQuestion, audit, solve_part
+from analysis.best_known import SolvedPart
 from analysis.hidden_ratios import ModelHidden, ModelQuestion, hide_model
 from analysis.hiding import Hidden, HideQuestion, hide
 from analysis.layer_answer import LayerAnswer, LayerQuestion, layer_costs
@@ -68,13 +69,26 @@ class ExportWork:
 
 @dataclass(frozen=True, slots=True)
 class AuditWork:
-    """What is audited."""
+    """What is audited, and what is known of it."""
 
     question: AuditQuestion
+    known: SolvedPart | None = None
 
     def run(self, report: Report) -> Audit:
         """Audit. Raises SluiceError."""
-        return audit(self.question, report.steps, report.best)
+        return audit(self.question, report.steps, report.best, self.known)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPartWork:
+    """Some of the messages of an audit."""
+
+    question: AuditQuestion
+    sizes: tuple[int, ...]
+
+    def run(self, report: Report) -> SolvedPart:
+        """Solve them."""
+        return solve_part(self.question, self.sizes, report.steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from domain.timeline import CriticalPathPart, StageTimeline, Timeline
 from domain.units import format_bytes
 
 _MOMENT_DIGITS = 6  # of the times when a fragment starts and leaves: many follow each other closely
+_MIN_IDLE = 1e-4  # of the time for which a stage is busy: less idle time is not said
 _MAX_LISTED = 8  # stages of the critical path in the description
 
 
@@ -96,17 +97,20 @@ def _span(values: set[float]) -> str:
 def row_title(stage: StageTimeline, *, is_busiest: bool) -> str:
     """Return what a row is about, shown where it is pointed at."""
     mark = ", the bottleneck" if is_busiest else ""
-    idle = f"idle {format_time(stage.idle_us)} between its fragments"
-    busy = f"busy {format_time(stage.busy_us)}"
-    return f"{stage.stage.name}{mark}: {format_stage_cost(stage)}; {busy}, {idle}"
+    busy = f"busy {format_time(stage.busy_us)}{_idle(stage, 'between its fragments')}"
+    return f"{stage.stage.name}{mark}: {format_stage_cost(stage)}; {busy}"
 
 
 def row_details(stage: StageTimeline, *, is_busiest: bool) -> str:
     """Return what stands behind the costs, where it fits."""
-    stated = f" · busy {format_time(stage.busy_us)}"
-    if stage.idle_us > 0.0:
-        stated += f", idle {format_time(stage.idle_us)} in between"
+    stated = f" · busy {format_time(stage.busy_us)}{_idle(stage, 'in between')}"
     return stated + (" · bottleneck" if is_busiest else "")
+
+
+def _idle(stage: StageTimeline, where: str) -> str:
+    """Return how long it is idle, "" for less than shows: rounded sums of times leave a residue."""
+    is_shown = stage.idle_us > _MIN_IDLE * stage.busy_us
+    return f", idle {format_time(stage.idle_us)} {where}" if is_shown else ""
 
 
 def headline(timeline: Timeline) -> str:

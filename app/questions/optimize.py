@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import solvers
 from analysis.narrowed_fit import SizesUsed, equal_sizes
+from analysis.size_curve import SizeChoice, SizePoint
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.fits import FittedTrace, fit_measurements, options_named, save_fit
 from app.questions.question import (
@@ -24,10 +25,11 @@ from app.questions.question import (
     Measurement,
     Question,
     UncertaintyOptions,
+    known_errors,
     known_identifier,
 )
 from domain.default_sizes import CURRENT, default_sizes
-from domain.errors import InconsistentInput, InvalidInput, NotFound
+from domain.errors import InvalidInput, NotFound
 from domain.fit import FitOptions, FitShape, TraceFit
 from domain.model import CostModel
 from domain.pipeline import Pipeline
@@ -37,8 +39,8 @@ from domain.schedule import busiest_stage
 from domain.sensitivity import Sensitivities
 from domain.solution import Solution, Status, Strategy
 from domain.uncertain_answer import Uncertainty
-from domain.uncertain_fit import measured_whole_us, misfit_at, uncertain_model
-from domain.uncertainty import UNKNOWN_ERRORS, KnownErrors, NamedCut, seed_of, stated_model
+from domain.uncertain_fit import measured_whole_us
+from domain.uncertainty import NamedCut, seed_of
 from domain.verification import Verification
 from models.identifiers import new_id
 from models.records import AnswerRecord, FitRequest
@@ -83,6 +85,7 @@ class Answer:
     profile: ProfileRevision | None
     uncertainty: Uncertainty | None = None
     sensitivities: Sensitivities | None = None
+    choice: SizeChoice | None = None
 
 
 Render: TypeAlias = Callable[[Answer], bytes]
@@ -126,48 +129,29 @@ def prepare(
         allow_refragmentation=question.allow_refragmentation,
     )
     problem.count_range()  # what no cut can satisfy is refused before anything is queued
-    uncertain = _uncertain(question, problem, fit, fragment_cap)
+    uncertain = _uncertain(question, problem, fit, fragment_cap, verification)
     digest = _digest(question, problem, profile, fitted, uncertain, verification)
     return PreparedQuestion(
         question, problem, profile, fitted, digest, uncertain, fit, verification
     )
 
 
-def known_errors(
-    model: CostModel,
-    fit: TraceFit | None,
-    options: UncertaintyOptions | None,
-    *,
-    message_bytes: tuple[int, int],
-) -> KnownErrors | None:
-    """Return the errors of a model's costs, of its fit or as typed; None where none are known.
-
-    `message_bytes` are the least and the greatest message that they are for. Raises
-    InconsistentInput where they are asked for and none are known.
-    """
-    asked = options or UncertaintyOptions()
-    if asked.relative is not None or asked.intervals:
-        try:
-            stated = stated_model(model, asked.relative or 0.0, asked.intervals)
-        except InvalidInput as refusal:
-            raise type(refusal)(refusal.detail, field=f"uncertainty.{refusal.field}") from None
-        return KnownErrors(stated, draws=asked.draws, seed=asked.seed)
-    known = None if fit is None else uncertain_model(fit)
-    if fit is not None and known is not None and known.model == model:
-        whole_us = tuple((one.message_bytes, one.measured_us) for one in fit.whole_messages)
-        misfit = misfit_at(fit, *message_bytes)
-        return KnownErrors(known, misfit, asked.draws, asked.seed, whole_us)
-    if options is None or options.only_names_current:
-        return None
-    raise InconsistentInput(UNKNOWN_ERRORS, field="uncertainty.relative")
-
-
 def _uncertain(
-    question: Question, problem: AnyProblem, fit: TraceFit | None, fragment_cap: int
+    question: Question,
+    problem: AnyProblem,
+    fit: TraceFit | None,
+    fragment_cap: int,
+    verification: Verification | None,
 ) -> UncertaintyQuestion | None:
     options = question.uncertainty or UncertaintyOptions()
     size = problem.message_bytes
-    errors = known_errors(problem.model, fit, question.uncertainty, message_bytes=(size, size))
+    errors = known_errors(
+        problem.model,
+        fit,
+        question.uncertainty,
+        message_bytes=(size, size),
+        verification=verification,
+    )
     if errors is None:
         return None
     current_bytes = question.current_bytes
@@ -286,10 +270,15 @@ def conclude(
     baselines: BaselineSet | None = None,
     uncertainty: Uncertainty | None = None,
     sensitivities: Sensitivities | None = None,
+    choice: SizeChoice | None = None,
 ) -> Answer:
     """Return a solution's answer: with what other settings cost and its busiest stage."""
     question, fit, size = prepared.question, prepared.fit, prepared.problem.message_bytes
     others = baselines or solvers.baselines(prepared.problem, current_bytes=question.current_bytes)
+    best = others.best_repeat
+    if choice is None and best is not None:
+        point = SizePoint(best.size_bytes, best.fragments, best.latency_us)
+        choice = SizeChoice(point, point, None)
     return Answer(
         id=new_id(),
         created_at=datetime.now(UTC),
@@ -301,6 +290,7 @@ def conclude(
         profile=prepared.profile,
         uncertainty=uncertainty,
         sensitivities=sensitivities,
+        choice=choice,
     )
 
 
@@ -362,7 +352,7 @@ def _is_reusable(record: AnswerRecord, relative_gap: float) -> bool:
 
 
 # Another one when the rules that decide change: what others decided is not given for an answer.
-_DECIDED_BY = "rules 2"
+_DECIDED_BY = "rules 3"
 
 
 def _digest(
@@ -382,11 +372,12 @@ def _digest(
         repr(float(question.relative_gap)),
         repr((profile.name, profile.revision) if profile else None),
         repr((fitted.trace_digests, fitted.request)) if fitted else "",
+        _DECIDED_BY,
     )
     if uncertain is not None:
         errors = seed_of(uncertain.model)
         cuts, drawn = (uncertain.current, uncertain.mtu_bytes), (uncertain.draws, uncertain.seed)
-        parts += (repr((errors, uncertain.misfit, cuts, drawn)), _DECIDED_BY)
+        parts += (repr((errors, uncertain.misfit, cuts, drawn)),)
         parts += ("robust",) if uncertain.robust else ()
         parts += (repr(uncertain.measured_bytes),) if uncertain.measured_bytes else ()
     elif question.current_bytes is not None:
@@ -397,6 +388,8 @@ def _digest(
 
 
 # --- stored answers -------------------------------------------------------------------------------
+
+MAX_NAME, MAX_NOTE = 100, 2000  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,6 +415,29 @@ def get_answer(store: Store, identifier: str) -> AnswerRecord:
     known_identifier(identifier, "answer")
     with store.reading() as unit:
         return unit.answers.get(identifier)
+
+
+def describe_answer(
+    store: Store, identifier: str, *, name: str | None = None, note: str | None = None
+) -> AnswerSummary:
+    """Give an answer a name and a note, and say so in the log of changes.
+
+    None leaves what is there, "" takes it away. Raises NotFound, and InvalidInput for what is too
+    long, and for a name of several lines.
+    """
+    for field, text, longest in (("name", name, MAX_NAME), ("note", note, MAX_NOTE)):
+        if text is not None and (len(text) > longest or (field == "name" and "\n" in text)):
+            one_line = "one line of " if field == "name" else ""
+            raise InvalidInput(f"expected {one_line}at most {longest} characters", field=field)
+    known_identifier(identifier, "answer")
+    with store.unit_of_work() as unit:
+        found = unit.answers.get(identifier)
+        new_name = found.name if name is None else name.strip() or None
+        new_note = found.note if note is None else note.strip() or None
+        if (new_name, new_note) != (found.name, found.note):
+            unit.answers.describe(identifier, name=new_name, note=new_note)
+            unit.changes.note("answer.describe", identifier, before=found.name, after=new_name)
+    return replace(found, name=new_name, note=new_note).summary()
 
 
 def get_answers(store: Store, identifiers: Iterable[str]) -> dict[str, AnswerRecord]:

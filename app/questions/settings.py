@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,8 +22,8 @@ from analysis.audit import (
     AuditScope,
     check_time_limit,
 )
-from app.questions.optimize import PreparedQuestion, known_errors
-from app.questions.question import stages_of_table
+from app.questions.optimize import PreparedQuestion
+from app.questions.question import known_errors, stages_of_table
 from domain.errors import (
     Conflict,
     InconsistentInput,
@@ -35,7 +36,7 @@ from domain.fragment_setting import FragmentSetting
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.plan_table import PlanTable
-from domain.problem import FragmentLimits
+from domain.problem import FragmentLimits, problem_of
 from domain.profile import ProfileRevision
 from domain.regret import ChosenSetting, Objective, SizeRule
 from domain.uncertain_answer import SettingsInDraws
@@ -47,6 +48,7 @@ from exports.targets.registry import target_named
 from exports.targets.target import ExportInput, Takes, Target
 
 if TYPE_CHECKING:
+    from analysis.size_choice import Messages
     from exports.table.stored import StoredTable
     from models.session import UnitOfWork
 
@@ -102,7 +104,8 @@ FindTable: TypeAlias = Callable[[ProfileRevision], TableFile | None]
 class ExportQuestion:
     """An export whose pipeline and table are known. `profile` None: a pipeline without a name.
 
-    `given_bytes`, rounded up, is written where target and limits admit it, None for the best size;
+    `given_bytes`, rounded up, is written where target and limits admit it, None for the best size,
+    of one message for what an answer about it says to set;
     `errors` are those of the costs, None where they are not known or not looked at; `verified` is
     what transfers said of the profile, "" where there were none; `measured_bytes` are the least and
     the greatest size that every stage was measured at.
@@ -192,7 +195,9 @@ def export_question(
     is_used = takes is Takes.TABLE or (takes in _SIZED and isinstance(model, Pipeline))
     used = table if is_used else None
     between = (scope.min_message_bytes or 1, scope.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES)
-    errors = known_errors(model, fit, None, message_bytes=between) if takes in _SIZED else None
+    errors = None
+    if takes in _SIZED:
+        errors = known_errors(model, fit, None, message_bytes=between, verification=verification)
     said = said_of(verification)
     verified = said.detail if said else ""
     measured = fit.measured_bytes if fit else None
@@ -316,9 +321,10 @@ def _chosen(
 
     scope, target = question.scope, question.target
     table = stored.table if stored else None
+    messages = messages_of(scope.min_message_bytes, scope.max_message_bytes, scope.limits, table)
     return choose_sizes(
         question.pipeline,
-        messages_of(scope.min_message_bytes, scope.max_message_bytes, scope.limits, table),
+        messages,
         rule=target.sizes,
         takes_size_steps=target.takes is Takes.SIZE_STEPS,
         objective=scope.objective,
@@ -326,11 +332,33 @@ def _chosen(
         fragment_cap=question.fragment_cap,
         default=target.default(target.options_from(dict(scope.options))).setting,
         measured_bytes=question.measured_bytes,
-        given_bytes=question.given_bytes,
+        given_bytes=question.given_bytes or _set_this_bytes(question, messages),
         time_limit_s=scope.time_limit_s,
         progress=progress,
         on_best=on_best,
     )
+
+
+def _set_this_bytes(question: ExportQuestion, messages: Messages) -> int | None:
+    """Return the size that an answer about this message says to set; None for several messages."""
+    from analysis.size_curve import choose_size
+    from analysis.uncertainty import UncertaintyQuestion, assess
+
+    size, errors, known = messages.min_message_bytes, question.errors, None
+    if size != messages.max_message_bytes:
+        return None
+    limits, cap = messages.limits, question.fragment_cap
+    with suppress(StrategyDeclined):
+        if errors is not None:
+            asked = UncertaintyQuestion(errors.model, size, limits, cap, misfit=errors.misfit)
+            asked = replace(asked, draws=errors.draws, seed=errors.seed)
+            measured_us = dict(errors.whole_us).get(size)
+            known = assess(
+                replace(asked, measured_us=measured_us, measured_bytes=question.measured_bytes)
+            )
+    problem = problem_of(question.pipeline, size, limits, fragment_cap=cap)
+    choice = choose_size(problem, known, current_bytes=None)
+    return choice.chosen.size_bytes if choice else None
 
 
 def _in_draws(
@@ -397,7 +425,11 @@ def audit_question(
         fit_notices=fit.notices if fit else (),
         measured_bytes=measured,
         errors=known_errors(
-            model, prepared.fit, prepared.question.uncertainty, message_bytes=between
+            model,
+            prepared.fit,
+            prepared.question.uncertainty,
+            message_bytes=between,
+            verification=prepared.verification,
         ),
         verified=(said,) if said else (),
     )

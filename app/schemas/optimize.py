@@ -42,7 +42,7 @@ from app.schemas.stages import (
     PipelineOut,
     SensitivitiesOut,
 )
-from app.schemas.uncertainty import UncertaintyIn, UncertaintyOut
+from app.schemas.uncertainty import SetThisOut, UncertaintyIn, UncertaintyOut
 from app.text.numbers import format_count, format_figure
 from app.text.units import format_time
 from domain.default_sizes import CURRENT
@@ -255,7 +255,8 @@ class OptimizeOut(Output):
     One of `pipeline` and `aggregate` is null. Of an aggregate no stage is known to be the
     bottleneck, and `latency_us` is the most that any pipeline with these costs can take.
     `uncertainty` is null where the costs' errors are not known, `sensitivities` of an aggregate and
-    of very many fragments, and both in answers of earlier versions.
+    of very many fragments, `set_this` where no size can be repeated, and all three in answers of
+    earlier versions.
     """
 
     id: str
@@ -286,6 +287,7 @@ class OptimizeOut(Output):
     warnings: tuple[NoticeOut, ...]
     uncertainty: UncertaintyOut | None = None
     sensitivities: SensitivitiesOut | None = None
+    set_this: SetThisOut | None = None
 
     @property
     def model(self) -> PipelineOut | AggregateOut:
@@ -316,6 +318,7 @@ class OptimizeOut(Output):
         """Return an answer as it is sent and stored."""
         solution, fitted = answer.solution, answer.prepared.fitted
         problem, best = solution.problem, answer.baselines.best_repeat
+        known = UncertaintyOut.of(answer.uncertainty, answer.prepared.uncertain)
         of_fit = fitted.fit.notices if fitted else ()
         return cls(
             id=answer.id,
@@ -344,8 +347,9 @@ class OptimizeOut(Output):
             profile=ProfileRevisionOut.of(answer.profile),
             solve_ms=round(answer.solve_ms, 3),
             warnings=notices_out((*_known(answer), *_unsure(answer), *solution.notices, *of_fit)),
-            uncertainty=UncertaintyOut.of(answer.uncertainty, answer.prepared.uncertain),
+            uncertainty=known,
             sensitivities=SensitivitiesOut.of(answer.sensitivities, problem.model),
+            set_this=SetThisOut.of(answer.choice, known, problem.message_bytes),
         )
 
 

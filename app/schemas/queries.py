@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from analysis.explanation import DEFAULT_SHARE
 from app.questions import compare, keys, question
 from app.questions.fits import check_request
-from app.questions.optimize import AnswerPage
+from app.questions.optimize import MAX_NAME, MAX_NOTE, AnswerPage
 from app.schemas.base import Input, Output, ProfileName, ProfileRevisionOut, timestamp, whole
 from app.schemas.fit_requests import (
     EXCLUDED_PATTERN,
@@ -360,6 +360,15 @@ def _shown(key: ApiKeyRecord) -> dict[str, Any]:
 # --- pages of stored answers ----------------------------------------------------------------------
 
 
+class DescriptionIn(Input):
+    """What a stored answer is called, and a note about it; empty for none. What is left out stays
+    as it is.
+    """
+
+    name: Annotated[str, Field(max_length=MAX_NAME, pattern=r"^[^\n\r\u0000]*$")] | None = None
+    note: Annotated[str, Field(max_length=MAX_NOTE, pattern=r"^[^\u0000]*$")] | None = None
+
+
 @dataclass(frozen=True)
 class SummaryOut(Output):
     """What a page shows of a stored answer; GET /optimizations/{id} gives all of it."""
@@ -374,6 +383,8 @@ class SummaryOut(Output):
     relative_gap: float
     status: Status
     profile: ProfileRevisionOut | None
+    name: str | None
+    note: str | None
 
     @classmethod
     def of(cls, summary: AnswerSummary) -> SummaryOut:
@@ -392,6 +403,8 @@ class SummaryOut(Output):
             profile=None
             if name is None or revision is None
             else ProfileRevisionOut(name, revision),
+            name=summary.name,
+            note=summary.note,
         )
 
 

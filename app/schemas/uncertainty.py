@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
+from analysis.size_curve import SizeChoice, gain_over
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import UncertaintyOptions
 from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, Seed, same_named, whole
@@ -18,7 +19,15 @@ from app.text.notices import (
     settings_sentence,
 )
 from app.text.numbers import format_gain, format_percent, format_probability, format_sizes
-from app.text.units import format_setting_name, format_time, printable
+from app.text.units import (
+    format_against,
+    format_current,
+    format_not_worth,
+    format_set_this,
+    format_setting_name,
+    format_time,
+    printable,
+)
 from domain.errors import InconsistentInput, InvalidInput
 from domain.uncertain_answer import (
     WORTH_LISTING,
@@ -371,6 +380,46 @@ class UncertaintyOut(Output):
                 what = f"{printable(one.stage)} at {format_bytes(one.fragment_bytes or 0)}"
             saves = f"saves about {format_time(float(f'{one.saves_us:.1g}'))}"
             yield "measure next", f"{what}, {one.repetitions} times: {saves}"
+
+
+@dataclass(frozen=True)
+class SetThisOut(Output):
+    """The size to set where a library repeats one, with its latency in µs; `sentence` says it.
+
+    `keeps_current`: it is the one that is repeated today, which nothing gains enough over.
+    """
+
+    size_bytes: int
+    fragments: int
+    latency_us: float
+    keeps_current: bool
+    sentence: str
+
+    @classmethod
+    def of(
+        cls, choice: SizeChoice | None, known: UncertaintyOut | None, message_bytes: int
+    ) -> SetThisOut | None:
+        """Return the same as it is sent, None where no size can be repeated."""
+        if choice is None:
+            return None
+        chosen, current = choice.chosen, choice.current
+        is_kept = current is not None and current.size_bytes == chosen.size_bytes
+        said = format_set_this(
+            chosen.size_bytes,
+            message_bytes,
+            is_kept=is_kept,
+            decision=known.decision if known else "",
+            is_uneven=known is not None and known.advised_bytes is None,
+        )
+        more = ""
+        if is_kept and current is not None and known is None:
+            other = choice.recommended
+            more = format_not_worth(other.size_bytes, gain_over(other, current))
+        elif current is not None and not is_kept:
+            yours = format_current(current.size_bytes, message_bytes)
+            more = format_against(chosen.latency_us, current.latency_us, yours)
+        sentence = f"{said}: {more}." if more else f"{said}."
+        return cls(chosen.size_bytes, chosen.fragments, chosen.latency_us, is_kept, sentence)
 
 
 @dataclass(frozen=True)

@@ -118,9 +118,9 @@ def deciding_sentence(found: Sensitivities, names: Sequence[str]) -> str:
 
     A stage decides where that is half of what 10 % less of all stages would save, or more.
     """
-    if found.deciding is None:
+    if (deciding := found.deciding) is None:
         return "No stage decides: 10 % less of the costs of any one saves nothing with this cut."
-    stage, share = found.deciding
+    stage, share = deciding
     by = max(-change.by for change in found.stages[stage].changes)
     how = "decides" if share >= by / 2.0 else "matters most"
     saved = format_percent(share)

@@ -15,10 +15,18 @@ from decimal import ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from math import floor, inf, log10
 from typing import Any
 
-from app.text.numbers import DIGITS, MIN_SHARE, without_zeros
+from app.text.numbers import (
+    DIGITS,
+    MIN_SHARE,
+    format_gap,
+    format_percent,
+    format_size,
+    without_zeros,
+)
 from domain.default_sizes import CURRENT
 from domain.errors import InvalidInput
 from domain.solution import relative_excess
+from domain.uncertain_answer import DecisionCode
 from domain.units import format_bytes, parse_bytes, parse_number
 
 MAX_DIGITS = 12
@@ -295,3 +303,55 @@ def parse_counts(text: str) -> list[int]:
     while 2 * found[-1] <= end:
         found.append(2 * found[-1])
     return found
+
+
+# --- what to set ----------------------------------------------------------------------------------
+
+SAME = 1e-9  # relative: latencies that differ by less are equal
+
+
+def format_set_this(
+    size_bytes: int,
+    message_bytes: int,
+    *,
+    is_kept: bool,
+    decision: str = "",
+    is_uneven: bool = False,
+) -> str:
+    """Return what to set: a size to repeat, today's where `is_kept`; `decision` is that of an
+    answer whose costs have errors, whose cut may be uneven.
+    """
+    is_whole = size_bytes >= message_bytes
+    size = "the whole message" if is_whole else format_size(size_bytes)
+    if is_kept:
+        first = "Keep sending it whole" if is_whole else f"Keep your {size}"
+    elif decision == DecisionCode.MEASURE_FIRST:
+        return f"Measure first: {size} may be faster"
+    elif is_uneven and not is_whole:
+        return f"Send uneven fragments, or repeat {size}"
+    else:
+        first = "Do not cut: send it whole" if is_whole else f"Repeat {size}"
+    return f"{first}, or uneven fragments" if is_uneven else first
+
+
+def format_against(latency_us: float, other_us: float, name: str) -> str:
+    """Return how much faster it is than something else, in words."""
+    if abs(latency_us - other_us) <= SAME * max(other_us, latency_us):
+        return f"as fast as {name}"
+    if latency_us > other_us:
+        return f"{format_percent(latency_us / other_us - 1.0)} slower than {name}"
+    return f"{format_percent(1.0 - latency_us / other_us)} faster than {name}"
+
+
+def format_current(current_bytes: int, message_bytes: int) -> str:
+    """Return the size that is repeated today, after "faster than"."""
+    is_whole = current_bytes >= message_bytes
+    return "sending it whole, your setting" if is_whole else f"your {format_size(current_bytes)}"
+
+
+def format_not_worth(size_bytes: int, gain: float) -> str:
+    """Return what a size gains over today's, which stays; "" for nothing."""
+    is_gain = gain > SAME
+    return (
+        f"{format_size(size_bytes)} gains {format_gap(gain)}, not worth a change" if is_gain else ""
+    )

@@ -147,6 +147,11 @@ def address(path: str, pairs: Pairs = ()) -> str:
     return f"{path}?{query}" if query else path
 
 
+def here_of(request: Request) -> str:
+    """Return the address that was asked for, of this service alone."""
+    return address(request.url.path, request.query_params.multi_items())
+
+
 def in_path(text: str) -> str:
     """Return text as one step of a path."""
     return quote(text, safe="@")

@@ -16,7 +16,15 @@ from app.execution.cluster import ClusterEngine
 from app.execution.engine import Pool
 from app.execution.local import PoolOptions
 from app.execution.node import ClusterOptions
-from bench.cases.engine import begin, cancels, events_of, no_op, processor_s, row_of
+from bench.cases.engine import (
+    begin,
+    cancels,
+    events_of,
+    no_op,
+    nothing,
+    processor_s,
+    row_of,
+)
 from bench.engine_work import Burn, Nothing, Tell
 from bench.machine import CHECKOUT
 from bench.spec import BenchSpec, CaseResult, Check, Effort, Table
@@ -28,7 +36,7 @@ _MACHINES, _SLOTS = 100, 16
 
 def _run(effort: Effort) -> CaseResult:
     with _cluster(workers=2) as (engine, scheduler):
-        round_trips, nothing = no_op(engine, effort)
+        round_trips, no_ops = no_op(engine, effort)
         ended, exited, usable = cancels(engine, effort)
         heard = events_of(engine, effort)
         task_ms, event_ms = _routing(engine, scheduler, effort)
@@ -62,7 +70,7 @@ def _run(effort: Effort) -> CaseResult:
         ),
     )
     checks = (
-        Check("cluster: a task that does nothing, p50", nothing.median_ms, 15.0, "ms"),
+        Check("cluster: a task that does nothing, p50", no_ops.median_ms, 15.0, "ms"),
         Check("cluster: cancel to process gone, p99", exited.quantile_ms(0.99), 200.0, "ms"),
         Check("cluster: cancel to slot usable, p99", usable.quantile_ms(0.99), 1500.0, "ms"),
         Check("cluster: event to listener, p99", heard.quantile_ms(0.99), 50.0, "ms"),
@@ -144,11 +152,7 @@ def _useful(engine: ClusterEngine, effort: Effort) -> tuple[Table, float]:
 @contextmanager
 def _nothing() -> Iterator[Callable[[], object]]:
     with _cluster(workers=1) as (engine, _):
-        yield partial(_one, engine)
-
-
-def _one(engine: ClusterEngine) -> object:
-    return begin(engine, Nothing()).result()
+        yield partial(nothing, engine)
 
 
 SPEC = BenchSpec(

@@ -141,7 +141,7 @@ def no_op(engine: Engine, effort: Effort) -> tuple[Table, Timing]:
     rounds = effort.pick(2000, quick=200)
     with _echo() as there_and_back:
         pipe = _timed(there_and_back, rounds)
-        ours = _timed(partial(_one, engine), rounds)
+        ours = _timed(partial(nothing, engine), rounds)
     rows = tuple(
         (name, side.median_ms, side.quantile_ms(0.99), processor_ms)
         for name, (side, processor_ms) in (("pipe", pipe), ("engine", ours))
@@ -299,10 +299,11 @@ def _rest() -> Table:
 @contextmanager
 def _nothing() -> Iterator[Callable[[], object]]:
     with _engine() as engine:
-        yield partial(_one, engine)
+        yield partial(nothing, engine)
 
 
-def _one(engine: Engine) -> object:
+def nothing(engine: Engine) -> object:
+    """The result of a task that does nothing."""
     return begin(engine, Nothing()).result()
 
 

@@ -125,7 +125,11 @@ def _costs(
         where = "for every message" if is_all else f"from {step.from_bytes}"
         yield f"size {where}: {_size(step.size_bytes)}"
     workload = _short(chosen.workload.words)
-    how = "given, and priced" if chosen.is_given else f"chosen for {_WORDS[chosen.objective]}"
+    how = (
+        "what to set for this message"
+        if chosen.is_given
+        else f"chosen for {_WORDS[chosen.objective]}"
+    )
     yield f"{how} over the workload: {workload}"
     mean, worst = _share(chosen.mean_regret), _share(chosen.worst_regret)
     yield f"regret over the best schedule known: mean {mean}, worst {worst}"

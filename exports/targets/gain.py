@@ -47,8 +47,8 @@ def doubts(given: ExportInput, target: Target) -> tuple[str, ...]:
     elif given.over_default is not None and given.over_default.code is not DecisionCode.SET_IT:
         gain, margin = given.over_default.gain, given.over_default.thresholds.margin
         reasons.append(
-            f"its gain is {_share(gain.p05)} to {_share(gain.p95)} in draws of the costs, "
-            f"{_share(margin)} of which the measurements cannot tell from none"
+            f"it gains {_share(gain.p05)} to {_share(gain.p95)} in nine of ten draws of the costs, "
+            f"and the measurements cannot distinguish less than {_share(margin)} from nothing"
         )
     return tuple(reasons)
 

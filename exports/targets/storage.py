@@ -7,7 +7,9 @@ Source    cuFile: GPUDirect Storage configuration guide, table of cufile.json. S
           fs/sizesuffix.go.
 Exact     cuFile takes whole KiB, of which these are multiples of 64; the others whole bytes.
 Traps     cuFile reads one file, so that the two lines have to be put into the one in use. What is
-          longer than per_buffer_cache_size_kb in a batch goes the POSIX way without a word. A plain
+          longer than per_buffer_cache_size_kb in a batch goes the POSIX way without a word. In
+          compatibility mode (1.15.1, H100, no nvidia-fs) a read of 16 MiB is two `pread` of 8 MiB
+          with 256, 1024 and 4096 KiB alike: counted by a preloaded library. A plain
           number is KiB for rclone, bytes for the others. Clients raise the size of a part where a
           file would have more than 10 000 of it, and send several parts at once: figures are for
           one after the other.
@@ -78,7 +80,11 @@ CUFILE_TARGET = Target(
     read=_read_cufile,
     default=lambda options: repeats(_CUFILE_KIB[options["parameter"]] * _KIB, _GUIDE),
     unpriced=lambda _: (
-        Unpriced("whether bounce buffers are in use", may_lose=False),
+        Unpriced(
+            "whether bounce buffers are in use: without nvidia-fs, in compatibility mode, the size "
+            "changes nothing",
+            may_lose=False,
+        ),
         Unpriced("several requests at once, entries of a batch that are longer", may_lose=True),
     ),
 )

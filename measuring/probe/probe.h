@@ -70,6 +70,15 @@ bool ring_read(struct ring *ring, unsigned char *to, size_t bytes);
 enum { PAGE = 4096 };
 unsigned char *memory(size_t bytes);
 
+/* The first GPU. After open_gpu_driver, which refuses where there is none: memory of the GPU, memory
+   of the host that it reaches by itself, and a copy between them, done on return. */
+#define NO_GPU "not here: there is no libcuda.so.1, which a GPU's driver brings"
+bool has_gpu_driver(void);
+void open_gpu_driver(void);
+unsigned char *gpu_memory(size_t bytes);
+unsigned char *pinned_memory(size_t bytes);
+void gpu_copy(void *to, const void *from, size_t bytes);
+
 uint32_t checksum(const unsigned char *from, size_t bytes);
 
 /* A file without a name: nothing stays behind, however this ends. It is filled in steps. */

@@ -33,9 +33,6 @@ struct state {
     struct ring *ring;
     int64_t timer;
     volatile uint32_t kept;
-    int (*copy)(uint64_t, void *, size_t); /* of the GPU's driver */
-    int (*copy_back)(void *, uint64_t, size_t);
-    uint64_t device;
 };
 
 struct stage {
@@ -309,64 +306,28 @@ static struct sample run_read(struct state *state, size_t bytes)
 
 /* --- GPU ------------------------------------------------------------------------------------ */
 
-static void *symbol(void *library, const char *name)
+static void open_to_gpu(struct state *state, const struct options *asked)
 {
-    void *found = dlsym(library, name);
-    if (!found)
-        refuse(PROBE_NOT_HERE, "libcuda.so.1 has no %s", name);
-    return found;
+    open_gpu_driver();
+    state->from = pinned_memory(asked->max_bytes);
+    state->to = gpu_memory(asked->max_bytes);
 }
 
-static const char NO_GPU[] = "not here: there is no libcuda.so.1, which a GPU's driver brings";
-
-static void *gpu_library(void)
+static void open_from_gpu(struct state *state, const struct options *asked)
 {
-    return dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    open_gpu_driver();
+    state->from = gpu_memory(asked->max_bytes);
+    state->to = pinned_memory(asked->max_bytes);
 }
 
-static void open_gpu(struct state *state, const struct options *asked)
+static void copy_of_gpu(struct state *state, size_t at, size_t bytes)
 {
-    void *library = gpu_library();
-    if (!library)
-        refuse(PROBE_NOT_HERE, "%s", NO_GPU);
-    int (*init)(unsigned), (*device_get)(int *, int), (*context)(void **, unsigned, int);
-    int (*alloc)(uint64_t *, size_t), (*alloc_host)(void **, size_t), device;
-    void *found = NULL, *pinned = NULL;
-    *(void **)&init = symbol(library, "cuInit");
-    *(void **)&device_get = symbol(library, "cuDeviceGet");
-    *(void **)&context = symbol(library, "cuCtxCreate_v2");
-    *(void **)&alloc = symbol(library, "cuMemAlloc_v2");
-    *(void **)&alloc_host = symbol(library, "cuMemAllocHost_v2");
-    *(void **)&state->copy = symbol(library, "cuMemcpyHtoD_v2");
-    *(void **)&state->copy_back = symbol(library, "cuMemcpyDtoH_v2");
-    if (init(0) || device_get(&device, 0) || context(&found, 0, device))
-        refuse(PROBE_NOT_HERE, "the driver is here, and no GPU that can be used");
-    if (alloc(&state->device, asked->max_bytes) || alloc_host(&pinned, asked->max_bytes))
-        refuse(PROBE_FAILED, "no memory for %zu bytes on the GPU", asked->max_bytes);
-    state->from = pinned;
-    memset(state->from, 7, asked->max_bytes);
+    gpu_copy(state->to + at, state->from + at, bytes);
 }
 
-static struct sample run_to_gpu(struct state *state, size_t bytes)
+static struct sample run_of_gpu(struct state *state, size_t bytes)
 {
-    int64_t before = own_preemptions(), start = now_ns();
-    int wrong = state->copy(state->device, state->from, bytes);
-    int64_t took = now_ns() - start - state->timer;
-    if (wrong)
-        refuse(PROBE_FAILED, "cuMemcpyHtoD: error %d", wrong);
-    struct sample found = {(double)took, own_preemptions() > before};
-    return found;
-}
-
-static struct sample run_from_gpu(struct state *state, size_t bytes)
-{
-    int64_t before = own_preemptions(), start = now_ns();
-    int wrong = state->copy_back(state->from, state->device, bytes);
-    int64_t took = now_ns() - start - state->timer;
-    if (wrong)
-        refuse(PROBE_FAILED, "cuMemcpyDtoH: error %d", wrong);
-    struct sample found = {(double)took, own_preemptions() > before};
-    return found;
+    return timed(state, bytes, copy_of_gpu);
 }
 
 /* --- the loop ------------------------------------------------------------------------------- */
@@ -383,17 +344,17 @@ static const struct stage STAGES[] = {
     {"write-direct", "a write past the page cache", open_direct, run_write},
     {"read", "a read of a file that the page cache has", open_buffered, run_read},
     {"read-direct", "a read past the page cache", open_direct, run_read},
-    {"h2d", "a copy from pinned memory to the GPU", open_gpu, run_to_gpu},
-    {"d2h", "a copy from the GPU to pinned memory", open_gpu, run_from_gpu},
+    {"h2d", "a copy from pinned memory to the GPU", open_to_gpu, run_of_gpu},
+    {"d2h", "a copy from the GPU to pinned memory", open_from_gpu, run_of_gpu},
 };
 enum { STAGES_COUNT = sizeof STAGES / sizeof *STAGES };
 
 void list_stages(void)
 {
-    bool has_gpu = gpu_library() != NULL;
+    bool has_gpu = has_gpu_driver();
     for (int i = 0; i < STAGES_COUNT; i++)
         printf("stage\t%s\t%s\n", STAGES[i].name,
-               STAGES[i].open == open_gpu && !has_gpu ? NO_GPU : STAGES[i].about);
+               STAGES[i].run == run_of_gpu && !has_gpu ? NO_GPU : STAGES[i].about);
 }
 
 int run_stage(const struct options *asked)

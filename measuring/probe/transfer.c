@@ -12,7 +12,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +27,11 @@
 /* LOOKS: what a look costs is nanoseconds, and to be woken microseconds. ON_THE_WAY: of a stream,
    more fragments than its buffers hold. */
 enum { MAX_STAGES = 16, MAX_FRAGMENTS = 1 << 16, LOOKS = 2000, ON_THE_WAY = 4096 };
+
+/* Looks before a thread sleeps. Where there are two processors for each, threads poll, as movers do
+   that own theirs: a sleeping one of a virtual machine takes 30 us to be woken. Where a processor
+   may be another program's too, one that polls would wait for it for milliseconds. */
+static int looks = LOOKS;
 
 struct item {
     size_t at, bytes;
@@ -53,6 +60,7 @@ struct part {
     struct ring *ring;
     int file;
     bool is_two, is_source, is_file;
+    bool is_on_gpu;         /* where `out` is */
     pthread_t threads[2];
     int64_t occupied_ns, free_ns; /* since when it has no fragment */
     volatile uint32_t kept;
@@ -70,7 +78,7 @@ static void open_queue(struct queue *queue, size_t slots)
 
 static void push(struct queue *queue, struct item item)
 {
-    for (int i = 0; i < LOOKS && queue->count == queue->slots; i++)
+    for (int i = 0; i < looks && queue->count == queue->slots; i++)
         ;
     pthread_mutex_lock(&queue->lock);
     while (queue->count == queue->slots)
@@ -83,7 +91,7 @@ static void push(struct queue *queue, struct item item)
 
 static struct item pop(struct queue *queue)
 {
-    for (int i = 0; i < LOOKS && !queue->count; i++)
+    for (int i = 0; i < looks && !queue->count; i++)
         ;
     pthread_mutex_lock(&queue->lock);
     while (!queue->count)
@@ -102,6 +110,11 @@ static void copy(struct part *part, struct item item)
 {
     memcpy(part->out + item.at, part->in + item.at, item.bytes);
     __asm__ volatile("" : : "r"(part->out) : "memory");
+}
+
+static void copy_of_gpu(struct part *part, struct item item)
+{
+    gpu_copy(part->out + item.at, part->in + item.at, item.bytes);
 }
 
 static void check(struct part *part, struct item item)
@@ -179,8 +192,14 @@ static void *far_end(void *given)
 
 static bool is_named(const char *name, const char *kind)
 {
-    size_t length = strcspn(name, ":");
+    size_t length = strcspn(name, ":,");
     return strlen(kind) == length && !strncmp(name, kind, length);
+}
+
+static bool is_among(const char *names, const char *kind)
+{
+    const char *more = strchr(names, ',');
+    return is_named(names, kind) || (more && is_among(more + 1, kind));
 }
 
 static void open_kind(struct part *part, const struct options *asked)
@@ -200,6 +219,8 @@ static void open_kind(struct part *part, const struct options *asked)
         part->is_two = false;
         part->run = is_named(name, "memcpy")       ? copy
                     : is_named(name, "crc32")      ? check
+                    : is_named(name, "h2d")        ? copy_of_gpu
+                    : is_named(name, "d2h")        ? copy_of_gpu
                     : is_named(name, "write-sync") ? put_synced
                     : is_write                     ? put
                     : is_read                      ? get
@@ -207,6 +228,7 @@ static void open_kind(struct part *part, const struct options *asked)
     }
     if (!part->run)
         refuse(PROBE_NOT_HERE, "%s: such a stage has no transfers here", name);
+    part->is_on_gpu = is_named(name, "h2d");
     part->is_file = is_write;
     part->is_source = is_read;
     if (is_write || is_read)
@@ -229,21 +251,50 @@ static void start(struct part *part, void *(*run)(void *), pthread_t *thread, in
     pthread_attr_destroy(&with);
 }
 
-static int open_parts(struct part *parts, char *names, const unsigned char *source,
+/* What a pipeline's message is in before its first stage; `is_pinned` is all memory of the host
+   where a stage is of the GPU. */
+struct source {
+    unsigned char *host, *spare, *first; /* `first`: in the GPU's memory where stage one reads it */
+    bool is_pinned;
+};
+
+static unsigned char *new_memory(const struct source *source, bool on_gpu, size_t bytes)
+{
+    return on_gpu ? gpu_memory(bytes) : source->is_pinned ? pinned_memory(bytes) : memory(bytes);
+}
+
+static void open_source(struct source *source, const char *names, size_t bytes)
+{
+    source->is_pinned = is_among(names, "h2d") || is_among(names, "d2h");
+    if (source->is_pinned)
+        open_gpu_driver();
+    source->host = new_memory(source, false, bytes);
+    source->spare = new_memory(source, false, bytes);
+    source->first = is_named(names, "d2h") ? gpu_memory(bytes) : source->host;
+}
+
+static int open_parts(struct part *parts, char *names, const struct source *source,
                       struct queue *queues, const struct options *asked)
 {
     int count = 0;
     char *rest = NULL;
     open_queue(&queues[0], MAX_FRAGMENTS);
+    bool is_on_gpu = source->first != source->host;
     for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
         struct part *part = &parts[count];
         if (count++ == MAX_STAGES)
             refuse(PROBE_USAGE, "expected at most %d stages", MAX_STAGES);
         part->name = name;
-        part->in = count > 1 ? parts[count - 2].out : source;
+        part->in = count > 1 ? parts[count - 2].out : source->first;
         open_kind(part, asked);
-        bool moves = part->is_two || part->is_source || part->run == copy;
-        part->out = moves ? memory(asked->max_bytes) : (unsigned char *)part->in;
+        if (is_on_gpu != is_named(name, "d2h"))
+            refuse(PROBE_USAGE, "%s: what comes before it leaves the message in memory of the %s",
+                   name, is_on_gpu ? "GPU" : "host");
+        is_on_gpu = part->is_on_gpu;
+        bool moves = part->is_two || part->is_source || part->run == copy ||
+                     part->run == copy_of_gpu;
+        part->out = moves ? new_memory(source, is_on_gpu, asked->max_bytes)
+                          : (unsigned char *)part->in;
         part->from = &queues[count - 1];
         part->to = &queues[count];
         open_queue(&part->sent, ON_THE_WAY);
@@ -258,6 +309,21 @@ static int open_parts(struct part *parts, char *names, const unsigned char *sour
             start(&parts[i], far_end, &parts[i].threads[1], asked->cpus[(i + 1) % 2]);
     }
     return count;
+}
+
+/* Decide how threads wait, and say it: they are those of the stages and the one that asks. */
+static void choose_waiting(const struct part *parts, int count, const struct options *asked)
+{
+    int threads = 1 + count, processors = asked->cpus[0] == asked->cpus[1] ? 1 : 2;
+    cpu_set_t all;
+    for (int i = 0; i < count; i++)
+        threads += parts[i].is_two;
+    if (asked->cpus[0] < 0)
+        processors = sched_getaffinity(0, sizeof all, &all) ? 1 : CPU_COUNT(&all);
+    bool may_poll = 2 * threads <= processors;
+    if (may_poll)
+        looks = INT_MAX;
+    fact("waits", may_poll ? "polling" : "sleeping");
 }
 
 /* ns that the threads of a stage had a processor so far. */
@@ -294,27 +360,31 @@ static void fill(unsigned char *at, size_t bytes, uint64_t number)
 }
 
 /* All bytes are where the stage puts them, and in its file where it has one. */
-static void compare(const struct part *part, const unsigned char *source, size_t bytes,
-                    unsigned char *spare)
+static void compare(const struct part *part, const struct source *source, size_t bytes)
 {
-    bool is_right = !memcmp(part->out, source, bytes);
+    unsigned char *spare = source->spare;
+    if (part->is_on_gpu)
+        gpu_copy(spare, part->out, bytes);
+    bool is_right = !memcmp(part->is_on_gpu ? spare : part->out, source->host, bytes);
     if (part->is_file)
         is_right = is_right && pread(part->file, spare, bytes, 0) == (ssize_t)bytes &&
-                   !memcmp(spare, source, bytes);
+                   !memcmp(spare, source->host, bytes);
     if (!is_right)
         refuse(PROBE_FAILED, "%s: the message of %zu bytes is not as it was sent", part->name,
                bytes);
 }
 
-static void transfer(struct part *parts, int count, unsigned char *source, unsigned char *spare,
-                     size_t bytes, size_t fragment)
+static void transfer(struct part *parts, int count, const struct source *source, size_t bytes,
+                     size_t fragment)
 {
     static uint64_t number;
     int64_t processor[MAX_STAGES], end_ns = 0;
-    fill(source, bytes, ++number);
+    fill(source->host, bytes, ++number);
+    if (source->first != source->host)
+        gpu_copy(source->first, source->host, bytes);
     for (int i = 0; i < count; i++) {
         struct part *part = &parts[i];
-        if (part->is_source && pwrite(part->file, source, bytes, 0) != (ssize_t)bytes)
+        if (part->is_source && pwrite(part->file, source->host, bytes, 0) != (ssize_t)bytes)
             refuse(PROBE_FAILED, "%s: %s", part->name, strerror(errno));
         part->occupied_ns = part->free_ns = 0;
         processor[i] = processor_ns(part);
@@ -336,7 +406,7 @@ static void transfer(struct part *parts, int count, unsigned char *source, unsig
                (long long)(processor_ns(&parts[i]) - processor[i]));
     putchar('\n');
     for (int i = 0; i < count; i++)
-        compare(&parts[i], source, bytes, spare);
+        compare(&parts[i], source, bytes);
 }
 
 int run_transfer(const struct options *asked)
@@ -345,10 +415,12 @@ int run_transfer(const struct options *asked)
     static struct queue queues[MAX_STAGES + 1];
     unsigned long long bytes, fragment;
     char *names = strdup(asked->name);
-    unsigned char *source = memory(asked->max_bytes), *spare = memory(asked->max_bytes);
+    static struct source source;
     if (!names)
         refuse(PROBE_FAILED, "there is no memory");
-    int read, count = open_parts(parts, names, source, queues, asked);
+    open_source(&source, names, asked->max_bytes);
+    int read, count = open_parts(parts, names, &source, queues, asked);
+    choose_waiting(parts, count, asked);
     printf("# depth: %zu\n# ready: %s\n", asked->depth, asked->name);
     while ((read = scanf("%llu %llu", &bytes, &fragment)) == 2) {
         if (bytes < 1 || bytes > asked->max_bytes || fragment < 1 || fragment > bytes)
@@ -356,7 +428,7 @@ int run_transfer(const struct options *asked)
                    asked->max_bytes);
         if ((bytes - 1) / fragment >= MAX_FRAGMENTS)
             refuse(PROBE_USAGE, "expected at most %d fragments", MAX_FRAGMENTS);
-        transfer(parts, count, source, spare, (size_t)bytes, (size_t)fragment);
+        transfer(parts, count, &source, (size_t)bytes, (size_t)fragment);
     }
     if (read != EOF)
         refuse(PROBE_USAGE, "expected two sizes in bytes a line");

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from domain.errors import Conflict, NotFound
@@ -43,7 +43,7 @@ _FIND = (
 class AnswerRepository:
     """An owner's answers by identifier, by question, and in pages, newest first.
 
-    Answers never change.
+    Answers never change; what they are called may.
     """
 
     def __init__(self, connection: Connection, owner: str = OWNER) -> None:
@@ -69,6 +69,15 @@ class AnswerRepository:
         if found is None:
             raise NotFound("there is no stored answer", field="id", subject=answer_id)
         return found
+
+    def describe(self, answer_id: str, *, name: str | None, note: str | None) -> None:
+        """Call an answer so, and say this of it. Raises NotFound, InvalidInput."""
+        for field, text in (("name", name), ("note", note)):
+            check_text(field, text or "")
+        mine = update(_ANSWER).where(_ANSWER.c.owner == self._owner, _ANSWER.c.id == answer_id)
+        described = mine.values(name=name, note=note)
+        if not (is_storable(answer_id) and self._connection.execute(described).rowcount):
+            raise NotFound("there is no stored answer", field="id", subject=answer_id)
 
     def find(self, question_digest: str) -> AnswerRecord | None:
         """The newest answer to the question with this digest, or None."""

@@ -52,9 +52,11 @@ class ChangeRepository:
         self._session = session
         self._owner = owner
 
-    def note(self, action: str, subject: str, *, after: str | None = None) -> None:
-        """Note what is changed by other means than a repository's."""
-        note_change(self._session, self._owner, action, subject, after=after)
+    def note(
+        self, action: str, subject: str, *, before: str | None = None, after: str | None = None
+    ) -> None:
+        """Note what is changed by other means than a repository of a session."""
+        note_change(self._session, self._owner, action, subject, before=before, after=after)
 
     def list(self, *, subject: str | None = None, after: str | None = None, limit: int) -> Changes:
         """A page, beginning behind the identifier `after`; of one subject, if any is given."""

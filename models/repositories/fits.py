@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
-from sqlalchemy import Table, bindparam, select
+from sqlalchemy import Connection, Table, bindparam, select
 from sqlalchemy.orm import Session
 
 from domain.errors import NotFound
@@ -58,8 +58,15 @@ class KeptFits:
 class FitRepository:
     """An owner's fits by identifier, each with the digests of its traces."""
 
-    def __init__(self, session: Session, kept: KeptFits, owner: str = OWNER) -> None:
-        self._session = session
+    def __init__(
+        self,
+        connection: Connection,
+        opened: Callable[[], Session],
+        kept: KeptFits,
+        owner: str = OWNER,
+    ) -> None:
+        self._connection = connection
+        self._opened = opened
         self._kept = kept
         self._owner = owner
 
@@ -116,12 +123,16 @@ class FitRepository:
         document = None
         if is_storable(fit_id):
             asked = {"id": fit_id, "owner": self._owner}
-            document = self._session.connection().scalar(_DOCUMENT, asked)
+            document = self._connection.scalar(_DOCUMENT, asked)
         if document is None:
             raise NotFound("there is no fit", field="fit", subject=fit_id)
         fit = load_fit(document)
         self._kept.add(self._owner, fit_id, fit)
         return fit
+
+    @property
+    def _session(self) -> Session:
+        return self._opened()
 
     def _check_stored(self, digest: str) -> None:
         found = None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
-from sqlalchemy import Row, Select, Table, bindparam, delete, select, update
+from sqlalchemy import Connection, Row, Select, Table, bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from domain.errors import Conflict, NotFound
@@ -58,8 +59,11 @@ class ProfileRepository:
     Numbers of revisions count from 1 and are never reused while one lives.
     """
 
-    def __init__(self, session: Session, owner: str = OWNER) -> None:
-        self._session = session
+    def __init__(
+        self, connection: Connection, opened: Callable[[], Session], owner: str = OWNER
+    ) -> None:
+        self._connection = connection
+        self._opened = opened
         self._owner = owner
 
     def list(self, *, containing: str = "", after: str | None = None, limit: int) -> Profiles:
@@ -95,7 +99,7 @@ class ProfileRepository:
             of: dict[str, str | int] = {"owner": self._owner, "name": name}
             if number is not None:
                 of["number"] = number
-            found = self._session.connection().execute(asked, of).first()
+            found = self._connection.execute(asked, of).first()
         if found is None:
             self.get(name)  # says so where even the profile is unknown
             raise NotFound(
@@ -207,6 +211,10 @@ class ProfileRepository:
         self._note("delete", name, row.current_number, None)
         self._session.expire_all()
         mark_changed_choices(self._session)
+
+    @property
+    def _session(self) -> Session:
+        return self._opened()
 
     def _note(self, verb: str, name: str, before: int | None, after: int | None) -> None:
         was, now = (None if number is None else str(number) for number in (before, after))

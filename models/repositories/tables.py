@@ -192,7 +192,7 @@ class TableRepository:
     def _note(
         self, verb: str, name: str | None, revision: int | None, before: str | None, after: str
     ) -> None:
-        subject = "" if name is None else f"{name}@{revision}"
+        subject = after if name is None else f"{name}@{revision}"
         note_change(
             self._session, self._owner, f"table.{verb}", subject, before=before, after=after
         )

@@ -23,7 +23,10 @@ def _others(first: str) -> tuple[str, ...]:
 
 
 class AnswerRow(Base):
-    """One stored answer without its body. The profile's name is text: answers outlive profiles."""
+    """One stored answer without its body. The profile's name is text: answers outlive profiles.
+
+    `name` and `note` are what its owner calls it and says of it, and all that ever changes.
+    """
 
     __tablename__ = "answer"
     __table_args__ = (
@@ -48,3 +51,5 @@ class AnswerRow(Base):
     status: Mapped[str]
     profile_name: Mapped[str | None]
     profile_revision: Mapped[int | None]
+    name: Mapped[str | None]
+    note: Mapped[str | None]

@@ -21,6 +21,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from domain.pipeline import MAX_STAGES
 from domain.sensitivity import Slope
 from solvers.contract import Deadline
 from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate, ends_to_try
@@ -316,6 +317,7 @@ _KINK_CELLS = 250  # of one whose kinks are
 _AGREE = 1e-9  # of primal and dual, relative
 _AIM = 1e-13
 _STEPS = (3e-5, 3e-6)  # relative: beside a kink, the second where another is nearer than the first
+_TILT = _STEPS[0] * (1.0 + 0.5 * np.cos(np.arange(2 * MAX_STAGES + 1, dtype=float) ** 2))
 _FOLLOWS = 1e-5  # of the latency, times the step: what it may differ by from its derivative
 _KINK = 1e-3  # relative: what the derivatives beside a point differ by at a kink
 _ONE = 1e-6  # relative: derivatives that differ by less are one
@@ -369,8 +371,7 @@ def slopes_of(lines: LineProblem, here: Gradient) -> Slopes | None:
 
 def _tilted(lines: LineProblem, k: int) -> Gradient | None:
     """The derivatives a step beside a point, in no direction of its own."""
-    tilt = 1.0 + 0.5 * np.cos(np.arange(2 * lines.n + 1, dtype=float) ** 2)
-    return gradient_of(_moved(lines, k, _STEPS[0] * tilt), k)
+    return gradient_of(_moved(lines, k, _TILT[: 2 * lines.n + 1]), k)
 
 
 def _slope(value: float, cost: float) -> Slope:
@@ -382,9 +383,9 @@ def _is_smooth(here: Gradient, beside: Gradient) -> bool:
 
     At a kink those in it are of the centre of the optimal duals, away from those on each side.
     """
-    one, other = np.append(here.g, here.B), np.append(beside.g, beside.B)
     return bool(
-        (abs(other - one) <= _KINK * np.append(1.0 + here.g, here.B)).all()
+        abs(beside.B - here.B) <= _KINK * here.B
+        and (abs(beside.g - here.g) <= _KINK * (1.0 + here.g)).all()
         and (abs(beside.G - here.G) <= _KINK * float(here.found.x.sum())).all()
     )
 
@@ -396,7 +397,9 @@ def _moved(lines: LineProblem, k: int, by: Floats) -> LineProblem:
     """
     n = lines.n
     mean = lines.B / k
-    scale = lines.latency_us(np.full(k, mean)) / (n + k - 1)
+    scale = 0.0  # of costs of 0, where there are any
+    if not (lines.g.all() and lines.G.all()):
+        scale = lines.latency_us(np.full(k, mean)) / (n + k - 1)
     overheads = lines.g + by[:n] * np.where(lines.g > 0.0, lines.g, scale)
     costs = lines.G + by[n:-1] * np.where(lines.G > 0.0, lines.G, scale / mean)
     size = lines.B * (1.0 + by[-1])

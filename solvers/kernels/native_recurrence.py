@@ -131,6 +131,23 @@ class SizeLimits(ctypes.Structure):
     ]
 
 
+class SizeGrid(ctypes.Structure):
+    """Which sizes are tried, in the layout of kernels/native/sizes.h."""
+
+    _fields_ = [
+        ("smallest_bytes", ctypes.c_int64),
+        ("powers", ctypes.c_int64),
+        ("divided", ctypes.c_int64),
+        ("before", ctypes.c_int64),
+    ]
+
+
+class RoundLimits(ctypes.Structure):
+    """Which sizes keep a rule, in the layout of kernels/native/sizes.h."""
+
+    _fields_ = [("unit_bytes", ctypes.c_int64), ("max_odd", ctypes.c_int64)]
+
+
 class SizeSearch(ctypes.Structure):
     """Which sizes are priced in all draws, in the layout of kernels/native/sizes.h."""
 
@@ -168,6 +185,13 @@ class NativeRecurrence:
             address,
             address,
         ]
+        self._changed = library.sluice_changed_latencies
+        self._changed.restype = ctypes.c_int
+        self._changed.argtypes = [
+            ctypes.POINTER(NativePipeline),
+            *(number, address, address),
+            *(number, address, address),
+        ]
         self._in_draws = library.sluice_repeated_in_draws
         self._in_draws.restype = ctypes.c_int
         self._in_draws.argtypes = [ctypes.POINTER(DrawnCosts), number, number, address, address]
@@ -175,19 +199,19 @@ class NativeRecurrence:
         self._cut_in_draws.restype = ctypes.c_int
         self._cut_in_draws.argtypes = [ctypes.POINTER(DrawnCosts), number, address, address]
         sizes = (number, address)
+        self._near_sizes = library.sluice_near_sizes
+        self._near_sizes.restype = number
+        asked = [ctypes.POINTER(kind) for kind in (DrawnCosts, SizeLimits, SizeSearch)]
+        self._near_sizes.argtypes = [*asked, ctypes.POINTER(SizeGrid), *(sizes * 3), address]
         self._price_sizes = library.sluice_price_sizes
         self._price_sizes.restype = number
-        self._price_sizes.argtypes = [
-            ctypes.POINTER(DrawnCosts),
-            ctypes.POINTER(SizeLimits),
-            ctypes.POINTER(SizeSearch),
-            *(sizes * 3),
-            address,
-            address,
-        ]
+        self._price_sizes.argtypes = [*asked, *sizes, number, address, address]
         self._summarise = library.sluice_summarise
         self._summarise.restype = ctypes.c_int
         self._summarise.argtypes = [number, number, *(address,) * 4]
+        self._round_sizes = library.sluice_round_sizes
+        self._round_sizes.restype = None
+        self._round_sizes.argtypes = [number, *sizes, address, number, address, address]
         self._good_sizes = library.sluice_good_sizes
         self._good_sizes.restype = number
         self._good_sizes.argtypes = [
@@ -223,21 +247,13 @@ class NativeRecurrence:
         """Return latencies of one cut, the delay included, where both costs of a stage are times a
         factor at every size, for each of these changes.
         """
-        stages = _of_pipeline(pipeline)
-        ranges, _, *costs = stages.keep
-        sizes, out, found = array("d", cut), ctypes.c_double(), []
-        for stage, factor in changes:
-            first = sum(ranges[:stage])
-            here = slice(first, first + ranges[stage])
-            before = [numbers[here] for numbers in costs]
-            for numbers, old in zip(costs, before, strict=True):
-                numbers[here] = array("d", [one * factor for one in old])
-            at = sizes.buffer_info()[0]
-            _check(self._latencies(stages, 1, len(sizes), at, ctypes.byref(out)))
-            found.append(out.value + pipeline.delay_us)
-            for numbers, old in zip(costs, before, strict=True):
-                numbers[here] = old
-        return found
+        stages, factors = zip(*changes, strict=True)
+        numbers = array("q", stages), array("d", factors), array("d", cut)
+        out = array("d", factors)  # for as many numbers
+        which, by, sizes, found = (one.buffer_info()[0] for one in (*numbers, out))
+        asked = native_pipeline(pipeline), len(out), which, by, len(cut), sizes, found
+        _check(self._changed(*asked))
+        return [latency_us + pipeline.delay_us for latency_us in out]
 
     def evaluator(self, pipeline: Pipeline) -> NativeEvaluator:
         """Return the evaluator of this pipeline, for many cuts one at a time."""
@@ -262,27 +278,58 @@ class NativeRecurrence:
         _check_memory(self._cut_in_draws(costs, len(asked), address_of(asked), address_of(out)))
         return out
 
+    def near_sizes(
+        self,
+        costs: DrawnCosts,
+        limits: SizeLimits,
+        how: SizeSearch,
+        grid: SizeGrid,
+        octaves: Floats,
+        ends: Ints,
+        given: Ints,
+    ) -> Ints:
+        """Return the sizes worth pricing in all draws, ascending and once each, admitted: of those
+        of the grid, the message over each of the octaves, ends of ranges and the size behind them
+        the ones near the best, and those given, which ascend; where a cut of all these is between
+        the limits' sizes no other cut than such.
+        """
+        room = len(octaves) + 2 * (grid.powers + len(ends)) + grid.divided + grid.before
+        sizes: Ints = np.empty(room + 1 + len(given), dtype=np.int64)
+        asked = (x for one in (octaves, ends, given) for x in (len(one), address_of(one)))
+        found: int = self._near_sizes(costs, limits, how, grid, *asked, address_of(sizes))
+        _check_memory(found < 0)
+        return sizes[:found]
+
+    def round_sizes(
+        self, message_bytes: int, sizes: Ints, mean_regret: Floats, rules: Sequence[tuple[int, int]]
+    ) -> list[int]:
+        """Return for each rule, a unit and the greatest odd part, the place of the first size of
+        least mean regret that keeps it, one piece aside; -1 without any.
+        """
+        asked = (RoundLimits * len(rules))(*(RoundLimits(*one) for one in rules))
+        places = (ctypes.c_int64 * len(rules))()
+        given = len(sizes), address_of(sizes), address_of(mean_regret)
+        self._round_sizes(message_bytes, *given, len(rules), asked, places)
+        return list(places)
+
     def price_sizes(
         self,
         costs: DrawnCosts,
         limits: SizeLimits,
         how: SizeSearch,
-        tried: Ints,
-        always: Ints,
+        near: Ints,
         units: Sequence[int],
     ) -> tuple[Ints, Floats]:
-        """Return sizes worth pricing, ascending, and their latencies, (sizes, draws): of the tried
-        ones, ascending, once each and admitted, those near the best or among `always`, ascending;
+        """Return these sizes and further ones, ascending, and their latencies, (sizes, draws):
         multiples of the units around the best ones, and sizes beside the very best.
         """
-        room = len(tried) + 2 * how.rounded * len(units) + 2 * (how.beside + 2)
-        step = np.array(units, dtype=np.int64)
+        count, step = len(near), np.array(units, dtype=np.int64)
+        room = count + 2 * how.rounded * len(units) + 2 * (how.beside + 2)
         sizes: Ints = np.empty(room, dtype=np.int64)
+        sizes[:count] = near
         latency_us: Floats = np.empty((room, costs.draws))
-        asked = (x for one in (tried, always, step) for x in (len(one), address_of(one)))
-        found = self._price_sizes(
-            costs, limits, how, *asked, address_of(sizes), address_of(latency_us)
-        )
+        given = len(step), address_of(step), count, address_of(sizes), address_of(latency_us)
+        found = self._price_sizes(costs, limits, how, *given)
         _check_memory(found < 0)
         return sizes[:found], latency_us[:found]
 
@@ -388,4 +435,4 @@ def _check_memory(status: int) -> None:
 
 def _check(status: int) -> None:
     if status:
-        raise ValueError("the native recurrence takes 1 to 64 stages")
+        raise ValueError("the native recurrence takes 1 to 64 stages, and memory for them")

@@ -58,6 +58,7 @@ class _Rounding(ctypes.Structure):
         ("widths", _Address),
         ("levels", _Long),
         ("exchanges", _Long),
+        ("enough_us", ctypes.c_double),
     ]
 
 
@@ -126,6 +127,12 @@ class NativeWhole:
             library.sluice_steady, _Long, whole, ctypes.c_int, _Long, _Long, _Address
         )
         self._repeat = _typed(library.sluice_repeat, None, whole, _Long, ctypes.POINTER(_Repeated))
+        self._each = _typed(
+            library.sluice_repeat_each, None, whole, _Long, _Long, _Long, _Address, _Address
+        )
+        self._read = _typed(
+            library.sluice_repeat_read, None, whole, _Long, _Long, _Long, _Long, _Address
+        )
 
     def bounds_us(self, whole: Whole, counts: Ints) -> Floats:
         """Return the same as bounds.closed_form_us."""
@@ -152,11 +159,13 @@ class NativeWhole:
         passes: int,
         widths: Floats,
         exchanges: int,
+        enough_us: float,
     ) -> Ints | None:
         """Return the whole-byte cuts found near these sizes, (cuts, k); None where they are not for
         this kernel.
 
-        The last `others` of the offsets are starts of their own, of exchanges.
+        The last `others` of the offsets are starts of their own, of exchanges, unless the cut takes
+        no more than `enough_us` without.
         """
         real = np.ascontiguousarray(x, dtype=np.float64)
         asked = _Rounding(
@@ -169,6 +178,7 @@ class NativeWhole:
             address_of(widths),
             len(widths),
             exchanges,
+            enough_us,
         )
         sizes: Ints = np.empty((1 + others, len(real)), dtype=np.int64)
         found: int = self._round(whole, asked, address_of(sizes))
@@ -202,6 +212,19 @@ class NativeWhole:
         best = _Repeated()
         self._repeat(whole, near, best)
         return best.latency_us, best.full, best.size_bytes
+
+    def repeated_each(self, whole: Whole, k: int, first: int, messages: int) -> tuple[Ints, Floats]:
+        """Return the same as tables.repeat_messages.best_of_count, of k >= 2."""
+        sizes: Ints = np.empty(messages, dtype=np.int64)
+        latency: Floats = np.empty(messages)
+        self._each(whole, k, first, messages, address_of(sizes), address_of(latency))
+        return sizes, latency
+
+    def read_us(self, whole: Whole, first: int, messages: int, sizes: tuple[int, int]) -> Floats:
+        """Return the same as tables.repeat_messages.read_us."""
+        latency: Floats = np.empty(messages)
+        self._read(whole, first, messages, *sizes, address_of(latency))
+        return latency
 
 
 def _typed(function: Any, restype: Any, *argtypes: Any) -> Any:

@@ -2,7 +2,7 @@
 cut of least worst regret over draws of the costs.
 
 Source    docs/theory.md, "The regret of a setting" and "A cut for uncertain costs".
-Notation  B: messages; s: sizes; R: regrets (solvers/settings/costs.py).
+Notation  B: messages; s: sizes; R: regrets (solvers/settings/sizes.py).
 Cost      see solvers/settings/sizes.py; a list of size steps costs what its octaves cost together.
 Exact     regrets are the evaluator's; what is exact about a size is said in sizes.py. A list of
           size steps is the best size of each octave, then merged greedily: no claim beyond its
@@ -29,8 +29,15 @@ from solvers.contract import Deadline
 from solvers.exact.lp.lines import PARAMETER_SETS, SparseModel, run_glop, sparse_matrix
 from solvers.exact.structured import solve_count
 from solvers.line_problem import LineProblem
-from solvers.settings.costs import Ints, WorkloadCosts, over, repeated_latencies_us
-from solvers.settings.sizes import Sizes, best_size, merged
+from solvers.settings.sizes import (
+    Ints,
+    Sizes,
+    WorkloadCosts,
+    best_size,
+    merged,
+    over,
+    repeated_latencies_us,
+)
 
 Floats = NDArray[np.float64]
 

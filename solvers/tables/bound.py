@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.line_problem import LineProblem
-from solvers.tables.points import Line, Point
+from solvers.tables.points import Line, Point, lines_us
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,12 +34,21 @@ class Stretch:
     last: Point
     lines: LineProblem  # for g and G alone
     counts: list[int]
+    below: Floats  # (3, lines): what `Line` has, of both ends, count by count
+    starts: Ints  # where each count's lines begin
 
     @classmethod
     def between(cls, first: Point, last: Point, lines: LineProblem, counts: list[int]) -> Stretch:
         """Return the stretch whose bounds rest on these counts, where they are admitted."""
-        kept = [k for k in counts if first.solve(k) or last.solve(k)]
-        return cls(first, last, lines, kept)
+        kept, below, starts = list[int](), list[Line](), list[int]()
+        for k in counts:
+            found = (first.solve(k), last.solve(k))
+            if any(found):
+                kept.append(k)
+                starts.append(len(below))
+                below += dict.fromkeys(line for one in found if one for line in one.lines)
+        rows = np.array([(line.at, line.value_us, line.slope) for line in below]).T
+        return cls(first, last, lines, kept, rows, np.array(starts, dtype=np.int64))
 
     def lower_us(self, size: Floats) -> Floats:
         """Bound over every admitted count at these message sizes of the stretch, without delay."""
@@ -108,14 +117,15 @@ class Stretch:
 
     # ---- the bounds ------------------------------------------------------------------------------
 
-    def _below(self, k: int) -> list[Line]:
+    def _below(self, j: int) -> list[Line]:
         """The lines below a count: one of each end, and those of a host, which the ends share."""
-        found = (self.first.solve(k), self.last.solve(k))
-        return list(dict.fromkeys(line for one in found if one for line in one.lines))
+        end = self.starts[j + 1] if j + 1 < len(self.starts) else None
+        return [Line(*row) for row in self.below[:, self.starts[j] : end].T.tolist()]
 
     def _lower(self, size: Floats) -> Floats:
-        rows = [np.max([line.us(size) for line in self._below(k)], axis=0) for k in self.counts]
-        out: Floats = np.where(self._admitted(size), np.array(rows), np.inf)
+        at, value, slope = self.below[:, :, None]
+        rows = np.maximum.reduceat(lines_us(at, value, slope, size), self.starts, axis=0)
+        out: Floats = np.where(self._admitted(size), rows, np.inf)
         return out
 
     def _admitted(self, size: Floats) -> NDArray[np.bool_]:
@@ -129,8 +139,8 @@ class Stretch:
         """(counts, pieces, 2): the line that is the highest one in the middle, at both ends."""
         middle = 0.5 * (knots[1:] + knots[:-1])
         rows = []
-        for k in self.counts:
-            lines = self._below(k)
+        for j in range(len(self.counts)):
+            lines = self._below(j)
             values = np.array([line.us(knots) for line in lines])
             chosen = np.argmax([line.us(middle) for line in lines], axis=0)
             at = np.arange(len(middle))
@@ -141,15 +151,12 @@ class Stretch:
     def _upper(self, size: Floats) -> Floats:
         length = max(1, self.last.size - self.first.size)
         share = (size - self.first.size) / length
-        rows = []
-        for k in self.counts:
-            one, other = self.first.solve(k), self.last.solve(k)
-            if one is None or other is None:
-                rows.append(np.full(len(size), np.inf))
-            else:
-                value = one.upper_us * (1.0 - share) + other.upper_us * share
-                rows.append(value * (1.0 + 1e-13))
-        out: Floats = np.array(rows)
+        found = [(self.first.solve(k), self.last.solve(k)) for k in self.counts]
+        ends = [(one.upper_us, other.upper_us) if one and other else None for one, other in found]
+        known = np.array([two or (0.0, 0.0) for two in ends])
+        value = known[:, :1] * (1.0 - share) + known[:, 1:] * share
+        is_known = np.array([two is not None for two in ends])[:, None]
+        out: Floats = np.where(is_known, value * (1.0 + 1e-13), np.inf)
         return out
 
     def _knots(self) -> Floats:
@@ -163,7 +170,8 @@ class Stretch:
         maximum = self.first.problem.limits.max_fragment_bytes or self.last.size
         for k in self.counts:
             knots += [at for at in (k * self.lines.m, k * float(maximum)) if low < at < high]
-            for one, other in permutations(self._below(k), 2):
+        for j in range(len(self.counts)):
+            for one, other in permutations(self._below(j), 2):
                 if other.slope <= one.slope:
                     continue
                 behind_us = other.value_us + other.slope * (one.at - other.at)

@@ -18,7 +18,6 @@ fragment: in all a (sum G - (G_0 + G_{n-1})/2) + d sum G.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
@@ -41,14 +40,14 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cut = tuple[int, ...]
 
-_FINE_CELLS = 400  # k n up to which all roundings are tried
+FINE_CELLS = 400  # k n up to which all roundings are tried
 _HALF = 1 << (FRACTION_BITS - 1)
 
 
 def whole_cut(problem: Problem, x: Floats) -> Cut | None:
     """Return a whole-byte cut near these real sizes that leaves a reader room for its rounding."""
     x = x * (problem.message_bytes / float(x.sum()))
-    if len(x) * len(problem.pipeline) <= _FINE_CELLS:
+    if len(x) * len(problem.pipeline) <= FINE_CELLS:
         cut = round_cut(problem, x)
     else:
         nearest = nearest_cut(problem, x)
@@ -146,29 +145,27 @@ def no_slower(
     longer than its repeated size, nor longer than before: so the certificates stay true.
     """
     found: list[TableCut] = []
+    of_entry = np.array([(one.message_bytes, one.size_bytes, one.fragments) for one in repeats])
     cells, work = 0, _SPLIT_CELLS
     for low, high in pairwise(cuts):
         messages = high.message_bytes - low.message_bytes + 1
-        cells += messages * max(low.fragments, _count_of(repeats, low.message_bytes))
+        cells += messages * max(low.fragments, _count_of(of_entry, low.message_bytes))
         mended, spent = list[TableCut](), 0
         if cells <= _COMPARED_CELLS:
             sizes = low.message_bytes + np.arange(messages, dtype=np.int64)
-            mended, spent = _mended(problem, low, high, sizes, repeats, work=work)
+            mended, spent = _mended(problem, low, high, sizes, of_entry, work=work)
         if not mended:  # this stretch stays, and so must the entry that it ends at
             return [*found, *(one for one in cuts if one.message_bytes >= low.message_bytes)]
         found += mended
         work -= spent
     last = cuts[-1]
-    own = _Repeated.of(problem, repeats, np.array([last.message_bytes])).cut(0)
+    own = _Repeated.of(problem, of_entry, np.array([last.message_bytes])).cut(0)
     return [*found, _better(problem, last, own)]
 
 
-def _count_of(repeats: Sequence[TableRepeat], message_bytes: int) -> int:
-    return max(repeats[_entry(repeats, message_bytes)].fragments, 1)
-
-
-def _entry(repeats: Sequence[TableRepeat], message_bytes: int) -> int:
-    return max(0, bisect_right(repeats, message_bytes, key=lambda one: one.message_bytes) - 1)
+def _count_of(of_entry: Ints, message_bytes: int) -> int:
+    at = max(0, int(np.searchsorted(of_entry[:, 0], message_bytes, side="right")) - 1)
+    return max(int(of_entry[at, 2]), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +180,13 @@ class _Repeated:
     count: Ints
 
     @classmethod
-    def of(cls, problem: Problem, repeats: Sequence[TableRepeat], messages: Ints) -> _Repeated:
-        """Return them for messages less than 2^31 behind the first entry (`repeated_size`)."""
-        of_entry = np.array([(one.message_bytes, one.size_bytes, one.fragments) for one in repeats])
+    def of(cls, problem: Problem, of_entry: Ints, messages: Ints) -> _Repeated:
+        """Return them for messages less than 2^31 behind the first entry (`repeated_size`).
+
+        of_entry (r, 3): the message, the size and the number of fragments of each entry.
+        """
         at = np.searchsorted(of_entry[:, 0], messages, side="right") - 1
-        here, after = of_entry[at].T, of_entry[np.minimum(at + 1, len(repeats) - 1)].T
+        here, after = of_entry[at].T, of_entry[np.minimum(at + 1, len(of_entry) - 1)].T
         unit, limits = problem.limits.alignment_bytes, problem.limits
         passed, length = messages - here[0], np.maximum(1, after[0] - here[0])
         share = -((-passed << FRACTION_BITS) // length)
@@ -232,7 +231,7 @@ def _mended(
     low: TableCut,
     high: TableCut,
     sizes: Ints,
-    repeats: Sequence[TableRepeat],
+    of_entry: Ints,
     *,
     work: int,
 ) -> tuple[list[TableCut], int]:
@@ -241,7 +240,7 @@ def _mended(
     sizes (m,) are all messages of both and between. No entries where it takes more than `work`.
     """
     before = _between_us(problem, low, high, sizes)
-    own = _Repeated.of(problem, repeats, sizes)
+    own = _Repeated.of(problem, of_entry, sizes)
     limit = own.latencies_us(problem)
     is_slower = before > limit * _SAME
     if not is_slower.any():

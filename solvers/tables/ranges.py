@@ -44,6 +44,7 @@ _MAX_SOLVES = 48  # linear programs for one count and span
 _EASY_COUNTS, _EASY_FRAGMENTS, _EASY_SOLVES = 8, 64, 6  # where there are too many counts
 _MAX_ALL_SOLVES = 12_000  # linear programs of a table; from there on few, and gaps as reached
 _TIRED_RATIO = 1.1  # of the ends of spans then
+_MAX_UNPROVEN = 200  # stretches of which nothing is proven that are halved all the same
 _TRIES = 10  # better structures that are taken up for one span
 _KEEPS = 0.25  # of the tolerance that an entry's own structure may lose against the best
 _NEAR = 1.02  # ratio of the ends of a span from which on its floor is looked at
@@ -85,12 +86,12 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         self._floors: dict[int, float] = {}
         self._proposed: set[int] = set()
         self._are_many = self._is_over = False
-        self.solves = 0
+        self.solves = self._unproven = 0
 
     def restart(self, tolerance: float) -> None:
         """Begin anew to this tolerance, with what is known of single messages and structures."""
         self._tolerance, self._entries, self._floors = tolerance, [], {}
-        self._are_many, self._points, self.solves = False, 0, 0
+        self._are_many, self._points, self.solves, self._unproven = False, 0, 0, 0
 
     def spend(self) -> None:
         """Take what closed forms prove from now on: a program each would take minutes."""
@@ -118,6 +119,9 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
                 self._take_up(found.better, first)
                 continue
             relative_gap = min(_MAX_GAP, max(0.0, found.ratio - 1.0) + _SAFE)
+            if final and relative_gap >= _MAX_GAP and self._unproven < _MAX_UNPROVEN:
+                self._unproven += 1  # what takes no time may be had at single messages alone
+                return None
             if relative_gap <= self._tolerance + 2.0 * _SAFE or final:
                 return _stretch(ends, relative_gap)
             break

@@ -27,6 +27,7 @@ from solvers.heuristics.repeat import Best, search
 from solvers.kernels import PipelineArrays
 from solvers.tables.budget import Memory
 from solvers.tables.points import HostCosts, between, up
+from solvers.tables.repeat_messages import ROOM, Entries, EveryMessage, Read, rounding_us
 from solvers.tables.repeat_points import (
     Floats,
     Ints,
@@ -46,7 +47,6 @@ _MAX_POINTS = 8_000  # message sizes that are tried; then the gaps reached are s
 _UNIT_SHARE = 0.5  # of a unit's share of the size, where units are greater than a byte
 _SAFE = 1e-12
 _FAR_S = 3600.0
-_ROOM = 3  # units that the remainder leaves for each full fragment, in halves
 
 
 Ends = tuple[int, int]  # whole sizes at the first and the last message of a stretch
@@ -71,6 +71,7 @@ class RepeatCompiler:
         self._points = 0
         self._excesses: dict[int, float] = {}  # of the best whole size, by message size
         self._memory = Memory()
+        self._every = EveryMessage(problem, host, min_message_bytes, tolerance=tolerance)
 
     def restart(self, tolerance: float) -> None:
         """Begin anew to this tolerance, with what is known of single messages and stretches."""
@@ -91,7 +92,10 @@ class RepeatCompiler:
 
         Raises Infeasible and TimeLimitReached.
         """
-        ahead = [self._point(size) for size in self._first_sizes()][::-1]
+        start = self._each_message(deadline, reached)
+        if start > self._maximum:
+            return self._entries
+        ahead = [self._point(size) for size in self._first_sizes(start)][::-1]
         here, pending = ahead.pop(), None
         while ahead:
             reached(here.message)
@@ -129,8 +133,34 @@ class RepeatCompiler:
             cells=lambda point: 4 * len(point.size),
         )
 
-    def _first_sizes(self) -> list[int]:
-        sizes = [self._minimum]
+    def _each_message(self, deadline: Deadline, reached: Callable[[int], None]) -> int:
+        """Entries of the messages whose whole bytes matter; the first message behind them."""
+
+        def goes_on(size: int) -> bool:
+            reached(size)
+            if deadline.passed:
+                raise TimeLimitReached("the plan table was not compiled within its time limit")
+            return not self.is_spent
+
+        if not self._every.is_done:
+            self._every.run(goes_on)
+        entries, end = Entries(self._every, self._problem, self._tolerance), self._minimum - 1
+        found: list[Read] = []
+        for run_end, run in entries.runs():
+            end = run_end
+            found += run
+            self._points += len(run)
+            if not goes_on(run[0].message):
+                break
+        if found:
+            found += entries.closed(found[-1], end)
+        for message, size, relative_gap in found:
+            latency = self._us(message, size) if size else 0.0
+            self._entries.append(TableRepeat(message, size, latency, relative_gap if size else 0.0))
+        return end + 1
+
+    def _first_sizes(self, start: int) -> list[int]:
+        sizes = [start]
         while sizes[-1] < self._maximum:
             sizes.append(min(self._maximum, max(sizes[-1] + 1, int(sizes[-1] * _FIRST_RATIO))))
         return sizes
@@ -212,7 +242,7 @@ class RepeatCompiler:
         unit, real = self._unit, float(point.size[k - point.first])
         size = up(int(np.ceil(real - 1e-9 * real)), unit)
         room = (
-            point.message - point.problem.smallest_fragment_bytes - _ROOM * unit * (k - 1) // 2 - 1
+            point.message - point.problem.smallest_fragment_bytes - ROOM * unit * (k - 1) // 2 - 1
         )
         size = min(size, room // (k - 1) // unit * unit)
         minimum = up(up(point.message, k) // k, unit)
@@ -225,7 +255,7 @@ class RepeatCompiler:
         if k == 1:
             return point.problem.admits((point.message,))
         low, high = limits.min_fragment_bytes, limits.max_fragment_bytes or point.message
-        if k > 1 and low > 1 and 2 * (rest - low) < _ROOM * self._unit * (k - 1):
+        if k > 1 and low > 1 and 2 * (rest - low) < ROOM * self._unit * (k - 1):
             return False
         return size <= high and size >= low and low <= rest <= size and size % self._unit == 0
 
@@ -276,7 +306,7 @@ class RepeatCompiler:
         """Chord and rounding against the bound, by pieces on which all lines are straight."""
         k = -(-first.message // ends[0])
         rests = (first.message - (k - 1) * ends[0], last.message - (k - 1) * ends[1])
-        if ends[0] != ends[1] and 2 * min(rests) < _ROOM * self._unit * (k - 1):
+        if ends[0] != ends[1] and 2 * min(rests) < ROOM * self._unit * (k - 1):
             return 1e300  # a size rounded up may end the message sooner
         knots = self._knots(first, last)
         delay_us = self._problem.pipeline.delay_us
@@ -299,11 +329,7 @@ class RepeatCompiler:
         """A size that is greater by 1.5 units, in the steepest of all paths."""
         if k == 1 or ends[0] == ends[1]:
             return 0.0
-        arrays = PipelineArrays.of(self._problem.pipeline)
-        G, q = arrays.G, k - 1
-        before, after = np.cumsum(G), np.cumsum(G[::-1])[::-1]
-        steepest = (before + (q - 1) * np.maximum.accumulate(G) - q * after).max()
-        return 0.5 * _ROOM * self._unit * max(0.0, float(steepest))
+        return rounding_us(self._problem, k)
 
     def _knots(self, first: RepeatPoint, last: RepeatPoint) -> Floats:
         """Ends, and where the two lines of the counts that matter cross."""
@@ -346,13 +372,16 @@ class RepeatCompiler:
         return out if self._host is None else self._host.longer_us(out, k, sizes)
 
     def _latency_us(self, point: RepeatPoint, size: int) -> float:
+        return self._us(point.message, size)
+
+    def _us(self, message: int, size: int) -> float:
         """The latency, or what a host does meanwhile where that takes longer."""
-        q = (point.message - 1) // size
-        cut = (size,) * q + (point.message - q * size,)
+        q = (message - 1) // size
+        cut = (size,) * q + (message - q * size,)
         found = latency_us(self._problem.pipeline, cut)
         if self._host is None:
             return found
-        return float(self._host.longer_us(np.array(found), len(cut), point.message))
+        return float(self._host.longer_us(np.array(found), len(cut), message))
 
     def _alone(self, point: RepeatPoint) -> int:
         """The best whole size at one message size."""
@@ -402,4 +431,4 @@ def _searched(problem: Problem) -> int:
 def _value_of(
     g: Floats, G: Floats, B: Ints, count: int, size: Ints
 ) -> tuple[Floats, Floats, Floats]:
-    return value_us(g, G, B.astype(float), np.full(len(B), count), size.astype(float))  # type: ignore[arg-type]
+    return value_us(g, G, B.astype(float), np.full(len(B), count), size.astype(float))

@@ -228,7 +228,9 @@ def _minimised(
     return min_between(lambda s: value_us(g, G, B, k, s), ends)
 
 
-def value_us(g: Floats, G: Floats, B: float, k: Ints, s: Floats) -> tuple[Floats, Floats, Floats]:
+def value_us(
+    g: Floats, G: Floats, B: Floats | float, k: Ints, s: Floats
+) -> tuple[Floats, Floats, Floats]:
     """Return the latency at s for each count, its slope in s (B fixed) and in B (s fixed)."""
     q = (k - 1).astype(float)
     alone = k == 1

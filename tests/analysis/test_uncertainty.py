@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from analysis.draw_costs import cut_us, repeated_us
 from analysis.draws import draw
-from analysis.repeated_sizes import GOOD_WITHIN, good_sizes, is_admitted, price_sizes
+from analysis.repeated_sizes import GOOD_WITHIN, good_sizes, is_admitted, price_sizes, round_sizes
 from analysis.uncertainty import UncertaintyQuestion, assess
 from domain.errors import Infeasible, InvalidInput, StrategyDeclined
 from domain.nested import NestedSchedule
@@ -147,20 +147,24 @@ class TestSizes:
         widths = [sum(high - low + 1 for low, high in one.intervals) for one in found]
         assert widths == sorted(widths)
 
-    @given(pipelines, messages, limits)
+    @given(pipelines, messages, limits, st.none() | st.tuples(messages, messages).map(sorted))
     def test_kernels_and_numpy_find_the_same(
-        self, model: UncertainPipeline, size: int, found: FragmentLimits
+        self, model: UncertainPipeline, size: int, found: FragmentLimits, known: list[int] | None
     ) -> None:
         """The same sizes, prices and intervals, to the bit; nothing to compare without a build."""
         problem = problem_of(model.model, size, found, fragment_cap=DEFAULT_FRAGMENT_CAP)
         draws = draw(model, 30, 1)
 
+        measured_bytes = None if known is None else (known[0], known[1])
+
         def both() -> tuple[object, ...]:
-            priced = price_sizes(problem, draws)
+            priced = price_sizes(problem, draws, mtu_bytes=1460, measured_bytes=measured_bytes)
+            rounded = round_sizes(problem, priced, mtu_bytes=1460)
             priced_us = priced.latency_us.tolist()
             figures = priced.best_us, priced.mean_us, priced.mean_regret
             good = good_sizes(problem, draws, priced)
-            return priced.sizes.tolist(), priced_us, [one.tolist() for one in figures], good
+            sizes = priced.sizes.tolist(), priced.between, rounded, good
+            return sizes, priced_us, [one.tolist() for one in figures]
 
         with pytest.MonkeyPatch.context() as patch, suppress(Infeasible, StrategyDeclined):
             ours = both()

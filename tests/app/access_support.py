@@ -56,6 +56,9 @@ OPERATIONS: dict[str, Asked] = {
     "POST /optimize": Asked("write", True, body=MESSAGE),
     "GET /optimizations": Asked("read"),
     "GET /optimizations/{id}": Asked("read", True),
+    "PATCH /optimizations/{id}": Asked(
+        "write", True, body={"name": "NIC x2"}, changes=("answer.describe",)
+    ),
     "GET /optimizations/{id}/explanation": Asked("read", True),
     "POST /compare": Asked(
         "write", True, body={"profile": PROFILE, "message_bytes": [4096], "strategies": ["single"]}

@@ -32,7 +32,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.delenv(name)
     url = f"sqlite:///{tmp_path / 'fleet.db'}"
     monkeypatch.setenv("SLUICE_DATABASE_URL", url)
-    monkeypatch.setattr(tasks, "open_engine", lambda _: InProcessEngine(2))
+    monkeypatch.setattr(tasks, "open_engine", lambda _, **_given: InProcessEngine(2))
     monkeypatch.setattr(solvers, "compile_table", whole_messages)
     return url
 

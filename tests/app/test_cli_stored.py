@@ -68,6 +68,17 @@ class TestAnswers:
         assert len(printed(capsys, "answers list --bytes 8KiB").splitlines()) == 4
         assert len(printed(capsys, "answers list --limit 1").splitlines()) == 3
 
+    def test_they_are_named(self, capsys: pytest.CaptureFixture[str]) -> None:
+        printed(capsys, "optimize gms --bytes 4KiB --strategy single")
+        found = json.loads(printed(capsys, "answers --json"))["items"][0]["id"]
+        said = printed(capsys, f"answers name {found} card --note next-year").splitlines()
+        assert said == ["name  card", "note  next-year"]
+        assert printed(capsys, "answers list").splitlines()[-1].endswith("card")
+        assert printed(capsys, f"answers show {found}").splitlines()[:2] == said
+        changed = json.loads(printed(capsys, f"answers name {found} --note= --json"))
+        assert [changed["name"], changed["note"]] == ["card", None]
+        assert "no stored answer" in printed(capsys, f"answers name {NOBODY} a", code=4)
+
     def test_others_have_none(self, capsys: pytest.CaptureFixture[str]) -> None:
         printed(capsys, "optimize gms --bytes 4KiB --strategy single")
         assert len(printed(capsys, "answers list --owner team-a").splitlines()) == 2

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -24,7 +26,8 @@ from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.verification import VerifiedSize
 from exports.targets.commentary import plain
 from measuring.running import Probe
-from tests.support.compiler import ROOT, compiler
+from measuring.transfers import read_transfers
+from tests.support.compiler import ROOT, build_gpu_driver, compiler
 from tests.support.transfers import MESSAGE, transfers_of
 from tests.support.undisturbed import as_if_undisturbed
 
@@ -108,6 +111,31 @@ class TestRecorded:
         body = json.loads(printed("optimize", "path", "--bytes", MESSAGE, "--json")[1])
         assert body["warnings"][0]["code"] == "model_does_not_hold"
         assert body["warnings"][0]["values"]["ratio"] == pytest.approx(1.5, abs=0.1)
+
+    def test_a_gain_within_what_transfers_contradict_is_not_advised(self, printed: Any) -> None:
+        """Copies of an H100 slow each other down: without transfers a slower cut is advised."""
+        files = ROOT / "examples" / "h100-copies"
+        stages = ("--stage", f"d2h={files / 'd2h.csv'}", "--stage", f"h2d={files / 'h2d.csv'}")
+        assert printed("compose", *stages, "--save-as", "h100")[0] == 0
+
+        def decided(size: str, current: str) -> tuple[str, int]:
+            words = ("optimize", "h100", "--bytes", size, "--strategy", "repeat")
+            answer = json.loads(printed(*words, "--current", current, "--json")[1])
+            return answer["uncertainty"]["decision"], answer["uncertainty"]["advised_bytes"]
+
+        code, advised_bytes = decided("1MiB", "whole")
+        assert code == "set_it"
+        small = read_transfers((files / "transfers-1MiB.csv").read_text())
+        measured = {
+            size: median(run.latency_us for run in runs) for size, runs in small.runs.items()
+        }
+        assert measured[advised_bytes] > 1.03 * measured[2**20]
+
+        file = files / "transfers-16MiB.csv"
+        assert printed("verify", "h100", "--recorded", file)[0] == module.DOES_NOT_HOLD
+        assert decided("1MiB", "whole") == ("no_gain_provable", 2**20)
+        assert decided("16MiB", "4MiB") == ("keep_yours", 2**22)
+        assert decided("64MiB", "whole")[0] == "set_it"
 
     def test_a_failure_is_said_by_audits_and_exports(self, printed: Any) -> None:
         """In the words of answers: first among an audit's warnings, and in an export's head."""
@@ -305,6 +333,23 @@ class TestReal:
         assert kept == ["1-crc32.csv", "2-pipe.csv", "transfers.csv"]
         shown = json.loads(printed("profiles", "show", "here", "--json")[1])
         assert shown["verification"] == tuned["verification"]
+
+    def test_copies_beside_a_gpu_are_measured_cold(
+        self, printed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As what a GPU wrote is in no cache; the files say so, and which GPU it was."""
+        build_gpu_driver(tmp_path)
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+        quick = ("--bytes", "64KiB", "--time-limit", "120", "--tolerance", "100%")
+        stages = ("--stage", "d2h", "--stage", "memcpy", "--stage", "h2d")
+        code, _, err = printed("tune", *stages, *quick, "--save-as", "staging")
+        assert code in (0, 6, 7), err
+        copy, to_gpu = (Path(name).read_text() for name in ("2-memcpy.csv", "3-h2d.csv"))
+        assert "# memory: cold: beyond the caches" in copy
+        assert "# gpu: Like a GPU" in to_gpu
+        transfers = Path("transfers.csv").read_text()
+        assert "# gpu: Like a GPU" in transfers
+        assert re.search("# waits: (polling|sleeping)", transfers)
 
     def test_an_interrupt_keeps_what_was_measured(
         self, printed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -87,7 +87,7 @@ class Scripted:
         self._sink(Stopped())
 
     def capacity(self, pool: Pool) -> Capacity:
-        return Capacity(1, 1, 1)
+        return Capacity(1, 1, 1, 1)
 
     def close(self, *, drain_s: float = 0.0) -> None:
         """Nothing to close."""

@@ -1,4 +1,4 @@
-"""Why a stored answer takes as long as it does, through HTTP."""
+"""Why a stored answer takes as long as it does, and what it is called, through HTTP."""
 
 from __future__ import annotations
 
@@ -130,3 +130,32 @@ def test_an_answer_of_too_many_fragments_is_refused(
     )
     response = client.get(f"/optimizations/{answer['id']}/explanation")
     assert (response.status_code, response.json()["code"]) == (422, "invalid_input")
+
+
+def test_an_answer_is_named_and_described(client: httpx.Client) -> None:
+    """What is left out stays, what is empty goes; the answer's bytes are those of before."""
+    sent = client.post("/optimize", json={"message_bytes": 9002, "pipeline": MYRINET})
+    path = f"/optimizations/{sent.json()['id']}"
+    for body, described in (
+        ({"name": " NIC ×2 ", "note": "two\nlines"}, ["NIC ×2", "two\nlines"]),
+        ({"name": "card"}, ["card", "two\nlines"]),
+        ({"note": ""}, ["card", None]),
+        ({}, ["card", None]),
+    ):
+        shown = client.patch(path, json=body).json()
+        assert [shown["name"], shown["note"]] == described
+        assert client.get("/optimizations?limit=1&message_bytes=9002").json()["items"] == [shown]
+    assert client.get(path).content == sent.content
+    again = client.post("/optimize", json={"message_bytes": 9002, "pipeline": MYRINET})
+    assert again.content == sent.content
+
+
+@pytest.mark.parametrize(
+    "body", [{"name": "a" * 101}, {"name": "a\nb"}, {"note": "a" * 2001}, {"names": "a"}]
+)
+def test_names_are_short_and_of_one_line(client: httpx.Client, body: dict[str, str]) -> None:
+    """The field is named."""
+    answer = answered(client, pipeline=MYRINET)
+    refused = client.patch(f"/optimizations/{answer['id']}", json=body)
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["pointer"] == "/" + next(iter(body))

@@ -18,6 +18,7 @@ OPERATIONS = {
     ("POST", "/optimize"),
     ("GET", "/optimizations"),
     ("GET", "/optimizations/{id}"),
+    ("PATCH", "/optimizations/{id}"),
     ("GET", "/optimizations/{id}/explanation"),
     ("POST", "/compare"),
     ("POST", "/audit"),

@@ -354,6 +354,7 @@ class TestStoredAnswers:
     def test_unknown(self, client: httpx.Client, id: str) -> None:
         response = client.get(f"/optimizations/{id}")
         assert response.status_code == 404
+        assert client.patch(f"/optimizations/{id}", json={"name": "a"}).status_code == 404
         assert response.headers["content-type"] == "application/problem+json"
 
     def test_pages_newest_first(self, own: Live) -> None:

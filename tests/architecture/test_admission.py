@@ -40,7 +40,7 @@ def test_the_sentences_beside_them_have_their_numbers() -> None:
     here = local.SOLVES_HERE_PER_TASK
     assert f"More than {here} of them" in waiting
     assert f"{here} more for each request there" in waiting
-    assert local.job_slots(local.LONG_WORKERS) == local.LONG_WORKERS - 1
+    assert service_pools(solve_workers=1)[Pool.LONG].left_by_jobs == 1
     workers = " ".join(OPERATIONS.section("Workers").split())
     assert f"end after {local.LONG_IDLE_S:g} s without" in workers
     assert f"more than {Limits(1.0, 1).result_bytes // MIB} MiB are refused" in workers

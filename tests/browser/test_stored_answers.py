@@ -122,6 +122,35 @@ def test_ticks_go_along_from_page_to_page(
     assert all(one in page.url for one in stored[1:])
 
 
+@pytest.mark.parametrize("has_script", [True, False])
+def test_answers_are_named_where_they_are_listed_and_shown(
+    new_page: Callable[..., Page], stored: list[str], has_script: bool
+) -> None:
+    """Enter saves a name; the comparison has it, and the answer's own page changes it."""
+    page = new_page(java_script_enabled=has_script)
+    page.goto(f"/ui/answers?profile={NAME}&message=5KiB")
+    field = page.get_by_label("Name of 5 KiB, exact")
+    field.fill("NIC ×2")
+    with page.expect_response(lambda sent: sent.request.method == "POST"):
+        field.press("Enter")
+    page.goto(f"/ui/answers?profile={NAME}&message=5KiB")
+    expect(field).to_have_value("NIC ×2")
+    page.goto(f"/ui/compare?id={stored[1]}&id={stored[0]}")
+    expect(page.get_by_role("columnheader", name="B NIC ×2")).to_be_visible()
+    expect(page.locator("svg.sluice-timeline")).to_contain_text("B NIC ×2: ")
+    page.goto(f"/ui/answers/{stored[1]}?last={stored[0]}")
+    expect(page.get_by_role("link", name="Compare this answer with NIC ×2")).to_be_visible()
+    page.goto(f"/ui/answers/{stored[0]}")
+    page.get_by_text("Name or note…").click()
+    page.get_by_label("Name", exact=True).fill("")
+    page.get_by_label("Note", exact=True).fill("of next year")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".called")).to_have_text(["of next year"])
+    page.goto(f"/ui/answers?profile={NAME}&message=5KiB")
+    expect(field).to_have_value("")
+    expect(page.get_by_text("of next year")).to_be_visible()
+
+
 def test_answers_of_different_messages(browser_page: Page, stored: list[str]) -> None:
     """Their timelines have no common scale, which is said; all else is there."""
     query = "&".join(f"id={one}" for one in stored)

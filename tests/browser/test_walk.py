@@ -102,6 +102,28 @@ def test_what_if_the_network_were_twice_as_fast(browser_page: Page) -> None:
     assert walk.steps <= MAX_STEPS
 
 
+def test_a_cost_slides_and_the_answer_follows(browser_page: Page) -> None:
+    """By the keyboard, in place: the slider keeps the focus; its answer can be opened."""
+    page = browser_page
+    page.goto("/")
+    slider = page.get_by_role("slider", name="400G RDMA write, cost a byte")
+    slider.focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowLeft")
+    expect(slider).to_have_attribute("aria-valuetext", "×0.5")
+    found = page.locator("#what-if-found")
+    expect(found).to_contain_text("0.0102 ns/byte instead of 2.8 µs + 0.0204 ns/byte")
+    expect(slider).to_be_focused()
+    page.get_by_role("button", name="All as they are").click()
+    expect(found).to_contain_text("Slide costs")
+    expect(slider).to_have_attribute("aria-valuetext", "×1")
+    slider.focus()
+    page.keyboard.press("End")
+    expect(found).to_contain_text("0.0816 ns/byte instead of")
+    page.keyboard.press("Enter")
+    expect(page.locator(".panel.answer .changed")).to_contain_text("0.0816 ns/byte instead of")
+
+
 def test_all_three_by_keyboard_alone(browser_page: Page) -> None:
     """The answer, its libraries, the setting and what if: reached by Tab, worked by Enter."""
     page = browser_page

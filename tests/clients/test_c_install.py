@@ -76,7 +76,7 @@ def test_the_commands_of_the_page(
 
 def test_the_page_has_commands() -> None:
     """Pages without any would pass."""
-    assert len(commands_of_the_page()) == 5
+    assert len(commands_of_the_page()) == 4
     assert all(
         re.search("lookup|mover", commands) and shown for commands, shown in commands_of_the_page()
     )

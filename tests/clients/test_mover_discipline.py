@@ -1,9 +1,9 @@
 """When do writes deadlock? Every state that processes and their buffers can reach is searched.
 
 Units stand for bytes. A channel has a send buffer S, perhaps a relay of fixed storage N, and a
-receive buffer R; the network moves a unit on when there is room. docs/mover.md has the theorem:
-blocking writes of fragments F, with everything pending read before each, deadlock if and only if
-F > R.
+receive buffer R; the network moves a unit on when there is room. docs/papers/strumpen94.md has the
+theorem: blocking writes of fragments F, with everything pending read before each, deadlock if and
+only if F > R.
 """
 
 from __future__ import annotations

@@ -49,6 +49,7 @@ from sluice_client import uncertainty as uncertain
 
 PAIRS: list[tuple[type, type]] = [
     (answers.Optimization, optimize.DeliveredOptimizeOut),
+    (answers.SetThis, uncertainty.SetThisOut),
     (answers.StageDelivery, optimize.StageDeliveryOut),
     (answers.BestFixed, optimize.BestFixedOut),
     (answers.Baseline, optimize.BaselineOut),
@@ -184,6 +185,7 @@ def test_a_job_has_the_fields_of_every_kind() -> None:
             {
                 "uncertainty",
                 "sensitivities",
+                "set_this",
                 "delivery",
                 "ideal_us",
                 "store_and_forward_us",

@@ -234,6 +234,7 @@ CALLS: list[Call[Any]] = [
     HIDE,
     hiding.hidden("0" * 32),
     solving.optimization("0" * 32),
+    solving.describe_optimization("0" * 32, name="NIC ×2"),
     solving.explanation("0" * 32),
     solving.schedule("a", 1),
     measuring.stored_fit("a"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import timedelta, timezone
 from itertools import product
 
 import pytest
 
-from domain.errors import Conflict, NotFound
+from domain.errors import Conflict, InvalidInput, NotFound
 from domain.solution import Strategy
 from models.records import AnswerRecord, AnswerSummary
 from models.session import Store, create_store
@@ -16,7 +17,7 @@ from tests.support.records import GIVEN, TIMESTAMP, a_pipeline, an_answer
 
 
 class AnswerContract:
-    """Answers are found by identifier, by question and in pages, and never change."""
+    """Answers are found by identifier, by question and in pages; only their names may change."""
 
     def test_an_answer_reads_back_byte_identical_after_a_restart(
         self, store: Store, database_url: str
@@ -31,6 +32,21 @@ class AnswerContract:
         with again.reading() as work:
             assert work.answers.get(answer.id) == answer
         again.dispose()
+
+    def test_it_is_called_something_else(self, store: Store) -> None:
+        """And nothing, while the rest of it stays; by its owner alone, in text that can be kept."""
+        answer = an_answer()
+        with store.unit_of_work() as work:
+            work.answers.add(answer)
+            work.answers.describe(answer.id, name=None, note="later")
+            named = replace(answer, name=None, note="later")
+            assert work.answers.get(answer.id) == named
+            assert work.answers.list(limit=1) == [named.summary()]
+            with pytest.raises(InvalidInput):
+                work.answers.describe(answer.id, name="\0", note=None)
+        for owned, known in ((store.of("another"), answer.id), (store, "0" * 32), (store, "\0")):
+            with pytest.raises(NotFound), owned.unit_of_work() as work:
+                work.answers.describe(known, name="mine", note=None)
 
     def test_times_are_kept_as_timestamps(self, store: Store) -> None:
         """A time in another zone is the same moment, read back in UTC."""

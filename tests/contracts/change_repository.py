@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -130,3 +132,67 @@ class ChangeContract:
             ("trace.store", digest, None, None),
             ("fit.store", fit_id, None, f"{digest} {digest}"),
         ]
+
+    def test_a_table_of_no_profile_is_named_by_its_digest(self, store: Store) -> None:
+        """So that its changes are found."""
+        table = a_table()
+        with store.unit_of_work() as unit:
+            unit.tables.add(table)
+        assert told(store) == [("table.store", table.digest, None, table.digest)]
+
+    def test_pages_have_each_change_once_while_others_write(self, store: Store) -> None:
+        """What was there when the first page was read; half of the writes fail."""
+        written = [_Writer(store, name) for name in ("a", "b", "c", "d")]
+        for writer in written:
+            writer.start()
+        walks: list[tuple[list[str], list[str]]] = []
+        while any(writer.is_alive() for writer in written) or len(walks) < 2:
+            with store.reading() as unit:
+                there = [one.id for one in unit.changes.list(limit=1000)]
+            walks.append((there, _walked(store)))
+        for writer in written:
+            writer.join()
+        for there, walked in walks:
+            assert walked == sorted(walked, reverse=True)
+            assert set(there) <= set(walked)
+        with store.reading() as unit:
+            noted = {(one.action, one.subject) for one in unit.changes.list(limit=1000)}
+        kept = {name for writer in written for name in writer.kept}
+        assert noted == {("profile.create", name) for name in kept}
+        assert len(kept) == 4 * _Writer.NUMBER // 2
+
+
+def _walked(store: Store) -> list[str]:
+    """The identifiers of all pages of three, one transaction a page."""
+    found: list[str] = []
+    while True:
+        with store.reading() as unit:
+            page = unit.changes.list(after=found[-1] if found else None, limit=3)
+        if not page:
+            return found
+        found += [one.id for one in page]
+
+
+class _Undone(Exception):
+    """A transaction is to be rolled back."""
+
+
+class _Writer(threading.Thread):
+    """Makes profiles, each in a transaction, every second of which fails at its end."""
+
+    NUMBER = 10
+
+    def __init__(self, store: Store, name: str) -> None:
+        super().__init__()
+        self._store = store
+        self._name = name
+        self.kept: list[str] = []
+
+    def run(self) -> None:
+        for number in range(self.NUMBER):
+            name = f"{self._name}-{number}"
+            with suppress(_Undone), self._store.unit_of_work() as unit:
+                unit.profiles.create(name, a_pipeline(), GIVEN)
+                if number % 2:
+                    raise _Undone
+                self.kept.append(name)

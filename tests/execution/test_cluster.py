@@ -8,16 +8,25 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dask
 import psutil
 import pytest
+from distributed import Client
 
-from app.execution.cluster import ClusterEngine
+from app.execution.cluster import ClusterEngine, _Connection
 from app.execution.engine import Lost, Pool, Stopped
-from app.execution.node import ClusterOptions, check_versions, set_up_dask, versions
+from app.execution.node import ClusterOptions, check_versions, run_task, set_up_dask, versions
 from domain.errors import Conflict, InvalidInput, NotReady
-from tests.execution.support import GUARD_S, is_alive, pool_options, submit, wait_until
+from tests.execution.support import (
+    GUARD_S,
+    is_alive,
+    pool_options,
+    submit,
+    task_of,
+    wait_until,
+)
 from tests.support.chaos import CHECKOUT, Member
 from tests.support.cluster import TestCluster, cluster, wait_for_slots
 
@@ -97,6 +106,18 @@ def test_a_worker_that_stops_ends_what_it_runs_first(
     assert waiting.result() == "answer"
 
 
+def test_a_worker_that_may_not_wait_gives_back_what_it_runs() -> None:
+    """That counts nothing: it was on purpose."""
+    with cluster(1, {"SLUICE_WORK_DRAIN_S": "0"}) as made:
+        engine = ClusterEngine(made.options(), ONE_SLOT)
+        wait_for_slots(engine, 1)
+        running = submit(engine, "improves_then_waits")
+        wait_until(lambda: running.best == 4)
+        made.workers.pop().stop()
+        assert running.end() == Stopped(is_closing=True)
+        engine.close()
+
+
 def test_a_client_that_is_gone_leaves_nothing_running(made: TestCluster) -> None:
     code = (
         "import os, sys\n"
@@ -131,11 +152,91 @@ def test_a_scheduler_that_is_stopped_for_a_while_loses_nothing(
     assert (running.result(), waiting.result()) == ("waited", "answer")
 
 
-def test_an_engine_closes_while_there_is_no_scheduler() -> None:
+def test_a_scheduler_that_hangs_loses_what_it_routes(
+    made: TestCluster, engine: ClusterEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is used again once it answers."""
+    monkeypatch.setattr("app.execution.cluster._ANSWER_S", 0.5)
+    running = submit(engine, "improves_then_waits")
+    wait_until(lambda: running.best == 4)
+    assert made.scheduler is not None
+    made.scheduler.process.send_signal(signal.SIGSTOP)
+    try:
+        assert running.end() == Lost(was_started=True)
+        assert engine.capacity(Pool.SOLVE).slots == 0
+    finally:
+        made.scheduler.process.send_signal(signal.SIGCONT)
+    wait_for_slots(engine, 1)
+    wait_until(lambda: not is_alive(running.pid))
+    assert submit(engine, "answers").result() == "answer"
+
+
+def test_a_cancel_is_heard_while_a_result_is_fetched(
+    made: TestCluster, engine: ClusterEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker is stopped, and later has a place for the next one."""
+    worker = made.workers[0].process
+    fetch = _Connection.fetch
+
+    def fetch_of_stopped(*given: Any, **named: Any) -> None:
+        worker.send_signal(signal.SIGSTOP)
+        fetch(*given, **named)
+
+    monkeypatch.setattr(_Connection, "fetch", fetch_of_stopped)
+    try:
+        running = submit(engine, "fills", 2**19)
+        wait_until(lambda: psutil.Process(worker.pid).status() == psutil.STATUS_STOPPED)
+        engine.cancel(*running.key)
+        assert running.end() == Stopped()
+    finally:
+        worker.send_signal(signal.SIGCONT)
+    assert submit(engine, "answers").result() == "answer"
+
+
+def test_a_result_that_was_lost_before_it_was_fetched_is_made_again_by_the_same_worker(
+    made: TestCluster, tmp_path: Path
+) -> None:
+    """As Dask would have it, which knows of no claims."""
+    with Client(made.address, set_as_default=False) as client:
+        task = task_of("appends", str(tmp_path / "runs"))
+        for _ in range(2):
+            key = ("sluice", task.id, task.claim, "a topic")
+            client.submit(run_task, task, "a topic", key=key, pure=False).result(GUARD_S)
+    assert (tmp_path / "runs").stat().st_size == 2
+
+
+def test_a_connection_that_was_cut_is_not_used_again(made: TestCluster) -> None:
+    """Dask connects again by itself, and forgets what this engine had asked to hear."""
+    engine = ClusterEngine(made.options(), {Pool.SOLVE: pool_options(1)})
+    wait_for_slots(engine, 1)
+    cut = engine._cluster.connection
+    assert cut is not None
+    cut.client.loop.add_callback(cut.client.scheduler_comm.comm.abort)
+    wait_until(lambda: engine._cluster.connection not in (None, cut))
+    heard = submit(engine, "improves_then_waits")
+    wait_until(lambda: heard.best == 4)
+    engine.close()
+
+
+def test_an_engine_closes_while_there_is_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And however often it has tried, no more is open than at first."""
+    for name in ("CONNECT_S", "RETRY_S"):
+        monkeypatch.setattr(f"app.execution.cluster.{name}", 0.05)
     engine = ClusterEngine(ClusterOptions("tcp://127.0.0.1:1"), ONE_SLOT)
     with pytest.raises(NotReady, match="cannot be reached"):
         submit(engine, "answers")
+    tries: list[tuple[int, int]] = []
+    connect = _Connection.__init__
+
+    def counted(*given: Any) -> None:
+        process = psutil.Process()
+        tries.append((process.num_threads(), process.num_fds()))
+        connect(*given)
+
+    monkeypatch.setattr(_Connection, "__init__", counted)
+    wait_until(lambda: len(tries) > 9)
     engine.close()
+    assert tries[-1] <= tries[2]
 
 
 def test_a_cancelled_task_that_waits_at_the_scheduler_never_runs(

@@ -24,7 +24,6 @@ from app.execution.local import (
     LocalEngine,
     PoolOptions,
     console_pools,
-    job_slots,
     service_pools,
 )
 from app.execution.slot import SlotOptions
@@ -326,9 +325,7 @@ class TestOnDemand:
 class TestShares:
     def test_jobs_leave_a_slot_to_others(self, marker: str) -> None:
         """And take it up again when one of theirs has ended."""
-        pools = {
-            Pool.LONG: PoolOptions(2, SlotOptions(is_always_warm=False), max_running={JOBS: 1})
-        }
+        pools = {Pool.LONG: PoolOptions(2, SlotOptions(is_always_warm=False), left_by_jobs=1)}
         engine = LocalEngine(pools)
         try:
             jobs = [
@@ -346,10 +343,14 @@ class TestShares:
 
     def test_the_numbers(self) -> None:
         """Neither kind may take all slots for long work, and jobs may always take one."""
-        assert [job_slots(slots) for slots in (1, 2, 3, 8)] == [1, 1, 2, 7]
         service = service_pools(solve_workers=3)
         assert (service[Pool.SOLVE].slots, service[Pool.SOLVE].slot.is_always_warm) == (3, True)
-        assert service[Pool.LONG].max_running[JOBS] < service[Pool.LONG].slots
+        assert (service[Pool.LONG].slots, service[Pool.LONG].left_by_jobs) == (2, 1)
+        for clients, expected in ((True, [1, 2, 1]), (False, [1, 2, 2])):
+            engine = LocalEngine(service_pools(solve_workers=2, has_clients=clients))
+            solve, long = engine.capacity(Pool.SOLVE), engine.capacity(Pool.LONG)
+            engine.close()
+            assert [int(solve.for_jobs == solve.slots), long.slots, long.for_jobs] == expected
         assert not service[Pool.LONG].slot.is_always_warm
         assert {pool.slot.worker.niceness for pool in service.values()} == {10}
         assert {pool.slot.worker.niceness for pool in console_pools().values()} == {0}

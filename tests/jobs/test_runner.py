@@ -219,6 +219,23 @@ def test_a_database_that_is_away_costs_no_job(
     assert (job.state, job.claim, answers(store)) == (JobState.DONE, 1, [1])
 
 
+def test_a_best_result_that_cannot_be_read_fails_its_job_alone(
+    store: Store, tmp_path: Path
+) -> None:
+    """Others beside it are shown, and end."""
+    gate = str(tmp_path / "gate")
+    with running(store, slots=2) as runner:
+        poisoned, other = (
+            accepted(store, n, "poisons" if n == 1 else "improves", gate=gate) for n in (1, 2)
+        )
+        assert ended(store, poisoned).state is JobState.FAILED
+        wait_until(lambda: found(store, other).best is not None)
+        (tmp_path / "gate").touch()
+        assert ended(store, other).state is JobState.DONE
+        wait_until(lambda: runner.running == 0)
+    assert answers(store) == [2]
+
+
 @pytest.mark.parametrize("slots", [1, 2, 4])
 def test_parts_make_the_same_whole(store: Store, slots: int) -> None:
     """However many run at a time; its steps are parts."""
@@ -241,6 +258,27 @@ def test_a_cancel_ends_all_parts(store: Store, tmp_path: Path) -> None:
         assert (job.state, job.answer_id) == (JobState.CANCELLED, None)
         wait_until(lambda: runner.running == 0)
         assert ended(store, accepted(store, 2)).state is JobState.DONE
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_what_joins_the_parts_is_a_task_where_it_is_long(
+    store: Store, tmp_path: Path, is_cancelled: bool
+) -> None:
+    """It follows them, and ends as they do."""
+    with running(store, slots=2) as runner:
+        job = accept_job(store, Word(3, "joins", named="compare", gate=str(tmp_path / "gate")))
+        wait_until(lambda: found(store, job).steps_done == 3)
+        if is_cancelled:
+            cancel_job(store, job.id)
+        else:
+            (tmp_path / "gate").touch()
+        job = ended(store, job)
+        wait_until(lambda: runner.running == 0)
+    if is_cancelled:
+        assert (job.state, job.best) == (JobState.CANCELLED, None)
+    else:
+        assert json.loads(job.best or b"") == {"word": "abc", "latency_us": 1.0}
+        assert (job.state, job.steps_done, job.steps_total) == (JobState.DONE, 4, 4)
 
 
 def test_two_runners_share_the_jobs(store: Store, other: Store) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from analysis.audit import messages_of
 from app.execution.cluster import ClusterEngine
 from app.execution.engine import Engine, Pool
 from app.execution.local import PoolOptions
@@ -19,6 +20,7 @@ from app.operations.compare import requested_audit, requested_compare
 from app.operations.tables import table_operation
 from app.questions.profiles import create_profile
 from app.questions.tables import TableScope
+from app.schemas.audit import render_audit
 from app.settings import Settings
 from domain.pipeline import Pipeline, Stage
 from domain.profile import ProfileReference
@@ -44,6 +46,25 @@ AUDITED = {
     "max_message_bytes": 2**17,
     "time_limit_s": 60.0,  # the longest that may be asked for, a hundred times what it takes
 }
+RANGED: dict[str, Any] = {
+    "pipeline": {
+        "stages": [
+            {
+                "name": "switch",
+                "ranges": [
+                    {"up_to_bytes": 5000, "overhead_us": 1.0, "ns_per_byte": 1.0},
+                    {"up_to_bytes": None, "overhead_us": 9.0, "ns_per_byte": 0.5},
+                ],
+            },
+            {"name": "wire", "overhead_us": 5.0, "ns_per_byte": 0.8},
+        ]
+    },
+    "setting": {"static_bytes": 4096},
+    "min_message_bytes": 2**12,
+    "max_message_bytes": 2**14,
+    "workload": [{"message_bytes": 4096 + 500 * at} for at in range(20)],
+    "time_limit_s": 60.0,
+}
 SIZES = (1, 2, 4) if is_campaign() else (2,)
 
 
@@ -63,8 +84,11 @@ def _answers(engine: Engine, folder: Path, *, seed: int) -> dict[str, str]:
             for name in names
         ]
         compared = requested_compare(json.dumps(COMPARED).encode(), unit, settings)
-        audited = requested_audit(json.dumps(AUDITED).encode(), unit, settings)
-    all_of_them: list[Any] = [*operations, compared, audited]
+        audited = [
+            requested_audit(json.dumps(asked).encode(), unit, settings)
+            for asked in (AUDITED, RANGED)
+        ]
+    all_of_them: list[Any] = [*operations, compared, *audited]
     order = random.Random(seed).sample(range(len(all_of_them)), len(all_of_them))
     jobs = {at: accept_job(store, all_of_them[at]) for at in order}
     _wait_for_ends(store, [job.id for job in jobs.values()])
@@ -127,3 +151,31 @@ def test_a_cluster_answers_with_the_same_bytes(
             assert _answers(engine, tmp_path, seed=workers) == here
         finally:
             engine.close()
+
+
+class _Silent:
+    """A report to nobody."""
+
+    files = ()
+
+    def steps(self, done: int, total: int) -> None: ...
+
+    def best(self, result: object) -> None: ...
+
+
+def test_parts_of_an_audit_make_the_whole(sqlite_store: Store) -> None:
+    """Each message is in one of them; an audit of lines has none."""
+    with sqlite_store.reading() as unit:
+        audited = requested_audit(json.dumps(RANGED).encode(), unit, Settings())
+        lines = {**RANGED, "pipeline": {"stages": RANGED["pipeline"]["stages"][1:]}}
+        assert requested_audit(json.dumps(lines).encode(), unit, Settings()).split() == ()
+    parts = audited.split()
+    assert len(parts) > 1
+    solved = [part.run(_Silent()) for part in parts]
+    joined = audited.join(solved)
+    assert [one.message_bytes for one in joined.known.best] == [*messages_of(audited.question)]
+    assert joined.run_here() is None
+    whole, made = (json.loads(render_audit(one.run(_Silent()))) for one in (audited, joined))
+    assert made.pop("audit_ms") > 1e3 * sum(one.seconds for one in solved)
+    assert whole.pop("audit_ms") > 0.0
+    assert made == whole

@@ -21,7 +21,7 @@ from measuring import running
 from measuring.probe import FLAGS, FOLDER, LIBRARIES, object_path, program, sources
 from measuring.running import Probe
 from measuring.signature import Signature, SignaturePlan, signatures_csv
-from tests.support.compiler import ROOT, compiler
+from tests.support.compiler import ROOT, build_gpu_driver, compiler
 
 STAGES = ["memcpy", "crc32", "pipe", "unix", "tcp", "shm", "write", "write-sync", "read"]
 TRANSPORTS = ["shm", "pipe", "unix", "tcp", "sim"]
@@ -200,6 +200,71 @@ class TestTransfers:
     def test_namespaces_that_are_not_there(self, either: Path) -> None:
         with pytest.raises(NotMeasurable, match="network namespace"):
             Probe(either, ["stage", "tcp:no-a/no-b/10.0.0.1", "--max-bytes", "64"])
+
+
+@pytest.fixture(scope="module")
+def gpu_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a driver of a GPU that is memory of the host."""
+    made = tmp_path_factory.mktemp("driver")
+    build_gpu_driver(made)
+    return made
+
+
+class TestGpu:
+    """Copies of a GPU, by a driver that fails where it is told to."""
+
+    @pytest.fixture(autouse=True)
+    def _found(self, gpu_driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(gpu_driver))
+
+    @pytest.mark.parametrize("name", ["h2d", "d2h"])
+    def test_copies_are_timed(self, either: Path, name: str) -> None:
+        with Probe(either, ["stage", name, "--max-bytes", "65536"]) as one:
+            assert one.facts["gpu"] == "Like a GPU"
+            for size in ("1", "65536", "5"):
+                answered, ns, preempted = one.ask(size).split()
+                assert answered == size
+                assert float(ns) > 0.0
+                assert preempted in "01"
+
+    @pytest.mark.parametrize(
+        "names",
+        ["d2h,h2d", "h2d", "h2d,d2h", "d2h,memcpy,crc32,h2d", "tcp,h2d,d2h,write", "read,h2d"],
+    )
+    def test_a_message_goes_through_it(self, either: Path, names: str, tmp_path: Path) -> None:
+        options = ["--max-bytes", "65536", "--path", str(tmp_path)]
+        with Probe(either, ["transfer", names, *options]) as one:
+            for line in ("1 1", "65536 65536", "65536 5000", "100 3"):
+                assert len(one.ask(line).split()) == 4 + names.count(",") + 1
+
+    @pytest.mark.parametrize("names", ["h2d,memcpy", "d2h,d2h", "tcp,d2h", "h2d,crc32"])
+    def test_stages_meet_in_one_memory(self, either: Path, names: str) -> None:
+        with pytest.raises(InvalidInput, match=r"in memory of the (GPU|host)"):
+            Probe(either, ["transfer", names, "--max-bytes", "64"])
+
+    @pytest.mark.parametrize(
+        ("part", "said"),
+        [
+            ("init", "no GPU that can be used"),
+            ("memory", "no memory for 64 bytes on the GPU"),
+            ("pinned", "no pinned memory for 64 bytes"),
+            ("copy", "a copy of 64 bytes: error 999"),
+            ("wait", "a copy of 64 bytes: error 999"),
+            ("bytes", "is not as it was sent"),
+        ],
+    )
+    def test_what_fails_is_said(
+        self, either: Path, part: str, said: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("LIKE_CUDA_FAILS", part)
+        with pytest.raises(NotMeasurable, match=said):
+            self._transfer_twice(either)
+
+    def _transfer_twice(self, probe: Path) -> None:
+        """Bytes are compared after an answer, so that a second one is asked for."""
+        with Probe(probe, ["transfer", "d2h,memcpy,h2d", "--max-bytes", "64"]) as one:
+            one.ask("64 64")
+            one.ask("64 64")
 
 
 class TestRefusals:

@@ -38,7 +38,8 @@ def fill(work: UnitOfWork, answer_id: str) -> dict[str, str]:
     table = a_table(profile_name="gam", profile_revision=1)
     work.tables.add(table)
     work.tables.activate("gam", table.digest)
-    work.answers.add(an_answer(id=answer_id, profile_name="gam", profile_revision=1))
+    kept = {"name": None, "note": None}  # going back forgets these
+    work.answers.add(an_answer(id=answer_id, profile_name="gam", profile_revision=1, **kept))
     hidden = HiddenAnswerRecord(
         id=answer_id, created_at=TIMESTAMP, question_digest="1", cut_off=False, body=b"{}"
     )

@@ -19,9 +19,8 @@ from domain.problem import FragmentLimits, problem_of
 from domain.regret import BestKnown, ChosenSetting, Objective, SizeRule
 from domain.schedule import latency_us
 from domain.workload import Workload
-from solvers.settings.costs import repeated_latencies_us
 from solvers.settings.regret import MERGE_REGRET
-from solvers.settings.sizes import EVERY, Sizes
+from solvers.settings.sizes import EVERY, Sizes, repeated_latencies_us
 from tests.solvers.outside import seen_from_outside
 from tests.solvers.pipelines import random_cases
 from tests.solvers.ranged_pipelines import Rule, random_problems

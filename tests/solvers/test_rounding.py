@@ -172,16 +172,22 @@ def test_exchanges_find_what_trying_every_cut_finds(seed: int) -> None:
 
 
 @settings(max_examples=count(60), deadline=None)
-@given(st.integers(0, 10**6), st.integers(2, 8), st.sampled_from([0, EXCHANGE_CELLS]))
-def test_c_and_numpy_round_to_the_same_cut(seed: int, k: int, cells: int) -> None:
+@given(
+    st.integers(0, 10**6),
+    st.integers(2, 8),
+    st.sampled_from([0, EXCHANGE_CELLS]),
+    st.sampled_from([0.0, 1.0, 1.01]),
+)
+def test_c_and_numpy_round_to_the_same_cut(seed: int, k: int, cells: int, enough: float) -> None:
     """Ties are broken by place, whatever the last digits: both give the same sizes."""
     (problem,) = small_problems(1, seed=seed)
     k = min(k, problem.count_range().maximum)
     real = np.random.default_rng(seed).dirichlet(np.full(k, 3.0)) * problem.message_bytes
+    enough_us = enough * latency_us(problem.pipeline, real.tolist())
     with computed_by("native"):
-        native = round_cut(problem, real, exchange_cells=cells)
+        native = round_cut(problem, real, exchange_cells=cells, enough_us=enough_us)
     with computed_by("numpy"):
-        assert round_cut(problem, real, exchange_cells=cells) == native
+        assert round_cut(problem, real, exchange_cells=cells, enough_us=enough_us) == native
 
 
 def test_auto_is_not_above_exact_by_what_the_gap_allows() -> None:

@@ -35,3 +35,9 @@ def require_native_kernels() -> None:
         check=True,
     )
     assert object_path().exists(), reported.stdout
+
+
+def build_gpu_driver(folder: Path) -> None:
+    """Make a libcuda.so.1 in a folder whose GPU is memory of the host; LD_LIBRARY_PATH finds it."""
+    words = ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", folder / "libcuda.so.1"]
+    subprocess.run([compiler(), *words, Path(__file__).with_name("like_cuda.c")], check=True)

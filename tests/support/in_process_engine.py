@@ -116,7 +116,9 @@ class InProcessEngine:
                 threading.Thread(target=running.end, args=(Stopped(),)).start()
 
     def capacity(self, pool: Pool) -> Capacity:
-        return Capacity(slots=self._slots, busy=self._busy, ready=self._slots)
+        left = pool is Pool.LONG and self._slots > 1  # to clients, as a service does
+        slots = self._slots
+        return Capacity(slots=slots, busy=self._busy, ready=slots, for_jobs=slots - left)
 
     def close(self, *, drain_s: float = 0.0) -> None:
         with self._changed:

@@ -26,6 +26,13 @@ from tests.support.records import an_answer
 Result = dict[str, Any]
 
 
+class Poison(dict[str, Any]):
+    """A result that cannot be unpickled."""
+
+    def __reduce__(self) -> Any:
+        return json.loads, ("no JSON",)
+
+
 class Crash(BaseException):
     """What an engine without processes takes for the end of one."""
 
@@ -34,8 +41,8 @@ class Crash(BaseException):
 class Scripted(OperationDefaults[Result]):
     """One that does as `behaviour` says, and keeps an answer of its number.
 
-    answers; lasts `wall_s`; waits for the file `gate`, or improves twice and waits
-    for it; crashes; refuses; has a result that cannot be kept.
+    answers; lasts `wall_s`; waits for the file `gate`, or improves twice and waits for it, or has a
+    best result that poisons who reads it; crashes; refuses; has a result that cannot be kept.
     """
 
     number: int
@@ -81,6 +88,9 @@ class Scripted(OperationDefaults[Result]):
                 for latency_us in (4.0, 3.0):
                     report.best({"number": self.number, "latency_us": latency_us})
                 self._wait(report)
+            case "poisons":
+                report.best(Poison())
+                self._wait(report)
             case "crashes":
                 raise Crash
             case "refuses":
@@ -118,6 +128,24 @@ class Letter(Scripted):
 
 
 @dataclass(frozen=True, slots=True)
+class Joined(Scripted):
+    """All parts put together: at once, or where it `joins` in a worker."""
+
+    word: str = ""
+
+    def run_here(self) -> Result | None:
+        return None if self.behaviour == "joins" else self._result
+
+    def run(self, report: Report, /) -> Result:
+        self._wait(report)
+        return self._result
+
+    @property
+    def _result(self) -> Result:
+        return {"word": self.word, "latency_us": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
 class Word(Scripted):
     """One of `number` parts."""
 
@@ -126,13 +154,14 @@ class Word(Scripted):
         return f"word {Scripted.digest.fget(self)}"  # type: ignore[attr-defined]
 
     def run(self, report: Report, /) -> Result:
-        return self.join([part.run(report) for part in self.split()])
+        return self.join([part.run(report) for part in self.split()])._result
 
     def split(self) -> Sequence[Letter]:
         return [Letter(number, self.behaviour, gate=self.gate) for number in range(self.number)]
 
-    def join(self, results: Sequence[Result]) -> Result:
-        return {"word": "".join(one["letter"] for one in results), "latency_us": 1.0}
+    def join(self, results: Sequence[Result]) -> Joined:
+        word = "".join(one["letter"] for one in results)
+        return Joined(self.number, self.behaviour, gate=self.gate, word=word)
 
 
 @dataclass(frozen=True, slots=True)

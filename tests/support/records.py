@@ -95,6 +95,8 @@ def an_answer(**changes: Any) -> AnswerRecord:
         "lower_bound_us": 1 / 3,
         "relative_gap": 1.7976931348623157e308,
         "status": Status.OPTIMAL_BEFORE_ROUNDING,
+        "name": "NIC ×2",
+        "note": "the card of next year\nat twice the rate",
         "body": b'{"a": "\x00\xff\r\n"}',
     }
     return AnswerRecord(**{**values, **changes})

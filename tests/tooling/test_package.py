@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.architecture.documents import ROOT, document
 
 
 @pytest.fixture(scope="module")
@@ -86,16 +86,16 @@ def test_it_installs_one_package(installed: Path) -> None:
 
 def test_the_library(installed: Path, tmp_path: Path) -> None:
     """The names of the package, as its documentation has them."""
+    blocks = document("docs/python-client.md").blocks()
+    ((example, shown),) = (pair for pair in blocks if pair[0].language == "py")
     program = (
-        "import sluice, sys\n"
-        "from sluice import Problem, pipeline_of_lines, solve\n"
-        "pipeline = pipeline_of_lines([('copy', 7.2, 7.0), ('wire', 7.5, 24.3)])\n"
-        "print(sum(solve(Problem(pipeline, 65536)).schedule.fragment_bytes))\n"
+        f"import sluice, sys\n{example.text}\n"
         "print([getattr(sluice, name).__name__ for name in sluice.__all__] != [])\n"
         "print([name for name in ('app', 'models', 'domain') if name in sys.modules])\n"
     )
+    assert shown is not None
     assert run(installed, "python", "-c", program, folder=tmp_path).split("\n")[:3] == [
-        "65536",
+        shown.text,
         "True",
         "[]",
     ]

@@ -318,7 +318,7 @@ def test_all_strategies_on_the_message(live: Live, ask: Ask) -> None:
     """The fastest first, with what declined at the end."""
     text = text_of(live, f"/ui/answers/{ask().id}/parts/alternatives")
     names = re.findall(r'<th scope="row"><code>(\w+)</code>', text)
-    assert names[0] == "exact"
+    assert (names[0], names.count("exact")) == ("exact", 1)
     assert set(names) >= {"repeat", "fixed", "single", "hierarchical"}
     folded = text[text.index('<details class="impossible">') :]
     assert "ramp needs exactly two stages" in folded[: folded.index("</details>")]
@@ -340,6 +340,20 @@ def test_a_search_that_time_ended_is_not_shown_slower_than_it_is(ask: Ask) -> No
     assert [row.is_unfinished for row in rows] == [False, False, True, False]
     assert rows[2].latency == rows[2].above_answer == ""
     assert rows[0].how.endswith("*")
+
+
+def test_the_answers_own_strategy_is_not_listed_again(ask: Ask) -> None:
+    """Unless it is faster by now; a static size is another one."""
+    answer = ask(strategy="static", static_bytes=512)
+    for strategy, latency_us, is_listed in (
+        (Strategy.EXACT, answer.latency_us, False),
+        (Strategy.EXACT, answer.latency_us * 1.1, False),
+        (Strategy.EXACT, answer.latency_us * 0.9, True),
+        (Strategy.STATIC, answer.latency_us * 1.1, True),
+    ):
+        line = Line(strategy, points=(Point(4096, latency_us, 3, None, None),))
+        _, *rows = alternatives_of(replace(answer, strategy=strategy), [line])
+        assert bool(rows) is is_listed
 
 
 def test_an_aggregate(live: Live, ask: Ask) -> None:

@@ -10,6 +10,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 import solvers
+from app.console.reports import answer_parts
+from app.console.screen import UNICODE
 from app.questions.settings import ExportScope, export, export_question
 from app.schemas.optimize import current_of, read_answer
 from app.text.numbers import format_gap, format_size
@@ -38,7 +40,7 @@ def test_each_library_has_the_text_of_its_export(live: Live, ask: Ask, target: s
     declined, made = "", None
     try:
         question = export_question(model, None, scope, None, fragment_cap=100_000)
-        made = export(replace(question, given_bytes=1024))
+        made = export(question)  # nobody says which size: one message is asked for
     except SluiceError as refusal:
         declined = refusal.detail
     if made is None:
@@ -47,6 +49,47 @@ def test_each_library_has_the_text_of_its_export(live: Live, ask: Ask, target: s
     assert made.content.decode().strip() in text
     if made.chosen is not None:
         assert made.chosen.is_given == library_named(target).sizes.admits(1024)
+
+
+@pytest.mark.parametrize("message_bytes", [4096, 65536, 10**6 + 1])
+@pytest.mark.parametrize("current", [None, 1024, 4096, 6000, 2**30])
+@pytest.mark.parametrize("relative", [None, 0.1])
+def test_every_door_says_the_same_to_set(
+    live: Live,
+    ask: Ask,
+    message_bytes: int,
+    current: int | None,
+    relative: float | None,
+) -> None:
+    """The API's field, the page's headline, the command line's first line, the library's text."""
+    known = {} if relative is None else {"relative": relative}
+    if current is not None:
+        known["current"] = {"repeat": current}
+    answer = ask(message_bytes=message_bytes, uncertainty=known or None)
+    stated = answer.set_this
+    assert stated is not None
+    page = text_of(live, f"/ui/answers/{answer.id}")
+    (headline,) = re.findall(r'<p class="headline">(.*?)</p>', page)
+    assert stated.sentence.startswith(headline)
+    found = set_this_of(answer, fragment_cap=100_000)
+    assert found.size_bytes == stated.size_bytes
+    asked = min(current or 0, message_bytes) == stated.size_bytes
+    assert stated.keeps_current is asked is headline.startswith("Keep")
+    assert stated.latency_us >= answer.latency_us * (1.0 - 1e-9)
+    first = next(iter(answer_parts(answer, width=80, ink=UNICODE)))
+    assert first == (answer.uncertainty.sentence if answer.uncertainty else stated.sentence)
+
+
+def test_the_sentence_of_an_earlier_version_is_marked(ask: Ask) -> None:
+    """Its rules were others: what is above it is by those of now."""
+    answer = ask(uncertainty={"relative": 0.1, "current": {"repeat": 1024}})
+    assert answer.uncertainty is not None
+    sentence = answer.uncertainty.sentence
+    assert set_this_of(answer, fragment_cap=100_000).sentence == sentence
+    earlier = set_this_of(replace(answer, set_this=None), fragment_cap=100_000)
+    assert earlier.sentence == (
+        f"Said by an earlier version: “{sentence}” Optimise again to decide anew."
+    )
 
 
 @pytest.mark.parametrize(
@@ -172,6 +215,34 @@ def test_what_if_asks_again(live: Live, ask: Ask, what: str) -> None:
     assert f"latency {format_time(now.latency_us)}, instead of" in said
     assert f"/ui/compare?id={before.id}&id={now.id}" in said
     assert f"{before.pipeline.stages[int(stage)].name}: " in said
+
+
+def test_what_if_of_several_costs(live: Live, ask: Ask) -> None:
+    """Sliders have binary logarithms; a script is told in place, a form led to the same answer."""
+    before = ask(message_bytes=65536)
+    place = f"/ui/answers/{before.id}/what-if?current=1+KiB"
+    sliders = {"0.overhead": "-0.5", "1.per_byte": "2", "2.per_byte": "0"}
+    sent = live.client.post(place, data=sliders)
+    path = urlsplit(sent.headers["location"]).path
+    now = read_answer(live.client.get(path.replace("/ui/answers/", "/optimizations/")).content)
+    assert now.pipeline is not None
+    assert before.pipeline is not None
+    new, old = now.pipeline.stages, before.pipeline.stages
+    assert new[0].parts[0].overhead_us == pytest.approx(old[0].parts[0].overhead_us * 2**-0.5)
+    assert new[1].parts[0].ns_per_byte == 4.0 * old[1].parts[0].ns_per_byte
+    assert new[2:] == old[2:]
+    told = live.client.post(place, data=sliders, headers={"HX-Request": "true"}).text
+    assert f"latency {format_time(now.latency_us)}, instead of" in told
+    assert f"/ui/compare?id={before.id}&amp;id={now.id}" in told
+    none = live.client.post(place, data={"0.overhead": "0"}, headers={"HX-Request": "true"})
+    assert "Slide costs" in none.text
+
+
+@pytest.mark.parametrize("slider", ["2.01", "nan", "half", ""])
+def test_sliders_have_an_end(live: Live, ask: Ask, slider: str) -> None:
+    """No factor is beyond a quarter and four."""
+    sent = live.client.post(f"/ui/answers/{ask().id}/what-if", data={"0.overhead": slider})
+    assert sent.status_code in (400, 422)
 
 
 @pytest.mark.parametrize("what", ["", "9.both.half", "x.both.half", "1.other.half", "1.both.third"])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 
 from analysis.explanation import Cost, Explanation, PathShare, Saving
-from analysis.size_curve import SizeCurve, SizePoint
+from analysis.size_curve import SizeCurve, SizePoint, gain_over, preferred
 from app.schemas.optimize import BaselineOut, OptimizeOut, current_of
 from app.schemas.stages import PipelineOut, StageOut
 from app.text.numbers import (
@@ -19,7 +19,15 @@ from app.text.numbers import (
     format_size,
     without_zeros,
 )
-from app.text.units import TimeUnit, format_setting_name
+from app.text.units import (
+    SAME,
+    TimeUnit,
+    format_against,
+    format_current,
+    format_not_worth,
+    format_set_this,
+    format_setting_name,
+)
 from app.web.answers.around import curve_of, defaults_of
 from app.web.answers.view import bottleneck_name, latency_unit
 from app.web.workbench.choices import ShownUnits
@@ -241,7 +249,6 @@ def _from_to(values: list[float]) -> str:
 
 # --- what to set ----------------------------------------------------------------------------------
 
-_SAME = 1e-9  # relative: latencies that differ by less are equal
 _RULES = {
     RoundRule.WHOLE: "the whole message",
     RoundRule.THREE_POWERS: "three times a power of two",
@@ -326,18 +333,20 @@ def set_this_of(
 
 
 def _chosen(answer: OptimizeOut, curve: SizeCurve, current: SizePoint | None) -> SizePoint:
-    """The size to repeat: that of the answer's decision where its costs have errors, else a round
-    one; today's where that gains no more than 1 % by the model and no decision says otherwise.
+    """The size to repeat: what the answer says to set, where it is about this setting of today.
+
+    Else that of its decision where its costs have errors, or a round one; today's where that gains
+    no more than 1 % by the model and no decision says otherwise.
     """
-    found = answer.uncertainty
-    wanted = min(found.repeats_bytes or 0, answer.message_bytes) if found else 0
-    every = (*curve.points, *(one for one in curve.asked if one is not None))
-    chosen = next((one for one in every if one.size_bytes == wanted), curve.recommended)
-    is_changed = found is not None and found.decision in _CHANGES and found.advised_bytes
-    is_decided = is_changed and _is_about(answer, current)
-    if current is None or is_decided or _gain(chosen, current) > _LIMITS.margin + _SAME:
-        return chosen
-    return current
+    every = {one.size_bytes: one for one in (*curve.points, *filter(None, curve.asked))}
+    known, stated = answer.uncertainty, answer.set_this
+    own_bytes = min(current_of(answer) or 0, answer.message_bytes)
+    if stated is not None and own_bytes == (current.size_bytes if current else 0):
+        return every.get(stated.size_bytes, curve.recommended)
+    wanted = min(known.repeats_bytes or 0, answer.message_bytes) if known else 0
+    is_changed = known is not None and known.decision in _CHANGES and known.advised_bytes
+    is_decided = bool(is_changed) and _is_about(answer, current)
+    return preferred(every.get(wanted, curve.recommended), current, is_decided=is_decided)
 
 
 def _is_about(answer: OptimizeOut, current: SizePoint | None) -> bool:
@@ -348,22 +357,15 @@ def _is_about(answer: OptimizeOut, current: SizePoint | None) -> bool:
     return is_compared and min(current_of(answer) or 0, answer.message_bytes) == current.size_bytes
 
 
-def _gain(one: SizePoint, other: SizePoint) -> float:
-    return 1.0 - one.latency_us / other.latency_us if other.latency_us > 0.0 else 0.0
-
-
 def _headline(answer: OptimizeOut, chosen: SizePoint, *, is_kept: bool) -> str:
-    found = answer.uncertainty
-    is_whole = chosen.size_bytes >= answer.message_bytes
-    size = "the whole message" if is_whole else format_size(chosen.size_bytes)
-    if is_kept:
-        first = "Keep sending it whole" if is_whole else f"Keep your {size}"
-    elif found is not None and found.decision == DecisionCode.MEASURE_FIRST:
-        return f"Measure first: {size} may be faster"
-    else:
-        first = "Do not cut: send it whole" if is_whole else f"Repeat {size}"
-    is_uneven = found is not None and found.advised_bytes is None
-    return f"{first}, or the fragments below" if is_uneven and (is_kept or is_whole) else first
+    known = answer.uncertainty
+    return format_set_this(
+        chosen.size_bytes,
+        answer.message_bytes,
+        is_kept=is_kept,
+        decision=known.decision if known else "",
+        is_uneven=known is not None and known.advised_bytes is None,
+    )
 
 
 def _facts(
@@ -371,21 +373,21 @@ def _facts(
 ) -> Iterator[str]:
     bound_us = answer.lower_bound_us
     above = format_gap(relative_excess(chosen.latency_us, bound_us, bound_us))
-    yield f"{above} above the best possible of this model"
+    is_uneven = answer.uncertainty is not None and answer.uncertainty.advised_bytes is None
+    of = f"{format_size(chosen.size_bytes)} repeated: " if is_uneven else ""
+    yield f"{of}{above} above the best possible of this model"
     other = curve.recommended
     if current is None:
         yield from _against_defaults(answer, chosen)
     elif chosen.size_bytes != current.size_bytes:
-        is_whole = current.size_bytes >= answer.message_bytes
-        yours = "sending it whole, your setting"
-        name = yours if is_whole else f"your {format_size(current.size_bytes)}"
-        yield _against(chosen, current.latency_us, name)
-    elif (gain := _gain(other, current)) > _SAME and answer.uncertainty is None:
-        yield f"{format_size(other.size_bytes)} gains {format_gap(gain)}: not worth a change"
+        yours = format_current(current.size_bytes, answer.message_bytes)
+        yield format_against(chosen.latency_us, current.latency_us, yours)
+    elif answer.uncertainty is None and (gain := gain_over(other, current)) > SAME:
+        yield format_not_worth(other.size_bytes, gain)
     if chosen.fragments > 1 and (current is None or current.fragments > 1):
         whole = next((one for one in curve.points if one.fragments == 1), None)
         if whole is not None:
-            yield _against(chosen, whole.latency_us, "sending it whole")
+            yield format_against(chosen.latency_us, whole.latency_us, "sending it whole")
 
 
 def _against_defaults(answer: OptimizeOut, chosen: SizePoint) -> Iterator[str]:
@@ -394,24 +396,19 @@ def _against_defaults(answer: OptimizeOut, chosen: SizePoint) -> Iterator[str]:
     gains = [1.0 - chosen.latency_us / (one.latency_us or 1.0) for one in known]
     if len(known) == 1:
         name = f"{format_size(known[0].static_bytes or 0)}, the default of {known[0].name}"
-        yield _against(chosen, known[0].latency_us or 0.0, name)
-    elif known and min(gains) > _SAME:
+        yield format_against(chosen.latency_us, known[0].latency_us or 0.0, name)
+    elif known and min(gains) > SAME:
         low, high = format_percent(min(gains)), format_percent(max(gains))
         yield f"{low} to {high} faster than the defaults of {len(known)} systems"
-
-
-def _against(chosen: SizePoint, other_us: float, name: str) -> str:
-    if abs(chosen.latency_us - other_us) <= _SAME * max(other_us, chosen.latency_us):
-        return f"as fast as {name}"
-    if chosen.latency_us > other_us:
-        return f"{format_percent(chosen.latency_us / other_us - 1.0)} slower than {name}"
-    return f"{format_percent(1.0 - chosen.latency_us / other_us)} faster than {name}"
 
 
 def _deciding(answer: OptimizeOut, curve: SizeCurve, current: SizePoint | None) -> str:
     """The sentence that decides: the answer's own, or whether uneven sizes are worth it."""
     if answer.uncertainty is not None and (current is None or _is_about(answer, current)):
-        return answer.uncertainty.sentence
+        sentence = answer.uncertainty.sentence
+        if answer.set_this is None:  # stored by an earlier version, whose rules were others
+            return f"Said by an earlier version: “{sentence}” Optimise again to decide anew."
+        return sentence
     best_us = curve.best.latency_us
     if answer.pipeline is not None and len(answer.pipeline.stages) == 1 and best_us > 0.0:
         return "One stage has nothing to overlap with: the largest fragment is best."

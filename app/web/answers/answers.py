@@ -12,7 +12,7 @@ from analysis import explore
 from analysis.explain import MAX_CELLS, explain
 from app.http.dependencies import client_of, service_of
 from app.operations.fits import Draw
-from app.questions.optimize import get_answer
+from app.questions.optimize import describe_answer, get_answer
 from app.schemas.base import ProblemOut
 from app.schemas.compare import explained_of
 from app.schemas.optimize import OptimizeOut, current_of, read_answer, with_unique_names
@@ -51,12 +51,12 @@ from app.web.answers.parts import (
 from app.web.answers.snippets import base_url_of, take_away_of
 from app.web.answers.view import AnswerView, format_path, latency_unit, what_if
 from app.web.audits.form import panel_page
-from app.web.forms import asked_document, sent_fields, size_in
+from app.web.forms import asked_document, here_of, sent_fields, size_in
 from app.web.jobs.jobs import answer_address
-from app.web.pages import moved, page, says_refusals
+from app.web.pages import is_htmx, moved, page, says_refusals
 from app.web.profiles.exports import library_named, library_of
 from app.web.workbench.choices import ShownUnits
-from app.web.workbench.request import changed_question
+from app.web.workbench.request import changed_costs, changed_question
 from app.web.workbench.state import InputState
 from domain.errors import SluiceError, UnreadableRecord
 from models.records import AnswerRecord
@@ -130,12 +130,24 @@ async def answer_page(
         values |= {"library": library_named(request.query_params.get("library", "")).name}
         values["is_local"] = request.url.hostname in LOOPBACK
         values |= {"section": SECTION, "shown": shown, "units": units}
+        values |= {"name": record.name or "", "note": record.note or ""}
         found = set_this_of(stored, fragment_cap=cap, current_bytes=current)
         values |= {"set_this": found, "what_if": what_if(stored)}
         values["change"] = _change(service.context.store, stored, units, found, cap)
         return with_reader(request, panel_page(request, "answer.html", entry, **values))
 
     return await service.call(made)
+
+
+@router.post("/ui/answers/{id}")
+@says_refusals
+async def describe(request: Request, id: str) -> Response:
+    """Give the answer a name and a note, where the form has them, and show it again."""
+    fields = await sent_fields(request)
+    service = service_of(request)
+    said = {kind: fields.get(kind) for kind in ("name", "note")}
+    await service.write(lambda: describe_answer(service.context.store, id, **said))
+    return moved(request, here_of(request))
 
 
 @router.get("/ui/answers/{id}/parts/timeline")
@@ -216,12 +228,30 @@ async def library(request: Request, id: str, target: Annotated[str, Query()] = "
 @router.post("/ui/answers/{id}/what-if")
 @says_refusals
 async def changed_cost(request: Request, id: str) -> Response:
-    """Ask the same with one cost halved or doubled, and lead to the answer."""
-    given, units = await sent_fields(request), ShownUnits.of(request.query_params)
-    body, service = await _body(request, id), service_of(request)
-    answer = await service.call(lambda: read_answer(body))
-    asked = asked_document(changed_question(answer, given.get("what", ""), units))
-    return moved(request, units.after(id).onto(await answer_address(request, asked)))
+    """Ask the same with other costs, and lead to the answer; a script gets what it changes."""
+    factors, units = changed_costs(await sent_fields(request)), ShownUnits.of(request.query_params)
+    record, service = await _record(request, id), service_of(request)
+    is_in_place = is_htmx(request)
+    if is_in_place and not factors:
+        return page(request, "answer_what_if.html", change=None, found="")
+    answer = await service.call(lambda: read_answer(record.body))
+    asked = asked_document(changed_question(answer, factors, units))
+    found = await answer_address(request, asked)
+    place = units.after(id).onto(found)
+    if not is_in_place:
+        return moved(request, place)
+    store, cap = service.context.store, _fragment_cap(request)
+
+    def compared() -> Response:
+        change = None
+        if (prefix := "/ui/answers/") in found:
+            now = read_answer(get_answer(store, found.removeprefix(prefix)).body)
+            current = _current_bytes(answer, dict(units.kept).get("current", ""))
+            advised = set_this_of(now, fragment_cap=cap, current_bytes=current)
+            change = _change(store, now, units.after(id), advised, cap)
+        return page(request, "answer_what_if.html", change=change, found=place)
+
+    return await service.call(compared)
 
 
 @router.get("/ui/answers/{id}/parts/sweep")
@@ -355,9 +385,10 @@ def _change(
     if not last or last == answer.id:
         return None
     with suppress(SluiceError):
-        before = read_answer(get_answer(store, last).body)
+        record = get_answer(store, last)
+        before = read_answer(record.body)
         sizes = (set_this_of(before, fragment_cap=fragment_cap).size_bytes, found.size_bytes)
-        return change_between(before, answer, sizes)
+        return change_between(before, answer, sizes, name=record.name or "")
     return None
 
 

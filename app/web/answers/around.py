@@ -26,6 +26,7 @@ from solvers.count_points import CountPoint
 Data = TypeVar("Data")
 _NESTED = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP)
 _STAR = "\N{NO-BREAK SPACE}*"
+_SAME = 1e-9  # relative: latencies that differ by less are equal
 MAX_SERIES = 5  # of one picture
 _SEPARATE_UP_TO = 48  # counts on an axis with even steps
 _KNOWN_SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
@@ -134,7 +135,7 @@ def curve_of(
     and for stages that hand bytes on as they move.
 
     Asked for are the size that is repeated today, where there is one, those of `baselines`, the
-    best one of the answer, and the one that its decision advises.
+    best one of the answer, the one that its decision advises, and the one that it says to set.
     """
     model = answer.model.to_domain()
     if isinstance(model, Pipeline) and model.without_handoffs is not model:
@@ -148,7 +149,8 @@ def curve_of(
     also = [one.static_bytes for one in defaults_of(answer) if one.static_bytes]
     also += [answer.best_fixed.size_bytes] if answer.best_fixed else []
     decided = answer.uncertainty.repeats_bytes if answer.uncertainty else None
-    also += [decided] if decided else []
+    set_this = answer.set_this.size_bytes if answer.set_this else None
+    also += [size for size in (decided, set_this) if size]
     with suppress(StrategyDeclined, Infeasible):
         return size_curve(problem, also=(*([current_bytes] if current_bytes else []), *also))
     return None
@@ -397,12 +399,20 @@ def alternatives_of(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[Alterna
         format_count(answer.fragments),
         is_answer=True,
     )
-    found = sorted(lines, key=lambda line: line.points[0].latency_us or float("inf"))
+    found = [line for line in lines if not _is_answer_again(answer, line)]
+    found.sort(key=lambda line: line.points[0].latency_us or float("inf"))
     priced = [line for line in found if line.points[0].latency_us is not None]
     declined = [line for line in found if line.points[0].latency_us is None]
     rows = [_alternative(answer, line, unit) for line in (*priced, *declined)]
     rows.sort(key=lambda row: (bool(row.declined), row.is_unfinished))
     return (own, *rows)
+
+
+def _is_answer_again(answer: OptimizeOut, line: Line) -> bool:
+    """Whether it is of the answer's own strategy and no faster; static sizes are each another."""
+    latency_us = line.points[0].latency_us or answer.latency_us
+    is_faster = latency_us < answer.latency_us * (1.0 - _SAME)
+    return line.strategy == answer.strategy != Strategy.STATIC and not is_faster
 
 
 def alternatives_remarks(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[str, ...]:

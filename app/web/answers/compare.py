@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from fastapi import APIRouter, Request, Response
 
@@ -45,6 +46,8 @@ MAX = len(LETTERS)
 WIDTH, HEIGHT = 1000.0, 60.0
 MAX_BARS = 200
 _NONE = "none"
+Names: TypeAlias = Mapping[str, str]  # what answers are called, by identifier
+NAMELESS: Names = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +104,18 @@ class CompareView:
     timeline_address: str
 
     @classmethod
-    def of(cls, answers: Sequence[OptimizeOut], *, shows_all: bool) -> CompareView:
+    def of(
+        cls, answers: Sequence[OptimizeOut], *, shows_all: bool, names: Names = NAMELESS
+    ) -> CompareView:
         rows = [row for row in _rows(answers) if any(row.values)]
         shown = tuple(row for row in rows if shows_all or row.differs)
         part = max(max(one.fragment_bytes) / one.message_bytes for one in answers)
         ids = [("id", answer.id) for answer in answers]
         why_not = _why_no_timeline(answers)
         return cls(
-            sides=tuple(_side(place, answers, max_part=part) for place in range(len(answers))),
+            sides=tuple(
+                _side(place, answers, names, max_part=part) for place in range(len(answers))
+            ),
             same=tuple(_same_cuts(answers)),
             rows=shown,
             hidden=sum(1 for row in rows if not row.differs),
@@ -122,10 +129,11 @@ class CompareView:
         )
 
 
-def letters_of(answers: Sequence[OptimizeOut]) -> Iterator[str]:
-    """Return a letter and the strategy of each, its name in the picture."""
+def letters_of(answers: Sequence[OptimizeOut], names: Names = NAMELESS) -> Iterator[str]:
+    """Return a letter and the name or strategy of each, its name in the picture."""
     for letter, answer in zip(LETTERS, answers, strict=False):
-        yield f"{letter} {answer.strategy.replace('_', ' ')}{_ended(answer)}"
+        name = names.get(answer.id) or answer.strategy.replace("_", " ")
+        yield f"{letter} {name}{_ended(answer)}"
 
 
 def _same_cuts(answers: Sequence[OptimizeOut]) -> Iterator[str]:
@@ -148,16 +156,18 @@ def _why_no_timeline(answers: Sequence[OptimizeOut]) -> str:
     return ""
 
 
-def _side(place: int, answers: Sequence[OptimizeOut], *, max_part: float) -> Side:
+def _side(place: int, answers: Sequence[OptimizeOut], names: Names, *, max_part: float) -> Side:
     answer = answers[place]
     others = [("id", one.id) for at, one in enumerate(answers) if at != place]
     cut = answer.fragment_bytes
-    message = format_bytes(answer.message_bytes)
+    asked = f"{format_bytes(answer.message_bytes)}, {answer.strategy.replace('_', ' ')}"
+    name = names.get(answer.id)
+    latency, fragments = latency_and_bound(answer)[0], _counted(len(cut))
     return Side(
         id=answer.id,
         letter=LETTERS[place],
-        name=f"{message}, {answer.strategy.replace('_', ' ')}{_ended(answer)}",
-        words=f"{latency_and_bound(answer)[0]}, {_counted(len(cut))}",
+        name=f"{name or asked}{_ended(answer)}",
+        words=", ".join([*([asked] if name else []), latency, fragments]),
         bars=tuple(_bars(cut, max_part)),
         is_merged=len(cut) > MAX_BARS,
         without=address(PLACE, others) if len(others) > 1 else "",
@@ -303,14 +313,14 @@ def _costs(stage: StageOut) -> str:
     return "; ".join(parts)
 
 
-def drawn(answers: Sequence[OptimizeOut]) -> str:
+def drawn(answers: Sequence[OptimizeOut], names: Names = NAMELESS) -> str:
     """Return the timelines one above the other, on one time scale. Raises LimitReached."""
     from app.operations.fits import answer_schedules
     from app.plots.timeline_svg import timeline_element
 
     named = [
         replace(next(answer_schedules(answer)), name=name)
-        for name, answer in zip(letters_of(answers), answers, strict=True)
+        for name, answer in zip(letters_of(answers, names), answers, strict=True)
     ]
     return timeline_element(named, rules="")
 
@@ -320,20 +330,22 @@ def drawn(answers: Sequence[OptimizeOut]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an answer changed against the one before it: figures, what was asked, where they are
-    side by side.
+    """What an answer changed against the one before it, by its name: figures, what was asked, where
+    they are side by side.
     """
 
+    before: str
     figures: tuple[str, ...]
     asked: tuple[str, ...]
     place: str
 
 
 def change_between(
-    before: OptimizeOut, now: OptimizeOut, sizes: tuple[int | None, int | None]
+    before: OptimizeOut, now: OptimizeOut, sizes: tuple[int | None, int | None], *, name: str
 ) -> Change:
-    """Return what changed; `sizes` are what was and is to be repeated."""
+    """Return what changed; `sizes` are what was and is to be repeated, `name` is of `before`."""
     return Change(
+        name or "the answer before",
         tuple(_changed_figures(before, now, sizes)),
         tuple(_changed_question(before, now)),
         address(PLACE, [("id", before.id), ("id", now.id)]),
@@ -386,6 +398,7 @@ class Timelines:
     """Timelines that a worker draws."""
 
     bodies: tuple[bytes, ...]
+    names: Names
 
     @property
     def noun(self) -> str:
@@ -393,7 +406,7 @@ class Timelines:
 
     def draw(self) -> str:
         """Draw. Raises SluiceError."""
-        return drawn(_read(self.bodies))
+        return drawn(_read(self.bodies), self.names)
 
 
 @router.get(PLACE)
@@ -413,14 +426,14 @@ async def timeline(request: Request) -> Response:
     """Show the timelines of answers with many fragments."""
     ids = _ids(request)
     service = service_of(request)
-    bodies = await service.call(lambda: _bodies(service.context.store, ids))
-    view = await service.call(lambda: _view(bodies, shows_all=False))
+    bodies, names = await service.call(lambda: _stored(service.context.store, ids))
+    view = await service.call(lambda: CompareView.of(_read(bodies), shows_all=False))
     if view.why_no_timeline:
         raise InvalidInput(view.why_no_timeline)
     if view.cells <= IN_THREAD_CELLS:
-        svg = await service.call(lambda: drawn(_read(bodies)))
+        svg = await service.call(lambda: drawn(_read(bodies), names))
     else:
-        svg = await service.run(Draw(Timelines(tuple(bodies))), client_of(request))
+        svg = await service.run(Draw(Timelines(bodies, names)), client_of(request))
     template = "compare_timeline.html" if is_htmx(request) else "compare_alone.html"
     return page(request, template, section=SECTION, svg=svg)
 
@@ -433,22 +446,21 @@ def _ids(request: Request) -> tuple[str, ...]:
     return ids
 
 
-def _bodies(store: Store, ids: Sequence[str]) -> list[bytes]:
-    return [get_answer(store, identifier).body for identifier in ids]
+def _stored(store: Store, ids: Sequence[str]) -> tuple[tuple[bytes, ...], Names]:
+    """Return the answers, and the names of those that have one."""
+    found = [get_answer(store, identifier) for identifier in ids]
+    return tuple(one.body for one in found), {one.id: one.name for one in found if one.name}
 
 
 def _read(bodies: Sequence[bytes]) -> list[OptimizeOut]:
     return [read_answer(body) for body in bodies]
 
 
-def _view(bodies: Sequence[bytes], *, shows_all: bool) -> CompareView:
-    return CompareView.of(_read(bodies), shows_all=shows_all)
-
-
 def _values(store: Store, ids: Sequence[str], *, shows_all: bool) -> dict[str, Any]:
-    answers = _read(_bodies(store, ids))
-    view = CompareView.of(answers, shows_all=shows_all)
+    bodies, names = _stored(store, ids)
+    answers = _read(bodies)
+    view = CompareView.of(answers, shows_all=shows_all, names=names)
     is_at_once = not view.why_no_timeline and view.cells <= AT_ONCE_CELLS
-    svg = drawn(answers) if is_at_once else ""
+    svg = drawn(answers, names) if is_at_once else ""
     arrivals = arrivals_chart(answers, [f"{side.letter} {side.name}" for side in view.sides])
     return {"view": view, "svg": svg, "arrivals": arrivals}

@@ -13,7 +13,14 @@ from fastapi import APIRouter, Request, Response
 
 from app.http.dependencies import client_of, service_of
 from app.operations.fits import Draw
-from app.questions.optimize import AnswerFilter, AnswerPage, get_answer, get_answers, list_answers
+from app.questions.optimize import (
+    AnswerFilter,
+    AnswerPage,
+    describe_answer,
+    get_answer,
+    get_answers,
+    list_answers,
+)
 from app.schemas.optimize import OptimizeOut, read_answer
 from app.text.numbers import format_count, format_gap
 from app.text.units import format_proven, format_time
@@ -22,8 +29,8 @@ from app.web.answers.parts import explored
 from app.web.answers.report import report_html
 from app.web.answers.snippets import base_url_of, file_stem
 from app.web.answers.view import STATUS_WORDS, bottleneck_name
-from app.web.forms import address, format_timestamp, size_in
-from app.web.pages import HTML, moved, page, says_refusals
+from app.web.forms import address, format_timestamp, here_of, sent_fields, size_in
+from app.web.pages import HTML, is_htmx, moved, page, says_refusals
 from domain.errors import InvalidInput, StrategyDeclined, UnreadableRecord
 from domain.profile import ProfileReference
 from domain.solution import Strategy
@@ -112,6 +119,8 @@ class AnswerRow:
     badge: str
     profile: str
     name: str
+    given_name: str
+    note: str
     known: AnswerDetails
 
     @classmethod
@@ -134,6 +143,8 @@ class AnswerRow:
             badge=badge,
             profile=f"{summary.profile_name}@{summary.profile_revision}" if named else "",
             name=f"{message}, {strategy}, {format_time(summary.latency_us)}",
+            given_name=summary.name or "",
+            note=summary.note or "",
             known=known,
         )
 
@@ -164,7 +175,19 @@ async def stored_answers(request: Request) -> Response:
         elsewhere=_elsewhere(form.ticked, found),
         later=found.after or "",
         first=form.page_address("") if after else "",
+        here=here_of(request),
     )
+
+
+@router.post(PLACE)
+@says_refusals
+async def name_one(request: Request) -> Response:
+    """Give an answer of the list a name, and show the list again; nothing where a script asks."""
+    fields = await sent_fields(request)
+    service = service_of(request)
+    id, name = fields.get("id", ""), fields.get("name", "")
+    await service.write(lambda: describe_answer(service.context.store, id, name=name))
+    return Response(status_code=204) if is_htmx(request) else moved(request, here_of(request))
 
 
 def _known(store: Store, found: AnswerPage) -> dict[str, AnswerDetails]:

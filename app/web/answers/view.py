@@ -11,12 +11,13 @@ from app.schemas.optimize import BaselineOut, BestFixedOut, OptimizeOut, with_un
 from app.schemas.stages import StageOut
 from app.text.notices import capitalised
 from app.text.numbers import (
-    format_cost,
     format_count,
     format_excess,
+    format_figure,
     format_gap,
     format_signed_percent,
     format_size,
+    without_zeros,
 )
 from app.text.units import (
     NOT_OF_MACHINE,
@@ -29,7 +30,7 @@ from app.text.units import (
     format_time,
 )
 from domain.default_sizes import CURRENT
-from domain.solution import Status, relative_excess
+from domain.solution import Status, Strategy, relative_excess
 from domain.units import format_bytes
 
 MIN_NEAR_BYTES = 1024  # sizes from here on that differ by a byte are shown together
@@ -392,7 +393,7 @@ def _alternatives(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Alternative]:
         is_answer=True,
     )
     best = answer.best_fixed
-    if best:
+    if best and answer.strategy != Strategy.REPEAT:
         how = f"best fixed size, {format_bytes(best.size_bytes)}"
         yield _alternative(answer, "repeat", how, best.latency_us, best.fragments, unit)
     for one in answer.baselines:
@@ -434,12 +435,11 @@ def _alternative(
 
 @dataclass(frozen=True, slots=True)
 class WhatIfCost:
-    """A cost of a stage as it is, and the names of the buttons that halve and double it."""
+    """A cost of a stage as it is; `name` is how a form calls it."""
 
     words: str
     value: str
-    half: str
-    double: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,7 +451,7 @@ class WhatIfRow:
 
 
 def what_if(answer: OptimizeOut) -> tuple[WhatIfRow, ...]:
-    """Return every stage with costs that can be halved and doubled."""
+    """Return every stage with costs that can be changed."""
     if answer.pipeline is None:
         return ()
     stages = with_unique_names(answer).pipeline
@@ -463,15 +463,19 @@ def what_if(answer: OptimizeOut) -> tuple[WhatIfRow, ...]:
 
 def _what_if_costs(place: int, stage: StageOut) -> Iterator[WhatIfCost]:
     first, last = stage.parts[0], stage.parts[-1]
-    overheads = dict.fromkeys(format_cost(one.overhead_us) for one in (first, last))
-    per_bytes = dict.fromkeys(format_cost(one.ns_per_byte) for one in (first, last))
+    overheads, per_bytes = (
+        dict.fromkeys(without_zeros(format_figure(value)) for value in values)
+        for values in (
+            (first.overhead_us, last.overhead_us),
+            (first.ns_per_byte, last.ns_per_byte),
+        )
+    )
     for cost, words, value in (
         (ChangedCost.OVERHEAD, "overhead", f"{' to '.join(overheads)} µs"),
         (ChangedCost.PER_BYTE, "cost a byte", f"{' to '.join(per_bytes)} ns/B"),
         (ChangedCost.BOTH, "both costs", ""),
     ):
-        name = f"{place}.{cost}"
-        yield WhatIfCost(words, value, f"{name}.half", f"{name}.double")
+        yield WhatIfCost(words, value, f"{place}.{cost}")
 
 
 # --- stages that cut differently ------------------------------------------------------------------

@@ -382,4 +382,17 @@
   }
 
   Sluice.onPart(".timeline", (part) => new Timeline(part));
+
+  // A slider has the binary logarithm of its factor; what is beside it, and read aloud, is the factor.
+  Sluice.onPart(".slide", (part) => {
+    const slider = part.querySelector("input");
+    const show = () => {
+      const factor = `×${Number((2 ** slider.value).toPrecision(3))}`;
+      part.querySelector("output").textContent = factor;
+      slider.setAttribute("aria-valuetext", factor);
+    };
+    slider.addEventListener("input", show);
+    slider.form.addEventListener("reset", () => setTimeout(show));
+    show();
+  });
 })();

@@ -1,4 +1,5 @@
-// Answers are put side by side two to six at a time: the button says how many are ticked.
+// Answers are named in their list, and put side by side two to six at a time: the button says how many
+// are ticked.
 "use strict";
 
 Sluice.onPart("form.picking", (form) => {
@@ -18,6 +19,13 @@ Sluice.onPart("form.picking", (form) => {
     }
   }
 
-  form.addEventListener("change", count);
+  // A name is saved when it is left; Enter leaves it.
+  form.addEventListener("change", ({target}) => target.form === form ? count() : target.form.requestSubmit());
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.target.form !== form && event.target.form) {
+      event.preventDefault();
+      event.target.blur();
+    }
+  });
   count();
 });

@@ -50,25 +50,49 @@ def whole_question_of(answer: OptimizeOut) -> dict[str, Any]:
     return question_of(replace(answer, profile=None))
 
 
-FACTORS = {"half": 0.5, "double": 2.0}
+_EXPONENTS = {"half": -1.0, "double": 1.0}
+_MAX_EXPONENT = 2.0
 
 
-def changed_question(answer: OptimizeOut, what: str, units: ShownUnits) -> dict[str, Any]:
-    """Return the same question with one cost of a stage halved or doubled: "1.per_byte.half".
+def changed_costs(fields: Mapping[str, str]) -> dict[str, float]:
+    """Return the costs that a form changes, as "1.per_byte", each with its factor.
 
-    Stages are counted from 0; `units` have what an address keeps of the question. Raises
-    InvalidInput for any other text, and StrategyDeclined where no stages are known.
+    A button halves or doubles one: `what` is "1.per_byte.half". Without one, sliders have the
+    factors' binary logarithms, from -2 to 2. Raises InvalidInput.
+    """
+    given = {name: text for name, text in fields.items() if name != "what"}
+    if what := fields.get("what"):
+        name, _, factor = what.rpartition(".")
+        given = {name: str(_EXPONENTS.get(factor, ""))}
+    try:
+        exponents = {name: float(text) for name, text in given.items()}
+    except ValueError:
+        exponents = {"": 0.0}
+    for name, exponent in exponents.items():
+        stage, _, cost = name.partition(".")
+        known = stage.isascii() and stage.isdigit() and len(stage) < 4 and cost in set(ChangedCost)
+        if not known or not abs(exponent) <= _MAX_EXPONENT:
+            raise InvalidInput("expected a stage, a cost and half or double, as 1.per_byte.half")
+    return {name: 2.0**exponent for name, exponent in exponents.items() if exponent}
+
+
+def changed_question(
+    answer: OptimizeOut, factors: Mapping[str, float], units: ShownUnits
+) -> dict[str, Any]:
+    """Return the same question with these costs of stages, counted from 0, times their factors.
+
+    `units` have what an address keeps of the question. Raises InvalidInput where there are none,
+    and StrategyDeclined where no stages are known.
     """
     if answer.pipeline is None:
         raise StrategyDeclined("no stages are known of a pipeline that is seen from outside")
-    stage, _, rest = what.partition(".")
-    cost, _, factor = rest.partition(".")
-    known = stage.isascii() and stage.isdigit() and len(stage) < 4 and cost in set(ChangedCost)
-    if not known or factor not in FACTORS:
-        raise InvalidInput("expected a stage, a cost and half or double, as 1.per_byte.half")
+    if not factors:
+        raise InvalidInput("expected a cost that is another")
     pipeline = answer.pipeline.to_domain()
-    changed = with_cost(pipeline, int(stage), ChangedCost(cost), FACTORS[factor])
-    question = question_of(replace(answer, profile=None, pipeline=PipelineOut.of(changed)))
+    for name, factor in factors.items():
+        stage, _, cost = name.partition(".")
+        pipeline = with_cost(pipeline, int(stage), ChangedCost(cost), factor)
+    question = question_of(replace(answer, profile=None, pipeline=PipelineOut.of(pipeline)))
     kept = InputState.of_answer(answer).keeping(units.kept)
     reader = _Reader(kept)
     uncertainty = reader.uncertainty()

@@ -8,6 +8,9 @@
 # the one that is there. A new one is written beside FILE, synced and renamed over it, so that at any
 # time there is a whole file, and a process that has the old one mapped keeps the old bytes.
 #
+# Where the service asks for a key, SLUICE_KEY has it: curl gets it by its standard input, since all
+# may see its arguments.
+#
 # Ends with 0 where FILE is as the service has it, otherwise with 1 and FILE as it was.
 
 set -u
@@ -37,7 +40,8 @@ install_new() {
 
 refresh() {
     etag=$(known_etag)
-    status=$(curl --silent --show-error --max-time 60 --dump-header "$headers" --output "$new" \
+    status=$(printf '%s' "${SLUICE_KEY:+Authorization: Bearer $SLUICE_KEY}" |
+        curl --silent --show-error --max-time 60 --dump-header "$headers" --output "$new" --header @- \
         --write-out '%{http_code}' ${etag:+--header "If-None-Match: $etag"} "$url") || return 1
     case $status in
     200) install_new && echo "$file: new" ;;

@@ -1,5 +1,8 @@
 #include "recurrence.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "portable.h"
 
 /* Source    Wang98 eq. (1)-(3): tau_ij = max(tau_i-1,j, tau_i,j-1) + t_ij.
@@ -108,5 +111,34 @@ int sluice_latencies(const sluice_pipeline *pipeline, int64_t cuts, int64_t coun
         return -1;
     for (int64_t m = 0; m < cuts; m++)
         latency_us[m] = latency_of(pipeline, count, sizes + m * count);
+    return 0;
+}
+
+int sluice_changed_latencies(const sluice_pipeline *pipeline, int64_t changes,
+                             const int64_t *stages, const double *factors, int64_t count,
+                             const double *sizes, double *latency_us)
+{
+    int64_t first[SLUICE_RECURRENCE_MAX_STAGES + 1] = {0};
+    if (pipeline->stages < 1 || pipeline->stages > SLUICE_RECURRENCE_MAX_STAGES)
+        return -1;
+    for (int64_t j = 0; j < pipeline->stages; j++)
+        first[j + 1] = first[j] + pipeline->ranges[j];
+    const size_t bytes = (size_t)first[pipeline->stages] * sizeof(double);
+    double *overhead = malloc(2 * bytes), *cost = overhead + first[pipeline->stages];
+    if (overhead == NULL)
+        return -1;
+    sluice_pipeline changed = *pipeline;
+    changed.overhead_us = overhead;
+    changed.cost = cost;
+    for (int64_t c = 0; c < changes; c++) {
+        memcpy(overhead, pipeline->overhead_us, bytes);
+        memcpy(cost, pipeline->cost, bytes);
+        for (int64_t r = first[stages[c]]; r < first[stages[c] + 1]; r++) {
+            overhead[r] *= factors[c];
+            cost[r] *= factors[c];
+        }
+        latency_us[c] = latency_of(&changed, count, sizes);
+    }
+    free(overhead);
     return 0;
 }

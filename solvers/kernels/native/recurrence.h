@@ -21,4 +21,10 @@ typedef struct {
 int sluice_latencies(const sluice_pipeline *pipeline, int64_t cuts, int64_t count,
                      const double *sizes, double *latency_us);
 
+/* Latencies (changes) of one cut where both costs of a stage are times a factor at every size, for
+   each of these changes. 0, or -1 where memory is short or the stages are too many or too few. */
+int sluice_changed_latencies(const sluice_pipeline *pipeline, int64_t changes,
+                             const int64_t *stages, const double *factors, int64_t count,
+                             const double *sizes, double *latency_us);
+
 #endif

@@ -396,6 +396,8 @@ static int round_with(const sluice_whole *q, const sluice_rounding *asked, room 
         for (int before = 0; before < found && is_new; before++)
             is_new = memcmp(sizes + before * count, cut, (size_t)count * sizeof *cut) != 0;
         found += is_new;
+        if (!start && starts > 1 && found && sluice_evaluate(q, count, sizes) <= asked->enough_us)
+            return found;
     }
     for (int at = 0; at < found && asked->exchanges > 0; at++)
         exchange(q, asked, r, sizes + at * count);

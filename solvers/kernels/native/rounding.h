@@ -19,6 +19,7 @@ typedef struct {
     const double *widths;  /* (levels) us^2: of the smooth maxima, one after the other */
     int64_t levels;
     int64_t exchanges;     /* of the exchange between any two, at most at each level; 0: none */
+    double enough_us;      /* a cut that takes no more before any exchange is all that is wanted */
 } sluice_rounding;
 
 /* The whole-byte cuts (1 + others, count) found near real sizes, and how many they are: none where

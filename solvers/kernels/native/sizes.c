@@ -94,6 +94,44 @@ static double sum_of(int64_t count, const double *values)
 
 /* ---- which are priced -------------------------------------------------------------------------- */
 
+static int64_t tried_sizes(const sluice_size_limits *limits, const sluice_size_grid *grid,
+                           int64_t octave_count, const double *octaves, int64_t end_count,
+                           const int64_t *ends, int64_t given_count, const int64_t *given,
+                           int64_t *sizes)
+{
+    const int64_t total = limits->message_bytes, unit = limits->unit_bytes;
+    int64_t found = 0, count = 0, known = 0, has_known = 0;
+    for (int64_t at = 0; at < octave_count; at++)
+        sizes[found++] = (int64_t)rint((double)total / octaves[at]);
+    for (int64_t at = 0; at < grid->powers; at++) {
+        sizes[found++] = (int64_t)1 << at;
+        sizes[found++] = (int64_t)3 << at;
+    }
+    for (int64_t k = 1; k <= grid->divided; k++)
+        sizes[found++] = (total + k - 1) / k;
+    for (int64_t e = 0; e < end_count; e++) {
+        sizes[found++] = ends[e];
+        sizes[found++] = ends[e] + 1;
+    }
+    sizes[found++] = (total + limits->max_count - 1) / limits->max_count;
+    for (int64_t s = 0; s < found; s++)
+        sizes[s] = (sizes[s] + unit - 1) / unit * unit;
+    for (int64_t k = 1; k <= grid->before; k++)
+        sizes[found++] = (total - limits->min_bytes) / (k * unit) * unit;
+    for (int64_t s = 0; s < found; s++)
+        if (grid->smallest_bytes <= sizes[s] && sizes[s] <= total)
+            sizes[count++] = sizes[s];
+    for (int64_t s = 0; s < given_count; s++)
+        sizes[count++] = given[s];
+    count = admitted(limits, 0, sizes, count, sizes);
+    for (int64_t s = 0; s < count; s++)
+        has_known |= sizes[s] < total && is_known(limits, sizes[s]);
+    for (int64_t s = 0; s < count; s++)
+        if (!has_known || is_known(limits, sizes[s]))
+            sizes[known++] = sizes[s];
+    return known;
+}
+
 /* Marks sizes near the best in some of a few draws, and the best of those below the message. */
 static void mark_near(const sluice_draws *few, const sluice_draws_room *use,
                       const sluice_size_limits *limits, double regret, int64_t count,
@@ -120,6 +158,35 @@ static void mark_near(const sluice_draws *few, const sluice_draws_room *use,
             is_kept[s] |= latency_us[s * draws + i] <= near_us[i];
     if (best >= 0)
         is_kept[best] = 1;
+}
+
+int64_t sluice_near_sizes(const sluice_draws *all, const sluice_size_limits *limits,
+                          const sluice_size_search *how, const sluice_size_grid *grid,
+                          int64_t octave_count, const double *octaves, int64_t end_count,
+                          const int64_t *ends, int64_t given_count, const int64_t *given,
+                          int64_t *sizes)
+{
+    const int64_t tried = tried_sizes(limits, grid, octave_count, octaves, end_count, ends,
+                                      given_count, given, sizes);
+    sluice_draws few = *all;
+    few.draws = how->screened;
+    sluice_draws_room use;
+    if (sluice_draws_open(all, &use))
+        return SLUICE_SIZES_NO_MEMORY;
+    double *few_us = malloc((size_t)((tried + 1) * few.draws) * sizeof *few_us);
+    char *is_kept = calloc((size_t)tried + 1, 1);
+    int64_t count = few_us && is_kept ? 0 : SLUICE_SIZES_NO_MEMORY;
+    if (count == 0) {
+        mark_near(&few, &use, limits, how->regret, tried, sizes, few_us,
+                  few_us + tried * few.draws, is_kept);
+        for (int64_t s = 0; s < tried; s++)
+            if (is_kept[s] || is_among(given_count, given, sizes[s]))
+                sizes[count++] = sizes[s];
+    }
+    free(few_us);
+    free(is_kept);
+    free(use.t);
+    return count;
 }
 
 /* The places of the sizes of least mean latency, the best first; of equal ones the first. */
@@ -176,31 +243,19 @@ static int64_t finer(const sluice_size_limits *limits, const sluice_size_search 
 }
 
 int64_t sluice_price_sizes(const sluice_draws *all, const sluice_size_limits *limits,
-                           const sluice_size_search *how, int64_t tried_count,
-                           const int64_t *tried, int64_t always_count, const int64_t *always,
-                           int64_t unit_count, const int64_t *units, int64_t *sizes,
+                           const sluice_size_search *how, int64_t unit_count,
+                           const int64_t *units, int64_t count, int64_t *sizes,
                            double *latency_us)
 {
     const int64_t draws = all->draws, total = limits->message_bytes;
     const int64_t more_count = 2 * how->rounded * unit_count + 2 * (how->beside + 2);
-    sluice_draws few = *all;
-    few.draws = how->screened;
     sluice_draws_room use;
     if (sluice_draws_open(all, &use))
         return SLUICE_SIZES_NO_MEMORY;
-    double *few_us = malloc((size_t)((tried_count + 1) * few.draws) * sizeof *few_us);
     int64_t *more = malloc((size_t)more_count * sizeof *more);
-    char *is_kept = calloc((size_t)tried_count, 1);
-    int64_t count = 0;
-    if (few_us && more && is_kept) {
-        mark_near(&few, &use, limits, how->regret, tried_count, tried, few_us,
-                  few_us + tried_count * few.draws, is_kept);
-        for (int64_t s = 0; s < tried_count; s++) {
-            if (!is_kept[s] && !is_among(always_count, always, tried[s]))
-                continue;
-            sizes[count] = tried[s];
-            sluice_draws_price(all, &use, total, tried[s], latency_us + count++ * draws);
-        }
+    if (more) {
+        for (int64_t s = 0; s < count; s++)
+            sluice_draws_price(all, &use, total, sizes[s], latency_us + s * draws);
         int64_t old = count, left = finer(limits, how, draws, count, sizes, latency_us, unit_count,
                                           units, more);
         count += left;
@@ -216,9 +271,7 @@ int64_t sluice_price_sizes(const sluice_draws *all, const sluice_size_limits *li
     } else {
         count = SLUICE_SIZES_NO_MEMORY;
     }
-    free(few_us);
     free(more);
-    free(is_kept);
     free(use.t);
     return count;
 }
@@ -254,6 +307,23 @@ int sluice_summarise(int64_t count, int64_t draws, const double *latency_us, dou
     }
     free(regrets);
     return 0;
+}
+
+void sluice_round_sizes(int64_t message_bytes, int64_t count, const int64_t *sizes,
+                        const double *mean_regret, int64_t rule_count,
+                        const sluice_round_rule *rules, int64_t *places)
+{
+    for (int64_t r = 0; r < rule_count; r++) {
+        int64_t best = -1;
+        for (int64_t s = 0; s < count; s++) {
+            const int64_t odd = sizes[s] / (sizes[s] & -sizes[s]);
+            if (sizes[s] != message_bytes && odd <= rules[r].max_odd &&
+                sizes[s] % rules[r].unit_bytes == 0 &&
+                (best < 0 || mean_regret[s] < mean_regret[best]))
+                best = s;
+        }
+        places[r] = best;
+    }
 }
 
 /* ---- which are good ---------------------------------------------------------------------------- */

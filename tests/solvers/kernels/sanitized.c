@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "anneal.h"
 #include "blocks.h"
@@ -109,6 +110,19 @@ static void recurrence(void)
     for (int64_t c = 0; c < cuts; c++) {
         double plain = plain_latency(&p, count, sizes + c * count);
         expect(latency[c] == plain || (isnan(latency[c]) && isnan(plain)), "latency");
+    }
+    if (cuts > 0) {
+        int64_t stage = between(0, n - 1), first = 0;
+        double factor = uniform(), changed;
+        int status = sluice_changed_latencies(&p, 1, &stage, &factor, count, sizes, &changed);
+        for (int64_t j = 0; j < stage; j++)
+            first += ranges[j];
+        for (int64_t r = first; r < first + ranges[stage]; r++) {
+            overhead[r] *= factor;
+            cost[r] *= factor;
+        }
+        double plain = plain_latency(&p, count, sizes);
+        expect(status == 0 && (changed == plain || isnan(plain)), "latency at changed costs");
     }
     p.stages = between(0, 1) ? 0 : SLUICE_RECURRENCE_MAX_STAGES + 1;
     expect(sluice_latencies(&p, cuts, count, sizes, latency) == -1, "count of stages");
@@ -276,7 +290,8 @@ static void check_rounding(const sluice_whole *q)
         x[between(0, k - 1)] = between(0, 1) ? NAN : INFINITY;
     double widths[] = {1e4, 1.0, 1e-4, 10.0};
     int64_t exchanges = k <= 20 ? between(0, 3) : 0;
-    sluice_rounding asked = {k, x, offsets, 4, 2, between(0, 9), widths, 4, exchanges};
+    sluice_rounding asked = {k, x, offsets, 4, 2, between(0, 9), widths, 4, exchanges,
+                             between(0, 1) ? wide(1.0, 1e6) : 0.0};
     int found = sluice_round(q, &asked, sizes);
     expect(found <= (exchanges ? 3 : 1), "cuts of a rounding");
     for (int at = 0; at < found; at++)
@@ -312,6 +327,28 @@ static void check_repeat(const sluice_whole *q)
     free(sizes);
 }
 
+static void check_repeated_messages(const sluice_whole *q)
+{
+    int64_t messages = least(between(1, 40), q->message_bytes), k = between(2, 50);
+    int64_t first = q->message_bytes - messages + 1, *sizes = must((size_t)messages, sizeof *sizes);
+    double *latency = doubles(messages), *read = doubles(messages);
+    sluice_repeat_each(q, k, first, messages, sizes, latency);
+    for (int64_t m = 0; m < messages; m++) {
+        int64_t message = first + m, rest = message - (k - 1) * sizes[m];
+        if (sizes[m] == 0)
+            continue;
+        expect(rest >= q->min_bytes && rest <= sizes[m], "remainder of a message");
+        expect(sizes[m] % q->unit_bytes == 0, "unit of a repeated size");
+        sluice_repeat_read(q, message, 1, sizes[m], sizes[m], read);
+        expect(read[0] == latency[m], "latency of a message");
+    }
+    int64_t size = q->unit_bytes * between(1, 1000);
+    sluice_repeat_read(q, first, messages, size, size + q->unit_bytes * between(0, 1000), read);
+    for (int64_t m = 0; m < messages; m++)
+        expect(read[m] >= 0.0, "latency of a reader");
+    free(sizes), free(latency), free(read);
+}
+
 static void check_bounds(const sluice_whole *q)
 {
     int64_t first, last, counts[] = {q->k_min, q->k_max};
@@ -343,6 +380,7 @@ static void whole_bytes(void)
         check_rounding(&q);
         check_equal(&q);
         check_repeat(&q);
+        check_repeated_messages(&q);
         check_bounds(&q);
     }
     free(overhead), free(cost);
@@ -389,17 +427,17 @@ static void real_sizes(void)
 
 static void repeated_sizes(const sluice_draws *all, int64_t message)
 {
-    int64_t tried_count = between(1, least(message, 60)), always = message, draws = all->draws;
-    int64_t units[2] = {between(1, 9), between(1, 4096)}, end_count = between(0, 3), ends[3], at = 0;
-    int64_t *tried = must((size_t)tried_count, sizeof *tried);
+    int64_t always = message, draws = all->draws, end_count = between(0, 3), ends[3];
+    int64_t units[2] = {between(1, 9), between(1, 4096)}, near[512];
+    double octaves[9];
     sluice_size_limits limits = {message, 1, message, 1, message, 1, message};
+    sluice_size_grid grid = {between(1, 64), between(1, 40), between(0, 96), between(0, 32)};
     sluice_size_search search = {between(1, draws), uniform(), between(1, 12), between(1, 12)};
     sluice_good_search good = {between(1, 40), between(1, 60), between(1, 8), 0.01, 0.9};
-    int64_t room = tried_count + 4 * search.rounded + 2 * (search.beside + 2);
-    int64_t *sizes = must((size_t)room, sizeof *sizes);
-    double *latency = doubles(room * draws), *most = doubles(2 * draws);
-    for (int64_t s = 0; s < tried_count; s++)
-        tried[s] = at = between(at + 1, message - tried_count + s + 1);
+    for (int64_t at = 0; at < 9; at++)
+        octaves[at] = wide(1.0, (double)message);
+    for (int64_t e = 0, end = 0; e < end_count; e++)
+        ends[e] = end = between(end + 1, end + message);
     if (between(0, 1)) {
         limits.min_bytes = between(1, 64);
         limits.unit_bytes = between(1, 64);
@@ -408,8 +446,17 @@ static void repeated_sizes(const sluice_draws *all, int64_t message)
         limits.low_bytes = between(1, message);
         limits.high_bytes = between(1, message);
     }
-    int64_t count = sluice_price_sizes(all, &limits, &search, tried_count, tried, 1, &always, 2,
-                                       units, sizes, latency);
+    int64_t near_count = sluice_near_sizes(all, &limits, &search, &grid, between(0, 9), octaves,
+                                           end_count, ends, 1, &always, near);
+    for (int64_t s = 0; s < near_count; s++)
+        expect(near[s] > (s ? near[s - 1] : 0) && near[s] <= message, "sizes to price");
+    if (!near_count)
+        return;
+    int64_t room = near_count + 4 * search.rounded + 2 * (search.beside + 2);
+    int64_t *sizes = must((size_t)room, sizeof *sizes);
+    double *latency = doubles(room * draws), *most = doubles(2 * draws);
+    memcpy(sizes, near, (size_t)near_count * sizeof *sizes);
+    int64_t count = sluice_price_sizes(all, &limits, &search, 2, units, near_count, sizes, latency);
     expect(1 <= count && count <= room, "sizes that are priced");
     for (int64_t s = 1; s < count; s++)
         expect(sizes[s - 1] < sizes[s] && sizes[s] <= message, "sizes that ascend");
@@ -421,8 +468,11 @@ static void repeated_sizes(const sluice_draws *all, int64_t message)
         most[draws + i] = most[i] * (1.0 + uniform());
         most[i] = most[draws + i] * 0.99;
     }
-    for (int64_t e = 0, end = 0; e < end_count; e++)
-        ends[e] = end = between(end + 1, end + message);
+    sluice_round_rule rules[2] = {{units[1], message}, {1, between(1, 3)}};
+    int64_t places[2];
+    sluice_round_sizes(message, count, sizes, means + count, 2, rules, places);
+    for (int64_t r = 0; r < 2; r++)
+        expect(places[r] < count && (places[r] < 0 || sizes[places[r]] < message), "a round size");
     int64_t all_sizes = count + good.jumps_to + 2 * (good.fragments_to + 1) * end_count;
     int64_t *found = must((size_t)(6 * (all_sizes / 2 + 1)), sizeof *found);
     int64_t intervals = sluice_good_sizes(all, &limits, &good, count, sizes, latency, 2, most,
@@ -432,7 +482,7 @@ static void repeated_sizes(const sluice_draws *all, int64_t message)
         expect(found[3 * one] <= 1 && 1 <= found[3 * one + 1] &&
                    found[3 * one + 1] <= found[3 * one + 2] && found[3 * one + 2] <= message,
                "an interval");
-    free(tried), free(sizes), free(latency), free(most), free(found), free(means);
+    free(sizes), free(latency), free(most), free(found), free(means);
 }
 
 static void many_draws(void)

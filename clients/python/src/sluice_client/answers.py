@@ -85,14 +85,28 @@ class StageDelivery:
 
 
 @dataclass(frozen=True, slots=True)
+class SetThis:
+    """The size to set where a library repeats one, with its latency in µs; `sentence` says it.
+
+    `keeps_current`: it is the one that is repeated today, which nothing gains enough over.
+    """
+
+    size_bytes: int
+    fragments: int
+    latency_us: float
+    keeps_current: bool
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Optimization:
     """A schedule with a proof of how good it is. One of `pipeline` and `aggregate` is None.
 
     The last four are of answers whose stages choose their pulses (`eager`, `pulses`), else None:
     what each stage does, the limit of cut-through, store and forward, and the most that
     back-to-back messages reach. `uncertainty` is None where nothing is known of the costs' errors,
-    `sensitivities` of an aggregate and of very many fragments, and both in answers of earlier
-    versions.
+    `sensitivities` of an aggregate and of very many fragments, `set_this` where no size can be
+    repeated, and all three in answers of earlier versions.
     """
 
     id: str
@@ -123,6 +137,7 @@ class Optimization:
     warnings: tuple[Notice, ...]
     uncertainty: Uncertainty | None = None
     sensitivities: Sensitivities | None = None
+    set_this: SetThis | None = None
     delivery: tuple[StageDelivery, ...] | None = None
     ideal_us: float | None = None
     store_and_forward_us: float | None = None
@@ -179,6 +194,8 @@ class OptimizationSummary:
     relative_gap: float
     status: str
     profile: ProfileRevision | None
+    name: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

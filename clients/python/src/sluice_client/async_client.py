@@ -199,6 +199,16 @@ class AsyncClient(AsyncCore):
         """Return a stored answer."""
         return await self.send(solving.optimization(id))
 
+    async def describe_optimization(
+        self,
+        id: str,
+        *,
+        name: str | None = None,
+        note: str | None = None,
+    ) -> OptimizationSummary:
+        """Give a stored answer a name and a note; "" takes one away, None leaves it as it is."""
+        return await self.send(solving.describe_optimization(id, name=name, note=note))
+
     async def explanation(
         self,
         id: str,

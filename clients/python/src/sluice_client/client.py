@@ -203,6 +203,16 @@ class Client(Core):
         """Return a stored answer."""
         return self.send(solving.optimization(id))
 
+    def describe_optimization(
+        self,
+        id: str,
+        *,
+        name: str | None = None,
+        note: str | None = None,
+    ) -> OptimizationSummary:
+        """Give a stored answer a name and a note; "" takes one away, None leaves it as it is."""
+        return self.send(solving.describe_optimization(id, name=name, note=note))
+
     def explanation(
         self,
         id: str,

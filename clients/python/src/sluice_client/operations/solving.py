@@ -161,6 +161,14 @@ def optimization(id: str) -> Call[Optimization]:
     return get(f"/optimizations/{segment(id)}", reads(Optimization))
 
 
+def describe_optimization(
+    id: str, *, name: str | None = None, note: str | None = None
+) -> Call[OptimizationSummary]:
+    """Give a stored answer a name and a note; "" takes one away, None leaves it as it is."""
+    path, document = f"/optimizations/{segment(id)}", {"name": name, "note": note}
+    return send("PATCH", path, reads(OptimizationSummary), document, may_repeat=True)
+
+
 def explanation(id: str, *, cheaper_by: float | None = None) -> Call[Explanation]:
     """Return where the latency of a stored answer is spent, and what cheaper stages would buy."""
     call = get(

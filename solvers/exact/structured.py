@@ -199,7 +199,7 @@ class _Search:
             found = self._iterate(waits, deadline)
             if found is None:
                 break
-            grown = _grown(found[1], waits)
+            grown = _grown(found[1], waits, is_short=self._ends is not None)
             added = bool((grown & ~waits).any())
             rough = found
             if deadline.passed or not added or found[1].apart <= _ROUNDED:
@@ -289,15 +289,16 @@ def _is_unsettled(chain: Chain, iterate: Iterate) -> bool:
     return moved > _UNSETTLED * float(max(iterate.complementarity, 0.0) ** 0.5)
 
 
-def _grown(iterate: Iterate, waits: Waits) -> Waits:
+def _grown(iterate: Iterate, waits: Waits, *, is_short: bool) -> Waits:
     """Where fragments may wait, and must next: behind the boundaries that are out of order.
 
     Of neighbours alike only the first is. The first time only fragments near those out of order
     may wait there, where the iterate tells: then all, for these are not independent of each other.
+    Of short ends all may, whose errors count as often as their repeated step.
     """
     rough = max(iterate.complementarity, 0.0)
     minimum = max(_DISORDER, 3.0 * rough**0.5) if rough > _FINAL else _DISORDER
-    is_located = _FINAL < rough <= _LOCATES and len(iterate.y) <= _MAX_LOCATED
+    is_located = not is_short and _FINAL < rough <= _LOCATES and len(iterate.y) <= _MAX_LOCATED
     reach = _BESIDE + int(_ROUGH_BESIDE * len(iterate.y) * rough**0.5)
     grown, before, value = waits.copy(), -2, 0.0
     for d in np.flatnonzero(iterate.violation > minimum):

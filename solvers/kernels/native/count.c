@@ -178,11 +178,12 @@ static int has_waits(const solve *s, int64_t d)
 }
 
 /* Let fragments wait behind a boundary out of order: the first time only near those that are, where
-   the iterate tells; then all, for these are not independent of each other. */
+   the iterate tells; then all, for these are not independent of each other. Of short ends all may,
+   whose errors count as often as their repeated step. */
 static int64_t grow(solve *s, int64_t d, double rough, double minimum)
 {
     int64_t n = s->lines->n, count = chain_of(s), added = 0;
-    if (rough > LOCATES || rough <= FINAL || count > MAX_LOCATED || has_waits(s, d))
+    if (s->first > 0 || rough > LOCATES || rough <= FINAL || count > MAX_LOCATED || has_waits(s, d))
         return let_wait(s, d, 1, count);
     int64_t reach = BESIDE + (int64_t)(ROUGH_BESIDE * (double)count * sqrt(rough));
     double before = 0.0;

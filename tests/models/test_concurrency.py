@@ -6,12 +6,17 @@ import random
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import closing, suppress
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Barrier
 from typing import Any
 
+import pytest
+
+from app.questions.optimize import describe_answer
 from domain.errors import Conflict, NotFound
 from models.errors import Fenced
 from models.records import JobRecord, JobState
@@ -51,6 +56,24 @@ def test_sixteen_threads_write_without_an_error(store: Store) -> None:
     with ThreadPoolExecutor(THREADS) as pool:
         written = [job.result(HANG_S) for job in [pool.submit(write) for _ in range(THREADS)]]
     _check_all_there(store, [answer for part in written for answer in part])
+
+
+def test_of_a_name_and_a_note_given_at_once_both_are_kept(store: Store) -> None:
+    """Who comes second sees what the first has given, and says so in the log."""
+    answer = an_answer()
+    with store.unit_of_work() as work:
+        work.answers.add(answer)
+    with ThreadPoolExecutor(1) as pool:
+        with store.unit_of_work() as work:
+            work.answers.describe(answer.id, name="named", note=None)
+            second = pool.submit(describe_answer, store, answer.id, note="noted")
+            with pytest.raises(FutureTimeout):  # it waits for this one
+                second.result(0.5)
+        assert second.result(HANG_S) == replace(answer, name="named", note="noted").summary()
+    with store.reading() as work:
+        assert work.answers.get(answer.id) == replace(answer, name="named", note="noted")
+        (change,) = work.changes.list(limit=9)
+    assert (change.before, change.after) == ("named", "named")
 
 
 def test_tables_are_kept_and_chosen_while_their_profile_comes_and_goes(store: Store) -> None:

@@ -275,8 +275,7 @@ def solve_part(question: AuditQuestion, sizes: Sequence[int], progress: Progress
 
 
 def _solving(question: AuditQuestion, limit_s: float, progress: Progress | None) -> SolvedMessages:
-    model, cap = question.model, question.fragment_cap
-    return SolvedMessages(model, _PLAIN, cap, limit_s, progress=progress)
+    return SolvedMessages(question.model, _PLAIN, question.fragment_cap, limit_s, progress=progress)
 
 
 def _early_audit(

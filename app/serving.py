@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.console.running import ticking_line
 from app.console.screen import Column, Grid, Output
+from app.execution.processes import keep_freed_memory
 from app.settings import KEPT_KINDS, Settings, keeps_of
 from app.telemetry import logging_as, open_tracing
 from domain.errors import Conflict, InvalidInput, NotReady
@@ -163,10 +164,12 @@ def _settle() -> None:
     What has been loaded by now, and is kept, is left out of every later garbage collection: a full
     one would look through all of it, for tens of milliseconds. And a thread that computes hands on
     the interpreter's lock where another waits for it; Python's own 5 ms are 20 lookups.
+    What one answer has freed is kept for the next.
     """
     gc.collect()
     gc.freeze()
     sys.setswitchinterval(_TURN_S)
+    keep_freed_memory()
 
 
 def checked_settings() -> Settings:

@@ -7,6 +7,7 @@ bytes, the bound is proven, and the status says no more than the two of them sho
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from domain.errors import SolverFailed
 from domain.problem import AnyProblem
@@ -28,6 +29,24 @@ def rank_of(latency_us: float, cut: Sequence[int]) -> tuple[float, int, int]:
     one. Latencies that differ by what rounding adds over many fragments alone are equal.
     """
     return (float(f"{latency_us:.11e}"), len(cut), cut[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A candidate of a strategy, and what it takes, µs."""
+
+    strategy: Strategy
+    candidate: Candidate
+    latency_us: float
+    rank: tuple[float, int, int] = field(init=False)  # by the written rule for ties
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rank", rank_of(self.latency_us, self.candidate.fragment_bytes))
+
+    @property
+    def fragments(self) -> int:
+        """The number of fragments."""
+        return len(self.candidate.fragment_bytes)
 
 
 def check_limits(problem: AnyProblem, cuts: Iterable[tuple[int, ...]]) -> None:

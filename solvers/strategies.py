@@ -6,14 +6,15 @@ auto    every strategy that can run on the problem proposes a cut; the exact sea
 ties    least latency, then fewer fragments, then the smaller first fragment, then the registry's
         order. Latencies are the evaluator's.
 bounds  one cut shared by all stages: the proven optimum over real sizes, as far as the search got.
-        A single heuristic gets it too where it is cheap (CERTIFICATE_CELLS), else the closed form.
+        A single heuristic gets it too where it is cheap (CERTIFICATE_CELLS), else the closed form;
+        over ranges it gets the bound of `auto`.
         Answers that may cut differently from stage to stage get the bound over nested cuts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from domain.nested import NestedSchedule, nested_latency_us
 from domain.problem import Problem
 from domain.schedule import latency_us
 from domain.solution import Notice, Solution, Strategy
-from solvers.assemble import check_limits, evaluated_us, rank_of, solution_of
+from solvers.assemble import Proposal, check_limits, evaluated_us, solution_of
 from solvers.bounds import closed_form_us
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.exact import strategy as exact
@@ -56,6 +57,7 @@ _NARROWER = 0.95  # of the greatest size: what it must fall to for another searc
 _BOUND_SHARE = 0.4  # of the time for the bound, where ranges leave schedules to be improved
 _CUTS_SHARE = 0.5  # of the time left for these schedules; the rest is for branch and bound
 CERTIFICATE_CELLS = 20_000  # k*n summed over the solves that certify a single heuristic
+_CERTIFICATE_WORK = 500_000  # and of branch and bound over ranges (`Branching.max_work`)
 _FEW = 64  # fragments that the evaluator takes as soon as the kernels do
 _SMALL_CELLS = 20_000  # k*n of all programs that are solved before a ramp that needs none
 _LARGE_CELLS = 100_000  # k*n of a program that a bound in closed form is tried before
@@ -75,21 +77,6 @@ _NOT_CONVEX = Notice(
     "next; the bound of this model is that of a search over the ranges which ended before it "
     "closed the gap, so part of it may be the bound's: no cut is known to be better than this one",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Proposal:
-    strategy: Strategy
-    candidate: Candidate
-    latency_us: float
-    rank: tuple[float, int, int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rank", rank_of(self.latency_us, self.candidate.fragment_bytes))
-
-    @property
-    def fragments(self) -> int:
-        return len(self.candidate.fragment_bytes)
 
 
 def spec_of(strategy: Strategy) -> StrategySpec:
@@ -134,7 +121,7 @@ def _heuristic(
             relative_gap=options.relative_gap,
             evaluated=evaluated,
             unrounded_us=unrounded_us,
-            limited_by=_limited_by(problem, candidate, search),
+            limited_by=exact.limited_by(problem, candidate, search),
         )
 
     if options.on_incumbent is not None:
@@ -158,8 +145,23 @@ def _priced_us(problem: Problem, candidate: Candidate) -> float:
     return cut_latency_us(problem.pipeline, np.array(candidate.fragment_bytes, dtype=float))
 
 
+def _no_searches(_problem: Problem) -> dict[float, CountSearch]:
+    return {}  # over ranges, by the gap that was asked for
+
+
 def _certificate(problem: Problem, options: SolveOptions, deadline: Deadline) -> CountSearch:
-    """The exact search, within a budget that does not depend on the clock."""
+    """The exact search, within a budget that does not depend on the clock; over ranges that of
+    `auto`, once for all strategies of a problem.
+    """
+    if LineProblem.of(problem) is None:
+        known = problem.derived(_no_searches)
+        found = known.get(options.relative_gap)
+        if found is None:
+            quiet = replace(options, on_incumbent=None)
+            found = _Contest(problem, quiet, deadline).certificate()
+            if not deadline.passed:
+                known[options.relative_gap] = found
+        return found
     search = exact.start(problem)
     search.run(
         near=fixed.best_count(problem),
@@ -231,11 +233,12 @@ class _Contest:
         self._options = options
         self._deadline = deadline
         self._first_bounds: dict[bool, float] = {}
-        self._starts: list[_Proposal] = []  # the same for `auto` and `exact`
-        self._best: _Proposal | None = None
-        self._evaluated: tuple[_Proposal, float] | None = None
+        self._starts: list[Proposal] = []  # the same for `auto` and `exact`
+        self._best: Proposal | None = None
+        self._evaluated: tuple[Proposal, float] | None = None
+        self._max_work = Branching.max_work
         self._is_cut_short = False  # whether time ended a part of the search
-        self._shared: _Proposal | None = None  # the best whose cut all stages share
+        self._shared: Proposal | None = None  # the best whose cut all stages share
 
     def propose(self, spec: StrategySpec, *, credited: Strategy | None = None) -> None:
         """Let a strategy take part, where it can run and time is not up."""
@@ -248,7 +251,7 @@ class _Contest:
         # Whether a heuristic is proven is said by the answer's own bound, not by its notice.
         if candidate.notices and spec.name not in _ON_LINE:
             candidate = replace(candidate, notices=())
-        proposal = _Proposal(credited or spec.name, candidate, _priced_us(self._problem, candidate))
+        proposal = Proposal(credited or spec.name, candidate, _priced_us(self._problem, candidate))
         if spec.name in _EXACT_STARTS:
             self._starts.append(proposal)
         self._offer(proposal, None)
@@ -261,6 +264,15 @@ class _Contest:
         search, candidate = found
         self._enter(candidate, search)
         return self.answer(search)
+
+    def certificate(self) -> CountSearch:
+        """Return the search over ranges, with a tenth of its work."""
+        self._max_work = _CERTIFICATE_WORK
+        for name in _EXACT_STARTS:
+            self.propose(spec_of(name))
+        relaxed = relaxation_of(self._problem)
+        assert isinstance(relaxed, ConvexProblem)
+        return self._on_ranges(relaxed)
 
     def finish(self) -> Solution:
         """Run the exact search, let its whole-byte cuts compete, and answer."""
@@ -298,7 +310,7 @@ class _Contest:
             if better is not None:
                 candidate = Candidate(fragment_bytes=min(better, key=len), levels=better)
                 latency_us = _evaluated_us(self._problem, candidate)
-                self._offer(_Proposal(Strategy.HIERARCHICAL_RAMP, candidate, latency_us), None)
+                self._offer(Proposal(Strategy.HIERARCHICAL_RAMP, candidate, latency_us), None)
 
     def _is_met_in_whole_bytes(self, search: CountSearch) -> bool:
         """Whether the bound in whole bytes proves what is known, and spares a large program."""
@@ -369,31 +381,32 @@ class _Contest:
             self._branch(search, relaxed, min(known, key=_rank))
         return search
 
-    def _branch(self, search: CountSearch, relaxed: ConvexProblem, best: _Proposal) -> None:
+    def _branch(self, search: CountSearch, relaxed: ConvexProblem, best: Proposal) -> None:
         """Raise the search's bounds by branch and bound on regions, and enter what it finds."""
         branching = Branching(search, relaxed, best.candidate.fragment_bytes)
+        branching.max_work = self._max_work
         gap, deadline = self._options.relative_gap, self._deadline
         for candidate in branching.run(relative_gap=gap, deadline=deadline):
             self._enter(candidate, search)
 
-    def _search(self, search: CountSearch, near: _Proposal | None, deadline: Deadline) -> None:
+    def _search(self, search: CountSearch, near: Proposal | None, deadline: Deadline) -> None:
         count = self._count_near(near)
         search.run(near=count, relative_gap=self._options.relative_gap, deadline=deadline)
         self._report(search)
 
-    def _count_near(self, near: _Proposal | None) -> int:
+    def _count_near(self, near: Proposal | None) -> int:
         return near.fragments if near else fixed.best_count(self._problem)
 
-    def _enter(self, candidate: Candidate, search: CountSearch) -> _Proposal:
+    def _enter(self, candidate: Candidate, search: CountSearch) -> Proposal:
         latency = _priced_us(self._problem, candidate)
-        proposal = _Proposal(Strategy.EXACT, candidate, latency)
+        proposal = Proposal(Strategy.EXACT, candidate, latency)
         self._offer(proposal, search)
         return proposal
 
     def _best_us(self) -> float:
         return self._best.latency_us if self._best else float("inf")
 
-    def _offer(self, proposal: _Proposal, search: CountSearch | None) -> None:
+    def _offer(self, proposal: Proposal, search: CountSearch | None) -> None:
         if proposal.candidate.levels is None and _wins(proposal, self._shared):
             self._shared = proposal
         if _wins(proposal, self._best):
@@ -424,11 +437,11 @@ class _Contest:
             relative_gap=self._options.relative_gap,
             evaluated=self._evaluated_us(best),
             unrounded_us=self._unrounded_us(search),
-            limited_by=_limited_by(problem, best.candidate, search),
+            limited_by=exact.limited_by(problem, best.candidate, search),
             notices=self._notices(search, bound_us) if not nested else (),
         )
 
-    def _evaluated_us(self, best: _Proposal) -> float:
+    def _evaluated_us(self, best: Proposal) -> float:
         """By the evaluator, once; a strategy's proposal is priced faster until it is an answer."""
         if self._evaluated is None or self._evaluated[0] is not best:
             self._evaluated = best, _evaluated_us(self._problem, best.candidate)
@@ -468,27 +481,16 @@ class _Contest:
         return relaxed if known is None else min(known, relaxed)
 
 
-def _latency_of(proposal: _Proposal | None) -> float:
+def _latency_of(proposal: Proposal | None) -> float:
     return proposal.latency_us if proposal else float("inf")
 
 
-def _rank(proposal: _Proposal) -> tuple[float, int, int]:
+def _rank(proposal: Proposal) -> tuple[float, int, int]:
     return proposal.rank
 
 
-def _wins(one: _Proposal, other: _Proposal | None) -> bool:
+def _wins(one: Proposal, other: Proposal | None) -> bool:
     return other is None or one.rank < other.rank
-
-
-def _limited_by(problem: Problem, candidate: Candidate, search: CountSearch | None) -> str | None:
-    """The cap on the count, where the answer stands at it and one more fragment could still win."""
-    counts, fragments = problem.count_range(), len(candidate.fragment_bytes)
-    if candidate.levels or fragments < counts.maximum:
-        return None
-    if search is not None and fragments in search.solved:
-        return counts.capped_by if search.more_could_win() else None
-    here_us, beyond_us = fixed.equal_latency_us(problem, np.array([fragments, fragments + 1]))
-    return counts.capped_by if beyond_us < here_us else None
 
 
 def names() -> Iterator[Strategy]:

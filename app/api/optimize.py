@@ -147,6 +147,8 @@ async def explanation(
 async def compare(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """What each strategy gives on each message size."""
     service = service_of(request)
+    if not prefers_async(request):  # nothing that is stored would answer it: refused unread
+        service.backlog.check(client_of(request).name)
     asked = await read_json(request, CompareIn, **body_rules(request))
     settings = service.context.settings
 

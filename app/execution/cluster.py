@@ -330,7 +330,7 @@ class RemoteSlot:
         future.add_done_callback(lambda _: inbox.put(_Over()))
         started = has_left = False
         stop: Stopped | None = None
-        told: End | None = None
+        reported: End | None = None
         limit_s = float("inf")
         while True:
             try:
@@ -348,14 +348,14 @@ class RemoteSlot:
             elif isinstance(message, _Disconnected):
                 return stop or Lost(started)
             elif isinstance(message, Left):
-                has_left, told = True, message.end
-                if stop is None and isinstance(told, Stopped):  # its worker goes
-                    return told
+                has_left, reported = True, message.end
+                if stop is None and isinstance(reported, Stopped):  # its worker goes
+                    return reported
             elif isinstance(message, _Fetched) and stop is None:
                 return message.end
             elif isinstance(message, _Over) and stop is None:
-                if told is not None:  # not before: Dask takes its slot for free now
-                    return told
+                if reported is not None:  # not before: Dask takes its slot for free now
+                    return reported
                 connection.fetch(future, inbox, was_started=started)
                 limit_s = time.monotonic() + _RESULT_S
             if stop is None and (stop := self._reason_to_stop(running)) is not None:

@@ -157,7 +157,7 @@ class Left:
     end: End | None
 
 
-_MAX_TOLD_BYTES = 2**18  # of a result that is told by an event
+_MAX_REPORTED_BYTES = 2**18  # of a result that an event reports
 
 
 def run_task(task: Task, topic: str) -> End | None:
@@ -243,9 +243,9 @@ class Node(WorkerPlugin):
             del self._running[key]
         if isinstance(end, Stopped):  # whoever has cancelled it does not ask how it ended
             end = Stopped(is_closing=True)
-        is_told = not isinstance(end, Done) or len(end.result) <= _MAX_TOLD_BYTES
-        running.say(worker, Left(end if is_told else None))
-        return None if is_told else end
+        is_reported = not isinstance(end, Done) or len(end.result) <= _MAX_REPORTED_BYTES
+        running.say(worker, Left(end if is_reported else None))
+        return None if is_reported else end
 
 
 class _Scheduler(Scheduler):

@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _OOM_SCORE = 500  # of at most 1000
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+_KEPT_BYTES = 2**24  # of what was freed, a thread
 
 _TRIES, _PAUSE_S = 20, 0.05
 _KILL_ROUNDS = 200
@@ -52,6 +54,18 @@ def prefer_for_oom_kill() -> None:
     """Have the kernel end this process before the service where the machine runs out of memory."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write(str(_OOM_SCORE))
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep memory that was freed for what is asked for next.
+
+    It gives arrays of a megabyte back to the system at once, and each page of the next one is then
+    a fault: together they can take as long as the solve. Other libraries have no such rule.
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
+        mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES // 2)
 
 
 def give_way(niceness: int) -> None:

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -27,6 +28,7 @@ from app.execution.engine import Best, End, Event, FairQueue, Started, Steps
 from app.execution.local import MAX_PENDING_CALLS, MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
 from domain.errors import Cancelled, Overloaded, StoreUnavailable
 
+STANDING_S, STANDING_SOLVES = 1.0, 16
 READ_THREADS = 8
 WRITE_THREADS = 4
 
@@ -108,25 +110,111 @@ class Counts:
     waiting_here: int = 0
 
 
+class Backlog:
+    """Solves that clients wait for, of which workers run `parallel`. For the event loop's thread.
+
+    A burst waits for its turns. Where something has waited at every moment for STANDING_S and for
+    as many solves as STANDING_SOLVES of each worker, more is asked than can be done, and to wait
+    for longer only makes all answers late. Until STANDING_S have passed without a refusal, what
+    would wait is then refused, but who has nothing here is let in beside one who has several; and
+    this process leaves solving to its workers, since it has refusals to send.
+    """
+
+    def __init__(self, parallel: int) -> None:
+        self._parallel = parallel
+        self._of_client: Counter[str] = Counter()
+        self._count = 0
+        self._waiting_since_s = math.inf
+        self._ended = 0  # since then
+        self._strict_until_s = -math.inf
+
+    @property
+    def is_overloaded(self) -> bool:
+        """Whether more is asked than can be done; for any thread."""
+        now_s = time.monotonic()
+        if now_s < self._strict_until_s:
+            return True
+        stands = now_s - self._waiting_since_s > STANDING_S
+        return stands and self._ended >= STANDING_SOLVES * self._parallel
+
+    def check(self, client: str) -> None:
+        """Raise Overloaded where one more of this client would only wait."""
+        if self._count < self._parallel or not self.is_overloaded:
+            return
+        if not self._of_client[client] and max(self._of_client.values()) > 1:
+            return
+        self._strict_until_s = time.monotonic() + STANDING_S
+        self.check_begin()
+
+    def check_begin(self) -> None:
+        """Raise Overloaded where what has waited to be solved in this process comes too late."""
+        if self.is_overloaded:
+            raise Overloaded("more is being asked than this service can solve")
+
+    @contextmanager
+    def entered(self, client: str) -> Iterator[None]:
+        """Count a solve of this client while the block lasts. Raises Overloaded."""
+        self.check(client)
+        self._of_client[client] += 1
+        self._count += 1
+        if self._count > self._parallel and self._waiting_since_s == math.inf:
+            self._waiting_since_s, self._ended = time.monotonic(), 0
+        try:
+            yield
+        finally:
+            self._count -= 1
+            self._ended += 1
+            self._of_client[client] -= 1
+            if not self._of_client[client]:
+                del self._of_client[client]
+            if self._count <= self._parallel:
+                self._waiting_since_s = math.inf
+
+
 class TaskWait:
     """What a task reports to the coroutine that awaits it; `take` is for the engine's threads."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.end: asyncio.Future[End] = loop.create_future()
         self.best: bytes | None = None
+        self._has_begun = False
+        self._end: asyncio.Future[End] = loop.create_future()
         self._loop = loop
 
     def take(self, message: Event | End) -> None:
         """Take an event, or the end."""
         if isinstance(message, Best):
             self.best = message.result
-        elif not isinstance(message, Started | Steps):
+        elif isinstance(message, Started):
+            self._has_begun = True
+        elif not isinstance(message, Steps):
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(self._end_with, message)
 
+    async def until_end(
+        self, wait_disconnected: Callable[[], Awaitable[None]], check_begin: Callable[[], None]
+    ) -> End:
+        """Return the end. Raises Cancelled where the client disconnects before, and what
+        `check_begin` raises while the task has not begun.
+        """
+        watcher = asyncio.ensure_future(wait_disconnected())
+        try:
+            while not self._end.done():
+                await asyncio.wait(
+                    (self._end, watcher),
+                    timeout=None if self._has_begun else STANDING_S,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if watcher.done() and not self._end.done():
+                    raise Cancelled("the client went away")
+                if not self._has_begun and not self._end.done():
+                    check_begin()
+            return self._end.result()
+        finally:
+            watcher.cancel()
+
     def _end_with(self, end: End) -> None:
-        if not self.end.done():
-            self.end.set_result(end)
+        if not self._end.done():
+            self._end.set_result(end)
 
 
 # --- pictures -------------------------------------------------------------------------------------

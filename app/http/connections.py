@@ -142,7 +142,9 @@ class GuardedConnection(HttpToolsProtocol):
         if self._counted is not None:
             self.door.leave(self._counted)
         super().connection_lost(exc)
-        if self.timeout_keep_alive_task is not None:  # of one that was reset: it would hold all this
+        if (
+            self.timeout_keep_alive_task is not None
+        ):  # of one that was reset: it would hold all this
             self.timeout_keep_alive_task.cancel()
 
     def data_received(self, data: bytes) -> None:

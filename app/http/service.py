@@ -2,9 +2,8 @@
 
 The event loop parses and answers, and never blocks. A unit of work takes one hop to a worker thread
 with all its statements; what may wait for the database's writer has threads of its own. A small
-solve is tried in that very hop where no other thread solves, and ended after 40 ms if it turns out
-to be long. Everything else goes to the engine, and its client
-waits on the event loop. What is more than can wait is refused at once with a time to try again.
+solve is tried in that very hop where no other thread solves, and ended after 40 ms. Everything else
+goes to the engine. What is more than can wait is refused at once with a time to try again.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from app.execution.engine import Engine, Pool
 from app.execution.local import SOLVES_HERE_PER_TASK
-from app.http.call_threads import CallThreads, Counts, RenderQueue, TaskWait
+from app.http.call_threads import Backlog, CallThreads, Counts, RenderQueue, TaskWait
 from app.http.fastpath.fast_path import FastPath, LoadedTable
 from app.http.fastpath.lookups import Lookups
 from app.http.fastpath.responses import CachedResponse
@@ -35,7 +34,7 @@ from app.operations.tasks import result_of, task_of
 from app.operations.work import Fitted
 from app.questions.fits import find_fit
 from app.settings import Settings
-from domain.errors import Cancelled, SluiceError
+from domain.errors import SluiceError
 from domain.profile import ProfileReference
 from domain.verification import said_of
 from models.identifiers import new_id
@@ -148,6 +147,7 @@ class Service:
             context.store, fast_path, refresh_s=context.settings.lookup_refresh_s, gate=gate
         )
         self.counts = Counts()
+        self.backlog = Backlog(context.settings.worker_count)
         self._exports = RecentExports()
         self._waiting_jobs: tuple[Waiting, ...] = ()
         # One solve at a time, in threads that have other things to do.
@@ -238,19 +238,26 @@ class Service:
 
     async def _solved(self, found: Unsolved, client: Client, then: Then) -> Answered:
         """Return the answer, solved in this process once it may, or by the engine."""
-        operation = found.operation
+        operation, quick = found.operation, None
+        with self.backlog.entered(client.name):
+            if found.is_quick:
+                quick = await self._tried_here(operation)
+            if quick is None:
+                solved = await self.through_engine(operation, client)
+                return Answered((await self.keep(operation, solved, then)).document, "engine")
+        return Answered((await self.keep(operation, quick, then)).document, "quick")
+
+    async def _tried_here(self, operation: Operation[T]) -> T | None:
+        """Return what is solved in this process, once it may; None where that takes long."""
         counts = self.counts
-        most_here = SOLVES_HERE_PER_TASK * (1 + counts.pending_tasks)
-        if found.is_quick and counts.waiting_here <= most_here:
-            counts.waiting_here += 1
-            try:
-                quick = await self._threads.solve(lambda: self._run_in_turn(operation))
-            finally:
-                counts.waiting_here -= 1
-            if quick is not None:
-                return Answered((await self.keep(operation, quick, then)).document, "quick")
-        solved = await self.through_engine(operation, client)
-        return Answered((await self.keep(operation, solved, then)).document, "engine")
+        is_full = counts.waiting_here > SOLVES_HERE_PER_TASK * (1 + counts.pending_tasks)
+        if is_full or self.backlog.is_overloaded:
+            return None
+        counts.waiting_here += 1
+        try:
+            return await self._threads.solve(lambda: self._run_in_turn(operation))
+        finally:
+            counts.waiting_here -= 1
 
     # --- other operations -------------------------------------------------------------------------
 
@@ -295,11 +302,13 @@ class Service:
 
     async def run(self, operation: Operation[T], client: Client) -> T:
         """Compute: here where that is quick, else in the engine. Nothing is stored."""
-        if operation.pool is Pool.SOLVE:
-            found = await self._threads.solve(lambda: self._run_in_turn(operation))
-        else:
-            found = await self.call(operation.run_here)
-        return found if found is not None else await self.through_engine(operation, client)
+        with ExitStack() as stack:
+            if operation.pool is Pool.SOLVE:
+                stack.enter_context(self.backlog.entered(client.name))
+                found = await self._tried_here(operation)
+            else:
+                found = await self.call(operation.run_here)
+            return found if found is not None else await self.through_engine(operation, client)
 
     async def fit(self, operation: FitTraces, client: Client) -> Fitted:
         """Fit; long traces are given to a worker as open files."""
@@ -356,20 +365,16 @@ class Service:
             )
         )
         waiting = TaskWait(asyncio.get_running_loop())
-        watcher = asyncio.ensure_future(client.wait_disconnected())
+        begins = self.backlog.check_begin if operation.pool is Pool.SOLVE else lambda: None
         self.counts.pending_tasks += 1
         try:
             self.context.engine.submit(task, waiting.take)
-            await asyncio.wait((waiting.end, watcher), return_when=asyncio.FIRST_COMPLETED)
-            if not waiting.end.done():
-                raise Cancelled("the client went away")
-            end = waiting.end.result()
+            end = await waiting.until_end(client.wait_disconnected, begins)
             return await self.call(
                 lambda: result_of(operation, end, best=waiting.best, limits=task.limits)
             )
         finally:
             self.context.engine.cancel(task.id, task.claim)
-            watcher.cancel()
             self.counts.pending_tasks -= 1
 
     # --- durable jobs -----------------------------------------------------------------------------
@@ -439,6 +444,7 @@ class Service:
 
     def _run_in_turn(self, operation: Operation[T]) -> T | None:
         with self.solving:
+            self.backlog.check_begin()
             return operation.run_here()
 
     def _unit(self, operation: Operation[Any]) -> AbstractContextManager[UnitOfWork]:

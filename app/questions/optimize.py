@@ -25,10 +25,11 @@ from app.questions.question import (
     Measurement,
     Question,
     UncertaintyOptions,
+    known_errors,
     known_identifier,
 )
 from domain.default_sizes import CURRENT, default_sizes
-from domain.errors import InconsistentInput, InvalidInput, NotFound
+from domain.errors import InvalidInput, NotFound
 from domain.fit import FitOptions, FitShape, TraceFit
 from domain.model import CostModel
 from domain.pipeline import Pipeline
@@ -38,8 +39,8 @@ from domain.schedule import busiest_stage
 from domain.sensitivity import Sensitivities
 from domain.solution import Solution, Status, Strategy
 from domain.uncertain_answer import Uncertainty
-from domain.uncertain_fit import measured_whole_us, misfit_at, uncertain_model
-from domain.uncertainty import UNKNOWN_ERRORS, KnownErrors, NamedCut, seed_of, stated_model
+from domain.uncertain_fit import measured_whole_us
+from domain.uncertainty import NamedCut, seed_of
 from domain.verification import Verification
 from models.identifiers import new_id
 from models.records import AnswerRecord, FitRequest
@@ -133,38 +134,6 @@ def prepare(
     return PreparedQuestion(
         question, problem, profile, fitted, digest, uncertain, fit, verification
     )
-
-
-def known_errors(
-    model: CostModel,
-    fit: TraceFit | None,
-    options: UncertaintyOptions | None,
-    *,
-    message_bytes: tuple[int, int],
-    verification: Verification | None = None,
-) -> KnownErrors | None:
-    """Return the errors of a model's costs, of its fit or as typed; None where none are known.
-
-    `message_bytes` are the least and the greatest message that they are for; by how much transfers
-    contradicted the model, its `verification` says. Raises InconsistentInput where errors are asked
-    for and none are known.
-    """
-    asked = options or UncertaintyOptions()
-    misfit = verification.misfit if verification else 0.0
-    if asked.relative is not None or asked.intervals:
-        try:
-            stated = stated_model(model, asked.relative or 0.0, asked.intervals)
-        except InvalidInput as refusal:
-            raise type(refusal)(refusal.detail, field=f"uncertainty.{refusal.field}") from None
-        return KnownErrors(stated, misfit, asked.draws, asked.seed)
-    known = None if fit is None else uncertain_model(fit)
-    if fit is not None and known is not None and known.model == model:
-        whole_us = tuple((one.message_bytes, one.measured_us) for one in fit.whole_messages)
-        misfit = max(misfit, misfit_at(fit, *message_bytes))
-        return KnownErrors(known, misfit, asked.draws, asked.seed, whole_us)
-    if options is None or options.only_names_current:
-        return None
-    raise InconsistentInput(UNKNOWN_ERRORS, field="uncertainty.relative")
 
 
 def _uncertain(

@@ -11,13 +11,21 @@ from typing import TypeAlias
 
 from domain.aggregate import Aggregate
 from domain.errors import InconsistentInput, InvalidInput, NotFound, StrategyDeclined
-from domain.fit import FitOptions
+from domain.fit import FitOptions, TraceFit
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference, check_profile_name
 from domain.solution import Strategy
-from domain.uncertainty import MAX_SEED, StatedInterval
+from domain.uncertain_fit import misfit_at, uncertain_model
+from domain.uncertainty import (
+    MAX_SEED,
+    UNKNOWN_ERRORS,
+    KnownErrors,
+    StatedInterval,
+    stated_model,
+)
+from domain.verification import Verification
 
 _PIECE_BYTES = 2**20
 
@@ -200,3 +208,35 @@ def stages_of_table(model: CostModel) -> Pipeline:
     if isinstance(model, Aggregate):
         return model.slowest_pipeline()
     raise StrategyDeclined(f"there are no plan tables of the kind {model.kind}", field="profile")
+
+
+def known_errors(
+    model: CostModel,
+    fit: TraceFit | None,
+    options: UncertaintyOptions | None,
+    *,
+    message_bytes: tuple[int, int],
+    verification: Verification | None = None,
+) -> KnownErrors | None:
+    """Return the errors of a model's costs, of its fit or as typed; None where none are known.
+
+    `message_bytes` are the least and the greatest message that they are for; by how much transfers
+    contradicted the model, its `verification` says. Raises InconsistentInput where errors are asked
+    for and none are known.
+    """
+    asked = options or UncertaintyOptions()
+    misfit = verification.misfit if verification else 0.0
+    if asked.relative is not None or asked.intervals:
+        try:
+            stated = stated_model(model, asked.relative or 0.0, asked.intervals)
+        except InvalidInput as refusal:
+            raise type(refusal)(refusal.detail, field=f"uncertainty.{refusal.field}") from None
+        return KnownErrors(stated, misfit, asked.draws, asked.seed)
+    known = None if fit is None else uncertain_model(fit)
+    if fit is not None and known is not None and known.model == model:
+        whole_us = tuple((one.message_bytes, one.measured_us) for one in fit.whole_messages)
+        misfit = max(misfit, misfit_at(fit, *message_bytes))
+        return KnownErrors(known, misfit, asked.draws, asked.seed, whole_us)
+    if options is None or options.only_names_current:
+        return None
+    raise InconsistentInput(UNKNOWN_ERRORS, field="uncertainty.relative")

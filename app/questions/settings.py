@@ -22,8 +22,8 @@ from analysis.audit import (
     AuditScope,
     check_time_limit,
 )
-from app.questions.optimize import PreparedQuestion, known_errors
-from app.questions.question import stages_of_table
+from app.questions.optimize import PreparedQuestion
+from app.questions.question import known_errors, stages_of_table
 from domain.errors import (
     Conflict,
     InconsistentInput,

@@ -17,8 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 from analysis.table_facts import TableFacts, facts_of
-from app.questions.optimize import known_errors
-from app.questions.question import IDENTIFIER, stages_of_table
+from app.questions.question import IDENTIFIER, known_errors, stages_of_table
 from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed
 from domain.fit import TraceFit
 from domain.hiding import HiddenBehind

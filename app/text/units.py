@@ -327,9 +327,11 @@ def format_set_this(
         first = "Keep sending it whole" if is_whole else f"Keep your {size}"
     elif decision == DecisionCode.MEASURE_FIRST:
         return f"Measure first: {size} may be faster"
+    elif is_uneven and not is_whole:
+        return f"Send uneven fragments, or repeat {size}"
     else:
         first = "Do not cut: send it whole" if is_whole else f"Repeat {size}"
-    return f"{first}, or the fragments below" if is_uneven and (is_kept or is_whole) else first
+    return f"{first}, or uneven fragments" if is_uneven else first
 
 
 def format_against(latency_us: float, other_us: float, name: str) -> str:

@@ -23,7 +23,7 @@ from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.exact.count_search import CountSearch
 from solvers.exact.relaxation import relaxation_of
 from solvers.heuristics.constant import repeated_cut
-from solvers.heuristics.fixed import best_count
+from solvers.heuristics.fixed import best_count, equal_latency_us
 from solvers.kernels import active, cut_latency_us
 from solvers.line_problem import LineProblem
 from solvers.rounding import (
@@ -178,3 +178,14 @@ SPEC = StrategySpec(
     needs="nothing",
     optimal_when="always, in real sizes; whole bytes are rounded from it and the gap is stated",
 )
+
+
+def limited_by(problem: Problem, candidate: Candidate, search: CountSearch | None) -> str | None:
+    """Return the cap on the count where the answer stands at it and one more could still win."""
+    counts, fragments = problem.count_range(), len(candidate.fragment_bytes)
+    if candidate.levels or fragments < counts.maximum:
+        return None
+    if search is not None and fragments in search.solved:
+        return counts.capped_by if search.more_could_win() else None
+    here_us, beyond_us = equal_latency_us(problem, np.array([fragments, fragments + 1]))
+    return counts.capped_by if beyond_us < here_us else None

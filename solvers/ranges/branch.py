@@ -34,7 +34,6 @@ Ints = NDArray[np.int64]
 Cut = tuple[int, ...]
 
 _MAX_ENTRIES = 60_000  # of one program; larger nodes keep the bound that they have
-_WORK = 5_000_000  # entries of all programs of one search, and what each takes besides
 _NEAR = 1.02  # of the best latency known: cuts up to it are improved
 _EACH = 500
 _IMPROVE_CELLS = 200_000  # k n that improving one cut may evaluate
@@ -93,6 +92,8 @@ class _Counts:
 class Branching:
     """The search over all counts that could win; tightens the bounds of a search over counts."""
 
+    max_work = 5_000_000  # entries of all programs of one search, and what each takes besides
+
     def __init__(self, search: CountSearch, relaxed: ConvexProblem, best: Cut) -> None:
         problem = search.problem
         self._search, self._problem, self._best = search, problem, best
@@ -107,19 +108,18 @@ class Branching:
         self._heap: list[_Open] = []
         self._closed: list[tuple[float, Node]] = []  # what is not divided, with its bound
         self._entered, self._improvements, self._visits = 0, 0, 0
-        self._work = self._moved = 0  # of all, and of random moves
+        self._work = self._moved = self._seed = 0  # of all, of random moves, and what these had
         self._lowest: _Open | None = None  # of the parts of the last division
         self._tried: set[tuple[int, ...]] = {best}
         self._every = Regions.of(problem.pipeline)
         self._native = self._regions.in_native(problem)
         self._counts: list[_Counts] = []
-        self._narrowed_us = np.inf
-        self._seed, self._left_out_us = 0, np.inf  # what is proven of regions that were left out
+        self._narrowed_us = self._left_out_us = np.inf  # the latter: proven of regions left out
 
     def run(self, *, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
         """Yield better cuts; the bounds of the counts rise meanwhile, and are told at the end."""
         self._start()
-        while not deadline.passed and self._work < _WORK:
+        while not deadline.passed and self._work < self.max_work:
             target = self._best_us / (1.0 + relative_gap) - self._delay
             lowest = min(self._counts, key=lambda count: count.bound_us, default=None)
             first = self._heap[0].bound_us if self._heap else np.inf

@@ -27,7 +27,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from domain.errors import TimeLimitReached
 from domain.plan_table import TableCut, TableRepeat
-from solvers.contract import Deadline
+from domain.problem import Problem
+from domain.solution import Solution, Strategy, relative_excess
+from solvers.contract import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, Deadline, SolveOptions
 
 RUNGS_PER_DECADE = 256  # of the scale: 0.9 % from one to the next
 MARGIN = 1.0 - 1e-8  # of the tolerance: what is deducted for rounding must not miss it
@@ -35,11 +37,13 @@ _FIRST_RUNG = 2 * RUNGS_PER_DECADE  # 1 %: next to nothing to compile
 _STRIDE = RUNGS_PER_DECADE // 2
 _SLACK = 1.05  # of what no pass can remove: passes differ by as much
 _TYPICAL_PASSES = 16
+_MAX_GAP, _SAFE = 1e300, 1e-12  # where nothing is proven; what rounding may add
 _MAX_CELLS = 4_000_000  # numbers that are remembered, of 8 to 40 bytes
 
 Entry = TypeVar("Entry", bound=TableCut | TableRepeat)
 Value = TypeVar("Value")
 Reached = Callable[[int], None]
+SolveOne = Callable[[Problem, Strategy, SolveOptions], Solution]
 
 
 class Memory:
@@ -91,6 +95,37 @@ class Compiler(Protocol[Entry]):
     @property
     def is_spent(self) -> bool:
         """Whether more message sizes were asked for than are tried."""
+
+
+class OneMessage:
+    """A table of one message has the cut of an optimisation, and what that proves."""
+
+    def __init__(self, problem: Problem, relative_gap: float, solve: SolveOne) -> None:
+        self._problem, self._gap, self._solve = problem, relative_gap, solve
+
+    def restart(self, tolerance: float) -> None:
+        """Nothing is looser for one message."""
+
+    def spend(self) -> None:
+        """One message is all there is."""
+
+    @property
+    def is_spent(self) -> bool:
+        """Never: there are no further messages."""
+        return False
+
+    def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableCut]:
+        """Return the entry. Raises Infeasible."""
+        limit_s = max(1e-3, min(deadline.remaining_s, DEFAULT_TIME_LIMIT_S))
+        gap = min(self._gap, DEFAULT_RELATIVE_GAP)
+        options = SolveOptions(relative_gap=gap, time_limit_s=limit_s)
+        found = self._solve(self._problem, Strategy.AUTO, options)
+        cut = found.schedule.fragment_bytes
+        gap = min(
+            _MAX_GAP,
+            relative_excess(found.latency_us, found.lower_bound_us, found.lower_bound_us) + _SAFE,
+        )
+        return [TableCut(self._problem.message_bytes, cut, found.latency_us, gap)]
 
 
 def _worst_gap(entries: list[Entry]) -> float:

@@ -34,8 +34,8 @@ from domain.plan_table import (
 )
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, Problem
 from domain.schedule import latency_us
-from domain.solution import Solution, Strategy, relative_excess
-from solvers.contract import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, Deadline, SolveOptions
+from domain.solution import relative_excess
+from solvers.contract import Deadline
 from solvers.line_problem import LineProblem
 from solvers.rounding import round_cut
 from solvers.tables.bound import Stretch
@@ -46,8 +46,11 @@ from solvers.tables.budget import (
     Entry,
     EvenCompilation,
     Memory,
+    OneMessage,
+    SolveOne,
 )
 from solvers.tables.cuts import (
+    FINE_CELLS,
     Cut,
     has_room,
     no_slower,
@@ -56,13 +59,12 @@ from solvers.tables.cuts import (
     shifts_fit,
     whole_cut,
 )
-from solvers.tables.points import HostCosts, Point, between, count_grid
+from solvers.tables.points import HostCosts, Point, Solved, between, count_grid
 from solvers.tables.range_repeat import RangeRepeatCompiler
 from solvers.tables.ranges import RangeCompiler
 from solvers.tables.repeat import RepeatCompiler
 
 Ints = NDArray[np.int64]
-SolveOne = Callable[[Problem, Strategy, SolveOptions], Solution]
 
 _NEIGHBOURS = 2  # counts of the grid on each side of the best that bound a stretch
 _MORE_NEIGHBOURS = 6
@@ -93,10 +95,12 @@ class CutCompiler:
         self._problem, self._host, self._tolerance = problem, host, tolerance
         self._minimum, self._maximum = min_message_bytes, max_message_bytes
         self._near = self._points = 0
+        self._known, self._memory = Solved(), Memory()
         self._grid = count_grid(self._point(max_message_bytes).maximum)
         self._entries: list[TableCut] = []
         self._floors: dict[int, float] = {}
-        self._memory = Memory()
+        self._bounds: dict[int, float] = {}
+        self._rounded: dict[tuple[int, int], Cut | None] = {}
 
     def restart(self, tolerance: float) -> None:
         """Begin anew to this tolerance, with what is known of single messages and stretches."""
@@ -149,7 +153,7 @@ class CutCompiler:
 
     def _point(self, size: int) -> Point:
         self._points += 1
-        return Point.of(replace(self._problem, message_bytes=size), self._host)
+        return Point.of(replace(self._problem, message_bytes=size), self._host, self._known)
 
     def _first_sizes(self) -> list[int]:
         sizes = [self._minimum]
@@ -183,8 +187,8 @@ class CutCompiler:
         found = []
         for k in shared:
             keeps = pending is not None and len(pending) == k
-            one = pending if keeps else whole_cut(first.problem, first.solves[k].x)
-            other = whole_cut(last.problem, last.solves[k].x)
+            one = pending if keeps else self._whole(first, k)
+            other = self._whole(last, k)
             if one is not None and other is not None and has_room(self._problem, one):
                 found += [(one, other)] if shifts_fit(one, other, self._unit) else []
             if self._unit > 1:
@@ -192,6 +196,14 @@ class CutCompiler:
             if found and self._unit == 1:
                 return found[0]
         return min(found, key=lambda ends: self._measured(first, last, ends)[0], default=None)
+
+    def _whole(self, point: Point, k: int) -> Cut | None:
+        """A whole-byte cut of a count that was solved; every stretch that ends there asks for
+        it.
+        """
+        if (point.size, k) not in self._rounded:
+            self._rounded[point.size, k] = whole_cut(point.problem, point.solves[k].x)
+        return self._rounded[point.size, k]
 
     def _standing(
         self, first: Point, last: Point, k: int, pending: Cut | None
@@ -225,14 +237,14 @@ class CutCompiler:
             counts = self._counts(first, last, reach)
             stretch = Stretch.between(first, last, self._lines(last), counts)
             if is_short and added > self._tolerance * max(latency):  # no chord is within it
-                ratio = 1.0 + self._each_byte(stretch, first, last, ends)
+                ratio = 1.0 + self._each_byte(stretch, (first, last), ends)
             else:
                 ratio = stretch.worst_ratio(
                     latency[0] - delay_us + added, latency[1] - delay_us + added, delay_us
                 )
                 if is_short and ratio - 1.0 + _SAFE > self._tolerance:
-                    ratio = 1.0 + self._each_byte(stretch, first, last, ends)
-            if np.isfinite(ratio):
+                    ratio = 1.0 + self._each_byte(stretch, (first, last), ends)
+            if ratio < _MAX_GAP:
                 break
         relative_gap = max(0.0, ratio - 1.0) + _SAFE
         if relative_gap <= self._tolerance:
@@ -243,14 +255,20 @@ class CutCompiler:
         return relative_gap, floor
 
     def _each_byte(
-        self, stretch: Stretch, first: Point, last: Point, ends: tuple[Cut, Cut]
+        self, stretch: Stretch, points: tuple[Point, Point], ends: tuple[Cut, Cut]
     ) -> float:
-        """The greatest gap of what a reader computes, size by size."""
+        """The greatest gap of what a reader computes, size by size; bounds of the ends are kept."""
+        first, last = points
         sizes = np.arange(first.size, last.size, dtype=np.int64)
         latency = reader_latencies_us(self._problem, ends[0], ends[1], sizes)
         if self._host is not None:
             latency = self._host.longer_us(latency, len(ends[0]), sizes)
-        bound = stretch.lower_us(sizes.astype(float)) + self._problem.pipeline.delay_us
+        every = stretch.lower_us(np.arange(first.size, last.size + 1, dtype=float))
+        every += self._problem.pipeline.delay_us
+        bound = every[:-1]
+        for point, own_us in zip(points, (every[0], every[-1]), strict=True):
+            if own_us > 0.0:
+                self._bounds.setdefault(point.size, float(own_us))
         with np.errstate(all="ignore"):
             worst = np.argmax(np.where(bound > 0.0, (latency - bound) / bound, np.inf))
         return _excess_of(float(latency[worst]), float(bound[worst]))
@@ -301,7 +319,9 @@ class CutCompiler:
 
     def _bound_us(self, point: Point) -> float:
         """A bound over every cut of one message size, delay included."""
-        return self._memory.of(("bound", point.size), lambda: self._bound_now_us(point))
+        if point.size not in self._bounds:
+            self._bounds[point.size] = self._bound_now_us(point)
+        return self._bounds[point.size]
 
     def _bound_now_us(self, point: Point) -> float:
         for reach in (_NEIGHBOURS, _MORE_NEIGHBOURS, len(self._grid)):
@@ -317,10 +337,11 @@ class CutCompiler:
         found, best_us = list[Cut](), np.inf
         solves = [point.solve(k) for k in self._counts(point, point, 1)]
         for solve in sorted((one for one in solves if one), key=lambda one: one.upper_us):
-            below = max(float(line.us(point.size)) for line in solve.lines)
+            below = max(line.at_us(point.size) for line in solve.lines)
             if below + self._problem.pipeline.delay_us > best_us:
                 continue  # no whole bytes of it are better
-            cut = round_cut(point.problem, solve.x)
+            is_fine = self._unit == 1 and len(solve.x) * len(self._problem.pipeline) <= FINE_CELLS
+            cut = self._whole(point, solve.k) if is_fine else round_cut(point.problem, solve.x)
             if cut is not None:
                 found.append(cut)
                 best_us = min(best_us, self._latency_us(cut))
@@ -379,7 +400,7 @@ def compile_table(
     over = Over(min_message_bytes, max_message_bytes, relative_gap * MARGIN)
     compiler, repeater = compilers(problem, over, behind, are_lines=lines is not None)
     if min_message_bytes == max_message_bytes and behind is None and solve is not None:
-        compiler = _OfOneMessage(replace(problem, pipeline=pipeline), relative_gap, solve)
+        compiler = OneMessage(replace(problem, pipeline=pipeline), relative_gap, solve)
     progress = CompileProgress(min_message_bytes, max_message_bytes, on_progress)
     even, even_repeats = (
         EvenCompilation(compiler, relative_gap),
@@ -428,34 +449,6 @@ def as_lines(
         if line is not None
     )
     return Pipeline(stages, pipeline.delay_us) if len(stages) == len(lines) else None
-
-
-class _OfOneMessage:
-    """A table of one message has the cut of an optimisation, and what that proves."""
-
-    def __init__(self, problem: Problem, relative_gap: float, solve: SolveOne) -> None:
-        self._problem, self._gap, self._solve = problem, relative_gap, solve
-
-    def restart(self, tolerance: float) -> None:
-        """Nothing is looser for one message."""
-
-    def spend(self) -> None:
-        """One message is all there is."""
-
-    @property
-    def is_spent(self) -> bool:
-        """Never: there are no further messages."""
-        return False
-
-    def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableCut]:
-        """Return the entry. Raises Infeasible."""
-        limit_s = max(1e-3, min(deadline.remaining_s, DEFAULT_TIME_LIMIT_S))
-        gap = min(self._gap, DEFAULT_RELATIVE_GAP)
-        options = SolveOptions(relative_gap=gap, time_limit_s=limit_s)
-        found = self._solve(self._problem, Strategy.AUTO, options)
-        cut = found.schedule.fragment_bytes
-        gap = min(_MAX_GAP, _excess_of(found.latency_us, found.lower_bound_us) + _SAFE)
-        return [TableCut(self._problem.message_bytes, cut, found.latency_us, gap)]
 
 
 class Over(NamedTuple):

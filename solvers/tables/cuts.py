@@ -40,14 +40,14 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cut = tuple[int, ...]
 
-_FINE_CELLS = 400  # k n up to which all roundings are tried
+FINE_CELLS = 400  # k n up to which all roundings are tried
 _HALF = 1 << (FRACTION_BITS - 1)
 
 
 def whole_cut(problem: Problem, x: Floats) -> Cut | None:
     """Return a whole-byte cut near these real sizes that leaves a reader room for its rounding."""
     x = x * (problem.message_bytes / float(x.sum()))
-    if len(x) * len(problem.pipeline) <= _FINE_CELLS:
+    if len(x) * len(problem.pipeline) <= FINE_CELLS:
         cut = round_cut(problem, x)
     else:
         nearest = nearest_cut(problem, x)

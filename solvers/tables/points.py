@@ -19,6 +19,7 @@ message size alone.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect, insort
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf, isqrt
@@ -60,6 +61,11 @@ class Line:
     def us(self, size: Floats | float) -> Floats:
         """Return the bound at these message sizes, what rounding may take from it deducted."""
         return lines_us(self.at, self.value_us, self.slope, np.asarray(size, dtype=float))
+
+    def at_us(self, size: int) -> float:
+        """Return the same at one message size."""
+        moved = self.slope * (size - self.at)
+        return self.value_us + moved - _LOST * (abs(self.value_us) + abs(moved))
 
 
 def lines_us(
@@ -148,6 +154,35 @@ class Solve:
     lines: tuple[Line, ...]
 
 
+class Solved:
+    """What was solved, by count and message size, of one pipeline and its limits."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[int, list[int]] = {}
+        self._solves: dict[tuple[int, int], Solve] = {}
+
+    def add(self, size: int, solve: Solve) -> None:
+        """Remember a solve of this message size."""
+        insort(self._sizes.setdefault(solve.k, []), size)
+        self._solves[solve.k, size] = solve
+
+    def between(self, k: int, size: int) -> Solve | None:
+        """Return the mean of the solves on either side, where their lines prove it as good as one
+        of its own: T*(k, B) is convex, and the mean of two cuts takes at most the mean of both.
+        """
+        sizes = self._sizes.get(k, [])
+        at = bisect(sizes, size)
+        if not 0 < at < len(sizes):
+            return None
+        one, other = self._solves[k, sizes[at - 1]], self._solves[k, sizes[at]]
+        share = (size - sizes[at - 1]) / (sizes[at] - sizes[at - 1])
+        upper_us = (one.upper_us * (1.0 - share) + other.upper_us * share) * (1.0 + 1e-13)
+        lines = tuple(dict.fromkeys((*one.lines, *other.lines)))
+        if upper_us > max(line.at_us(size) for line in lines) * (1.0 + _CLOSE):
+            return None
+        return Solve(k, upper_us, one.x * (1.0 - share) + other.x * share, lines)
+
+
 @dataclass(slots=True)
 class Point:
     """One message size: its admitted counts and the solves so far."""
@@ -156,13 +191,18 @@ class Point:
     minimum: int
     maximum: int
     host: HostCosts | None = None
+    known: Solved = field(default_factory=Solved)
     solves: dict[int, Solve] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, problem: Problem, host: HostCosts | None = None) -> Point:
-        """Return the point of this problem's message size."""
+    def of(
+        cls, problem: Problem, host: HostCosts | None = None, known: Solved | None = None
+    ) -> Point:
+        """Return the point of this problem's message size, among others that share what is
+        known.
+        """
         counts = problem.count_range()
-        return cls(problem, counts.minimum, counts.maximum, host)
+        return cls(problem, counts.minimum, counts.maximum, host, known or Solved())
 
     @property
     def size(self) -> int:
@@ -175,7 +215,11 @@ class Point:
             return None
         found = self.solves.get(k)
         if found is None:
-            found = self.solves[k] = _solved(self.problem, k, self.host)
+            found = self.known.between(k, self.size)
+            if found is None:
+                found = _solved(self.problem, k, self.host)
+                self.known.add(self.size, found)
+            self.solves[k] = found
         return found
 
     def nearby(self, grid: list[int], index: int) -> int:

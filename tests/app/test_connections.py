@@ -10,10 +10,12 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_network
-from typing import Any
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 import uvicorn
+from uvicorn.server import ServerState
 
 from app.http import connections
 from app.http.connections import (
@@ -209,12 +211,13 @@ class TestHeads:
             assert problem_of(until_closed(connection)) == (431, "head_too_large")
             assert len(server.application.headers) == seen
 
-    def test_after_a_body(self, server: Server) -> None:
+    @pytest.mark.parametrize("length", [5, 100_000])
+    def test_after_a_body(self, server: Server, length: int) -> None:
         """Both in one piece: where the body ends is for the parser to say."""
-        body = REQUEST_LINE + b"Content-Length: 5\r\n\r\nhello"
+        body = REQUEST_LINE + b"Content-Length: %d\r\n\r\n" % length + b"x" * length
         with connected(server) as connection:
             connection.sendall(body + headers_of(MAX_HEAD_LINES))
-            assert b"5 bytes;" in answered(connection, count=2)
+            assert b"%d bytes;" % length in answered(connection, count=2)
             send_until_refused(connection, iter([body + headers_of(100_000)]))
             assert b"200 OK" in until_closed(connection)
 
@@ -413,3 +416,22 @@ class TestConnectionsOfAnAddress:
             assert [door.enter(unlimited) for _ in range(3)] == [""] * 3
         door.leave(name)
         assert door.enter("2001:db8:0:1::3") is not None
+
+
+def test_a_connection_that_is_reset_keeps_no_timer() -> None:
+    """It would hold the connection and all that belongs to it for as long as it runs."""
+
+    async def reset() -> asyncio.TimerHandle:
+        config = configured(Application(), log_level="error")
+        config.load()
+        kind = cast(type[GuardedConnection], config.http_protocol_class)
+        connection = kind(config, ServerState(), {})
+        transport = Mock(spec=asyncio.Transport)
+        transport.get_extra_info.return_value = None
+        connection.connection_made(transport)
+        timer = asyncio.get_running_loop().call_later(GUARD_S, pytest.fail)
+        connection.timeout_keep_alive_task = timer
+        connection.connection_lost(ConnectionResetError())
+        return timer
+
+    assert asyncio.run(reset()).cancelled()

@@ -109,3 +109,10 @@ def test_every_variable_that_a_client_reads_is_documented() -> None:
     read = {name for path in sources for name in re.findall(r'"(SLUICE_\w+)"', path.read_text())}
     assert read >= {"SLUICE_TABLE", "SLUICE_URL", "SLUICE_NCCL_TABLE"}
     assert read - set().union(*(code_words(one.text) for one in PAGES)) == set()
+
+
+def test_the_map_leads_to_every_page() -> None:
+    """Pages of targets by way of the page of exports."""
+    linked = document("docs/README.md").text + document("docs/exports.md").text
+    names = {one.path.name for one in PAGES} - {"README.md"}
+    assert {name for name in names if not re.search(rf"\({re.escape(name)}[)#]", linked)} == set()

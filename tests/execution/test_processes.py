@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -234,3 +235,21 @@ def test_what_a_guardian_needs_loads_no_psutil() -> None:
     )
     with running(code) as (_, (loaded,)):
         assert loaded == "False"
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries have no such rule")
+def test_freed_memory_is_kept_for_what_is_asked_for_next() -> None:
+    """Arrays that grow: by itself the library maps each of them anew, all its pages."""
+    script = (
+        "import resource, numpy\n"
+        "from app.execution.processes import keep_freed_memory\n"
+        "keep_freed_memory()\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "for more in range(100):\n"
+        "    numpy.ones(2**18 + 512 * more)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 2000  # of 50 000 pages: those of three arrays

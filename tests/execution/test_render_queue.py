@@ -5,12 +5,21 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from app.execution.engine import End, Started, Stopped
 from app.execution.local import MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
-from app.http.call_threads import RenderQueue, Requester
+from app.http.call_threads import (
+    STANDING_S,
+    STANDING_SOLVES,
+    Backlog,
+    RenderQueue,
+    Requester,
+    TaskWait,
+)
 from domain.errors import Cancelled, InvalidInput, Overloaded
 
 GUARD_S = 30.0
@@ -188,3 +197,93 @@ def test_too_many_of_all_clients_are_refused(scene: Scene) -> None:
     assert ended == scene.did[:-1]
     assert isinstance(refused, Overloaded)
     assert again == str(MAX_PENDING_PICTURES + 1)
+
+
+class TestBacklog:
+    """What would wait is refused where something has waited for long, and not in a burst."""
+
+    @pytest.fixture
+    def clock(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+        """The time, to be moved."""
+        now_s = [100.0]
+        monkeypatch.setattr("app.http.call_threads.time.monotonic", lambda: now_s[0])
+        return now_s
+
+    def overloaded(self, clock: list[float], stack: ExitStack, client: str = "a") -> Backlog:
+        """A backlog of one worker in which one of this client runs, and others have waited."""
+        backlog = Backlog(1)
+        stack.enter_context(backlog.entered(client))
+        with backlog.entered(client):
+            for _ in range(STANDING_SOLVES):
+                with backlog.entered(client):
+                    pass
+            clock[0] += 1.01 * STANDING_S
+            with pytest.raises(Overloaded):
+                backlog.check(client)
+        return backlog
+
+    def test_a_burst_waits(self, clock: list[float]) -> None:
+        backlog = Backlog(1)
+        with ExitStack() as stack:
+            for _ in range(100):
+                stack.enter_context(backlog.entered("a"))
+            backlog.check_begin()
+
+    def test_long_solves_may_be_waited_for(self, clock: list[float]) -> None:
+        backlog = Backlog(1)
+        with backlog.entered("a"), backlog.entered("b"):
+            clock[0] += 60.0
+            backlog.check("c")
+            backlog.check_begin()
+
+    def test_what_would_wait_is_refused_until_it_has_been_quiet(self, clock: list[float]) -> None:
+        with ExitStack() as stack:
+            backlog = self.overloaded(clock, stack)
+            with pytest.raises(Overloaded):
+                stack.enter_context(backlog.entered("a"))
+            with pytest.raises(Overloaded):
+                backlog.check_begin()
+            clock[0] += 1.01 * STANDING_S
+            stack.enter_context(backlog.entered("a"))
+
+    def test_what_need_not_wait_is_let_in(self, clock: list[float]) -> None:
+        with ExitStack() as stack:
+            backlog = self.overloaded(clock, stack)
+            stack.close()
+            assert backlog.is_overloaded
+            backlog.check("a")
+
+    def test_who_has_nothing_here_is_let_in_beside_a_flood(self, clock: list[float]) -> None:
+        with ExitStack() as stack:
+            backlog = self.overloaded(clock, stack)
+            with pytest.raises(Overloaded):
+                backlog.check("b")  # "a" has one, as "b" would have
+            clock[0] += 1.01 * STANDING_S
+            stack.enter_context(backlog.entered("a"))
+            for _ in range(STANDING_SOLVES):
+                with backlog.entered("a"):
+                    pass
+            clock[0] += 1.01 * STANDING_S
+            with pytest.raises(Overloaded):
+                backlog.check("a")
+            backlog.check("b")
+
+    def test_a_task_that_has_not_begun_is_given_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("app.http.call_threads.STANDING_S", 0.001)
+
+        async def gone() -> None:
+            await asyncio.Event().wait()
+
+        def refuse() -> None:
+            raise Overloaded("too late")
+
+        async def waits(*, has_begun: bool) -> End:
+            waiting = TaskWait(asyncio.get_running_loop())
+            if has_begun:
+                waiting.take(Started("here"))
+                asyncio.get_running_loop().call_later(0.05, waiting.take, Stopped())
+            return await waiting.until_end(gone, refuse)
+
+        assert asyncio.run(waits(has_begun=True)) == Stopped()
+        with pytest.raises(Overloaded):
+            asyncio.run(waits(has_begun=False))

@@ -6,8 +6,10 @@ from domain.nested import NestedSchedule, nested_latency_us
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
-from domain.solution import Solution
+from domain.solution import Solution, Status, Strategy
 from solvers import solve
+from tests.contracts.test_doors import question
+from tests.support.counts import count
 
 FIVE = pipeline_of_lines(
     [
@@ -87,3 +89,15 @@ def test_no_cap_is_named_where_fewer_fragments_are_best() -> None:
     """One fragment of one byte: nothing stopped it."""
     assert solve(Problem(FIVE, 1)).limited_by is None
     assert solve(Problem(FIVE, 65_536)).limited_by is None
+
+
+@pytest.mark.parametrize("number", range(0, 2 * count(100), 2))
+def test_every_strategy_knows_the_bound_of_auto(number: int) -> None:
+    """Over ranges the gap of a repeated size is that of its cut, and not of a weaker search."""
+    problem = question(number)
+    best = solve(problem, time_limit_s=30.0)
+    for strategy in (Strategy.REPEAT, Strategy.FIXED, Strategy.SINGLE):
+        own = solve(problem, strategy, time_limit_s=30.0)
+        assert own.lower_bound_us <= best.latency_us * (1.0 + 1e-9)
+        if Status.TIME_LIMIT not in (best.status, own.status):
+            assert own.lower_bound_us >= best.lower_bound_us * (1.0 - 1e-6)

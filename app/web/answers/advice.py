@@ -373,7 +373,9 @@ def _facts(
 ) -> Iterator[str]:
     bound_us = answer.lower_bound_us
     above = format_gap(relative_excess(chosen.latency_us, bound_us, bound_us))
-    yield f"{above} above the best possible of this model"
+    is_uneven = answer.uncertainty is not None and answer.uncertainty.advised_bytes is None
+    of = f"{format_size(chosen.size_bytes)} repeated: " if is_uneven else ""
+    yield f"{of}{above} above the best possible of this model"
     other = curve.recommended
     if current is None:
         yield from _against_defaults(answer, chosen)

@@ -228,17 +228,17 @@ async def library(request: Request, id: str, target: Annotated[str, Query()] = "
 @router.post("/ui/answers/{id}/what-if")
 @says_refusals
 async def changed_cost(request: Request, id: str) -> Response:
-    """Ask the same with other costs, and lead to the answer; a script is told what it changes."""
+    """Ask the same with other costs, and lead to the answer; a script gets what it changes."""
     factors, units = changed_costs(await sent_fields(request)), ShownUnits.of(request.query_params)
     record, service = await _record(request, id), service_of(request)
-    is_told = is_htmx(request)
-    if is_told and not factors:
+    is_in_place = is_htmx(request)
+    if is_in_place and not factors:
         return page(request, "answer_what_if.html", change=None, found="")
     answer = await service.call(lambda: read_answer(record.body))
     asked = asked_document(changed_question(answer, factors, units))
     found = await answer_address(request, asked)
     place = units.after(id).onto(found)
-    if not is_told:
+    if not is_in_place:
         return moved(request, place)
     store, cap = service.context.store, _fragment_cap(request)
 

@@ -11,12 +11,13 @@ from app.schemas.optimize import BaselineOut, BestFixedOut, OptimizeOut, with_un
 from app.schemas.stages import StageOut
 from app.text.notices import capitalised
 from app.text.numbers import (
-    format_cost,
     format_count,
     format_excess,
+    format_figure,
     format_gap,
     format_signed_percent,
     format_size,
+    without_zeros,
 )
 from app.text.units import (
     NOT_OF_MACHINE,
@@ -462,8 +463,13 @@ def what_if(answer: OptimizeOut) -> tuple[WhatIfRow, ...]:
 
 def _what_if_costs(place: int, stage: StageOut) -> Iterator[WhatIfCost]:
     first, last = stage.parts[0], stage.parts[-1]
-    overheads = dict.fromkeys(format_cost(one.overhead_us) for one in (first, last))
-    per_bytes = dict.fromkeys(format_cost(one.ns_per_byte) for one in (first, last))
+    overheads, per_bytes = (
+        dict.fromkeys(without_zeros(format_figure(value)) for value in values)
+        for values in (
+            (first.overhead_us, last.overhead_us),
+            (first.ns_per_byte, last.ns_per_byte),
+        )
+    )
     for cost, words, value in (
         (ChangedCost.OVERHEAD, "overhead", f"{' to '.join(overheads)} µs"),
         (ChangedCost.PER_BYTE, "cost a byte", f"{' to '.join(per_bytes)} ns/B"),

@@ -21,6 +21,13 @@
     return points;
   }
 
+  // No less than a hundredth of the latency from top to bottom: a gap of nothing fills no picture.
+  function ends({min, max}) {
+    const apart = Math.max(0, 0.01 * max - (max - min)) / 2;
+    const unit = 10 ** Math.floor(Math.log10(0.01 * max || 1));
+    return [Math.floor((min - apart) / unit) * unit, Math.ceil((max + apart) / unit) * unit];
+  }
+
   function option(progress, colour, isNarrow) {
     const us = progress.history.flatMap((point) => STEPS.map(([name]) => point[name]));
     const isWide = us.length > 0 && Math.min(...us) > 0 && Math.max(...us) > 20 * Math.min(...us);
@@ -28,7 +35,7 @@
       ...SluiceCharts.base(colour, isNarrow),
       xAxis: SluiceCharts.axis(colour, {type: "value", name: "time, s", nameGap: 28, min: 0, splitLine: {show: false}}),
       yAxis: SluiceCharts.axis(colour, {
-        type: isWide ? "log" : "value", scale: true, name: "latency", nameLocation: "end",
+        type: isWide ? "log" : "value", scale: true, ...(isWide ? {} : {min: (of) => ends(of)[0], max: (of) => ends(of)[1]}), name: "latency", nameLocation: "end",
         nameTextStyle: {color: colour.quiet, align: "left"},
         axisLabel: {color: colour.quiet, formatter: SluiceText.givenTime},
       }),

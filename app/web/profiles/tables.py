@@ -12,7 +12,7 @@ from app.questions.tables import DEFAULT_MAX_MESSAGE_BYTES, TableScope, list_tab
 from app.schemas.base import ProblemOut, read_output, read_request
 from app.schemas.jobs import TableJobIn, elapsed_s, problem_of
 from app.schemas.tables import GapRangeOut, TableIn, TableOut
-from app.text.numbers import format_count, format_gap, format_percent
+from app.text.numbers import format_count, format_gap, format_percent, format_size
 from app.text.units import OF_MODEL
 from app.web.forms import FieldReader, in_path
 from app.web.jobs.work import WorkPlace, WorkView, format_seconds
@@ -248,6 +248,7 @@ class TableView:
     worst: str
     worst_repeat: str
     entries: str
+    file: str
     missed: str
     lines: tuple[MissedLine, ...]
     more: str
@@ -267,6 +268,7 @@ class TableView:
             worst_repeat=_worst(table.worst_repeat),
             entries=f"{format_count(table.cut_entries)} cuts, "
             f"{format_count(table.repeat_entries)} repeated sizes",
+            file=format_size(table.file_bytes),
             missed=format_missed(table),
             lines=tuple(_missed(one) for one in lines),
             more=format_count(more) if more else "",

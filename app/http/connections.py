@@ -142,9 +142,7 @@ class GuardedConnection(HttpToolsProtocol):
         if self._counted is not None:
             self.door.leave(self._counted)
         super().connection_lost(exc)
-        if (
-            self.timeout_keep_alive_task is not None
-        ):  # of one that was reset: it would hold all this
+        if self.timeout_keep_alive_task is not None:  # of a reset one: it would hold all of this
             self.timeout_keep_alive_task.cancel()
 
     def data_received(self, data: bytes) -> None:

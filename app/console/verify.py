@@ -244,8 +244,9 @@ def _alignment(stages: Sequence[str]) -> int:
 
 
 def _recommended(model: _Model, message_bytes: int, stages: Sequence[str]) -> int:
-    """Return the size that is best to repeat, as the model has it, of those that it knows of."""
+    """Return the size to repeat, round as in answers, of those that the model knows of."""
     import solvers
+    from analysis.size_curve import choose_size
     from domain.problem import FragmentLimits, problem_of
     from domain.solution import Strategy
 
@@ -253,6 +254,8 @@ def _recommended(model: _Model, message_bytes: int, stages: Sequence[str]) -> in
     known = min(message_bytes, max(-(-message_bytes // _MAX_FRAGMENTS), model.min_bytes))
     limits = FragmentLimits(min_fragment_bytes=known // step * step or 1, alignment_bytes=step)
     problem = problem_of(model.pipeline, message_bytes, limits)
+    if (choice := choose_size(problem, None, current_bytes=None)) is not None:
+        return choice.recommended.size_bytes
     return max(solvers.solve(problem, Strategy.REPEAT).schedule.fragment_bytes)
 
 

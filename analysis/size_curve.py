@@ -33,6 +33,7 @@ from domain.uncertain_answer import (
     RoundSize,
     Thresholds,
     Uncertainty,
+    round_or_best,
 )
 from domain.uncertainty import stated_model
 
@@ -89,8 +90,9 @@ class SizeCurve:
 
     @property
     def recommended(self) -> SizePoint:
-        """The round size to repeat; the best one where none is round."""
-        return self.round_sizes[0][1] if self.round_sizes else self.best
+        """The round size to repeat; the best one where none is within 2 % of it."""
+        size = round_or_best([one for one, _ in self.round_sizes[:1]], self.best.size_bytes)
+        return self.best if size == self.best.size_bytes else self.round_sizes[0][1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +125,14 @@ def choose_size(
     problem: MessageProblem, known: Uncertainty | None, *, current_bytes: int | None
 ) -> SizeChoice | None:
     """Return the size to repeat: that of the decision where errors of the costs are known, else a
-    round one; today's where that is as good as it. Sizes in bytes.
+    round one within 2 % of the best, or that; today's where it is as good. Sizes in bytes.
 
     None where the limits admit no repeated size, and for stages that hand bytes on as they move.
     """
     model, total = problem.model, problem.message_bytes
     if isinstance(model, Pipeline) and model.without_handoffs is not model:
         return None
-    decided = None
-    if known is not None:
-        rounds = [one.size_bytes for one in known.round_sizes[:1]]
-        decided = known.decision.advised.size_bytes or next(iter(rounds), None)
+    decided = known.repeats_bytes if known else None
     also = [min(size, total) for size in (current_bytes, decided) if size]
     exact = draw(stated_model(model, 0.0), 1, 0)
     try:
@@ -141,12 +140,12 @@ def choose_size(
     except (StrategyDeclined, Infeasible):
         return None
     best = int(priced.sizes[priced.order[0]])
-    rounds = [one.size_bytes for one in round_sizes(problem, priced, mtu_bytes=None)[:1]]
+    rounds = round_sizes(problem, priced, mtu_bytes=None)
     admitted = is_admitted(problem, np.array(also, dtype=np.int64))
     points = {
         size: _point(exact, total, size) for size, fits in zip(also, admitted, strict=True) if fits
     }
-    recommended = _point(exact, total, next(iter(rounds), best))
+    recommended = _point(exact, total, round_or_best(rounds, best))
     current = points.get(min(current_bytes or 0, total))
     wanted = points.get(min(decided or 0, total), recommended)
     is_decided = known is not None and is_changing(known.decision)

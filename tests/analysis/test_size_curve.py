@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import solvers
-from analysis.size_curve import SizeCurve, size_curve
+from analysis.size_curve import SizeCurve, choose_size, size_curve
 from domain.aggregate import Aggregate
 from domain.errors import StrategyDeclined
-from domain.pipeline import Pipeline, Stage, pipeline_of_lines
+from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, problem_of
 
 STAGING = pipeline_of_lines(
@@ -48,6 +48,20 @@ def test_the_round_size_costs_little() -> None:
     assert found.recommended.size_bytes == 2**21
     assert found.recommended.latency_us <= 1.005 * found.best.latency_us
     assert {one.within for one in found.good} == {0.01, 0.02, 0.05}
+
+
+@pytest.mark.parametrize("message", [2_090 * 5, 2_099 * 40, 2_100 * 900])
+def test_what_is_repeated_is_within_2_percent_of_the_best(message: int) -> None:
+    """Where costs jump between round sizes these are slow: the best size is recommended then."""
+    link = Stage("link", (FitRange(1.0, 0.1, 2_100), FitRange(90_000.0, 0.1)))
+    pipeline = Pipeline((link, Stage.of_line("copy", overhead_us=1.0, ns_per_byte=0.02)))
+    found = curve(pipeline, message, min_fragment_bytes=2_050)
+    problem = problem_of(pipeline, message, FragmentLimits(2_050))
+    choice = choose_size(problem, None, current_bytes=None)
+    assert choice is not None
+    assert choice.chosen == found.recommended
+    assert found.round_sizes[0][0].regret_mean > 0.02
+    assert found.recommended.latency_us <= 1.02 * found.best.latency_us
 
 
 def test_limits_are_kept() -> None:

@@ -24,6 +24,7 @@ from analysis.repeated_sizes import (
     round_sizes,
 )
 from domain.errors import Infeasible, StrategyDeclined
+from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import MessageProblem
 from domain.uncertain_answer import (
@@ -134,7 +135,7 @@ def choose_size(
         return None
     decided = known.repeats_bytes if known else None
     also = [min(size, total) for size in (current_bytes, decided) if size]
-    exact = draw(stated_model(model, 0.0), 1, 0)
+    exact = _exact(model)
     try:
         priced = price_sizes(problem, exact, also=also)
     except (StrategyDeclined, Infeasible):
@@ -151,6 +152,15 @@ def choose_size(
     is_decided = known is not None and is_changing(known.decision)
     chosen = preferred(wanted, current, is_decided=is_decided)
     return SizeChoice(chosen, wanted, current)
+
+
+def _exact(model: CostModel) -> Draws:
+    """The costs as they stand, as one draw; made once for each model."""
+    return model.derived(_as_draws) if isinstance(model, Pipeline) else _as_draws(model)
+
+
+def _as_draws(model: CostModel) -> Draws:
+    return draw(stated_model(model, 0.0), 1, 0)
 
 
 def is_changing(decision: Decision) -> bool:
@@ -170,7 +180,7 @@ def size_curve(
     O(sizes x stages), for some 300 sizes. Raises Infeasible, and StrategyDeclined where the limits
     admit no repeated size.
     """
-    exact = draw(stated_model(problem.model, 0.0), 1, 0)
+    exact = _exact(problem.model)
     total = problem.message_bytes
     priced = price_sizes(problem, exact, also=also, mtu_bytes=mtu_bytes)
 

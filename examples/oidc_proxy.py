@@ -32,9 +32,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 CALLBACK, COOKIE = "/oidc/callback", "proxy_session"
 PENDING_S, SESSION_S, MAX_PENDING = 600.0, 3600.0, 10_000
 LIMIT_S, MAX_BYTES = 30.0, 16 * 2**20
-# Only the proxy says these, and what belongs to one connection is not handed on.
-OWN = {"x-sluice-owner", "x-sluice-scope"}
+# Only the proxy says these, and what belongs to one connection is not handed on: of two lengths the
+# service would believe the other one, and take the end of a body for a request of anyone's.
+OWN = {"x-sluice-owner", "x-sluice-scope", "x-forwarded-for"}
 HOP = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+HOP |= {"content-length"}
 
 Headers = Sequence[tuple[str, str]]
 
@@ -86,7 +88,9 @@ class Provider:
             base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
         )
         audience = found["aud"] if isinstance(found["aud"], list) else [found["aud"]]
-        if str(found["iss"]).rstrip("/") != self.issuer or self.client_id not in audience:
+        asked_by = found.get("azp", self.client_id if len(audience) == 1 else "")
+        is_ours = self.client_id in audience and asked_by == self.client_id
+        if str(found["iss"]).rstrip("/") != self.issuer or not is_ours:
             raise ValueError("the token is another one's")
         if float(str(found["exp"])) <= time.time() or found.get("nonce") != nonce:
             raise ValueError("the token is old, or an answer to another request")
@@ -115,7 +119,7 @@ class Proxy(BaseHTTPRequestHandler):
         else:
             self._answer(401, b"sign in first, or send a key\n")
 
-    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any  # noqa: N815
 
     def _session(self) -> dict[str, str] | None:
         found = SimpleCookie(self.headers.get("cookie", "")).get(COOKIE)
@@ -158,8 +162,9 @@ class Proxy(BaseHTTPRequestHandler):
         self._answer(302, b"", [("location", path), ("set-cookie", cookie)])
 
     def _hand_on(self, who: dict[str, str]) -> None:
-        length = self.headers.get("content-length", "0")
-        if "transfer-encoding" in self.headers or not length.isdigit() or int(length) > MAX_BYTES:
+        length = ",".join(self.headers.get_all("content-length", ["0"]))
+        is_known = length.isdecimal() and "transfer-encoding" not in self.headers
+        if not is_known or int(length) > MAX_BYTES:
             self.close_connection = True  # what follows of the body is no request
             self._answer(413, b"say how long the body is, at most 16 MiB\n")
             return
@@ -180,8 +185,7 @@ class Proxy(BaseHTTPRequestHandler):
     def _answer(self, status: int, body: bytes, headers: Headers = ()) -> None:
         self.send_response_only(status)
         for name, value in headers:
-            if name.lower() != "content-length":
-                self.send_header(name, value)
+            self.send_header(name, value)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":

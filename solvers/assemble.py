@@ -33,12 +33,12 @@ def rank_of(latency_us: float, cut: Sequence[int]) -> tuple[float, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A candidate of a strategy, and what it takes, µs."""
+    """A candidate of a strategy, what it takes, µs, and its rank by the written rule for ties."""
 
     strategy: Strategy
     candidate: Candidate
     latency_us: float
-    rank: tuple[float, int, int] = field(init=False)  # by the written rule for ties
+    rank: tuple[float, int, int] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rank", rank_of(self.latency_us, self.candidate.fragment_bytes))

@@ -28,7 +28,7 @@ from app.execution.engine import Best, End, Event, FairQueue, Started, Steps
 from app.execution.local import MAX_PENDING_CALLS, MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
 from domain.errors import Cancelled, Overloaded, StoreUnavailable
 
-STANDING_S, STANDING_SOLVES = 1.0, 16
+STANDING_S, STANDING_SOLVES = 0.5, 8
 READ_THREADS = 8
 WRITE_THREADS = 4
 
@@ -111,7 +111,7 @@ class Counts:
 
 
 class Backlog:
-    """Solves that clients wait for, of which workers run `parallel`. For the event loop's thread.
+    """Solves that clients wait for, of which `slots()` run at once. For the event loop's thread.
 
     A burst waits for its turns. Where something has waited at every moment for STANDING_S and for
     as many solves as STANDING_SOLVES of each worker, more is asked than can be done, and to wait
@@ -120,8 +120,9 @@ class Backlog:
     this process leaves solving to its workers, since it has refusals to send.
     """
 
-    def __init__(self, parallel: int) -> None:
-        self._parallel = parallel
+    def __init__(self, slots: Callable[[], int]) -> None:
+        self._slots = slots
+        self._parallel = 1
         self._of_client: Counter[str] = Counter()
         self._count = 0
         self._waiting_since_s = math.inf
@@ -154,6 +155,7 @@ class Backlog:
     @contextmanager
     def entered(self, client: str) -> Iterator[None]:
         """Count a solve of this client while the block lasts. Raises Overloaded."""
+        self._parallel = max(1, self._slots())  # those of a cluster come and go
         self.check(client)
         self._of_client[client] += 1
         self._count += 1

@@ -147,7 +147,7 @@ class Service:
             context.store, fast_path, refresh_s=context.settings.lookup_refresh_s, gate=gate
         )
         self.counts = Counts()
-        self.backlog = Backlog(context.settings.worker_count)
+        self.backlog = Backlog(lambda: context.engine.capacity(Pool.SOLVE).slots)
         self._exports = RecentExports()
         self._waiting_jobs: tuple[Waiting, ...] = ()
         # One solve at a time, in threads that have other things to do.

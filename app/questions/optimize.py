@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -422,22 +422,28 @@ def describe_answer(
 ) -> AnswerSummary:
     """Give an answer a name and a note, and say so in the log of changes.
 
-    None leaves what is there, "" takes it away. Raises NotFound, and InvalidInput for what is too
-    long, and for a name of several lines.
+    None leaves what is there, "" takes it away; a note's lines end as a program's do, however a
+    form has sent them. Raises NotFound, and InvalidInput for what is too long, and for a name of
+    several lines.
     """
-    for field, text, longest in (("name", name, MAX_NAME), ("note", note, MAX_NOTE)):
+    given_name, given_note = (None if one is None else _lines(one) for one in (name, note))
+    for field, text, longest in (("name", given_name, MAX_NAME), ("note", given_note, MAX_NOTE)):
         if text is not None and (len(text) > longest or (field == "name" and "\n" in text)):
             one_line = "one line of " if field == "name" else ""
             raise InvalidInput(f"expected {one_line}at most {longest} characters", field=field)
     known_identifier(identifier, "answer")
     with store.unit_of_work() as unit:
-        found = unit.answers.get(identifier)
-        new_name = found.name if name is None else name.strip() or None
-        new_note = found.note if note is None else note.strip() or None
+        found = unit.answers.get(identifier, to_describe=True)
+        new_name = found.name if given_name is None else given_name or None
+        new_note = found.note if given_note is None else given_note or None
         if (new_name, new_note) != (found.name, found.note):
             unit.answers.describe(identifier, name=new_name, note=new_note)
             unit.changes.note("answer.describe", identifier, before=found.name, after=new_name)
     return replace(found, name=new_name, note=new_note).summary()
+
+
+def _lines(text: str) -> str:
+    return "\n".join(text.splitlines()).strip()
 
 
 def get_answers(store: Store, identifiers: Iterable[str]) -> dict[str, AnswerRecord]:
@@ -464,14 +470,5 @@ def list_answers(
     if after is not None and IDENTIFIER.fullmatch(after) is None:
         raise InvalidInput("expected the next_cursor of an earlier page", field="cursor")
     with store.reading() as unit:
-        found = tuple(
-            unit.answers.list(
-                profile=wanted.profile,
-                revision=wanted.revision,
-                message_bytes=wanted.message_bytes,
-                strategy=wanted.strategy,
-                after=after,
-                limit=limit + 1,
-            )
-        )
+        found = tuple(unit.answers.list(**asdict(wanted), after=after, limit=limit + 1))
     return AnswerPage(found[:limit], found[limit - 1].id if len(found) > limit else None)

@@ -30,6 +30,7 @@ _WHOLE = select(*_SUMMARY, _ANSWER.c.question_digest, _BODY.c.body).join_from(
 _ADD = insert(_ANSWER)
 _ADD_BODY = insert(_BODY)
 _GET = _WHOLE.where(_ANSWER.c.id == bindparam("answer_id"), _ANSWER.c.owner == bindparam("owner"))
+_LOCK = _GET.with_for_update(of=_ANSWER)
 _FIND = (
     _WHOLE.where(
         _ANSWER.c.owner == bindparam("owner"),
@@ -61,11 +62,11 @@ class AnswerRepository:
             raise Conflict("there is already an answer", subject=record.id) from error
         self._connection.execute(_ADD_BODY, {"answer_id": record.id, "body": record.body})
 
-    def get(self, answer_id: str) -> AnswerRecord:
-        """The answer. Raises NotFound."""
+    def get(self, answer_id: str, *, to_describe: bool = False) -> AnswerRecord:
+        """The answer, which another one waits for where it is to be described. Raises NotFound."""
         found = None
         if is_storable(answer_id):
-            found = self._first(_GET, answer_id=answer_id)
+            found = self._first(_LOCK if to_describe else _GET, answer_id=answer_id)
         if found is None:
             raise NotFound("there is no stored answer", field="id", subject=answer_id)
         return found

@@ -32,12 +32,20 @@ from solvers.line_problem import LineProblem
 
 Floats = NDArray[np.float64]
 
+_SHORT_ENDS = (64, 512, 4_096)
+_SETTLED = 1e-13  # of the weight that the ends of a cut may leave in its middle
+_WORTH_SHORTENING = 0.6  # of the fragments: a chain longer than this is not worth the attempt
+_WORTH_GUESSING = 0.7  # of the ends that are long enough for every stage: a guess of more is none
+_MARGIN = 8  # fragments of each end beyond those of a guess: iterates are not settled yet
+_OTHER_END = 48  # fragments of the end across from a long one at least: its sizes need a start
+
 
 @dataclass(frozen=True, slots=True)
 class Chain:
     """g + mG (n,) µs, G (n,) µs/byte, B' > 0 and M' in bytes, k >= 2 fragments, n >= 2 stages.
 
-    Step `repeat_step` is taken `repeats` times; the cut has k + repeats - 1 fragments.
+    Step `repeat_step` is taken `repeats` times; the cut has k + repeats - 1 fragments. Fragments
+    1 .. k-2 may wait behind `boundaries`, or where `waits` (k-2, n-1) says so.
     """
 
     overhead: Floats
@@ -48,6 +56,7 @@ class Chain:
     boundaries: tuple[int, ...] = ()
     repeat_step: int = 0
     repeats: int = 1
+    waits: NDArray[np.bool_] | None = None
 
     @property
     def fragments(self) -> int:
@@ -58,6 +67,14 @@ class Chain:
     def is_capped(self) -> bool:
         """Whether the greatest size can bind."""
         return self.spread_bytes < self.free_bytes
+
+    @property
+    def may_wait(self) -> NDArray[np.bool_]:
+        """Which fragments, 1 .. k-2, may wait behind which boundary, (k-2, n-1)."""
+        if self.waits is not None:
+            return self.waits
+        behind = np.isin(np.arange(len(self.G) - 1), self.boundaries)
+        return np.broadcast_to(behind, (max(self.k - 2, 0), len(behind)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +153,50 @@ def bound_distance(chain: Chain, y: Floats, repeated_y: float, p: Floats) -> flo
     return (upper - lower) / upper
 
 
+def ends_to_try(lines: LineProblem, k: int) -> list[tuple[int, int] | None]:
+    """Return how many fragments of each end to let differ, in order of trial; None: all.
+
+    Behind the bottleneck b the dual leaves e_b by a factor of G_{s..b-1} / G_{s+1..b} a step, for
+    a stage s before it (docs/theory.md sec. 14); mirrored for the stages after it. Few of these
+    matter: where b is the slowest stage at every size short ends are tried first, else those that
+    the stages of greater overheads need.
+    """
+    b = int(np.argmax(lines.g + lines.G * (lines.B / k)))
+    Q = np.concatenate([[0.0], np.cumsum(lines.G)])
+    before = (Q[b] - Q[:b]) / np.maximum(Q[b + 1] - Q[1 : b + 1], 1e-300)
+    after = (Q[b + 2 :] - Q[b + 1]) / np.maximum(Q[b + 1 : -1] - Q[b], 1e-300)
+    certain = _settling(before), _settling(after)
+    if lines.g[b] == lines.g.max() and lines.G[b] == lines.G.max():
+        guesses = [(length, length) for length in _SHORT_ENDS]
+    else:  # a path stays elsewhere for an overhead: stages of lesser ones are left in a step or two
+        dearer = lines.g > lines.g[b]
+        first, last = _settling(before[dearer[:b]]), _settling(after[dearer[b + 1 :]])
+        shortest = min(max(first, last) // 4, _OTHER_END)
+        first, last = max(first, shortest) + _MARGIN, max(last, shortest) + _MARGIN
+        # Ends of one length are given up at the first rough iterate that has not settled.
+        guess = first, last + (first == last)
+        guesses = [guess] if sum(guess) < _WORTH_GUESSING * sum(certain) else []
+    worth = [ends for ends in [*guesses, certain] if sum(ends) <= _WORTH_SHORTENING * k]
+    return [*sorted(worth, key=sum), None]
+
+
+def _settling(factors: Floats) -> int:
+    """Steps until the slowest of these geometric sequences has died away."""
+    slowest = float(factors.max(initial=0.0))
+    if slowest >= 1.0 - 1e-9:
+        return 1 << 40
+    return 8 + int(np.log(_SETTLED) / np.log(max(slowest, 1e-3)))
+
+
 MAX_STAGES = 64
 _REFUSED = -1  # what the kernel returns where it got no memory
 
 _Doubles = ctypes.POINTER(ctypes.c_double)
 _Longs = ctypes.POINTER(ctypes.c_int64)
+
+
+class _Span(ctypes.Structure):
+    _fields_ = [("boundary", ctypes.c_int64), ("first", ctypes.c_int64), ("last", ctypes.c_int64)]
 
 
 class _Problem(ctypes.Structure):
@@ -155,6 +211,8 @@ class _Problem(ctypes.Structure):
         ("repeats", ctypes.c_int64),
         ("boundaries", _Longs),
         ("q", ctypes.c_int64),
+        ("spans", ctypes.POINTER(_Span)),
+        ("span_count", ctypes.c_int64),
         ("close", ctypes.c_double),
         ("max_iterations", ctypes.c_int64),
         ("time_limit_s", ctypes.c_double),
@@ -191,7 +249,7 @@ class NativeMethod:
         """The last iterate, or None where there was no memory for one."""
         n, k = len(chain.G), chain.k
         overhead, G = _doubles(chain.overhead), _doubles(chain.G)
-        boundaries = np.array(chain.boundaries, dtype=np.int64)
+        boundaries, spans = _spans(chain.may_wait)
         asked = _Problem(
             k,
             n,
@@ -203,6 +261,8 @@ class NativeMethod:
             chain.repeats,
             boundaries.ctypes.data_as(_Longs),
             len(boundaries),
+            spans,
+            len(spans),
             options.close,
             options.max_iterations,
             options.time_limit_s,
@@ -230,6 +290,16 @@ class NativeMethod:
         out = np.array(p, dtype=np.float64, order="C")
         self._repair(out.shape[0], out.shape[1], out.ctypes.data)
         return out
+
+
+def _spans(may_wait: NDArray[np.bool_]) -> tuple[NDArray[np.int64], Any]:
+    """The boundaries that are waited behind, and the runs of fragments that do."""
+    boundaries = np.flatnonzero(may_wait.any(axis=0))
+    edges = np.diff(may_wait[:, boundaries].T.astype(np.int8), prepend=0, append=0)
+    places, first = np.nonzero(edges > 0)
+    last = np.nonzero(edges < 0)[1]
+    runs = zip(places.tolist(), (first + 1).tolist(), last.tolist(), strict=True)
+    return boundaries, (_Span * len(first))(*(_Span(*run) for run in runs))
 
 
 def _doubles(values: Floats) -> Any:

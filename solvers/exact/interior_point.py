@@ -72,7 +72,9 @@ class _Scaled:
         self.G = chain.G * (self.size / self.unit)
         self.Q = np.cumsum(self.G)
         self.Q_minus = np.concatenate([[0.0], self.Q[:-1]])
-        stages, bounds = np.arange(len(self.G)), np.array(chain.boundaries, dtype=np.int64)
+        bounds = np.flatnonzero(chain.may_wait.any(axis=0))
+        self.waits = np.pad(chain.may_wait[:, bounds], ((1, 1), (0, 0)))
+        stages = np.arange(len(self.G))
         self.below = (stages[:, None] <= bounds[None, :]).astype(float)
         self.E = np.column_stack([self.Q, self.Q_minus, self.below])
         self.cap = chain.spread_bytes / self.size
@@ -88,7 +90,7 @@ class _Scaled:
         o = np.zeros((self.k, self.q))
         if self.q:
             o[1:-1] = -np.diff(p @ self.below, axis=0)
-        return w, o
+        return w, np.where(self.waits, o, 0.0)
 
 
 def iterate(chain: Chain, options: ChainOptions) -> Iterate:
@@ -146,9 +148,7 @@ def _violation(p: Floats) -> Floats:
 def _start(z: _Scaled) -> _Point:
     """Equal sizes, waits in an arch, every step on its central path; residuals are allowed."""
     k, some = z.k, 1 if z.inner else 0
-    t = np.arange(k)
-    arch = _ARCH * t * (k - 1 - t) / (k - 1)
-    r = np.repeat(arch[:, None], z.q, axis=1)
+    r = _arches(z.waits)
     cost = z.g + z.G + np.diff(r, axis=0) @ z.below.T
     if some:
         cost[z.at] += z.inner * (z.g + z.G)
@@ -164,6 +164,18 @@ def _start(z: _Scaled) -> _Point:
     w = w + (u if z.capped else 0.0)
     price = float(min(w.min(), W.min(initial=np.inf))) - _START_MU
     return _Point(s, p, np.ones(k), w - price, v, u, r, o, Y, W - price, V, U, price)
+
+
+def _arches(waits: NDArray[np.bool_]) -> Floats:
+    """Over each run of fragments that may wait an arch, 0 elsewhere."""
+    r = np.zeros(waits.shape)
+    for d, column in enumerate(waits.T):
+        before = np.flatnonzero(np.diff(column.astype(np.int8)) > 0)
+        behind = np.flatnonzero(np.diff(column.astype(np.int8)) < 0) + 1
+        for start, end in zip(before, behind, strict=True):
+            t = np.arange(start + 1, end)
+            r[t, d] = _ARCH * (t - start) * (end - t) / (end - start)
+    return r
 
 
 def _central(cost: Floats) -> tuple[Floats, Floats]:
@@ -228,16 +240,15 @@ class _System:
         here[:-1] += cov[:, first[:, None], first[None, :]] * flip
         here[1:] += cov[:, second[:, None], second[None, :]] * flip
         across -= cov[:, first[:, None], second[None, :]] * flip
-        for end in (0, -1):
-            here[end, 1:, :] = here[end, :, 1:] = 0.0
-            here[end, range(1, m), range(1, m)] = 1.0
-        across[0, 1:, :] = across[-1, :, 1:] = 0.0
+        t, d = np.nonzero(~z.waits)
+        here[t, 1 + d, :] = here[t, :, 1 + d] = 0.0
+        here[t, 1 + d, 1 + d] = 1.0
+        across[:, 1:, :][~z.waits[:-1]] = np.swapaxes(across, 1, 2)[:, 1:, :][~z.waits[1:]] = 0.0
         here[:, 0, 0] += self.at.w / self.at.y
         if z.capped:
             here[:, 0, 0] += self.at.u / self.at.v
-        if z.q:
-            waits = range(1, m)
-            here[1:-1, waits, waits] += self.at.o[1:-1] / self.at.r[1:-1]
+        t, d = np.nonzero(z.waits)
+        here[t, 1 + d, 1 + d] += self.at.o[t, d] / self.at.r[t, d]
         return _bands(here, across)
 
     def _add_border(self) -> None:
@@ -247,7 +258,7 @@ class _System:
         border = np.zeros((z.k, m))
         border[z.at] += np.concatenate([cov[:1], -cov[2:-1]])
         border[z.at + 1] += np.concatenate([-cov[1:2], cov[2:-1]])
-        border[0, 1:] = border[-1, 1:] = 0.0
+        border[:, 1:][~z.waits] = 0.0
         self.border, self.bordered = border, self._solve(border)
         self.corner = float(cov[-1]) + float(at.W[0] / at.Y[0])
         self.rest_W = float(at.p[z.at] @ z.G) - at.price - float(at.W[0])
@@ -275,8 +286,8 @@ class _System:
         if z.q:
             side[:-1, 1:] += sums[:, 2:-1]
             side[1:, 1:] -= sums[:, 2:-1]
-            side[1:-1, 1:] += (goal.r / np.maximum(at.r, 1e-300) - at.o - self.rest_o)[1:-1]
-            side[0, 1:] = side[-1, 1:] = 0.0
+            side[:, 1:] += goal.r / np.where(z.waits, at.r, 1.0) - at.o - self.rest_o
+            side[:, 1:][~z.waits] = 0.0
         block = self._solve(side)
         missing = float(block[:, 0].sum() - (1.0 - at.y).sum())
         against = float(self.ones[:, 0].sum())
@@ -309,7 +320,7 @@ class _System:
     ) -> _Point:
         z, at = self.z, self.at
         dy, dr = block[:, 0], block[:, 1:].copy()
-        dr[0] = dr[-1] = 0.0
+        dr[~z.waits] = 0.0
         change = (self.centred[:, :, 0] * dy[:-1, None]) - self.centred[:, :, 1] * dy[1:, None]
         if z.q:
             change += (self.centred[:, :, 2:-1] @ np.diff(dr, axis=0)[:, :, None])[:, :, 0]
@@ -378,7 +389,7 @@ def _advanced(z: _Scaled, at: _Point, total: float) -> _Point:
     primal, dual = _lengths(at, affine)
     pairs = list(zip(at.primal(), at.dual(), affine.primal(), affine.dual(), strict=True))
     after = sum(float(np.vdot(x + primal * dx, m + dual * dm)) for x, m, dx, dm in pairs)
-    count = sum(x.size for x in at.primal()) - 2 * z.q
+    count = sum(x.size for x in at.primal()) - int((~z.waits).sum())
     centre = (max(after, 0.0) / total) ** 3 * total / count
     goals = _Goals(*(centre - dx * dm for _, _, dx, dm in pairs))
     step = system.step(goals)

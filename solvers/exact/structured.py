@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from domain.pipeline import MAX_STAGES
 from domain.sensitivity import Slope
 from solvers.contract import Deadline
-from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate
+from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate, ends_to_try
 from solvers.exact.dual import (
     capped_value_us,
     drift,
@@ -44,22 +44,20 @@ from solvers.kernels import active
 from solvers.line_problem import LineProblem
 
 Floats = NDArray[np.float64]
+Waits = NDArray[np.bool_]  # (k - 2, n - 1), as in Chain
 
 CLOSE = 1e-9  # relative distance of the two bounds at which a solve is finished
 AIM = 5e-10  # where the method stops: what rounding adds must fit between
 _CHECK_ORDER_AT = 1e-3
 _DISORDER = 1e-9  # violations below this are the method's own
-_ALIKE = 0.05  # violations that differ by less, relative, are one
+_FINAL = 1e-8  # complementarity from which on what is out of order is so at the optimum
+_ALIKE = 0.2  # violations that differ by less, relative, are one
 _MAX_ROUNDS = 20
-_SHORT_ENDS = (64, 512, 4_096)
+_LOCATES = 1e-4  # complementarity from which on an iterate shows where waits are missing,
+_BESIDE = 8  # up to so many fragments away,
+_ROUGH_BESIDE = 10.0  # and this share of all times its root;
+_MAX_LOCATED = 2_000  # fragments of a chain: where it is longer, such ends move step by step
 _UNSETTLED = 0.25  # of the root of the complementarity: what p may move beside the repeated step
-_SETTLED = 1e-13  # of the weight that the ends of a cut may leave in its middle
-_WORTH_SHORTENING = 0.6  # of the fragments: a chain longer than this is not worth the attempt
-_WORTH_GUESSING = 0.7  # of the ends that are long enough for every stage: a guess of more is none
-_MARGIN = 8  # fragments of each end beyond those of a guess: iterates are not settled yet
-_OTHER_END = (
-    48  # fragments that the end across from a long one has at least: its sizes need a start
-)
 _MIN_SHORTENED = 40  # no chain is, below: its ends take two dozen
 _TINY_CELLS = 200  # k n up to which NumPy's overhead exceeds a general solver's
 _ONE_CALL_CELLS = 20_000  # k n of a solve whose every step is in C
@@ -101,16 +99,16 @@ def solve_count(
     """
     if k == 1:
         return single_fragment(lines)
+    if method is None and active.NATIVE is not None and k * lines.n <= _ONE_CALL_CELLS:
+        quick = _in_one_call(lines, k, deadline, whole=whole, close=close, aim=aim)
+        if quick is not None:
+            return quick
     even = _in_one_line(lines, k)
     if even is not None and _is_close(even, aim):
         return even
     attempts: list[tuple[int, int] | None] = [None]
     if k >= _MIN_SHORTENED and not whole:
-        attempts = _attempts(lines, k)
-    if method is None:
-        quick = _in_one_call(lines, k, attempts, deadline, close=close, aim=aim)
-        if quick is not None:
-            return quick
+        attempts = ends_to_try(lines, k)
     if lines.n == 1 or _is_given(lines, k) or not (lines.g.any() or lines.G.any()):
         return equal_sizes(lines, k)
     if method is None and k * lines.n <= _TINY_CELLS and active.NATIVE is None:
@@ -128,21 +126,13 @@ def solve_count(
 
 
 def _in_one_call(
-    lines: LineProblem,
-    k: int,
-    attempts: list[tuple[int, int] | None],
-    deadline: Deadline,
-    *,
-    close: float,
-    aim: float,
+    lines: LineProblem, k: int, deadline: Deadline, *, whole: bool, close: float, aim: float
 ) -> CountResult | None:
-    """The same for few cells, a call in C each attempt; None where not built, or not close."""
-    native = active.NATIVE
-    if native is None or k * lines.n > _ONE_CALL_CELLS:
-        return None
-    for ends in attempts:
-        found = native.dual.solve(
-            lines.native, k, ends, close=close, aim=aim, time_limit_s=deadline.remaining_s
+    """The same for few cells, in C; None where not close."""
+    assert active.NATIVE is not None
+    for every in (False, True)[whole or k < _MIN_SHORTENED :]:
+        found = active.NATIVE.dual.solve(
+            lines.native, k, whole=every, close=close, aim=aim, time_limit_s=deadline.remaining_s
         )
         if found is None:
             return None
@@ -197,51 +187,55 @@ class _Search:
         self._ends = self._attempts.pop(0)
 
     def run(self, deadline: Deadline) -> CountResult | None:
-        """Add boundaries until the bounds are close or nothing is left to add.
+        """Let more fragments wait until the bounds are close or no more can.
 
-        An iterate that was stopped because boundaries are missing is certified only where nothing
+        An iterate that was stopped because waits are missing is certified only where nothing
         comes after it.
         """
-        boundaries: frozenset[int] = frozenset()
+        waits = self._nowhere()
         best: CountResult | None = None
         rough: tuple[Chain, Iterate] | None = None
         for _ in range(_MAX_ROUNDS):
-            found = self._iterate(boundaries, deadline)
+            found = self._iterate(waits, deadline)
             if found is None:
                 break
-            grown = boundaries | _first_alike(found[1])
+            grown = _grown(found[1], waits, is_short=self._ends is not None)
+            added = bool((grown & ~waits).any())
             rough = found
-            if deadline.passed or grown == boundaries or found[1].apart <= _ROUNDED:
+            if deadline.passed or not added or found[1].apart <= _ROUNDED:
                 best, rough = self._better(best, found), None
                 if _is_close(best, self._close) or deadline.passed:
                     return best
             guess = self._ends is not None and self._ends[0] == self._ends[1]
-            if self._attempts and (grown == boundaries or (guess and _is_unsettled(*found))):
-                self._ends, grown = self._attempts.pop(0), frozenset()
-            elif grown == boundaries:
-                if self._ends is None and len(boundaries) == self._lines.n - 1:
+            if self._attempts and (not added or (guess and _is_unsettled(*found))):
+                self._ends = self._attempts.pop(0)
+                grown = self._nowhere()
+            elif not added:
+                if waits.all():
                     break
-                grown = frozenset(range(self._lines.n - 1))
+                grown = np.ones_like(waits)
             if not self._affordable(grown, deadline):
                 break
-            boundaries = grown
+            waits = grown
         return best if rough is None else self._better(best, rough)
+
+    def _nowhere(self) -> Waits:
+        """No fragment of the chain may wait behind any boundary."""
+        return np.zeros((sum(self._ends or (self._k, 0)) - 2, self._lines.n - 1), dtype=np.bool_)
 
     def _better(self, best: CountResult | None, found: tuple[Chain, Iterate]) -> CountResult:
         here = self._certified(*found)
         return here if best is None else closer(best, here)
 
-    def _affordable(self, boundaries: frozenset[int], deadline: Deadline) -> bool:
+    def _affordable(self, waits: Waits, deadline: Deadline) -> bool:
         """Whether the blocks of so many waits fit the memory and the time that is left."""
-        first, last = self._ends or (self._k, 0)
-        size = 1 + len(boundaries)
-        cells = (first + last) * (size * size + 6 * self._lines.n)
-        steps = (first + last) * size * (size * size + 20 * self._lines.n)
+        size = 1 + int(waits.any(axis=0).sum())
+        cells = len(waits) * (size * size + 6 * self._lines.n)
+        wide = int(waits.any(axis=1).sum())
+        steps = wide * size * (size * size + 20 * self._lines.n) + len(waits) * 21 * self._lines.n
         return cells <= _MAX_CELLS and steps * _ITERATIONS <= _STEPS_A_SECOND * deadline.remaining_s
 
-    def _iterate(
-        self, boundaries: frozenset[int], deadline: Deadline
-    ) -> tuple[Chain, Iterate] | None:
+    def _iterate(self, waits: Waits, deadline: Deadline) -> tuple[Chain, Iterate] | None:
         lines, k = self._lines, self._k
         first, last = self._ends or (k, 0)
         chain = Chain(
@@ -250,14 +244,14 @@ class _Search:
             free_bytes=lines.free_bytes(k),
             spread_bytes=lines.M - lines.m,
             k=first + last,
-            boundaries=tuple(sorted(boundaries)) if k > 2 else (),
             repeat_step=first - 1 if self._ends else 0,
             repeats=k - first - last + 1,
+            waits=waits,
         )
         options = ChainOptions(
             close=self._aim,
             time_limit_s=deadline.remaining_s,
-            check_order_at=0.0 if len(boundaries) == lines.n - 1 else _CHECK_ORDER_AT,
+            check_order_at=0.0 if waits.all() else _CHECK_ORDER_AT,
         )
         iterate = self._method(chain, options)
         return None if iterate is None else (chain, iterate)
@@ -295,52 +289,27 @@ def _is_unsettled(chain: Chain, iterate: Iterate) -> bool:
     return moved > _UNSETTLED * float(max(iterate.complementarity, 0.0) ** 0.5)
 
 
-def _first_alike(iterate: Iterate) -> frozenset[int]:
-    """The boundaries out of order, of neighbours alike only the first."""
-    rough = iterate.complementarity
-    minimum = max(_DISORDER, 3.0 * rough**0.5) if rough > 1e-8 else _DISORDER
-    chosen, before, value = [], -2, 0.0
+def _grown(iterate: Iterate, waits: Waits, *, is_short: bool) -> Waits:
+    """Where fragments may wait, and must next: behind the boundaries that are out of order.
+
+    Of neighbours alike only the first is. The first time only fragments near those out of order
+    may wait there, where the iterate tells: then all, for these are not independent of each other.
+    Of short ends all may, whose errors count as often as their repeated step.
+    """
+    rough = max(iterate.complementarity, 0.0)
+    minimum = max(_DISORDER, 3.0 * rough**0.5) if rough > _FINAL else _DISORDER
+    is_located = not is_short and _FINAL < rough <= _LOCATES and len(iterate.y) <= _MAX_LOCATED
+    reach = _BESIDE + int(_ROUGH_BESIDE * len(iterate.y) * rough**0.5)
+    grown, before, value = waits.copy(), -2, 0.0
     for d in np.flatnonzero(iterate.violation > minimum):
         here = float(iterate.violation[d])
         if d != before + 1 or abs(here - value) > _ALIKE * here:
-            chosen.append(int(d))
+            grown[:, d] |= not is_located or bool(waits[:, d].any())
+            risen = np.diff(iterate.p[:, : d + 1].sum(axis=1)) > minimum
+            for t in np.flatnonzero(risen):
+                grown[max(t - reach, 0) : t + reach + 1, d] = True
         before, value = int(d), here
-    return frozenset(chosen)
-
-
-def _attempts(lines: LineProblem, k: int) -> list[tuple[int, int] | None]:
-    """How many fragments of each end to let differ, in order of trial; None: all of them.
-
-    Behind the bottleneck b the dual leaves e_b by a factor of G_{s..b-1} / G_{s+1..b} a step, for
-    a stage s before it (docs/theory.md sec. 14); mirrored for the stages after it. Few of these
-    matter: where b is the slowest stage at every size short ends are tried first, else those that
-    the stages of greater overheads need.
-    """
-    b = int(np.argmax(lines.g + lines.G * (lines.B / k)))
-    Q = np.concatenate([[0.0], np.cumsum(lines.G)])
-    before = (Q[b] - Q[:b]) / np.maximum(Q[b + 1] - Q[1 : b + 1], 1e-300)
-    after = (Q[b + 2 :] - Q[b + 1]) / np.maximum(Q[b + 1 : -1] - Q[b], 1e-300)
-    certain = _settling(before), _settling(after)
-    if lines.g[b] == lines.g.max() and lines.G[b] == lines.G.max():
-        guesses = [(length, length) for length in _SHORT_ENDS]
-    else:  # a path stays elsewhere for an overhead: stages of lesser ones are left in a step or two
-        dearer = lines.g > lines.g[b]
-        first, last = _settling(before[dearer[:b]]), _settling(after[dearer[b + 1 :]])
-        shortest = min(max(first, last) // 4, _OTHER_END)
-        first, last = max(first, shortest) + _MARGIN, max(last, shortest) + _MARGIN
-        # Ends of one length are given up at the first rough iterate that has not settled.
-        guess = first, last + (first == last)
-        guesses = [guess] if sum(guess) < _WORTH_GUESSING * sum(certain) else []
-    worth = [ends for ends in [*guesses, certain] if sum(ends) <= _WORTH_SHORTENING * k]
-    return [*sorted(worth, key=sum), None]
-
-
-def _settling(factors: Floats) -> int:
-    """Steps until the slowest of these geometric sequences has died away."""
-    slowest = float(factors.max(initial=0.0))
-    if slowest >= 1.0 - 1e-9:
-        return 1 << 40
-    return 8 + int(np.log(_SETTLED) / np.log(max(slowest, 1e-3)))
+    return grown
 
 
 # --- how the optimum moves (docs/theory.md sec. 21) ----------------------------------------------

@@ -76,12 +76,10 @@ class NativeDual:
             library.sluice_count_solve,
             ctypes.c_int,
             lines,
-            *(_Long, _Long, _Long),
+            *(_Long, ctypes.c_int),
             *(_Double, _Double, _Double),
-            *(_Address, _Address),
-            ctypes.POINTER(_Bounds),
+            *(_Address, _Address, _Address),
         )
-
         self._changed = _typed(
             library.sluice_count_changed,
             ctypes.c_int,
@@ -143,22 +141,24 @@ class NativeDual:
         self,
         lines: NativeLines,
         k: int,
-        ends: tuple[int, int] | None,
         *,
+        whole: bool,
         close: float,
         aim: float,
         time_limit_s: float,
     ) -> tuple[float, float, Floats, Floats] | None:
         """Return (lower, upper, x, p) for k >= 2 fragments, close or not; None without memory.
 
-        With `ends`, at least 2 each, only so many fragments of each end may differ in size.
+        With `whole` no fragments are of one size for the method's ease.
         """
-        x: Floats = np.empty(k)
-        p: Floats = np.empty((k - 1, lines.n))
-        bounds = _Bounds()
-        at = address_of(x), address_of(p)
-        status = self._solve(lines, k, *(ends or (0, 0)), close, aim, time_limit_s, *at, bounds)
-        return None if status == _NO_MEMORY else (bounds.lower_us, bounds.upper_us, x, p)
+        n = lines.n
+        found: Floats = np.empty(2 + k + (k - 1) * n)  # one array: each costs some microseconds
+        at = address_of(found)
+        places = at + 16, at + 16 + 8 * k, at
+        if self._solve(lines, k, whole, close, aim, time_limit_s, *places) == _NO_MEMORY:
+            return None
+        x, p = found[2 : k + 2], found[k + 2 :].reshape(k - 1, n)
+        return float(found[0]), float(found[1]), x, p
 
     def changed(
         self, lines: NativeLines, k: int, changes: Sequence[tuple[int, float]], *, close: float

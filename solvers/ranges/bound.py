@@ -137,15 +137,16 @@ class CountPlanes:
         self.s = np.concatenate([self.s, s[None]])
         self.price = np.append(self.price, price)
 
-    def table(self, minimum: float, maximum: float, start: int = 0) -> tuple[Floats, Floats]:
+    def table(
+        self, minimum: float, maximum: float, unit: int = 1, *, start: int = 0
+    ) -> tuple[Floats, Floats]:
         """Return the least A_c(i, r) over regions from..to, (C, k, R, R) for sizes in [least,
-        greatest].
+        greatest], all but the last multiples of the unit.
 
         Infinite where these regions have no such size. And what rounding may take, (C,). Of the
         planes from `start` on.
         """
-        low = np.maximum(self.regions.low, minimum)
-        high = np.minimum(self.regions.high, maximum)
+        low, high = self.regions.sizes(minimum, maximum, unit, self.k)
         a, s, price, R = self.a[start:], self.s[start:], self.price[start:], len(self.regions)
         slope = s - price[:, None, None]
         A = a + np.minimum(slope * low, slope * high)
@@ -163,12 +164,17 @@ class SpanBound:
     """The bound of one count over one span."""
 
     def __init__(
-        self, planes: CountPlanes, span: Span, sizes: tuple[float, float], *, max_solves: int
+        self,
+        planes: CountPlanes,
+        span: Span,
+        sizes: tuple[float, float],
+        *,
+        max_solves: int,
+        unit: int = 1,
     ) -> None:
-        self._planes, self._span, self._sizes = planes, span, sizes
+        self._planes, self._span, self._sizes = planes, span, (*sizes, unit)
         self._left, self._at = max_solves, np.arange(planes.k)
-        self._low = np.maximum(planes.regions.low, sizes[0])
-        self._high = np.minimum(planes.regions.high, sizes[1])
+        self._low, self._high = planes.regions.sizes(*self._sizes, planes.k)
         self._prepare()
 
     def _prepare(self) -> None:
@@ -227,7 +233,8 @@ class SpanBound:
 
     def _can_be(self, low: Ints, high: Ints) -> Bools:
         """Whether the sizes of each node can make up some message of the span."""
-        minimum, maximum = self._low[low].sum(axis=1), self._high[high].sum(axis=1)
+        at = self._at
+        minimum, maximum = self._low[at, low].sum(axis=1), self._high[at, high].sum(axis=1)
         can: Bools = (minimum <= self._span.last) & (maximum >= self._span.first)
         return can
 
@@ -258,7 +265,7 @@ class SpanBound:
     def _size_for(self, low: Ints, high: Ints) -> int | None:
         """A message size of the span that this node can make up, near the middle."""
         span = self._span
-        minimum, maximum = self._low[low].sum(), self._high[high].sum()
+        minimum, maximum = self._low[self._at, low].sum(), self._high[self._at, high].sum()
         middle = (span.first + span.last) // 2
         size = int(min(max(middle, minimum), maximum))
         return size if span.first <= size <= span.last else None

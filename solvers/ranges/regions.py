@@ -93,6 +93,16 @@ class Regions:
         maximum = float(problem.largest_fragment_bytes)
         return np.maximum(self.low[r], minimum), np.minimum(self.high[r], maximum)
 
+    def sizes(self, minimum: float, maximum: float, unit: int, k: int) -> tuple[Floats, Floats]:
+        """Return (k, R) the least and greatest size in each region of each of k fragments, all but
+        the last of which are multiples of the unit; the least is above where there is none.
+        """
+        low = np.repeat(np.maximum(self.low, minimum)[None, :], k, axis=0)
+        high = np.repeat(np.minimum(self.high, maximum)[None, :], k, axis=0)
+        if unit > 1:
+            low[:-1], high[:-1] = np.ceil(low[:-1] / unit) * unit, np.floor(high[:-1] / unit) * unit
+        return low, high
+
     def rounding_us(self, structure: Structure, unit: int) -> float:
         """Return the most that positions rounded to the nearest unit add, whatever the sizes are.
 
@@ -227,11 +237,10 @@ class NodeSolver:
 
     def _box(self, problem: Problem, node: Node) -> tuple[Floats, Floats]:
         minimum = float(problem.smallest_fragment_bytes) if len(node) > 1 else 0.0
-        ends = np.array(node)
-        low = np.maximum(self._regions.low[ends[:, 0]], minimum)
-        return low, np.minimum(
-            self._regions.high[ends[:, 1]], float(problem.largest_fragment_bytes)
-        )
+        maximum = float(problem.largest_fragment_bytes)
+        low, high = self._regions.sizes(minimum, maximum, problem.limits.alignment_bytes, len(node))
+        at, ends = np.arange(len(node)), np.array(node)
+        return low[at, ends[:, 0]], high[at, ends[:, 1]]
 
     def _solved(self, box: tuple[Floats, Floats], total: float) -> Boxed | None:
         (low, high), n = box, self._regions.g.shape[1]
@@ -359,7 +368,7 @@ def _filled(hulls: list[Hulls], low: Floats, high: Floats, total: float) -> tupl
 
 
 def whole_cut_within(
-    regions: Regions, problem: Problem, structure: Structure, x: Floats
+    regions: Regions, problem: Problem, structure: Structure, x: Floats, *, has_room: bool = True
 ) -> Cut | None:
     """Return a whole-byte cut near these sizes that stays in the regions, the last one with room.
 
@@ -368,7 +377,7 @@ def whole_cut_within(
     if len(structure) == 1:
         cut = (problem.message_bytes,)
         return cut if regions.structure_of(cut) == structure and problem.admits(cut) else None
-    low, high = _whole_box(regions, problem, structure)
+    low, high = _whole_box(regions, problem, structure, has_room=has_room)
     unit = problem.limits.alignment_bytes
     if x.size * regions.g.shape[1] <= _FINE_CELLS and unit == 1:
         near = round_cut(problem, x)
@@ -399,13 +408,15 @@ def _balanced(problem: Problem, sizes: Ints, box: tuple[Ints, Ints]) -> Cut | No
     return cut if inside and problem.admits(cut) else None
 
 
-def _whole_box(regions: Regions, problem: Problem, structure: Structure) -> tuple[Ints, Ints]:
+def _whole_box(
+    regions: Regions, problem: Problem, structure: Structure, *, has_room: bool
+) -> tuple[Ints, Ints]:
     """Least and greatest whole size of each fragment: aligned but for the last, which has room."""
     real_low, real_high = regions.box(problem, structure)
     unit = problem.limits.alignment_bytes
     low, high = real_low.astype(np.int64), real_high.astype(np.int64)
     low[:-1], high[:-1] = -(-low[:-1] // unit) * unit, high[:-1] // unit * unit
-    if unit > 1:
+    if unit > 1 and has_room:
         low[-1] += unit // 2 + 2
         high[-1] -= unit // 2 + 2
     return low, high

@@ -255,7 +255,8 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         limits = self._problem.limits
         maximum = float(min(span.last, limits.max_fragment_bytes or span.last))
         minimum = float(min(limits.min_fragment_bytes, span.first)) if k > 1 else 0.0
-        bound = SpanBound(planes, span, (minimum, maximum), max_solves=max_solves)
+        unit = limits.alignment_bytes
+        bound = SpanBound(planes, span, (minimum, maximum), max_solves=max_solves, unit=unit)
         return bound.run(self._node, fully=fully)
 
     def _span(self, first: int, last: int, ends: tuple[Entry, Entry], tolerance: float) -> Span:
@@ -326,7 +327,14 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
             if found.better is None and found.ratio - 1.0 <= self._tolerance + 2.0 * _SAFE:
                 return replace(ends[0], relative_gap=max(0.0, found.ratio - 1.0) + _SAFE)
             break
-        return self._moved(size, ends[0].cut if ends else None)
+        known = [ends[0].cut] if ends else []
+        for _, structure in self._ranked(size, size)[:_TRIES]:  # a reader rounds nothing here
+            leaf = self._leaf(structure, size)
+            if leaf is not None and self._problem.limits.alignment_bytes > 1:
+                regions, problem = self._regions, self._at(size)
+                cut = whole_cut_within(regions, problem, structure, leaf.x, has_room=False)
+                known += [cut] if cut else []
+        return self._moved(size, min(known, key=self._latency_us, default=None))
 
     def _moved(self, size: int, start: Cut | None) -> Entry:
         """The best whole cut that moves of whole units find from this one, or from equal sizes."""

@@ -139,6 +139,7 @@ def test_an_answer_is_named_and_described(client: httpx.Client) -> None:
     for body, described in (
         ({"name": " NIC ×2 ", "note": "two\nlines"}, ["NIC ×2", "two\nlines"]),
         ({"name": "card"}, ["card", "two\nlines"]),
+        ({"note": "two\r\nlines\r"}, ["card", "two\nlines"]),
         ({"note": ""}, ["card", None]),
         ({}, ["card", None]),
     ):
@@ -150,8 +151,32 @@ def test_an_answer_is_named_and_described(client: httpx.Client) -> None:
     assert again.content == sent.content
 
 
+def test_a_form_sends_each_line_end_as_two_characters(client: httpx.Client) -> None:
+    """A note that its field takes is kept, and a name of several lines is not."""
+    id, note = (
+        answered(client, pipeline=MYRINET, message_bytes=9003)["id"],
+        "a" * 999 + "\n" + "b" * 1000,
+    )
+    form = {"name": "", "note": note.replace("\n", "\r\n")}
+    for place, data, status in (
+        (f"/ui/answers/{id}", form, 303),
+        (f"/ui/answers/{id}", {"name": "a\rb"}, 422),
+        ("/ui/answers", {"id": id, "name": "a\rb"}, 422),
+    ):
+        assert client.post(place, data=data).status_code == status
+    (shown,) = client.get("/optimizations?limit=1&message_bytes=9003").json()["items"]
+    assert (shown["name"], shown["note"]) == (None, note)
+
+
 @pytest.mark.parametrize(
-    "body", [{"name": "a" * 101}, {"name": "a\nb"}, {"note": "a" * 2001}, {"names": "a"}]
+    "body",
+    [
+        {"name": "a" * 101},
+        {"name": "a\nb"},
+        {"name": "a\u2028b"},
+        {"note": "a" * 2001},
+        {"names": "a"},
+    ],
 )
 def test_names_are_short_and_of_one_line(client: httpx.Client, body: dict[str, str]) -> None:
     """The field is named."""

@@ -6,12 +6,14 @@ import base64
 import hashlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -183,10 +185,46 @@ def test_what_a_client_says_of_itself_does_not_count(signed: tuple[Live, Provide
         assert person.get("/keys", headers=said).status_code == 403
 
 
+def test_every_method_of_the_service_is_handed_on(signed: tuple[Live, Provider, str]) -> None:
+    """Such as PATCH, which names an answer; what is refused is refused by the service."""
+    _, provider, proxy = signed
+    provider.claims = {"sluice_owner": "team-d", "sluice_scope": "write"}
+    with browser(proxy) as person:
+        person.get("/ui/profiles", headers=HTML)
+        document = person.get("/openapi.json").json()
+        for method in {method for path in document["paths"].values() for method in path}:
+            assert person.request(method, "/nowhere").status_code == 404
+
+
+@pytest.mark.parametrize("lengths", [("{0}", "0"), ("0", "{0}"), ("{0}", "{0}"), ("\xb2",)])
+def test_a_request_in_the_body_of_another_is_none(
+    signed: tuple[Live, Provider, str], lengths: tuple[str, ...]
+) -> None:
+    """However often, and however differently, a client says how long its body is."""
+    live, _, proxy = signed
+    profile = json.dumps({"name": "smuggled", "pipeline": MYRINET})
+    inner = (
+        "POST /profiles HTTP/1.1\r\nHost: sluice\r\nX-Sluice-Owner: victim\r\n"
+        "X-Sluice-Scope: admin\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(profile)}\r\n\r\n{profile}"
+    )
+    said = "".join(f"Content-Length: {one.format(len(inner))}\r\n" for one in lengths)
+    outer = f"POST /optimize HTTP/1.1\r\nHost: sluice\r\nAuthorization: Bearer x\r\n{said}\r\n"
+    with socket.create_connection(("127.0.0.1", urlsplit(proxy).port or 0), GUARD_S) as client:
+        client.sendall((outer + inner).encode("latin-1"))
+        client.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(partial(client.recv, 65536), b""))
+    assert answer.startswith(b"HTTP/1.1 413")
+    with live.service.context.store.of("victim").reading() as unit:
+        assert "smuggled" not in {one.name for one in unit.profiles.list(limit=99)}
+
+
 @pytest.mark.parametrize(
     "claims",
     [
         {"sluice_owner": "team-a", "aud": "another"},
+        {"sluice_owner": "team-a", "aud": ["sluice", "another"]},
+        {"sluice_owner": "team-a", "aud": ["sluice", "another"], "azp": "another"},
         {"sluice_owner": "team-a", "iss": "http://elsewhere"},
         {"sluice_owner": "team-a", "exp": 1.0},
         {"sluice_owner": "team-a", "nonce": "of another"},

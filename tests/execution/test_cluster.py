@@ -202,6 +202,7 @@ def test_a_result_that_was_lost_before_it_was_fetched_is_made_again_by_the_same_
         for _ in range(2):
             key = ("sluice", task.id, task.claim, "a topic")
             client.submit(run_task, task, "a topic", key=key, pure=False).result(GUARD_S)
+            wait_until(lambda: not any(client.has_what().values()))  # it is forgotten
     assert (tmp_path / "runs").stat().st_size == 2
 
 

@@ -6,17 +6,22 @@ import random
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import closing, suppress
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Barrier
 from typing import Any
 
+import pytest
+
+from app.questions.optimize import describe_answer
 from domain.errors import Conflict, NotFound
 from models.errors import Fenced
 from models.records import JobRecord, JobState
 from models.session import Store, create_store
-from tests.support.counts import count
+from tests.support.counts import count, is_campaign
 from tests.support.records import GIVEN, a_job, a_pipeline, a_table, an_answer
 from tests.support.writers import (
     PROCESSES,
@@ -53,6 +58,24 @@ def test_sixteen_threads_write_without_an_error(store: Store) -> None:
     _check_all_there(store, [answer for part in written for answer in part])
 
 
+def test_of_a_name_and_a_note_given_at_once_both_are_kept(store: Store) -> None:
+    """Who comes second sees what the first has given, and says so in the log."""
+    answer = an_answer()
+    with store.unit_of_work() as work:
+        work.answers.add(answer)
+    with ThreadPoolExecutor(1) as pool:
+        with store.unit_of_work() as work:
+            work.answers.describe(answer.id, name="named", note=None)
+            second = pool.submit(describe_answer, store, answer.id, note="noted")
+            with pytest.raises(FutureTimeout):  # it waits for this one
+                second.result(0.5)
+        assert second.result(HANG_S) == replace(answer, name="named", note="noted").summary()
+    with store.reading() as work:
+        assert work.answers.get(answer.id) == replace(answer, name="named", note="noted")
+        (change,) = work.changes.list(limit=9)
+    assert (change.before, change.after) == ("named", "named")
+
+
 def test_tables_are_kept_and_chosen_while_their_profile_comes_and_goes(store: Store) -> None:
     """Whoever comes too late is told so; nobody waits for somebody who waits for it."""
     tables = [a_table(bytes([at] * 9), profile_name="p", profile_revision=1) for at in range(3)]
@@ -80,11 +103,14 @@ def test_tables_are_kept_and_chosen_while_their_profile_comes_and_goes(store: St
         assert len(work.tables.active_all()) <= 1
 
 
-def test_four_processes_write_without_an_error(store: Store, database_url: str) -> None:
+def test_processes_write_without_an_error(store: Store, database_url: str) -> None:
     """As with threads: nobody sees a locked database."""
     store.dispose()
     results = PROCESSES.Queue()
-    processes = [started(write_some, database_url, count(300), results) for _ in range(4)]
+    number = 16 if is_campaign() else 4
+    processes = [
+        started(write_some, database_url, count(500, share=33), results) for _ in range(number)
+    ]
     written = [results.get(timeout=HANG_S) for _ in processes]
     assert [part for part in written if isinstance(part, str)] == []
     for process in processes:

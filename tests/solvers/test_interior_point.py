@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from solvers.exact.chain import (
     Chain,
@@ -64,6 +65,7 @@ KINDS = {
     "repeated": REPEATED,
     "repeated under a cap": replace(REPEATED, spread_bytes=4600.0),
     "repeated and waiting": replace(REPEATED, boundaries=(0, 1)),
+    "some of them waiting": replace(WAITING, waits=np.tri(11, 3, dtype=np.bool_)),
 }
 
 
@@ -187,10 +189,33 @@ def test_both_methods_agree(native_method: NativeMethod) -> None:
     """To 1e-6 in both bounds, on chains of every kind."""
     rng = np.random.default_rng(21)
     chains = [*KINDS.values(), *(random_chain(rng) for _ in range(60))]
+    chains += [replace(chain, waits=some_waits(rng, chain)) for chain in chains]
     for chain in chains:
         ours, other = found_by(native_method, chain), found_by(iterate, chain)
         assert bounds_us(chain, ours) == pytest.approx(bounds_us(chain, other), rel=1e-6)
         assert ours.violation == pytest.approx(other.violation, abs=1e-5)
+
+
+def some_waits(rng: np.random.Generator, chain: Chain) -> NDArray[np.bool_]:
+    """Runs of fragments that may wait, behind some boundaries."""
+    steps = rng.random((chain.k - 2, len(chain.G) - 1)) < 0.3
+    waits: NDArray[np.bool_] = np.cumsum(steps, axis=0) % 2 == 1
+    return waits
+
+
+def test_waits_are_needed_only_where_the_order_is_violated(method: ChainMethod) -> None:
+    """Let wait whoever is out of order until nobody is: the optimum with waits of all."""
+    chain = replace(DISORDERED, k=40, free_bytes=100.0)
+    some = replace(chain, waits=np.zeros((38, 2), dtype=np.bool_))
+    got = found_by(method, some)
+    while (risen := np.diff(np.cumsum(got.p, axis=1)[:, :-1], axis=0) > 1e-6).any():
+        assert not (risen & some.may_wait).any()
+        some = replace(some, waits=risen | some.may_wait)
+        got = found_by(method, some)
+    every = replace(chain, boundaries=(0, 1))
+    optimum = bounds_us(every, found_by(method, every))
+    assert bounds_us(some, got) == pytest.approx(optimum, rel=1e-6)
+    assert 0 < some.may_wait.sum() < 38
 
 
 def test_every_wait_at_once_is_solved_or_said_not_to_be(method: ChainMethod) -> None:

@@ -216,7 +216,7 @@ def test_a_solve_in_one_call_is_certified_like_any_other(problem: Problem, k: in
     assert lines is not None
     assume(lines.k_min <= k <= lines.k_max)
     general = solve_count(lines, k, LATER, method=default_method())
-    found = native.solve(lines.native, k, None, close=CLOSE, aim=AIM, time_limit_s=10.0)
+    found = native.solve(lines.native, k, whole=True, close=CLOSE, aim=AIM, time_limit_s=10.0)
     assert found is not None
     lower, upper, x, p = found
     assert lower <= upper

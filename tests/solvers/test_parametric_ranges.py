@@ -265,7 +265,8 @@ def test_repeated_sizes_of_all_messages_at_once_are_those_that_a_reader_computes
             for end in ends
         ]
         messages = np.arange(ends[0], ends[-1] + 1)
-        found = _Repeated.of(Problem(pipeline, 1, limits), repeats, messages)
+        of_entry = np.array([(one.message_bytes, one.size_bytes, one.fragments) for one in repeats])
+        found = _Repeated.of(Problem(pipeline, 1, limits), of_entry, messages)
         latencies = found.latencies_us(Problem(pipeline, 1, limits))
         for at, message in enumerate(messages.tolist()):
             here = int(np.searchsorted(ends, message, side="right")) - 1

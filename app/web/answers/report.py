@@ -31,6 +31,7 @@ from domain.units import format_byte_range, format_bytes
 if TYPE_CHECKING:
     from analysis.explanation import Explanation, PathShare, Saving
     from app.plots.timeline_plan import DrawnSchedule
+    from models.records import AnswerSummary
 
 
 MIN_SHOWN = 1e-4  # of what lies above the best known
@@ -340,11 +341,14 @@ def _source(answer: OptimizeOut) -> str:
 # --- the file: it has no script and loads nothing -------------------------------------------------
 
 
-def report_html(pages: Pages, report: Report, *, base_url: str, version: str) -> bytes:
-    """Return the file. `base_url` is where the service is that has the answer."""
-    body = pages.html(
-        "report.html", report=report, view=report.view, base_url=base_url, version=version
-    )
+def report_html(
+    pages: Pages, report: Report, called: AnswerSummary, *, base_url: str, version: str
+) -> bytes:
+    """Return the file. `base_url` is where the service is that has the answer, `called` what that
+    is called there.
+    """
+    served = {"base_url": base_url, "version": version}
+    body = pages.html("report.html", report=report, view=report.view, called=called, **served)
     sheet = (FOLDER / "report.css").read_text(encoding="utf-8")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

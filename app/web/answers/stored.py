@@ -350,7 +350,11 @@ async def report(request: Request, id: str) -> Response:
         found = await service.run(Draw(task), client_of(request))
     made = await service.call(
         lambda: report_html(
-            pages, found, base_url=base_url_of(request), version=request.app.version
+            pages,
+            found,
+            record.summary(),
+            base_url=base_url_of(request),
+            version=request.app.version,
         )
     )
     return _file(made, HTML, f"{file_stem(record.message_bytes, record.id)}.html")

@@ -18,10 +18,17 @@
 #define MAX_ROUNDS 8
 #define MAX_ITERATIONS 80
 #define CHECK_ORDER_AT 1e-3
+#define FINAL 1e-8 /* complementarity from which on what is out of order is so at the optimum */
 #define DISORDER 1e-9
-#define ALIKE 0.05
+#define ALIKE 0.2
+#define LOCATES 1e-4 /* complementarity from which on an iterate shows where waits are missing, */
+#define BESIDE 8     /* up to so many fragments away, */
+#define ROUGH_BESIDE 10.0 /* and this share of all times its root; */
+#define MAX_LOCATED 2000  /* fragments of a chain: where it is longer, such ends move step by step */
 #define CONVERGED 1e-9 /* complementarity from which on only the digits of p are missing */
 #define ROUNDED 1e-6   /* bounds farther apart lack more than digits */
+
+#define LACKS_DIGITS 2 /* how a search may end: the caller brings them back */
 
 #define UNSETTLED 0.25 /* of the root of the complementarity, see is_unsettled */
 
@@ -34,7 +41,8 @@ typedef struct {
     double free_bytes, spread;
     double overhead[SPAN];   /* with the least size taken in */
     double violation[SPAN];
-    char waits[SPAN];        /* whether fragments may wait behind a stage */
+    unsigned char *waits;    /* (n-1, k): whether a fragment may wait behind a stage */
+    sluice_ip_span *spans;   /* the runs of them, to work in */
     double *x, *p;           /* of the iterate in hand */
     double *best_x, *best_p; /* of the best of each side */
     sluice_bounds *bounds;
@@ -68,7 +76,13 @@ static void keep(solve *s)
 
 static int is_within(const solve *s, double share)
 {
-    return s->bounds->upper_us - s->bounds->lower_us <= share * s->bounds->upper_us;
+    return s->bounds->lower_us > -INFINITY && s->bounds->upper_us - s->bounds->lower_us <= share * s->bounds->upper_us;
+}
+
+/* The fragments of the chain: those of the ends, or all. */
+static int64_t chain_of(const solve *s)
+{
+    return s->first > 0 ? s->first + s->last : s->k;
 }
 
 /* Equal sizes, and the bound of the stage that is slowest at that size. */
@@ -89,6 +103,26 @@ static void equal_sizes(solve *s)
         s->p[i * lines->n + slowest] = 1.0;
     for (int64_t i = 0; i < s->k; i++)
         s->x[i] = size;
+    keep(s);
+}
+
+/* Whether equal sizes may be the optimum, but for rounding. Without a least size and a cap they take
+   the slowest stage's bound and what one fragment's bytes take in the other stages. */
+static int may_be_equal(const solve *s)
+{
+    const sluice_lines *lines = s->lines;
+    double size = lines->message_bytes / (double)s->k, slowest = 0.0, path = 0.0;
+    double bytes = 0.0, own = 0.0;
+    for (int64_t j = 0; j < lines->n; j++) {
+        double t = lines->overhead_us[j] + lines->us_per_byte[j] * size;
+        path += t;
+        bytes += lines->us_per_byte[j] * size;
+        own = t > slowest ? lines->us_per_byte[j] * size : own;
+        slowest = t > slowest ? t : slowest;
+    }
+    path += (double)(s->k - 1) * slowest;
+    return s->k < 3 || lines->min_bytes > 0.0 || s->spread < s->free_bytes ||
+           bytes - own <= 2.0 * s->close * path;
 }
 
 /* Amounts y in proportion to themselves, none above `most`, that sum to the whole; in place. */
@@ -123,26 +157,61 @@ static void certify(solve *s)
     spread_shares(k, s->x, s->free_bytes, s->spread);
     for (int64_t i = 0; i < k; i++)
         s->x[i] += s->lines->min_bytes;
-    sluice_dual_repair(k - 1, s->lines->n, s->p);
     keep(s);
 }
 
-/* Let fragments wait behind the boundaries out of order, of neighbours alike only the first; returns
-   how many of them are new. */
-static int64_t let_wait(solve *s, double complementarity)
+/* Let fragments first .. last wait behind a stage; returns how many of them are new. */
+static int64_t let_wait(solve *s, int64_t d, int64_t first, int64_t last)
+{
+    unsigned char *waits = s->waits + d * s->k;
+    int64_t added = 0, end = chain_of(s) - 2;
+    for (int64_t t = first > 1 ? first : 1; t <= (last < end ? last : end); t++) {
+        added += !waits[t];
+        waits[t] = 1;
+    }
+    return added;
+}
+
+static int has_waits(const solve *s, int64_t d)
+{
+    return memchr(s->waits + d * s->k, 1, (size_t)chain_of(s)) != NULL;
+}
+
+/* Let fragments wait behind a boundary out of order: the first time only near those that are, where
+   the iterate tells; then all, for these are not independent of each other. Of short ends all may,
+   whose errors count as often as their repeated step. */
+static int64_t grow(solve *s, int64_t d, double rough, double minimum)
+{
+    int64_t n = s->lines->n, count = chain_of(s), added = 0;
+    if (s->first > 0 || rough > LOCATES || rough <= FINAL || count > MAX_LOCATED || has_waits(s, d))
+        return let_wait(s, d, 1, count);
+    int64_t reach = BESIDE + (int64_t)(ROUGH_BESIDE * (double)count * sqrt(rough));
+    double before = 0.0;
+    for (int64_t t = 0; t < count - 1; t++) {
+        double running = 0.0;
+        for (int64_t c = 0; c <= d; c++)
+            running += s->p[t * n + c];
+        if (t > 0 && running - before > minimum)
+            added += let_wait(s, d, t - reach, t + reach);
+        before = running;
+    }
+    return added;
+}
+
+/* Let more fragments wait behind the boundaries out of order, of neighbours alike only the first;
+   returns how many of them are new. */
+static int64_t grow_all(solve *s, double complementarity)
 {
     int64_t before = -2, added = 0;
-    double value = 0.0;
-    double minimum = complementarity > 1e-8 ? 3.0 * sqrt(complementarity) : DISORDER;
+    double value = 0.0, rough = complementarity > 0.0 ? complementarity : 0.0;
+    double minimum = rough > FINAL ? 3.0 * sqrt(rough) : DISORDER;
     minimum = minimum > DISORDER ? minimum : DISORDER;
     for (int64_t d = 0; d < s->lines->n - 1; d++) {
         double here = s->violation[d];
         if (!(here > minimum))
             continue;
-        if (d != before + 1 || fabs(here - value) > ALIKE * here) {
-            added += !s->waits[d];
-            s->waits[d] = 1;
-        }
+        if (d != before + 1 || fabs(here - value) > ALIKE * here)
+            added += grow(s, d, rough, minimum);
         before = d;
         value = here;
     }
@@ -165,9 +234,11 @@ static int is_unsettled(const solve *s, double complementarity)
     return moved > UNSETTLED * sqrt(complementarity > 0.0 ? complementarity : 0.0);
 }
 
-/* Sizes and p of the fragments between the ends, in place. */
+/* Sizes and repaired p of the fragments between the ends, in place: of steps alike the repaired rows
+   are alike. */
 static void lay_out(solve *s)
 {
+    sluice_dual_repair(chain_of(s) - 1, s->lines->n, s->p);
     int64_t n = s->lines->n, first = s->first, last = s->last, inner = s->k - first - last;
     if (first == 0)
         return;
@@ -180,16 +251,31 @@ static void lay_out(solve *s)
         memcpy(s->p + i * n, s->p + (first - 1) * n, (size_t)n * sizeof *s->p);
 }
 
-/* One run of the interior point on the boundaries chosen so far. */
-static int iterate(solve *s, int64_t waiting, double time_limit_s, sluice_ip_outcome *outcome)
+/* The boundaries that are waited behind, and the runs of fragments that do. */
+static void name_waits(solve *s, sluice_ip_problem *asked, int64_t *chosen)
 {
-    int64_t chosen[SPAN], q = 0;
-    for (int64_t d = 0; s->k > 2 && d < s->lines->n - 1; d++)
-        if (s->waits[d])
-            chosen[q++] = d;
+    int64_t end = asked->k - 1;
+    for (int64_t d = 0; d < s->lines->n - 1; d++) {
+        const unsigned char *waits = s->waits + d * s->k;
+        if (!has_waits(s, d))
+            continue;
+        for (int64_t t = 1; t < end; t++) {
+            if (waits[t] && !waits[t - 1])
+                s->spans[asked->span_count++] = (sluice_ip_span){asked->q, t, t};
+            if (waits[t])
+                s->spans[asked->span_count - 1].last = t;
+        }
+        chosen[asked->q++] = d;
+    }
+}
+
+/* One run of the interior point with the waits chosen so far. */
+static int iterate(solve *s, int is_last, double time_limit_s, sluice_ip_outcome *outcome)
+{
+    int64_t chosen[SPAN];
     int is_short = s->first > 0;
     sluice_ip_problem asked = {
-        .k = is_short ? s->first + s->last : s->k,
+        .k = chain_of(s),
         .n = s->lines->n,
         .overhead_us = s->overhead,
         .us_per_byte = s->lines->us_per_byte,
@@ -198,28 +284,30 @@ static int iterate(solve *s, int64_t waiting, double time_limit_s, sluice_ip_out
         .repeat_step = is_short ? s->first - 1 : 0,
         .repeats = is_short ? s->k - s->first - s->last + 1 : 1,
         .boundaries = chosen,
-        .q = q,
+        .spans = s->spans,
         .close = s->aim,
         .max_iterations = MAX_ITERATIONS,
         .time_limit_s = time_limit_s,
-        .check_order_at = waiting == s->lines->n - 1 ? 0.0 : CHECK_ORDER_AT,
+        .check_order_at = is_last ? 0.0 : CHECK_ORDER_AT,
     };
+    name_waits(s, &asked, chosen);
     return sluice_ip_solve(&asked, s->x, s->p, s->violation, outcome);
 }
 
-/* An iterate that was stopped because boundaries are missing is certified only where it is the last
+/* An iterate that was stopped because waits are missing is certified only where it is the last
    one. */
 static int search(solve *s, double time_limit_s)
 {
-    int64_t waiting = 0, boundaries = s->lines->n - 1;
+    int64_t left = (s->lines->n - 1) * (chain_of(s) - 2);
     for (int round = 1; round <= MAX_ROUNDS; round++) {
         sluice_ip_outcome outcome = {0.0, 1.0, 0};
         memset(s->violation, 0, sizeof s->violation);
-        int status = iterate(s, waiting, time_limit_s, &outcome);
+        int status = iterate(s, left == 0, time_limit_s, &outcome);
         if (status == SLUICE_IP_MEMORY)
             return SLUICE_COUNT_MEMORY;
-        int64_t added = let_wait(s, outcome.complementarity);
-        int is_last = status == SLUICE_IP_TIME || round == MAX_ROUNDS || waiting == boundaries ||
+        int is_whole = left == 0;
+        int64_t added = grow_all(s, outcome.complementarity);
+        int is_last = status == SLUICE_IP_TIME || round == MAX_ROUNDS || is_whole ||
                       is_unsettled(s, outcome.complementarity) || (s->first > 0 && !added);
         if (is_last || !added || outcome.apart <= ROUNDED) {
             lay_out(s);
@@ -227,45 +315,172 @@ static int search(solve *s, double time_limit_s)
             if (is_within(s, s->close))
                 return SLUICE_COUNT_CLOSE;
             if (outcome.complementarity <= CONVERGED && is_within(s, ROUNDED))
-                break; /* the caller brings the digits back */
+                return LACKS_DIGITS;
         }
         if (is_last)
             break;
-        for (int64_t d = 0; !added && d < boundaries; d++)
-            s->waits[d] = 1;
-        waiting = added ? waiting + added : boundaries;
+        for (int64_t d = 0; !added && d < s->lines->n - 1; d++)
+            left -= let_wait(s, d, 1, s->k);
+        left -= added;
     }
     return SLUICE_COUNT_APART;
 }
 
-int sluice_count_solve(const sluice_lines *lines, int64_t k, int64_t first, int64_t last,
-                       double close, double aim, double time_limit_s, double *x, double *p,
-                       sluice_bounds *bounds)
+/* Solve with so many fragments of each end that may differ in size, those between of one size; both
+   0: all may differ. */
+static int solve_ends(solve *s, int64_t first, int64_t last, double time_limit_s)
+{
+    int64_t k = s->k, n = s->lines->n;
+    s->first = first > 1 && last > 1 && first + last < k ? first : 0;
+    s->last = s->first > 0 ? last : 0;
+    memset(s->waits, 0, (size_t)(n * k));
+    return search(s, time_limit_s);
+}
+
+/* ---- how many fragments of each end are let differ: ends_to_try in solvers/exact/chain.py -------- */
+
+#define MIN_SHORTENED 40
+#define SETTLED 1e-13
+#define WORTH_SHORTENING 0.6
+#define WORTH_GUESSING 0.7
+#define MARGIN 8
+#define OTHER_END 48
+#define MAX_ENDS 4
+
+typedef struct {
+    int64_t first, last;
+} two_ends;
+
+static int64_t settling(double slowest)
+{
+    if (slowest >= 1.0 - 1e-9)
+        return (int64_t)1 << 40;
+    return 8 + (int64_t)(log(SETTLED) / log(slowest > 1e-3 ? slowest : 1e-3));
+}
+
+/* The ends that stages of greater overheads than `above` need beside the slowest stage b. */
+static two_ends settled(const sluice_lines *lines, int64_t b, double above)
+{
+    const double *G = lines->us_per_byte;
+    double before = 0.0, behind = 0.0, inner = 0.0, outer;
+    for (int64_t s = b - 1; s >= 0; s--) { /* G_s..b-1 over G_s+1..b */
+        outer = inner + G[s];
+        if (lines->overhead_us[s] > above)
+            before = fmax(before, outer / fmax(inner + G[b], 1e-300));
+        inner = outer;
+    }
+    inner = 0.0;
+    for (int64_t s = b + 1; s < lines->n; s++) { /* G_b+1..s over G_b..s-1 */
+        outer = inner + G[s];
+        if (lines->overhead_us[s] > above)
+            behind = fmax(behind, outer / fmax(inner + G[b], 1e-300));
+        inner = outer;
+    }
+    return (two_ends){settling(before), settling(behind)};
+}
+
+static void add_ends(const solve *s, int64_t first, int64_t last, two_ends *ends, int *count)
+{
+    int at = *count;
+    if ((double)(first + last) > WORTH_SHORTENING * (double)s->k)
+        return;
+    for (; at > 0 && ends[at - 1].first + ends[at - 1].last > first + last; at--)
+        ends[at] = ends[at - 1];
+    ends[at] = (two_ends){first, last};
+    ++*count;
+}
+
+/* In order of trial; returns how many. */
+static int ends_to_try(const solve *s, two_ends *ends)
+{
+    const sluice_lines *lines = s->lines;
+    const double *g = lines->overhead_us, *G = lines->us_per_byte;
+    double size = lines->message_bytes / (double)s->k;
+    int64_t b = 0, dearest = 0, costliest = 0;
+    int count = 0;
+    for (int64_t c = 1; c < lines->n; c++) {
+        b = g[c] + G[c] * size > g[b] + G[b] * size ? c : b;
+        dearest = g[c] > g[dearest] ? c : dearest;
+        costliest = G[c] > G[costliest] ? c : costliest;
+    }
+    two_ends certain = settled(lines, b, -1.0);
+    if (g[b] == g[dearest] && G[b] == G[costliest]) {
+        for (int64_t length = 64; length <= 4096; length *= 8)
+            add_ends(s, length, length, ends, &count);
+    } else {
+        two_ends guess = settled(lines, b, g[b]);
+        int64_t longest = guess.first > guess.last ? guess.first : guess.last;
+        int64_t shortest = longest / 4 < OTHER_END ? longest / 4 : OTHER_END;
+        guess.first = (guess.first > shortest ? guess.first : shortest) + MARGIN;
+        guess.last = (guess.last > shortest ? guess.last : shortest) + MARGIN;
+        guess.last += guess.first == guess.last;
+        if ((double)(guess.first + guess.last) <
+            WORTH_GUESSING * (double)(certain.first + certain.last))
+            add_ends(s, guess.first, guess.last, ends, &count);
+    }
+    add_ends(s, certain.first, certain.last, ends, &count);
+    return count;
+}
+
+/* Equal sizes, proven by the drift from the first stage to the last: where these are the slowest. */
+static int drift(solve *s)
+{
+    const sluice_lines *lines = s->lines;
+    int64_t k = s->k, n = lines->n;
+    double size = lines->message_bytes / (double)k, slowest = 0.0;
+    for (int64_t c = 0; c < n; c++)
+        slowest = fmax(slowest, lines->overhead_us[c] + lines->us_per_byte[c] * size);
+    for (int64_t c = 0; c < n; c += n - 1)
+        if (n < 2 || lines->overhead_us[c] + lines->us_per_byte[c] * size < slowest * (1.0 - 1e-9))
+            return 0;
+    memset(s->p, 0, (size_t)((k - 1) * n) * sizeof *s->p);
+    for (int64_t i = 0; i < k - 1; i++) {
+        s->p[i * n + n - 1] = (double)(i + 1) / (double)k;
+        s->p[i * n] = 1.0 - s->p[i * n + n - 1];
+    }
+    keep(s);
+    return is_within(s, s->aim);
+}
+
+int sluice_count_solve(const sluice_lines *lines, int64_t k, int whole, double close, double aim,
+                       double time_limit_s, double *x, double *p, sluice_bounds *bounds)
 {
     int64_t n = lines->n;
     solve s = {.lines = lines, .k = k, .close = close, .aim = aim, .bounds = bounds};
-    s.first = first > 1 && last > 1 && first + last < k ? first : 0;
-    s.last = s.first > 0 ? last : 0;
     double left = lines->message_bytes - (double)k * lines->min_bytes;
     s.free_bytes = left > 0.0 ? left : 0.0;
     s.spread = lines->max_bytes - lines->min_bytes;
     for (int64_t j = 0; j < n; j++)
         s.overhead[j] = lines->overhead_us[j] + lines->min_bytes * lines->us_per_byte[j];
-    /* The interior point writes one more size than there are fragments. */
-    s.x = malloc((size_t)(k + 1 + (k - 1) * n) * sizeof *s.x);
+    /* The interior point writes one more size than there are fragments. A run of waits and the gap
+       behind it take two fragments at least. */
+    int64_t sizes = k + 1 + (k - 1) * n, runs = (n - 1) * (k / 2 + 1);
+    s.x = malloc((size_t)sizes * sizeof *s.x + (size_t)runs * sizeof *s.spans + (size_t)(n * k));
     if (s.x == NULL)
         return SLUICE_COUNT_MEMORY;
     s.p = s.x + k + 1;
+    s.spans = (sluice_ip_span *)(s.x + sizes);
+    s.waits = (unsigned char *)(s.spans + runs);
     s.best_x = x;
     s.best_p = p;
     *bounds = (sluice_bounds){-INFINITY, INFINITY};
-    equal_sizes(&s);
-    keep(&s);
+    int is_equal = may_be_equal(&s);
+    if (is_equal)
+        equal_sizes(&s);
     int status = SLUICE_COUNT_CLOSE;
-    if (!is_within(&s, s.close) && n > 1)
-        status = s.free_bytes > 0.0 ? search(&s, time_limit_s) : SLUICE_COUNT_APART;
+    if (!is_within(&s, s.close) && n > 1 && !(k >= MIN_SHORTENED && drift(&s))) {
+        two_ends ends[MAX_ENDS];
+        int count = whole || k < MIN_SHORTENED ? 0 : ends_to_try(&s, ends);
+        status = SLUICE_COUNT_APART;
+        for (int i = 0; s.free_bytes > 0.0 && i <= count && status == SLUICE_COUNT_APART; i++) {
+            two_ends here = i < count ? ends[i] : (two_ends){0, 0};
+            status = solve_ends(&s, here.first, here.last, time_limit_s);
+        }
+    }
+    if (!is_equal && status != SLUICE_COUNT_CLOSE)
+        equal_sizes(&s);
     free(s.x);
-    return status;
+    return status == LACKS_DIGITS ? SLUICE_COUNT_APART : status;
 }
 
 int sluice_count_changed(const sluice_lines *lines, int64_t k, int64_t count,
@@ -283,7 +498,7 @@ int sluice_count_changed(const sluice_lines *lines, int64_t k, int64_t count,
         memcpy(cost, lines->us_per_byte, (size_t)n * sizeof *cost);
         overhead[changes[c].stage] *= changes[c].factor;
         cost[changes[c].stage] *= changes[c].factor;
-        if (sluice_count_solve(&changed, k, 0, 0, close, close, INFINITY, x, x + k, bounds + c) ==
+        if (sluice_count_solve(&changed, k, 1, close, close, INFINITY, x, x + k, bounds + c) ==
             SLUICE_COUNT_MEMORY)
             status = SLUICE_COUNT_MEMORY;
     }

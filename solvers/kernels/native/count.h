@@ -15,13 +15,11 @@ typedef struct {
     double upper_us;
 } sluice_bounds;
 
-/* Sizes x (k) in bytes and repaired p (k-1, n) with their two values; k at least 2. `first` and
-   `last`, at least 2: so many fragments of each end may differ, those between have one size; both 0:
-   all may differ. `close` is the relative distance of the two values at which a solve is good
-   enough, `aim`, below it, the one that the method goes on to. */
-int sluice_count_solve(const sluice_lines *lines, int64_t k, int64_t first, int64_t last,
-                       double close, double aim, double time_limit_s, double *x, double *p,
-                       sluice_bounds *bounds);
+/* Sizes x (k) in bytes and repaired p (k-1, n) with their two values; k at least 2. `close` is the
+   relative distance of the two values at which a solve is good enough, `aim`, below it, the one that
+   the method goes on to. `whole`: no fragments are of one size for the method's ease. */
+int sluice_count_solve(const sluice_lines *lines, int64_t k, int whole, double close, double aim,
+                       double time_limit_s, double *x, double *p, sluice_bounds *bounds);
 
 /* One stage's costs times a factor. */
 typedef struct {

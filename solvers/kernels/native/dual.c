@@ -65,6 +65,12 @@ void sluice_dual_repair(int64_t steps, int64_t n, double *p)
     }
 }
 
+/* Whether two rows have the same bits: those of a repeated step do. */
+static int is_alike(int64_t n, const double *one, const double *other)
+{
+    return memcmp(one, other, (size_t)n * sizeof *one) == 0;
+}
+
 /* w (k): the lead of the step behind a fragment less the trail of the step before it. */
 static void weights(const sluice_lines *lines, int64_t k, const double *p, double *w)
 {
@@ -75,10 +81,15 @@ static void weights(const sluice_lines *lines, int64_t k, const double *p, doubl
         lead[c] = sum;
         trail[c] = sum - lines->us_per_byte[c];
     }
+    double ahead = 0.0, passed = 0.0;
     for (int64_t i = 0; i < k - 1; i++) {
         const double *row = p + i * n;
-        w[i] = dot(n, row, lead) - behind;
-        behind = dot(n, row, trail);
+        if (i == 0 || !is_alike(n, row - n, row)) {
+            ahead = dot(n, row, lead);
+            passed = dot(n, row, trail);
+        }
+        w[i] = ahead - behind;
+        behind = passed;
     }
     w[k - 1] = sum - behind;
 }
@@ -126,8 +137,12 @@ static double value_of(const sluice_lines *lines, int64_t k, const double *p, do
     int64_t n = lines->n;
     total overheads = {0.0, 0.0}, minimum = {0.0, 0.0};
     add(&overheads, sum_of(n, lines->overhead_us));
-    for (int64_t i = 0; i < k - 1; i++)
-        add(&overheads, dot(n, p + i * n, lines->overhead_us));
+    double overhead = 0.0;
+    for (int64_t i = 0; i < k - 1; i++) {
+        const double *row = p + i * n;
+        overhead = i > 0 && is_alike(n, row - n, row) ? overhead : dot(n, row, lines->overhead_us);
+        add(&overheads, overhead);
+    }
     weights(lines, k, p, w);
     for (int64_t i = 0; i < k; i++)
         add(&minimum, w[i]);

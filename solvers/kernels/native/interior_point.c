@@ -135,9 +135,11 @@ static int run(state *z, const sluice_ip_problem *problem, double *violation,
                sluice_ip_outcome *outcome)
 {
     double end = now_s() + problem->time_limit_s, best = DBL_MAX, closest = DBL_MAX;
-    double pairs = (double)(z->n * z->S + z->k * (z->capped ? 2 : 1) + z->q * (z->k - 2) +
+    double pairs = (double)(z->n * z->S + z->k * (z->capped ? 2 : 1) +
                             (z->inner > 0.0 ? 1 + z->capped : 0));
     int stalls = 0;
+    for (int64_t a = 0; a < z->span_count; a++)
+        pairs += (double)length_of(z, a);
     outcome->apart = 1.0;
     for (int64_t turn = 0;; turn++) {
         double sum = sluice_ip_complementarity(z), objective = sluice_ip_dual_objective(z) + sum;
@@ -184,6 +186,11 @@ int sluice_ip_solve(const sluice_ip_problem *problem, double *sizes, double *p,
     z.inner = (double)(problem->repeats - 1);
     if (z.k < 2 || z.n < 2 || z.n > 64 || z.q > MAX_Q)
         return SLUICE_IP_MEMORY;
+    sluice_ip_span all[MAX_Q];
+    for (int64_t d = 0; d < z.q; d++)
+        all[d] = (sluice_ip_span){d, 1, z.k - 2};
+    z.spans = problem->spans == NULL ? all : problem->spans;
+    z.span_count = problem->spans == NULL ? z.q : z.q > 0 ? problem->span_count : 0;
     double *pool = new_pool(sluice_ip_carve(&z, NULL) + 8);
     if (pool == NULL)
         return SLUICE_IP_MEMORY;

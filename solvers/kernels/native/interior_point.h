@@ -12,6 +12,11 @@ enum {
     SLUICE_IP_MEMORY = -1  /* nothing was computed */
 };
 
+/* Fragments first .. last (1 .. k-2) may wait behind a boundary, by its place among the q. */
+typedef struct {
+    int64_t boundary, first, last;
+} sluice_ip_span;
+
 typedef struct {
     int64_t k;                 /* fragments, at least 2 */
     int64_t n;                 /* stages, at least 2 */
@@ -24,6 +29,8 @@ typedef struct {
                                   fragments fewer than the cut, whose sizes are equal */
     const int64_t *boundaries; /* (q) stage boundaries d where fragments may wait, ascending */
     int64_t q;
+    const sluice_ip_span *spans; /* that do not meet; null: every fragment may wait behind each */
+    int64_t span_count;
     double close;              /* relative distance of the two bounds at which to stop */
     int64_t max_iterations;
     double time_limit_s;

@@ -63,6 +63,8 @@ int64_t sluice_ip_carve(state *z, double *first)
         *of_waits[i] = take(&pool, z->q * k);
     for (size_t i = 0; i < sizeof of_blocks / sizeof *of_blocks; i++)
         *of_blocks[i] = take(&pool, k * z->m);
+    z->waits = (unsigned char *)take(&pool, k / 8 + 1);
+    z->near = (unsigned char *)take(&pool, S / CHUNK / 8 + 1);
     z->D = take(&pool, z->n * CHUNK);
     z->cov = take(&pool, z->F * z->F * CHUNK);
     z->mean = take(&pool, 2 * z->F * (S + CHUNK));
@@ -84,13 +86,14 @@ static void start_steps(state *z)
     double a[64];
     for (int64_t t = 0; t < S; t++) {
         double top = -DBL_MAX;
-        if (t == 0 || z->q > 0 || (z->inner > 0.0 && (t == z->at || t == z->at + 1))) {
+        int is_own = t == 0 || z->waits[t] || z->waits[t + 1] || z->waits[t - 1];
+        if (is_own || (z->inner > 0.0 && (t == z->at || t == z->at + 1))) {
             double times = t == z->at ? (double)z->repeats : 1.0;
             for (int64_t c = 0; c < n; c++) {
                 a[c] = times * (z->g[c] + z->G[c]);
                 for (int64_t d = 0; d < z->q; d++)
                     a[c] += z->E[2 + d][c] *
-                            ((t + 1 < k ? z->r[d * k + t + 1] : 0.0) - z->r[d * k + t]);
+                            (z->r[d * k + t + 1] - z->r[d * k + t]);
                 top = a[c] > top ? a[c] : top;
             }
             double level = top + START_MU;
@@ -145,7 +148,7 @@ CLONES void sluice_ip_rows_of(const state *z, double *restrict w, double *restri
                 w[from + t] += z->Q[c] * p[t];
             for (int64_t t = 0; t < count; t++)
                 w[from + t + 1] -= z->Qm[c] * p[t];
-            for (int64_t d = 0; d < z->q; d++)
+            for (int64_t d = 0; d < boundaries_of(z, from); d++)
                 if (z->E[2 + d][c] > 0.0)
                     order_rows(z, o + d * k, c, from);
         }
@@ -165,16 +168,20 @@ double sluice_ip_mean_cost(const state *z)
 void sluice_ip_start(state *z)
 {
     int64_t k = z->k;
-    double scale = ARCH / (double)(k - 1);
-    for (int64_t d = 0; d < z->q; d++)
-        for (int64_t t = 0; t < k; t++)
-            z->r[d * k + t] = (double)t * (double)(k - 1 - t) * scale;
+    for (int64_t a = 0; a < z->span_count; a++) {
+        int64_t from = z->spans[a].first - 1, to = z->spans[a].last + 1;
+        double scale = ARCH / (double)(to - from);
+        for (int64_t t = from + 1; t < to; t++) {
+            z->r[z->spans[a].boundary * k + t] = (double)(t - from) * (double)(to - t) * scale;
+            z->waits[t] = z->near[(t - 1) / CHUNK] = z->near[t / CHUNK] = 1;
+        }
+    }
     for (int64_t t = 0; t < k; t++)
         z->y[t] = 1.0;
     start_steps(z);
     sluice_ip_rows_of(z, z->w, z->o);
     for (int64_t i = 0; i < z->q * k; i++)
-        z->o[i] = z->r[i] > 0.0 ? larger(z->o[i], START_MU / z->r[i]) : 1.0;
+        z->o[i] = z->r[i] > 0.0 ? larger(z->o[i], START_MU / z->r[i]) : 0.0;
     if (z->capped)
         for (int64_t t = 0; t < k; t++) {
             z->v[t] = z->cap - 1.0;

@@ -50,7 +50,11 @@ typedef struct {
     double *y, *w, *goal_w;        /* k */
     double *v, *u, *goal_u;        /* k, where capped */
     double *rest_w, *rest_o;       /* k; q x k: what rounding has left of the rows */
-    double *r, *o, *goal_o;        /* q x k */
+    double *r, *o, *goal_o;        /* q x k, 0 where a fragment may not wait */
+    const sluice_ip_span *spans;   /* where it may */
+    int64_t span_count;
+    unsigned char *waits;          /* k: whether a fragment may wait behind some boundary */
+    unsigned char *near;           /* a chunk of steps: whether one beside them may */
     double *cov;                   /* F x F x CHUNK */
     double *diagonal, *upper, *inverse, *ones, *side, *border, *bordered;
     direction first, second;
@@ -67,6 +71,23 @@ INLINE int64_t cell_of(const state *z, int64_t c, int64_t t)
 INLINE int64_t cells_of(const state *z)
 {
     return (z->S + CHUNK - 1) / CHUNK * CHUNK * z->n;
+}
+
+/* How many boundaries count in a chunk: where no fragment may wait the waits are all 0. */
+INLINE int64_t boundaries_of(const state *z, int64_t from)
+{
+    return z->near[from / CHUNK] ? z->q : 0;
+}
+
+/* The first wait of a span among all, and how many it has. */
+INLINE int64_t at_span(const state *z, int64_t a)
+{
+    return z->spans[a].boundary * z->k + z->spans[a].first;
+}
+
+INLINE int64_t length_of(const state *z, int64_t a)
+{
+    return z->spans[a].last - z->spans[a].first + 1;
 }
 
 /* The first mean of a function in a chunk; the second one follows it. */
@@ -88,7 +109,7 @@ void sluice_ip_start(state *z);
 void sluice_ip_rows_of(const state *z, double *w, double *o);
 double sluice_ip_mean_cost(const state *z);
 
-/* interior_system.c: the Newton system at the iterate, factored. */
+/* interior_system.c: the Newton system at the iterate, factored; lambda's column as it is. */
 void sluice_ip_build(state *z);
 
 /* interior_steps.c: one iteration, and the two figures that say how far it is. */

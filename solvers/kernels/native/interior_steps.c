@@ -33,12 +33,17 @@ static void step_border(state *z, direction *go, double total, double against)
     go->lambda = (across * side - corner * total) / scale;
 }
 
-/* Solves for the step in y and the waits, side holding the right side; sets that of lambda. */
-static void step_sizes(state *z, direction *go)
+/* Solves for the step in y and the waits, side holding the right side; sets that of lambda. The first
+   time lambda's own column is solved for, too. */
+static void step_sizes(state *z, direction *go, int is_first)
 {
     int64_t k = z->k, m = z->m;
     double total = 0.0, against = 0.0;
-    sluice_blocks_solve(k, m, z->diagonal, z->upper, z->inverse, z->side);
+    if (is_first)
+        sluice_blocks_solve_two(k, m, z->waits, z->diagonal, z->upper, z->inverse, z->side,
+                                z->ones);
+    else
+        sluice_blocks_solve(k, m, z->waits, z->diagonal, z->upper, z->inverse, z->side);
     for (int64_t t = 0; t < k; t++) {
         total += z->side[t * m] - (1.0 - z->y[t]);
         against += z->ones[t * m];
@@ -50,12 +55,12 @@ static void step_sizes(state *z, direction *go)
         for (int64_t i = 0; i < k * m; i++)
             z->side[i] -= go->Y * z->bordered[i];
     }
-    for (int64_t t = 0; t < k; t++) {
+    for (int64_t t = 0; t < k; t++)
         go->y[t] = z->side[t * m] + go->lambda * z->ones[t * m];
-        for (int64_t d = 0; d < z->q; d++)
-            go->r[d * k + t] = t > 0 && t < k - 1
-                                   ? z->side[t * m + 1 + d] + go->lambda * z->ones[t * m + 1 + d]
-                                   : 0.0;
+    for (int64_t a = 0; a < z->span_count; a++) {
+        int64_t d = z->spans[a].boundary;
+        for (int64_t t = z->spans[a].first; t <= z->spans[a].last; t++)
+            go->r[d * k + t] = z->side[t * m + 1 + d] + go->lambda * z->ones[t * m + 1 + d];
     }
 }
 
@@ -68,13 +73,16 @@ static void right_side(state *z)
                          z->goal_w[t] / z->y[t] - z->w[t] - z->rest_w[t];
         if (z->capped)
             z->side[t * m] -= z->goal_u[t] / z->v[t] - z->u[t];
-        for (int64_t d = 0; d < z->q; d++) {
-            const double *sums = z->cf + (2 + d) * S;
+        for (int64_t d = 0; z->waits[t] && d < z->q; d++)
+            z->side[t * m + 1 + d] = 0.0;
+    }
+    for (int64_t a = 0; a < z->span_count; a++) {
+        int64_t d = z->spans[a].boundary;
+        const double *sums = z->cf + (2 + d) * S;
+        for (int64_t t = z->spans[a].first; t <= z->spans[a].last; t++) {
             int64_t i = d * k + t;
-            z->side[t * m + 1 + d] = t > 0 && t < k - 1 ? sums[t] - sums[t - 1] +
-                                                              z->goal_o[i] / z->r[i] - z->o[i] -
-                                                              z->rest_o[i]
-                                                        : 0.0;
+            z->side[t * m + 1 + d] =
+                sums[t] - sums[t - 1] + z->goal_o[i] / z->r[i] - z->o[i] - z->rest_o[i];
         }
     }
 }
@@ -90,7 +98,7 @@ INLINE void row_change(const state *z, const direction *go, int64_t c, int64_t f
     double Q = z->E[0][c], Qm = z->E[1][c];
     for (int64_t t = 0; t < count; t++)
         out[t] = ((Qm - one_m[t]) - two_m[t]) * dy[t + 1] - ((Q - one[t]) - two[t]) * dy[t];
-    for (int64_t d = 0; d < z->q; d++) {
+    for (int64_t d = 0; d < boundaries_of(z, from); d++) {
         const double *dr = go->r + d * k + from;
         double here = z->E[2 + d][c];
         one = mean_of(z, 2 + d, from);
@@ -145,11 +153,11 @@ CLONES static void cell_sums(state *z)
     int64_t S = z->S;
     double tp[CHUNK];
     for (int64_t from = 0; from < S; from += CHUNK) {
-        int64_t count = count_of(z, from);
+        int64_t count = count_of(z, from), F = 2 + boundaries_of(z, from);
         double *T = z->T + from;
         for (int64_t t = 0; t < count; t++)
             T[t] = -1.0; /* the weights of a step sum to 1, whatever rounding has made of them */
-        for (int64_t f = 0; f < z->F; f++)
+        for (int64_t f = 0; f < F; f++)
             for (int64_t t = 0; t < count; t++)
                 z->cf[f * S + from + t] = 0.0;
         for (int64_t c = 0; c < z->n; c++) {
@@ -160,7 +168,7 @@ CLONES static void cell_sums(state *z)
                 T[t] += tp[t];
                 tp[t] -= p[t];
             }
-            for (int64_t f = 0; f < z->F; f++) {
+            for (int64_t f = 0; f < F; f++) {
                 const double *one = mean_of(z, f, from), *two = one + CHUNK;
                 double *restrict sums = z->cf + f * S + from, here = z->E[f][c];
                 for (int64_t t = 0; t < count; t++)
@@ -235,9 +243,9 @@ static void other_pairs(const state *z, direction *go)
     pair_steps(k, z->goal_w, z->y, go->y, 1.0, z->w, go->w, &go->size);
     if (z->capped)
         pair_steps(k, z->goal_u, z->v, go->y, -1.0, z->u, go->u, &go->size);
-    for (int64_t d = 0; d < z->q; d++) {
-        int64_t i = d * k + 1;
-        pair_steps(k - 2, z->goal_o + i, z->r + i, go->r + i, 1.0, z->o + i, go->o + i,
+    for (int64_t a = 0; a < z->span_count; a++) {
+        int64_t i = at_span(z, a);
+        pair_steps(length_of(z, a), z->goal_o + i, z->r + i, go->r + i, 1.0, z->o + i, go->o + i,
                    &go->size);
     }
     go->W = go->U = 0.0;
@@ -264,7 +272,7 @@ static void direct(state *z, direction *go)
     cell_sums(z);
     repeated_sum(z);
     right_side(z);
-    step_sizes(z, go);
+    step_sizes(z, go, 0);
     go->size = (steps){1.0, 1.0, 0.0, 0.0, 0.0};
     cell_steps(z, go);
     other_pairs(z, go);
@@ -281,7 +289,7 @@ static double predict(state *z, direction *go, double sum, double pairs)
     memset(z->goal, 0, (size_t)cells_of(z) * sizeof(double));
     repeated_sum(z);
     right_side(z);
-    step_sizes(z, go);
+    step_sizes(z, go, 1);
     go->size = (steps){1.0, 1.0, 0.0, 0.0, 0.0};
     affine_cells(z, go, &go->size);
     other_pairs(z, go);
@@ -328,8 +336,8 @@ CLONES static void correct(state *z, const direction *go, double primal, double 
         for (int64_t t = 0; t < k; t++)
             z->goal_u[t] += correction(
                 (z->v[t] - primal * go->y[t]) * (z->u[t] + dual * go->u[t]), low, high);
-    for (int64_t d = 0; d < z->q; d++)
-        for (int64_t i = d * k + 1; i < d * k + k - 1; i++)
+    for (int64_t a = 0; a < z->span_count; a++)
+        for (int64_t i = at_span(z, a); i < at_span(z, a) + length_of(z, a); i++)
             z->goal_o[i] += correction(
                 (z->r[i] + primal * go->r[i]) * (z->o[i] + dual * go->o[i]), low, high);
     z->goal_W += correction((z->Y + primal * go->Y) * (z->W + dual * go->W), low, high);
@@ -362,8 +370,8 @@ double sluice_ip_complementarity(const state *z)
     double sum = product(z->p, z->s, cells_of(z)) + product(z->y, z->w, z->k);
     if (z->capped)
         sum += product(z->u, z->v, z->k);
-    for (int64_t d = 0; d < z->q; d++)
-        sum += product(z->r + d * z->k + 1, z->o + d * z->k + 1, z->k - 2);
+    for (int64_t a = 0; a < z->span_count; a++)
+        sum += product(z->r + at_span(z, a), z->o + at_span(z, a), length_of(z, a));
     if (z->inner > 0.0)
         sum += z->Y * z->W + (z->capped ? z->U * z->V : 0.0);
     return sum;
@@ -411,9 +419,10 @@ static void advance(state *z, const direction *go)
         move(z->v, go->y, k, -primal);
         move(z->u, go->u, k, dual);
     }
-    for (int64_t d = 0; d < z->q; d++) {
-        move(z->r + d * k + 1, go->r + d * k + 1, k - 2, primal);
-        move(z->o + d * k + 1, go->o + d * k + 1, k - 2, dual);
+    for (int64_t a = 0; a < z->span_count; a++) {
+        int64_t i = at_span(z, a), count = length_of(z, a);
+        move(z->r + i, go->r + i, count, primal);
+        move(z->o + i, go->o + i, count, dual);
     }
 }
 

@@ -10,7 +10,7 @@
    accurate where one cell outweighs the others by more digits than a double has. */
 CLONES static void weigh(state *z, int64_t from, int64_t count)
 {
-    int64_t n = z->n, F = z->F;
+    int64_t n = z->n, F = 2 + boundaries_of(z, from);
     double *restrict sum = z->sum_D + from;
     for (int64_t t = 0; t < count; t++)
         sum[t] = 0.0;
@@ -44,7 +44,7 @@ CLONES static void weigh(state *z, int64_t from, int64_t count)
 /* Covariances of the functions under D, and the sums of the affine right side. */
 CLONES static void covary(state *z, int64_t from, int64_t count)
 {
-    int64_t n = z->n, S = z->S, F = z->F;
+    int64_t n = z->n, S = z->S, F = 2 + boundaries_of(z, from);
     double centred[MAX_F][CHUNK];
     memset(z->cov, 0, (size_t)(F * F * CHUNK) * sizeof(double));
     for (int64_t f = 0; f < F; f++)
@@ -72,7 +72,7 @@ CLONES static void covary(state *z, int64_t from, int64_t count)
 /* Adds the steps of a chunk to the blocks of the Newton system. */
 static void assemble(state *z, int64_t from, int64_t count)
 {
-    int64_t m = z->m, F = z->F, q = z->q;
+    int64_t m = z->m, q = boundaries_of(z, from), F = 2 + q;
     for (int64_t i = 0; i < count; i++) {
         int64_t t = from + i;
         double *here = z->diagonal + t * m * m, *next = here + m * m;
@@ -100,22 +100,26 @@ static void assemble(state *z, int64_t from, int64_t count)
     }
 }
 
-/* The waits of the first and last block do not exist: rows of the identity. */
-static void pin_ends(state *z)
+/* The waits that do not exist in a wide block, those without a multiplier: rows of the identity. */
+static void pin_waits(state *z)
 {
-    int64_t m = z->m, last = z->k - 1;
-    for (int64_t d = 1; d < m; d++)
-        for (int64_t e = 0; e < m; e++) {
-            z->diagonal[d * m + e] = z->diagonal[last * m * m + d * m + e] = d == e ? 1.0 : 0.0;
-            z->upper[d * m + e] = 0.0;
-            z->upper[(last - 1) * m * m + e * m + d] = 0.0;
+    int64_t m = z->m;
+    for (int64_t t = 1; t < z->k - 1; t++)
+        for (int64_t d = 1; z->waits[t] && d < m; d++) {
+            if (z->o[(d - 1) * z->k + t] > 0.0)
+                continue;
+            double *here = z->diagonal + t * m * m, *before = z->upper + (t - 1) * m * m;
+            double *behind = z->upper + t * m * m;
+            for (int64_t e = 0; e < m; e++)
+                here[d * m + e] = here[e * m + d] = before[e * m + d] = behind[d * m + e] = 0.0;
+            here[d * m + d] = 1.0;
         }
 }
 
 /* What the repeated fragments add: one column beside the blocks, with its own corner. */
 static void build_border(state *z)
 {
-    int64_t m = z->m, at = z->at, F = z->F;
+    int64_t m = z->m, at = z->at, q = boundaries_of(z, at), F = 2 + q;
     double sum = z->sum_D[at], one = 0.0, two = 0.0, cov[MAX_F] = {0};
     double *here = z->border + at * m, *next = here + m;
     memset(z->border, 0, (size_t)(z->k * m) * sizeof(double));
@@ -138,19 +142,19 @@ static void build_border(state *z)
     }
     here[0] = cov[0];
     next[0] = -cov[1];
-    for (int64_t d = 0; d < z->q; d++) {
-        here[1 + d] = at > 0 ? -cov[2 + d] : 0.0;
-        next[1 + d] = at + 1 < z->k - 1 ? cov[2 + d] : 0.0;
+    for (int64_t d = 0; d < q; d++) {
+        here[1 + d] = z->o[d * z->k + at] > 0.0 ? -cov[2 + d] : 0.0;
+        next[1 + d] = z->o[d * z->k + at + 1] > 0.0 ? cov[2 + d] : 0.0;
     }
     memcpy(z->bordered, z->border, (size_t)(z->k * m) * sizeof(double));
-    sluice_blocks_solve(z->k, m, z->diagonal, z->upper, z->inverse, z->bordered);
+    sluice_blocks_solve(z->k, m, z->waits, z->diagonal, z->upper, z->inverse, z->bordered);
     z->rest_W = sluice_ip_mean_cost(z) + (z->capped ? z->U : 0.0) - z->lambda - z->W;
     z->G_cov += z->W / z->Y + (z->capped ? z->U / z->V : 0.0);
 }
 
 void sluice_ip_build(state *z)
 {
-    int64_t k = z->k, m = z->m, q = z->q;
+    int64_t k = z->k, m = z->m;
     memset(z->diagonal, 0, (size_t)(k * m * m) * sizeof(double));
     for (int64_t from = 0; from < z->S; from += CHUNK) {
         int64_t count = count_of(z, from);
@@ -161,24 +165,25 @@ void sluice_ip_build(state *z)
     sluice_ip_rows_of(z, z->rest_w, z->rest_o);
     for (int64_t t = 0; t < k; t++)
         z->rest_w[t] += (z->capped ? z->u[t] : 0.0) - z->lambda - z->w[t];
-    for (int64_t i = 0; i < q * k; i++)
-        z->rest_o[i] -= z->o[i];
-    if (q > 0)
-        pin_ends(z);
-    for (int64_t t = 0; t < k; t++) {
+    if (z->q > 0)
+        pin_waits(z);
+    for (int64_t t = 0; t < k; t++)
         z->diagonal[t * m * m] += z->w[t] / z->y[t] + (z->capped ? z->u[t] / z->v[t] : 0.0);
-        if (t > 0 && t < k - 1)
-            for (int64_t d = 0; d < q; d++)
-                z->diagonal[t * m * m + (1 + d) * (m + 1)] += z->o[d * k + t] / z->r[d * k + t];
+    for (int64_t a = 0; a < z->span_count; a++) {
+        int64_t d = z->spans[a].boundary;
+        for (int64_t t = z->spans[a].first; t <= z->spans[a].last; t++) {
+            int64_t i = d * k + t;
+            z->rest_o[i] -= z->o[i];
+            z->diagonal[t * m * m + (1 + d) * (m + 1)] += z->o[i] / z->r[i];
+        }
     }
     for (int64_t t = 0; t < k; t++)
-        for (int64_t d = 0; d < m; d++)
+        for (int64_t d = 0; d < (z->waits[t] ? m : 1); d++)
             z->diagonal[t * m * m + d * (m + 1)] *= 1.0 + REGULAR;
-    sluice_blocks_factor(k, m, z->diagonal, z->upper, z->inverse);
+    sluice_blocks_factor(k, m, z->waits, z->diagonal, z->upper, z->inverse);
     memset(z->ones, 0, (size_t)(k * m) * sizeof(double));
     for (int64_t t = 0; t < k; t++)
         z->ones[t * m] = 1.0;
-    sluice_blocks_solve(k, m, z->diagonal, z->upper, z->inverse, z->ones);
     if (z->inner > 0.0)
         build_border(z);
 }

@@ -148,10 +148,15 @@ static void blocks(void)
     int64_t count = between(1, 9), m = between(0, 9) ? between(1, 10) : 64;
     double *diagonal = doubles(count * m * m), *upper = doubles(count * m * m);
     double *inverse = doubles(count * m), *side = doubles(count * m), *known = doubles(count * m);
+    double *again = doubles(count * m);
+    unsigned char wide[9];
     int kind = (int)between(0, 2);
     fill_blocks(count, m, diagonal, upper, kind);
-    for (int64_t i = 0; i < count * m; i++)
-        known[i] = uniform();
+    for (int64_t b = 0; b < count; b++) {
+        wide[b] = (unsigned char)(between(0, 2) > 0);
+        for (int64_t c = 0; c < m; c++) /* what is not wide has one unknown */
+            known[b * m + c] = c == 0 || wide[b] ? uniform() : 0.0;
+    }
     for (int64_t b = 0; b < count; b++)
         for (int64_t r = 0; r < m; r++)
             for (int64_t c = 0; c < m; c++) {
@@ -161,11 +166,14 @@ static void blocks(void)
                     side[(b + 1) * m + c] += upper[(b * m + r) * m + c] * known[b * m + r];
                 }
             }
-    sluice_blocks_factor(count, m, diagonal, upper, inverse);
-    sluice_blocks_solve(count, m, diagonal, upper, inverse, side);
+    sluice_blocks_factor(count, m, wide, diagonal, upper, inverse);
+    if (between(0, 1))
+        sluice_blocks_solve(count, m, wide, diagonal, upper, inverse, side);
+    else
+        sluice_blocks_solve_two(count, m, wide, diagonal, upper, inverse, side, again);
     for (int64_t i = 0; kind == 0 && i < count * m; i++)
-        expect(fabs(side[i] - known[i]) < 1e-9, "solution of a block system");
-    free(diagonal), free(upper), free(inverse), free(side), free(known);
+        expect((i % m && !wide[i / m]) || fabs(side[i] - known[i]) < 1e-9, "solution of a block system");
+    free(diagonal), free(upper), free(inverse), free(side), free(known), free(again);
 }
 
 /* ---- the interior point ------------------------------------------------------------------------- */
@@ -201,10 +209,19 @@ static void interior_point(void)
     for (int64_t d = 0; d < n - 1; d++)
         if (between(0, 2) == 0)
             boundaries[q++] = d;
+    sluice_ip_span *spans = must((size_t)(q * k + 1), sizeof *spans);
+    int64_t runs = 0;
+    for (int64_t d = 0; d < q; d++)
+        for (int64_t first = 1, last; first < k - 1; first = last + 2) {
+            last = between(first, k - 2);
+            if (between(0, 2))
+                spans[runs++] = (sluice_ip_span){d, first, last};
+        }
     double all = wide(1.0, 1e9) + 1e-3;
     double spread = between(0, 1) ? all : all / (double)k * (1.0 + 4.0 * uniform());
     sluice_ip_problem asked = {k, n, overhead, cost, all, spread, between(0, k - 2),
-                               between(0, 2) ? 1 : between(2, 100000), boundaries, q, 1e-9,
+                               between(0, 2) ? 1 : between(2, 100000), boundaries, q,
+                               between(0, 1) ? spans : NULL, runs, 1e-9,
                                between(0, 40), 5.0, between(0, 1) ? 1e-3 : 0.0};
     if (between(0, 9) == 0) /* nothing costs anything */
         for (int64_t c = 0; c < n; c++)
@@ -216,13 +233,15 @@ static void interior_point(void)
         p[i] = between(0, 3) ? p[i] : between(0, 1) ? NAN : -1.0;
     check_certificate(&asked, p);
     free(overhead), free(cost), free(sizes), free(p), free(violation), free(boundaries);
+    free(spans);
 }
 
 static void refusals(void)
 {
     double one[65] = {0.0}, sizes[4], p[3], violation[2];
     sluice_ip_outcome outcome;
-    sluice_ip_problem asked = {1, 2, one, one, 1.0, 1.0, 0, 1, NULL, 0, 1e-9, 9, 1.0, 0.0};
+    sluice_ip_problem asked = {1, 2, one, one, 1.0, 1.0, 0, 1, NULL, 0, NULL, 0,
+                               1e-9, 9, 1.0, 0.0};
     expect(sluice_ip_solve(&asked, sizes, p, violation, &outcome) == SLUICE_IP_MEMORY, "k of 1");
     asked.k = 2, asked.n = 65;
     expect(sluice_ip_solve(&asked, sizes, p, violation, &outcome) == SLUICE_IP_MEMORY, "n of 65");
@@ -371,7 +390,7 @@ static void whole_bytes(void)
 
 static void real_sizes(void)
 {
-    int64_t n = between(0, 15) ? between(1, 12) : 64, k = between(2, 40);
+    int64_t n = between(0, 15) ? between(1, 12) : 64, k = between(2, between(0, 9) ? 40 : 400);
     double *overhead = doubles(n), *cost = doubles(n), *x = doubles(k), *p = doubles((k - 1) * n);
     for (int64_t j = 0; j < n; j++) {
         overhead[j] = wide(1e-3, 1e5);
@@ -390,8 +409,8 @@ static void real_sizes(void)
     expect(!isnan(sluice_dual_above(&lines, k, p)), "value of a stretched dual");
     expect(k < 3 || !isnan(sluice_dual_below(&lines, k, p)), "value of a squeezed dual");
     sluice_bounds bounds;
-    int64_t first = between(0, 1) ? between(2, k) : 0, last = between(2, k);
-    int status = sluice_count_solve(&lines, k, first, last, 1e-9, 5e-10, 5.0, x, p, &bounds);
+    int whole = (int)between(0, 1);
+    int status = sluice_count_solve(&lines, k, whole, 1e-9, 5e-10, 5.0, x, p, &bounds);
     expect(status == SLUICE_COUNT_CLOSE || status == SLUICE_COUNT_APART, "status of a solve");
     expect(bounds.lower_us <= bounds.upper_us * (1.0 + 1e-12), "bounds that cross");
     expect(fabs(bounds.lower_us - sluice_dual_value(&lines, k, p)) == 0.0, "lower bound");

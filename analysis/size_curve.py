@@ -28,7 +28,6 @@ from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import MessageProblem
 from domain.uncertain_answer import (
-    Decision,
     DecisionCode,
     GoodSizes,
     RoundSize,
@@ -113,22 +112,33 @@ def gain_over(one: SizePoint, other: SizePoint) -> float:
     return 1.0 - one.latency_us / other.latency_us if other.latency_us > 0.0 else 0.0
 
 
-def preferred(wanted: SizePoint, current: SizePoint | None, *, is_decided: bool) -> SizePoint:
-    """Return the size that is wanted; today's where that gains no more than 1 % and no decision
-    over draws of the costs says otherwise.
+def preferred(
+    wanted: SizePoint, current: SizePoint | None, decision: str = "", *, misfit: float = 0.0
+) -> SizePoint:
+    """Return the size that is wanted, or today's where that gains no more than 1 % over it, or than
+    the share that the model is known to be wrong by.
+
+    `decision` over draws of the costs is about these two: what it sets is wanted, and what is to be
+    measured first where it gains anything.
     """
-    if current is None or is_decided or gain_over(wanted, current) > _MARGIN:
+    if current is None or decision == DecisionCode.SET_IT:
         return wanted
-    return current
+    needed = 0.0 if decision == DecisionCode.MEASURE_FIRST else max(_MARGIN, misfit)
+    return wanted if gain_over(wanted, current) > needed else current
 
 
 def choose_size(
-    problem: MessageProblem, known: Uncertainty | None, *, current_bytes: int | None
+    problem: MessageProblem,
+    known: Uncertainty | None,
+    *,
+    current_bytes: int | None,
+    misfit: float = 0.0,
 ) -> SizeChoice | None:
     """Return the size to repeat: that of the decision where errors of the costs are known, else a
     round one within 2 % of the best, or that; today's where it is as good. Sizes in bytes.
 
-    None where the limits admit no repeated size, and for stages that hand bytes on as they move.
+    `misfit` is the share of the latency that the model is known to be wrong by. None where the
+    limits admit no repeated size, and for stages that hand bytes on as they move.
     """
     model, total = problem.model, problem.message_bytes
     if isinstance(model, Pipeline) and model.without_handoffs is not model:
@@ -149,8 +159,8 @@ def choose_size(
     recommended = _point(exact, total, round_or_best(rounds, best))
     current = points.get(min(current_bytes or 0, total))
     wanted = points.get(min(decided or 0, total), recommended)
-    is_decided = known is not None and is_changing(known.decision)
-    chosen = preferred(wanted, current, is_decided=is_decided)
+    decision = known.decision.code if known and known.decision.advised.size_bytes else ""
+    chosen = preferred(wanted, current, decision, misfit=misfit)
     return SizeChoice(chosen, wanted, current)
 
 
@@ -161,12 +171,6 @@ def _exact(model: CostModel) -> Draws:
 
 def _as_draws(model: CostModel) -> Draws:
     return draw(stated_model(model, 0.0), 1, 0)
-
-
-def is_changing(decision: Decision) -> bool:
-    """Return whether a decision is to repeat another size, or to measure whether to."""
-    codes = (DecisionCode.SET_IT, DecisionCode.MEASURE_FIRST)
-    return decision.code in codes and bool(decision.advised.size_bytes)
 
 
 def size_curve(

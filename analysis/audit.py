@@ -237,12 +237,12 @@ def audit(
 
     `progress` is called with messages solved and messages in all; where it takes long `on_best` now
     and then with the audit by what is solved so far, for a caller that has to stop it. What is
-    `known` is not solved again.
+    `known` is not solved again, and the time it took is no longer left.
     """
     known = known or SolvedPart((), 0.0)
     started_s = time.perf_counter() - known.seconds
     scope = question.scope
-    solved = _solving(question, scope.time_limit_s, progress)
+    solved = _solving(question, max(0.0, scope.time_limit_s - known.seconds), progress)
     solved.best = known.best
     if on_best is not None:
         solved.report = lambda best: on_best(_early_audit(question, solved, best, started_s))

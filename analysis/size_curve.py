@@ -28,12 +28,12 @@ from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import MessageProblem
 from domain.uncertain_answer import (
-    Decision,
     DecisionCode,
     GoodSizes,
     RoundSize,
     Thresholds,
     Uncertainty,
+    round_or_best,
 )
 from domain.uncertainty import stated_model
 
@@ -90,8 +90,9 @@ class SizeCurve:
 
     @property
     def recommended(self) -> SizePoint:
-        """The round size to repeat; the best one where none is round."""
-        return self.round_sizes[0][1] if self.round_sizes else self.best
+        """The round size to repeat; the best one where none is within 2 % of it."""
+        size = round_or_best([one for one, _ in self.round_sizes[:1]], self.best.size_bytes)
+        return self.best if size == self.best.size_bytes else self.round_sizes[0][1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,30 +112,38 @@ def gain_over(one: SizePoint, other: SizePoint) -> float:
     return 1.0 - one.latency_us / other.latency_us if other.latency_us > 0.0 else 0.0
 
 
-def preferred(wanted: SizePoint, current: SizePoint | None, *, is_decided: bool) -> SizePoint:
-    """Return the size that is wanted; today's where that gains no more than 1 % and no decision
-    over draws of the costs says otherwise.
+def preferred(
+    wanted: SizePoint, current: SizePoint | None, decision: str = "", *, misfit: float = 0.0
+) -> SizePoint:
+    """Return the size that is wanted, or today's where that gains no more than 1 % over it, or than
+    the share that the model is known to be wrong by.
+
+    `decision` over draws of the costs is about these two: what it sets is wanted, and what is to be
+    measured first where it gains anything.
     """
-    if current is None or is_decided or gain_over(wanted, current) > _MARGIN:
+    if current is None or decision == DecisionCode.SET_IT:
         return wanted
-    return current
+    needed = 0.0 if decision == DecisionCode.MEASURE_FIRST else max(_MARGIN, misfit)
+    return wanted if gain_over(wanted, current) > needed else current
 
 
 def choose_size(
-    problem: MessageProblem, known: Uncertainty | None, *, current_bytes: int | None
+    problem: MessageProblem,
+    known: Uncertainty | None,
+    *,
+    current_bytes: int | None,
+    misfit: float = 0.0,
 ) -> SizeChoice | None:
     """Return the size to repeat: that of the decision where errors of the costs are known, else a
-    round one; today's where that is as good as it. Sizes in bytes.
+    round one within 2 % of the best, or that; today's where it is as good. Sizes in bytes.
 
-    None where the limits admit no repeated size, and for stages that hand bytes on as they move.
+    `misfit` is the share of the latency that the model is known to be wrong by. None where the
+    limits admit no repeated size, and for stages that hand bytes on as they move.
     """
     model, total = problem.model, problem.message_bytes
     if isinstance(model, Pipeline) and model.without_handoffs is not model:
         return None
-    decided = None
-    if known is not None:
-        rounds = [one.size_bytes for one in known.round_sizes[:1]]
-        decided = known.decision.advised.size_bytes or next(iter(rounds), None)
+    decided = known.repeats_bytes if known else None
     also = [min(size, total) for size in (current_bytes, decided) if size]
     exact = _exact(model)
     try:
@@ -142,16 +151,16 @@ def choose_size(
     except (StrategyDeclined, Infeasible):
         return None
     best = int(priced.sizes[priced.order[0]])
-    rounds = [one.size_bytes for one in round_sizes(problem, priced, mtu_bytes=None)[:1]]
+    rounds = round_sizes(problem, priced, mtu_bytes=None)
     admitted = is_admitted(problem, np.array(also, dtype=np.int64))
     points = {
         size: _point(exact, total, size) for size, fits in zip(also, admitted, strict=True) if fits
     }
-    recommended = _point(exact, total, next(iter(rounds), best))
+    recommended = _point(exact, total, round_or_best(rounds, best))
     current = points.get(min(current_bytes or 0, total))
     wanted = points.get(min(decided or 0, total), recommended)
-    is_decided = known is not None and is_changing(known.decision)
-    chosen = preferred(wanted, current, is_decided=is_decided)
+    decision = known.decision.code if known and known.decision.advised.size_bytes else ""
+    chosen = preferred(wanted, current, decision, misfit=misfit)
     return SizeChoice(chosen, wanted, current)
 
 
@@ -162,12 +171,6 @@ def _exact(model: CostModel) -> Draws:
 
 def _as_draws(model: CostModel) -> Draws:
     return draw(stated_model(model, 0.0), 1, 0)
-
-
-def is_changing(decision: Decision) -> bool:
-    """Return whether a decision is to repeat another size, or to measure whether to."""
-    codes = (DecisionCode.SET_IT, DecisionCode.MEASURE_FIRST)
-    return decision.code in codes and bool(decision.advised.size_bytes)
 
 
 def size_curve(

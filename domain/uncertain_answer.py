@@ -5,6 +5,7 @@ What `analysis.uncertainty` and `analysis.settings_in_draws` return. Shares are 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -170,6 +171,14 @@ class Thresholds:
     uneven_gain: float = 0.01
 
 
+def round_or_best(rounds: Sequence[RoundSize], best_bytes: int) -> int:
+    """Return the first of round sizes; the best of all sizes where that one's mean regret is above
+    2 %, or there is none.
+    """
+    near = [one.size_bytes for one in rounds[:1] if one.regret_mean <= Thresholds().regret_p95]
+    return next(iter(near), best_bytes)
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What to do, why, and the figures that say so.
@@ -248,6 +257,12 @@ class Uncertainty:
     measure_next: tuple[Measurement, ...]
     rests_on: tuple[RestsOn, ...]
     robust: RobustChoice | None = None
+
+    @property
+    def repeats_bytes(self) -> int:
+        """The size to repeat: the advised one; of uneven fragments a round one or the best."""
+        advised = self.decision.advised.size_bytes
+        return advised or round_or_best(self.round_sizes, self.best_size_bytes)
 
 
 @dataclass(frozen=True, slots=True)

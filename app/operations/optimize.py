@@ -70,7 +70,7 @@ class Optimize(OperationDefaults[Solved]):
     @property
     def work(self) -> Solve:
         """The solver's arguments; the measurements and their fit stay here."""
-        question = self.prepared.question
+        question, verified = self.prepared.question, self.prepared.verification
         return Solve(
             problem=self.prepared.problem,
             strategy=question.strategy,
@@ -79,6 +79,7 @@ class Optimize(OperationDefaults[Solved]):
             static_bytes=question.static_bytes,
             uncertain=self.prepared.uncertain,
             current_bytes=question.current_bytes,
+            misfit=verified.misfit if verified else 0.0,
         )
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:

@@ -47,7 +47,8 @@ class Solved:
 class Solve:
     """The arguments of `solvers.solve`, whose rules for them hold, and the costs' errors.
 
-    `current_bytes` is the size that is repeated today, for the baselines.
+    `current_bytes` is the size that is repeated today, for the baselines; `misfit` the share of the
+    latency by which transfers contradicted the model.
     """
 
     problem: AnyProblem
@@ -57,6 +58,7 @@ class Solve:
     static_bytes: int | None = None
     uncertain: UncertaintyQuestion | None = None
     current_bytes: int | None = None
+    misfit: float = 0.0
 
     def run(self, report: Report) -> Solved:
         """Solve. Raises what `solvers.solve` does."""
@@ -91,7 +93,9 @@ class Solve:
             baselines=baselines,
             uncertainty=uncertainty,
             sensitivities=sensitivities(found.solution, self.strategy),
-            choice=choose_size(self.problem, uncertainty, current_bytes=self.current_bytes),
+            choice=choose_size(
+                self.problem, uncertainty, current_bytes=self.current_bytes, misfit=self.misfit
+            ),
         )
 
     def quick_solution(self) -> Solution | None:

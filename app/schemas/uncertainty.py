@@ -36,6 +36,7 @@ from domain.uncertain_answer import (
     RegretFigures,
     RobustChoice,
     SettingsInDraws,
+    Thresholds,
     Uncertainty,
 )
 from domain.uncertainty import DEFAULT_DRAWS, MAX_RELATIVE, KnownErrors, StatedInterval
@@ -338,9 +339,14 @@ class UncertaintyOut(Output):
 
     @property
     def repeats_bytes(self) -> int | None:
-        """The size to repeat: the advised one; of uneven fragments the round one, where one is."""
-        rounds = [one.size_bytes for one in self.round[:1]]
-        return next(iter(rounds), None) if self.advised_bytes is None else self.advised_bytes
+        """The size to repeat: the advised one; of uneven fragments the round one, where one is
+        within 2 % of the best.
+        """
+        if self.advised_bytes is not None or not self.round:
+            return self.advised_bytes
+        first, limit = self.round[0], Thresholds().regret_p95
+        is_near = first.regret_mean is not None and first.regret_mean <= limit
+        return first.size_bytes if is_near else None
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """Yield how sure it is, in words: names and figures."""

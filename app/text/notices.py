@@ -196,8 +196,7 @@ def _set_it(found: Uncertainty, question: UncertaintyQuestion) -> str:
     other = f"your {_setting(question)}" if decision.against == CURRENT else decision.against
     other = "the largest size that the limits admit" if decision.against == LARGEST else other
     if size is None:
-        one = found.round_sizes[0].size_bytes if found.round_sizes else found.best_size_bytes
-        flat = f" Where one size has to be repeated: {_size_in(question, one)}."
+        flat = f" Where one size has to be repeated: {_size_in(question, found.repeats_bytes)}."
     else:
         flat = _flat(found, size)
     low, high = two_digits(gain.p05), two_digits(gain.p95)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import solvers
-from analysis.size_curve import SizeCurve, size_curve
+from analysis.size_curve import SizeCurve, SizePoint, choose_size, preferred, size_curve
 from domain.aggregate import Aggregate
 from domain.errors import StrategyDeclined
-from domain.pipeline import Pipeline, Stage, pipeline_of_lines
+from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, problem_of
 
 STAGING = pipeline_of_lines(
@@ -48,6 +48,42 @@ def test_the_round_size_costs_little() -> None:
     assert found.recommended.size_bytes == 2**21
     assert found.recommended.latency_us <= 1.005 * found.best.latency_us
     assert {one.within for one in found.good} == {0.01, 0.02, 0.05}
+
+
+@pytest.mark.parametrize("message", [2_090 * 5, 2_099 * 40, 2_100 * 900])
+def test_what_is_repeated_is_within_2_percent_of_the_best(message: int) -> None:
+    """Where costs jump between round sizes these are slow: the best size is recommended then."""
+    link = Stage("link", (FitRange(1.0, 0.1, 2_100), FitRange(90_000.0, 0.1)))
+    pipeline = Pipeline((link, Stage.of_line("copy", overhead_us=1.0, ns_per_byte=0.02)))
+    found = curve(pipeline, message, min_fragment_bytes=2_050)
+    problem = problem_of(pipeline, message, FragmentLimits(2_050))
+    choice = choose_size(problem, None, current_bytes=None)
+    assert choice is not None
+    assert choice.chosen == found.recommended
+    assert found.round_sizes[0][0].regret_mean > 0.02
+    assert found.recommended.latency_us <= 1.02 * found.best.latency_us
+
+
+@pytest.mark.parametrize(
+    ("gain", "decision", "misfit", "is_changed"),
+    [
+        (0.02, "", 0.0, True),
+        (0.01, "", 0.0, False),
+        (0.02, "", 0.3, False),  # as much as the model is known to be wrong by
+        (0.31, "", 0.3, True),
+        (0.001, "measure_first", 0.0, True),
+        (-0.001, "measure_first", 0.0, False),
+        (-0.001, "set_it", 0.3, True),  # what was measured counts in the draws
+        (-0.001, "keep_yours", 0.0, False),
+    ],
+)
+def test_todays_size_stays_where_too_little_is_gained(
+    gain: float, decision: str, misfit: float, *, is_changed: bool
+) -> None:
+    today, wanted = SizePoint(8192, 290, 100.0), SizePoint(12288, 194, 100.0 * (1.0 - gain))
+    found = preferred(wanted, today, decision, misfit=misfit)
+    assert (found is wanted) == is_changed
+    assert preferred(wanted, None, decision, misfit=misfit) is wanted
 
 
 def test_limits_are_kept() -> None:

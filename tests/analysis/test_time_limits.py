@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import combinations, count
 from types import SimpleNamespace
 
@@ -130,6 +131,23 @@ class TestAudit:
         assert len(reports) > 1
         for one in reports:
             check_holds(one, end, kept[-1])
+
+    def test_the_time_that_parts_took_is_no_longer_left(self) -> None:
+        """Messages at which only advised settings turn: none is solved when no time is left."""
+        scope = AuditScope(
+            setting=FragmentSetting.always(4096), min_message_bytes=2**10, max_message_bytes=2**16
+        )
+        asked = AuditQuestion(LINES, scope, fragment_cap=256)
+        part = audits.solve_part(asked, audits.messages_of(asked), lambda _done, _all: None)
+        with keeping_best() as kept:
+            for seconds in (0.0, scope.time_limit_s):
+                audit(asked, known=replace(part, seconds=seconds))
+        before = {one.message_bytes for one in part.best}
+        solved, late = (
+            [one.is_partial for one in best if one.message_bytes not in before] for best in kept
+        )
+        assert solved and not any(solved)
+        assert late and all(late)
 
     @pytest.mark.parametrize("busy", [0, 10] if is_campaign() else [0])
     def test_what_more_time_finds_by_the_real_clock(self, busy: int) -> None:

@@ -18,7 +18,7 @@ from app.schemas.base import dump_json
 from app.schemas.profiles import VerificationOut
 from domain.errors import SluiceError
 from domain.pipeline import pipeline_of_lines
-from domain.verification import ModelVerdict
+from domain.verification import ModelVerdict, Verification, VerifiedSize
 from measuring.transfers import read_transfers
 from measuring.verdict import repeated_cut
 from models.documents import dump_verification, load_verification
@@ -158,6 +158,27 @@ class TestProfiles:
         assert "warnings" not in client.post("/compare", json=comparison).json()
         pinned = client.post("/optimize", json={**asked, "profile": "v@1"}).json()
         assert pinned["id"] == after["id"]
+
+    def test_what_transfers_left_nothing_of_is_not_set(self, own: Live) -> None:
+        """Though no errors of the costs are known: today's size stays."""
+        client, current = own.client, {"current": {"repeat": 16384}}
+        asked = {"message_bytes": 65536, "profile": "m", "uncertainty": current}
+        client.post("/profiles", json={"name": "m", "pipeline": MYRINET})
+        before = client.post("/optimize", json=asked).json()
+        today_us = next(
+            one["latency_us"] for one in before["baselines"] if one["name"] == "current"
+        )
+        assert not before["set_this"]["keeps_current"]
+        assert 0.01 < 1.0 - before["set_this"]["latency_us"] / today_us < 0.3
+        sizes = tuple(
+            VerifiedSize(size, 65536 // size, 100.0, took, took - 1.0, took + 1.0, 9)
+            for size, took in ((4096, 160.0), (16384, 100.0))
+        )
+        found = Verification(ModelVerdict.DOES_NOT_HOLD, 65536, ("only",), sizes)
+        with own.service.context.store.unit_of_work() as unit:
+            unit.profiles.verify("m", 1, found)
+        after = client.post("/optimize", json=asked).json()["set_this"]
+        assert (after["size_bytes"], after["keeps_current"]) == (16384, True)
 
     def test_answers_outlive_their_profile(self, own: Live) -> None:
         client = own.client

@@ -33,7 +33,7 @@ from app.web.answers.view import bottleneck_name, latency_unit
 from app.web.workbench.choices import ShownUnits
 from domain.default_sizes import CURRENT
 from domain.solution import relative_excess
-from domain.uncertain_answer import DecisionCode, RoundRule, Thresholds
+from domain.uncertain_answer import RoundRule, Thresholds
 
 MAX_SAVINGS = 10
 _MIN_SHARE = 1e-6  # of the latency: less than this is nothing
@@ -254,7 +254,6 @@ _RULES = {
     RoundRule.THREE_POWERS: "three times a power of two",
 }
 _LIMITS = Thresholds()
-_CHANGES = (DecisionCode.SET_IT, DecisionCode.MEASURE_FIRST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,9 +343,9 @@ def _chosen(answer: OptimizeOut, curve: SizeCurve, current: SizePoint | None) ->
     if stated is not None and own_bytes == (current.size_bytes if current else 0):
         return every.get(stated.size_bytes, curve.recommended)
     wanted = min(known.repeats_bytes or 0, answer.message_bytes) if known else 0
-    is_changed = known is not None and known.decision in _CHANGES and known.advised_bytes
-    is_decided = bool(is_changed) and _is_about(answer, current)
-    return preferred(every.get(wanted, curve.recommended), current, is_decided=is_decided)
+    is_about = known is not None and known.advised_bytes and _is_about(answer, current)
+    decision = known.decision if known and is_about else ""
+    return preferred(every.get(wanted, curve.recommended), current, decision)
 
 
 def _is_about(answer: OptimizeOut, current: SizePoint | None) -> bool:

@@ -171,6 +171,8 @@ int64_t sluice_near_sizes(const sluice_draws *all, const sluice_size_limits *lim
     sluice_draws few = *all;
     few.draws = how->screened;
     sluice_draws_room use;
+    if (!tried)
+        return 0;
     if (sluice_draws_open(all, &use))
         return SLUICE_SIZES_NO_MEMORY;
     double *few_us = malloc((size_t)((tried + 1) * few.draws) * sizeof *few_us);

@@ -428,14 +428,16 @@ static void real_sizes(void)
 static void repeated_sizes(const sluice_draws *all, int64_t message)
 {
     int64_t always = message, draws = all->draws, end_count = between(0, 3), ends[3];
-    int64_t units[2] = {between(1, 9), between(1, 4096)}, near[512];
+    int64_t units[2] = {between(1, 9), between(1, 4096)}, octave_count = between(0, 9);
     double octaves[9];
     sluice_size_limits limits = {message, 1, message, 1, message, 1, message};
     sluice_size_grid grid = {between(1, 64), between(1, 40), between(0, 96), between(0, 32)};
+    int64_t named = octave_count + 2 * (grid.powers + end_count) + grid.divided + grid.before + 2;
+    int64_t *near = must((size_t)named, sizeof *near);
     sluice_size_search search = {between(1, draws), uniform(), between(1, 12), between(1, 12)};
     sluice_good_search good = {between(1, 40), between(1, 60), between(1, 8), 0.01, 0.9};
     for (int64_t at = 0; at < 9; at++)
-        octaves[at] = wide(1.0, (double)message);
+        octaves[at] = pow((double)message, uniform());
     for (int64_t e = 0, end = 0; e < end_count; e++)
         ends[e] = end = between(end + 1, end + message);
     if (between(0, 1)) {
@@ -446,12 +448,14 @@ static void repeated_sizes(const sluice_draws *all, int64_t message)
         limits.low_bytes = between(1, message);
         limits.high_bytes = between(1, message);
     }
-    int64_t near_count = sluice_near_sizes(all, &limits, &search, &grid, between(0, 9), octaves,
+    int64_t near_count = sluice_near_sizes(all, &limits, &search, &grid, octave_count, octaves,
                                            end_count, ends, 1, &always, near);
     for (int64_t s = 0; s < near_count; s++)
         expect(near[s] > (s ? near[s - 1] : 0) && near[s] <= message, "sizes to price");
-    if (!near_count)
+    if (!near_count) {
+        free(near);
         return;
+    }
     int64_t room = near_count + 4 * search.rounded + 2 * (search.beside + 2);
     int64_t *sizes = must((size_t)room, sizeof *sizes);
     double *latency = doubles(room * draws), *most = doubles(2 * draws);
@@ -482,7 +486,7 @@ static void repeated_sizes(const sluice_draws *all, int64_t message)
         expect(found[3 * one] <= 1 && 1 <= found[3 * one + 1] &&
                    found[3 * one + 1] <= found[3 * one + 2] && found[3 * one + 2] <= message,
                "an interval");
-    free(sizes), free(latency), free(most), free(found), free(means);
+    free(near), free(sizes), free(latency), free(most), free(found), free(means);
 }
 
 static void many_draws(void)

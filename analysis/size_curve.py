@@ -143,22 +143,25 @@ def choose_size(
     model, total = problem.model, problem.message_bytes
     if isinstance(model, Pipeline) and model.without_handoffs is not model:
         return None
-    decided = known.repeats_bytes if known else None
+    decided = known.repeats_bytes if known else 0
     also = [min(size, total) for size in (current_bytes, decided) if size]
     exact = _exact(model)
     try:
-        priced = price_sizes(problem, exact, also=also)
+        admitted = is_admitted(problem, np.array(also, dtype=np.int64))
+        points = {
+            size: _point(exact, total, size)
+            for size, fits in zip(also, admitted, strict=True)
+            if fits
+        }
+        wanted = points.get(min(decided, total))
+        if wanted is None:  # nothing is decided, and all sizes are to be looked at
+            priced = price_sizes(problem, exact, also=also)
+            best = int(priced.sizes[priced.order[0]])
+            rounds = round_sizes(problem, priced, mtu_bytes=None)
+            wanted = _point(exact, total, round_or_best(rounds, best))
     except (StrategyDeclined, Infeasible):
         return None
-    best = int(priced.sizes[priced.order[0]])
-    rounds = round_sizes(problem, priced, mtu_bytes=None)
-    admitted = is_admitted(problem, np.array(also, dtype=np.int64))
-    points = {
-        size: _point(exact, total, size) for size, fits in zip(also, admitted, strict=True) if fits
-    }
-    recommended = _point(exact, total, round_or_best(rounds, best))
     current = points.get(min(current_bytes or 0, total))
-    wanted = points.get(min(decided or 0, total), recommended)
     decision = known.decision.code if known and known.decision.advised.size_bytes else ""
     chosen = preferred(wanted, current, decision, misfit=misfit)
     return SizeChoice(chosen, wanted, current)

@@ -26,9 +26,10 @@ from typing import Any, TypeVar
 
 from app.execution.engine import Best, End, Event, FairQueue, Started, Steps
 from app.execution.local import MAX_PENDING_CALLS, MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
-from domain.errors import Cancelled, Overloaded, StoreUnavailable
+from domain.errors import Cancelled, NotReady, Overloaded, StoreUnavailable
 
 STANDING_S, STANDING_SOLVES = 0.5, 8
+WORKERLESS_S = 5.0  # within which a worker that is started again is back
 READ_THREADS = 8
 WRITE_THREADS = 4
 
@@ -193,11 +194,15 @@ class TaskWait:
                 self._loop.call_soon_threadsafe(self._end_with, message)
 
     async def until_end(
-        self, wait_disconnected: Callable[[], Awaitable[None]], check_begin: Callable[[], None]
+        self,
+        wait_disconnected: Callable[[], Awaitable[None]],
+        check_begin: Callable[[], None],
+        slots: Callable[[], int],
     ) -> End:
-        """Return the end. Raises Cancelled where the client disconnects before, and what
-        `check_begin` raises while the task has not begun.
+        """Return the end. Raises Cancelled where the client disconnects before; while the task has
+        not begun what `check_begin` raises, and NotReady where the engine has no slots any more.
         """
+        began_s = time.monotonic()
         watcher = asyncio.ensure_future(wait_disconnected())
         try:
             while not self._end.done():
@@ -210,6 +215,8 @@ class TaskWait:
                     raise Cancelled("the client went away")
                 if not self._has_begun and not self._end.done():
                     check_begin()
+                    if time.monotonic() - began_s >= WORKERLESS_S and not slots():
+                        raise NotReady("no worker of the cluster can be reached; try again")
             return self._end.result()
         finally:
             watcher.cancel()

@@ -355,7 +355,7 @@ class Service:
 
     async def through_engine(self, operation: Operation[T], client: Client) -> T:
         """Have a worker process compute it, and end that where the client goes away."""
-        settings = self.context.settings
+        engine, settings = self.context.engine, self.context.settings
         task = await self.call(
             lambda: task_of(
                 operation,
@@ -368,13 +368,14 @@ class Service:
         begins = self.backlog.check_begin if operation.pool is Pool.SOLVE else lambda: None
         self.counts.pending_tasks += 1
         try:
-            self.context.engine.submit(task, waiting.take)
-            end = await waiting.until_end(client.wait_disconnected, begins)
-            return await self.call(
-                lambda: result_of(operation, end, best=waiting.best, limits=task.limits)
+            engine.submit(task, waiting.take)
+            end = await waiting.until_end(
+                client.wait_disconnected, begins, lambda: engine.capacity(task.pool).slots
             )
+            found = partial(result_of, operation, end, best=waiting.best, limits=task.limits)
+            return await self.call(found)
         finally:
-            self.context.engine.cancel(task.id, task.claim)
+            engine.cancel(task.id, task.claim)
             self.counts.pending_tasks -= 1
 
     # --- durable jobs -----------------------------------------------------------------------------

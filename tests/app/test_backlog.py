@@ -10,7 +10,7 @@ import pytest
 from app.http import call_threads
 from app.http.call_threads import Backlog
 from domain.errors import Overloaded
-from tests.app.serving import MYRINET, serving, settings_for
+from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, serving, settings_for
 from tests.support.in_process_engine import InProcessEngine
 
 SLOTS = 8
@@ -51,3 +51,19 @@ def test_as_much_is_let_in_as_the_engine_runs_at_once(tmp_path: Path) -> None:
             held.enter_context(live.service.backlog.entered("one"))
         body = {"message_bytes": 4321, "pipeline": MYRINET}
         assert live.client.post("/optimize", json=body).status_code == 200
+
+
+def test_nothing_waits_for_a_cluster_without_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused once a worker that is started again would be back."""
+    monkeypatch.setattr(call_threads, "WORKERLESS_S", 0.0)
+    settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
+    engine = InProcessEngine()
+    with serving(settings, open_engine=lambda _: engine) as live:
+        monkeypatch.setattr(engine, "_slots", 0)
+        monkeypatch.setattr(engine, "submit", lambda *_: None)
+        body = {"message_bytes": LARGE_BYTES, "pipeline": LARGE}
+        refused = live.client.post("/optimize", json=body)
+        assert (refused.status_code, refused.json()["code"]) == (503, "not_ready")
+        assert refused.headers["retry-after"] == "1"

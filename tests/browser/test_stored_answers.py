@@ -151,6 +151,35 @@ def test_answers_are_named_where_they_are_listed_and_shown(
     expect(page.get_by_text("of next year")).to_be_visible()
 
 
+def test_a_name_that_is_not_kept_is_said(browser_page: Page, stored: list[str]) -> None:
+    """In words, in the place of the list."""
+    page = browser_page
+    page.goto(f"/ui/answers?profile={NAME}&message=7KiB")
+    field = page.get_by_label("Name of 7 KiB, exact")
+    field.evaluate("field => field.removeAttribute('maxlength')")
+    field.fill("a" * 101)
+    field.press("Enter")
+    expect(page.locator("#main")).to_contain_text("at most 100 characters")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_name_without_spaces_makes_no_page_wider(
+    new_page: Callable[..., Page], live: Live, stored: list[str], width: int
+) -> None:
+    """Neither the comparison nor the list nor the answer nor its report, whose note has lines."""
+    given = {"name": "W" * 100, "note": "n" * 999 + "\nand more"}
+    live.client.patch(f"/optimizations/{stored[2]}", json=given)
+    page = new_page(width=width)
+    ids = f"id={stored[2]}&id={stored[0]}"
+    for place in (f"compare?{ids}", f"answers/{stored[2]}", "answers"):
+        page.goto(f"/ui/{place}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.goto("about:blank")  # the report's style is in it, which the service's own pages forbid
+    page.set_content(live.client.get(f"/ui/answers/{stored[2]}/report.html").text)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("header").inner_text().count("n\nand more") == 1
+
+
 def test_answers_of_different_messages(browser_page: Page, stored: list[str]) -> None:
     """Their timelines have no common scale, which is said; all else is there."""
     query = "&".join(f"id={one}" for one in stored)

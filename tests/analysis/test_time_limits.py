@@ -146,8 +146,10 @@ class TestAudit:
         solved, late = (
             [one.is_partial for one in best if one.message_bytes not in before] for best in kept
         )
-        assert solved and not any(solved)
-        assert late and all(late)
+        assert solved
+        assert not any(solved)
+        assert late
+        assert all(late)
 
     @pytest.mark.parametrize("busy", [0, 10] if is_campaign() else [0])
     def test_what_more_time_finds_by_the_real_clock(self, busy: int) -> None:

@@ -401,15 +401,18 @@ class Entries:
     def _furthest(
         self, start: tuple[int, int], ahead: Ints, sizes: Ints, first: int
     ) -> tuple[int, float] | None:
-        """The furthest of some messages to which a reader keeps to the limits, and the gap."""
-        at = len(ahead)
+        """The furthest of some messages, 1, 2, 4, .. steps ahead, to which a reader keeps to the
+        limits, and the gap: of what is too far no more is read than twice the stretch.
+        """
+        found, at = None, min(1, len(ahead))
         while at:
             last = int(ahead[at - 1])
             gap = self._between(start[0], last, (start[1], int(sizes[last - first])))
-            if gap is not None:
-                return last, gap
-            at //= 2
-        return None
+            if gap is None:
+                break
+            found = last, gap
+            at = min(2 * at, len(ahead)) if at < len(ahead) else 0
+        return found
 
     def _between(self, first: int, last: int, sizes: tuple[int, int]) -> float | None:
         """The gap between entries of these sizes; None where it is too great or not a table's."""

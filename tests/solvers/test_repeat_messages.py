@@ -21,6 +21,7 @@ from solvers.tables.repeat_messages import (
     Dual,
     Entries,
     EveryMessage,
+    Floats,
     best_of_count,
     live_counts,
     read_us,
@@ -226,3 +227,20 @@ def test_entries_break_off_between_counts() -> None:
         closed = run + entries.closed(run[-1], end)
         assert closed[-1].message == end
         assert [one.message for one in closed] == sorted({one.message for one in closed})
+
+
+def test_no_message_is_read_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short the stretches are that keep to the limits, beside how far one count lasts."""
+    lines = [("to host", 9.15, 0.02428), ("network", 2.8, 0.0204), ("to device", 9.15, 0.02428)]
+    problem = Problem(pipeline_of_lines(lines), 1 << 19, FragmentLimits(1, None, 64))
+    every, plain, read = EveryMessage(problem, None, 1, tolerance=1e-6), EveryMessage.read_us, []
+
+    def counted(self: EveryMessage, first: int, last: int, sizes: tuple[int, int]) -> Floats:
+        read.append(last - first)
+        return plain(self, first, last, sizes)
+
+    every.run(lambda _message: True)
+    monkeypatch.setattr(EveryMessage, "read_us", counted)
+    entries = [one for _, run in Entries(every, problem, 1e-6).runs() for one in run]
+    assert len(entries) > 1
+    assert sum(read) <= 8 * problem.message_bytes

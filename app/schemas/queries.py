@@ -360,12 +360,16 @@ def _shown(key: ApiKeyRecord) -> dict[str, Any]:
 # --- pages of stored answers ----------------------------------------------------------------------
 
 
+# No NUL, and none of the characters at which a text has another line.
+_ONE_LINE = r"^[^\u0000\n\r\u000b\u000c\u001c-\u001e\u0085\u2028\u2029]*$"
+
+
 class DescriptionIn(Input):
     """What a stored answer is called, and a note about it; empty for none. What is left out stays
     as it is.
     """
 
-    name: Annotated[str, Field(max_length=MAX_NAME, pattern=r"^[^\n\r\u0000]*$")] | None = None
+    name: Annotated[str, Field(max_length=MAX_NAME, pattern=_ONE_LINE)] | None = None
     note: Annotated[str, Field(max_length=MAX_NOTE, pattern=r"^[^\u0000]*$")] | None = None
 
 

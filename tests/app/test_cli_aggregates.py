@@ -51,7 +51,7 @@ class TestOptimize:
     def test_the_report(self, printed: Any, outside: str) -> None:
         code, out, _ = printed("optimize", outside, "--bytes", "4KiB", "--strategy", "fixed")
         assert code == 0
-        assert out.startswith("4 KiB through a pipeline seen from outside\n")
+        assert out.startswith("Repeat 1 KiB.\n\n4 KiB through a pipeline seen from outside\n")
         assert "latency     at most 18" in out
         assert "no Gantt: outside measurements" in out
         assert "latency_is_upper_bound" in out

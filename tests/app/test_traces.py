@@ -183,5 +183,5 @@ def test_off_it_is_not_loaded_and_missing_it_is_named(monkeypatch: pytest.Monkey
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0
     assert open_tracing("") is None
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    with pytest.raises(InvalidInput, match=r"sluice\[traces\]"):
+    with pytest.raises(InvalidInput, match=r"pip install '\.\[traces\]'"):
         open_tracing("http://127.0.0.1:4318")

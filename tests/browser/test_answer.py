@@ -332,4 +332,6 @@ def test_where_panels_stack_the_answer_comes_first(
         expect(page.locator("[data-copy-link]")).to_have_text("Link copied")
         assert page.evaluate("navigator.clipboard.readText()") == page.url
         page.keyboard.press("Tab")
+        expect(page.locator("summary", has_text="Name it")).to_be_focused()
+        page.keyboard.press("Tab")
         expect(page.get_by_role("link", name="Change the question")).to_be_focused()

@@ -211,7 +211,7 @@ class TestBacklog:
 
     def overloaded(self, clock: list[float], stack: ExitStack, client: str = "a") -> Backlog:
         """A backlog of one worker in which one of this client runs, and others have waited."""
-        backlog = Backlog(1)
+        backlog = Backlog(lambda: 1)
         stack.enter_context(backlog.entered(client))
         with backlog.entered(client):
             for _ in range(STANDING_SOLVES):
@@ -223,14 +223,14 @@ class TestBacklog:
         return backlog
 
     def test_a_burst_waits(self, clock: list[float]) -> None:
-        backlog = Backlog(1)
+        backlog = Backlog(lambda: 1)
         with ExitStack() as stack:
             for _ in range(100):
                 stack.enter_context(backlog.entered("a"))
             backlog.check_begin()
 
     def test_long_solves_may_be_waited_for(self, clock: list[float]) -> None:
-        backlog = Backlog(1)
+        backlog = Backlog(lambda: 1)
         with backlog.entered("a"), backlog.entered("b"):
             clock[0] += 60.0
             backlog.check("c")
@@ -282,7 +282,7 @@ class TestBacklog:
             if has_begun:
                 waiting.take(Started("here"))
                 asyncio.get_running_loop().call_later(0.05, waiting.take, Stopped())
-            return await waiting.until_end(gone, refuse)
+            return await waiting.until_end(gone, refuse, lambda: 1)
 
         assert asyncio.run(waits(has_begun=True)) == Stopped()
         with pytest.raises(Overloaded):

@@ -183,7 +183,7 @@ class TestParts:
         operation: Any = made(store, _compare)
         parts = operation.split()
         assert len(parts) == 6
-        joined = operation.join([part.run(Silent()) for part in parts])
+        joined = operation.join([part.run(Silent()) for part in parts]).run_here()
         with store.unit_of_work() as unit:
             whole = operation.keep(unit, operation.run(Silent()))
             assert operation.keep(unit, joined) == whole

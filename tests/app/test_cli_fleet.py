@@ -104,9 +104,11 @@ def test_what_was_not_done_is_done_by_the_next_run(
         assert sum(unit.jobs.waiting("solve", "long").values()) == 3
     code, report = report_of(capsys, *NAMES)
     assert code == 0
-    assert outcomes(report) == {"beta@1": "stored"} | {
-        f"{name}@1": "compiled" for name in NAMES if name != "beta"
-    }
+    found = outcomes(report)
+    assert found.pop("beta@1") == "stored"
+    # One whose job has ended before the run comes to its profile is stored by then.
+    assert set(found) == {f"{name}@1" for name in NAMES if name != "beta"}
+    assert set(found.values()) <= {"compiled", "stored"}
     with store.reading() as unit:
         assert len(unit.jobs.list(limit=100)) == len(NAMES)
 

@@ -60,11 +60,11 @@ def test_it_has_all_of_the_answer(ask: Ask, live: Live) -> None:
 def test_it_has_the_name_and_the_note(ask: Ask, live: Live) -> None:
     """As they are when it is made."""
     answer = ask(message_bytes=4099)
-    named = {"name": "NIC <x2>", "note": "of next year"}
+    named = {"name": "NIC <x2>", "note": "of\nnext year"}
     live.client.patch(f"/optimizations/{answer.id}", json=named)
     text = live.client.get(f"/ui/answers/{answer.id}/report.html").text
     assert "<h1>NIC &lt;x2&gt;</h1>" in text
-    assert "<p>of next year</p>" in text
+    assert '<p class="noted">of\nnext year</p>' in text
 
 
 def test_its_command_leads_to_the_same_schedule(ask: Ask, live: Live, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from analysis.best_known import SolvedPart
 from analysis.comparison import Cell
 from analysis.thresholds import ThresholdQuestion, Thresholds, price_thresholds
 from app.execution.engine import Pool
-from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
+from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, T, digest_of
 from app.operations.solves import GRACE_S, Cells, CellWork, CompareWork, Solve, cut_off
 from app.operations.work import AuditPartWork, AuditWork, ThresholdWork
 from app.questions.compare import Comparison, ComparisonTable, Resolved, pipeline_of, resolve
@@ -108,8 +108,23 @@ class Compare(OperationDefaults[Cells]):
         return replace(self, joined=tuple(results))
 
 
+class _Part(OperationDefaults[T]):
+    """A part of a job, which is not asked for by itself, and of which nothing is stored."""
+
+    __slots__ = ()
+
+    @property
+    def request(self) -> bytes:
+        """None."""
+        return b""
+
+    def keep(self, unit: UnitOfWork, result: T) -> Outcome:
+        """Store nothing."""
+        return Outcome(b"")
+
+
 @dataclass(frozen=True, slots=True)
-class CompareCell(OperationDefaults[Cell]):
+class CompareCell(_Part[Cell]):
     """One cell of a comparison as an operation of its own."""
 
     solve: Solve
@@ -132,11 +147,6 @@ class CompareCell(OperationDefaults[Cell]):
         return self.solve.time_limit_s + GRACE_S
 
     @property
-    def request(self) -> bytes:
-        """None: parts are not asked for by themselves."""
-        return b""
-
-    @property
     def digest(self) -> str:
         return digest_of(self.kind, self.solve)
 
@@ -151,10 +161,6 @@ class CompareCell(OperationDefaults[Cell]):
     def cut_off(self, best: Cell, why: SluiceError) -> Cell:
         """Return why the cell is empty."""
         return _declined(self.solve, why.detail)
-
-    def keep(self, unit: UnitOfWork, result: Cell) -> Outcome:
-        """Store nothing."""
-        return Outcome(b"")
 
 
 def _ended(cell: Cell, why: SluiceError) -> Cell:
@@ -252,7 +258,7 @@ class AuditSetting(OperationDefaults[Audit]):
 
 
 @dataclass(frozen=True, slots=True)
-class AuditPart(OperationDefaults[SolvedPart]):
+class AuditPart(_Part[SolvedPart]):
     """Some messages of an audit as an operation of its own."""
 
     question: AuditQuestion
@@ -272,11 +278,6 @@ class AuditPart(OperationDefaults[SolvedPart]):
         return TIME_LIMIT_S
 
     @property
-    def request(self) -> bytes:
-        """None: parts are not asked for by themselves."""
-        return b""
-
-    @property
     def digest(self) -> str:
         return digest_of(self.kind, self.question.digest(), self.sizes)
 
@@ -287,10 +288,6 @@ class AuditPart(OperationDefaults[SolvedPart]):
     def run(self, report: Report) -> SolvedPart:
         """Solve them."""
         return self.work.run(report)
-
-    def keep(self, unit: UnitOfWork, result: SolvedPart) -> Outcome:
-        """Store nothing."""
-        return Outcome(b"")
 
 
 def audit_operation(asked: AuditIn, unit: UnitOfWork, settings: Settings) -> AuditSetting:

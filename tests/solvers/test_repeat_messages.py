@@ -35,6 +35,7 @@ from tests.solvers.table_cases import (
     random_pipeline,
     repeated,
 )
+from tests.support.compiler import require_native_kernels
 from tests.support.counts import count
 from tests.support.plan_tables import a_line_pipeline
 
@@ -47,16 +48,18 @@ MYRINET = pipeline_of_lines(
         ("receiver copy", 7.4, 7.71484375),
     ]
 )
-KERNELS = [
-    pytest.param(True, marks=pytest.mark.skipif(active.NATIVE is None, reason="not built")),
-    False,
-]
+KERNELS = [True, False]
 
 
 @pytest.fixture(autouse=True)
 def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """In C, or in NumPy where the test says so."""
-    if "is_native" in request.fixturenames and not request.getfixturevalue("is_native"):
+    if "is_native" not in request.fixturenames:
+        return
+    if request.getfixturevalue("is_native"):
+        require_native_kernels()
+        assert active.NATIVE is not None
+    else:
         monkeypatch.setattr(active, "NATIVE", None)
 
 

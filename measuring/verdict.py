@@ -75,7 +75,8 @@ def verdict_on(
 
     `stages` are the names of what ran, `processors` how many they had between them. `load` is how
     many programs wanted a processor before, and how many the machine has. Sizes with
-    fewer than MIN_RUNS runs are left out. Raises NotMeasurable where no size is left.
+    fewer than MIN_RUNS runs are left out. Raises NotMeasurable where no size is
+    left, and where the model has one take no time.
     """
     sizes = tuple(_sizes(pipeline, message_bytes, runs))
     if not sizes:
@@ -102,6 +103,11 @@ def _sizes(pipeline: Pipeline, message_bytes: int, runs: Runs) -> Iterator[Verif
         if interval is not None:
             cut = repeated_cut(message_bytes, size)
             predicted_us = latency_us(pipeline, cut)
+            if not predicted_us:
+                raise NotMeasurable(
+                    f"the model has a message of {message_bytes} bytes in fragments of {size} take "
+                    "no time, with which nothing can be compared"
+                )
             yield VerifiedSize(size, len(cut), predicted_us, median(times), *interval, len(times))
 
 

@@ -185,6 +185,10 @@ class TestVerdict:
         two = pipeline_of_lines([("copy", 5.0, 0.1), ("link", 900.0, 10.0)])
         assert codes(verdict_of(runs_of(PIPELINE), two)) == []
 
+    def test_a_model_of_no_time_is_compared_with_nothing(self) -> None:
+        with pytest.raises(NotMeasurable, match="take no time"):
+            verdict_of(runs_of(PIPELINE), pipeline_of_lines([("copy", 0.0, 0.0)]))
+
     def test_few_runs_are_left_out(self) -> None:
         runs = runs_of(PIPELINE)
         runs[SIZES[0]] = runs[SIZES[0]][: MIN_RUNS - 1]

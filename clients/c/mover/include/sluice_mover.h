@@ -188,8 +188,8 @@ SLUICE_API int sluice_mover_test(sluice_mover *mover, sluice_mover_ticket ticket
 
 /* Ask for a ticket to be taken back; it has to be waited for all the same, which then gives SLUICE_MOVER_E_CANCELLED, or
    SLUICE_MOVER_OK where it was too late: for a receive when its message has begun, for a send when all of it
-   has been cut. A fragment that is being written is finished first. The receive at the other end, if there is one, gets
-   SLUICE_MOVER_E_CANCELLED too. */
+   has been cut. A fragment that is being written is finished first. The receive at the other end, if the message has met
+   one, gets SLUICE_MOVER_E_CANCELLED too; one that comes later gets the next message. */
 SLUICE_API int sluice_mover_cancel(sluice_mover *mover, sluice_mover_ticket ticket);
 
 /* --- what it did ------------------------------------------------------------------------------ */

@@ -254,6 +254,8 @@ static void who_packs_may_refuse(void)
         both(movers, NULL, 0);
         pack.fragment_bytes = 1000;
         in = asked(movers[1], 1, to, sizeof to);
+        /* An agent takes what it is asked in order: when this has left, the receive is there. */
+        OK(sluice_mover_wait(movers[1], sent(movers[1], 3, NULL, 0), WAIT_MS, NULL));
         OK(sluice_mover_send(movers[0], 0, 1, NULL, sizeof to, &pack, &out));
         EXPECT(SLUICE_MOVER_E_CALLBACK, sluice_mover_wait(movers[0], out, WAIT_MS, NULL));
         if (refused > 1) /* else the other end has never heard of it */
@@ -262,6 +264,28 @@ static void who_packs_may_refuse(void)
         OK(sluice_mover_wait(movers[1], asked(movers[1], 2, to, 5), WAIT_MS, NULL));
         close_both(movers);
     }
+}
+
+/* A message that is given up before its receive is as if it had never been sent. */
+static void a_receive_behind_a_refusal_gets_the_next(void)
+{
+    static unsigned char from[100000], to[100000];
+    sluice_mover *movers[2];
+    conversion of = {.refused = 2};
+    sluice_mover_how pack = {.size = sizeof pack, .pack = packed, .context = &of};
+    sluice_mover_ticket out;
+    both(movers, NULL, 0);
+    pack.fragment_bytes = 1000;
+    fill(from, sizeof from, 1);
+    OK(sluice_mover_send(movers[0], 0, 1, NULL, sizeof from, &pack, &out));
+    EXPECT(SLUICE_MOVER_E_CALLBACK, sluice_mover_wait(movers[0], out, WAIT_MS, NULL));
+    OK(sluice_mover_wait(movers[0], sent(movers[0], 2, from, 5), WAIT_MS, NULL));
+    OK(sluice_mover_wait(movers[1], asked(movers[1], 2, to, 5), WAIT_MS, NULL));
+    out = sent(movers[0], 1, from, sizeof from);
+    OK(sluice_mover_wait(movers[1], asked(movers[1], 1, to, sizeof to), WAIT_MS, NULL));
+    OK(sluice_mover_wait(movers[0], out, WAIT_MS, NULL));
+    CHECK(is_filled(to, sizeof to, 1));
+    close_both(movers);
 }
 
 static void who_unpacks_may_refuse(void)
@@ -1127,6 +1151,7 @@ int main(int count, char **words)
     fragments_are_packed_and_unpacked(false);
     fragments_are_packed_and_unpacked(true);
     who_packs_may_refuse();
+    a_receive_behind_a_refusal_gets_the_next();
     who_unpacks_may_refuse();
     who_has_no_credit_is_told();
     credit_comes_back();

@@ -150,6 +150,7 @@ _MATCH = {
     "description": "ETags, one of which what is to be changed has to have, or `*`",
     "schema": {"type": "string"},
 }
+UNCHANGED: dict[int, dict[str, Any]] = {304: {"description": "The client holds these very bytes"}}
 _JOB = {
     "description": "A durable job was stored",
     "headers": {

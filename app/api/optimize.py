@@ -9,8 +9,18 @@ from fastapi import APIRouter, Query, Request, Response
 
 from analysis.explain import EXPLAINED_AT_ONCE, explain
 from analysis.layer_cost import disagreements, shipped_layers
-from app.api.openapi import reads, refuses
-from app.api.respond import JSON, accepted, json_bytes, json_document, keyed, once
+from app.api.openapi import UNCHANGED, changes, reads, refuses
+from app.api.respond import (
+    JSON,
+    accepted,
+    answer_expected,
+    answer_tag,
+    json_bytes,
+    json_document,
+    keyed,
+    once,
+    tagged,
+)
 from app.http.bodies import read_json
 from app.http.call_threads import Requester
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
@@ -89,25 +99,28 @@ async def optimizations(
     return json_document(OptimizationsOut.of(page))
 
 
-@router.get("/optimizations/{id}", **refuses(404, 422, 503, sends=AnyOptimizeOut))
+@router.get("/optimizations/{id}", **refuses(404, 422, 503, also=UNCHANGED, sends=AnyOptimizeOut))
 async def optimization(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
-    """A stored answer, byte for byte as it was first sent."""
+    """A stored answer, byte for byte as it was first sent; its ETag is what If-Match takes."""
     service = service_of(request)
     record = await service.call(lambda: get_answer(service.context.store, id))
-    return json_bytes(record.body)
+    return tagged(request, record.body, etag=answer_tag(record))
 
 
-@router.patch("/optimizations/{id}", **reads(DescriptionIn, 404, sends=SummaryOut, keyed=False))
+@router.patch(
+    "/optimizations/{id}", **changes(reads(DescriptionIn, 404, sends=SummaryOut, keyed=False))
+)
 async def describe_optimization(
     request: Request, id: str, _: Annotated[NoQuery, Query()]
 ) -> Response:
     """Give a stored answer a name and a note; the answer itself never changes."""
     service = service_of(request)
     asked = await read_json(request, DescriptionIn, **body_rules(request))
+    store, expected = service.context.store, answer_expected(request)
     named = await service.write(
-        lambda: describe_answer(service.context.store, id, name=asked.name, note=asked.note)
+        lambda: describe_answer(store, id, name=asked.name, note=asked.note, expected=expected)
     )
-    return json_document(SummaryOut.of(named))
+    return json_document(SummaryOut.of(named.summary()), headers={"ETag": answer_tag(named)})
 
 
 @router.get(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.openapi import changes, reads, refuses
+from app.api.openapi import UNCHANGED, changes, reads, refuses
 from app.api.respond import (
     accepted,
     if_none_match,
@@ -44,7 +44,6 @@ from app.schemas.simulate import TableScheduleOut
 from domain.profile import Revision
 
 router = APIRouter(prefix="/profiles", tags=["profiles"])
-_UNCHANGED = {304: {"description": "The client holds these very bytes"}}
 
 
 @router.get("", **refuses(422, 503, sends=ProfilesOut))
@@ -78,7 +77,7 @@ async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Re
     return profile_response(profile, status=201)
 
 
-@router.get("/{name}", **refuses(404, 422, 503, also=_UNCHANGED, sends=AnyProfileOut))
+@router.get("/{name}", **refuses(404, 422, 503, also=UNCHANGED, sends=AnyProfileOut))
 async def get_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """A profile at its current revision; its ETag is what If-Match takes."""
     service = service_of(request)
@@ -173,7 +172,7 @@ def _verified(kept: tuple[Revision, int]) -> Response:
 @router.get(
     "/{name}/schedule",
     **refuses(
-        404, 422, 503, may_be_async=True, also=_UNCHANGED, sends=AnyOptimizeOut | TableScheduleOut
+        404, 422, 503, may_be_async=True, also=UNCHANGED, sends=AnyOptimizeOut | TableScheduleOut
     ),
 )
 async def schedule(

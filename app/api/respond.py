@@ -45,7 +45,7 @@ from domain.errors import (
 from domain.profile import HardwareProfile
 from models.errors import Fenced
 from models.identifiers import new_id
-from models.records import JobRecord, KeyClaim, KeyedAnswer
+from models.records import AnswerRecord, JobRecord, KeyClaim, KeyedAnswer
 
 if TYPE_CHECKING:
     from models.session import UnitOfWork
@@ -103,13 +103,19 @@ def accepted(job: JobRecord) -> Response:
 
 
 def tagged(
-    request: Request, body: bytes, *, media_type: str = JSON, file_name: str | None = None
+    request: Request,
+    body: bytes,
+    *,
+    media_type: str = JSON,
+    file_name: str | None = None,
+    etag: str = "",
 ) -> Response:
     """Return a response with a strong ETag, or 304 where the client holds these very bytes.
 
-    `file_name` is what it is saved as; it has to be safe in a header.
+    `file_name` is what it is saved as; it has to be safe in a header. `etag` is that of what has
+    more of a state than its bytes.
     """
-    etag = _tag(body)
+    etag = etag or _tag(body)
     headers = {"ETag": etag, "Cache-Control": REVALIDATED}
     if holds(if_none_match(request), etag):
         return Response(status_code=304, headers=headers)
@@ -161,6 +167,20 @@ def table_expected(request: Request) -> Callable[[str | None], None]:
         forms = ("", "-json", "-summary")  # of each form that GET gives
         tags = set() if digest is None else {f'"{digest}{form}"' for form in forms}
         _check_match(request, tags, "the active table")
+
+    return check
+
+
+def answer_tag(record: AnswerRecord) -> str:
+    """Return the ETag of a stored answer, which other names and notes change as well."""
+    return _tag(record.body + dump_json([record.name, record.note]))
+
+
+def answer_expected(request: Request) -> Callable[[AnswerRecord], None]:
+    """Return what raises PreconditionFailed for an answer in another state than is named."""
+
+    def check(record: AnswerRecord) -> None:
+        _check_match(request, {answer_tag(record)}, "the answer, with its name and its note,")
 
     return check
 

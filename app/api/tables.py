@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from app.api.openapi import changes, reads, refuses
+from app.api.openapi import UNCHANGED, changes, reads, refuses
 from app.api.respond import accepted as accepted_job
 from app.api.respond import (
     if_none_match,
@@ -155,9 +155,6 @@ async def _form(
 
 
 exports_router = APIRouter(tags=["exports"])
-_UNCHANGED: dict[int, dict[str, Any]] = {
-    304: {"description": "The client holds these very bytes"},
-}
 _NAMES = sorted(target.name for target in TARGETS)
 _Target = Annotated[str, Path(json_schema_extra={"enum": list(_NAMES)})]
 _MEDIA_TYPES = sorted({target.media_type.partition(";")[0] for target in TARGETS})
@@ -167,11 +164,11 @@ _CONFIGURATION: dict[int, dict[str, Any]] = {
         "description": "The configuration, in the target's own syntax",
         "content": dict.fromkeys(_MEDIA_TYPES, _TEXT),
     },
-    **_UNCHANGED,
+    **UNCHANGED,
 }
 
 
-@exports_router.get("/exports", **refuses(422, also=_UNCHANGED, sends=ExportTargetsOut))
+@exports_router.get("/exports", **refuses(422, also=UNCHANGED, sends=ExportTargetsOut))
 async def export_targets(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Every target: what it takes, its options, and the program that reads it back in tests."""
     return tagged(request, dump_json(ExportTargetsOut.all()))

@@ -253,7 +253,9 @@ def answers(arguments: argparse.Namespace, output: Output) -> int:
 
     with _owned_store(arguments) as store:
         if arguments.verb == "name":
-            named = describe_answer(store, arguments.id, name=arguments.name, note=arguments.note)
+            named = describe_answer(
+                store, arguments.id, name=arguments.name, note=arguments.note
+            ).summary()
             _emit(SummaryOut.of(named), output, _described(named))
             return 0
         if arguments.verb != "show":

@@ -418,13 +418,18 @@ def get_answer(store: Store, identifier: str) -> AnswerRecord:
 
 
 def describe_answer(
-    store: Store, identifier: str, *, name: str | None = None, note: str | None = None
-) -> AnswerSummary:
+    store: Store,
+    identifier: str,
+    *,
+    name: str | None = None,
+    note: str | None = None,
+    expected: Callable[[AnswerRecord], None] = lambda _: None,
+) -> AnswerRecord:
     """Give an answer a name and a note, and say so in the log of changes.
 
     None leaves what is there, "" takes it away; a note's lines end as a program's do, however a
-    form has sent them. Raises NotFound, and InvalidInput for what is too long, and for a name of
-    several lines.
+    form has sent them. Raises NotFound, what `expected` raises for the answer as it is so far, and
+    InvalidInput for what is too long, and for a name of several lines.
     """
     given_name, given_note = (None if one is None else _lines(one) for one in (name, note))
     for field, text, longest in (("name", given_name, MAX_NAME), ("note", given_note, MAX_NOTE)):
@@ -434,12 +439,13 @@ def describe_answer(
     known_identifier(identifier, "answer")
     with store.unit_of_work() as unit:
         found = unit.answers.get(identifier, to_describe=True)
+        expected(found)
         new_name = found.name if given_name is None else given_name or None
         new_note = found.note if given_note is None else given_note or None
         if (new_name, new_note) != (found.name, found.note):
             unit.answers.describe(identifier, name=new_name, note=new_note)
             unit.changes.note("answer.describe", identifier, before=found.name, after=new_name)
-    return replace(found, name=new_name, note=new_note).summary()
+    return replace(found, name=new_name, note=new_note)
 
 
 def _lines(text: str) -> str:

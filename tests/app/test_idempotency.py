@@ -313,6 +313,27 @@ class TestIfMatch:
         unknown = client.put("/profiles/once", json=REVISION, headers={"If-Match": "*"})
         assert unknown.status_code == 404
 
+    def test_an_answer_is_described_only_in_the_state_that_is_named(self, own: Live) -> None:
+        """Its tag is of its name and note too; its bytes stay the same, and are not sent again."""
+        client = own.client
+        path = f"/optimizations/{client.post('/optimize', json=asked(4099)).json()['id']}"
+        whole = client.get(path)
+        first = whole.headers["etag"]
+        assert client.get(path, headers={"If-None-Match": first}).status_code == 304
+        named = client.patch(path, json={"name": "NIC x2"}, headers={"If-Match": first})
+        second = named.headers["etag"]
+        assert (named.status_code, named.json()["name"]) == (200, "NIC x2")
+        again = client.get(path, headers={"If-None-Match": first})
+        assert (again.content, again.headers["etag"]) == (whole.content, second)
+        assert second != first
+        for wanted in (first, f"W/{second}", '"x"'):
+            refused = client.patch(path, json={"note": "lost"}, headers={"If-Match": wanted})
+            assert (refused.status_code, refused.json()["code"]) == (412, "precondition_failed")
+        noted = client.patch(path, json={"note": "kept"}, headers={"If-Match": second})
+        assert (noted.json()["name"], noted.json()["note"]) == ("NIC x2", "kept")
+        same = client.patch(path, json={"note": "kept"}, headers={"If-Match": "*"})
+        assert same.headers["etag"] == noted.headers["etag"] == client.get(path).headers["etag"]
+
     def test_a_table_is_activated_only_in_the_place_of_the_one_that_is_named(
         self, own: Live
     ) -> None:

@@ -69,7 +69,7 @@ def test_of_a_name_and_a_note_given_at_once_both_are_kept(store: Store) -> None:
             second = pool.submit(describe_answer, store, answer.id, note="noted")
             with pytest.raises(FutureTimeout):  # it waits for this one
                 second.result(0.5)
-        assert second.result(HANG_S) == replace(answer, name="named", note="noted").summary()
+        assert second.result(HANG_S) == replace(answer, name="named", note="noted")
     with store.reading() as work:
         assert work.answers.get(answer.id) == replace(answer, name="named", note="noted")
         (change,) = work.changes.list(limit=9)

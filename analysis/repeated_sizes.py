@@ -34,7 +34,7 @@ Flags = NDArray[np.bool_]
 
 GOOD_WITHIN = (0.01, 0.02, 0.05)
 GOOD_IN_DRAWS = 0.9
-PAGE_BYTES = 4096
+PAGE_BYTES, MEBIBYTE_BYTES = 4096, 1 << 20
 _PER_OCTAVE = 16
 _MAX_COUNT = 96  # sizes at which the message is cut into one fragment fewer, up to this many
 _MAX_JUMP = 32  # up to so many fragments one more, a tiny one, is felt: the size before is tried
@@ -48,6 +48,7 @@ _END_PRECISION = 0.01  # of the ends of intervals, relative
 _GOOD_SHARE = GOOD_IN_DRAWS - 1e-12  # but for rounding
 _GOOD_LIMITS = 1.0 + np.array(GOOD_WITHIN)[:, None]
 _AS_GOOD = 5e-3  # expected regrets that differ by less: the rounder size is taken
+_AS_FAST = 1e-9  # and by so little: they are the same but for rounding, as in sizes.c
 _OCTAVES = 2.0 ** (np.arange(64 * _PER_OCTAVE) / _PER_OCTAVE)
 _POWERS = 2 ** np.arange(62, dtype=np.int64)
 _COUNTS = np.arange(1, _MAX_COUNT + 1, dtype=np.int64)
@@ -85,11 +86,11 @@ def price_sizes(
 
     Tried are ceil(B/k) for k to 96, the size before it to 32, 16 sizes an octave, powers of two and
     three times these, ends of ranges and the size behind them, all rounded up to the alignment, and
-    the least and the greatest size that the limits admit; then multiples of pages and of the MTU,
-    and sizes around the best. Most are priced in a few draws alone: those that are far from good in
-    each of them are left out. Those of `also` that the limits admit are always among them. Where
-    the limits admit a cut from the one to the other of the measured sizes, only such cuts are, and
-    one piece. Raises StrategyDeclined where the limits admit no repeated size, and Infeasible.
+    the least and the greatest size that the limits admit; then multiples of pages, of 1 MiB and of
+    the MTU, and sizes around the best. Most are priced in a few draws alone: those that are far
+    from good in each of them are left out. Those of `also` that the limits admit are always among
+    them. Where the limits admit a cut from the one to the other of the measured sizes, only such
+    cuts are, and one piece. Raises StrategyDeclined where the limits admit no repeated size, and Infeasible.
     """
     total, native = problem.message_bytes, native_of(draws)
     given = (*also, *(measured_bytes or ()), total, _largest(problem))
@@ -299,6 +300,7 @@ def _rules(problem: MessageProblem, mtu_bytes: int | None) -> dict[RoundRule, tu
     rules = {
         RoundRule.POWER_OF_TWO: (1, 1),
         RoundRule.THREE_POWERS: (1, 3),
+        RoundRule.MEBIBYTE: (MEBIBYTE_BYTES, problem.message_bytes),
         RoundRule.PAGE: (PAGE_BYTES, problem.message_bytes),
     }
     if alignment > 1:
@@ -309,10 +311,15 @@ def _rules(problem: MessageProblem, mtu_bytes: int | None) -> dict[RoundRule, tu
 
 
 def _best_of(sizes: Ints, mean_regret: Floats, total: int, unit: int, max_odd: int) -> int:
-    """The place of the first size of least mean regret that keeps a rule, -1 without any."""
-    odd = sizes // (sizes & -sizes)  # without the factors of two
-    kept = ((sizes % unit == 0) & (odd <= max_odd) & (sizes != total)).nonzero()[0]
-    return int(kept[mean_regret[kept].argmin()]) if len(kept) else -1
+    """The place of the size of least mean regret that keeps a rule, -1 without any: of those that
+    are as fast the one that the highest power of two divides, and of these the first.
+    """
+    powers = sizes & -sizes
+    kept = ((sizes % unit == 0) & (sizes // powers <= max_odd) & (sizes != total)).nonzero()[0]
+    if not len(kept):
+        return -1
+    kept = kept[mean_regret[kept] <= mean_regret[kept].min() + _AS_FAST]
+    return int(kept[powers[kept].argmax()])
 
 
 def _grid(problem: MessageProblem) -> tuple[SizeGrid, Floats]:
@@ -397,7 +404,8 @@ def _with(problem: MessageProblem, draws: Draws, priced: PricedSizes, more: Ints
 
 def _units(problem: MessageProblem, mtu_bytes: int | None) -> list[int]:
     alignment = problem.limits.alignment_bytes
-    units = (lcm(alignment, unit) for unit in (1, PAGE_BYTES, *([mtu_bytes] if mtu_bytes else [])))
+    given = (1, PAGE_BYTES, MEBIBYTE_BYTES, *([mtu_bytes] if mtu_bytes else []))
+    units = (lcm(alignment, unit) for unit in given)
     return [unit for unit in units if unit <= problem.message_bytes]
 
 

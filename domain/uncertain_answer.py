@@ -67,6 +67,7 @@ class RoundRule(StrEnum):
     WHOLE = "whole message"
     POWER_OF_TWO = "power of two"
     THREE_POWERS = "2^k or 3*2^k"
+    MEBIBYTE = "multiple of 1 MiB"
     PAGE = "multiple of 4 KiB"
     ALIGNMENT = "multiple of the alignment"
     MTU = "multiple of the MTU"

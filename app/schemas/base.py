@@ -177,6 +177,11 @@ def read_output(kind: type[OutputT], body: bytes) -> OutputT:
     return found
 
 
+def prepare_output(kind: type[Output]) -> None:
+    """Build what reads stored bodies of this kind, which the first of them would wait for."""
+    _adapter(cast(object, kind))
+
+
 def read_part(kind: type[OutputT], body: bytes, name: str) -> OutputT | None:
     """Return one field of a stored body of any version; None where it is not there, or another."""
     try:

@@ -144,6 +144,8 @@ MAX_QUOTED = 200
 
 def printable(text: str) -> str:
     """Return the text without characters that could steer a terminal."""
+    if text.isprintable():  # nearly every text
+        return text
     return "".join(character if character.isprintable() else "?" for character in text)
 
 

@@ -17,7 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 
-from app.schemas.base import ProblemOut, read_output
+from app.schemas.base import ProblemOut, prepare_output, read_output
 from app.schemas.queries import MAX_PAGE_SIZE, LimitsOut
 from app.text.notices import capitalised, sentence
 from app.text.numbers import format_count, format_figure, format_percent, format_signed_percent
@@ -31,6 +31,16 @@ _KINDS = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
     ".png": "image/png",
+}
+# Files that are served as one: a request takes longer than what it brings. Each is in one of them,
+# and not served by itself, for no script may run twice in a page that others are swapped into.
+JOINED = {
+    "common.js": ("sluice.js", "numbers.js"),
+    "workbench.css": ("input.css", "timeline.css", "answer.css", "take_away.css"),
+    "workbench.js": (
+        *("units.js", "sheet.js", "paste.js", "input.js", "trace.js"),
+        *("charts.js", "answer.js", "take_away.js"),
+    ),
 }
 _FOR_EVER = "public, max-age=31536000, immutable"
 
@@ -54,16 +64,18 @@ class Asset:
 
 
 def read_assets() -> Mapping[str, Asset]:
-    """Return every file of the folder that a page can load, by name. Read once, at the start."""
-    found = (path for path in sorted(FOLDER.iterdir()) if path.suffix in _KINDS)
-    return {path.name: _asset(path) for path in found}
+    """Return every file that a page can load, by name. Read once, at the start."""
+    paths = (path for path in sorted(FOLDER.iterdir()) if path.suffix in _KINDS)
+    found = {path.name: path.read_bytes() for path in paths}
+    for name, parts in JOINED.items():
+        found[name] = b"\n".join(found.pop(part) for part in parts)
+    return {name: _asset(name, body) for name, body in found.items()}
 
 
-def _asset(path: Path) -> Asset:
-    body = path.read_bytes()
+def _asset(name: str, body: bytes) -> Asset:
     return Asset(
-        path.name,
-        _KINDS[path.suffix],
+        name,
+        _KINDS[Path(name).suffix],
         body,
         gzip.compress(body, 6, mtime=0),
         hashlib.sha256(body).hexdigest(),
@@ -142,9 +154,11 @@ class Pages:
         otherwise wait for.
         """
         from app.plots.timeline_svg import timeline_picture  # noqa: F401
+        from app.schemas.optimize import OptimizeOut
         from app.web.workbench.choices import trace_formats
 
         trace_formats()
+        prepare_output(OptimizeOut)
         for name in self._templates.list_templates():
             self._templates.get_template(name)
 

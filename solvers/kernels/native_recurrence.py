@@ -303,8 +303,8 @@ class NativeRecurrence:
     def round_sizes(
         self, message_bytes: int, sizes: Ints, mean_regret: Floats, rules: Sequence[tuple[int, int]]
     ) -> list[int]:
-        """Return for each rule, a unit and the greatest odd part, the place of the first size of
-        least mean regret that keeps it, one piece aside; -1 without any.
+        """Return for each rule, a unit and the greatest odd part, the place of the size of least
+        mean regret that keeps it, the roundest of those as fast, one piece aside; -1 without any.
         """
         asked = (RoundLimits * len(rules))(*(RoundLimits(*one) for one in rules))
         places = (ctypes.c_int64 * len(rules))()

@@ -10,6 +10,8 @@ from domain.aggregate import Aggregate
 from domain.errors import StrategyDeclined
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, problem_of
+from domain.uncertain_answer import RoundRule
+from solvers.kernels import active
 
 STAGING = pipeline_of_lines(
     [("to host", 9.15, 0.02428), ("network", 2.8, 0.0204), ("to device", 9.15, 0.02428)]
@@ -48,6 +50,22 @@ def test_the_round_size_costs_little() -> None:
     assert found.recommended.size_bytes == 2**21
     assert found.recommended.latency_us <= 1.005 * found.best.latency_us
     assert {one.within for one in found.good} == {0.01, 0.02, 0.05}
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+def test_of_sizes_that_are_as_fast_the_roundest_is_recommended(
+    monkeypatch: pytest.MonkeyPatch, *, is_native: bool
+) -> None:
+    """From 49 MiB on a GiB has 21 parts, whichever size they have; a power of two has 32."""
+    if not is_native:
+        monkeypatch.setattr(active, "NATIVE", None)
+    upload = pipeline_of_lines([("PUT part", 97_948.0, 7.161)])
+    found = curve(upload, 2**30, min_fragment_bytes=5 * 2**20, max_fragment_bytes=50 * 2**20)
+    assert found.recommended.size_bytes == 50 * 2**20
+    assert found.recommended.latency_us == pytest.approx(found.best.latency_us, rel=1e-9)
+    assert found.round_sizes[0][0].rule is RoundRule.MEBIBYTE
+    pages = [one.size_bytes for one, _ in found.round_sizes if one.rule is RoundRule.PAGE]
+    assert not pages  # the best of these is a multiple of 1 MiB, and listed as such
 
 
 @pytest.mark.parametrize("message", [2_090 * 5, 2_099 * 40, 2_100 * 900])

@@ -9,7 +9,7 @@ import re
 import httpx
 import pytest
 
-from app.web.pages import FOLDER, Asset, read_assets
+from app.web.pages import FOLDER, JOINED, Asset, read_assets
 from tests.architecture.documents import ROOT
 
 TABLE_ROW = re.compile(r"\| `([^`]+)` \|.*\| `([0-9a-f]{64})` \|")
@@ -38,6 +38,19 @@ def test_every_other_file_is_our_own() -> None:
         assert len(lines) <= 500, f"{path.name} is more than one thing"
 
 
+def test_a_file_is_served_by_itself_or_as_a_part_of_one_other() -> None:
+    """A page that others are swapped into has no script twice, and each part is strict."""
+    parts = [part for found in JOINED.values() for part in found]
+    assert len(set(parts)) == len(parts)
+    assert not set(parts) & set(ASSETS)
+    files = {path.name for path in FOLDER.iterdir() if path.suffix in (".css", ".js")}
+    assert set(parts) | set(ASSETS) >= files
+    for name in parts:
+        if name.endswith(".js"):
+            lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
+            assert next(one for one in lines if not one.startswith("//")) == '"use strict";', name
+
+
 @pytest.mark.parametrize("name", ["htmx", "echarts", "swagger-ui"])
 def test_what_is_not_ours_comes_with_its_licence(name: str) -> None:
     """The text is beside the file, and in the table."""
@@ -49,7 +62,8 @@ def test_an_asset_is_served_compressed_and_for_ever(client: httpx.Client, asset:
     """Its address names its content; both forms are the same bytes."""
     packed = client.get(asset.address, headers={"Accept-Encoding": "gzip"})
     plain = client.get(asset.address, headers={"Accept-Encoding": "identity"})
-    body = (FOLDER / asset.name).read_bytes()
+    parts = JOINED.get(asset.name, [asset.name])
+    body = b"\n".join((FOLDER / part).read_bytes() for part in parts)
     assert packed.content == plain.content == body
     assert packed.headers["content-encoding"] == "gzip"
     assert int(packed.headers["content-length"]) == len(asset.compressed)

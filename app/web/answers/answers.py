@@ -17,7 +17,6 @@ from app.schemas.base import ProblemOut
 from app.schemas.compare import explained_of
 from app.schemas.optimize import OptimizeOut, current_of, read_answer, with_unique_names
 from app.web.answers.advice import (
-    SetThis,
     UnexplainedAnswer,
     WhyView,
     advice_of,
@@ -52,7 +51,7 @@ from app.web.answers.snippets import base_url_of, take_away_of
 from app.web.answers.view import AnswerView, format_path, latency_unit, what_if
 from app.web.audits.form import panel_page
 from app.web.forms import asked_document, here_of, sent_fields, size_in
-from app.web.jobs.jobs import answer_address
+from app.web.jobs.jobs import answer_address, operation_of, passing_answer
 from app.web.pages import is_htmx, moved, page, says_refusals
 from app.web.profiles.exports import library_named, library_of
 from app.web.workbench.choices import ShownUnits
@@ -133,7 +132,7 @@ async def answer_page(
         values |= {"name": record.name or "", "note": record.note or ""}
         found = set_this_of(stored, fragment_cap=cap, current_bytes=current)
         values |= {"set_this": found, "what_if": what_if(stored)}
-        values["change"] = _change(service.context.store, stored, units, found, cap)
+        values["change"] = _change_since(service.context.store, stored, units, cap, current)
         return with_reader(request, panel_page(request, "answer.html", entry, **values))
 
     return await service.call(made)
@@ -145,8 +144,8 @@ async def describe(request: Request, id: str) -> Response:
     """Give the answer a name and a note, where the form has them, and show it again."""
     fields = await sent_fields(request)
     service = service_of(request)
-    said = {kind: fields.get(kind) for kind in ("name", "note")}
-    await service.write(lambda: describe_answer(service.context.store, id, **said))
+    name, note = fields.get("name"), fields.get("note")
+    await service.write(lambda: describe_answer(service.context.store, id, name=name, note=note))
     return moved(request, here_of(request))
 
 
@@ -228,28 +227,28 @@ async def library(request: Request, id: str, target: Annotated[str, Query()] = "
 @router.post("/ui/answers/{id}/what-if")
 @says_refusals
 async def changed_cost(request: Request, id: str) -> Response:
-    """Ask the same with other costs, and lead to the answer; a script gets what it changes."""
+    """Ask the same with other costs, and lead to the answer.
+
+    A script gets what they change, and nothing is stored: a slider passes many.
+    """
     factors, units = changed_costs(await sent_fields(request)), ShownUnits.of(request.query_params)
     record, service = await _record(request, id), service_of(request)
     is_in_place = is_htmx(request)
     if is_in_place and not factors:
-        return page(request, "answer_what_if.html", change=None, found="")
+        return page(request, "answer_what_if.html", change=None, is_asked=False)
     answer = await service.call(lambda: read_answer(record.body))
     asked = asked_document(changed_question(answer, factors, units))
-    found = await answer_address(request, asked)
-    place = units.after(id).onto(found)
     if not is_in_place:
-        return moved(request, place)
-    store, cap = service.context.store, _fragment_cap(request)
+        return moved(request, units.after(id).onto(await answer_address(request, asked)))
+    now, cap = (
+        await passing_answer(request, await operation_of(request, asked)),
+        _fragment_cap(request),
+    )
 
     def compared() -> Response:
-        change = None
-        if (prefix := "/ui/answers/") in found:
-            now = read_answer(get_answer(store, found.removeprefix(prefix)).body)
-            current = _current_bytes(answer, dict(units.kept).get("current", ""))
-            advised = set_this_of(now, fragment_cap=cap, current_bytes=current)
-            change = _change(store, now, units.after(id), advised, cap)
-        return page(request, "answer_what_if.html", change=change, found=place)
+        current = _current_bytes(answer, dict(units.kept).get("current", ""))
+        change = None if now is None else _change(record, now, cap, current_bytes=current)
+        return page(request, "answer_what_if.html", change=change, is_asked=True)
 
     return await service.call(compared)
 
@@ -377,19 +376,28 @@ def _stored_earlier(
     )
 
 
-def _change(
-    store: Store, answer: OptimizeOut, units: ShownUnits, found: SetThis, fragment_cap: int
+def _change_since(
+    store: Store, answer: OptimizeOut, units: ShownUnits, cap: int, current_bytes: int | None
 ) -> Change | None:
     """Return what changed against the answer before, None where none is named, or it is gone."""
     last = dict(units.kept).get("last", "")
     if not last or last == answer.id:
         return None
     with suppress(SluiceError):
-        record = get_answer(store, last)
-        before = read_answer(record.body)
-        sizes = (set_this_of(before, fragment_cap=fragment_cap).size_bytes, found.size_bytes)
-        return change_between(before, answer, sizes, name=record.name or "")
+        return _change(get_answer(store, last), answer, cap, current_bytes=current_bytes)
     return None
+
+
+def _change(
+    record: AnswerRecord, now: OptimizeOut, cap: int, *, current_bytes: int | None
+) -> Change:
+    """Return what changed against a stored answer. Raises UnreadableRecord."""
+    before = read_answer(record.body)
+    sizes = (
+        set_this_of(before, fragment_cap=cap).size_bytes,
+        set_this_of(now, fragment_cap=cap, current_bytes=current_bytes).size_bytes,
+    )
+    return change_between(before, now, sizes, name=record.name or "")
 
 
 def _current_bytes(answer: OptimizeOut, given: str) -> int | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import orjson
 from fastapi import APIRouter, Query, Request, Response
@@ -30,7 +30,7 @@ from app.schemas.jobs import (
     problem_of,
 )
 from app.schemas.layer_costs import LayerCostsIn
-from app.schemas.optimize import BestSoFarOut, OptimizeIn, read_answer
+from app.schemas.optimize import BestSoFarOut, OptimizeIn, OptimizeOut, answer_out, read_answer
 from app.schemas.simulate import ThresholdsIn
 from app.schemas.uncertainty import RepeatIn
 from app.text.numbers import format_count, format_gap
@@ -55,6 +55,8 @@ from domain.regret import Objective
 from domain.solution import Status, relative_excess
 from domain.units import format_bytes, format_number, format_share
 from models.records import JobRecord, JobState
+
+T = TypeVar("T")
 
 SECTIONS = {
     OperationKind.AUDIT: "Audit",
@@ -363,12 +365,23 @@ async def operation_of(request: Request, asked: ValidRequest) -> Optimize:
 
 async def quick_answer(request: Request, operation: Optimize) -> str | None:
     """Return the answer's address, None where it takes long. Raises what solving does."""
+    service, client = service_of(request), client_of(request)
+    body = await _quickly(operation, lambda: service.optimize(lambda _: operation, client))
+    return None if body is None else f"/ui/answers/{read_answer(body).id}"
+
+
+async def passing_answer(request: Request, operation: Optimize) -> OptimizeOut | None:
+    """Return an answer that is stored nowhere, None where it takes long. Raises as solving does."""
+    service, client = service_of(request), client_of(request)
+    found = await _quickly(operation, lambda: service.run(operation, client))
+    return None if found is None else answer_out(operation.answer(found))
+
+
+async def _quickly(operation: Optimize, act: Callable[[], Awaitable[T]]) -> T | None:
     if operation.is_quick:
         with suppress(TimeoutError):
             async with asyncio.timeout(WAIT_S):
-                service = service_of(request)
-                body = await service.optimize(lambda _: operation, client_of(request))
-                return f"/ui/answers/{read_answer(body).id}"
+                return await act()
     return None
 
 

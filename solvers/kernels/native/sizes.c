@@ -10,6 +10,8 @@
    Cost      O(sizes x draws x stages), and up to 64 bits of halving for each end of an interval.
    Exact     the operations of the same in NumPy, in its order: the same bits. */
 
+#define AS_FAST 1e-9 /* expected regrets that differ by less are the same but for rounding */
+
 static int is_admitted(const sluice_size_limits *limits, int64_t size)
 {
     const int64_t full = limits->message_bytes / size, rest = limits->message_bytes - full * size;
@@ -311,19 +313,31 @@ int sluice_summarise(int64_t count, int64_t draws, const double *latency_us, dou
     return 0;
 }
 
+static int64_t power_in(int64_t size)
+{
+    return size & -size;
+}
+
+static int keeps(int64_t message_bytes, int64_t size, const sluice_round_rule *rule)
+{
+    return size != message_bytes && size / power_in(size) <= rule->max_odd &&
+           size % rule->unit_bytes == 0;
+}
+
 void sluice_round_sizes(int64_t message_bytes, int64_t count, const int64_t *sizes,
                         const double *mean_regret, int64_t rule_count,
                         const sluice_round_rule *rules, int64_t *places)
 {
     for (int64_t r = 0; r < rule_count; r++) {
+        double least = INFINITY;
         int64_t best = -1;
-        for (int64_t s = 0; s < count; s++) {
-            const int64_t odd = sizes[s] / (sizes[s] & -sizes[s]);
-            if (sizes[s] != message_bytes && odd <= rules[r].max_odd &&
-                sizes[s] % rules[r].unit_bytes == 0 &&
-                (best < 0 || mean_regret[s] < mean_regret[best]))
+        for (int64_t s = 0; s < count; s++)
+            if (keeps(message_bytes, sizes[s], &rules[r]) && mean_regret[s] < least)
+                least = mean_regret[s];
+        for (int64_t s = 0; s < count; s++)
+            if (keeps(message_bytes, sizes[s], &rules[r]) && mean_regret[s] <= least + AS_FAST &&
+                (best < 0 || power_in(sizes[s]) > power_in(sizes[best])))
                 best = s;
-        }
         places[r] = best;
     }
 }

@@ -61,8 +61,8 @@ int64_t sluice_price_sizes(const sluice_draws *all, const sluice_size_limits *li
 int sluice_summarise(int64_t count, int64_t draws, const double *latency_us, double *best_us,
                      double *mean_us, double *mean_regret);
 
-/* For each rule the place of the first size of least mean regret that keeps it, one piece aside; -1
-   without any. */
+/* For each rule the place of the size of least mean regret that keeps it, one piece aside; -1
+   without any. Of those that are as fast it is the one that the highest power of two divides. */
 void sluice_round_sizes(int64_t message_bytes, int64_t count, const int64_t *sizes,
                         const double *mean_regret, int64_t rule_count,
                         const sluice_round_rule *rules, int64_t *places);

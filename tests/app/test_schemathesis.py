@@ -37,7 +37,7 @@ from domain.errors import MemoryLimitReached
 from models.records import OWNER
 from tests.app.access_support import key_of
 from tests.app.schemathesis_hooks import keep_short
-from tests.app.serving import Live, serving, settings_for
+from tests.app.serving import GUARD_S, Live, serving, settings_for
 from tests.support.counts import count, is_campaign
 from tests.support.long_work import long_here_engine
 from tests.support.postgres import PostgresServer
@@ -147,7 +147,10 @@ def test_every_case(label: str, small: Small) -> None:
         if any(value in ([], {}) for value in (case.query or {}).values()):
             return  # meant as invalid, and not sent at all
         response = case.call(
-            base_url=f"http://127.0.0.1:{small.live.port}", session=here, headers=small.headers
+            base_url=f"http://127.0.0.1:{small.live.port}",
+            session=here,
+            headers=small.headers,
+            timeout=GUARD_S,  # not the tool's own, in which a busy machine may not answer
         )
         together = response.status_code == 422 and response.json()["code"] in TOGETHER
         excluded = [positive_data_acceptance] if together else []

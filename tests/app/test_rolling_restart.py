@@ -44,6 +44,7 @@ ENDED = re.compile(r"\nevent: (done|failed|cancelled)\ndata: .+\n\n$")
 TRACE = (ROOT / "examples" / "local-path-direct.csv").read_bytes()
 CLIENTS = 3
 DRAIN_S, EXIT_S = 1, 30
+START_S = 5 * GUARD_S  # three at once, beside their clients
 LOOK_S = 0.1  # of who asks whether a replica is ready
 
 
@@ -190,7 +191,7 @@ def started(replicas: list[Replica]) -> Iterator[None]:
         for replica in replicas:
             replica.start()
             stack.callback(replica.stop)
-            wait_until(lambda one=replica: is_ready(one))  # type: ignore[misc]
+            wait_until(partial(is_ready, replica), guard_s=START_S)
         yield
 
 
@@ -201,7 +202,7 @@ def _ask_more(clients: list[RoundRobin]) -> None:
         return sum(sum(client.outcomes.values()) for client in clients)
 
     enough = answers() + 10
-    wait_until(lambda: answers() >= enough)
+    wait_until(lambda: answers() >= enough, guard_s=START_S)
 
 
 def _missed_nothing(
@@ -257,7 +258,7 @@ def _missed_nothing(
 def _restart(replica: Replica) -> None:
     replica.stop()
     replica.start()
-    wait_until(lambda: is_ready(replica))
+    wait_until(partial(is_ready, replica), guard_s=START_S)
 
 
 @pytest.mark.long

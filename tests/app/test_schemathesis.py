@@ -118,11 +118,15 @@ def small(
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         yield Small(live, auth, headers)
         counted = Counter[str]()
+        # By a key of somebody else, whose keys no case has ended.
+        if secret:
+            headers = {"Authorization": f"Bearer {key_of(live, 'watcher', 'admin')}"}
         for line in live.client.get("/metrics", headers=headers).text.splitlines():
             found = re.match(r'sluice_http_requests_total\{.*status="(\d+)".*\} (\S+)', line)
             if found is not None:
                 counted[found[1]] += int(float(found[2]))
         print(database, auth, sum(counted.values()), "requests by status:", dict(counted))
+        assert counted
         assert {status for status in counted if status >= "500"} <= {"503"}
 
 
@@ -187,6 +191,7 @@ def test_sequences(small: Small, tmp_path: Path) -> None:
             *(word for one in small.headers.items() for word in ("--header", ": ".join(one))),
             *("--phases", "stateful", "--mode", "positive", "--seed", "1", "--no-shrink"),
             *("--max-examples", str(count(500)), "--exclude-checks", "positive_data_acceptance"),
+            *(("--exclude-path-regex", "^/keys") if small.headers else ()),  # its own would end
             *("--request-timeout", "60"),
             *("--report", "json", "--report-json-path", str(report)),
         ],

@@ -177,7 +177,7 @@ def _compile(service: RunningService) -> None:
 def _files(service: RunningService) -> int:
     """Open files of the service itself, once connections that were closed are."""
     time.sleep(2.0)
-    return int(service.process.num_fds())
+    return service.open_files()
 
 
 def _paced(service: RunningService, per_s: int, goes_on: Callable[[], bool]) -> _Seen:

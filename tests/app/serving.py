@@ -117,9 +117,9 @@ def serving(
         assert not thread.is_alive(), "the server did not stop"
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool], *, guard_s: float = GUARD_S) -> None:
     """Return when it holds."""
-    end_s, pause_s = time.monotonic() + GUARD_S, 0.005
+    end_s, pause_s = time.monotonic() + guard_s, 0.005
     while not condition():
         assert time.monotonic() < end_s, "waited in vain"
         time.sleep(pause_s)

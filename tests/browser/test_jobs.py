@@ -71,7 +71,9 @@ def start(live: Live, gate: Path) -> Iterator[Callable[..., str]]:
 def test_a_job_leads_to_its_answer(
     browser_page: Page, start: Callable[..., str], gate: Path, axe: Axe
 ) -> None:
-    """What is known is shown as it comes; the answer follows by itself, and Back skips the job."""
+    """What is known is shown as it comes, and again where the page is loaded anew; the answer
+    follows by itself, and Back skips the job.
+    """
     page = browser_page
     page.goto("/?empty=yes")
     job = start(IMPROVES)
@@ -81,6 +83,9 @@ def test_a_job_leads_to_its_answer(
     expect(page.locator("[data-field=fragments]")).to_have_text("2")
     expect(page.locator("[data-job-chart] canvas")).to_be_visible()
     assert axe(page) == []
+    page.reload()
+    expect(page.locator("[data-field=fragments]")).to_have_text("2")
+    expect(page.locator("[data-job-chart] canvas")).to_be_visible()
     gate.touch()
     page.wait_for_url("**/ui/answers/*")
     expect(page.locator("#answer-title")).to_be_visible()

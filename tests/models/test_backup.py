@@ -24,6 +24,7 @@ from models.schema import alembic_config
 from models.session import Store, create_store
 from tests.conftest import DIALECTS
 from tests.models.test_collection import Row, connected, everything, fill
+from tests.support.counts import count
 from tests.support.postgres import PostgresServer
 from tests.support.records import GIVEN, TIMESTAMP, a_key, a_pipeline, an_answer
 
@@ -79,8 +80,9 @@ def test_what_is_restored_is_what_was_there(
     store.dispose()
 
 
+@pytest.mark.long
 def test_what_was_confirmed_before_it_began_is_in_it(
-    store: Store, database_url: str, tmp_path: Path
+    store: Store, database_url: str, target_url: str, tmp_path: Path
 ) -> None:
     """While others write, and each answer with its body, which are two tables."""
     confirmed: list[str] = []
@@ -97,7 +99,7 @@ def test_what_was_confirmed_before_it_began_is_in_it(
     for thread in threads:
         thread.start()
     try:
-        for number in range(3):
+        for number in range(count(20, share=10)):
             while len(confirmed) < 5 * (number + 1):
                 stop.wait(0.001)
             before = list(confirmed)
@@ -107,6 +109,9 @@ def test_what_was_confirmed_before_it_began_is_in_it(
                 bodies = {row[0] for row in opened.execute("SELECT answer_id FROM answer_body")}
             assert found >= set(before)
             assert found == bodies
+            restore(tmp_path / f"backup{number}", target_url, replace=number > 0)
+            with connected(target_url) as target:
+                assert {row["id"] for row in everything(target)["answer"]} == found
     finally:
         stop.set()
         for thread in threads:

@@ -26,6 +26,7 @@ from tests.support.records import GIVEN, a_job, a_pipeline, a_table, an_answer
 from tests.support.writers import (
     PROCESSES,
     digest,
+    read_on,
     started,
     upgrade_once,
     write_for_ever,
@@ -104,18 +105,22 @@ def test_tables_are_kept_and_chosen_while_their_profile_comes_and_goes(store: St
 
 
 def test_processes_write_without_an_error(store: Store, database_url: str) -> None:
-    """As with threads: nobody sees a locked database."""
+    """As with threads: nobody sees a locked database, neither who writes nor who reads."""
     store.dispose()
-    results = PROCESSES.Queue()
-    number = 16 if is_campaign() else 4
-    processes = [
-        started(write_some, database_url, count(500, share=33), results) for _ in range(number)
-    ]
-    written = [results.get(timeout=HANG_S) for _ in processes]
-    assert [part for part in written if isinstance(part, str)] == []
-    for process in processes:
+    results, seen, stop = PROCESSES.Queue(), PROCESSES.Queue(), PROCESSES.Event()
+    writers, readers, each = (16, 4, 500) if is_campaign() else (4, 1, 16)
+    reading = [started(read_on, database_url, stop, seen) for _ in range(readers)]
+    writing = [started(write_some, database_url, each, results) for _ in range(writers)]
+    parts = [results.get(timeout=10 * HANG_S) for _ in writing]
+    stop.set()
+    lists = [seen.get(timeout=HANG_S) for _ in reading]
+    assert [part for part in (*parts, *lists) if isinstance(part, str)] == []
+    for process in (*writing, *reading):
         process.join(HANG_S)
-    _check_all_there(store, [answer for part in written for answer in part])
+    written = [one for part in parts for one in part]
+    ranked_s = sorted(seconds for _, seconds in written)
+    print(f"writes: p99 {1e3 * ranked_s[len(ranked_s) * 99 // 100]:.1f} ms; lists: {sum(lists)}")
+    _check_all_there(store, [answer for answer, _ in written])
 
 
 def test_each_job_is_claimed_once_and_ended_once(store: Store) -> None:

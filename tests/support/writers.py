@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
+import time
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from typing import Any
@@ -37,27 +38,41 @@ def write_for_ever(database_url: str, acknowledge: Connection) -> None:
 
 
 def write_some(database_url: str, number: int, results: Any) -> None:
-    """Store answers, and revisions of one shared profile; put the identifiers, or the error."""
+    """Store answers, and revisions of one shared profile; put what was written, or the error."""
     try:
         results.put(write_answers_and_revisions(database_url, number))
     except Exception as error:
         results.put(f"{type(error).__name__}: {error}")
 
 
-def write_answers_and_revisions(database_url: str, number: int) -> list[str]:
-    """Store answers, and revisions of one shared profile; the answers' identifiers."""
+def write_answers_and_revisions(database_url: str, number: int) -> list[tuple[str, float]]:
+    """Store answers, and revisions of one shared profile; each answer's identifier, and seconds."""
     store = create_store(database_url)
     written = []
     for _ in range(number):
-        answer = an_answer()
+        answer, begun_s = an_answer(), time.monotonic()
         with store.unit_of_work() as work:
             work.profiles.save("shared", a_pipeline(), GIVEN)
             work.answers.add(answer)
-        written.append(answer.id)
+        written.append((answer.id, time.monotonic() - begun_s))
         with store.reading() as work:
             assert work.answers.get(answer.id) == answer
     store.dispose()
     return written
+
+
+def read_on(database_url: str, stop: Any, results: Any) -> None:
+    """List answers until told to stop; put how often, or the error."""
+    try:
+        store, number = create_store(database_url), 0
+        while not stop.is_set():
+            with store.reading() as work:
+                work.answers.list(limit=50)
+            number += 1
+        store.dispose()
+        results.put(number)
+    except Exception as error:
+        results.put(f"{type(error).__name__}: {error}")
 
 
 def upgrade_once(database_url: str, results: Any) -> None:

@@ -65,10 +65,13 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The cut to use, and why no other cut than one piece is, where it is one piece."""
+    """The cut to use, and why no other cut than one piece is, where it is one piece; and in which
+    share of the draws the best cut takes less than one piece, where there are both.
+    """
 
     advised: PricedCut
     against_cutting: Reason | None
+    cut_probability_faster: float | None = None
 
 
 def thresholds_of(misfit: float) -> Thresholds:
@@ -88,14 +91,15 @@ def advise(choices: Choices, thresholds: Thresholds) -> Advice:
         return Advice(choices.best, Reason.ONE_PIECE_IS_BEST)
     if whole is None:
         return Advice(cut, None)
-    if probability_faster(cut.latency_us, whole.latency_us) < thresholds.probability:
+    probability = probability_faster(cut.latency_us, whole.latency_us)
+    if probability < thresholds.probability:
         is_best = choices.best.cut.size_bytes == whole.cut.size_bytes
         reason = Reason.ONE_PIECE_IS_BEST if is_best else Reason.CUT_NOT_FASTER
-        return Advice(whole, reason)
+        return Advice(whole, reason, probability)
     misfit_counts = thresholds.margin > Thresholds().margin
     if misfit_counts and gain_of(cut.latency_us, whole.latency_us).p05 <= thresholds.margin:
-        return Advice(whole, Reason.WITHIN_MISFIT)
-    return Advice(cut, None)
+        return Advice(whole, Reason.WITHIN_MISFIT, probability)
+    return Advice(cut, None, probability)
 
 
 def decide(
@@ -144,19 +148,21 @@ def decide(
         advised = baseline  # what is in use stays
         gains = np.zeros_like(gains)
         probability = 0.0
-    cut, whole = choices.cut, choices.whole
+    cut, whole, gain = choices.cut, choices.whole, quantiles(gains)
+    cut_gain = None
+    if cut is not None and whole is not None:
+        is_known = advised is cut and baseline is whole
+        cut_gain = gain if is_known else gain_of(cut.latency_us, whole.latency_us)
     return Decision(
         code=code,
         reason=reason,
         advised=advised.cut,
         against=baseline.cut.name,
         probability=probability,
-        gain=quantiles(gains),
+        gain=gain,
         cut=cut.cut if cut else None,
-        cut_probability_faster=(
-            probability_faster(cut.latency_us, whole.latency_us) if cut and whole else None
-        ),
-        cut_gain=gain_of(cut.latency_us, whole.latency_us) if cut and whole else None,
+        cut_probability_faster=advice.cut_probability_faster,
+        cut_gain=cut_gain,
         measure=measurement if is_worth else None,
         thresholds=thresholds,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil, isfinite
 
 import numpy as np
@@ -102,7 +102,7 @@ def quantile(values: Floats, share: float) -> float:
     return quantiles_of(values, (share,))[0]
 
 
-def quantiles_of(values: Floats, shares: Sequence[float]) -> list[float]:
+def quantiles_of(values: Floats, shares: tuple[float, ...]) -> list[float]:
     """Return several of them.
 
     `numpy.quantile` gives the same for finite values, and takes ten times as long for so few.
@@ -110,15 +110,21 @@ def quantiles_of(values: Floats, shares: Sequence[float]) -> list[float]:
     return quantiles_of_ordered(np.sort(values), shares)
 
 
-def quantiles_of_ordered(ordered: Floats, shares: Sequence[float]) -> list[float]:
+def quantiles_of_ordered(ordered: Floats, shares: tuple[float, ...]) -> list[float]:
     """Return the same of values that ascend."""
-    found, last = [], len(ordered) - 1
-    for share in shares:
-        place = share * last
-        low, high = ordered.item(int(place)), ordered.item(ceil(place))
+    found, item = [], ordered.item
+    for below, above, part in _places_of(len(ordered), shares):
+        low, high = item(below), item(above)
         is_between = low != high and isfinite(low) and isfinite(high)
-        found.append(low + (place - int(place)) * (high - low) if is_between else low)
+        found.append(low + part * (high - low) if is_between else low)
     return found
+
+
+@lru_cache(64)
+def _places_of(count: int, shares: tuple[float, ...]) -> list[tuple[int, int, float]]:
+    """The places on both sides of each quantile, and which part of the way it is to the second."""
+    places = [share * (count - 1) for share in shares]
+    return [(int(place), ceil(place), place - int(place)) for place in places]
 
 
 def mean_of(values: Floats) -> float:

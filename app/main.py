@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Set
 from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 
 import solvers
 from app.api import fits, jobs, optimize, profiles, service, tables
@@ -18,7 +18,6 @@ from app.execution.local import BODIES_HELD, TRACES_HELD
 from app.http.access import Gate, Guarded
 from app.http.app import FastPathApp, Outermost
 from app.http.bodies import BodyBudget
-from app.http.dependencies import own_origin
 from app.http.fastpath.fast_path import FastPath, TableCache
 from app.http.metrics import Metrics
 from app.http.service import Context, Service
@@ -118,7 +117,7 @@ def create_app(
     app.add_middleware(Outermost, metrics=metrics, as_page=failure_page)
     service.register(app)
     for router in _ROUTERS:
-        app.include_router(router, dependencies=[Depends(own_origin)])
+        app.include_router(router)
     attach_pages(app)
     app.state.methods = _methods_by_path(app.state.page_methods)
     app.below(chosen.root_path, app.state.methods)

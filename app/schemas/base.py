@@ -202,7 +202,7 @@ def _attributes(kind: object) -> attrgetter[tuple[Any, ...]]:
 
 def timestamp(time: datetime) -> str:
     """Return a time in UTC, as RFC 3339 with microseconds."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from analysis.draw_costs import (
     PricedSizes,
     costs_of,
     native_of,
-    quantiles_of_ordered,
+    quantiles_of_rows,
     regrets_over,
     repeated_us,
 )
@@ -280,10 +280,12 @@ def round_sizes(
     for rule, at in zip((RoundRule.WHOLE, *rules), (whole, *kept), strict=True):
         if at >= 0:
             places.setdefault(at, rule)
-    regrets = np.sort(regrets_over(priced.latency_us[[*places]], priced.best_us), axis=1)
+    regrets = regrets_over(priced.latency_us[[*places]], priced.best_us)
     listed = [  # the roundest rule first
-        RoundSize(int(sizes[at]), rule, float(mean[at]), quantiles_of_ordered(row, (0.95,))[0])
-        for (at, rule), row in zip(places.items(), regrets, strict=True)
+        RoundSize(int(sizes[at]), rule, float(mean[at]), p95)
+        for (at, rule), (p95,) in zip(
+            places.items(), quantiles_of_rows(regrets, (0.95,)), strict=True
+        )
     ]
     as_good = min((one.regret_mean for one in listed), default=0.0) + _AS_GOOD
     first = [one for one in listed if one.regret_mean <= as_good][:1]

@@ -31,6 +31,8 @@ class TranslatedErrors:
         _trace: TracebackType | None,
     ) -> None:
         """Raise Conflict or StoreUnavailable where one of theirs ends the block."""
+        if error is None:
+            return
         if isinstance(error, IntegrityError):
             raise Conflict("the stored state contradicts the request") from error
         if isinstance(error, PoolTimeout):

@@ -163,9 +163,11 @@ def setting_words(setting: FragmentSetting) -> str:
 def _known_to(model: UncertainModel) -> Iterator[str]:
     """The deviation that was typed, where one was."""
     stage = model.stages[0]
+    if not isinstance(stage, StatedStage):
+        return
     if any(isinstance(one, StatedStage) and one.deviations for one in model.stages):
         yield "For costs that are known to the intervals given."
-    elif isinstance(stage, StatedStage):
+    else:
         yield f"For costs that are known to ±{two_digits(stage.relative)} %."
 
 

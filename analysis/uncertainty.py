@@ -34,8 +34,8 @@ from analysis.draw_costs import PricedSizes, cut_us, mean_of, quantiles_of, regr
 from analysis.draws import Draws, draw
 from analysis.measure_next import measurements, saved_by_knowing_us
 from analysis.repeated_sizes import (
+    admits,
     good_sizes,
-    is_admitted,
     largest_admitted,
     price_sizes,
     round_sizes,
@@ -176,7 +176,7 @@ def forbids_current(question: UncertaintyQuestion) -> bool:
         fragment_cap=question.fragment_cap,
     )
     size = min(current.size_bytes, question.message_bytes)
-    return not is_admitted(problem, np.array([size]))[0]
+    return not admits(problem, size)
 
 
 def assess_solution(question: UncertaintyQuestion, solution: Solution) -> Uncertainty | None:

@@ -84,7 +84,6 @@ def create_app(
         if traced is not None:
             running.context.store.watch_job_ends(traced.jobs_ended)
         await asyncio.to_thread(app.state.pages.warm_up)
-        await asyncio.to_thread(_prepare_routes, app)
         await running.lookups.start()
         app.state.service = running
         try:
@@ -105,7 +104,6 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=lambda route: route.name,
     )
     app.state.settings = chosen
     app.state.is_draining = False
@@ -117,7 +115,7 @@ def create_app(
     app.add_middleware(Outermost, metrics=metrics, as_page=failure_page)
     service.register(app)
     for router in _ROUTERS:
-        app.include_router(router)
+        app.router.routes.extend(router.routes)
     attach_pages(app)
     app.state.methods = _methods_by_path(app.state.page_methods)
     app.below(chosen.root_path, app.state.methods)
@@ -134,12 +132,6 @@ def _methods_by_path(pages: Mapping[str, Set[str]]) -> Mapping[str, Set[str]]:
             methods = found.setdefault(getattr(route, "path", ""), set())
             methods.update(getattr(route, "methods", ()))
     return found
-
-
-def _prepare_routes(app: FastAPI) -> None:
-    """Have the framework prepare the routes, which it would do for the first request."""
-    for route in app.routes:
-        route.matches({"type": "http", "method": "GET", "path": "/-/-", "headers": []})
 
 
 def open_service(

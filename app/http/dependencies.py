@@ -54,8 +54,13 @@ class OwnRoute(APIRoute):
 
 
 def own_router(**how: Any) -> APIRouter:
-    """Return a router of such routes."""
-    return APIRouter(route_class=OwnRoute, **how)
+    """Return a router of such routes, which are complete: an application takes them as they are.
+
+    Of a router that is included the framework matches every request twice.
+    """
+    return APIRouter(
+        route_class=OwnRoute, generate_unique_id_function=lambda route: route.name, **how
+    )
 
 
 def _check_origin(request: Request) -> None:

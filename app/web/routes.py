@@ -46,7 +46,7 @@ def attach_pages(app: FastAPI) -> None:
     app.state.pages = all_pages()
     app.state.page_methods = _methods()
     for router in _ROUTERS:
-        app.include_router(router)
+        app.router.routes.extend(router.routes)
     answer_browsers(app)
 
 

@@ -104,6 +104,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # Outermost has its own
     )
     app.state.settings = chosen
     app.state.is_draining = False

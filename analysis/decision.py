@@ -6,12 +6,12 @@ Source    docs/theory.md, "Uncertain costs". All latencies are (draws,), in µs,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.draw_costs import mean_of, quantile, quantiles_of, quantiles_of_ordered, regrets_over
+from analysis.draw_costs import mean_of, quantile, quantiles_of, quantiles_of_rows, regrets_over
 from domain.uncertain_answer import (
     Decision,
     DecisionCode,
@@ -24,6 +24,7 @@ from domain.uncertainty import NamedCut
 
 Floats = NDArray[np.float64]
 
+_PLAIN = Thresholds()
 _SHARES = (0.05, 0.5, 0.95)
 _SAME = 1e-9  # latencies that differ by less, relative to them, are equal
 
@@ -65,16 +66,18 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The cut to use, and why no other cut than one piece is, where it is one piece."""
+    """The cut to use, and why no other cut than one piece is, where it is one piece; and in which
+    share of the draws the best cut takes less than one piece, where there are both.
+    """
 
     advised: PricedCut
     against_cutting: Reason | None
+    cut_probability_faster: float | None = None
 
 
 def thresholds_of(misfit: float) -> Thresholds:
     """Return the thresholds where the model is known to be wrong by this share of the latency."""
-    plain = Thresholds()
-    return replace(plain, margin=max(plain.margin, misfit))
+    return Thresholds(margin=max(_PLAIN.margin, misfit))
 
 
 def advise(choices: Choices, thresholds: Thresholds) -> Advice:
@@ -88,14 +91,15 @@ def advise(choices: Choices, thresholds: Thresholds) -> Advice:
         return Advice(choices.best, Reason.ONE_PIECE_IS_BEST)
     if whole is None:
         return Advice(cut, None)
-    if probability_faster(cut.latency_us, whole.latency_us) < thresholds.probability:
+    probability = probability_faster(cut.latency_us, whole.latency_us)
+    if probability < thresholds.probability:
         is_best = choices.best.cut.size_bytes == whole.cut.size_bytes
         reason = Reason.ONE_PIECE_IS_BEST if is_best else Reason.CUT_NOT_FASTER
-        return Advice(whole, reason)
-    misfit_counts = thresholds.margin > Thresholds().margin
+        return Advice(whole, reason, probability)
+    misfit_counts = thresholds.margin > _PLAIN.margin
     if misfit_counts and gain_of(cut.latency_us, whole.latency_us).p05 <= thresholds.margin:
-        return Advice(whole, Reason.WITHIN_MISFIT)
-    return Advice(cut, None)
+        return Advice(whole, Reason.WITHIN_MISFIT, probability)
+    return Advice(cut, None, probability)
 
 
 def decide(
@@ -144,19 +148,21 @@ def decide(
         advised = baseline  # what is in use stays
         gains = np.zeros_like(gains)
         probability = 0.0
-    cut, whole = choices.cut, choices.whole
+    cut, whole, gain = choices.cut, choices.whole, quantiles(gains)
+    cut_gain = None
+    if cut is not None and whole is not None:
+        is_known = advised is cut and baseline is whole
+        cut_gain = gain if is_known else gain_of(cut.latency_us, whole.latency_us)
     return Decision(
         code=code,
         reason=reason,
         advised=advised.cut,
         against=baseline.cut.name,
         probability=probability,
-        gain=quantiles(gains),
+        gain=gain,
         cut=cut.cut if cut else None,
-        cut_probability_faster=(
-            probability_faster(cut.latency_us, whole.latency_us) if cut and whole else None
-        ),
-        cut_gain=gain_of(cut.latency_us, whole.latency_us) if cut and whole else None,
+        cut_probability_faster=advice.cut_probability_faster,
+        cut_gain=cut_gain,
         measure=measurement if is_worth else None,
         thresholds=thresholds,
     )
@@ -198,10 +204,9 @@ def savings_of(latency_us: Floats, others_us: Floats) -> list[tuple[float, Quant
     the quantiles of 1 - T/T_other.
     """
     faster = (latency_us < others_us * (1.0 - _SAME)).sum(axis=1).tolist()
-    ordered = np.sort(gains_over(latency_us, others_us), axis=1)
+    saved = quantiles_of_rows(gains_over(latency_us, others_us), _SHARES)
     return [
-        (one / len(latency_us), Quantiles(*quantiles_of_ordered(row, _SHARES)))
-        for one, row in zip(faster, ordered, strict=True)
+        (one / len(latency_us), Quantiles(*row)) for one, row in zip(faster, saved, strict=True)
     ]
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from math import ceil, isfinite
+from functools import cached_property, lru_cache
+from math import ceil, inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,23 +102,35 @@ def quantile(values: Floats, share: float) -> float:
     return quantiles_of(values, (share,))[0]
 
 
-def quantiles_of(values: Floats, shares: Sequence[float]) -> list[float]:
+def quantiles_of(values: Floats, shares: tuple[float, ...]) -> list[float]:
     """Return several of them.
 
     `numpy.quantile` gives the same for finite values, and takes ten times as long for so few.
     """
-    return quantiles_of_ordered(np.sort(values), shares)
+    return quantiles_of_rows(values[None], shares)[0]
 
 
-def quantiles_of_ordered(ordered: Floats, shares: Sequence[float]) -> list[float]:
-    """Return the same of values that ascend."""
-    found, last = [], len(ordered) - 1
-    for share in shares:
-        place = share * last
-        low, high = ordered.item(int(place)), ordered.item(ceil(place))
-        is_between = low != high and isfinite(low) and isfinite(high)
-        found.append(low + (place - int(place)) * (high - low) if is_between else low)
-    return found
+def quantiles_of_rows(values: Floats, shares: tuple[float, ...]) -> list[list[float]]:
+    """Return the same of rows of values over the draws, (rows, draws)."""
+    places, parts = _places_of(values.shape[1], shares)
+    ordered = values.copy()
+    ordered.sort()
+    rows = ordered.take(places, axis=1).tolist()
+    return [
+        [
+            low + part * (high - low) if -inf < low < high < inf else low
+            for low, high, part in zip(row[::2], row[1::2], parts, strict=True)
+        ]
+        for row in rows
+    ]
+
+
+@lru_cache(64)
+def _places_of(count: int, shares: tuple[float, ...]) -> tuple[list[int], list[float]]:
+    """The places on both sides of each quantile, and which part of the way it is to the second."""
+    places = [share * (count - 1) for share in shares]
+    both = [side for place in places for side in (int(place), ceil(place))]
+    return both, [place - int(place) for place in places]
 
 
 def mean_of(values: Floats) -> float:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.explain import Explained
-from domain.pipeline import MAX_NS_PER_BYTE, MAX_OVERHEAD_US, FitRange, Pipeline, Stage
+from domain.pipeline import MAX_NS_PER_BYTE, MAX_OVERHEAD_US, FitRange, Pipeline
 from domain.problem import Problem
 from domain.sensitivity import Basis, CostChange, Sensitivities, Slope, StageSensitivity
 from domain.solution import Solution, Strategy
@@ -59,7 +59,7 @@ def sensitivities(solution: Solution, asked: Strategy) -> Sensitivities | None:
     explained = Explained(problem.pipeline, cuts, problem.limits, problem.fragment_cap)
     if explained.cells > MAX_CELLS or solution.latency_us <= 0.0:
         return None
-    if not all(map(_may_cost_more, problem.pipeline.stages)):
+    if not problem.pipeline.derived(_may_cost_more):
         return None
     optimum = _optimum(solution, problem, asked)
     slopes = None
@@ -83,16 +83,17 @@ def _assembled(
 ) -> Sensitivities:
     pipeline = explained.pipeline
     changed = [(stage, by) for stage in range(len(pipeline)) for by in CHANGES]
-    rows: list[list[CostChange]] = [[] for _ in pipeline.stages]
     solved: list[tuple[float | None, float | None]] = [(None, None)] * len(changed)
     if optimum is not None:
         solved = [*_at_changed_costs(*optimum, changed)]
     same_us = _same_cut_us(explained, changed)
-    for (stage, by), latency_us, (best_us, bound_us) in zip(changed, same_us, solved, strict=True):
+    delay_us, found = pipeline.delay_us, list[CostChange]()
+    for (_, by), latency_us, (best_us, bound_us) in zip(changed, same_us, solved, strict=True):
         if bound_us is not None:
-            bound_us = min(latency_us, pipeline.delay_us + bound_us)
-            best_us = None if best_us is None else pipeline.delay_us + best_us
-        rows[stage].append(CostChange(by, latency_us, best_us, bound_us))
+            bound_us = min(latency_us, delay_us + bound_us)
+            best_us = None if best_us is None else delay_us + best_us
+        found.append(CostChange(by, latency_us, best_us, bound_us))
+    rows = zip(*[iter(found)] * len(CHANGES), strict=True)  # by stage
     overhead, per_byte, message = slopes
     return Sensitivities(
         basis,
@@ -100,7 +101,7 @@ def _assembled(
         None if optimum is None else pipeline.delay_us + optimum[1].found.upper_us,
         message,
         tuple(
-            StageSensitivity(by_overhead, by_byte, tuple(changes))
+            StageSensitivity(by_overhead, by_byte, changes)
             for by_overhead, by_byte, changes in zip(overhead, per_byte, rows, strict=True)
         ),
     )
@@ -116,10 +117,11 @@ def _same_cut_us(explained: Explained, changed: Sequence[tuple[int, float]]) -> 
     return native.recurrence.changed_us(pipeline, factors, explained.stage_bytes[0])
 
 
-def _may_cost_more(stage: Stage) -> bool:
+def _may_cost_more(pipeline: Pipeline) -> bool:
     most = 1.0 + max(CHANGES)
     return all(
         part.overhead_us * most <= MAX_OVERHEAD_US and part.ns_per_byte * most <= MAX_NS_PER_BYTE
+        for stage in pipeline.stages
         for part in stage.ranges
     )
 

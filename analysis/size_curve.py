@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from analysis.draw_costs import repeated_us
 from analysis.draws import Draws, draw
 from analysis.repeated_sizes import (
+    admits,
     good_sizes,
     is_admitted,
     price_sizes,
@@ -147,12 +148,7 @@ def choose_size(
     also = [min(size, total) for size in (current_bytes, decided) if size]
     exact = _exact(model)
     try:
-        admitted = is_admitted(problem, np.array(also, dtype=np.int64))
-        points = {
-            size: _point(exact, total, size)
-            for size, fits in zip(also, admitted, strict=True)
-            if fits
-        }
+        points = {size: _point(exact, total, size) for size in also if admits(problem, size)}
         wanted = points.get(min(decided, total))
         if wanted is None:  # nothing is decided, and all sizes are to be looked at
             priced = price_sizes(problem, exact, also=also)

@@ -34,8 +34,8 @@ from analysis.draw_costs import PricedSizes, cut_us, mean_of, quantiles_of, regr
 from analysis.draws import Draws, draw
 from analysis.measure_next import measurements, saved_by_knowing_us
 from analysis.repeated_sizes import (
+    admits,
     good_sizes,
-    is_admitted,
     largest_admitted,
     price_sizes,
     round_sizes,
@@ -128,6 +128,13 @@ def assess(question: UncertaintyQuestion) -> Uncertainty:
     O(k x draws x stages). Raises InvalidInput for a cut of another message or a misfit below 0,
     Infeasible, and StrategyDeclined where the limits admit no repeated size.
     """
+    return _assessed(question, question.answer, question.robust_from)
+
+
+def _assessed(
+    question: UncertaintyQuestion, answer: NamedCut | None, robust_from: tuple[int, ...] | None
+) -> Uncertainty:
+    """The same of this answer in the place of the question's."""
     if not 0.0 <= question.misfit < 1.0:
         raise InvalidInput("expected 0 <= misfit < 1", field="misfit")
     if question.mtu_bytes is not None and question.mtu_bytes < 1:
@@ -140,7 +147,7 @@ def assess(question: UncertaintyQuestion) -> Uncertainty:
     )
     seed = seed_of(question.model) if question.seed is None else question.seed
     draws = draw(question.model, question.draws, seed)
-    named = (question.answer, question.current, *question.defaults)
+    named = (answer, question.current, *question.defaults)
     also = [one.size_bytes for one in named if one is not None and one.size_bytes is not None]
     priced = price_sizes(
         problem,
@@ -154,7 +161,7 @@ def assess(question: UncertaintyQuestion) -> Uncertainty:
     found = round_sizes(problem, priced, mtu_bytes=question.mtu_bytes)
     if question.measured_bytes != priced.between:
         question = replace(question, measured_bytes=priced.between)
-    return _concluded(question, problem, draws, priced, found, seed)
+    return _concluded(question, answer, robust_from, problem, draws, priced, found, seed)
 
 
 def forbids_current(question: UncertaintyQuestion) -> bool:
@@ -169,7 +176,7 @@ def forbids_current(question: UncertaintyQuestion) -> bool:
         fragment_cap=question.fragment_cap,
     )
     size = min(current.size_bytes, question.message_bytes)
-    return not is_admitted(problem, np.array([size]))[0]
+    return not admits(problem, size)
 
 
 def assess_solution(question: UncertaintyQuestion, solution: Solution) -> Uncertainty | None:
@@ -187,12 +194,14 @@ def assess_solution(question: UncertaintyQuestion, solution: Solution) -> Uncert
         answer = NamedCut(ANSWER, schedule=NestedSchedule(levels))
     robust_from = levels[0] if question.robust and len(levels) == 1 else None
     with suppress(StrategyDeclined):
-        return assess(replace(question, answer=answer, robust_from=robust_from))
+        return _assessed(question, answer, robust_from)
     return None
 
 
 def _concluded(
     question: UncertaintyQuestion,
+    of_answer: NamedCut | None,
+    robust_from: tuple[int, ...] | None,
     problem: MessageProblem,
     draws: Draws,
     priced: PricedSizes,
@@ -202,7 +211,7 @@ def _concluded(
     thresholds = thresholds_of(question.misfit)
     answer, current = (
         None if one is None else _priced_cut(question, draws, priced, one)
-        for one in (question.answer, question.current)
+        for one in (of_answer, question.current)
     )
     usable = None if forbids_current(question) else current
     largest = NamedCut(LARGEST, largest_admitted(problem, priced))
@@ -263,9 +272,7 @@ def _concluded(
             PricedCut(subject.cut, modelled_us),
             thresholds,
         ),
-        robust=None
-        if question.robust_from is None
-        else robust_choice(problem, draws, priced, question.robust_from),
+        robust=None if robust_from is None else robust_choice(problem, draws, priced, robust_from),
     )
 
 
@@ -389,12 +396,7 @@ def _rests_on(
     the parameter times its derivative, here a difference. A path has each fragment once a stage, so
     that the derivative is at most the number of fragments, or of bytes; most need no difference.
     """
-    asked = [
-        (stage.name, j, r, parameter)
-        for j, stage in enumerate(model.stages)
-        for r, line in enumerate(stage.lines if isinstance(stage, UncertainStage) else ())
-        for parameter in line.unsupported
-    ]
+    asked = model.derived(_unsupported)
     if not asked:
         return ()
     latency_us = subject.latency_us[:_RESTS_ON_PRICED]
@@ -414,6 +416,16 @@ def _rests_on(
         if share >= _RESTS_ON_DRAWS:
             found.append(RestsOn(name, r, parameter, share))
     return tuple(found)
+
+
+def _unsupported(model: UncertainModel) -> list[tuple[str, int, int, Parameter]]:
+    """The parameters that are not determined: of which stage and range."""
+    return [
+        (stage.name, j, r, parameter)
+        for j, stage in enumerate(model.stages)
+        for r, line in enumerate(stage.lines if isinstance(stage, UncertainStage) else ())
+        for parameter in line.unsupported
+    ]
 
 
 def _fragments(cut: NamedCut, message_bytes: int) -> int:

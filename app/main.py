@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Set
 from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 
 import solvers
 from app.api import fits, jobs, optimize, profiles, service, tables
@@ -18,7 +18,6 @@ from app.execution.local import BODIES_HELD, TRACES_HELD
 from app.http.access import Gate, Guarded
 from app.http.app import FastPathApp, Outermost
 from app.http.bodies import BodyBudget
-from app.http.dependencies import own_origin
 from app.http.fastpath.fast_path import FastPath, TableCache
 from app.http.metrics import Metrics
 from app.http.service import Context, Service
@@ -85,7 +84,6 @@ def create_app(
         if traced is not None:
             running.context.store.watch_job_ends(traced.jobs_ended)
         await asyncio.to_thread(app.state.pages.warm_up)
-        await asyncio.to_thread(_prepare_routes, app)
         await running.lookups.start()
         app.state.service = running
         try:
@@ -106,7 +104,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=lambda route: route.name,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # Outermost has its own
     )
     app.state.settings = chosen
     app.state.is_draining = False
@@ -118,7 +116,7 @@ def create_app(
     app.add_middleware(Outermost, metrics=metrics, as_page=failure_page)
     service.register(app)
     for router in _ROUTERS:
-        app.include_router(router, dependencies=[Depends(own_origin)])
+        app.router.routes.extend(router.routes)
     attach_pages(app)
     app.state.methods = _methods_by_path(app.state.page_methods)
     app.below(chosen.root_path, app.state.methods)
@@ -135,12 +133,6 @@ def _methods_by_path(pages: Mapping[str, Set[str]]) -> Mapping[str, Set[str]]:
             methods = found.setdefault(getattr(route, "path", ""), set())
             methods.update(getattr(route, "methods", ()))
     return found
-
-
-def _prepare_routes(app: FastAPI) -> None:
-    """Have the framework prepare the routes, which it would do for the first request."""
-    for route in app.routes:
-        route.matches({"type": "http", "method": "GET", "path": "/-/-", "headers": []})
 
 
 def open_service(

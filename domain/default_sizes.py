@@ -85,6 +85,12 @@ def default_sizes(
     default stays. `current_bytes`, which the user repeats, is left out. Source: docs/service.md,
     "Default sizes". O(1).
     """
+    return (
+        problem.derived(_defaults) if current_bytes is None else _defaults(problem, current_bytes)
+    )
+
+
+def _defaults(problem: MessageProblem, current_bytes: int | None = None) -> tuple[DefaultSize, ...]:
     unit, total = problem.limits.alignment_bytes, problem.message_bytes
     found: dict[int, DefaultSize] = {}
     for one in reversed(DEFAULT_SIZES):

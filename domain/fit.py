@@ -343,13 +343,7 @@ class TraceFit(Derived):
     @property
     def whole_messages(self) -> tuple[WholeMessages, ...]:
         """Return all whole messages that were timed in one piece, by ascending size."""
-        of_total = self.aggregate.total.sizes if self.aggregate else ()
-        total = (
-            WholeMessages(one.message_bytes, one.num_samples, one.median_us, one.fitted_us)
-            for one in of_total
-        )
-        found = (*self.timed_whole, *total)
-        return tuple(sorted(found, key=lambda one: one.message_bytes))
+        return self.derived(_whole_messages)
 
     @property
     def measured_bytes(self) -> tuple[int, int] | None:
@@ -357,10 +351,7 @@ class TraceFit(Derived):
 
         The first is the larger one where the stages have no sizes in common.
         """
-        both = (self.aggregate.total, self.aggregate.bottleneck) if self.aggregate else self.stages
-        if not both:
-            return None
-        return max(map(_min_bytes, both)), min(map(_max_bytes, both))
+        return self.derived(_measured_bytes)
 
     def to_model(self) -> CostModel:
         """Return what messages can be cut by. Raises MeasurementMissing naming what is not there
@@ -380,6 +371,22 @@ class TraceFit(Derived):
         if "one_size" in codes and "regime_missing" not in codes:
             return "messages of one size were measured, and it takes those of two sizes and more"
         return "round-trip times, or bursts without computation between messages, are missing"
+
+
+def _whole_messages(fit: TraceFit) -> tuple[WholeMessages, ...]:
+    of_total = fit.aggregate.total.sizes if fit.aggregate else ()
+    total = (
+        WholeMessages(one.message_bytes, one.num_samples, one.median_us, one.fitted_us)
+        for one in of_total
+    )
+    return tuple(sorted((*fit.timed_whole, *total), key=lambda one: one.message_bytes))
+
+
+def _measured_bytes(fit: TraceFit) -> tuple[int, int] | None:
+    both = (fit.aggregate.total, fit.aggregate.bottleneck) if fit.aggregate else fit.stages
+    if not both:
+        return None
+    return max(map(_min_bytes, both)), min(map(_max_bytes, both))
 
 
 def _min_bytes(stage: StageFit) -> int:

@@ -197,12 +197,17 @@ class Pipeline(Derived):
         """Sizes in bytes at which some stage passes to its next range, ascending."""
         return ends_of(self.stages)
 
+    @cached_property
+    def hands_on(self) -> bool:
+        """Whether a stage hands its bytes on as they move."""
+        return any(stage.handoff_bytes is not None for stage in self.stages)
+
     @property
     def without_handoffs(self) -> Pipeline:
         """The same with whole fragments handed on: what counts for cuts that all stages share, and
         what a table file holds.
         """
-        if all(stage.handoff_bytes is None for stage in self.stages):
+        if not self.hands_on:
             return self
         stages = tuple(Stage(stage.name, stage.ranges) for stage in self.stages)
         return Pipeline(stages, self.delay_us)

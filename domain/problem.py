@@ -187,15 +187,13 @@ class MessageProblem(Derived, ABC):
         """Return SHA-256 of the question, in hexadecimal; equal exactly for identical questions."""
         limits, model = self.limits, self.model
         document = {
-            **{name: _key(cost) for name, cost in model.costs().items()},
-            "delay_us": model.delay_us,
+            **(model.derived(_key_of) if isinstance(model, Pipeline) else _key_of(model)),
             "message_bytes": self.message_bytes,
             "limits": [getattr(limits, name) for name in limits.__slots__],
             "fragment_cap": self.fragment_cap,
             "allow_refragmentation": self.allow_refragmentation,
         }
-        canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return hashlib.sha256(_canonical(document).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -261,6 +259,14 @@ def problem_of(
     """
     rest = (message_bytes, limits, fragment_cap, allow_refragmentation)
     return PROBLEMS[model.kind](model, *rest)
+
+
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+def _key_of(model: CostModel) -> dict[str, object]:
+    costs = {name: _key(cost) for name, cost in model.costs().items()}
+    return {**costs, "delay_us": model.delay_us}
 
 
 def _key(cost: Cost) -> list[object]:

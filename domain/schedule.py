@@ -115,5 +115,8 @@ def simulate(pipeline: Pipeline, fragment_bytes: Sequence[int]) -> FragmentTimes
 
 def busiest_stage(pipeline: Pipeline, fragment_bytes: Sequence[int]) -> int:
     """Return the index of the stage occupied longest by this cut; the first one of equals."""
-    busy = [sum(stage.time_us(size) for size in fragment_bytes) for stage in pipeline.stages]
+    busy = [0.0] * len(pipeline)
+    for size in fragment_bytes:
+        for stage, time_us in enumerate(pipeline.times_us(size)):
+            busy[stage] += time_us
     return busy.index(max(busy))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 
 
 class Basis(StrEnum):
@@ -53,6 +54,19 @@ class StageSensitivity:
 
 
 @dataclass(frozen=True, slots=True)
+class Deciding:
+    """A stage, and the share of the latency that costs lower `by` this share save there.
+
+    `is_solved`: whether the best cuts of all stages' lower costs were solved.
+    """
+
+    stage: int
+    saved: float
+    by: float
+    is_solved: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Sensitivities:
     """How a latency moves; `message` is by bytes of the message (µs/byte), the count held.
 
@@ -66,30 +80,23 @@ class Sensitivities:
     stages: tuple[StageSensitivity, ...]
 
     @property
-    def deciding(self) -> tuple[int, float] | None:
-        """The stage whose lower costs save most, and the share of the latency; None: none do.
+    def deciding(self) -> Deciding | None:
+        """The stage whose lower costs save most; None: none do.
 
         Of best cuts where they were solved, else of the answer's cut, with which as much is saved
         at least.
         """
-        lower = self._lower
+        lower = [min(stage.changes, key=_by) for stage in self.stages]
         from_us, reached_us = self.latency_us, [one.same_cut_us for one in lower]
-        if _are_solved(lower) and self.best_us is not None:
-            from_us = self.best_us
-            reached_us = [one.best_us or 0.0 for one in lower]
-        stage = min(range(len(reached_us)), key=reached_us.__getitem__)
-        saved_us = from_us - reached_us[stage]
-        return (stage, saved_us / from_us) if saved_us > 0.0 else None
-
-    @property
-    def is_solved(self) -> bool:
-        """Whether the best cuts of all lower costs were solved."""
-        return _are_solved(self._lower)
-
-    @property
-    def _lower(self) -> list[CostChange]:
-        return [min(stage.changes, key=lambda one: one.by) for stage in self.stages]
+        best_us = [one.best_us for one in lower if one.best_us is not None]
+        is_solved = len(best_us) == len(lower)
+        if is_solved and self.best_us is not None:
+            from_us, reached_us = self.best_us, best_us
+        saved_us = from_us - min(reached_us)
+        if saved_us <= 0.0:
+            return None
+        stage = reached_us.index(min(reached_us))
+        return Deciding(stage, saved_us / from_us, -lower[stage].by, is_solved)
 
 
-def _are_solved(changes: list[CostChange]) -> bool:
-    return all(one.best_us is not None for one in changes)
+_by = attrgetter("by")

@@ -332,6 +332,10 @@ def source_of(model: UncertainModel) -> Source:
     """Return `relative` where every stage was typed, `intervals` where some of its costs have their
     own, else `fit`.
     """
+    return model.derived(_source)
+
+
+def _source(model: UncertainModel) -> Source:
     typed = [stage for stage in model.stages if isinstance(stage, StatedStage)]
     if len(typed) < len(model.stages):
         return Source.FIT

@@ -35,7 +35,7 @@ import models.rows
 from domain.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from models.base import Base
 from models.engines import open_migration_engine, parse_url, sqlite_file
-from models.errors import translated_errors
+from models.errors import TranslatedErrors
 from models.records import OWNER, ChangedBy
 from models.repositories.changes import CHANGED_BY, note_change
 from models.rows.api_key import ApiKeyRow
@@ -94,7 +94,7 @@ def restore(
         source = _readable(source_file)
         target = open_migration_engine(url)
         try:
-            with translated_errors():
+            with TranslatedErrors():
                 upgrade(target)
                 with target.begin() as writing, source.connect() as reading:
                     _lock(writing)
@@ -162,7 +162,7 @@ def _copy_rows_into(url: URL, target: Path) -> None:
     source = open_migration_engine(url)
     copy = _new_database(target)
     try:
-        with translated_errors(), source.connect() as plain:
+        with TranslatedErrors(), source.connect() as plain:
             reading = plain.execution_options(
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
             )

@@ -103,6 +103,7 @@ def _sqlite_engine(url: URL, begin: str, *, wait_s: float) -> Engine:
         pool_size=1 if writes else _READ_CONNECTIONS,
         max_overflow=0 if writes else 24,
         pool_timeout=wait_s,
+        pool_reset_on_return=None,  # every use of a connection ends its transaction
         connect_args={"check_same_thread": False, "timeout": wait_s},
     )
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -19,19 +18,27 @@ class Fenced(Exception):
     """
 
 
-@contextmanager
-def translated_errors() -> Iterator[None]:
-    """Turn a driver's errors into the tree; their text (it may hold the URL) is never shown."""
-    try:
-        yield
-    except IntegrityError as error:
-        raise Conflict("the stored state contradicts the request") from error
-    except PoolTimeout as error:
-        raise StoreUnavailable("no database connection became free in time") from error
-    except DBAPIError as error:
-        if not _is_about_the_connection(error):
-            raise
-        raise StoreUnavailable("the database cannot be reached or is not usable") from error
+class TranslatedErrors:
+    """Turns a driver's errors into the tree; their text (it may hold the URL) is never shown."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        """Raise Conflict or StoreUnavailable where one of theirs ends the block."""
+        if error is None:
+            return
+        if isinstance(error, IntegrityError):
+            raise Conflict("the stored state contradicts the request") from error
+        if isinstance(error, PoolTimeout):
+            raise StoreUnavailable("no database connection became free in time") from error
+        if isinstance(error, DBAPIError) and _is_about_the_connection(error):
+            raise StoreUnavailable("the database cannot be reached or is not usable") from error
 
 
 def _is_about_the_connection(error: DBAPIError) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 
 from sqlalchemy import Connection, Engine, text
@@ -20,7 +20,7 @@ from models.engines import (
     open_migration_engine,
     parse_url,
 )
-from models.errors import translated_errors
+from models.errors import TranslatedErrors
 from models.records import NOBODY, OWNER, ChangedBy, JobEnd
 from models.repositories import (
     AnswerRepository,
@@ -245,31 +245,27 @@ class Store:
         """
         engine = open_migration_engine(self._url)
         try:
-            with translated_errors():
+            with TranslatedErrors():
                 upgrade(engine)
         finally:
             engine.dispose()
 
-    @contextmanager
-    def unit_of_work(self) -> Iterator[UnitOfWork]:
+    def unit_of_work(self) -> AbstractContextManager[UnitOfWork]:
         """One transaction: committed at the end of the block, rolled back on any error.
 
         On SQLite it is the only writer while it lasts, so keep work that is no statement outside.
         Do not open one inside another.
         """
-        with self._transaction(self._writer) as work:
-            yield work
+        return self._transaction(self._writer)
 
-    @contextmanager
-    def reading(self) -> Iterator[UnitOfWork]:
+    def reading(self) -> AbstractContextManager[UnitOfWork]:
         """One transaction that only reads: it waits for no writer and can change nothing."""
-        with self._transaction(self._reader) as work:
-            yield work
+        return self._transaction(self._reader)
 
     def ping(self) -> None:
         """Return if the database answers and holds the schema; else raises StoreUnavailable."""
         try:
-            with translated_errors(), self._reader.connect() as connection:
+            with TranslatedErrors(), self._reader.connect() as connection:
                 connection.execute(text("SELECT 1 FROM alembic_version"))
         except DBAPIError as error:
             raise StoreUnavailable("the database does not hold the schema") from error
@@ -281,7 +277,7 @@ class Store:
 
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[UnitOfWork]:
-        with translated_errors(), engine.connect() as connection, connection.begin():
+        with TranslatedErrors(), engine.connect() as connection, connection.begin():
             unit = UnitOfWork(connection, self._kept_fits, self.owner, self.by)
             try:
                 yield unit

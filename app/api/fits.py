@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.api.openapi import reads, reads_traces, refuses, sends_text
 from app.api.respond import json_bytes, json_document, keyed, once
 from app.http.bodies import arriving_trace, asked_traces, is_json, read_json
-from app.http.dependencies import body_rules, client_of, service_of, trace_rules
+from app.http.dependencies import body_rules, client_of, own_router, service_of, trace_rules
 from app.http.fastpath.responses import IMMUTABLE
 from app.operations.fits import FitTraces
 from app.operations.operation import Outcome
@@ -25,7 +25,7 @@ from app.schemas.queries import FitQuery, NoQuery
 from app.settings import Settings
 from models.records import FitRequest
 
-router = APIRouter(tags=["fit"])
+router = own_router(tags=["fit"])
 
 # Those that are published; less common names of the same are read too.
 _TYPES = ("text/csv", "text/plain", "application/octet-stream", "application/gzip")

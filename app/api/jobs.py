@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.api.openapi import refuses
 from app.api.respond import json_document
 from app.execution.local import MAX_EVENT_STREAMS, MAX_EVENT_STREAMS_OF_OWNER
-from app.http.dependencies import service_of, still_admitted
+from app.http.dependencies import own_router, service_of, still_admitted
 from app.http.service import Service
 from app.jobs.ledger import shown_job
 from app.schemas.base import dump_json
@@ -23,7 +23,7 @@ from app.schemas.queries import NoQuery
 from domain.errors import Overloaded, QuotaExceeded, StoreUnavailable
 from models.records import JobRecord
 
-router = APIRouter(prefix="/jobs", tags=["jobs"])
+router = own_router(prefix="/jobs", tags=["jobs"])
 _EVENTS = {
     200: {
         "description": "An event for each change, the last one when the job has ended",

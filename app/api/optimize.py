@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from analysis.explain import EXPLAINED_AT_ONCE, explain
 from analysis.layer_cost import disagreements, shipped_layers
@@ -23,7 +23,7 @@ from app.api.respond import (
 )
 from app.http.bodies import read_json
 from app.http.call_threads import Requester
-from app.http.dependencies import body_rules, client_of, prefers_async, service_of
+from app.http.dependencies import body_rules, client_of, own_router, prefers_async, service_of
 from app.operations.compare import (
     Compare,
     audit_operation,
@@ -63,7 +63,7 @@ from app.schemas.simulate import (
 if TYPE_CHECKING:
     from models.session import UnitOfWork
 
-router = APIRouter(tags=["optimise"])
+router = own_router(tags=["optimise"])
 
 
 @router.post("/optimize", **reads(OptimizeIn, 404, may_be_async=True, sends=AnyOptimizeOut))
@@ -285,7 +285,7 @@ async def hidden_answer(request: Request, id: str, _: Annotated[NoQuery, Query()
 # --- messaging layers ----------------------------------------------------------------------------
 
 
-layers_router = APIRouter(tags=["layers"])
+layers_router = own_router(tags=["layers"])
 
 
 @layers_router.get("/layers", **refuses(422, 503, sends=LayersOut))

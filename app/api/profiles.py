@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from app.api.openapi import UNCHANGED, changes, reads, refuses
 from app.api.respond import (
@@ -20,7 +20,7 @@ from app.api.respond import (
     tagged,
 )
 from app.http.bodies import read_json
-from app.http.dependencies import body_rules, client_of, prefers_async, service_of
+from app.http.dependencies import body_rules, client_of, own_router, prefers_async, service_of
 from app.http.fastpath.responses import CachedResponse
 from app.http.service import Lookup
 from app.questions import profiles as questions
@@ -43,7 +43,7 @@ from app.schemas.queries import NoQuery, ProfilesQuery, ScheduleQuery
 from app.schemas.simulate import TableScheduleOut
 from domain.profile import Revision
 
-router = APIRouter(prefix="/profiles", tags=["profiles"])
+router = own_router(prefix="/profiles", tags=["profiles"])
 
 
 @router.get("", **refuses(422, 503, sends=ProfilesOut))

@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import Annotated, Any, Literal, cast
 
-from fastapi import APIRouter, FastAPI, Query, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -16,7 +16,7 @@ from app.api.respond import json_document, problem
 from app.execution.engine import Pool
 from app.http.app import with_head
 from app.http.bodies import read_json
-from app.http.dependencies import body_rules, service_of
+from app.http.dependencies import body_rules, own_router, service_of
 from app.http.metrics import CONTENT_TYPE
 from app.http.service import Service
 from app.questions import keys as questions
@@ -49,7 +49,7 @@ from domain.errors import (
     StoreUnavailable,
 )
 
-router = APIRouter(tags=["service"])
+router = own_router(tags=["service"])
 _PING_LIMIT_S = 5.0
 _METRICS = {
     200: {
@@ -113,7 +113,7 @@ async def metrics(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
 
 
 # Those that make one take no Idempotency-Key: what was answered under it is stored.
-keys_router = APIRouter(prefix="/keys", tags=["keys"])
+keys_router = own_router(prefix="/keys", tags=["keys"])
 _SECRET = {"Cache-Control": "no-store"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 
 from app.api.openapi import UNCHANGED, changes, reads, refuses
 from app.api.respond import accepted as accepted_job
@@ -20,7 +20,7 @@ from app.api.respond import (
     tagged,
 )
 from app.http.bodies import read_json
-from app.http.dependencies import body_rules, client_of, prefers_async, service_of
+from app.http.dependencies import body_rules, client_of, own_router, prefers_async, service_of
 from app.http.fastpath.responses import JSON, SLT, TWIN, accepted, active_form, immutable_form
 from app.operations.operation import Outcome
 from app.operations.tables import export_operation, table_operation
@@ -34,7 +34,7 @@ from domain.errors import NotFound
 from exports.targets.registry import TARGETS
 from models.records import TableRecord
 
-router = APIRouter(tags=["tables"])
+router = own_router(tags=["tables"])
 
 _BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 _FORMATS: dict[int, dict[str, Any]] = {
@@ -154,7 +154,7 @@ async def _form(
 # --- exports --------------------------------------------------------------------------------------
 
 
-exports_router = APIRouter(tags=["exports"])
+exports_router = own_router(tags=["exports"])
 _NAMES = sorted(target.name for target in TARGETS)
 _Target = Annotated[str, Path(json_schema_extra={"enum": list(_NAMES)})]
 _MEDIA_TYPES = sorted({target.media_type.partition(";")[0] for target in TARGETS})

@@ -13,12 +13,14 @@ a name that is not this machine's. A proxy on this machine has a port of its own
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import TypedDict
+from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
-from fastapi import Request
+from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
 
 from app.http.access import admitted_of
 from app.http.bodies import BodyBudget
@@ -30,14 +32,38 @@ from models.records import ChangedBy
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _OWN_SITES = ("same-origin", "none")
 _KNOWN = 64  # addresses and names of hosts that were judged last
+_ANY_PORT = -1
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
-async def own_origin(request: Request) -> None:
-    """Raise ForeignOrigin for what a page of another host has a browser send.
+class OwnRoute(APIRoute):
+    """A route that refuses what a page of another host has a browser send, before it is read.
 
-    For every route as a dependency: it stands before whatever the route reads.
+    No dependency, for which the framework would look for parameters with each request.
     """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request. It raises ForeignOrigin."""
+        answer = super().get_route_handler()
+
+        async def of_own_origin(request: Request) -> Response:
+            _check_origin(request)
+            return await answer(request)
+
+        return of_own_origin
+
+
+def own_router(**how: Any) -> APIRouter:
+    """Return a router of such routes, which are complete: an application takes them as they are.
+
+    Of a router that is included the framework matches every request twice.
+    """
+    return APIRouter(
+        route_class=OwnRoute, generate_unique_id_function=lambda route: route.name, **how
+    )
+
+
+def _check_origin(request: Request) -> None:
     if _is_rebound(request):
         raise ForeignOrigin("expected localhost or an address as the name of this service")
     if request.method not in _SAFE and not _is_own(request):
@@ -66,19 +92,23 @@ def _is_rebound(request: Request) -> bool:
     own_address, own_port = request.scope.get("server") or ("", None)
     if not _is_loopback(own_address):
         return False
-    try:
-        called = urlsplit(f"//{request.headers.get('host', '')}")
-        name, port = called.hostname or "", called.port or 80
-    except ValueError:
-        return True
-    return port == own_port and not _is_local(name)
+    foreign_port = _foreign_port(request.headers.get("host", ""))
+    return foreign_port is not None and foreign_port in (own_port, _ANY_PORT)
 
 
 @lru_cache(_KNOWN)
-def _is_local(name: str) -> bool:
-    """Return whether a host is an address, this machine or a name without a domain."""
+def _foreign_port(host: str) -> int | None:
+    """Return the port of a Host that is no address, this machine or a name without a domain; any
+    port of one that cannot be read, None of all others.
+    """
+    try:
+        called = urlsplit(f"//{host}")
+        name, port = called.hostname or "", called.port or 80
+    except ValueError:
+        return _ANY_PORT
     plain = name.removesuffix(".")
-    return "." not in plain or plain.endswith(".localhost") or _is_address(plain)
+    is_local = "." not in plain or plain.endswith(".localhost") or _is_address(plain)
+    return None if is_local else port
 
 
 def _is_address(text: str) -> bool:

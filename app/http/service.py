@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -162,7 +162,8 @@ class Service:
         who asks.
         """
         view = copy(self)
-        view.context = replace(self.context, store=self.context.store.of(owner, by))
+        context = self.context
+        view.context = Context(context.store.of(owner, by), context.engine, context.settings)
         return view
 
     @property

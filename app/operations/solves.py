@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import solvers
@@ -88,12 +89,13 @@ class Solve:
         if self.uncertain is not None:
             uncertainty = assess_solution(self.uncertain, found.solution)
         baselines = solvers.baselines(self.problem, current_bytes=self.current_bytes)
-        return replace(
-            found,
-            baselines=baselines,
-            uncertainty=uncertainty,
-            sensitivities=sensitivities(found.solution, self.strategy),
-            choice=choose_size(
+        return Solved(
+            found.solution,
+            found.solve_ms,
+            baselines,
+            uncertainty,
+            sensitivities(found.solution, self.strategy),
+            choose_size(
                 self.problem, uncertainty, current_bytes=self.current_bytes, misfit=self.misfit
             ),
         )
@@ -105,17 +107,18 @@ class Solve:
         can turn out to be long. It is then solved anew elsewhere, and its answer does not depend
         on this.
         """
-        limit_s = min(self.time_limit_s, QUICK_LIMIT_S)
-        found = replace(self, time_limit_s=limit_s).solution()
-        return None if found.cut_off and self.time_limit_s > limit_s else found
+        found = self.solution(limit_s=QUICK_LIMIT_S)
+        return None if found.cut_off and self.time_limit_s > QUICK_LIMIT_S else found
 
-    def solution(self, on_better: Callable[[Solution], None] | None = None) -> Solution:
-        """Solve; `on_better` is given each better solution on the way."""
+    def solution(
+        self, on_better: Callable[[Solution], None] | None = None, *, limit_s: float = inf
+    ) -> Solution:
+        """Solve, in this time at most; `on_better` is given each better solution on the way."""
         return solvers.solve(
             self.problem,
             self.strategy,
             relative_gap=self.relative_gap,
-            time_limit_s=self.time_limit_s,
+            time_limit_s=min(self.time_limit_s, limit_s),
             static_bytes=self.static_bytes,
             on_incumbent=on_better,
         )

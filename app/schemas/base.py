@@ -197,17 +197,19 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def same_named(kind: type[OutputT], value: object) -> OutputT:
     """Return an output whose fields are the attributes of the same names of a value."""
-    return kind(*_attributes(cast(object, kind))(value))
+    return kind(*_attributes(kind)(value))
 
 
-@cache
-def _attributes(kind: object) -> attrgetter[tuple[Any, ...]]:
-    return attrgetter(*(field.name for field in fields(cast(Any, kind))))
+def _attributes_of(kind: Any) -> attrgetter[tuple[Any, ...]]:
+    return attrgetter(*(field.name for field in fields(kind)))
+
+
+_attributes: Callable[[Any], attrgetter[tuple[Any, ...]]] = cache(_attributes_of)
 
 
 def timestamp(time: datetime) -> str:
     """Return a time in UTC, as RFC 3339 with microseconds."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True)

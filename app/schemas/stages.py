@@ -262,8 +262,8 @@ class PipelineOut(Output):
 
     @classmethod
     def of_model(cls, model: CostModel) -> PipelineOut | None:
-        """Return the model as it is sent, None for one that is no pipeline."""
-        return cls.of(model) if isinstance(model, Pipeline) else None
+        """Return the model as it is sent, made once; None for one that is no pipeline."""
+        return model.derived(cls.of) if isinstance(model, Pipeline) else None
 
     def to_domain(self) -> Pipeline:
         """Return the domain's pipeline. Raises InvalidStage."""

@@ -131,7 +131,8 @@ class QuantilesOut(Output):
     @classmethod
     def of(cls, found: Quantiles) -> QuantilesOut:
         """Return the quantiles."""
-        return cls(*map(finite, (found.p05, found.p50, found.p95)))
+        shares = found.p05, found.p50, found.p95
+        return cls(*(shares if isfinite(sum(shares)) else map(finite, shares)))
 
 
 @dataclass(frozen=True)

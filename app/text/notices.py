@@ -120,12 +120,10 @@ def deciding_sentence(found: Sensitivities, names: Sequence[str]) -> str:
     """
     if (deciding := found.deciding) is None:
         return "No stage decides: 10 % less of the costs of any one saves nothing with this cut."
-    stage, share = deciding
-    by = max(-change.by for change in found.stages[stage].changes)
-    how = "decides" if share >= by / 2.0 else "matters most"
-    saved = format_percent(share)
-    cut = "" if found.is_solved else " with this cut"
-    return f"Stage {names[stage]} {how}: {by * 100:.0f} % less cost there saves {saved}{cut}."
+    how = "decides" if deciding.saved >= deciding.by / 2.0 else "matters most"
+    less, saved = f"{deciding.by * 100:.0f} % less cost", format_percent(deciding.saved)
+    cut = "" if deciding.is_solved else " with this cut"
+    return f"Stage {names[deciding.stage]} {how}: {less} there saves {saved}{cut}."
 
 
 def settings_sentence(found: SettingsInDraws, errors: KnownErrors, words: Mapping[str, str]) -> str:
@@ -165,9 +163,11 @@ def setting_words(setting: FragmentSetting) -> str:
 def _known_to(model: UncertainModel) -> Iterator[str]:
     """The deviation that was typed, where one was."""
     stage = model.stages[0]
+    if not isinstance(stage, StatedStage):
+        return
     if any(isinstance(one, StatedStage) and one.deviations for one in model.stages):
         yield "For costs that are known to the intervals given."
-    elif isinstance(stage, StatedStage):
+    else:
         yield f"For costs that are known to ±{two_digits(stage.relative)} %."
 
 

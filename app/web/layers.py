@@ -9,12 +9,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 import orjson
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from analysis.layer_answer import LayerAnswer
 from analysis.layer_cost import shipped_layers
 from app.errors import field_problems, kind_of
-from app.http.dependencies import client_of, service_of
+from app.http.dependencies import client_of, own_router, service_of
 from app.operations.models import CostLayer, layer_operation
 from app.plots.models_svg import render_layer_svg
 from app.schemas.base import dump_json, parse_json, refuse_doubled_keys
@@ -361,7 +361,7 @@ def _rows(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
 # --- routes ---------------------------------------------------------------------------------------
 
 
-router = APIRouter(include_in_schema=False)
+router = own_router(include_in_schema=False)
 
 
 @router.get(PLACE)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from app.errors import field_problems
-from app.http.dependencies import client_of, service_of
+from app.http.dependencies import client_of, own_router, service_of
 from app.operations.compare import threshold_operation
 from app.operations.models import hide_drawing, hide_facts, hide_operation
 from app.plots.models_svg import Picture, thresholds_svg
@@ -29,7 +29,7 @@ from domain.delivery import Delivery, DeliveryRule
 from domain.errors import InvalidInput, SluiceError
 from domain.units import format_bytes, parse_bytes, parse_number, parse_share
 
-router = APIRouter(include_in_schema=False)
+router = own_router(include_in_schema=False)
 
 PLACE = "/ui/delivery"
 MAX_ROWS = 40  # choices in the table: those of least latency

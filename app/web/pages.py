@@ -12,11 +12,12 @@ from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 
+from app.http.dependencies import own_router
 from app.schemas.base import ProblemOut, prepare_output, read_output
 from app.schemas.queries import MAX_PAGE_SIZE, LimitsOut
 from app.text.notices import capitalised, sentence
@@ -44,7 +45,7 @@ JOINED = {
 }
 _FOR_EVER = "public, max-age=31536000, immutable"
 
-router = APIRouter(include_in_schema=False)
+router = own_router(include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
 
 from app.http.access import SESSION_COOKIE, SIGN_IN, SIGN_OUT, Gate
-from app.http.dependencies import own_origin, service_of
+from app.http.dependencies import own_router, service_of
 from app.questions import keys
 from app.web import layers, models, pages
 from app.web.answers import answers, compare, stored
@@ -22,7 +22,7 @@ from app.web.profiles import profiles
 from app.web.workbench import workbench
 from domain.errors import Unauthenticated
 
-_DOCS = APIRouter(include_in_schema=False)
+_DOCS = own_router(include_in_schema=False)
 # Anybody may send it, and what bodies may take together is everybody's.
 _MAX_SIGN_IN_BYTES = 1024
 _ROUTERS = (
@@ -46,7 +46,7 @@ def attach_pages(app: FastAPI) -> None:
     app.state.pages = all_pages()
     app.state.page_methods = _methods()
     for router in _ROUTERS:
-        app.include_router(router, dependencies=[Depends(own_origin)])
+        app.router.routes.extend(router.routes)
     answer_browsers(app)
 
 

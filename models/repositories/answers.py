@@ -117,10 +117,8 @@ class AnswerRepository:
         return [AnswerSummary(**_typed(row)) for row in found]
 
     def _first(self, statement: Select[Any], **values: str) -> AnswerRecord | None:
-        found = (
-            self._connection.execute(statement, {**values, "owner": self._owner}).mappings().first()
-        )
-        return None if found is None else AnswerRecord(**_typed(found))
+        found = self._connection.execute(statement, {**values, "owner": self._owner}).first()
+        return None if found is None else AnswerRecord(**_typed(found._mapping))
 
 
 def _typed(row: Mapping[Any, Any]) -> dict[str, Any]:

@@ -85,7 +85,9 @@ def is_storable(value: str | int) -> bool:
     """
     if isinstance(value, int):
         return -_MAX_INTEGER <= value <= _MAX_INTEGER
-    return "\x00" not in value and not any("\ud800" <= letter <= "\udfff" for letter in value)
+    if "\x00" in value:
+        return False
+    return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def is_row_number(value: int) -> bool:

@@ -15,7 +15,7 @@ Traps     the no-wait chain is solved first; only stages whose order it violates
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -404,12 +404,14 @@ def _moved(lines: LineProblem, k: int, by: Floats) -> LineProblem:
     overheads = lines.g + by[:n] * np.where(lines.g > 0.0, lines.g, scale)
     costs = lines.G + by[n:-1] * np.where(lines.G > 0.0, lines.G, scale / mean)
     size = lines.B * (1.0 + by[-1])
-    return replace(
-        lines,
+    return LineProblem(
         g=np.maximum(overheads, 0.0),
         G=np.maximum(costs, 0.0),
         B=size,
+        m=lines.m,
         M=size if lines.M == lines.B else lines.M,
+        k_min=lines.k_min,
+        k_max=lines.k_max,
     )
 
 

@@ -142,12 +142,6 @@ class SizeGrid(ctypes.Structure):
     ]
 
 
-class RoundLimits(ctypes.Structure):
-    """Which sizes keep a rule, in the layout of kernels/native/sizes.h."""
-
-    _fields_ = [("unit_bytes", ctypes.c_int64), ("max_odd", ctypes.c_int64)]
-
-
 class SizeSearch(ctypes.Structure):
     """Which sizes are priced in all draws, in the layout of kernels/native/sizes.h."""
 
@@ -295,8 +289,16 @@ class NativeRecurrence:
         """
         room = len(octaves) + 2 * (grid.powers + len(ends)) + grid.divided + grid.before
         sizes: Ints = np.empty(room + 1 + len(given), dtype=np.int64)
-        asked = (x for one in (octaves, ends, given) for x in (len(one), address_of(one)))
-        found: int = self._near_sizes(costs, limits, how, grid, *asked, address_of(sizes))
+        found: int = self._near_sizes(
+            costs,
+            limits,
+            how,
+            grid,
+            *(len(octaves), address_of(octaves)),
+            *(len(ends), address_of(ends)),
+            *(len(given), address_of(given)),
+            address_of(sizes),
+        )
         _check_memory(found < 0)
         return sizes[:found]
 
@@ -306,11 +308,12 @@ class NativeRecurrence:
         """Return for each rule, a unit and the greatest odd part, the place of the size of least
         mean regret that keeps it, the roundest of those as fast, one piece aside; -1 without any.
         """
-        asked = (RoundLimits * len(rules))(*(RoundLimits(*one) for one in rules))
-        places = (ctypes.c_int64 * len(rules))()
+        limits = array("q", [number for one in rules for number in one])  # as in sizes.h
+        places = array("q", range(len(rules)))  # for as many numbers
+        addresses = limits.buffer_info()[0], places.buffer_info()[0]
         given = len(sizes), address_of(sizes), address_of(mean_regret)
-        self._round_sizes(message_bytes, *given, len(rules), asked, places)
-        return list(places)
+        self._round_sizes(message_bytes, *given, len(rules), *addresses)
+        return places.tolist()
 
     def price_sizes(
         self,

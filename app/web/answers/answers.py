@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from analysis import explore
 from analysis.explain import MAX_CELLS, explain
-from app.http.dependencies import client_of, service_of
+from app.http.dependencies import client_of, own_router, service_of
 from app.operations.fits import Draw
 from app.questions.optimize import describe_answer, get_answer
 from app.schemas.base import ProblemOut
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from models.session import Store
 
 
-router = APIRouter(include_in_schema=False)
+router = own_router(include_in_schema=False)
 
 SECTION = "Workbench"
 _CHEAPER_BY = 0.1

@@ -8,9 +8,9 @@ from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
-from app.http.dependencies import client_of, service_of
+from app.http.dependencies import client_of, own_router, service_of
 from app.operations.fits import Draw
 from app.questions.optimize import get_answer
 from app.schemas.optimize import OptimizeOut, read_answer
@@ -388,7 +388,7 @@ def _changed_question(before: OptimizeOut, now: OptimizeOut) -> Iterator[str]:
 # --- routes: the address has the identifiers of the answers ---------------------------------------
 
 
-router = APIRouter(include_in_schema=False)
+router = own_router(include_in_schema=False)
 
 SECTION = "Answers"
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
-from app.http.dependencies import client_of, service_of
+from app.http.dependencies import client_of, own_router, service_of
 from app.operations.fits import Draw
 from app.questions.optimize import (
     AnswerFilter,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from models.session import Store
 
 
-router = APIRouter(include_in_schema=False)
+router = own_router(include_in_schema=False)
 
 SECTION = "Answers"
 PLACE = "/ui/answers"

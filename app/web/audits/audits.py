@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from app.errors import kind_of
-from app.http.dependencies import service_of
+from app.http.dependencies import own_router, service_of
 from app.jobs.ledger import get_job
 from app.operations.compare import audit_operation
 from app.operations.operation import OperationKind
@@ -273,7 +273,7 @@ def _narrow(text: str) -> str:
 # --- routes ---------------------------------------------------------------------------------------
 
 
-router = APIRouter(include_in_schema=False)
+router = own_router(include_in_schema=False)
 
 SECTION = "Audit"
 PLACE = "/ui/audit"

@@ -9,12 +9,12 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import Field
 
 from app.errors import kind_of
 from app.http.bodies import arriving_trace, asked_traces, media_type
-from app.http.dependencies import client_of, service_of, trace_rules
+from app.http.dependencies import client_of, own_router, service_of, trace_rules
 from app.plots.fit_svg import render_fit_svg
 from app.questions.fits import (
     MeasuredStage,
@@ -46,7 +46,7 @@ from models.records import FitRecord, FitRequest
 if TYPE_CHECKING:
     from models.session import Store
 
-router = APIRouter(include_in_schema=False)
+router = own_router(include_in_schema=False)
 DEFAULT_MESSAGE = "64 KiB"
 Chosen = TypeVar("Chosen", FitMethod, FitShape)
 Unread: TypeAlias = UnreadableRows | UnrecognisedTrace

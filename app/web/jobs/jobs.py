@@ -11,9 +11,9 @@ from functools import partial
 from typing import Annotated, TypeVar
 
 import orjson
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
-from app.http.dependencies import client_of, service_of
+from app.http.dependencies import client_of, own_router, service_of
 from app.jobs.ledger import get_job
 from app.operations.operation import OperationKind
 from app.operations.optimize import Optimize, optimize_operation
@@ -395,7 +395,7 @@ async def answer_address(request: Request, asked: ValidRequest) -> str:
 # --- routes ---------------------------------------------------------------------------------------
 
 
-router = APIRouter(include_in_schema=False)
+router = own_router(include_in_schema=False)
 
 OWN = re.compile(r"/ui/[^\x00-\x20\\]{1,8000}", re.ASCII)
 

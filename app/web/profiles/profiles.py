@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from app.errors import kind_of
-from app.http.dependencies import service_of
+from app.http.dependencies import own_router, service_of
 from app.jobs.ledger import get_job
 from app.operations.operation import OperationKind
 from app.operations.tables import export_operation, table_operation
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from models.session import Store
 
 
-router = APIRouter(include_in_schema=False)
+router = own_router(include_in_schema=False)
 
 SECTION = "Profiles"
 PLACE = "/ui/profiles"

@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from app.errors import kind_of
-from app.http.dependencies import service_of
+from app.http.dependencies import own_router, service_of
 from app.questions.profiles import get_revision, list_profiles
 from app.questions.question import IDENTIFIER
 from app.web.answers.answers import answer_page
@@ -27,7 +27,7 @@ from domain.pipeline import Pipeline
 from domain.profile import ProfileReference
 from domain.units import parse_bytes
 
-router = APIRouter(include_in_schema=False)
+router = own_router(include_in_schema=False)
 
 MAX_NAMES = 500
 

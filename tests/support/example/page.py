@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
-from app.http.dependencies import client_of, service_of
+from app.http.dependencies import client_of, own_router, service_of
 from app.operations.curves import CurveIn, curve_operation
 from app.web.pages import page, says_refusals
 
-router = APIRouter(include_in_schema=False)
+router = own_router(include_in_schema=False)
 
 
 @router.get("/ui/profiles/{name}/curve")

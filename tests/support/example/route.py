@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from app.api.openapi import reads
 from app.api.respond import accepted, json_bytes
 from app.http.bodies import read_json
-from app.http.dependencies import body_rules, client_of, prefers_async, service_of
+from app.http.dependencies import body_rules, client_of, own_router, prefers_async, service_of
 from app.operations.curves import CurveIn, curve_operation
 
-router = APIRouter(tags=["optimise"])
+router = own_router(tags=["optimise"])
 
 
 @router.post("/curves", **reads(CurveIn, 404, may_be_async=True))

@@ -103,7 +103,8 @@ def price_sizes(
     the MTU, and sizes around the best. Most are priced in a few draws alone: those that are far
     from good in each of them are left out. Those of `also` that the limits admit are always among
     them. Where the limits admit a cut from the one to the other of the measured sizes, only such
-    cuts are, and one piece. Raises StrategyDeclined where the limits admit no repeated size, and Infeasible.
+    cuts are, and one piece. Raises StrategyDeclined where the limits admit no repeated size, and
+    Infeasible.
     """
     total, native = problem.message_bytes, native_of(draws)
     given = (*also, *(measured_bytes or ()), total, _largest(problem))

@@ -1,4 +1,4 @@
-"""Pictures of the page for the documents: `make screenshots` writes docs/screenshots/*.png.
+"""Pictures of the page for the documents: `make screenshots` writes docs/screenshots/.
 
 A service of its own on an empty database is asked the README's questions, and Debian's Chromium
 looks at the answers. Sizes of windows are fixed, nothing moves, and times of day are all the same.
@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from bench.browser import NoBrowser, browsing
 from bench.service import serving
+from tools.walk import WALKS, Walk, take, wait_loaded
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 FOLDER = CHECKOUT / "docs" / "screenshots"
 EXAMPLES = CHECKOUT / "examples"
 Scheme = Literal["light", "dark"]
 AUDITED = "profile=myrinet-gam&setting=4KiB&min_message=1KiB&max_message=1MiB&max_regret=5%25"
-STILL_LOADING = ".later, .waiting, .asking, [data-work], [aria-busy=true], .htmx-request"
 # When something was stored, and how long it took, changes from run to run.
 SAME_TIMES = r"""() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -35,6 +35,7 @@ SAME_TIMES = r"""() => {
       .replace(/\d{4}-\d\d-\d\d(.)\d\d:\d\d(:\d\d)?/g, "2026-01-31$112:00");
   }
 }"""
+WALK_WIDTH, WALK_HEIGHT, JPEG_QUALITY = 1152, 720, 70
 SETTLED_MS = 400  # what charts need to have drawn their last frame
 
 
@@ -62,6 +63,9 @@ def main() -> int:
             for shot in shots(_stored(browser, address)):
                 if not wanted or shot.name in wanted:
                     _take(browser, address, shot)
+            for walk in WALKS:
+                if not wanted or f"walk-{walk.name}" in wanted:
+                    _take_walk(browser, address, walk)
     except NoBrowser as missing:
         print(f"sluice: {missing}", file=sys.stderr)
         return 1
@@ -113,6 +117,27 @@ def _posted(response: Any) -> str:
 
 
 def _take(browser: Browser, address: str, shot: Shot) -> None:
+    page = _opened(browser, address, shot)
+    page.goto(shot.address, wait_until="networkidle")
+    wait_loaded(page)
+    # Parts that came later have moved what the address points at.
+    page.evaluate("document.querySelector(':target')?.scrollIntoView()")
+    _write(page, f"{shot.name}.png")
+    page.context.close()
+
+
+def _take_walk(browser: Browser, address: str, walk: Walk) -> None:
+    page = _opened(browser, address, Shot(walk.name, "/", width=WALK_WIDTH, height=WALK_HEIGHT))
+
+    def seen(step: int) -> None:
+        if step:  # the first view has a picture
+            _write(page, walk.picture(step), type="jpeg", quality=JPEG_QUALITY)
+
+    take(walk, page, seen)
+    page.context.close()
+
+
+def _opened(browser: Browser, address: str, shot: Shot) -> Page:
     context = browser.new_context(
         base_url=address,
         viewport={"width": shot.width, "height": shot.height},
@@ -121,18 +146,16 @@ def _take(browser: Browser, address: str, shot: Shot) -> None:
         locale="en-GB",
         timezone_id="UTC",
     )
-    page = context.new_page()
-    page.goto(shot.address, wait_until="networkidle")
-    page.wait_for_function("(there) => !document.querySelector(there)", arg=STILL_LOADING)
+    return context.new_page()
+
+
+def _write(page: Page, name: str, **how: Any) -> None:
     page.evaluate(SAME_TIMES)
-    # Parts that came later have moved what the address points at.
-    page.evaluate("document.querySelector(':target')?.scrollIntoView()")
     page.wait_for_timeout(SETTLED_MS)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    place = FOLDER / f"{shot.name}.png"
-    page.screenshot(path=place)
+    place = FOLDER / name
+    page.screenshot(path=place, **how)
     print(f"{place.relative_to(CHECKOUT)}: {place.stat().st_size / 1024:.0f} KiB")
-    context.close()
 
 
 if __name__ == "__main__":

@@ -380,11 +380,11 @@ def _measured(
 
 
 def _best(found: _Verified) -> tuple[VerifiedSize, bool]:
-    """Return the model's best size where it was verified, else the best measured; and which."""
-    recommended = _of_size(found.verification, found.recommended_bytes)
+    """Return the model's best size where it was verified, else one measured as fast; and which."""
+    recommended = found.verification.of_size(found.recommended_bytes)
     if recommended is not None and found.verification.verdict not in _EXIT:
         return recommended, True
-    return found.verification.best_measured, False
+    return found.verification.roundest_of_fast(found.current_bytes), False
 
 
 def _show_tuned(found: _Verified, revision: Revision, output: Output) -> int | None:
@@ -393,12 +393,12 @@ def _show_tuned(found: _Verified, revision: Revision, output: Output) -> int | N
     from app.schemas.profiles import TunedOut, VerificationOut, VerifiedSizeOut
 
     best, is_of_model = _best(found)
-    before = _of_size(found.verification, found.current_bytes)
+    before = found.verification.of_size(found.current_bytes)
     if before is None and found.is_interrupted:
         raise KeyboardInterrupt
     if before is None:
         raise NotMeasurable("the size in use was not transferred often enough: give more time")
-    chosen = best if gain_of(before, best)[0] > 0.0 else before
+    chosen = best if best.gain_over(before)[0] > 0.0 else before
     advised_bytes = None if chosen is before else chosen.fragment_bytes
     verification = VerificationOut.of(found.verification)
     if output.wants_json:
@@ -425,22 +425,17 @@ def _show_tuned(found: _Verified, revision: Revision, output: Output) -> int | N
     return advised_bytes
 
 
-def gain_of(before: VerifiedSize, after: VerifiedSize) -> tuple[float, float]:
-    """Return by which share one size is at least and at most faster, by the medians' intervals."""
-    return before.low_us / after.high_us - 1.0, before.high_us / after.low_us - 1.0
-
-
 def advice_of(before: VerifiedSize, best: VerifiedSize, *, is_of_model: bool) -> str:
     """Say what to set, or to keep where the intervals of the medians show no gain."""
     kept, size = format_bytes(before.fragment_bytes), format_bytes(best.fragment_bytes)
     if best.fragment_bytes == before.fragment_bytes:
         return f"Keep {kept}: no other size was measured faster."
-    low, high = map(format_percent, gain_of(before, best))
-    if gain_of(before, best)[0] <= 0.0:
+    low, high = map(format_percent, best.gain_over(before))
+    if best.gain_over(before)[0] <= 0.0:
         return (
             f"Keep {kept}: {size} is faster by between {low} and {high}, which is no certain gain."
         )
-    why = "" if is_of_model else ", the best of those that were transferred"
+    why = "" if is_of_model else ", among the best of those that were transferred"
     return f"Set {size}{why}: faster by between {low} and {high}, as measured."
 
 
@@ -463,15 +458,11 @@ def _comparison(found: _Verified) -> Iterator[tuple[str, str]]:
     best = found.verification.best_measured
     named = (("recommended", found.recommended_bytes), ("current", found.current_bytes))
     for name, size in named:
-        one = _of_size(found.verification, size)
+        one = found.verification.of_size(size)
         if one is not None:
             more = one.measured_us / best.measured_us - 1.0
             yield name, f"{_with_times(one)}; {more:.1%} over the best measured"
     yield "best measured", _with_times(best)
-
-
-def _of_size(found: Verification, size: int | None) -> VerifiedSize | None:
-    return next((one for one in found.sizes if one.fragment_bytes == size), None)
 
 
 def _with_times(size: VerifiedSize) -> str:

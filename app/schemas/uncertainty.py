@@ -18,7 +18,13 @@ from app.text.notices import (
     decision_sentence,
     settings_sentence,
 )
-from app.text.numbers import format_gain, format_percent, format_probability, format_sizes
+from app.text.numbers import (
+    format_gain,
+    format_percent,
+    format_probability,
+    format_size,
+    format_sizes,
+)
 from app.text.units import (
     format_against,
     format_current,
@@ -493,4 +499,5 @@ def finite(value: float) -> float | None:
 
 
 def _interval(low: int, high: int) -> str:
-    return format_bytes(low) if low == high else f"{format_bytes(low)} to {format_bytes(high)}"
+    ends = (format_size(end, with_bytes=False) for end in dict.fromkeys((low, high)))
+    return " to ".join(ends)  # which are found to 1 %

@@ -13,6 +13,7 @@ from app.text.numbers import (
     format_percent,
     format_probability,
     format_regret_span,
+    format_size,
     two_digits,
 )
 from domain.default_sizes import CURRENT
@@ -221,7 +222,7 @@ def _flat(found: Uncertainty, size: int | None) -> str:
     )
     if not around or around[0][0] == around[0][1]:
         return ""
-    low, high = map(format_bytes, around[0])
+    low, high = (format_size(end, with_bytes=False) for end in around[0])
     return f" Sizes from {low} to {high} are within about 2 %."
 
 

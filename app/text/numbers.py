@@ -158,15 +158,16 @@ def format_step_size(size_bytes: int | None) -> str:
     return "whole" if size_bytes is None else format_bytes(size_bytes)
 
 
-def format_size(size_bytes: int) -> str:
+def format_size(size_bytes: int, *, with_bytes: bool = True) -> str:
     """Return a size in whole units where it is some, else in four digits with its bytes: 2 MiB,
-    1.778 MiB (1 864 136 B). Sizes below 10 KiB are told in bytes.
+    1.778 MiB (1 864 136 B). Sizes below 10 KiB are told in bytes; `with_bytes`: others too.
     """
     text = format_bytes(size_bytes)
     if not text.endswith(" B") or size_bytes < 10_240:
         return text if not text.endswith(" B") else f"{format_count(size_bytes)} B"
     power, unit = next(one for one in _BINARY if size_bytes >= 2 ** one[0])
-    return f"{size_bytes / 2**power:.4g} {unit} ({format_count(size_bytes)} B)"
+    exact = f" ({format_count(size_bytes)} B)" if with_bytes else ""
+    return f"{size_bytes / 2**power:.4g} {unit}{exact}"
 
 
 def without_zeros(text: str) -> str:

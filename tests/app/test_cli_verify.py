@@ -23,7 +23,7 @@ from app.console.screen import Output
 from app.console.table import write_configuration
 from app.console.verify import advice_of
 from domain.pipeline import Pipeline, pipeline_of_lines
-from domain.verification import VerifiedSize
+from domain.verification import ModelVerdict, Verification, VerifiedSize
 from exports.targets.commentary import plain
 from measuring.running import Probe
 from measuring.transfers import read_transfers
@@ -267,6 +267,24 @@ def test_a_gain_that_is_not_certain_is_not_advised(
 ) -> None:
     before = size_of(65536, 100.0, 99.0, 101.0)
     assert advice_of(before, size_of(*best), is_of_model=True).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("rounder", "chosen"),
+    [
+        ((6144, 81.0, 79.0, 84.0), 6144),  # its median is within the interval of the best
+        ((6144, 82.5, 82.0, 84.0), 5000),
+        ((8192, 81.0, 60.0, 99.5), 5000),  # no certain gain over the size in use
+    ],
+)
+def test_of_sizes_measured_as_fast_the_roundest_is_set(
+    rounder: tuple[int, float, float, float], chosen: int
+) -> None:
+    """Also where the best measured is none that anybody would write down."""
+    sizes = (size_of(5000, 80.0, 78.0, 82.0), size_of(*rounder), size_of(65536, 100.0, 99.0, 101.0))
+    found = Verification(ModelVerdict.DOES_NOT_HOLD, 262144, ("copy",), sizes)
+    assert found.roundest_of_fast(65536).fragment_bytes == chosen
+    assert found.roundest_of_fast(5000).fragment_bytes == 5000  # nothing gains: the best measured
 
 
 class TestReal:

@@ -186,7 +186,7 @@ def test_answers_of_different_messages(browser_page: Page, stored: list[str]) ->
     browser_page.goto(f"/ui/compare?{query}")
     expect(browser_page.get_by_text("only where the message is the same")).to_be_visible()
     expect(browser_page.get_by_role("img", name="Cut of C")).to_be_visible()
-    browser_page.get_by_role("link", name="Leave C out").click()
+    browser_page.get_by_role("link", name="leave out C").click()
     expect(browser_page.locator("svg.sluice-timeline")).to_be_visible()
 
 

@@ -1,22 +1,17 @@
-"""A stranger's walk: three questions, each answered in at most five steps from the first view.
-
-With SLUICE_PICTURES set to a folder every step is written there as a picture.
-"""
+"""A stranger's walk: three questions, each answered in at most five steps from the first view."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from analysis import explore
-
-MAX_STEPS = 5
+from tests.architecture.documents import ROOT
+from tools.walk import MAX_STEPS, WALKS, take
 
 
 @pytest.fixture(autouse=True)
@@ -26,27 +21,11 @@ def quick_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explore, "ALTERNATIVES_LIMIT_S", 0.2)
 
 
-class Walk:
-    """Counts the steps, each a click or a key that does what a click does, and pictures them."""
-
-    def __init__(self, page: Page, name: str) -> None:
-        self.page, self.name, self.steps = page, name, 0
-        page.goto("/")
-        self.picture()
-
-    def step(self, act: Callable[[], Any]) -> None:
-        """Take a step."""
-        act()
-        self.steps += 1
-        self.picture()
-
-    def picture(self) -> None:
-        """Write what is seen, where a folder is named for it."""
-        expect(self.page.locator("#library.later")).to_have_count(0)
-        folder = os.environ.get("SLUICE_PICTURES")
-        if folder:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            self.page.screenshot(path=Path(folder) / f"{self.name}-{self.steps}.png")
+def walked(page: Page, name: str) -> None:
+    """Take all steps of a walk."""
+    walk = next(one for one in WALKS if one.name == name)
+    assert len(walk.steps) <= MAX_STEPS
+    take(walk, page, lambda _: None)
 
 
 def set_of(page: Page) -> str:
@@ -56,7 +35,7 @@ def set_of(page: Page) -> str:
 
 def test_what_do_i_set_in_ucx(browser_page: Page) -> None:
     """ "I copy 16 MiB from GPU to GPU through host memory": what to set, its gain, how sure."""
-    walk = Walk(browser_page, "ucx")
+    walked(browser_page, "ucx")
     said = set_of(browser_page)
     assert "Repeat 2 MiB" in said
     assert re.search(r"[\d.]+ % to [\d.]+ % faster than the defaults of 4 systems", said)
@@ -64,42 +43,45 @@ def test_what_do_i_set_in_ucx(browser_page: Page) -> None:
     assert "costs that are known to ±10 %" in said
     library = browser_page.locator("#library")
     expect(library).to_contain_text("UCX_RNDV_FRAG_SIZE=host:2097152")
-    walk.step(library.get_by_text("The whole text").click)
     expect(library.locator("pre")).to_contain_text("library's default: 524288 bytes")
-    assert walk.steps <= MAX_STEPS
 
 
 def test_what_does_64_kib_cost_us(browser_page: Page) -> None:
     """ "My team uses 64 KiB everywhere": one field and Optimise, or Ctrl+Enter."""
-    walk = Walk(browser_page, "team")
-    field = browser_page.get_by_label("Your setting now")
-    walk.step(field.click)
-    browser_page.keyboard.type("64 KiB")
-    walk.step(lambda: browser_page.keyboard.press("Control+Enter"))
-    browser_page.wait_for_url(re.compile("current=64"))
+    walked(browser_page, "team")
     assert re.search(r"[\d.]+ % faster than your 64 KiB", set_of(browser_page))
     row = browser_page.locator("#choices tr", has_text="your setting")
     expect(row).to_contain_text("64 KiB")
     expect(row).to_contain_text(re.compile(r"37\d %"))
     expect(browser_page.locator(".changed")).to_contain_text("Against the answer before")
-    assert walk.steps <= MAX_STEPS
 
 
 def test_what_if_the_network_were_twice_as_fast(browser_page: Page) -> None:
     """One click, and the answer says what it changes, and where both are side by side."""
-    walk = Walk(browser_page, "network")
-    walk.step(browser_page.get_by_role("link", name="What if a cost were another").click)
-    walk.step(browser_page.get_by_role("button", name="twice as fast: 400G RDMA write").click)
-    browser_page.wait_for_url(re.compile("last="))
-    change = browser_page.locator(".changed")
-    expect(change).to_contain_text(
-        re.compile(r"latency [\d.]+ µs, instead of [\d.]+ µs \(−[\d.]+ %\)")
-    )
-    expect(change).to_contain_text("bottleneck device to host copy, as before")
-    expect(change).to_contain_text("1.4 µs + 0.0102 ns/byte instead of 2.8 µs + 0.0204 ns/byte")
-    walk.step(change.get_by_role("link", name="Compare").click)
+    seen = []
+
+    def note(step: int) -> None:
+        seen.append(browser_page.locator(".changed").inner_text() if step == 2 else "")
+
+    take(next(one for one in WALKS if one.name == "network"), browser_page, note)
+    assert len(seen) <= 1 + MAX_STEPS
+    assert re.search(r"latency [\d.]+ µs, instead of [\d.]+ µs \(−[\d.]+ %\)", seen[2])
+    assert "bottleneck device to host copy, as before" in seen[2]
+    assert "1.4 µs + 0.0102 ns/byte instead of 2.8 µs + 0.0204 ns/byte" in seen[2]
     expect(browser_page.get_by_role("heading", level=1)).to_have_text("2 answers side by side")
-    assert walk.steps <= MAX_STEPS
+
+
+def test_the_document_has_every_step_with_its_picture() -> None:
+    """docs/walk.md says them in their order, in the words of what was walked here."""
+    text = (ROOT / "docs/walk.md").read_text(encoding="utf-8")
+    at = 0
+    for walk in WALKS:
+        at = text.index(f"## {walk.question}", at)
+        for number, step in enumerate(walk.steps, start=1):
+            at = text.index(f"{number}. {step.words}", at)
+            picture = f"screenshots/{walk.picture(number)}"
+            at = text.index(f"]({picture})", at)
+            assert (ROOT / "docs" / picture).stat().st_size < 150_000
 
 
 def test_a_cost_slides_and_the_answer_follows(browser_page: Page) -> None:
@@ -178,6 +160,3 @@ def test_the_first_view_at_every_width(
     expect(page.locator(".later")).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert axe(page) == []
-    folder = os.environ.get("SLUICE_PICTURES")
-    if folder:
-        page.screenshot(path=Path(folder) / f"first-{width}-{look}.png", full_page=True)

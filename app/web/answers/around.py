@@ -74,13 +74,17 @@ class SizesData:
 
 @dataclass(frozen=True, slots=True)
 class Chart(Generic[Data]):
-    """What a script draws (`data`, as JSON), and the same as a table of texts."""
+    """What a script draws (`data`, as JSON), and the same as a table of texts.
+
+    `impossible` are names of what cannot be drawn, each with the reason.
+    """
 
     data: Data
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     remarks: tuple[str, ...]
     why_empty: str = "Nothing here takes any time, so there is nothing to draw."
+    impossible: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -312,7 +316,13 @@ def sizes_chart(answer: OptimizeOut, lines: Sequence[Line]) -> Chart[SizesData]:
         (about_size(message), *(_times_best(line.points[place], best[place]) for line in drawn))
         for place, message in enumerate(messages)
     ]
-    return Chart(data, headings, tuple(rows if drawn else ()), tuple(_size_remarks(lines, drawn)))
+    return Chart(
+        data,
+        headings,
+        tuple(rows if drawn else ()),
+        tuple(_size_remarks(drawn)),
+        impossible=tuple(_impossible(line for line in lines if line not in drawn)),
+    )
 
 
 def _foremost(drawn: Sequence[Line]) -> list[Line]:
@@ -365,13 +375,16 @@ def _times_best(point: Point, best_us: float | None) -> str:
     return text + ("*" if point.is_partial else "")
 
 
-def _size_remarks(lines: Sequence[Line], drawn: Sequence[Line]) -> Iterator[str]:
+def _size_remarks(drawn: Sequence[Line]) -> Iterator[str]:
     if any(point.is_partial for line in drawn for point in line.points):
         yield "Open marks and stars: time ended this search, and more of it may find less."
+
+
+def _impossible(lines: Iterable[Line]) -> Iterator[tuple[str, str]]:
     for line in lines:
         reasons = {point.declined for point in line.points if point.declined}
-        if line not in drawn and reasons:
-            yield f"{line_name(line)}: {min(reasons)}."
+        if reasons:
+            yield line_name(line), min(reasons)
 
 
 def about_size(message_bytes: int) -> str:

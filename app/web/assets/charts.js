@@ -254,7 +254,7 @@ window.SluiceCharts = (() => {
       };
     });
     const own = {
-      silent: true, symbol: "none", label: {show: true, formatter: "this message", color: colour.quiet, position: "insideEndTop"},
+      silent: true, symbol: "none", label: {show: true, formatter: "this message", color: colour.quiet, position: "end", distance: 3},
       lineStyle: {color: colour.quiet, type: "dotted"}, data: [{xAxis: data.own}],
     };
     if (series.length) {

@@ -24,7 +24,7 @@ from domain.problem import MessageProblem, Problem
 from domain.solution import Strategy
 from solvers.contract import Deadline, SolveOptions
 from solvers.heuristics import constant, fixed, repeat
-from solvers.kernels import active, evaluator_of
+from solvers.kernels import Evaluator, active, evaluator_of
 from solvers.line_problem import LineProblem
 
 EQUAL_FRAGMENTS = "equal fragments"
@@ -85,7 +85,8 @@ class BaselineSet:
         return BaselineSet(tuple(entries), best)
 
 
-PriceSetting = Callable[[Strategy, int | None], Baseline]
+# The cut of a strategy, or of a repeated size; raises StrategyDeclined and Infeasible.
+CutBy = Callable[[Strategy, int | None], Sequence[int]]
 
 
 def baselines_of(problem: Problem, current_bytes: int | None = None) -> BaselineSet:
@@ -93,68 +94,52 @@ def baselines_of(problem: Problem, current_bytes: int | None = None) -> Baseline
     today. Raises Infeasible where nothing is admitted.
     """
     problem.count_range()
-    entries = priced_settings(
-        problem, current_bytes, lambda strategy, size: _baseline(problem, strategy, size)
-    )
-    return BaselineSet(tuple(entries), _best_repeat(problem))
+    evaluator = problem.pipeline.derived(evaluator_of)
 
+    def cut_by(strategy: Strategy, static_bytes: int | None) -> Sequence[int]:
+        if static_bytes is not None:
+            return constant.repeated_cut(problem, static_bytes)
+        deadline = Deadline.after(_DEADLINE_S)
+        return _SPECS[strategy].run(problem, SolveOptions(), deadline).fragment_bytes
 
-def priced_settings(
-    problem: MessageProblem, current_bytes: int | None, price: PriceSetting
-) -> Iterator[Baseline]:
-    """Yield the setting in use, one piece, the defaults that fit and equal fragments, priced.
-
-    A setting in use that sends the message whole stands for one piece too.
-    """
-    is_whole = current_bytes is not None and current_bytes >= problem.message_bytes
-    if current_bytes is not None and not is_whole:
-        yield _named(price(Strategy.STATIC, current_bytes), CURRENT)
-    yield _named(price(Strategy.SINGLE, None), CURRENT if is_whole else ONE_PIECE)
-    for one in default_sizes(problem, current_bytes=current_bytes):
-        priced = price(Strategy.STATIC, one.fragment_bytes)
-        if priced.declined is None:
-            yield _named(priced, one.name, one)
-    yield _named(price(Strategy.FIXED, None), EQUAL_FRAGMENTS)
-
-
-def _named(priced: Baseline, name: str, default: DefaultSize | None = None) -> Baseline:
-    """The same under a name, and what a system's default is set by."""
-    return Baseline(
-        priced.strategy,
-        priced.static_bytes,
-        priced.latency_us,
-        priced.fragments,
-        priced.declined,
-        name,
-        *((default.default_bytes, default.parameter, default.source) if default else ()),
-    )
+    entries = tuple(priced_settings(problem, current_bytes, cut_by, evaluator))
+    try:
+        size, cut = repeat.best_repeat(problem)
+    except (StrategyDeclined, Infeasible):
+        return BaselineSet(entries, None)
+    return BaselineSet(entries, BestRepeat(size, len(cut), evaluator(cut)))
 
 
 _SPECS = {spec.name: spec for spec in (constant.SINGLE, fixed.SPEC)}
 
 
-def _baseline(problem: Problem, strategy: Strategy, static_bytes: int | None) -> Baseline:
-    try:
-        if static_bytes is not None:
-            cut = constant.repeated_cut(problem, static_bytes)
-        else:
-            deadline = Deadline.after(_DEADLINE_S)
-            cut = _SPECS[strategy].run(problem, SolveOptions(), deadline).fragment_bytes
-    except (StrategyDeclined, Infeasible) as refusal:
-        return Baseline(strategy, static_bytes, None, None, refusal.detail)
-    return Baseline(strategy, static_bytes, _latency_us(problem, cut), len(cut))
+def priced_settings(
+    problem: MessageProblem, current_bytes: int | None, cut_by: CutBy, evaluator: Evaluator
+) -> Iterator[Baseline]:
+    """Yield the setting in use, one piece, the defaults that fit and equal fragments, priced.
 
+    A setting in use that sends the message whole stands for one piece too.
+    """
 
-def _best_repeat(problem: Problem) -> BestRepeat | None:
-    try:
-        size, cut = repeat.best_repeat(problem)
-    except (StrategyDeclined, Infeasible):
-        return None
-    return BestRepeat(size, len(cut), _latency_us(problem, cut))
+    def priced(
+        name: str, strategy: Strategy, size: int | None = None, default: DefaultSize | None = None
+    ) -> Baseline:
+        how = (default.default_bytes, default.parameter, default.source) if default else ()
+        try:
+            cut = cut_by(strategy, size)
+        except (StrategyDeclined, Infeasible) as refusal:
+            return Baseline(strategy, size, None, None, refusal.detail, name, *how)
+        return Baseline(strategy, size, evaluator(cut), len(cut), None, name, *how)
 
-
-def _latency_us(problem: Problem, cut: Sequence[int]) -> float:
-    return problem.pipeline.derived(evaluator_of)(cut)
+    is_whole = current_bytes is not None and current_bytes >= problem.message_bytes
+    if current_bytes is not None and not is_whole:
+        yield priced(CURRENT, Strategy.STATIC, current_bytes)
+    yield priced(CURRENT if is_whole else ONE_PIECE, Strategy.SINGLE)
+    for one in default_sizes(problem, current_bytes=current_bytes):
+        found = priced(one.name, Strategy.STATIC, one.fragment_bytes, one)
+        if found.declined is None:
+            yield found
+    yield priced(EQUAL_FRAGMENTS, Strategy.FIXED)
 
 
 QUICK_RANGED_CELLS = 10  # k*n near the optimum where schedules are improved on stages with ranges

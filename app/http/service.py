@@ -161,9 +161,8 @@ class Service:
         """Return the same service for another owner, who sees nothing of what is others', and for
         who asks.
         """
-        view = copy(self)
-        context = self.context
-        view.context = Context(context.store.of(owner, by), context.engine, context.settings)
+        view, known = copy(self), self.context
+        view.context = Context(known.store.of(owner, by), known.engine, known.settings)
         return view
 
     @property

@@ -18,7 +18,7 @@ out; and a cut that is interpolated between two has no fragment above the greate
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
@@ -36,7 +36,7 @@ from solvers.aggregate.cuts import best_count, fixed_cut, repeat_cut
 from solvers.assemble import evaluated_us, solution_of
 from solvers.backends import Backend
 from solvers.contract import Candidate, Deadline, SolveOptions
-from solvers.default_settings import Baseline, BaselineSet, BestRepeat, priced_settings
+from solvers.default_settings import BaselineSet, BestRepeat, priced_settings
 from solvers.heuristics.constant import repeated_cut, run_single, run_static
 from solvers.tables.budget import MARGIN, CompileProgress, EvenCompilation
 from solvers.tables.compile import Over, as_lines, compilers
@@ -80,10 +80,18 @@ def baselines_of_aggregate(
     where nothing is admitted.
     """
     problem.count_range()
-    entries = priced_settings(
-        problem, current_bytes, lambda strategy, size: _baseline(problem, strategy, size)
-    )
-    return BaselineSet(tuple(entries), _best_repeat(problem))
+
+    def cut_by(strategy: Strategy, static_bytes: int | None) -> Sequence[int]:
+        options = SolveOptions(static_bytes=static_bytes)
+        return _RUNS[strategy](problem, options, Deadline.after(_BASELINE_S)).fragment_bytes
+
+    latency_us = problem.aggregate.latency_us
+    entries = tuple(priced_settings(problem, current_bytes, cut_by, latency_us))
+    try:
+        cut = repeat_cut(problem, Deadline.after(_BASELINE_S)).fragment_bytes
+    except (StrategyDeclined, Infeasible):
+        return BaselineSet(entries, None)
+    return BaselineSet(entries, BestRepeat(cut[0], len(cut), latency_us(cut)))
 
 
 def is_quick_aggregate(problem: AggregateProblem, strategy: Strategy) -> bool:
@@ -183,23 +191,6 @@ def _limited_by(problem: AggregateProblem, fragments: int) -> str | None:
         problem.message_bytes, np.array([fragments, fragments + 1], dtype=np.int64)
     )
     return counts.capped_by if beyond_us < here_us else None
-
-
-def _baseline(problem: AggregateProblem, strategy: Strategy, static_bytes: int | None) -> Baseline:
-    options = SolveOptions(static_bytes=static_bytes)
-    try:
-        cut = _RUNS[strategy](problem, options, Deadline.after(_BASELINE_S)).fragment_bytes
-    except (StrategyDeclined, Infeasible) as refusal:
-        return Baseline(strategy, static_bytes, None, None, refusal.detail)
-    return Baseline(strategy, static_bytes, problem.aggregate.latency_us(cut), len(cut))
-
-
-def _best_repeat(problem: AggregateProblem) -> BestRepeat | None:
-    try:
-        cut = repeat_cut(problem, Deadline.after(_BASELINE_S)).fragment_bytes
-    except (StrategyDeclined, Infeasible):
-        return None
-    return BestRepeat(cut[0], len(cut), problem.aggregate.latency_us(cut))
 
 
 # --- tables ---------------------------------------------------------------------------------------

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from analysis.draw_costs import cut_us, repeated_us
 from analysis.draws import draw
-from analysis.repeated_sizes import GOOD_WITHIN, good_sizes, is_admitted, price_sizes, round_sizes
+from analysis.repeated_sizes import (
+    GOOD_WITHIN,
+    admits,
+    good_sizes,
+    is_admitted,
+    price_sizes,
+    round_sizes,
+)
 from analysis.uncertainty import UncertaintyQuestion, assess
 from domain.errors import Infeasible, InvalidInput, StrategyDeclined
 from domain.nested import NestedSchedule
@@ -111,6 +118,7 @@ class TestSizes:
         except Infeasible:
             return
         for one, flag in zip(tried.tolist(), flags.tolist(), strict=True):
+            assert admits(problem, one) == flag
             try:
                 cut = repeated_cut(problem, one)
             except StrategyDeclined:

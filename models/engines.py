@@ -2,8 +2,8 @@
 
 SQLite has one writer at a time. Units of work therefore go through an engine of one connection,
 where threads of this process queue in order, and begin with BEGIN IMMEDIATE, where processes wait
-for each other (`busy_timeout`): a transaction that read first and wrote later could be refused
-half-way. Readings have connections of their own, see the last commit (WAL), and wait for nobody.
+for each other: a transaction that read first and wrote later could be refused half-way. Readings
+have connections of their own, see the last commit (WAL), and wait for nobody.
 
 On both databases a wait that takes longer than LIMIT_S ends as StoreUnavailable: the caller is
 asked to come again, instead of holding up what is behind it. Migrations are outside that limit.
@@ -11,6 +11,8 @@ asked to come again, instead of holding up what is behind it. Migrations are out
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,9 @@ LIMIT_S = 5.0  # of a statement, and of each wait for a lock or a connection
 MIGRATION_WAIT_S = 60.0  # for another process that migrates
 WRITE_CONNECTIONS = 8
 _READ_CONNECTIONS = 8
+# SQLite looks after 1, 2, 5 ms, and in the end every 100 ms, which among many writers is too seldom
+# to get a turn: after so long it begins anew.
+_LOOK_S = 0.01
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
 
 
@@ -104,7 +109,7 @@ def _sqlite_engine(url: URL, begin: str, *, wait_s: float) -> Engine:
         max_overflow=0 if writes else 24,
         pool_timeout=wait_s,
         pool_reset_on_return=None,  # every use of a connection ends its transaction
-        connect_args={"check_same_thread": False, "timeout": wait_s},
+        connect_args={"check_same_thread": False, "timeout": _LOOK_S if writes else wait_s},
     )
 
     @event.listens_for(engine, "connect")
@@ -118,7 +123,15 @@ def _sqlite_engine(url: URL, begin: str, *, wait_s: float) -> Engine:
     def start(connection: PoolProxiedConnection) -> None:
         # Not a listener: SQLAlchemy would then ask for listeners at each step of each statement.
         assert connection.dbapi_connection is not None
-        connection.dbapi_connection.cursor().execute(begin)
+        cursor, latest_s = connection.dbapi_connection.cursor(), time.monotonic() + wait_s
+        while True:
+            try:
+                cursor.execute(begin)
+                return
+            except sqlite3.OperationalError as refusal:
+                is_busy = refusal.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_busy or time.monotonic() >= latest_s:
+                    raise
 
     engine.dialect.do_begin = start  # type: ignore[assignment]
     return engine

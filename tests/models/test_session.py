@@ -5,17 +5,19 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from itertools import product
+from itertools import count, product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import URL, Engine, event, text
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from domain.errors import InvalidInput, NotFound, StoreUnavailable
+from models import engines
 from models.engines import open_engines, open_migration_engine, parse_url
 from models.session import Store, create_store
 from tests.support.postgres import PostgresServer
@@ -127,9 +129,10 @@ def test_a_server_that_is_away_is_said_without_the_password(tmp_path: Path) -> N
 
 
 def test_sqlite_is_opened_as_promised(sqlite_store: Store, tmp_path: Path) -> None:
-    """Write-ahead logging, foreign keys, NORMAL, and a wait for other processes."""
+    """Write-ahead logging, foreign keys, NORMAL; SQLite's own wait is for readings."""
     sqlite_store.ping()
-    for engine in open_engines(parse_url(f"sqlite:///{tmp_path / 'sluice.db'}")):
+    both = open_engines(parse_url(f"sqlite:///{tmp_path / 'sluice.db'}"))
+    for engine, wait_ms in zip(both, (10, 5_000), strict=True):
         with engine.connect() as connection:
             found = {
                 name: connection.execute(text(f"PRAGMA {name}")).scalar_one()
@@ -140,7 +143,7 @@ def test_sqlite_is_opened_as_promised(sqlite_store: Store, tmp_path: Path) -> No
             "journal_mode": "wal",
             "foreign_keys": 1,
             "synchronous": 1,
-            "busy_timeout": 5_000,
+            "busy_timeout": wait_ms,
         }
 
 
@@ -250,9 +253,22 @@ def test_postgresql_is_opened_as_promised(postgres: PostgresServer) -> None:
         assert seen == [("5s", "5s"), ("5s", "5s"), ("0", "0")]
 
 
-def test_a_migration_waits_longer_for_another_process(tmp_path: Path) -> None:
-    """It may take its time with a large database."""
-    engine = open_migration_engine(parse_url(f"sqlite:///{tmp_path / 'sluice.db'}"))
-    with engine.connect() as connection:
-        assert connection.execute(text("PRAGMA busy_timeout")).scalar_one() == 60_000
+@pytest.mark.parametrize(
+    ("opened", "wait_s"), [(lambda url: open_engines(url)[0], 5), (open_migration_engine, 60)]
+)
+def test_another_process_is_waited_for(
+    opened: Callable[[URL], Engine], wait_s: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A migration waits longer: it may take its time with a large database. A second each look."""
+    file, clock = tmp_path / "sluice.db", count()
+    monkeypatch.setattr(engines, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    engine = opened(parse_url(f"sqlite:///{file}"))
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(OperationalError, match="locked"), engine.connect() as connection:
+            connection.execute(text("SELECT 1"))
+        assert next(clock) == wait_s + 1
+        other.execute("ROLLBACK")
+        with engine.connect() as connection:
+            assert connection.execute(text("SELECT 1")).scalar_one() == 1
     engine.dispose()

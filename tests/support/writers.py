@@ -62,10 +62,10 @@ def write_answers_and_revisions(database_url: str, number: int) -> list[tuple[st
 
 
 def read_on(database_url: str, stop: Any, results: Any) -> None:
-    """List answers until told to stop; put how often, or the error."""
+    """List answers as a page that is kept fresh until told to stop; put how often, or an error."""
     try:
         store, number = create_store(database_url), 0
-        while not stop.is_set():
+        while not stop.wait(0.05):
             with store.reading() as work:
                 work.answers.list(limit=50)
             number += 1

@@ -283,7 +283,7 @@ def test_every_chart_has_its_table(browser_page: Page, live: Live) -> None:
     page = browser_page
     opened(page, stored(live))
     for place, heading in (("#by-count", "Best sizes, µs"), ("#by-size", "repeat")):
-        summary = page.locator(f"{place} summary")
+        summary = page.locator(f"{place} .as-table summary")
         summary.focus()
         page.keyboard.press("Enter")
         expect(page.locator(f"{place} thead")).to_contain_text(heading)

@@ -113,11 +113,11 @@ async def answer_page(
     shown: str = "ratio",
 ) -> Response:
     """Return the page of a stored answer. Raises NotFound."""
-    record = await _record(request, id)
     service, base_url, cap = service_of(request), base_url_of(request), _fragment_cap(request)
     given = dict(units.kept).get("current", "")
 
     def made() -> Response:
+        record = get_answer(service.context.store, id)
         # Thousands of ranges or fragments make a page that takes a while to write as well.
         try:
             stored = read_answer(record.body)

@@ -22,7 +22,7 @@ from app.questions.optimize import (
     list_answers,
 )
 from app.schemas.optimize import OptimizeOut, read_answer
-from app.text.numbers import format_count, format_gap
+from app.text.numbers import format_count, format_gap, format_size
 from app.text.units import format_proven, format_time
 from app.web.answers.compare import PLACE as COMPARE
 from app.web.answers.parts import explored
@@ -97,7 +97,7 @@ class AnswerDetails:
     def of(cls, body: bytes) -> AnswerDetails:
         """Read a stored answer. Raises UnreadableRecord."""
         answer = read_answer(body)
-        first = format_bytes(answer.fragment_bytes[0])
+        first = format_size(answer.fragment_bytes[0], with_bytes=False)
         if answer.pipeline is None:
             return cls("seen from outside", first)
         return cls(f"{bottleneck_name(answer)}, of {len(answer.pipeline.stages)}", first)

@@ -138,6 +138,9 @@ window.SluiceCharts = (() => {
     const last = data.sizes.at(-1);
     // Labels keep clear of the axes and their names.
     const beside = (size, us) => size ** 4 > first * last ** 3 ? "left" : size ** 4 < first ** 3 * last || us > 0.95 * top ? "right" : "top";
+    // The curve falls to the best size and rises from there: a label above a mark stands on its open side.
+    const bestSize = data.sizes[data.latency_us.indexOf(best)];
+    const placed = (size, us) => beside(size, us) === "top" ? {position: "top", align: size < bestSize ? "left" : "right"} : {position: beside(size, us)};
     const marks = data.marks.filter((one) => one.points.length).map((one, rank) => ({
       // Lines without a stroke: the legend then shows the mark as it is.
       ...styleOf(colour, rank + 1), lineStyle: {width: 0}, name: one.name, type: "line", symbolSize: 13, z: 5 + rank,
@@ -145,7 +148,7 @@ window.SluiceCharts = (() => {
       labelLayout: {hideOverlap: true},
       // What lies above or left of the picture stands at its edge.
       data: one.points.map(([size, us], i) => ({
-        value: [Math.max(size, first), Math.min(us, top)], us, text: one.labels[i], label: {position: beside(size, us)},
+        value: [Math.max(size, first), Math.min(us, top)], us, text: one.labels[i], label: placed(size, us),
       })),
     }));
     const band = (within) => within <= 0.01 ? 0.22 : 0.1;

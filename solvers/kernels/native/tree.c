@@ -23,7 +23,8 @@ typedef struct {
 
 struct sluice_tree {
     int64_t n, k, R, V, first, behind; /* fragments first..behind-1 may be absent: region 0 */
-    double B, unit_bytes, unit_us, target, work;
+    double B, span, slope;           /* greatest message, how much less it may be, the target's slope */
+    double unit_bytes, unit_us, target, work;
     double *low, *high, *g, *G;    /* as in the problem, times in units of the known latency */
     double *at, *t, *tails;        /* (V), (V, n), (V, n) sizes and costs of all ends */
     int64_t *region;               /* (V) of an end */
@@ -53,16 +54,23 @@ static int64_t conv_variable(const sluice_tree *w, int64_t i)
     return w->k * w->V + (w->k - 2) * (w->n - 1) + (w->k - 1) * w->n + i; /* k: of the bytes */
 }
 
-static int64_t rows_of(int64_t n, int64_t k) { return (k - 1) * (n - 1) + k + 1; }
+/* The messages of greatest and least size of a span, which are mixed as fragments' ends are. */
+static int64_t end_variable(const sluice_tree *w, int is_least)
+{
+    return conv_variable(w, w->k + 2 + is_least);
+}
+
+static int64_t rows_of(int64_t n, int64_t k) { return (k - 1) * (n - 1) + k + 2; }
 
 static int64_t columns_of(int64_t n, int64_t k, int64_t V)
 {
-    return k * V + (k - 2) * (n - 1) + (k - 1) + k + 1; /* before the fragments' enter */
+    return k * V + (k - 2) * (n - 1) + (k - 1) + k + 3; /* before the fragments' enter */
 }
 
 int64_t sluice_tree_entries(int64_t stages, int64_t fragments, int64_t regions)
 {
-    return rows_of(stages, fragments) * (columns_of(stages, fragments, 2 * regions) - fragments);
+    int64_t columns = columns_of(stages, fragments, 2 * regions) - 2 - fragments;
+    return (rows_of(stages, fragments) - 1) * columns; /* of one message */
 }
 
 /* ---- the program ---------------------------------------------------------------------------- */
@@ -84,8 +92,8 @@ static void free_tableau(sluice_tableau *t)
     *t = (sluice_tableau){0};
 }
 
-/* Rows: slack of step s and stage j != ref, s by s; fragments; bytes. Columns: weights, order,
-   slack of the steps' ref. All steps are in stage ref. */
+/* Rows: slack of step s and stage j != ref, s by s; fragments; bytes; the span's mixture. Columns:
+   weights, order, slack of the steps' ref, ends of the span. All steps are in stage ref. */
 static void fill_tableau(sluice_tree *w, int64_t ref)
 {
     int64_t n = w->n, k = w->k, V = w->V, column = 0;
@@ -128,11 +136,17 @@ static void fill_tableau(sluice_tree *w, int64_t ref)
         for (int64_t r = 0; r < n - 1; r++)
             A[((s - 1) * (n - 1) + r) * t->width + column] = -1.0;
     }
+    for (int is_least = 0; w->span > 0.0 && is_least < 2; is_least++, column++) {
+        t->outside[column] = end_variable(w, is_least); /* what the message lacks is as if sent */
+        A[((k - 1) * (n - 1) + k + 1) * t->width + column] = 1.0;
+        A[((k - 1) * (n - 1) + k) * t->width + column] = is_least ? w->span / w->B : 0.0;
+        d[column] = is_least ? w->slope * w->span : 0.0;
+    }
     t->columns = column;
     for (int64_t s = 1; s <= k - 1; s++)
         for (int64_t j = 0, r = 0; j < n; j++)
             if (j != ref) t->basis[(s - 1) * (n - 1) + r++] = slack_variable(w, s, j);
-    for (int64_t i = 0; i <= k; i++) {
+    for (int64_t i = 0; i <= k + (w->span > 0.0); i++) {
         t->basis[(k - 1) * (n - 1) + i] = conv_variable(w, i);
         t->b[(k - 1) * (n - 1) + i] = 1.0;
     }
@@ -195,8 +209,8 @@ static int first_basis(sluice_tree *w)
     int64_t k = w->k, V = w->V, count = 0;
     sluice_tableau *t = &w->root;
     const double *d = t->A + t->rows * t->width;
-    piece *pieces = malloc((size_t)(k * V + 1) * sizeof *pieces);
-    int64_t *end = malloc((size_t)k * sizeof *end), of = -1, to = -1;
+    piece *pieces = malloc((size_t)(k * V + 2) * sizeof *pieces);
+    int64_t *end = calloc((size_t)(k + 1), sizeof *end), of = -1, to = -1;
     if (!pieces || !end) {
         free(pieces), free(end);
         return 0;
@@ -206,9 +220,11 @@ static int first_basis(sluice_tree *w)
         count += hull_of(w, d + i * V, i, pieces + count, end + i);
         total += w->at[end[i]];
     }
+    if (w->span > 0.0) pieces[count++] = (piece){w->slope, k, 0, 1};
     qsort(pieces, (size_t)count, sizeof *pieces, by_slope);
     for (int64_t c = 0; c < count; c++) {
         double wide = w->at[pieces[c].to] - w->at[pieces[c].from];
+        if (pieces[c].fragment == k) wide = w->span;
         of = pieces[c].fragment, to = pieces[c].to;
         if (total + wide >= w->B) break;
         total += wide;
@@ -219,12 +235,15 @@ static int first_basis(sluice_tree *w)
         for (int64_t c = count - 1; c >= 0; c--)
             if (pieces[c].fragment == of && pieces[c].to == to) end[of] = pieces[c].from;
     }
-    for (int64_t i = 0; found && i < k; i++) {
-        int64_t column = column_of(t, i * V + end[i]);
-        sluice_exchange(t, (k - 1) * (w->n - 1) + i, column);
+    for (int64_t i = 0; found && i < k + (w->span > 0.0); i++) {
+        int64_t column = column_of(t, i < k ? i * V + end[i] : end_variable(w, (int)end[k]));
+        sluice_exchange(t, (k - 1) * (w->n - 1) + i + (i == k), column);
         drop_column(t, column);
     }
-    if (found) sluice_exchange(t, (k - 1) * (w->n - 1) + k, column_of(t, of * V + to));
+    if (found) {
+        int64_t more = of < k ? of * V + to : end_variable(w, 1);
+        sluice_exchange(t, (k - 1) * (w->n - 1) + k, column_of(t, more));
+    }
     free(pieces), free(end);
     return found;
 }
@@ -267,6 +286,8 @@ static double proven_of(sluice_tree *w, const sluice_tableau *t, const uint64_t 
 {
     int64_t n = w->n, k = w->k, R = w->R;
     double price = dual_of(w, t), total = price * w->B, error = ERROR * fabs(price) * w->B;
+    total += fmin(0.0, (w->slope - price) * w->span); /* straight in the message: least at an end */
+    error += ERROR * fabs(w->slope) * w->span;
     for (int64_t i = 0; i < k; i++) {
         const double *f = w->f + i * n;
         double least = INFINITY, most = 0.0;
@@ -302,7 +323,8 @@ static int tightened(sluice_tree *w, uint64_t *mask, double bound)
         lows += w->low[__builtin_ctzll(mask[i])];
         highs += w->high[63 - __builtin_clzll(mask[i])];
     }
-    if (lows > w->B || highs < w->B) return -1;
+    double least = w->B - w->span;
+    if (lows > w->B || highs < least) return -1;
     for (int64_t i = 0; i < w->k; i++) {
         double others_low = lows - w->low[__builtin_ctzll(mask[i])];
         double others_high = highs - w->high[63 - __builtin_clzll(mask[i])];
@@ -310,7 +332,7 @@ static int tightened(sluice_tree *w, uint64_t *mask, double bound)
             int64_t q = __builtin_ctzll(left);
             double above = w->A[i * w->R + q] - w->least[i];
             int is_out = bound > -INFINITY && above > short_of * (1.0 + 1e-9) + 1e-12;
-            is_out |= others_low + w->low[q] > w->B || others_high + w->high[q] < w->B;
+            is_out |= others_low + w->low[q] > w->B || others_high + w->high[q] < least;
             if (is_out) mask[i] &= ~(UINT64_C(1) << q), changed = 1;
         }
         if (!mask[i]) return -1;
@@ -348,7 +370,9 @@ static void offer(sluice_tree *w, const double *size)
         int64_t q = region_of(w, size[i]);
         if (size[i] < w->low[q] || size[i] > w->high[q]) return;
     }
-    double latency = latency_of(w, size);
+    double latency = latency_of(w, size), message = 0.0;
+    for (int64_t i = 0; i < w->k; i++) message += size[i];
+    latency += w->slope * (w->B - message);
     if (latency < w->best_us) {
         w->best_us = latency;
         memcpy(w->best, size, (size_t)w->k * sizeof *size);
@@ -359,10 +383,12 @@ static void offer(sluice_tree *w, const double *size)
 static void offer_near(sluice_tree *w)
 {
     int64_t k = w->k;
-    double position = 0.0, before = 0.0, unit = w->unit_bytes, sum = 0.0;
+    double position = 0.0, before = 0.0, unit = w->unit_bytes, sum = 0.0, B = 0.0;
+    for (int64_t i = 0; i < k; i++) B += w->x[i];
+    B = w->span > 0.0 ? fmin(fmax(rint(B), w->B - w->span), w->B) : w->B;
     for (int64_t i = 0; i < k; i++) {
         position += w->x[i];
-        double here = i == k - 1 ? w->B : unit * floor(position / unit + 0.5);
+        double here = i == k - 1 ? B : unit * floor(position / unit + 0.5);
         w->y[i] = here - before;
         before = here;
     }
@@ -375,17 +401,17 @@ static void offer_near(sluice_tree *w)
         w->y[i] = fmin(fmax(unit * floor(w->x[i] / unit + 0.5), low), high);
         sum += w->y[i];
     }
-    for (int pass = 0; pass < 2 && sum != w->B; pass++) {
-        for (int64_t i = k - 1; i >= 0 && sum != w->B; i--) {
+    for (int pass = 0; pass < 2 && sum != B; pass++) {
+        for (int64_t i = k - 1; i >= 0 && sum != B; i--) {
             int64_t q = region_of(w, w->y[i]);
-            double wanted = w->y[i] + (w->B - sum);
+            double wanted = w->y[i] + (B - sum);
             double kept = pass || i == k - 1 ? wanted : unit * floor(wanted / unit);
             kept = fmin(fmax(kept, unit * ceil(w->low[q] / unit)), unit * floor(w->high[q] / unit));
             sum += kept - w->y[i];
             w->y[i] = kept;
         }
     }
-    if (sum == w->B) offer(w, w->y);
+    if (sum == B) offer(w, w->y);
 }
 
 /* ---- divisions ------------------------------------------------------------------------------ */
@@ -831,6 +857,7 @@ sluice_tree *sluice_tree_new(const sluice_tree_problem *problem, double known_us
     sluice_tree *w = calloc(1, sizeof *w);
     if (!w) return NULL;
     w->n = n, w->k = k, w->R = R, w->B = problem->message_bytes;
+    w->span = problem->span_bytes, w->slope = problem->slope_us / known_us;
     w->first = problem->fewest / 2, w->behind = w->first + more;
     w->unit_bytes = problem->unit_bytes, w->unit_us = known_us;
     w->closed = w->best_us = w->target = INFINITY;
@@ -844,7 +871,7 @@ sluice_tree *sluice_tree_new(const sluice_tree_problem *problem, double known_us
     w->mask = calloc((size_t)k, sizeof *w->mask);
     w->half = calloc((size_t)(4 * k), sizeof *w->half);
     w->parts = calloc((size_t)((k + 1) * k), sizeof *w->parts);
-    w->banned = calloc((size_t)(columns_of(n, k, 2 * R) + rows_of(n, k)), 1);
+    w->banned = calloc((size_t)(columns_of(n, k, 2 * R) + rows_of(n, k) + 4), 1);
     if (!is_complete(w)) {
         sluice_tree_free(w);
         return NULL;
@@ -855,6 +882,7 @@ sluice_tree *sluice_tree_new(const sluice_tree_problem *problem, double known_us
         sluice_tree_free(w);
         return NULL;
     }
+    w->root.rows -= !(w->span > 0.0);
     fill_tableau(w, slowest(w));
     for (int64_t i = 0; i < k; i++) {
         int is_there = more > 0 && (i < w->first || i >= w->behind);

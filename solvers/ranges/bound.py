@@ -30,14 +30,16 @@ Traps     the tangent of a steep piece may start far below zero; only the tangen
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from domain.problem import Problem
-from solvers.exact.convex import flow_of
-from solvers.ranges.regions import Boxed, Node, Regions, Structure
+from solvers.exact.convex import ConvexProblem, flow_of
+from solvers.kernels import cut_latency_us
+from solvers.kernels.native_dual import MAX_TREE_REGIONS, NativeRegions
+from solvers.ranges.regions import Boxed, Node, Region, Regions, Structure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -302,6 +304,92 @@ class SpanBound:
         return float(quotients.min(axis=1).max())
 
 
+MAX_TREE = 200_000  # numbers of a program up to which counts have a tree in C
+_TREE_GROWTH = 1.25  # of the counts that one tree is of
+
+
+def tree_counts(native: NativeRegions, counts: list[int]) -> list[tuple[int, int]]:
+    """Return intervals that hold these counts, ascending and above 1, as far as trees go."""
+    found = []
+    while counts and native.entries(counts[0]) <= MAX_TREE:
+        below = max(counts[0] + 1, int(_TREE_GROWTH * counts[0]) + 1)
+        here = [k for k in counts if k < below]
+        found.append((here[0], here[-1]))
+        counts = counts[len(here) :]
+    return found
+
+
+class SpanTrees:
+    """The trees of branch and bound over all messages of a span, and the work left to them.
+
+    A tree's latencies are those of the greatest message, the target's slope added for each byte
+    that is less. Where there are no kernels, or a program would be too large, there is no tree.
+    """
+
+    def __init__(self, regions: Regions, problem: Problem, span: Span, work: float) -> None:
+        self._every, self._pipeline, self._span = regions, problem.pipeline, span
+        self.work, self.last_count = work, 0  # the latter: the greatest that a tree was of
+        problem = replace(problem, message_bytes=span.last)
+        one, self._target = span.targets()
+        length = span.last - span.first
+        self._shift = float(length), (self._target - one) / max(1, length)
+        self._known_us = max(span.first_us, span.last_us)
+        relaxed = ConvexProblem.of(problem)
+        known_us = self._known_us - span.delay_us + length * float(relaxed.byte_costs().max())
+        minimum = float(min(problem.limits.min_fragment_bytes, span.first))
+        found = Region.of(problem, relaxed.narrowed(known_us).M, minimum=minimum)
+        if len(problem.pipeline) == 1:  # beside a stage that takes no time
+            found = replace(found, g=_with_nothing(found.g), G=_with_nothing(found.G))
+        is_small = len(found) <= MAX_TREE_REGIONS
+        self._native = found.in_native(problem) if is_small else None
+
+    def run(self, counts: list[int], near: int, *, fully: bool) -> Found:
+        """Return the proven quotient over all cuts of these counts that have trees; or, with an
+        infinite one, a structure that is better. Those near a count come first; `fully` also where
+        one is above the tolerance.
+        """
+        worst, native = 1.0 + self._span.tolerance, self._native
+        if native is None:
+            return Found(worst)
+        groups = tree_counts(native, [k for k in counts if k > 1])
+        self.last_count = groups[-1][1] if groups else 0
+        for low, high in sorted(groups, key=lambda group: abs(sum(group) - 2 * near)):
+            found = self._of_counts(native, low, high)
+            worst = max(worst, found.ratio)
+            if found.better is not None or (worst > 1.0 + self._span.tolerance and not fully):
+                return replace(found, ratio=worst)
+        return Found(worst)
+
+    def _of_counts(self, native: NativeRegions, low: int, high: int) -> Found:
+        """The same of one tree, or of those of its halves where it does not end."""
+        tree = native.tree((low, high), self._known_us or 1.0, span=self._shift)
+        if tree is None:
+            return Found(np.inf)
+        self.work = tree.advance(self._target, self.work)
+        for _, sizes in (tree.best, tree.real):
+            if len(sizes) and self._is_better(sizes):
+                return Found(np.inf, self._every.structure_of(sizes))
+        short = tree.bound_us - self._target
+        if short >= 0.0:
+            return Found(1.0 + self._span.tolerance)
+        if low < high and self.work > 0.0:
+            middle = (low + high) // 2
+            one = self._of_counts(native, low, middle)
+            other = self._of_counts(native, middle + 1, high) if one.better is None else one
+            return replace(other, ratio=max(one.ratio, other.ratio))
+        ends = (np.array([target + short]) for target in self._span.targets())
+        return Found(float(self._span.ratio(*ends)[0]))
+
+    def _is_better(self, sizes: Floats) -> bool:
+        """Whether these sizes are below the chord of their message by more than the tolerance."""
+        reached = cut_latency_us(self._pipeline, sizes) * (1.0 + self._span.tolerance)
+        return reached < self._span.at_us(float(sizes.sum())) * (1.0 - 1e-9)
+
+
+def _with_nothing(costs: Floats) -> Floats:
+    return np.pad(costs, ((0, 0), (0, 1)))
+
+
 _FIRST_COUNTS = 32
 _GROWTH = 8
 _MAX_COUNTS = 24  # that are bounded by nodes
@@ -311,10 +399,20 @@ _SAFETY = 1.0 - 1e-12
 
 @dataclass(frozen=True, slots=True)
 class OpenCounts:
-    """The counts left to other bounds, and their worst quotient where there are none."""
+    """The counts left to other bounds, ascending, and the quotient that is proven of each."""
 
     open: list[int]
-    ratio: float
+    ratios: list[float]
+
+    @property
+    def ratio(self) -> float:
+        """The worst quotient; 0 where no count is left."""
+        return max(self.ratios, default=0.0)
+
+    def beyond(self, k: int) -> OpenCounts:
+        """Return those that are greater."""
+        kept = [(one, ratio) for one, ratio in zip(self.open, self.ratios, strict=True) if one > k]
+        return OpenCounts([one for one, _ in kept], [ratio for _, ratio in kept])
 
     @property
     def are_many(self) -> bool:
@@ -328,7 +426,7 @@ def counts_below(problem: Problem, span: Span) -> OpenCounts:
     minimum = -(-span.first // (limits.max_fragment_bytes or span.first))
     maximum = span.last // min(limits.min_fragment_bytes, span.last)
     maximum = max(1, min(maximum, limits.max_fragments or maximum, problem.fragment_cap))
-    lines, open_, worst = _Lines.of(problem, span), [], 0.0
+    lines, open_, ratios = _Lines.of(problem, span), list[int](), list[float]()
     low = max(1, minimum)
     one, other = span.targets()
     while low <= maximum:
@@ -336,11 +434,11 @@ def counts_below(problem: Problem, span: Span) -> OpenCounts:
         k = np.arange(low, high + 1, dtype=np.int64)
         reached, rising, ratio = lines.reached(k, one, other)
         open_ += [int(count) for count in k[~reached]]
-        worst = max(worst, float(ratio[~reached].max(initial=0.0)))
+        ratios += ratio[~reached].tolist()
         if reached[-1] and rising:
             break
         low = high + 1
-    return OpenCounts(open_, worst)
+    return OpenCounts(open_, ratios)
 
 
 @dataclass(frozen=True, slots=True)

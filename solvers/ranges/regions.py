@@ -127,10 +127,13 @@ class Region:
     G: Floats
 
     @classmethod
-    def of(cls, problem: Problem, maximum: float) -> Region:
-        """Return the regions with sizes from the problem's least to this greatest one."""
+    def of(cls, problem: Problem, maximum: float, *, minimum: float | None = None) -> Region:
+        """Return the regions with sizes from this least one, or the problem's, to this greatest
+        one.
+        """
         every = Regions.of(problem.pipeline)
-        low = np.maximum(every.low, float(problem.smallest_fragment_bytes))
+        least = float(problem.smallest_fragment_bytes) if minimum is None else minimum
+        low = np.maximum(every.low, least)
         high = np.minimum(every.high, maximum)
         kept = low <= high
         return cls(low[kept], high[kept], every.g[kept], every.G[kept])

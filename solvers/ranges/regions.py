@@ -293,14 +293,14 @@ class NodeSolver:
         )
         at, g, G = ends.ravel(), regions.g[inside], regions.G[inside]
         costs = (g[:, None, :] + G[:, None, :] * ends[:, :, None]).reshape(len(at), -1)
-        return Hulls.of([_lower_hull(at, cost) for cost in costs.T])
+        return Hulls.of([lower_hull(at, cost) for cost in costs.T])
 
     def _true_us(self, x: Floats) -> float:
         return float(exit_times_us(stage_times_us(self._pipeline, x))[-1, -1])
 
 
-def _lower_hull(at: Floats, cost: Floats) -> Floats:
-    """The vertices below all points, ascending sizes, (2, V)."""
+def lower_hull(at: Floats, cost: Floats) -> Floats:
+    """Return the vertices below all points, whose sizes ascend, (2, V)."""
     kept: list[int] = []
     for v in range(len(at)):
         if kept and at[kept[-1]] == at[v]:  # a region of one size

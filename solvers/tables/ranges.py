@@ -24,7 +24,15 @@ from domain.problem import Problem
 from domain.schedule import latency_us
 from solvers.contract import Deadline
 from solvers.heuristics.fixed import best_count
-from solvers.ranges.bound import CountPlanes, Found, Span, SpanBound, SpanTrees, counts_below
+from solvers.ranges.bound import (
+    CountPlanes,
+    Found,
+    OpenCounts,
+    Span,
+    SpanBound,
+    SpanTrees,
+    counts_below,
+)
 from solvers.ranges.improve import improved
 from solvers.ranges.regions import (
     Boxed,
@@ -247,17 +255,23 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         worst = found.ratio
         if found.better is not None or (worst > 1.0 + span.tolerance and not fully):
             return found
-        rest = counts.beyond(trees.last_count)
         if counts.open and counts.open[0] == 1 and trees.last_count:
             found = self._single(span)
             worst = max(worst, found.ratio)
             if found.better is not None:
                 return found
+        rest = counts.beyond(trees.last_count)
         self._are_many = rest.are_many
         if self._are_many:
             better = self._better_near(near, span) if not trees.last_count else None
             return Found(np.inf, better) if better else Found(max(worst, rest.ratio))
-        for k in sorted(rest.open, key=lambda k: (abs(k - near), k)):
+        found = self._by_planes(span, rest, near, fully=fully)
+        return replace(found, ratio=max(worst, found.ratio))
+
+    def _by_planes(self, span: Span, counts: OpenCounts, near: int, *, fully: bool) -> Found:
+        """Each count by planes of its own."""
+        worst = 1.0 + span.tolerance
+        for k in sorted(counts.open, key=lambda k: (abs(k - near), k)):
             found = self._bounded(k, span, fully=fully)
             if found.better is not None:
                 return found

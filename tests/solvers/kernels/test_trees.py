@@ -125,15 +125,16 @@ def test_a_tree_of_several_counts_is_below_a_cut_of_any_of_them() -> None:
 
 
 def test_a_tree_over_a_span_is_below_every_cut_of_every_message_of_it() -> None:
-    """All compositions of some short messages; where only real sizes are left, no better than
-    they are.
+    """All compositions of some short messages, in units of up to three bytes; where only real sizes
+    are left, no better than they are.
     """
     rng, reached = np.random.default_rng(13), 0
-    for problem in random_problems(count(500), seed=227, rule=SMALL):
-        span = int(rng.integers(1, 5))
+    for problem in random_problems(count(800), seed=227, rule=SMALL):
+        span, unit = int(rng.integers(1, 5)), int(rng.choice([1, 1, 2, 3]))
+        limits = FragmentLimits(max_fragments=6, alignment_bytes=unit)
         largest = problem.message_bytes + span
         problems = [
-            replace(problem, message_bytes=size, limits=FragmentLimits(max_fragments=6))
+            replace(problem, message_bytes=size, limits=limits)
             for size in range(problem.message_bytes, largest + 1)
         ]
         k, slope = int(rng.integers(2, 5)), float(rng.choice([0.0, 1.0])) * rng.exponential(0.02)
@@ -157,6 +158,7 @@ def test_a_tree_over_a_span_is_below_every_cut_of_every_message_of_it() -> None:
         if np.isfinite(found_us):
             own = latency_us(problem.pipeline, tuple(sizes)) + slope * (largest - sizes.sum())
             assert problem.message_bytes <= sizes.sum() <= largest
+            assert not (sizes[:-1] % unit).any()
             assert own == pytest.approx(found_us, rel=1e-9)
         closed_us, real = tree.real
         if closed_us <= tree.bound_us and len(real):

@@ -22,7 +22,8 @@ from domain.errors import SolverFailed
 from domain.plan_table import FRACTION_BITS, TableCut
 from domain.problem import Problem
 from domain.schedule import latency_us
-from solvers.contract import Deadline
+from domain.solution import Strategy, relative_excess
+from solvers.contract import Deadline, SolveOptions
 from solvers.heuristics.fixed import best_count
 from solvers.ranges.bound import (
     CountPlanes,
@@ -44,6 +45,7 @@ from solvers.ranges.regions import (
     whole_cut_within,
 )
 from solvers.rounding import nearest_cut
+from solvers.tables.budget import SolveOne
 from solvers.tables.cuts import reader_latencies_us
 from solvers.tables.points import Stretch, StretchCompiler
 
@@ -64,6 +66,7 @@ _LIKE = 1.12  # ratio of message sizes up to which what is far behind stays ther
 _FAR_BEHIND = 6e-3  # relative to the best known structure
 _EACH_BYTE_CELLS = 40_000  # k n bytes of a stretch up to which every byte size is evaluated
 _MOVED_CELLS = 20_000  # that moves of whole units may evaluate
+_MAX_ASKED, _ASKED_S = 8, 5.0  # optimisations of single messages that no cut is proven for
 _FAR_S = 3600.0
 _SAFE = 1e-12
 _MAX_GAP = 1e300
@@ -82,13 +85,20 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
     """Compiles the cuts of one table, from the least message size upwards."""
 
     def __init__(
-        self, problem: Problem, *, min_message_bytes: int, max_message_bytes: int, tolerance: float
+        self,
+        problem: Problem,
+        solve: SolveOne | None = None,
+        *,
+        min_message_bytes: int,
+        max_message_bytes: int,
+        tolerance: float,
     ) -> None:
         regions = Regions.of(problem.pipeline)
         super().__init__(
             regions, min_message_bytes=min_message_bytes, max_message_bytes=max_message_bytes
         )
-        self._problem, self._tolerance = problem, tolerance
+        self._problem, self._solve, self._tolerance = problem, solve, tolerance
+        self._asked = 0  # optimisations of single messages
         self._planes: dict[int, CountPlanes] = {}
         self._solver = NodeSolver(self._regions, problem.pipeline)
         self._solved: dict[tuple[Node, int], Boxed | None] = {}
@@ -408,7 +418,25 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         self._pool.setdefault(structure, size)
         entry = Entry(cut, structure)
         gap = self._proven(size, entry)
-        return replace(entry, relative_gap=min(_MAX_GAP, max(0.0, gap) + _SAFE))
+        entry = replace(entry, relative_gap=min(_MAX_GAP, max(0.0, gap) + _SAFE))
+        is_binding = entry.relative_gap > _FLOOR_SLACK * self._aim
+        if self._solve is None or not is_binding or self._asked >= _MAX_ASKED or self._is_over:
+            return entry
+        self._asked += 1
+        return self._optimised(size, entry, self._solve)
+
+    def _optimised(self, size: int, entry: Entry, solve: SolveOne) -> Entry:
+        """The better of this entry and an optimisation's cut, with the better proof of both."""
+        options = SolveOptions(relative_gap=self._aim, time_limit_s=_ASKED_S)
+        found = solve(self._at(size), Strategy.EXACT, options)
+        own_us, cut = self._latency_us(entry.cut), found.schedule.fragment_bytes
+        bound_us = max(found.lower_bound_us, own_us / (1.0 + entry.relative_gap))
+        if found.latency_us < own_us:
+            structure = self._regions.structure_of(cut)
+            self._take_up(structure, size)
+            entry, own_us = Entry(cut, structure), found.latency_us
+        gap = min(_MAX_GAP, relative_excess(own_us, bound_us, bound_us) + _SAFE)
+        return replace(entry, relative_gap=gap)
 
     def _proven(self, size: int, entry: Entry) -> float:
         """What is proven of an entry at its own size, at whatever tolerance that takes."""

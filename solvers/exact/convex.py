@@ -136,7 +136,7 @@ class ConvexProblem:
 
     def _max_below(self, known_us: float) -> float:
         """The greatest size x at which no path of those above is longer than this."""
-        at, rates = self.ends_at, self._byte_costs()
+        at, rates = self.ends_at, self.byte_costs()
         if len(at) < 2:
             return float(at[-1])
         sums = [np.vstack([np.zeros(len(at)), np.cumsum(side, axis=0)]) for side in self._sides]
@@ -151,8 +151,8 @@ class ConvexProblem:
     def _sides(self) -> tuple[Floats, Floats]:
         return self.ends_before, self.ends_behind
 
-    def _byte_costs(self) -> Floats:
-        """The least cost of a byte, µs, in each stage: at the end of some range."""
+    def byte_costs(self) -> Floats:
+        """Return the least cost of a byte, µs, in each stage: at the end of some range."""
         sizes = np.where(self.ends_at > 0.0, self.ends_at, np.inf)
         costs: Floats = np.minimum(*(side / sizes for side in self._sides)).min(axis=1)
         return costs * (1.0 - _MARGIN)

@@ -184,6 +184,8 @@ class _Sized(ctypes.Structure):
         ("us_per_byte", _Address),
         ("message_bytes", _Double),
         ("unit_bytes", _Double),
+        ("span_bytes", _Double),
+        ("slope_us", _Double),
     ]
 
 
@@ -231,12 +233,17 @@ class NativeRegions:
         entries: int = self._kernels.entries(self._n, k, self._R + 1)
         return entries
 
-    def tree(self, counts: tuple[int, int], known_us: float) -> NativeTree | None:
+    def tree(
+        self, counts: tuple[int, int], known_us: float, *, span: tuple[float, float] = (0.0, 0.0)
+    ) -> NativeTree | None:
         """Return the tree of all cuts into so many fragments, at least 2; None where it cannot be
         begun.
+
+        With a span (bytes, µs/byte) it has the cuts of messages up to so many bytes less, too, each
+        latency and target with so much more for each byte that its message lacks.
         """
         (fewest, k), addresses = counts, (array.ctypes.data for array in self._keep)
-        sized = _Sized(self._n, fewest, k, self._R, *addresses, self._B, self._unit)
+        sized = _Sized(self._n, fewest, k, self._R, *addresses, self._B, self._unit, *span)
         handle = self._kernels.new(ctypes.byref(sized), known_us)
         return NativeTree(self._kernels, handle, k) if handle else None
 

@@ -18,26 +18,28 @@ Traps     lambda B and the A are far larger than their sum: what rounding may ta
 The counts of fragments that a bound in closed form does not exclude over a span of sizes.
 
 Source    theory sec. 1; solvers/bounds.py has the same for one message size.
-Notation  k fragments; phi_j: greatest convex minorant of stage j over [m, M]; B in [b1, b2].
-Cost      O(n) NumPy passes over the counts up to the last that could win.
-Exact     T >= sum_{j != b} min phi_j + k phi_b(B/k) (Jensen), and k phi_b(B/k) is convex in B, so
-          its tangent at any size bounds it at every other; in k it is a perspective, hence convex:
-          once it rises above what is asked it stays there.
-Traps     the tangent of a steep piece may start far below zero; only the tangent at B/k itself is
-          used.
+Notation  k fragments; phi, psi: costs of stage b for all fragments but the last, whose sizes are
+          whole units, and for the last; B in [b1, b2]; lambda: a price of a byte.
+Cost      O(n R) NumPy passes over the counts up to the last that could win.
+Exact     T >= sum_{j != b} min t_j + lambda B + (k-1) min (phi - lambda x) + min (psi - lambda x)
+          for any stage b and price, a line in B and in k: once it is above what is asked and does
+          not fall in k, it stays there. Slopes of the hull of phi are the prices that can be best.
+Traps     lambda B and the minima are far larger than their sum: what rounding may take is deducted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from domain.problem import Problem
-from solvers.exact.convex import flow_of
-from solvers.ranges.regions import Boxed, Node, Regions, Structure
+from solvers.exact.convex import ConvexProblem, flow_of
+from solvers.kernels import cut_latency_us
+from solvers.kernels.native_dual import MAX_TREE_REGIONS, NativeRegions
+from solvers.ranges.regions import Boxed, Node, Region, Regions, Structure, lower_hull
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -302,19 +304,119 @@ class SpanBound:
         return float(quotients.min(axis=1).max())
 
 
+MAX_TREE = 200_000  # numbers of a program up to which counts have a tree in C
+_TREE_GROWTH = 1.25  # of the counts that one tree is of
+
+
+def tree_counts(native: NativeRegions, counts: list[int]) -> list[tuple[int, int]]:
+    """Return intervals that hold these counts, ascending and above 1, as far as trees go."""
+    found = []
+    while counts and native.entries(counts[0]) <= MAX_TREE:
+        below = max(counts[0] + 1, int(_TREE_GROWTH * counts[0]) + 1)
+        here = [k for k in counts if k < below]
+        found.append((here[0], here[-1]))
+        counts = counts[len(here) :]
+    return found
+
+
+class SpanTrees:
+    """The trees of branch and bound over all messages of a span, and the work left to them.
+
+    A tree's latencies are those of the greatest message, the target's slope added for each byte
+    that is less. Where there are no kernels, or a program would be too large, there is no tree.
+    """
+
+    def __init__(self, regions: Regions, problem: Problem, span: Span, work: float) -> None:
+        self._every, self._pipeline, self._span = regions, problem.pipeline, span
+        self.work, self.last_count = work, 0  # the latter: greater ones have no tree
+        problem = replace(problem, message_bytes=span.last)
+        one, self._target = span.targets()
+        length = span.last - span.first
+        self._shift = float(length), (self._target - one) / max(1, length)
+        self._known_us = max(span.first_us, span.last_us)
+        relaxed = ConvexProblem.of(problem)
+        known_us = self._known_us - span.delay_us + length * float(relaxed.byte_costs().max())
+        minimum = float(min(problem.limits.min_fragment_bytes, span.first))
+        found = Region.of(problem, relaxed.narrowed(known_us).M, minimum=minimum)
+        unit = float(problem.limits.alignment_bytes)
+        self._has_units = bool((found.high // unit * unit >= found.low).any())
+        if len(problem.pipeline) == 1:  # beside a stage that takes no time
+            found = replace(found, g=_with_nothing(found.g), G=_with_nothing(found.G))
+        is_small = len(found) <= MAX_TREE_REGIONS
+        self._native = found.in_native(problem) if is_small else None
+
+    def run(self, counts: list[int], near: int, *, fully: bool) -> Found:
+        """Return the proven quotient over all cuts of these counts that have trees, or of some and
+        a structure that is better. Those near a count come first; `fully` also where one is above
+        the tolerance.
+        """
+        worst, native = 1.0 + self._span.tolerance, self._native
+        if native is None:
+            return Found(worst)
+        groups = tree_counts(native, [k for k in counts if k > 1])
+        self.last_count = groups[-1][1] if groups else 1
+        for low, high in sorted(groups, key=lambda group: abs(sum(group) - 2 * near)):
+            found = self._of_counts(native, low, high)
+            worst = max(worst, found.ratio)
+            if found.better is not None or (worst > 1.0 + self._span.tolerance and not fully):
+                return replace(found, ratio=worst)
+        return Found(worst)
+
+    def _of_counts(self, native: NativeRegions, low: int, high: int) -> Found:
+        """The same of one tree, or of those of its halves where it does not end."""
+        if not self._has_units:  # one fragment alone is admitted
+            return Found(1.0 + self._span.tolerance)
+        tree = native.tree((low, high), self._known_us or 1.0, span=self._shift)
+        if tree is None:
+            return Found(np.inf)
+        self.work = tree.advance(self._target, self.work)
+        short = tree.bound_us - self._target
+        if short >= 0.0:
+            return Found(1.0 + self._span.tolerance)
+        sizes = [one for _, one in (tree.best, tree.real) if len(one) and self._is_better(one)]
+        if low < high and self.work > 0.0 and not sizes:
+            middle = (low + high) // 2
+            one = self._of_counts(native, low, middle)
+            other = self._of_counts(native, middle + 1, high) if one.better is None else one
+            return replace(other, ratio=max(one.ratio, other.ratio))
+        ends = (np.array([target + short]) for target in self._span.targets())
+        better = self._every.structure_of(sizes[0]) if sizes else None
+        return Found(float(self._span.ratio(*ends)[0]), better)
+
+    def _is_better(self, sizes: Floats) -> bool:
+        """Whether these sizes are below the chord of their message by more than the tolerance."""
+        reached = cut_latency_us(self._pipeline, sizes) * (1.0 + self._span.tolerance)
+        return reached < self._span.at_us(float(sizes.sum())) * (1.0 - 1e-9)
+
+
+def _with_nothing(costs: Floats) -> Floats:
+    return np.pad(costs, ((0, 0), (0, 1)))
+
+
 _FIRST_COUNTS = 32
 _GROWTH = 8
 _MAX_COUNTS = 24  # that are bounded by nodes
 _MAX_FRAGMENTS = 40
-_SAFETY = 1.0 - 1e-12
+_LOST = 1e-12  # of the terms of a bound, deducted
+_NO_SIZE_US = 1e250  # what a fragment costs where no size is admitted
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCounts:
-    """The counts left to other bounds, and their worst quotient where there are none."""
+    """The counts left to other bounds, ascending, and the quotient that is proven of each."""
 
     open: list[int]
-    ratio: float
+    ratios: list[float]
+
+    @property
+    def ratio(self) -> float:
+        """The worst quotient; 0 where no count is left."""
+        return max(self.ratios, default=0.0)
+
+    def beyond(self, k: int) -> OpenCounts:
+        """Return those that are greater."""
+        kept = [(one, ratio) for one, ratio in zip(self.open, self.ratios, strict=True) if one > k]
+        return OpenCounts([one for one, _ in kept], [ratio for _, ratio in kept])
 
     @property
     def are_many(self) -> bool:
@@ -328,7 +430,7 @@ def counts_below(problem: Problem, span: Span) -> OpenCounts:
     minimum = -(-span.first // (limits.max_fragment_bytes or span.first))
     maximum = span.last // min(limits.min_fragment_bytes, span.last)
     maximum = max(1, min(maximum, limits.max_fragments or maximum, problem.fragment_cap))
-    lines, open_, worst = _Lines.of(problem, span), [], 0.0
+    lines, open_, ratios = _Lines.of(problem, span), list[int](), list[float]()
     low = max(1, minimum)
     one, other = span.targets()
     while low <= maximum:
@@ -336,55 +438,57 @@ def counts_below(problem: Problem, span: Span) -> OpenCounts:
         k = np.arange(low, high + 1, dtype=np.int64)
         reached, rising, ratio = lines.reached(k, one, other)
         open_ += [int(count) for count in k[~reached]]
-        worst = max(worst, float(ratio[~reached].max(initial=0.0)))
+        ratios += ratio[~reached].tolist()
         if reached[-1] and rising:
             break
         low = high + 1
-    return OpenCounts(open_, worst)
+    return OpenCounts(open_, ratios)
 
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """Minorants over the sizes of a span."""
+    """Of each stage and price of a byte: what a fragment and what the last one costs at least.
 
-    hulls: tuple[Floats, ...]
-    min_us: Floats
+    price, inner, last (C,): a price, the least of phi - price x over the sizes of all fragments but
+    the last, and over the last one's; `others_us` (C,) the least of all other stages.
+    """
+
+    price: Floats
+    inner: Floats
+    last: Floats
+    others_us: Floats
     span: Span
-    sizes: tuple[float, float]
 
     @classmethod
     def of(cls, problem: Problem, span: Span) -> _Lines:
-        limits = problem.limits
+        limits, unit = problem.limits, problem.limits.alignment_bytes
         minimum = float(min(limits.min_fragment_bytes, span.first))
         maximum = float(min(span.last, limits.max_fragment_bytes or span.last))
-        stages = problem.pipeline.stages
-        hulls = tuple(np.array(stage.minorant_points(minimum, maximum)) for stage in stages)
-        return cls(hulls, np.array([hull[:, 1].min() for hull in hulls]), span, (minimum, maximum))
+        regions = Region.of(replace(problem, message_bytes=span.last), maximum, minimum=minimum)
+        low, high = np.ceil(regions.low / unit) * unit, np.floor(regions.high / unit) * unit
+        fits = low <= high
+        _, at, costs = regions.ends()
+        _, inner_at, inner_costs = replace(regions, low=low, high=high).only(fits).ends()
+        least, found = costs.min(axis=0), []
+        for j, (own, inner) in enumerate(zip(costs.T, inner_costs.T, strict=True)):
+            hull = lower_hull(inner_at, inner) if len(inner) else np.zeros((2, 1))
+            prices = np.unique(np.append(np.diff(hull[1]) / np.diff(hull[0]), 0.0))[:, None]
+            cheapest = (inner - prices * inner_at).min(axis=1, initial=_NO_SIZE_US)
+            last = (own - prices * at).min(axis=1)
+            others = np.full(len(prices), least.sum() - least[j])
+            found.append((prices[:, 0], cheapest, last, others))
+        return cls(*(np.concatenate(column) for column in zip(*found, strict=True)), span=span)
 
     def reached(self, k: Ints, one: float, other: float) -> tuple[NDArray[np.bool_], bool, Floats]:
         """Whether each count's bound reaches both targets, whether the last rises; quotients."""
-        middle, around = 0.5 * (self.span.first + self.span.last), self.min_us.sum()
-        reached, rising = np.zeros(len(k), dtype=bool), False
-        ratio = np.full(len(k), np.inf)
-        for hull, own in zip(self.hulls, self.min_us, strict=True):
-            size = np.clip(middle / k, *self.sizes)
-            phi, slope = _tangent(hull, size)
-            value = around - own + k * phi
-            low = (value + slope * (self.span.first - k * size)) * _SAFETY
-            high = (value + slope * (self.span.last - k * size)) * _SAFETY
-            here = (low >= one) & (high >= other)
-            reached |= here
-            ratio = np.minimum(ratio, self.span.ratio(low, high))
-            rising |= bool(here[-1] and len(k) > 1 and low[-1] >= low[-2] and high[-1] >= high[-2])
-        return reached, rising, ratio
-
-
-def _tangent(hull: Floats, size: Floats) -> tuple[Floats, Floats]:
-    """Value and a slope of the minorant at these sizes."""
-    if len(hull) == 1:
-        return np.full(size.shape, hull[0, 1]), np.zeros(size.shape)
-    at, cost = hull[:, 0], hull[:, 1]
-    right = np.clip(np.searchsorted(at, size, side="left"), 1, len(at) - 1)
-    slopes = np.diff(cost) / np.diff(at)
-    share = (size - at[right - 1]) / (at[right] - at[right - 1])
-    return cost[right - 1] * (1.0 - share) + cost[right] * share, slopes[right - 1]
+        more = k[:, None] - 1.0
+        inner = np.where(more > 0.0, more * np.where(more > 0.0, self.inner, 0.0), 0.0)
+        plain = self.others_us + self.last + inner
+        size = self.others_us + np.abs(self.last) + np.abs(inner)
+        ends = []
+        for message in (self.span.first, self.span.last):
+            moved = self.price * message
+            ends.append(plain + moved - _LOST * (size + np.abs(moved)))
+        here = (ends[0] >= one) & (ends[1] >= other)
+        rising = bool((here[-1] & (self.inner >= 0.0)).any())
+        return here.any(axis=1), rising, self.span.ratio(*ends).min(axis=1)

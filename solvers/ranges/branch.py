@@ -22,6 +22,7 @@ from solvers.contract import Candidate, Deadline
 from solvers.exact.convex import ConvexProblem, resampled
 from solvers.exact.count_search import CountSearch
 from solvers.kernels.native_dual import MAX_TREE_REGIONS, NativeTree
+from solvers.ranges.bound import tree_counts
 from solvers.ranges.divisions import WHOLE, divisions
 from solvers.ranges.improve import annealed, improved
 from solvers.ranges.moves import cut_us
@@ -44,8 +45,6 @@ _TRIED = 2  # divisions of which the best is taken
 _BETWEEN_DIVES, _DEEPEST = 32, 24  # nodes of least bound between two dives, and those of one
 _FIRST_SINGLE = 6  # fragments that are told apart at first where counts are larger
 _GROWTH = 1.5  # of the counts that begin with one node
-_MAX_TREE = 200_000  # numbers of a program up to which counts have a tree in C
-_TREE_GROWTH = 1.25  # of the counts that one tree is of
 _TURNS = 400  # of a tree of several counts, before its halves have one each
 _SLICE = 5e7  # numbers that one tree writes before another may be the one of least bound
 _NUMBERS, _CELLS = 3_500, 500  # of a tree, and cells of random moves, that take as long as an entry
@@ -299,12 +298,9 @@ class Branching:
         native = self._regions.in_native(self._problem)
         if native is not None and len(self._problem.pipeline) > 1:
             counts, few = could_win[could_win + first > 1] + first, could_win[:0]
-            while len(counts) and native.entries(int(counts[0])) <= _MAX_TREE:
-                low = int(counts[0])
-                here = counts[counts < max(low + 1, int(_TREE_GROWTH * low) + 1)]
-                bound = float(lower[here - first].min())
-                self._counts.append(_Counts(low, int(here[-1]), bound))
-                counts = counts[len(here) :]
+            for low, high in tree_counts(native, counts.tolist()):
+                bound = float(lower[low - first : high - first + 1].min())
+                self._counts.append(_Counts(low, high, bound))
         last = max([count.high for count in self._counts], default=_SMALL)
         for index in few:
             node = Node.whole(first + int(index), len(self._regions))

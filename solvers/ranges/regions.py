@@ -127,10 +127,13 @@ class Region:
     G: Floats
 
     @classmethod
-    def of(cls, problem: Problem, maximum: float) -> Region:
-        """Return the regions with sizes from the problem's least to this greatest one."""
+    def of(cls, problem: Problem, maximum: float, *, minimum: float | None = None) -> Region:
+        """Return the regions with sizes from this least one, or the problem's, to this greatest
+        one.
+        """
         every = Regions.of(problem.pipeline)
-        low = np.maximum(every.low, float(problem.smallest_fragment_bytes))
+        least = float(problem.smallest_fragment_bytes) if minimum is None else minimum
+        low = np.maximum(every.low, least)
         high = np.minimum(every.high, maximum)
         kept = low <= high
         return cls(low[kept], high[kept], every.g[kept], every.G[kept])
@@ -290,14 +293,14 @@ class NodeSolver:
         )
         at, g, G = ends.ravel(), regions.g[inside], regions.G[inside]
         costs = (g[:, None, :] + G[:, None, :] * ends[:, :, None]).reshape(len(at), -1)
-        return Hulls.of([_lower_hull(at, cost) for cost in costs.T])
+        return Hulls.of([lower_hull(at, cost) for cost in costs.T])
 
     def _true_us(self, x: Floats) -> float:
         return float(exit_times_us(stage_times_us(self._pipeline, x))[-1, -1])
 
 
-def _lower_hull(at: Floats, cost: Floats) -> Floats:
-    """The vertices below all points, ascending sizes, (2, V)."""
+def lower_hull(at: Floats, cost: Floats) -> Floats:
+    """Return the vertices below all points, whose sizes ascend, (2, V)."""
     kept: list[int] = []
     for v in range(len(at)):
         if kept and at[kept[-1]] == at[v]:  # a region of one size

@@ -386,7 +386,8 @@ def compile_table(
     section 15), `on_cut_off` where time, or `is_ended`, ended the search: from some message size on
     the gaps are those reached by then. Where messages are hidden `behind` a calculation, the run
     time takes the place of the latency: of what cuts are chosen by, what entries state and what
-    gaps are of (theory.md, section 19). A table of one message has the cut of `solve`. Raises
+    gaps are of (theory.md, section 19). A table of one message has the cut of `solve`, which is
+    asked on stages with ranges wherever else nothing good is proven, for a few messages. Raises
     InvalidInput, Infeasible where no cut of some message size satisfies the limits,
     TimeLimitReached where not even that ends soon after, and StrategyDeclined for hidden messages
     where stages are no lines.
@@ -398,7 +399,7 @@ def compile_table(
     lines = as_lines(pipeline, limits, min_message_bytes, max_message_bytes)
     problem = Problem(lines or pipeline, max_message_bytes, limits, fragment_cap)
     over = Over(min_message_bytes, max_message_bytes, relative_gap * MARGIN)
-    compiler, repeater = compilers(problem, over, behind, are_lines=lines is not None)
+    compiler, repeater = compilers(problem, over, behind, are_lines=lines is not None, solve=solve)
     if min_message_bytes == max_message_bytes and behind is None and solve is not None:
         compiler = OneMessage(replace(problem, pipeline=pipeline), relative_gap, solve)
     progress = CompileProgress(min_message_bytes, max_message_bytes, on_progress)
@@ -460,7 +461,12 @@ class Over(NamedTuple):
 
 
 def compilers(
-    problem: Problem, over: Over, behind: HiddenBehind | None, *, are_lines: bool
+    problem: Problem,
+    over: Over,
+    behind: HiddenBehind | None,
+    *,
+    are_lines: bool,
+    solve: SolveOne | None = None,
 ) -> tuple[Compiler[TableCut], Compiler[TableRepeat]]:
     """Return what compiles schedules and repeated sizes. Raises StrategyDeclined, InvalidInput."""
     options = over._asdict()
@@ -471,7 +477,7 @@ def compilers(
                 "them, or fit lines",
                 field="hidden",
             )
-        return RangeCompiler(problem, **options), RangeRepeatCompiler(problem, **options)
+        return RangeCompiler(problem, solve, **options), RangeRepeatCompiler(problem, **options)
     stages = len(problem.pipeline)
     if behind is None:
         host = None

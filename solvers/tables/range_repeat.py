@@ -311,14 +311,17 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
         minimum = float(limits.min_fragment_bytes)
         low = np.maximum(regions.low, minimum)
         high = np.minimum(regions.high, float(limits.max_fragment_bytes or span.last))
+        unit = float(self._unit)  # a size is a whole number of them, a rest is not
+        low_s = np.ceil(low / unit) * unit
+        high_s = np.where(np.isfinite(high), high // unit * unit, high)
         # Few regions of a size suit a count: the others go before they are paired with the rests'.
-        suit = (q[:, None] * low <= span.last) & ((q[:, None] + 1) * high >= span.first)
-        i, a = np.nonzero(suit & (low <= high))
+        suit = (q[:, None] * low_s <= span.last) & ((q[:, None] + 1) * high_s >= span.first)
+        i, a = np.nonzero(suit & (low_s <= high_s))
         b = np.tile(np.arange(len(low)), len(a))
         i, a = np.repeat(i, len(low)), np.repeat(a, len(low))
-        first = q[i] * np.maximum(low[a], low[b]) + low[b]
-        last = q[i] * high[a] + np.minimum(high[b], high[a])
-        kept = (b <= a) & (low[a] <= high[a]) & (low[b] <= high[b])
+        first = q[i] * np.maximum(low_s[a], low[b]) + low[b]
+        last = q[i] * high_s[a] + np.minimum(high[b], high_s[a])
+        kept = (b <= a) & (low[b] <= high[b])
         kept &= (first <= span.last) & (last >= span.first)
         if not kept.any():
             return None
@@ -327,8 +330,8 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
             q=q[i],
             s_region=a,
             r_region=b,
-            low_s=low[a],
-            high_s=high[a],
+            low_s=low_s[a],
+            high_s=high_s[a],
             low_r=low[b],
             high_r=high[b],
             first=np.maximum(first[kept], float(span.first)),

@@ -22,9 +22,18 @@ from domain.errors import SolverFailed
 from domain.plan_table import FRACTION_BITS, TableCut
 from domain.problem import Problem
 from domain.schedule import latency_us
-from solvers.contract import Deadline
+from domain.solution import Strategy, relative_excess
+from solvers.contract import Deadline, SolveOptions
 from solvers.heuristics.fixed import best_count
-from solvers.ranges.bound import CountPlanes, Found, Span, SpanBound, counts_below
+from solvers.ranges.bound import (
+    CountPlanes,
+    Found,
+    OpenCounts,
+    Span,
+    SpanBound,
+    SpanTrees,
+    counts_below,
+)
 from solvers.ranges.improve import improved
 from solvers.ranges.regions import (
     Boxed,
@@ -36,9 +45,13 @@ from solvers.ranges.regions import (
     whole_cut_within,
 )
 from solvers.rounding import nearest_cut
+from solvers.tables.budget import SolveOne
 from solvers.tables.cuts import reader_latencies_us
 from solvers.tables.points import Stretch, StretchCompiler
 
+_WORK, _MAX_WORK = 2e9, 3e10  # numbers that the trees of one stretch write, and those of all
+_TIRED_AIM = 1e-2  # the tolerance from then on,
+_TIRED_WORK = 2e7  # and what one stretch may write once it is twice as many
 _MAX_POINTS = 3_000  # message sizes that are tried; then the gaps reached are stated
 _MAX_SOLVES = 48  # linear programs for one count and span
 _EASY_COUNTS, _EASY_FRAGMENTS, _EASY_SOLVES = 8, 64, 6  # where there are too many counts
@@ -53,6 +66,7 @@ _LIKE = 1.12  # ratio of message sizes up to which what is far behind stays ther
 _FAR_BEHIND = 6e-3  # relative to the best known structure
 _EACH_BYTE_CELLS = 40_000  # k n bytes of a stretch up to which every byte size is evaluated
 _MOVED_CELLS = 20_000  # that moves of whole units may evaluate
+_MAX_ASKED, _ASKED_S = 8, 5.0  # optimisations of single messages that no cut is proven for
 _FAR_S = 3600.0
 _SAFE = 1e-12
 _MAX_GAP = 1e300
@@ -71,27 +85,36 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
     """Compiles the cuts of one table, from the least message size upwards."""
 
     def __init__(
-        self, problem: Problem, *, min_message_bytes: int, max_message_bytes: int, tolerance: float
+        self,
+        problem: Problem,
+        solve: SolveOne | None = None,
+        *,
+        min_message_bytes: int,
+        max_message_bytes: int,
+        tolerance: float,
     ) -> None:
         regions = Regions.of(problem.pipeline)
         super().__init__(
             regions, min_message_bytes=min_message_bytes, max_message_bytes=max_message_bytes
         )
-        self._problem, self._tolerance = problem, tolerance
+        self._problem, self._solve, self._tolerance = problem, solve, tolerance
+        self._asked = 0  # optimisations of single messages
         self._planes: dict[int, CountPlanes] = {}
         self._solver = NodeSolver(self._regions, problem.pipeline)
         self._solved: dict[tuple[Node, int], Boxed | None] = {}
         self._pool: dict[Structure, int] = {}
         self._behind: dict[Structure, tuple[int, float]] = {}  # at which message, relative
-        self._floors: dict[int, float] = {}
+        self._alones: dict[int, Entry] = {}
         self._proposed: set[int] = set()
         self._are_many = self._is_over = False
         self.solves = self._unproven = 0
+        self._work = 0.0
 
     def restart(self, tolerance: float) -> None:
         """Begin anew to this tolerance, with what is known of single messages and structures."""
-        self._tolerance, self._entries, self._floors = tolerance, [], {}
+        self._tolerance, self._entries, self._alones = tolerance, [], {}
         self._are_many, self._points, self.solves, self._unproven = False, 0, 0, 0
+        self._work = 0.0
 
     def spend(self) -> None:
         """Take what closed forms prove from now on: a program each would take minutes."""
@@ -102,27 +125,39 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         """Whether more message sizes were asked for than are tried."""
         return self._points > _MAX_POINTS
 
+    @property
+    def _work_of_one(self) -> float:
+        """Numbers that the trees of one stretch may write: few once all together wrote many."""
+        return _WORK if self._work < 2.0 * _MAX_WORK else _TIRED_WORK
+
+    @property
+    def _aim(self) -> float:
+        """The tolerance, a loose one once the trees wrote much: targets far below take little."""
+        return self._tolerance if self._work < _MAX_WORK else max(self._tolerance, _TIRED_AIM)
+
     # ---- one stretch -----------------------------------------------------------------------------
 
     def _tried(self, first: int, last: int, pending: Entry | None) -> Stretch[Entry] | None:
         short = last - first <= max(1, self._problem.limits.alignment_bytes // 4)
         tired = self.solves > _MAX_ALL_SOLVES and last <= first * _TIRED_RATIO
         final = short or tired or self._points > _MAX_POINTS
+        taken = set[Structure]()  # one that suits a message within alone comes up again
         for _ in range(_TRIES):
             ends = self._ends(first, last, pending)
             if ends is None:
                 return None
             found = self._measured(first, last, ends, fully=final)
             if found.better is not None:
-                if found.better in self._near(first):
+                if found.better in taken or found.better in self._near(first):
                     break
+                taken.add(found.better)
                 self._take_up(found.better, first)
                 continue
             relative_gap = min(_MAX_GAP, max(0.0, found.ratio - 1.0) + _SAFE)
             if final and relative_gap >= _MAX_GAP and self._unproven < _MAX_UNPROVEN:
                 self._unproven += 1  # what takes no time may be had at single messages alone
                 return None
-            if relative_gap <= self._tolerance + 2.0 * _SAFE or final:
+            if relative_gap <= self._aim + 2.0 * _SAFE or final:
                 return _stretch(ends, relative_gap)
             break
         if last > first * _NEAR and not self._are_many:
@@ -140,7 +175,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         """The same where what is left of the gap is at the ends themselves already."""
         floor = max(self._floor(first), self._floor(last))
         ends = self._ends(first, last, pending)
-        if floor <= self._tolerance + 4.0 * _SAFE or ends is None:
+        if floor <= self._aim + 4.0 * _SAFE or ends is None:
             return None
         wanted = _FLOOR_SLACK * floor
         found = self._measured(first, last, ends, fully=True, tolerance=wanted)
@@ -219,15 +254,33 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         tolerance: float | None = None,
     ) -> Found:
         """The proven quotient over every admitted cut, or a structure that is better."""
-        span = self._span(first, last, ends, tolerance or self._tolerance)
-        counts = counts_below(self._problem, span)
-        worst, self._are_many = 1.0 + span.tolerance, counts.are_many
+        span = self._span(first, last, ends, tolerance or self._aim)
+        counts, near = counts_below(self._problem, span), len(ends[0].cut)
+        self._are_many = False
         if self._is_over:
-            return Found(max(worst, counts.ratio))
+            return Found(max(1.0 + span.tolerance, counts.ratio))
+        trees = SpanTrees(self._regions, self._problem, span, self._work_of_one)
+        found = trees.run(counts.open, near, fully=fully)
+        self._work += self._work_of_one - trees.work
+        worst = found.ratio
+        if found.better is not None or (worst > 1.0 + span.tolerance and not fully):
+            return found
+        if counts.open and counts.open[0] == 1 and trees.last_count:
+            found = self._single(span)
+            worst = max(worst, found.ratio)
+            if found.better is not None:
+                return found
+        rest = counts.beyond(trees.last_count)
+        self._are_many = rest.are_many
         if self._are_many:
-            better = self._better_near(len(ends[0].cut), span)
-            return Found(np.inf, better) if better else Found(max(worst, counts.ratio))
-        near = len(ends[0].cut)
+            better = self._better_near(near, span) if not trees.last_count else None
+            return Found(np.inf, better) if better else Found(max(worst, rest.ratio))
+        found = self._by_planes(span, rest, near, fully=fully)
+        return replace(found, ratio=max(worst, found.ratio))
+
+    def _by_planes(self, span: Span, counts: OpenCounts, near: int, *, fully: bool) -> Found:
+        """Each count by planes of its own."""
+        worst = 1.0 + span.tolerance
         for k in sorted(counts.open, key=lambda k: (abs(k - near), k)):
             found = self._bounded(k, span, fully=fully)
             if found.better is not None:
@@ -236,6 +289,17 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
             if worst > 1.0 + span.tolerance and not fully:
                 break
         return Found(worst)
+
+    def _single(self, span: Span) -> Found:
+        """The quotient over the message in one fragment, which is straight within a region."""
+        one, other = self._regions.structure_of((span.first, span.last))
+        if one != other:
+            return Found(np.inf)
+        line = float(self._regions.g[one].sum()), float(self._regions.G[one].sum())
+        own = [(line[0] + line[1] * size) * (1.0 - _SAFE) for size in (span.first, span.last)]
+        ratio = float(span.ratio(np.array(own[:1]), np.array(own[1:]))[0])
+        is_better = ratio > (1.0 + span.tolerance) * (1.0 + 1e-9)
+        return Found(ratio, (one,) if is_better else None)
 
     def _better_near(self, near: int, span: Span) -> Structure | None:
         """A structure of about as many fragments that is below the chord, where one is found."""
@@ -310,12 +374,15 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
 
     def _floor(self, size: int) -> float:
         """The gap of the best whole cut of one size: it stays, however one halves."""
-        if size not in self._floors:
-            self._floors[size] = self._alone(size).relative_gap
-        return self._floors[size]
+        return self._alone(size).relative_gap
 
     def _alone(self, size: int) -> Entry:
-        """The best whole cut at one size with what is proven of it."""
+        """The best whole cut at one size with what is proven of it; it is asked for again."""
+        if size not in self._alones:
+            self._alones[size] = self._alone_now(size)
+        return self._alones[size]
+
+    def _alone_now(self, size: int) -> Entry:
         for _ in range(4 * _TRIES):
             ends = self._ends(size, size, None)
             if ends is None:
@@ -324,7 +391,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
             if found.better is not None and found.better not in self._near(size):
                 self._take_up(found.better, size)
                 continue
-            if found.better is None and found.ratio - 1.0 <= self._tolerance + 2.0 * _SAFE:
+            if found.better is None and found.ratio - 1.0 <= self._aim + 2.0 * _SAFE:
                 return replace(ends[0], relative_gap=max(0.0, found.ratio - 1.0) + _SAFE)
             break
         known = [ends[0].cut] if ends else []
@@ -351,11 +418,29 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         self._pool.setdefault(structure, size)
         entry = Entry(cut, structure)
         gap = self._proven(size, entry)
-        return replace(entry, relative_gap=min(_MAX_GAP, max(0.0, gap) + _SAFE))
+        entry = replace(entry, relative_gap=min(_MAX_GAP, max(0.0, gap) + _SAFE))
+        is_binding = entry.relative_gap > _FLOOR_SLACK * self._aim
+        if self._solve is None or not is_binding or self._asked >= _MAX_ASKED or self._is_over:
+            return entry
+        self._asked += 1
+        return self._optimised(size, entry, self._solve)
+
+    def _optimised(self, size: int, entry: Entry, solve: SolveOne) -> Entry:
+        """The better of this entry and an optimisation's cut, with the better proof of both."""
+        options = SolveOptions(relative_gap=self._aim, time_limit_s=_ASKED_S)
+        found = solve(self._at(size), Strategy.EXACT, options)
+        own_us, cut = self._latency_us(entry.cut), found.schedule.fragment_bytes
+        bound_us = max(found.lower_bound_us, own_us / (1.0 + entry.relative_gap))
+        if found.latency_us < own_us:
+            structure = self._regions.structure_of(cut)
+            self._take_up(structure, size)
+            entry, own_us = Entry(cut, structure), found.latency_us
+        gap = min(_MAX_GAP, relative_excess(own_us, bound_us, bound_us) + _SAFE)
+        return replace(entry, relative_gap=gap)
 
     def _proven(self, size: int, entry: Entry) -> float:
         """What is proven of an entry at its own size, at whatever tolerance that takes."""
-        tolerance = 0.5 * self._tolerance
+        tolerance = 0.5 * self._aim
         while tolerance < 1e6:
             tolerance *= 2.0
             found = self._measured(size, size, (entry, entry), fully=True, tolerance=tolerance)

@@ -24,10 +24,9 @@ from domain.schedule import latency_us
 from domain.solution import relative_excess
 from solvers.contract import Deadline
 from solvers.heuristics.repeat import Best, search
-from solvers.kernels import PipelineArrays
 from solvers.tables.budget import Memory
 from solvers.tables.points import HostCosts, between, up
-from solvers.tables.repeat_messages import ROOM, Entries, EveryMessage, Read, rounding_us
+from solvers.tables.repeat_messages import ROOM, Entries, EveryMessage, Read, read_us, rounding_us
 from solvers.tables.repeat_points import (
     Floats,
     Ints,
@@ -36,10 +35,9 @@ from solvers.tables.repeat_points import (
     repeat_point,
     rows_us,
     shared,
-    value_us,
 )
 
-_EACH_BYTE = 4_096  # message sizes of a stretch that are evaluated one by one
+_EACH_BYTE = 65_536  # message sizes of a stretch that are evaluated one by one
 _FIRST_RATIO = 2.0
 _FLOOR_SLACK = 1.05
 _MAX_COUNTS = 4  # counts that are tried for a stretch
@@ -346,10 +344,13 @@ class RepeatCompiler:
 
     def _bound_us(self, first: RepeatPoint, last: RepeatPoint, sizes: Floats) -> Floats:
         """Lower bound over every repeated size at these messages, delay included."""
-        own = np.maximum.reduce(rows_us(first, last, sizes)).min(axis=0)
-        for start, cost in outside(first, last):
-            plain = (start[:, None] + cost[:, None] * sizes).max(axis=0) * (1.0 - 1e-13)
-            own = np.minimum(own, plain)
+        knots = self._knots(first, last) if first is not last else sizes[:1]
+        ends = _bounds_between(first, last, np.append(knots, knots[-1]))
+        at = np.clip(np.searchsorted(knots, sizes, side="right") - 1, 0, len(knots) - 1)
+        length = np.diff(np.append(knots, knots[-1] + 1.0))
+        share = (sizes - knots[at]) / length[at]
+        with np.errstate(invalid="ignore"):  # where a count has no line nothing is proven
+            own = (ends[0, at] * (1.0 - share) + ends[1, at] * share) * (1.0 - 1e-13)
         out: Floats = own + self._problem.pipeline.delay_us
         return out
 
@@ -361,13 +362,8 @@ class RepeatCompiler:
         share = -((-(sizes - first.message) << FRACTION_BITS) // length)
         grown = -(-((ends[1] - ends[0]) // self._unit * share) >> FRACTION_BITS)
         size = ends[0] + self._unit * grown
-        arrays = PipelineArrays.of(self._problem.pipeline)
         k = -(-sizes // size)
-        out = np.empty(len(sizes))
-        for count in np.unique(k):
-            at = k == count
-            value, _, _ = _value_of(arrays.g, arrays.G, sizes[at], int(count), size[at])
-            out[at] = value
+        out = read_us(self._problem, first.message, length, ends)
         out += self._problem.pipeline.delay_us
         return out if self._host is None else self._host.longer_us(out, k, sizes)
 
@@ -418,6 +414,26 @@ class RepeatCompiler:
         self._entries.append(TableRepeat(point.message, size, latency, excess))
 
 
+def _bounds_between(first: RepeatPoint, last: RepeatPoint, knots: Floats) -> Floats:
+    """(2, pieces) bounds at both ends of the pieces between knots, whose chord bounds all between.
+
+    Each count is bounded by one of its lines alone, the one that is higher at its lower end: the
+    least of straight lines is concave, so that no message of the piece is below the chord.
+    """
+    families = [np.stack(rows_us(first, last, knots))]
+    families += [
+        (start[:, None, None] + cost[:, None, None] * knots) * (1.0 - 1e-13)
+        for start, cost in outside(first, last)
+    ]
+    least = np.full((2, len(knots) - 1), np.inf)
+    for lines in families:  # (lines, counts, knots)
+        ends = np.stack([lines[..., :-1], lines[..., 1:]])
+        best = ends.min(axis=0).argmax(axis=0)[None, None]
+        chosen = np.take_along_axis(ends, best, axis=1)[:, 0]
+        least = np.minimum(least, chosen.min(axis=1, initial=np.inf))
+    return least
+
+
 def _searched(problem: Problem) -> int:
     """The best admitted size by the search over all of them; 0 where there is none."""
     best = Best()
@@ -426,9 +442,3 @@ def _searched(problem: Problem) -> int:
     except StrategyDeclined:
         return 0
     return best.size
-
-
-def _value_of(
-    g: Floats, G: Floats, B: Ints, count: int, size: Ints
-) -> tuple[Floats, Floats, Floats]:
-    return value_us(g, G, B.astype(float), np.full(len(B), count), size.astype(float))

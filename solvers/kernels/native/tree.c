@@ -23,9 +23,13 @@ typedef struct {
 
 struct sluice_tree {
     int64_t n, k, R, V, first, behind; /* fragments first..behind-1 may be absent: region 0 */
-    double B, unit_bytes, unit_us, target, work;
-    double *low, *high, *g, *G;    /* as in the problem, times in units of the known latency */
-    double *at, *t, *tails;        /* (V), (V, n), (V, n) sizes and costs of all ends */
+    double B, span, slope;           /* greatest message, how much less it may be, the target's slope */
+    double unit_bytes, unit_us, target, work;
+    double *g, *G;                 /* as in the problem, times in units of the known latency */
+    struct ends {
+        double *low, *high;        /* (R) */
+        double *at, *t, *tails;    /* (V), (V, n), (V, n) sizes and costs of all ends */
+    } inner, last;                 /* whole units, and the last fragment's */
     int64_t *region;               /* (V) of an end */
     sluice_tableau root, own, part[2], kept[2];
     unsigned char *banned;         /* (variables) */
@@ -37,6 +41,11 @@ struct sluice_tree {
     double closed, best_us;
     double *best, *real;
 };
+
+static const struct ends *ends_of(const sluice_tree *w, int64_t fragment)
+{
+    return fragment == w->k - 1 ? &w->last : &w->inner;
+}
 
 static int64_t order_variable(const sluice_tree *w, int64_t s, int64_t d)
 {
@@ -53,16 +62,23 @@ static int64_t conv_variable(const sluice_tree *w, int64_t i)
     return w->k * w->V + (w->k - 2) * (w->n - 1) + (w->k - 1) * w->n + i; /* k: of the bytes */
 }
 
-static int64_t rows_of(int64_t n, int64_t k) { return (k - 1) * (n - 1) + k + 1; }
+/* The messages of greatest and least size of a span, which are mixed as fragments' ends are. */
+static int64_t end_variable(const sluice_tree *w, int is_least)
+{
+    return conv_variable(w, w->k + 2 + is_least);
+}
+
+static int64_t rows_of(int64_t n, int64_t k) { return (k - 1) * (n - 1) + k + 2; }
 
 static int64_t columns_of(int64_t n, int64_t k, int64_t V)
 {
-    return k * V + (k - 2) * (n - 1) + (k - 1) + k + 1; /* before the fragments' enter */
+    return k * V + (k - 2) * (n - 1) + (k - 1) + k + 3; /* before the fragments' enter */
 }
 
 int64_t sluice_tree_entries(int64_t stages, int64_t fragments, int64_t regions)
 {
-    return rows_of(stages, fragments) * (columns_of(stages, fragments, 2 * regions) - fragments);
+    int64_t columns = columns_of(stages, fragments, 2 * regions) - 2 - fragments;
+    return (rows_of(stages, fragments) - 1) * columns; /* of one message */
 }
 
 /* ---- the program ---------------------------------------------------------------------------- */
@@ -84,8 +100,8 @@ static void free_tableau(sluice_tableau *t)
     *t = (sluice_tableau){0};
 }
 
-/* Rows: slack of step s and stage j != ref, s by s; fragments; bytes. Columns: weights, order,
-   slack of the steps' ref. All steps are in stage ref. */
+/* Rows: slack of step s and stage j != ref, s by s; fragments; bytes; the span's mixture. Columns:
+   weights, order, slack of the steps' ref, ends of the span. All steps are in stage ref. */
 static void fill_tableau(sluice_tree *w, int64_t ref)
 {
     int64_t n = w->n, k = w->k, V = w->V, column = 0;
@@ -93,8 +109,9 @@ static void fill_tableau(sluice_tree *w, int64_t ref)
     double *A = t->A, *d = A + t->rows * t->width;
     memset(A, 0, (size_t)((t->rows + 1) * t->width) * sizeof *A);
     for (int64_t i = 0; i < k; i++) {
+        const struct ends *of = ends_of(w, i);
         for (int64_t v = 0; v < V; v++, column++) {
-            const double *tails = w->tails + v * n, *own = w->t + v * n;
+            const double *tails = of->tails + v * n, *own = of->t + v * n;
             t->outside[column] = i * V + v;
             for (int64_t j = 0, r = 0; j < n; j++) {
                 if (j == ref) continue;
@@ -105,7 +122,7 @@ static void fill_tableau(sluice_tree *w, int64_t ref)
                 r++;
             }
             A[((k - 1) * (n - 1) + i) * t->width + column] = 1.0;
-            A[((k - 1) * (n - 1) + k) * t->width + column] = w->at[v] / w->B;
+            A[((k - 1) * (n - 1) + k) * t->width + column] = of->at[v] / w->B;
             d[column] = i == 0 ? tails[0] - (tails[ref] - own[ref])
                                : tails[ref] - (i <= k - 2 ? tails[ref] - own[ref] : 0.0);
         }
@@ -128,11 +145,17 @@ static void fill_tableau(sluice_tree *w, int64_t ref)
         for (int64_t r = 0; r < n - 1; r++)
             A[((s - 1) * (n - 1) + r) * t->width + column] = -1.0;
     }
+    for (int is_least = 0; w->span > 0.0 && is_least < 2; is_least++, column++) {
+        t->outside[column] = end_variable(w, is_least); /* what the message lacks is as if sent */
+        A[((k - 1) * (n - 1) + k + 1) * t->width + column] = 1.0;
+        A[((k - 1) * (n - 1) + k) * t->width + column] = is_least ? w->span / w->B : 0.0;
+        d[column] = is_least ? w->slope * w->span : 0.0;
+    }
     t->columns = column;
     for (int64_t s = 1; s <= k - 1; s++)
         for (int64_t j = 0, r = 0; j < n; j++)
             if (j != ref) t->basis[(s - 1) * (n - 1) + r++] = slack_variable(w, s, j);
-    for (int64_t i = 0; i <= k; i++) {
+    for (int64_t i = 0; i <= k + (w->span > 0.0); i++) {
         t->basis[(k - 1) * (n - 1) + i] = conv_variable(w, i);
         t->b[(k - 1) * (n - 1) + i] = 1.0;
     }
@@ -171,18 +194,33 @@ static uint64_t all_of(const sluice_tree *w)
     return w->R == 64 ? ~UINT64_C(0) : (UINT64_C(1) << w->R) - 1;
 }
 
+/* The regions that have a size for a fragment: 0 for those that may be absent alone. */
+static uint64_t root_of(const sluice_tree *w, int64_t fragment)
+{
+    const struct ends *of = ends_of(w, fragment);
+    uint64_t found = 0;
+    for (int64_t q = 0; q < w->R; q++)
+        if (of->low[q] <= of->high[q]) found |= UINT64_C(1) << q;
+    int is_there = w->behind > w->first && (fragment < w->first || fragment >= w->behind);
+    return is_there ? found & ~UINT64_C(1) : found;
+}
+
 /* The lower hull of a fragment's costs d over the sizes of its ends, as pieces. Ends ascend. */
 static int64_t hull_of(const sluice_tree *w, const double *d, int64_t fragment, piece *out,
                        int64_t *first)
 {
-    int64_t count = 0, least = w->behind > w->first && (fragment < w->first || fragment >= w->behind);
+    const double *at = ends_of(w, fragment)->at;
+    uint64_t root = root_of(w, fragment);
+    int64_t count = 0, least = 0;
+    while (!(root >> w->region[least] & 1)) least++;
     *first = least;
     for (int64_t v = least + 1; v < w->V; v++) {
         int64_t from = count ? out[count - 1].to : *first;
-        double slope = (d[v] - d[from]) / (w->at[v] - w->at[from]);
+        if (!(root >> w->region[v] & 1) || at[v] <= at[from]) continue; /* a region of one size */
+        double slope = (d[v] - d[from]) / (at[v] - at[from]);
         while (count && slope <= out[count - 1].slope) {
             from = out[--count].from;
-            slope = (d[v] - d[from]) / (w->at[v] - w->at[from]);
+            slope = (d[v] - d[from]) / (at[v] - at[from]);
         }
         out[count++] = (piece){slope, fragment, from, v};
     }
@@ -195,8 +233,8 @@ static int first_basis(sluice_tree *w)
     int64_t k = w->k, V = w->V, count = 0;
     sluice_tableau *t = &w->root;
     const double *d = t->A + t->rows * t->width;
-    piece *pieces = malloc((size_t)(k * V + 1) * sizeof *pieces);
-    int64_t *end = malloc((size_t)k * sizeof *end), of = -1, to = -1;
+    piece *pieces = malloc((size_t)(k * V + 2) * sizeof *pieces);
+    int64_t *end = calloc((size_t)(k + 1), sizeof *end), of = -1, to = -1;
     if (!pieces || !end) {
         free(pieces), free(end);
         return 0;
@@ -204,11 +242,13 @@ static int first_basis(sluice_tree *w)
     double total = 0.0;
     for (int64_t i = 0; i < k; i++) {
         count += hull_of(w, d + i * V, i, pieces + count, end + i);
-        total += w->at[end[i]];
+        total += ends_of(w, i)->at[end[i]];
     }
+    if (w->span > 0.0) pieces[count++] = (piece){w->slope, k, 0, 1};
     qsort(pieces, (size_t)count, sizeof *pieces, by_slope);
     for (int64_t c = 0; c < count; c++) {
-        double wide = w->at[pieces[c].to] - w->at[pieces[c].from];
+        const double *at = ends_of(w, pieces[c].fragment)->at;
+        double wide = pieces[c].fragment == k ? w->span : at[pieces[c].to] - at[pieces[c].from];
         of = pieces[c].fragment, to = pieces[c].to;
         if (total + wide >= w->B) break;
         total += wide;
@@ -219,12 +259,15 @@ static int first_basis(sluice_tree *w)
         for (int64_t c = count - 1; c >= 0; c--)
             if (pieces[c].fragment == of && pieces[c].to == to) end[of] = pieces[c].from;
     }
-    for (int64_t i = 0; found && i < k; i++) {
-        int64_t column = column_of(t, i * V + end[i]);
-        sluice_exchange(t, (k - 1) * (w->n - 1) + i, column);
+    for (int64_t i = 0; found && i < k + (w->span > 0.0); i++) {
+        int64_t column = column_of(t, i < k ? i * V + end[i] : end_variable(w, (int)end[k]));
+        sluice_exchange(t, (k - 1) * (w->n - 1) + i + (i == k), column);
         drop_column(t, column);
     }
-    if (found) sluice_exchange(t, (k - 1) * (w->n - 1) + k, column_of(t, of * V + to));
+    if (found) {
+        int64_t more = of < k ? of * V + to : end_variable(w, 1);
+        sluice_exchange(t, (k - 1) * (w->n - 1) + k, column_of(t, more));
+    }
     free(pieces), free(end);
     return found;
 }
@@ -267,7 +310,10 @@ static double proven_of(sluice_tree *w, const sluice_tableau *t, const uint64_t 
 {
     int64_t n = w->n, k = w->k, R = w->R;
     double price = dual_of(w, t), total = price * w->B, error = ERROR * fabs(price) * w->B;
+    total += fmin(0.0, (w->slope - price) * w->span); /* straight in the message: least at an end */
+    error += ERROR * fabs(w->slope) * w->span;
     for (int64_t i = 0; i < k; i++) {
+        const struct ends *of = ends_of(w, i);
         const double *f = w->f + i * n;
         double least = INFINITY, most = 0.0;
         for (int64_t q = 0; q < R; q++) {
@@ -276,8 +322,8 @@ static double proven_of(sluice_tree *w, const sluice_tableau *t, const uint64_t 
             for (int64_t j = 0; j < n; j++)
                 a += f[j] * w->g[q * n + j], s += f[j] * w->G[q * n + j];
             double slope = s - price;
-            double value = a + fmin(slope * w->low[q], slope * w->high[q]);
-            most = fmax(most, ERROR * (a + (s + fabs(price)) * w->high[q]) * (double)n);
+            double value = a + fmin(slope * of->low[q], slope * of->high[q]);
+            most = fmax(most, ERROR * (a + (s + fabs(price)) * of->high[q]) * (double)n);
             w->A[i * R + q] = value;
             least = fmin(least, value);
         }
@@ -299,18 +345,20 @@ static int tightened(sluice_tree *w, uint64_t *mask, double bound)
         if (!(mask[i] & 1) && mask[i - 1] & 1) mask[i - 1] &= ~UINT64_C(1), changed = 1;
     for (int64_t i = 0; i < w->k; i++) {
         if (!mask[i]) return -1;
-        lows += w->low[__builtin_ctzll(mask[i])];
-        highs += w->high[63 - __builtin_clzll(mask[i])];
+        lows += ends_of(w, i)->low[__builtin_ctzll(mask[i])];
+        highs += ends_of(w, i)->high[63 - __builtin_clzll(mask[i])];
     }
-    if (lows > w->B || highs < w->B) return -1;
+    double least = w->B - w->span;
+    if (lows > w->B || highs < least) return -1;
     for (int64_t i = 0; i < w->k; i++) {
-        double others_low = lows - w->low[__builtin_ctzll(mask[i])];
-        double others_high = highs - w->high[63 - __builtin_clzll(mask[i])];
+        const struct ends *of = ends_of(w, i);
+        double others_low = lows - of->low[__builtin_ctzll(mask[i])];
+        double others_high = highs - of->high[63 - __builtin_clzll(mask[i])];
         for (uint64_t left = mask[i]; left; left &= left - 1) {
             int64_t q = __builtin_ctzll(left);
             double above = w->A[i * w->R + q] - w->least[i];
             int is_out = bound > -INFINITY && above > short_of * (1.0 + 1e-9) + 1e-12;
-            is_out |= others_low + w->low[q] > w->B || others_high + w->high[q] < w->B;
+            is_out |= others_low + of->low[q] > w->B || others_high + of->high[q] < least;
             if (is_out) mask[i] &= ~(UINT64_C(1) << q), changed = 1;
         }
         if (!mask[i]) return -1;
@@ -323,7 +371,7 @@ static int tightened(sluice_tree *w, uint64_t *mask, double bound)
 static int64_t region_of(const sluice_tree *w, double size)
 {
     int64_t q = 0;
-    while (q < w->R - 1 && size > w->high[q]) q++;
+    while (q < w->R - 1 && size > w->last.high[q]) q++;
     return q;
 }
 
@@ -346,9 +394,11 @@ static void offer(sluice_tree *w, const double *size)
 {
     for (int64_t i = 0; i < w->k; i++) {
         int64_t q = region_of(w, size[i]);
-        if (size[i] < w->low[q] || size[i] > w->high[q]) return;
+        if (size[i] < w->last.low[q] || size[i] > w->last.high[q]) return;
     }
-    double latency = latency_of(w, size);
+    double latency = latency_of(w, size), message = 0.0;
+    for (int64_t i = 0; i < w->k; i++) message += size[i];
+    latency += w->slope * (w->B - message);
     if (latency < w->best_us) {
         w->best_us = latency;
         memcpy(w->best, size, (size_t)w->k * sizeof *size);
@@ -359,10 +409,12 @@ static void offer(sluice_tree *w, const double *size)
 static void offer_near(sluice_tree *w)
 {
     int64_t k = w->k;
-    double position = 0.0, before = 0.0, unit = w->unit_bytes, sum = 0.0;
+    double position = 0.0, before = 0.0, unit = w->unit_bytes, sum = 0.0, B = 0.0;
+    for (int64_t i = 0; i < k; i++) B += w->x[i];
+    B = w->span > 0.0 ? fmin(fmax(rint(B), w->B - w->span), w->B) : w->B;
     for (int64_t i = 0; i < k; i++) {
         position += w->x[i];
-        double here = i == k - 1 ? w->B : unit * floor(position / unit + 0.5);
+        double here = i == k - 1 ? B : unit * floor(position / unit + 0.5);
         w->y[i] = here - before;
         before = here;
     }
@@ -371,21 +423,22 @@ static void offer_near(sluice_tree *w)
         int64_t q = 0;
         for (int64_t r = 1; r < w->R; r++)
             if (w->weight[i * w->R + r] > w->weight[i * w->R + q]) q = r;
-        double low = unit * ceil(w->low[q] / unit), high = unit * floor(w->high[q] / unit);
+        double low = unit * ceil(w->last.low[q] / unit), high = unit * floor(w->last.high[q] / unit);
         w->y[i] = fmin(fmax(unit * floor(w->x[i] / unit + 0.5), low), high);
         sum += w->y[i];
     }
-    for (int pass = 0; pass < 2 && sum != w->B; pass++) {
-        for (int64_t i = k - 1; i >= 0 && sum != w->B; i--) {
+    for (int pass = 0; pass < 2 && sum != B; pass++) {
+        for (int64_t i = k - 1; i >= 0 && sum != B; i--) {
             int64_t q = region_of(w, w->y[i]);
-            double wanted = w->y[i] + (w->B - sum);
-            double kept = pass || i == k - 1 ? wanted : unit * floor(wanted / unit);
-            kept = fmin(fmax(kept, unit * ceil(w->low[q] / unit)), unit * floor(w->high[q] / unit));
+            double wanted = w->y[i] + (B - sum);
+            double kept = i == k - 1 ? wanted : unit * floor(wanted / unit);
+            double low = unit * ceil(w->last.low[q] / unit), high = unit * floor(w->last.high[q] / unit);
+            kept = fmin(fmax(kept, low), high);
             sum += kept - w->y[i];
             w->y[i] = kept;
         }
     }
-    if (sum == w->B) offer(w, w->y);
+    if (sum == B) offer(w, w->y);
 }
 
 /* ---- divisions ------------------------------------------------------------------------------ */
@@ -400,7 +453,7 @@ static void read_weights(sluice_tree *w, const sluice_tableau *t)
         if (variable >= k * V || t->b[r] <= 0.0) continue;
         int64_t i = variable / V, v = variable % V;
         w->weight[i * R + w->region[v]] += t->b[r];
-        w->x[i] += t->b[r] * w->at[v];
+        w->x[i] += t->b[r] * ends_of(w, i)->at[v];
     }
 }
 
@@ -777,32 +830,46 @@ static double *numbers(int64_t count) { return calloc((size_t)count, sizeof(doub
 
 static int is_complete(const sluice_tree *w)
 {
-    return w->low && w->high && w->g && w->G && w->at && w->t && w->tails && w->region && w->p &&
+    for (int side = 0; side < 2; side++) {
+        const struct ends *of = side ? &w->last : &w->inner;
+        if (!of->low || !of->high || !of->at || !of->t || !of->tails) return 0;
+    }
+    return w->g && w->G && w->region && w->p &&
            w->F && w->f && w->A && w->least && w->weight && w->x && w->y && w->exits && w->mask &&
            w->half && w->parts && w->best && w->real && w->banned;
+}
+
+static void fill_end(sluice_tree *w, struct ends *of, int64_t v, int is_high)
+{
+    int64_t n = w->n, q = w->region[v];
+    of->at[v] = is_high ? of->high[q] : of->low[q];
+    for (int64_t j = n - 1; j >= 0; j--) {
+        double cost = w->g[q * n + j] + w->G[q * n + j] * of->at[v];
+        of->t[v * n + j] = cost;
+        of->tails[v * n + j] = cost + (j < n - 1 ? of->tails[v * n + j + 1] : 0.0);
+    }
 }
 
 static void fill_ends(sluice_tree *w, const sluice_tree_problem *problem)
 {
     int64_t absent = w->behind > w->first; /* region 0 of size and costs 0 */
+    double unit = w->unit_bytes;
     for (int64_t q = absent; q < w->R; q++) {
         const double *g = problem->overhead_us + (q - absent) * w->n;
         const double *G = problem->us_per_byte + (q - absent) * w->n;
-        w->low[q] = problem->low[q - absent], w->high[q] = problem->high[q - absent];
+        w->last.low[q] = problem->low[q - absent], w->last.high[q] = problem->high[q - absent];
+        w->inner.low[q] = unit * ceil(w->last.low[q] / unit); /* above `high` where there is none */
+        w->inner.high[q] = unit * floor(w->last.high[q] / unit);
         for (int64_t j = 0; j < w->n; j++) {
             w->g[q * w->n + j] = g[j] / w->unit_us;
             w->G[q * w->n + j] = G[j] / w->unit_us;
         }
     }
     for (int64_t q = 0; q < w->R; q++) {
-        for (int side = 0; side < (w->high[q] > w->low[q] ? 2 : 1); side++) {
+        for (int side = 0; side < (w->last.high[q] > w->last.low[q] ? 2 : 1); side++) {
             int64_t v = w->V++;
-            w->at[v] = side ? w->high[q] : w->low[q], w->region[v] = q;
-            for (int64_t j = w->n - 1; j >= 0; j--) {
-                double cost = w->g[q * w->n + j] + w->G[q * w->n + j] * w->at[v];
-                w->t[v * w->n + j] = cost;
-                w->tails[v * w->n + j] = cost + (j < w->n - 1 ? w->tails[v * w->n + j + 1] : 0.0);
-            }
+            w->region[v] = q;
+            fill_end(w, &w->last, v, side), fill_end(w, &w->inner, v, side);
         }
     }
 }
@@ -815,7 +882,7 @@ static int64_t slowest(const sluice_tree *w)
     for (int64_t j = 0; j < w->n; j++) {
         double rate = INFINITY;
         for (int64_t v = 0; v < w->V; v++)
-            if (w->at[v] > 0.0) rate = fmin(rate, w->t[v * w->n + j] / w->at[v]);
+            if (w->last.at[v] > 0.0) rate = fmin(rate, w->last.t[v * w->n + j] / w->last.at[v]);
         if (rate > most) most = rate, stage = j;
     }
     return stage;
@@ -831,11 +898,16 @@ sluice_tree *sluice_tree_new(const sluice_tree_problem *problem, double known_us
     sluice_tree *w = calloc(1, sizeof *w);
     if (!w) return NULL;
     w->n = n, w->k = k, w->R = R, w->B = problem->message_bytes;
+    w->span = problem->span_bytes, w->slope = problem->slope_us / known_us;
     w->first = problem->fewest / 2, w->behind = w->first + more;
     w->unit_bytes = problem->unit_bytes, w->unit_us = known_us;
     w->closed = w->best_us = w->target = INFINITY;
-    w->low = numbers(R), w->high = numbers(R), w->g = numbers(R * n), w->G = numbers(R * n);
-    w->at = numbers(2 * R), w->t = numbers(2 * R * n), w->tails = numbers(2 * R * n);
+    w->g = numbers(R * n), w->G = numbers(R * n);
+    for (int side = 0; side < 2; side++) {
+        struct ends *of = side ? &w->last : &w->inner;
+        of->low = numbers(R), of->high = numbers(R), of->at = numbers(2 * R);
+        of->t = numbers(2 * R * n), of->tails = numbers(2 * R * n);
+    }
     w->region = calloc((size_t)(2 * R), sizeof *w->region);
     w->p = numbers((k + 1) * n), w->F = numbers((k + 1) * n), w->f = numbers(k * n);
     w->A = numbers(k * R), w->least = numbers(k), w->weight = numbers(k * R);
@@ -844,22 +916,25 @@ sluice_tree *sluice_tree_new(const sluice_tree_problem *problem, double known_us
     w->mask = calloc((size_t)k, sizeof *w->mask);
     w->half = calloc((size_t)(4 * k), sizeof *w->half);
     w->parts = calloc((size_t)((k + 1) * k), sizeof *w->parts);
-    w->banned = calloc((size_t)(columns_of(n, k, 2 * R) + rows_of(n, k)), 1);
+    w->banned = calloc((size_t)(columns_of(n, k, 2 * R) + rows_of(n, k) + 4), 1);
     if (!is_complete(w)) {
         sluice_tree_free(w);
         return NULL;
     }
     fill_ends(w, problem);
+    for (int64_t i = 0; i < k; i++) {
+        w->mask[i] = root_of(w, i);
+        if (w->mask[i]) continue; /* no size is admitted: there is no cut */
+        sluice_tree_free(w);
+        return NULL;
+    }
     int64_t rows = rows_of(n, k), columns = columns_of(n, k, w->V);
     if (!new_tableau(&w->root, rows, columns)) {
         sluice_tree_free(w);
         return NULL;
     }
+    w->root.rows -= !(w->span > 0.0);
     fill_tableau(w, slowest(w));
-    for (int64_t i = 0; i < k; i++) {
-        int is_there = more > 0 && (i < w->first || i >= w->behind);
-        w->mask[i] = all_of(w) & (is_there ? ~UINT64_C(1) : ~UINT64_C(0));
-    }
     /* The artificial variables of fragments are gone; that of the bytes gives its price. */
     if (!first_basis(w)) {
         sluice_tree_free(w);
@@ -875,8 +950,12 @@ void sluice_tree_free(sluice_tree *w)
 {
     if (!w) return;
     for (int64_t at = 0; at < w->nodes; at++) free(w->heap[at].allowed);
-    free_tableau(&w->root), free(w->heap), free(w->low), free(w->high), free(w->g), free(w->G), free(w->at), free(w->t);
-    free(w->tails), free(w->region), free(w->p), free(w->F), free(w->f), free(w->A);
+    for (int side = 0; side < 2; side++) {
+        struct ends *of = side ? &w->last : &w->inner;
+        free(of->low), free(of->high), free(of->at), free(of->t), free(of->tails);
+    }
+    free_tableau(&w->root), free(w->heap), free(w->g), free(w->G);
+    free(w->region), free(w->p), free(w->F), free(w->f), free(w->A);
     free(w->least), free(w->weight), free(w->x), free(w->y), free(w->exits), free(w->best);
     free(w->real), free(w->mask), free(w->half), free(w->parts), free(w->banned);
     free(w);

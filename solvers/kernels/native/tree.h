@@ -12,12 +12,15 @@ typedef struct {
     const double *overhead_us;          /* (regions, stages) */
     const double *us_per_byte;          /* (regions, stages) */
     double message_bytes, unit_bytes;   /* the message, and what sizes are multiples of */
+    double span_bytes, slope_us;        /* messages may be so much less; 0: one message */
 } sluice_tree_problem;
 
 typedef struct sluice_tree sluice_tree;
 
 /* A tree of one node that holds every cut of `fewest` to `fragments`; sizes of 0 are no fragments; NULL where memory is short or regions are too many.
-   What the problem points at is copied. `known_us` is a latency of some cut. */
+   What the problem points at is copied. `known_us` is a latency of some cut. Over a span of messages
+   every latency is one with slope_us added for each byte less than message_bytes, targets as well:
+   a target that is straight in the message is reached at all of them where it is so at the greatest. */
 sluice_tree *sluice_tree_new(const sluice_tree_problem *problem, double known_us);
 void sluice_tree_free(sluice_tree *tree);
 

@@ -565,23 +565,30 @@ static void searches(void)
         size[i] = i == k - 1 ? left : 1.0 + (double)between(0, (int64_t)left - (k - i));
         left -= size[i];
     }
-    double known = latency_of_regions(&of, k, size);
+    double known = latency_of_regions(&of, k, size), least = known;
     int64_t fewest = between(2, k), fragments = most, there = 0;
     sluice_tree_problem problem = {of.n,   fewest, fragments, of.R,         of.low,
                                    of.high, of.g,   of.G,      (double)of.B, 1.0};
-    sluice_tree *tree = known > 0.0 ? sluice_tree_new(&problem, known * (1.0 + uniform())) : NULL;
+    if (bits() % 2 && known > 0.0) { /* the cut's message is one of a span */
+        double above = (double)between(0, 9), slope = known * uniform() / problem.message_bytes;
+        problem.message_bytes += above, problem.span_bytes = above + (double)between(0, 9);
+        problem.slope_us = slope, least += slope * above;
+    }
+    sluice_tree *tree = known > 0.0 ? sluice_tree_new(&problem, least * (1.0 + uniform())) : NULL;
     if (tree) {
         double *best = doubles(fragments);
         for (int turn = 0; turn < 3; turn++) {
-            sluice_tree_advance(tree, known * 1.001, wide(1e3, 1e7));
-            expect(sluice_tree_bound_us(tree) <= known * (1.0 + 1e-9), "a known cut is not below");
+            sluice_tree_advance(tree, least * 1.001, wide(1e3, 1e7));
+            expect(sluice_tree_bound_us(tree) <= least * (1.0 + 1e-9), "a known cut is not below");
         }
         sluice_tree_real(tree, best);
         double found = sluice_tree_best(tree, best);
         if (found < INFINITY) {
             for (int64_t i = 0; i < fragments; i++)
                 if (best[i] > 0.0) best[there++] = best[i];
-            double own = latency_of_regions(&of, there, best);
+            double own = latency_of_regions(&of, there, best), message = 0.0;
+            for (int64_t i = 0; i < there; i++) message += best[i];
+            own += problem.slope_us * (problem.message_bytes - message);
             expect(fabs(own - found) <= 1e-9 * found, "a tree's best cut"); /* 0 where costs are 0 */
             expect(found >= sluice_tree_bound_us(tree) * (1.0 - 1e-9), "it is not below the bound");
         }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from domain.problem import Problem
+from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers.kernels import active
 from solvers.kernels.native_dual import NativeRegions
@@ -120,6 +122,50 @@ def test_a_tree_of_several_counts_is_below_a_cut_of_any_of_them() -> None:
             assert tree is not None
             tree.advance(latency * 1.01, float(10.0 ** rng.uniform(3.0, 6.5)))
             assert tree.bound_us <= latency * (1.0 + 1e-9)
+
+
+def test_a_tree_over_a_span_is_below_every_cut_of_every_message_of_it() -> None:
+    """All compositions of some short messages, in units of up to three bytes; where only real sizes
+    are left, no better than they are.
+    """
+    rng, reached = np.random.default_rng(13), 0
+    for problem in random_problems(count(800), seed=227, rule=SMALL):
+        span, unit = int(rng.integers(1, 5)), int(rng.choice([1, 1, 2, 3]))
+        limits = FragmentLimits(max_fragments=6, alignment_bytes=unit)
+        largest = problem.message_bytes + span
+        problems = [
+            replace(problem, message_bytes=size, limits=limits)
+            for size in range(problem.message_bytes, largest + 1)
+        ]
+        k, slope = int(rng.integers(2, 5)), float(rng.choice([0.0, 1.0])) * rng.exponential(0.02)
+        slope *= latency_us(problem.pipeline, (problem.message_bytes,))
+        values = [
+            best[k] + slope * (largest - one.message_bytes)
+            for one in problems
+            for best in [best_of_every_cut(one)]
+            if k in best
+        ]
+        if not values or min(values) <= 0.0:
+            continue
+        counts = int(rng.integers(2, k + 1)), k
+        tree = native_of(problems[-1]).tree(counts, min(values), span=(span, slope))
+        if tree is None:
+            continue
+        target = min(values) * (1.0 + 1e-6)
+        tree.advance(target, float(10.0 ** rng.uniform(2.0, 7.0)))
+        assert tree.bound_us <= min(values) * (1.0 + 1e-9)
+        found_us, sizes = tree.best
+        if np.isfinite(found_us):
+            own = latency_us(problem.pipeline, tuple(sizes)) + slope * (largest - sizes.sum())
+            assert problem.message_bytes <= sizes.sum() <= largest
+            assert not (sizes[:-1] % unit).any()
+            assert own == pytest.approx(found_us, rel=1e-9)
+        closed_us, real = tree.real
+        if closed_us <= tree.bound_us and len(real):
+            own = latency_us(problem.pipeline, tuple(real)) + slope * (largest - real.sum())
+            assert own >= tree.bound_us * (1.0 - 1e-9)
+            reached += own <= tree.bound_us * (1.0 + 1e-6)
+    assert reached > 0
 
 
 def test_random_moves_are_of_their_seed_alone_and_lose_nothing() -> None:

@@ -4,14 +4,13 @@ Source    own derivation; docs/theory.md sec. 7, "Branch and bound on regions".
 Notation  as in nodes.py.
 Cost      a linear program for each node that no earlier dual excludes, until work or time ends.
 Exact     the least bound of all nodes that hold cuts of k fragments bounds these cuts.
-Traps     a node of many counts is one program for all of them; small counts have their own. The
+Traps     a node of many counts is one program for all of them; small counts have trees too. The
           bound of a node without anything to divide is that of its real sizes, and whole bytes may
           cost more: no division removes that difference.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -19,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.contract import Candidate, Deadline
-from solvers.exact.convex import ConvexProblem, resampled
+from solvers.exact.convex import ConvexProblem
 from solvers.exact.count_search import CountSearch
 from solvers.kernels.native_dual import MAX_TREE_REGIONS, NativeTree
 from solvers.ranges.bound import tree_counts
 from solvers.ranges.divisions import WHOLE, divisions
-from solvers.ranges.improve import annealed, improved
+from solvers.ranges.improve import annealed, improved, in_whole_numbers
 from solvers.ranges.moves import cut_us
 from solvers.ranges.nodes import Node, Planes, Programs, Relaxed
 from solvers.ranges.regions import Region, Regions, whole_cut_within
@@ -39,12 +38,13 @@ _NEAR = 1.02  # of the best latency known: cuts up to it are improved
 _EACH = 500
 _IMPROVE_CELLS = 200_000  # k n that improving one cut may evaluate
 _IMPROVEMENTS = 12
-_SPREAD = 1.0  # of a count: how far off another is that its dual is adapted to
-_SMALL = 8  # fragments up to which each count begins with a node of its own
-_TRIED = 2  # divisions of which the best is taken
+_TRIED = 4  # divisions of each kind of which the best is taken
+_STEEP = 4.0  # of how much is left to divide, over the whole way to the target; as in tree.c
 _BETWEEN_DIVES, _DEEPEST = 32, 24  # nodes of least bound between two dives, and those of one
-_FIRST_SINGLE = 6  # fragments that are told apart at first where counts are larger
-_GROWTH = 1.5  # of the counts that begin with one node
+_AHEAD, _BEHIND = 0.9, 0.2  # of all work: trees whose bound is above that of nodes, or below
+_FIRST = 250_000  # work of nodes before the two are compared
+_SINGLES = 6  # fragments told apart in a first bound of counts without a tree
+_GROWTH = 1.5  # of these counts
 _TURNS = 400  # of a tree of several counts, before its halves have one each
 _SLICE = 5e7  # numbers that one tree writes before another may be the one of least bound
 _NUMBERS, _CELLS = 3_500, 500  # of a tree, and cells of random moves, that take as long as an entry
@@ -67,7 +67,6 @@ class _Open:
     order: int
     node: Node = field(compare=False)
     found: Relaxed | None = field(compare=False, default=None)
-    is_root: bool = field(compare=False, default=False)
 
 
 @dataclass(slots=True)
@@ -104,10 +103,12 @@ class Branching:
         self._sizes = self._regions.low[0], self._regions.high[-1]
         self._programs = Programs(self._regions, B, self._best_us - self._delay)
         self._planes: dict[bytes, Planes] = {}
-        self._heap: list[_Open] = []
-        self._closed: list[tuple[float, Node]] = []  # what is not divided, with its bound
+        self._open: list[_Open] = []
+        self._closed: list[_Open] = []  # what is not divided
         self._entered, self._improvements, self._visits = 0, 0, 0
         self._work = self._moved = self._seed = 0  # of all, of random moves, and what these had
+        self._in_trees = 0  # of all work
+        self._floor = search.lower.copy()
         self._lowest: _Open | None = None  # of the parts of the last division
         self._tried: set[tuple[int, ...]] = {best}
         self._every = Regions.of(problem.pipeline)
@@ -117,37 +118,85 @@ class Branching:
 
     def run(self, *, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
         """Yield better cuts; the bounds of the counts rise meanwhile, and are told at the end."""
-        self._start()
+        self._start(deadline)
         while not deadline.passed and self._work < self.max_work:
             target = self._best_us / (1.0 + relative_gap) - self._delay
-            lowest = min(self._counts, key=lambda count: count.bound_us, default=None)
-            first = self._heap[0].bound_us if self._heap else np.inf
-            bound = first if lowest is None else min(first, lowest.bound_us)
-            if bound >= target or self._is_stuck(bound):
+            of_trees = self._of_trees()
+            entry = min(self._open, key=lambda one: self._known(one, of_trees), default=None)
+            first = np.inf if entry is None else self._known(entry, of_trees)
+            stuck = min((self._known(one, of_trees) for one in self._closed), default=np.inf)
+            if min(first, stuck) >= target:
                 break
             if self._moved < _MOVING * (self._work - _EASY):
                 yield from self._annealed(self._best)
-            is_easy = self._work <= _EASY and lowest is not None and lowest.bound_us <= first
-            if not is_easy and self._best_us < self._narrowed_us * _BETTER:
+            tree = self._tree_to_go_on(target)
+            if stuck <= first and tree is None:
+                break
+            if self._work > _EASY and self._best_us < self._narrowed_us * _BETTER:
                 yield from self._begun(relative_gap, deadline)
-                continue
-            if lowest is not None and lowest.bound_us <= first:
-                yield from self._advance(lowest, target, deadline)
-                continue
-            yield from self._visit(heapq.heappop(self._heap), target, deadline)
-            self._visits += 1
-            if self._visits % _BETWEEN_DIVES == 1:
-                yield from self._dive(relative_gap, deadline)
+            elif tree is not None and (stuck <= first or self._in_trees <= self._share()):
+                yield from self._advance(tree, target, deadline)
+            elif entry is not None:
+                yield from self._visit(entry, target, deadline)
+                self._visits += 1
+                if self._visits % _BETWEEN_DIVES == 0:
+                    yield from self._dive(relative_gap, deadline)
         self._tell()
+
+    def _of_trees(self) -> Floats:
+        """What is known of each count from its tree or its first node, µs without delay."""
+        bounds, first = self._floor.copy(), self._search.lines.k_min
+        for count in self._counts:
+            at = slice(count.low - first, count.high - first + 1)
+            bounds[at] = np.maximum(bounds[at], count.bound_us)
+        return bounds
+
+    def _share(self) -> float:
+        """How much of the work may go into trees: more where their bound is the better one."""
+        lowest, of_trees = min(self._open, default=None), self._of_trees()
+        if lowest is None or self._work <= _EASY:
+            return np.inf
+        is_ahead = of_trees[self._counts_of(lowest)].min() >= lowest.bound_us
+        is_ahead &= self._work - self._in_trees > _FIRST
+        return self._work * (_AHEAD if is_ahead else _BEHIND)
+
+    def _of_nodes(self) -> Floats:
+        """What the nodes prove of each count: each cut is in one of them."""
+        known = self._best_us - self._delay
+        bounds = np.full(len(self._search.lower), known)
+        for entry in (*self._open, *self._closed):
+            at = self._counts_of(entry)
+            bounds[at] = np.minimum(bounds[at], entry.bound_us)
+        return bounds
+
+    def _counts_of(self, entry: _Open) -> slice:
+        first, node = self._search.lines.k_min, entry.node
+        return slice(int(node.min_counts[0]) - first, int(node.max_counts[0]) - first + 1)
+
+    def _known(self, entry: _Open, of_trees: Floats) -> float:
+        """What is known of the cuts of a node: by itself, or by the trees of its counts."""
+        return max(entry.bound_us, float(of_trees[self._counts_of(entry)].min()))
+
+    def _tree_to_go_on(self, target: float) -> _Counts | None:
+        """The tree of least bound of those that may prove something."""
+        first, of_nodes = self._search.lines.k_min, self._of_nodes()
+        least, chosen = target, None
+        for count in self._counts:
+            if not (count.is_closed and count.low == count.high):
+                of_node = float(of_nodes[count.low - first : count.high - first + 1].min())
+                known = max(count.bound_us, of_node)
+                if known < least:
+                    least, chosen = known, count
+        return chosen
 
     def _begun(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
         """Begin with what the best cut leaves of the sizes; once more where one is much better."""
         yield from self._annealed(self._best)
         self._tell()
-        self._heap, self._counts, self._closed, self._lowest = [], [], [], None
+        self._open, self._counts, self._closed, self._lowest = [], [], [], None
         self._narrowed_us = self._best_us
         self.narrow(relative_gap, deadline)
-        self._start()
+        self._start(deadline)
 
     def narrow(self, relative_gap: float, deadline: Deadline) -> Region:
         """Leave out the regions that no fragment of a cut below the target can have; return others.
@@ -214,14 +263,12 @@ class Branching:
         is_long = count.tree is None or count.is_closed or count.turns >= _TURNS
         if count.tree is None or (is_long and count.low < count.high):
             self._counts.remove(count)
-            if count.low < count.high:
-                self._counts += count.parts()
-            else:
-                self._push(Node.whole(count.low, len(self._regions)), count.bound_us, is_root=True)
+            self._counts += count.parts() if count.low < count.high else ()
             return
         count.turns += 1
         left = count.tree.advance(target, _SLICE)
         self._work += int((_SLICE - left) / _NUMBERS) + 1
+        self._in_trees += int((_SLICE - left) / _NUMBERS) + 1
         closed, real = count.tree.real
         count.bound_us = max(count.bound_us, min(count.tree.bound_us, target))
         count.is_closed = closed <= count.bound_us
@@ -283,45 +330,40 @@ class Branching:
             entry, self._lowest = self._lowest, None
             if entry is None or entry.bound_us >= target or deadline.passed:
                 return
-            at = next((at for at, one in enumerate(self._heap) if one is entry), None)
-            if at is None:
+            if not any(one is entry for one in self._open):
                 return
-            self._heap.pop(at)
-            heapq.heapify(self._heap)
             yield from self._visit(entry, target, deadline)
 
-    def _start(self) -> None:
-        """Make a node for each small count that could win, and for intervals of the others."""
+    def _start(self, deadline: Deadline) -> None:
+        """Make a node of all counts that could win, and trees of the smaller ones."""
         first, lower = self._search.lines.k_min, self._search.lower
-        could_win = np.flatnonzero(lower < self._best_us - self._delay)
-        few = could_win[(could_win + first <= _SMALL) & (could_win + first > 1)]
-        native = self._regions.in_native(self._problem)
-        if native is not None and len(self._problem.pipeline) > 1:
-            counts, few = could_win[could_win + first > 1] + first, could_win[:0]
-            for low, high in tree_counts(native, counts.tolist()):
-                bound = float(lower[low - first : high - first + 1].min())
-                self._counts.append(_Counts(low, high, bound))
-        last = max([count.high for count in self._counts], default=_SMALL)
-        for index in few:
-            node = Node.whole(first + int(index), len(self._regions))
-            self._push(node, float(lower[index]), is_root=True)
+        counts = np.flatnonzero(lower < self._best_us - self._delay) + first
+        counts = counts[counts > 1]
+        if not len(counts):
+            return
         most = np.floor(self._problem.message_bytes / self._regions.low).astype(np.int64)
-        rest = could_win[could_win + first > last]
-        while len(rest):
-            low = int(rest[0]) + first
-            here = rest[rest + first < max(low + 1, int(_GROWTH * low))]
-            node = Node.many(min(_FIRST_SINGLE, low), (low, int(here[-1]) + first), most)
-            self._push(node, float(lower[here].min()))
-            rest = rest[len(here) :]
-
-    def _push(self, node: Node, bound: float, *, is_root: bool = False) -> None:
-        settled = node.settled()
-        if settled is not None and not self._is_void(settled):
-            self._enter(_Open(bound, 0.0, 0, settled, None, is_root))
+        node = Node.many(2, (int(counts[0]), int(counts[-1])), most).settled()
+        if node is not None and not self._is_void(node):
+            self._enter(_Open(float(lower[counts - first].min()), 0.0, 0, node))
+        native = self._regions.in_native(self._problem)
+        if native is None or len(self._problem.pipeline) == 1:
+            return
+        for low, high in tree_counts(native, counts.tolist()):
+            here = counts[counts <= high]
+            self._counts.append(_Counts(low, high, float(lower[here - first].min())))
+            counts = counts[len(here) :]
+        while len(counts) and not deadline.passed:
+            low = int(counts[0])
+            here = counts[counts < max(low + 1, int(_GROWTH * low))]
+            node = Node.many(min(_SINGLES, low), (low, int(here[-1])), most).settled()
+            if node is not None and not self._is_void(node):
+                bound = self._solved(_Open(0.0, 0.0, 0, node), deadline).bound_us
+                self._floor[here - first] = np.maximum(self._floor[here - first], bound)
+            counts = counts[len(here) :]
 
     def _enter(self, entry: _Open) -> _Open:
         self._entered += 1
-        heapq.heappush(self._heap, entered := replace(entry, order=self._entered))
+        self._open.append(entered := replace(entry, order=self._entered))
         return entered
 
     def _planes_of(self, node: Node) -> Planes:
@@ -330,32 +372,21 @@ class Branching:
             self._planes[node.shape] = Planes(self._regions, node, B)
         return self._planes[node.shape]
 
-    def _is_stuck(self, bound_us: float) -> bool:
-        """Whether what cannot be divided any more lies below all that can."""
-        closed = [one.bound_us for one in self._counts if one.is_closed and one.low == one.high]
-        return min([*closed, *(bound for bound, _ in self._closed)], default=np.inf) <= bound_us
-
     def _visit(self, entry: _Open, target: float, deadline: Deadline) -> Iterator[Candidate]:
         """Bound a node by its own program, and divide it where that does not exclude it."""
+        self._open = [one for one in self._open if one is not entry]
         if entry.found is None:
             entry = self._solved(entry, deadline)
             if entry.found is not None:
-                if entry.is_root:
-                    self._adapted(entry.found)
                 yield from self._cuts_near(entry.found, deadline)
-            if entry.bound_us > (self._heap[0].bound_us if self._heap else target):
+            if entry.bound_us >= target or (entry.found is None and deadline.passed):
                 self._enter(entry)
                 return
-        if self._programs.entries(entry.node) > _MAX_ENTRIES:
-            self._closed.append((entry.bound_us, entry.node))
-            return
-        if entry.found is None and deadline.passed:
-            self._enter(entry)
-            return
         # Without a solution the node has no cut at all, or the solver failed: halves tell.
-        best = self._divided(entry, target, deadline)
+        is_large = self._programs.entries(entry.node) > _MAX_ENTRIES
+        best = None if is_large else self._divided(entry, target, deadline)
         if best is None:
-            self._closed.append((entry.bound_us, entry.node))
+            self._closed.append(entry)
             return
         self._lowest = None
         for part in best:
@@ -366,32 +397,34 @@ class Branching:
                 yield from self._cuts_near(part.found, deadline)
 
     def _divided(self, entry: _Open, target: float, deadline: Deadline) -> list[_Open] | None:
-        """The parts of a node by the division that raises their bounds most, of some tried."""
+        """The parts of a node by the division that leaves least to divide, of those tried."""
         node, found = entry.node, entry.found
         if found is None:
-            halves = node.halves()
-            return None if halves is None else self._parts(entry, halves, deadline)
-        best, most = None, -1.0
+            pair = node.halves()
+            return pair and self._parts(entry, pair, target, deadline, np.inf)[0]
+        best, least = None, np.inf
         for pair in divisions(node, found, self._ends, _TRIED):
-            parts = self._parts(entry, pair, deadline)
-            gains = [min(part.own_us, target) - entry.own_us for part in parts]
-            gains += [target - entry.own_us] * (2 - len(parts))
-            score = max(min(gains), 0.0) + 0.2 * max(max(gains), 0.0)
-            if score > most:
-                best, most = parts, score
-            if min(gains) >= target - entry.own_us or deadline.passed:
+            parts, left = self._parts(entry, pair, target, deadline, least)
+            if left < least:
+                best, least = parts, left
+            if left == 0.0 or deadline.passed:
                 break
         return best
 
-    def _parts(self, entry: _Open, pair: tuple[Node, Node], deadline: Deadline) -> list[_Open]:
-        parts = []
+    def _parts(
+        self, entry: _Open, pair: tuple[Node, Node], target: float, deadline: Deadline, most: float
+    ) -> tuple[list[_Open], float]:
+        """The parts, and how much is left to divide in them; not all where that reaches `most`."""
+        parts, left = [], 0.0
         for half in pair:
             settled = half.settled()
-            if settled is None or self._is_void(settled):
+            if settled is None or self._is_void(settled) or left >= most:
                 continue
-            part = _Open(entry.bound_us, entry.own_us, 0, settled)
-            parts.append(self._solved(part, deadline))
-        return parts
+            part = self._solved(_Open(entry.bound_us, entry.own_us, 0, settled), deadline)
+            parts.append(part)
+            way = (target - part.bound_us) / (target - entry.bound_us)
+            left += float(np.exp(_STEEP * way)) if way > 0.0 else 0.0
+        return parts, left
 
     def _solved(self, entry: _Open, deadline: Deadline) -> _Open:
         """The same with its own program's optimum, where that is not too large."""
@@ -408,17 +441,6 @@ class Branching:
             own = planes.bound_us(node, last=True)
         return replace(entry, bound_us=max(bound, own), own_us=own, found=found)
 
-    def _adapted(self, found: Relaxed) -> None:
-        """Bound the counts that were not solved yet by the same mixture of paths, adapted."""
-        for at, entry in enumerate(self._heap):
-            k = len(entry.node.low)
-            if entry.is_root and abs(k - len(found.x)) <= _SPREAD * len(found.x):
-                planes = self._planes_of(entry.node)
-                planes.add(resampled(found.p, k), found.price, found.nu, 0)
-                bound = max(entry.bound_us, planes.bound_us(entry.node, last=True))
-                self._heap[at] = replace(entry, bound_us=bound)
-        heapq.heapify(self._heap)
-
     def _is_void(self, node: Node) -> bool:
         """Whether no sizes of this node make up the message."""
         low, high, B = self._regions.low, self._regions.high, self._problem.message_bytes
@@ -434,16 +456,10 @@ class Branching:
         """Raise the bounds of the counts to what is proven of all their nodes."""
         first, lower = self._search.lines.k_min, self._search.lower
         known = self._best_us - self._delay
-        proven = np.full(len(lower), min(known, self._left_out_us))
+        proven = np.maximum(self._of_trees(), self._of_nodes())
+        proven = np.minimum(proven, min(known, self._left_out_us))
         if first == 1:  # one fragment is one cut, and its latency is known
             proven[0] = cut_us(self._problem, np.array([self._problem.message_bytes])) - self._delay
-        nodes = self._closed + [(entry.bound_us, entry.node) for entry in self._heap]
-        for bound, node in nodes:
-            at = slice(max(0, int(node.min_counts[0]) - first), int(node.max_counts[0]) - first + 1)
-            proven[at] = np.minimum(proven[at], bound)
-        for count in self._counts:
-            at = slice(count.low - first, count.high - first + 1)
-            proven[at] = np.minimum(proven[at], count.bound_us)
         could_win = lower < known
         lower[could_win] = np.maximum(lower, proven)[could_win]
 
@@ -453,7 +469,7 @@ class Branching:
         whole = found.weights[np.arange(len(structure)), structure].min() >= 1.0 - WHOLE
         cuts: list[Cut | None] = []
         if found.in_groups.any():
-            for sizes in self._with_groups(found):
+            for sizes in in_whole_numbers(found, self._programs.at, problem.message_bytes):
                 near = nearest_cut(problem, sizes)
                 cuts.append(None if near is None else tuple(int(size) for size in near))
         else:
@@ -475,22 +491,3 @@ class Branching:
             if latency < self._best_us:
                 self._best, self._best_us = candidate.fragment_bytes, latency
                 yield candidate
-
-    def _with_groups(self, found: Relaxed) -> list[Floats]:
-        """The sizes with whole numbers of fragments in each group, scaled to the message.
-
-        Those of a group one size after the other, and all of its sizes spread evenly.
-        """
-        at, cuts = self._programs.at, []
-        for is_spread in (False, True):
-            parts = [found.x[:1]]
-            for g, number in enumerate(found.in_groups):
-                whole = np.rint(number).astype(np.int64)
-                sizes = np.repeat(at, whole)
-                if is_spread:
-                    places = [(np.arange(count) + 0.5) / count for count in whole if count]
-                    sizes = sizes[np.argsort(np.concatenate([[], *places]), kind="stable")]
-                parts += [sizes, found.x[g + 1 : g + 2]]
-            x = np.concatenate(parts)
-            cuts.append(x * (self._problem.message_bytes / x.sum()))
-        return cuts

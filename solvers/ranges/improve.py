@@ -41,6 +41,7 @@ from solvers.exact.lp.lines import (
 from solvers.kernels import stage_times_us
 from solvers.kernels.native_dual import NativeRegions
 from solvers.ranges.moves import WORTHWHILE, cut_us, descend
+from solvers.ranges.nodes import Relaxed
 from solvers.ranges.regions import Region
 from solvers.rounding import nearest_cut, round_cut
 
@@ -237,6 +238,26 @@ def _end_near(
         beyond = true_us > convex.hulls[stage][vertex, 1] * _ABOVE
         ends.append(min(convex.M, float(at[vertex]) + beyond))
     return float(min(ends, key=lambda end: abs(end - wanted)))
+
+
+def in_whole_numbers(found: Relaxed, at: Floats, message_bytes: int) -> list[Floats]:
+    """Return sizes with whole numbers of fragments in each group of a node, scaled to the message.
+
+    Those of a group one size (of `at`, bytes) after the other, and all of its sizes spread evenly.
+    """
+    cuts = []
+    for is_spread in (False, True):
+        parts = [found.x[:1]]
+        for g, number in enumerate(found.in_groups):
+            whole = np.rint(number).astype(np.int64)
+            sizes = np.repeat(at, whole)
+            if is_spread:
+                places = [(np.arange(count) + 0.5) / count for count in whole if count]
+                sizes = sizes[np.argsort(np.concatenate([[], *places]), kind="stable")]
+            parts += [sizes, found.x[g + 1 : g + 2]]
+        x = np.concatenate(parts)
+        cuts.append(x * (message_bytes / x.sum()))
+    return cuts
 
 
 SPREAD_COUNTS = 5  # counts that are tried beside the best ones, spread over those that could win

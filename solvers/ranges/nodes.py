@@ -222,9 +222,11 @@ class Node:
             group_high=np.insert(highs, g + 1, high),
         )
 
-    def by_last(self, g: int) -> tuple[Node, Node]:
-        """Return the nodes without group g, and with its last fragment told apart."""
-        without, with_one = self.by_first(g, above=int(self.group_low[g]))
+    def by_last(
+        self, g: int, *, above: int | None = None, below: int | None = None
+    ) -> tuple[Node, Node]:
+        """Return the same as by_first with the last such fragment told apart."""
+        without, with_one = self.by_first(g, above=above, below=below)
         lows, highs = with_one.group_low.copy(), with_one.group_high.copy()
         for ends in (lows, highs):
             ends[[g, g + 1]] = ends[[g + 1, g]]

@@ -172,6 +172,37 @@ def test_divisions_lose_no_cut_of_a_node(by_program: bool) -> None:
             assert (node.low == at).all()
 
 
+def test_the_first_or_last_of_some_regions_told_apart_loses_no_cut() -> None:
+    """Any group, any region: no fragment of the group has it or more (or less), or one is it."""
+    rng, told = np.random.default_rng(17), 0
+    for problem in random_problems(count(300), seed=167, rule=MANY):
+        cut = random_cut(problem, rng)
+        if cut is None or len(cut) < 2:
+            continue
+        region = regions_of(problem)
+        at, node = np.searchsorted(region.high, np.array(cut)), node_around(region, cut, rng)
+        for g in np.flatnonzero(node.group_low < node.group_high):
+            r = int(rng.integers(node.group_low[g] + 1, node.group_high[g] + 1))
+            by = node.by_first if rng.random() < 0.5 else node.by_last
+            pair = by(int(g), above=r) if rng.random() < 0.5 else by(int(g), below=r)
+            settled = [part for half in pair if (part := half.settled()) is not None]
+            holding = [part for part in settled if _holds(part, at)]
+            assert holding
+            told += len(holding[-1].low) > len(node.low)
+    assert told > 0
+
+
+def test_few_large_fragments_are_proven_against_any_number_of_small_ones() -> None:
+    """Tiny fragments cost nearly nothing: no count of them may be what the bound rests on."""
+    require_native_kernels()
+    first = FitRange(0.2, 22.611, 4757), FitRange(98.74, 1.895, 4918), FitRange(3.2, 10.367)
+    other = FitRange(2.07, 35.634, 2136), FitRange(5.55, 15.048, 6455), FitRange(28.67, 4.198)
+    problem = Problem(Pipeline((Stage("a", first), Stage("b", other))), 48_632)
+    found = solve(problem, time_limit_s=60.0)
+    assert found.relative_gap <= 1.001e-6
+    assert len(found.schedule.fragment_bytes) < 10
+
+
 def _holds(node: Node, at: np.ndarray) -> bool:
     """Whether the regions of a cut match the node's fragments and groups, one after the other."""
     counts = (at[None, :] >= np.arange(len(node.min_counts))[:, None]).sum(axis=1)

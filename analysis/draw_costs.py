@@ -68,7 +68,7 @@ class PricedSizes:
     @cached_property
     def order(self) -> NDArray[np.intp]:
         """Their places, by ascending mean latency."""
-        return np.argsort(self.mean_us, kind="stable")
+        return self.mean_us.argsort(kind="stable")
 
     def capped(self, size: int, most_us: float) -> PricedSizes:
         """Return the same where this size, if it is among these, takes no more than that."""
@@ -82,7 +82,7 @@ class PricedSizes:
 
     @cached_property
     def _places(self) -> dict[int, int]:
-        return {size: at for at, size in enumerate(self.sizes.tolist())}
+        return dict(zip(self.sizes.tolist(), range(len(self.sizes)), strict=True))
 
 
 def regrets_over(latency_us: Floats, best_us: Floats) -> Floats:

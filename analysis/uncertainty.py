@@ -376,7 +376,7 @@ def _pairs(choices: Choices, priced: PricedSizes) -> list[tuple[PricedCut, Price
 def _against(subject: PricedCut, others: Sequence[PricedCut]) -> tuple[Against, ...]:
     if not others:
         return ()
-    found = savings_of(subject.latency_us, np.stack([one.latency_us for one in others]))
+    found = savings_of(subject.latency_us, np.array([one.latency_us for one in others]))
     return tuple(
         Against(other.cut.name, other.cut.size_bytes, probability, saves)
         for other, (probability, saves) in zip(others, found, strict=True)

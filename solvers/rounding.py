@@ -393,8 +393,7 @@ def moved_us(pipeline: Pipeline, pairs: Ints, places: Ints, tau: Floats, rest: F
 
 def _widths(problem: Problem, count: int) -> Floats:
     """How wide the smooth maxima are, in µs^2: shares of the slowest stage's time, squared."""
-    mean = np.array([problem.message_bytes / count])
-    slowest = float(stage_times_us(problem.pipeline, mean).max())
+    slowest = max(problem.pipeline.times_us(problem.message_bytes / count))
     shares: Floats = np.array([(share * slowest) ** 2 for share in WIDTHS])
     return shares
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, cast
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, insert, select, update
@@ -20,6 +21,7 @@ Summaries = list[AnswerSummary]
 
 _ANSWER = cast(Table, AnswerRow.__table__)
 _BODY = cast(Table, AnswerBodyRow.__table__)
+_summary_of = attrgetter(*AnswerSummary.__slots__)
 _SUMMARY = [_ANSWER.c[name] for name in AnswerSummary.__slots__]
 _WHOLE = select(*_SUMMARY, _ANSWER.c.question_digest, _BODY.c.body).join_from(
     _ANSWER, _BODY, _BODY.c.answer_id == _ANSWER.c.id
@@ -54,7 +56,7 @@ class AnswerRepository:
     def add(self, record: AnswerRecord) -> None:
         """Store an answer. Raises Conflict where the identifier is taken."""
         check_text("profile", record.profile_name or "")
-        summary = {name: getattr(record, name) for name in AnswerSummary.__slots__}
+        summary = dict(zip(AnswerSummary.__slots__, _summary_of(record), strict=True))
         values = {**summary, "owner": self._owner, "question_digest": record.question_digest}
         try:
             self._connection.execute(_ADD, values)

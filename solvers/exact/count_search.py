@@ -101,7 +101,7 @@ class CountSearch:
     @property
     def bound_us(self) -> float:
         """Proven lower bound on every real cut of every admitted count, delay included."""
-        minimum = float(self.lower.min()) + self.problem.pipeline.delay_us
+        minimum = float(np.minimum.reduce(self.lower)) + self.problem.pipeline.delay_us
         return max(min(minimum, self.beyond_us), self.floor_us)
 
     @property
@@ -202,7 +202,7 @@ class CountSearch:
         for k in self.solved:
             if k <= self._last:
                 below[k - self.lines.k_min] = False
-        out: Ints = np.flatnonzero(below) + self.lines.k_min
+        out: Ints = below.nonzero()[0] + self.lines.k_min
         return out
 
     def lower_at(self, counts: Ints) -> Floats:

@@ -164,8 +164,9 @@ def _worth_trying(search: CountSearch, tried: set[int], limit_us: float) -> list
         return []
     below = search.lower < limit_us - search.problem.pipeline.delay_us
     below[[k - search.lines.k_min for k in tried]] = False
-    counts = np.flatnonzero(below) + search.lines.k_min
-    return [int(k) for k in counts[np.argsort(search.lower_at(counts), kind="stable")]]
+    counts = below.nonzero()[0] + search.lines.k_min
+    found: list[int] = counts[search.lower_at(counts).argsort(kind="stable")].tolist()
+    return found
 
 
 def _kernel_us(problem: Problem, cut: tuple[int, ...]) -> float:

@@ -361,8 +361,8 @@ def slopes_of(lines: LineProblem, here: Gradient) -> Slopes | None:
     beside = None if k == 1 else _tilted(lines, k)  # one fragment has one path, and no kinks
     if k == 1 or (beside is not None and _is_smooth(here, beside)):
         return (
-            [_slope(value, cost) for value, cost in zip(here.g.tolist(), lines.g, strict=True)],
-            [_slope(value, cost) for value, cost in zip(here.G.tolist(), lines.G, strict=True)],
+            [*map(_slope, here.g.tolist(), lines.g.tolist())],
+            [*map(_slope, here.G.tolist(), lines.G.tolist())],
             Slope(here.B, here.B),
         )
     if k * lines.n > _KINK_CELLS:

@@ -253,10 +253,8 @@ def answers(arguments: argparse.Namespace, output: Output) -> int:
 
     with _owned_store(arguments) as store:
         if arguments.verb == "name":
-            named = describe_answer(
-                store, arguments.id, name=arguments.name, note=arguments.note
-            ).summary()
-            _emit(SummaryOut.of(named), output, _described(named))
+            given = describe_answer(store, arguments.id, name=arguments.name, note=arguments.note)
+            _emit(SummaryOut.of(given.summary()), output, _described(given.summary()))
             return 0
         if arguments.verb != "show":
             _list_answers(store, arguments, output)

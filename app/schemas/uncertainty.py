@@ -378,8 +378,11 @@ class UncertaintyOut(Output):
             yield name, f"{faster}; faster {share}"
         for good in self.good_sizes:
             if good.intervals:
-                sizes = ", ".join(_interval(*one) for one in good.intervals[:4])
-                yield f"within {good.within * 100:.0f} %", sizes
+                ends = (
+                    [format_size(end, with_bytes=False) for end in one] for one in good.intervals
+                )
+                sizes = [" to ".join(dict.fromkeys(one)) for one in ends]  # found to 1 %
+                yield f"within {good.within * 100:.0f} %", ", ".join(sizes[:4])
         for size in self.round[:1]:
             mean = size.regret_mean
             costs = "" if mean is None else f"; costs {format_percent(mean)}"
@@ -496,8 +499,3 @@ class SettingsInDrawsOut(Output):
 def finite(value: float) -> float | None:
     """Return the value, None where it is infinite or no number."""
     return value if isfinite(value) else None
-
-
-def _interval(low: int, high: int) -> str:
-    ends = (format_size(end, with_bytes=False) for end in dict.fromkeys((low, high)))
-    return " to ".join(ends)  # which are found to 1 %

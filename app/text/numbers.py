@@ -160,11 +160,13 @@ def format_step_size(size_bytes: int | None) -> str:
 
 def format_size(size_bytes: int, *, with_bytes: bool = True) -> str:
     """Return a size in whole units where it is some, else in four digits with its bytes: 2 MiB,
-    1.778 MiB (1 864 136 B). Sizes below 10 KiB are told in bytes; `with_bytes`: others too.
+    1.778 MiB (1 864 136 B). Sizes below 10 KiB are told in bytes; `with_bytes`: others too, and
+    thousands stand apart, by a space that terminals do not have.
     """
     text = format_bytes(size_bytes)
     if not text.endswith(" B") or size_bytes < 10_240:
-        return text if not text.endswith(" B") else f"{format_count(size_bytes)} B"
+        is_grouped = with_bytes and text.endswith(" B")
+        return f"{format_count(size_bytes)} B" if is_grouped else text
     power, unit = next(one for one in _BINARY if size_bytes >= 2 ** one[0])
     exact = f" ({format_count(size_bytes)} B)" if with_bytes else ""
     return f"{size_bytes / 2**power:.4g} {unit}{exact}"

@@ -235,7 +235,10 @@ def test_a_comparison_has_a_table(browser_page: Page, live: Live) -> None:
     expect(page.locator("#job-title")).to_have_text("Comparing strategies on 2 messages")
     expect(page.locator("[data-field=word]")).to_have_text("done")
     expect(page.locator("[data-field=steps]")).to_have_text("4 of 4 cells")
-    expect(page.locator("#compared-title + .scroll tbody tr")).to_have_count(4)
+    expect(page.locator("#compared-title + .scroll tbody tr")).to_have_count(2)
+    page.get_by_text("2 not possible here").click()
+    expect(page.locator(".impossible li")).to_have_count(2)
+    expect(page.locator(".impossible li").first).to_contain_text("ramp needs exactly two stages")
 
 
 def test_every_kind_of_work_has_a_page(browser_page: Page, live: Live, opened: None) -> None:

@@ -310,7 +310,7 @@ def test_sizes_surround_the_message(live: Live, ask: Ask) -> None:
     assert '<th scope="col" class="number">hierarchical</th>' in text  # the table has them all
     exact = next(line for line in data["lines"] if line["name"] == "exact")
     assert exact["latency_us"][data["own"]] == pytest.approx(document.latency_us, rel=1e-4)
-    assert "ramp: ramp needs exactly two stages." in text
+    assert "<code>ramp</code>: ramp needs exactly two stages<" in text
     assert 'value="latency" aria-pressed="true"' in text
 
 

@@ -74,10 +74,7 @@ class SizesData:
 
 @dataclass(frozen=True, slots=True)
 class Chart(Generic[Data]):
-    """What a script draws (`data`, as JSON), and the same as a table of texts.
-
-    `impossible` are names of what cannot be drawn, each with the reason.
-    """
+    """What a script draws (`data`, as JSON), the same as a table, and what is impossible, why."""
 
     data: Data
     headings: tuple[str, ...]

@@ -477,7 +477,8 @@ class _Lines:
             last = (own - prices * at).min(axis=1)
             others = np.full(len(prices), least.sum() - least[j])
             found.append((prices[:, 0], cheapest, last, others))
-        return cls(*(np.concatenate(column) for column in zip(*found, strict=True)), span=span)
+        price, inner_us, last_us, others_us = map(np.concatenate, zip(*found, strict=True))
+        return cls(price, inner_us, last_us, others_us, span)
 
     def reached(self, k: Ints, one: float, other: float) -> tuple[NDArray[np.bool_], bool, Floats]:
         """Whether each count's bound reaches both targets, whether the last rises; quotients."""
@@ -491,4 +492,6 @@ class _Lines:
             ends.append(plain + moved - _LOST * (size + np.abs(moved)))
         here = (ends[0] >= one) & (ends[1] >= other)
         rising = bool((here[-1] & (self.inner >= 0.0)).any())
-        return here.any(axis=1), rising, self.span.ratio(*ends).min(axis=1)
+        reached: Bools = np.logical_or.reduce(here, axis=1)
+        ratio: Floats = self.span.ratio(*ends).min(axis=1)
+        return reached, rising, ratio

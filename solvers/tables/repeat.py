@@ -37,7 +37,8 @@ from solvers.tables.repeat_points import (
     shared,
 )
 
-_EACH_BYTE = 65_536  # message sizes of a stretch that are evaluated one by one
+_EACH_BYTE = 4_096  # message sizes of a stretch that are evaluated one by one,
+_MAX_EACH = 16  # as often as a unit has bytes, up to so often: units hide more of the chord
 _FIRST_RATIO = 2.0
 _FLOOR_SLACK = 1.05
 _MAX_COUNTS = 4  # counts that are tried for a stretch
@@ -274,7 +275,7 @@ class RepeatCompiler:
     ) -> tuple[float, float]:
         length = last.message - first.message
         excess = self._chord_excess(first, last, ends)
-        if excess > self._tolerance and length <= _EACH_BYTE:
+        if excess > self._tolerance and length <= _EACH_BYTE * min(self._unit, _MAX_EACH):
             sizes = np.arange(first.message, last.message, dtype=np.int64)
             latency = self._each_us(first, last, ends, sizes)
             bound = self._bound_us(first, last, sizes.astype(float))

@@ -15,6 +15,9 @@ Exact     for ANY dual, any price and any B: every cut of structure (r_1..r_k) h
           all there are.
 Traps     lambda B and the A are far larger than their sum: what rounding may take is deducted.
 
+The same over the trees of branch and bound in C, whose program mixes the messages of a span: what
+optimisation proves at one message, at all of them. Planes are for what has no tree.
+
 The counts of fragments that a bound in closed form does not exclude over a span of sizes.
 
 Source    theory sec. 1; solvers/bounds.py has the same for one message size.

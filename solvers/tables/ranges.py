@@ -3,7 +3,7 @@
 Source    own derivation; docs/format.md, docs/theory.md sec. 7.
 Notation  structure: a region (solvers/ranges/regions.py) for each fragment; B: message;
           k fragments; a span: the sizes from one entry to the next, both included.
-Cost      a linear program for each structure and size that is tried, some for each span.
+Cost      a linear program for each structure and size that is tried, some trees for each span.
 Exact     both ends of a stretch have one structure, so every stage is one line a fragment between
           them: the latency there is at most the chord and what rounding adds. It is compared with
           bounds over every cut of every count (solvers/ranges/bound.py).

@@ -472,13 +472,13 @@ class _Lines:
         fits = low <= high
         _, at, costs = regions.ends()
         _, inner_at, inner_costs = replace(regions, low=low, high=high).only(fits).ends()
-        least, found = costs.min(axis=0), []
+        cheapest_us, found = costs.min(axis=0), []
         for j, (own, inner) in enumerate(zip(costs.T, inner_costs.T, strict=True)):
             hull = lower_hull(inner_at, inner) if len(inner) else np.zeros((2, 1))
             prices = np.unique(np.append(np.diff(hull[1]) / np.diff(hull[0]), 0.0))[:, None]
             cheapest = (inner - prices * inner_at).min(axis=1, initial=_NO_SIZE_US)
             last = (own - prices * at).min(axis=1)
-            others = np.full(len(prices), least.sum() - least[j])
+            others = np.full(len(prices), cheapest_us.sum() - cheapest_us[j])
             found.append((prices[:, 0], cheapest, last, others))
         price, inner_us, last_us, others_us = map(np.concatenate, zip(*found, strict=True))
         return cls(price, inner_us, last_us, others_us, span)

@@ -426,13 +426,13 @@ def _bounds_between(first: RepeatPoint, last: RepeatPoint, knots: Floats) -> Flo
         (start[:, None, None] + cost[:, None, None] * knots) * (1.0 - 1e-13)
         for start, cost in outside(first, last)
     ]
-    least = np.full((2, len(knots) - 1), np.inf)
+    minimum = np.full((2, len(knots) - 1), np.inf)
     for lines in families:  # (lines, counts, knots)
         ends = np.stack([lines[..., :-1], lines[..., 1:]])
         best = ends.min(axis=0).argmax(axis=0)[None, None]
         chosen = np.take_along_axis(ends, best, axis=1)[:, 0]
-        least = np.minimum(least, chosen.min(axis=1, initial=np.inf))
-    return least
+        minimum = np.minimum(minimum, chosen.min(axis=1, initial=np.inf))
+    return minimum
 
 
 def _searched(problem: Problem) -> int:

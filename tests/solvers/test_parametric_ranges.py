@@ -276,16 +276,16 @@ def test_closed_forms_and_trees_bound_every_cut_of_a_span_in_whole_units() -> No
         trees = SpanTrees(Regions.of(problem.pipeline), problem, span, 1e7)
         found = trees.run(counts.open, 2, fully=True)
         for size, values in best.items():
-            for k, least_us in values.items():
+            for k, best_us in values.items():
                 chord = span.at_us(size)
                 if k not in ratios:
                     excluded += 1
-                    assert chord <= 1.01 * least_us * _EXACTLY
+                    assert chord <= 1.01 * best_us * _EXACTLY
                     continue
-                assert chord <= ratios[k] * least_us * _EXACTLY or least_us == 0.0
-                if 1 < k <= trees.last_count and found.better is None and least_us > 0.0:
+                assert chord <= ratios[k] * best_us * _EXACTLY or best_us == 0.0
+                if 1 < k <= trees.last_count and found.better is None and best_us > 0.0:
                     proven += found.ratio <= 1.01 * _EXACTLY
-                    assert chord <= found.ratio * least_us * _EXACTLY
+                    assert chord <= found.ratio * best_us * _EXACTLY
     assert excluded > 0
     assert proven > 0
 

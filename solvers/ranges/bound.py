@@ -15,6 +15,9 @@ Exact     for ANY dual, any price and any B: every cut of structure (r_1..r_k) h
           all there are.
 Traps     lambda B and the A are far larger than their sum: what rounding may take is deducted.
 
+The same over the trees of branch and bound in C, whose program mixes the messages of a span: what
+optimisation proves at one message, at all of them. Planes are for what has no tree.
+
 The counts of fragments that a bound in closed form does not exclude over a span of sizes.
 
 Source    theory sec. 1; solvers/bounds.py has the same for one message size.
@@ -469,15 +472,16 @@ class _Lines:
         fits = low <= high
         _, at, costs = regions.ends()
         _, inner_at, inner_costs = replace(regions, low=low, high=high).only(fits).ends()
-        least, found = costs.min(axis=0), []
+        cheapest_us, found = costs.min(axis=0), []
         for j, (own, inner) in enumerate(zip(costs.T, inner_costs.T, strict=True)):
             hull = lower_hull(inner_at, inner) if len(inner) else np.zeros((2, 1))
             prices = np.unique(np.append(np.diff(hull[1]) / np.diff(hull[0]), 0.0))[:, None]
             cheapest = (inner - prices * inner_at).min(axis=1, initial=_NO_SIZE_US)
             last = (own - prices * at).min(axis=1)
-            others = np.full(len(prices), least.sum() - least[j])
+            others = np.full(len(prices), cheapest_us.sum() - cheapest_us[j])
             found.append((prices[:, 0], cheapest, last, others))
-        return cls(*(np.concatenate(column) for column in zip(*found, strict=True)), span=span)
+        price, inner_us, last_us, others_us = map(np.concatenate, zip(*found, strict=True))
+        return cls(price, inner_us, last_us, others_us, span)
 
     def reached(self, k: Ints, one: float, other: float) -> tuple[NDArray[np.bool_], bool, Floats]:
         """Whether each count's bound reaches both targets, whether the last rises; quotients."""
@@ -491,4 +495,6 @@ class _Lines:
             ends.append(plain + moved - _LOST * (size + np.abs(moved)))
         here = (ends[0] >= one) & (ends[1] >= other)
         rising = bool((here[-1] & (self.inner >= 0.0)).any())
-        return here.any(axis=1), rising, self.span.ratio(*ends).min(axis=1)
+        reached: Bools = np.logical_or.reduce(here, axis=1)
+        ratio: Floats = self.span.ratio(*ends).min(axis=1)
+        return reached, rising, ratio

@@ -132,8 +132,8 @@ class Region:
         one.
         """
         every = Regions.of(problem.pipeline)
-        least = float(problem.smallest_fragment_bytes) if minimum is None else minimum
-        low = np.maximum(every.low, least)
+        smallest = float(problem.smallest_fragment_bytes) if minimum is None else minimum
+        low = np.maximum(every.low, smallest)
         high = np.minimum(every.high, maximum)
         kept = low <= high
         return cls(low[kept], high[kept], every.g[kept], every.G[kept])

@@ -3,10 +3,10 @@
 Source    own derivation; docs/format.md, docs/theory.md sec. 7.
 Notation  structure: a region (solvers/ranges/regions.py) for each fragment; B: message;
           k fragments; a span: the sizes from one entry to the next, both included.
-Cost      a linear program for each structure and size that is tried, some for each span.
+Cost      a linear program for each structure and size that is tried, some trees for each span.
 Exact     both ends of a stretch have one structure, so every stage is one line a fragment between
           them: the latency there is at most the chord and what rounding adds. It is compared with
-          bounds over every structure of every count (solvers/ranges/bound.py).
+          bounds over every cut of every count (solvers/ranges/bound.py).
 Traps     which structure is best changes from size to size; the sizes at which it does are found by
           halving, and the stretch that starts there begins one byte further on.
 """
@@ -49,9 +49,8 @@ from solvers.tables.budget import SolveOne
 from solvers.tables.cuts import reader_latencies_us
 from solvers.tables.points import Stretch, StretchCompiler
 
-_WORK, _MAX_WORK = 2e9, 3e10  # numbers that the trees of one stretch write, and those of all
-_TIRED_AIM = 1e-2  # the tolerance from then on,
-_TIRED_WORK = 2e7  # and what one stretch may write once it is twice as many
+_WORK, _TIRED_WORK = 2e9, 2e7  # numbers that the trees of one stretch write, at last few
+_MAX_WORK = 1.5e10  # of all stretches; then gaps are stated as reached, as where points are many
 _MAX_POINTS = 3_000  # message sizes that are tried; then the gaps reached are stated
 _MAX_SOLVES = 48  # linear programs for one count and span
 _EASY_COUNTS, _EASY_FRAGMENTS, _EASY_SOLVES = 8, 64, 6  # where there are too many counts
@@ -60,6 +59,7 @@ _TIRED_RATIO = 1.1  # of the ends of spans then
 _MAX_UNPROVEN = 200  # stretches of which nothing is proven that are halved all the same
 _TRIES = 10  # better structures that are taken up for one span
 _KEEPS = 0.25  # of the tolerance that an entry's own structure may lose against the best
+_HALVINGS = 4  # of what is between a tolerance that is proven and one that is not
 _NEAR = 1.02  # ratio of the ends of a span from which on its floor is looked at
 _FLOOR_SLACK = 1.05
 _LIKE = 1.12  # ratio of message sizes up to which what is far behind stays there
@@ -122,25 +122,20 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
 
     @property
     def is_spent(self) -> bool:
-        """Whether more message sizes were asked for than are tried."""
-        return self._points > _MAX_POINTS
+        """Whether more message sizes were asked for, or more work, than are tried."""
+        return self._points > _MAX_POINTS or self._work > _MAX_WORK
 
     @property
     def _work_of_one(self) -> float:
         """Numbers that the trees of one stretch may write: few once all together wrote many."""
-        return _WORK if self._work < 2.0 * _MAX_WORK else _TIRED_WORK
-
-    @property
-    def _aim(self) -> float:
-        """The tolerance, a loose one once the trees wrote much: targets far below take little."""
-        return self._tolerance if self._work < _MAX_WORK else max(self._tolerance, _TIRED_AIM)
+        return _WORK if self._work < _MAX_WORK else _TIRED_WORK
 
     # ---- one stretch -----------------------------------------------------------------------------
 
     def _tried(self, first: int, last: int, pending: Entry | None) -> Stretch[Entry] | None:
         short = last - first <= max(1, self._problem.limits.alignment_bytes // 4)
         tired = self.solves > _MAX_ALL_SOLVES and last <= first * _TIRED_RATIO
-        final = short or tired or self._points > _MAX_POINTS
+        final = short or tired or self.is_spent
         taken = set[Structure]()  # one that suits a message within alone comes up again
         for _ in range(_TRIES):
             ends = self._ends(first, last, pending)
@@ -157,7 +152,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
             if final and relative_gap >= _MAX_GAP and self._unproven < _MAX_UNPROVEN:
                 self._unproven += 1  # what takes no time may be had at single messages alone
                 return None
-            if relative_gap <= self._aim + 2.0 * _SAFE or final:
+            if relative_gap <= self._tolerance + 2.0 * _SAFE or final:
                 return _stretch(ends, relative_gap)
             break
         if last > first * _NEAR and not self._are_many:
@@ -175,7 +170,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         """The same where what is left of the gap is at the ends themselves already."""
         floor = max(self._floor(first), self._floor(last))
         ends = self._ends(first, last, pending)
-        if floor <= self._aim + 4.0 * _SAFE or ends is None:
+        if floor <= self._tolerance + 4.0 * _SAFE or ends is None:
             return None
         wanted = _FLOOR_SLACK * floor
         found = self._measured(first, last, ends, fully=True, tolerance=wanted)
@@ -254,7 +249,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         tolerance: float | None = None,
     ) -> Found:
         """The proven quotient over every admitted cut, or a structure that is better."""
-        span = self._span(first, last, ends, tolerance or self._aim)
+        span = self._span(first, last, ends, tolerance or self._tolerance)
         counts, near = counts_below(self._problem, span), len(ends[0].cut)
         self._are_many = False
         if self._is_over:
@@ -391,7 +386,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
             if found.better is not None and found.better not in self._near(size):
                 self._take_up(found.better, size)
                 continue
-            if found.better is None and found.ratio - 1.0 <= self._aim + 2.0 * _SAFE:
+            if found.better is None and found.ratio - 1.0 <= self._tolerance + 2.0 * _SAFE:
                 return replace(ends[0], relative_gap=max(0.0, found.ratio - 1.0) + _SAFE)
             break
         known = [ends[0].cut] if ends else []
@@ -419,7 +414,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         entry = Entry(cut, structure)
         gap = self._proven(size, entry)
         entry = replace(entry, relative_gap=min(_MAX_GAP, max(0.0, gap) + _SAFE))
-        is_binding = entry.relative_gap > _FLOOR_SLACK * self._aim
+        is_binding = entry.relative_gap > _FLOOR_SLACK * self._tolerance
         if self._solve is None or not is_binding or self._asked >= _MAX_ASKED or self._is_over:
             return entry
         self._asked += 1
@@ -427,7 +422,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
 
     def _optimised(self, size: int, entry: Entry, solve: SolveOne) -> Entry:
         """The better of this entry and an optimisation's cut, with the better proof of both."""
-        options = SolveOptions(relative_gap=self._aim, time_limit_s=_ASKED_S)
+        options = SolveOptions(relative_gap=self._tolerance, time_limit_s=_ASKED_S)
         found = solve(self._at(size), Strategy.EXACT, options)
         own_us, cut = self._latency_us(entry.cut), found.schedule.fragment_bytes
         bound_us = max(found.lower_bound_us, own_us / (1.0 + entry.relative_gap))
@@ -440,13 +435,24 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
 
     def _proven(self, size: int, entry: Entry) -> float:
         """What is proven of an entry at its own size, at whatever tolerance that takes."""
-        tolerance = 0.5 * self._aim
+        tolerance, failed = self._tolerance, 0.0
         while tolerance < 1e6:
-            tolerance *= 2.0
-            found = self._measured(size, size, (entry, entry), fully=True, tolerance=tolerance)
-            if found.better is None:
-                return found.ratio - 1.0
-        return _MAX_GAP  # real sizes take nothing, or next to it: no quotient says more
+            proven = self._proven_to(tolerance, size, entry)
+            if proven < np.inf:
+                break
+            failed, tolerance = tolerance, 2.0 * tolerance
+        else:
+            return _MAX_GAP  # real sizes take nothing, or next to it: no quotient says more
+        for _ in range(_HALVINGS if failed else 0):
+            middle = 0.5 * (failed + proven)
+            better = self._proven_to(middle, size, entry) if proven > failed else np.inf
+            failed, proven = (middle, proven) if better >= proven else (failed, better)
+        return proven
+
+    def _proven_to(self, tolerance: float, size: int, entry: Entry) -> float:
+        """The same where no real sizes are better by more than this; infinite where some are."""
+        found = self._measured(size, size, (entry, entry), fully=True, tolerance=tolerance)
+        return np.inf if found.better is not None else found.ratio - 1.0
 
     def _is_same(self, end: Entry, pending: Entry) -> bool:
         return end.cut == pending.cut

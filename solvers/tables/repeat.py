@@ -37,7 +37,8 @@ from solvers.tables.repeat_points import (
     shared,
 )
 
-_EACH_BYTE = 65_536  # message sizes of a stretch that are evaluated one by one
+_EACH_BYTE = 4_096  # message sizes of a stretch that are evaluated one by one,
+_MAX_EACH = 16  # as often as a unit has bytes, up to so often: units hide more of the chord
 _FIRST_RATIO = 2.0
 _FLOOR_SLACK = 1.05
 _MAX_COUNTS = 4  # counts that are tried for a stretch
@@ -274,7 +275,7 @@ class RepeatCompiler:
     ) -> tuple[float, float]:
         length = last.message - first.message
         excess = self._chord_excess(first, last, ends)
-        if excess > self._tolerance and length <= _EACH_BYTE:
+        if excess > self._tolerance and length <= _EACH_BYTE * min(self._unit, _MAX_EACH):
             sizes = np.arange(first.message, last.message, dtype=np.int64)
             latency = self._each_us(first, last, ends, sizes)
             bound = self._bound_us(first, last, sizes.astype(float))
@@ -425,13 +426,13 @@ def _bounds_between(first: RepeatPoint, last: RepeatPoint, knots: Floats) -> Flo
         (start[:, None, None] + cost[:, None, None] * knots) * (1.0 - 1e-13)
         for start, cost in outside(first, last)
     ]
-    least = np.full((2, len(knots) - 1), np.inf)
+    minimum = np.full((2, len(knots) - 1), np.inf)
     for lines in families:  # (lines, counts, knots)
         ends = np.stack([lines[..., :-1], lines[..., 1:]])
         best = ends.min(axis=0).argmax(axis=0)[None, None]
         chosen = np.take_along_axis(ends, best, axis=1)[:, 0]
-        least = np.minimum(least, chosen.min(axis=1, initial=np.inf))
-    return least
+        minimum = np.minimum(minimum, chosen.min(axis=1, initial=np.inf))
+    return minimum
 
 
 def _searched(problem: Problem) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import combinations, product
 
@@ -13,10 +14,15 @@ from domain.plan_table import PlanTable, TableRepeat, repeated_size
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers import compile_table, solve
-from solvers.ranges.bound import CountPlanes, Span, SpanBound, counts_below
+from solvers.ranges.bound import CountPlanes, Span, SpanBound, SpanTrees, counts_below
 from solvers.ranges.regions import NodeSolver, Regions, whole_cut_within
 from solvers.tables.cuts import _Repeated
-from tests.solvers.ranged_pipelines import random_stage
+from tests.solvers.ranged_pipelines import (
+    Rule,
+    best_of_every_cut,
+    random_problems,
+    random_stage,
+)
 from tests.support.counts import count
 
 _EXACTLY = 1.0 + 1e-9
@@ -245,6 +251,43 @@ def test_counts_that_the_closed_form_excludes_hold_no_better_cut() -> None:
         equal = (size // k,) * (k - 1) + (size - (k - 1) * (size // k),)
         assert latency_us(pipeline, equal) >= best
     assert len(solve(problem, "exact").schedule.fragment_bytes or ()) in open_
+
+
+def test_closed_forms_and_trees_bound_every_cut_of_a_span_in_whole_units() -> None:
+    """All compositions of a few short messages: counts that are left out reach the chord, and what
+    is stated of the others, by the closed form and by trees, is no less than what they take.
+    """
+    rng, excluded, proven = np.random.default_rng(29), 0, 0
+    rule = Rule(stages=(1, 4), message_bytes=(5, 11))
+    for problem in random_problems(count(600), seed=331, rule=rule):
+        first, last = problem.message_bytes, problem.message_bytes + int(rng.integers(0, 3))
+        unit = int(rng.choice([1, 1, 2, 3]))
+        problem = replace(problem, limits=FragmentLimits(alignment_bytes=unit, max_fragments=6))
+        best = {
+            size: best_of_every_cut(replace(problem, message_bytes=size))
+            for size in range(first, last + 1)
+        }
+        ends = [min(best[size].values()) * rng.uniform(0.9, 1.5) for size in (first, last)]
+        if first == last:
+            ends[1] = ends[0]
+        span = Span(first, last, ends[0], ends[1], problem.pipeline.delay_us, 0.01)
+        counts = counts_below(problem, span)
+        ratios = dict(zip(counts.open, counts.ratios, strict=True))
+        trees = SpanTrees(Regions.of(problem.pipeline), problem, span, 1e7)
+        found = trees.run(counts.open, 2, fully=True)
+        for size, values in best.items():
+            for k, best_us in values.items():
+                chord = span.at_us(size)
+                if k not in ratios:
+                    excluded += 1
+                    assert chord <= 1.01 * best_us * _EXACTLY
+                    continue
+                assert chord <= ratios[k] * best_us * _EXACTLY or best_us == 0.0
+                if 1 < k <= trees.last_count and found.better is None and best_us > 0.0:
+                    proven += found.ratio <= 1.01 * _EXACTLY
+                    assert chord <= found.ratio * best_us * _EXACTLY
+    assert excluded > 0
+    assert proven > 0
 
 
 def test_repeated_sizes_of_all_messages_at_once_are_those_that_a_reader_computes() -> None:

@@ -58,7 +58,7 @@ def _commands() -> list[Command]:
         _command(
             "table-profile", "table", "local-path", "--to", "8KiB", "--gap", "5%", "--activate"
         ),
-        _command("export", "export", two, "--target", "ucx", *some),
+        _command("export", "export", two, "--target", "ucx", *patient, *some),
         _command("export-costs", "export", two, "--target", "simgrid"),
         _command("export-list", "export", "--list"),
         _command("audit", "audit", two, "--setting", "2KiB", *patient, *some),

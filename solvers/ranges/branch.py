@@ -193,13 +193,13 @@ class Branching:
     def _tree_to_go_on(self, target: float) -> _Counts | None:
         """The tree of least bound of those that may prove something."""
         first, of_nodes = self._search.lines.k_min, self._of_nodes()
-        least, chosen = target, None
+        lowest, chosen = target, None
         for count in self._counts:
             if not (count.is_closed and count.low == count.high):
                 of_node = float(of_nodes[count.low - first : count.high - first + 1].min())
                 known = max(count.bound_us, of_node)
-                if known < least:
-                    least, chosen = known, count
+                if known < lowest:
+                    lowest, chosen = known, count
         return chosen
 
     def _begun(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
@@ -415,11 +415,11 @@ class Branching:
         if found is None:
             pair = node.halves()
             return pair and self._parts(entry, pair, target, deadline, np.inf)[0]
-        best, least = None, np.inf
+        best, smallest = None, np.inf
         for pair in divisions(node, found, self._ends, _TRIED):
-            parts, left = self._parts(entry, pair, target, deadline, least)
-            if left < least:
-                best, least = parts, left
+            parts, left = self._parts(entry, pair, target, deadline, smallest)
+            if left < smallest:
+                best, smallest = parts, left
             if left == 0.0 or deadline.passed:
                 break
         return best

@@ -34,15 +34,16 @@ Ints = NDArray[np.int64]
 Cut = tuple[int, ...]
 
 _MAX_ENTRIES = 60_000  # of one program; larger nodes keep the bound that they have
-_NEAR = 1.02  # of the best latency known: cuts up to it are improved
+_NEAR = 1.1  # of the best latency known: cuts up to it are improved
 _EACH = 500
 _IMPROVE_CELLS = 200_000  # k n that improving one cut may evaluate
-_IMPROVEMENTS = 12
+_IMPROVEMENTS = 24
 _TRIED = 4  # divisions of each kind of which the best is taken
 _STEEP = 4.0  # of how much is left to divide, over the whole way to the target; as in tree.c
 _BETWEEN_DIVES, _DEEPEST = 32, 24  # nodes of least bound between two dives, and those of one
-_AHEAD, _BEHIND = 0.9, 0.2  # of all work: trees whose bound is above that of nodes, or below
-_FIRST = 250_000  # work of nodes before the two are compared
+_AHEAD, _BEHIND = 0.9, 0.2  # of all work: trees that would be done before the nodes, or not
+_FIRST = 150_000  # work of nodes before the two are compared
+_LITTLE = 1e-9  # of the target, that a bound has risen at least
 _SINGLES = 6  # fragments told apart in a first bound of counts without a tree
 _GROWTH = 1.5  # of these counts
 _TURNS = 400  # of a tree of several counts, before its halves have one each
@@ -97,7 +98,8 @@ class Branching:
         self._search, self._problem, self._best = search, problem, best
         self._best_us = cut_us(problem, np.array(best))
         self._delay = problem.pipeline.delay_us
-        B = float(problem.message_bytes)
+        self._B = B = float(problem.message_bytes)
+        self._parted: dict[bytes, _Open] = {}  # parts of one node, which divisions may share
         self._regions = Region.of(problem, relaxed.M)
         self._ends = self._regions.ends()[0]
         self._sizes = self._regions.low[0], self._regions.high[-1]
@@ -108,6 +110,7 @@ class Branching:
         self._entered, self._improvements, self._visits = 0, 0, 0
         self._work = self._moved = self._seed = 0  # of all, of random moves, and what these had
         self._in_trees = 0  # of all work
+        self._begun_at: tuple[Floats, Floats] | None = None  # bounds and work of nodes and trees
         self._floor = search.lower.copy()
         self._lowest: _Open | None = None  # of the parts of the last division
         self._tried: set[tuple[int, ...]] = {best}
@@ -134,7 +137,7 @@ class Branching:
                 break
             if self._work > _EASY and self._best_us < self._narrowed_us * _BETTER:
                 yield from self._begun(relative_gap, deadline)
-            elif tree is not None and (stuck <= first or self._in_trees <= self._share()):
+            elif tree is not None and (stuck <= first or self._in_trees <= self._share(target)):
                 yield from self._advance(tree, target, deadline)
             elif entry is not None:
                 yield from self._visit(entry, target, deadline)
@@ -151,13 +154,22 @@ class Branching:
             bounds[at] = np.maximum(bounds[at], count.bound_us)
         return bounds
 
-    def _share(self) -> float:
-        """How much of the work may go into trees: more where their bound is the better one."""
-        lowest, of_trees = min(self._open, default=None), self._of_trees()
+    def _share(self, target: float) -> float:
+        """How much of the work may go into trees: more where they would be done before the nodes,
+        would both go on as they did so far.
+        """
+        lowest = min(self._open, default=None)
         if lowest is None or self._work <= _EASY:
             return np.inf
-        is_ahead = of_trees[self._counts_of(lowest)].min() >= lowest.bound_us
-        is_ahead &= self._work - self._in_trees > _FIRST
+        of_trees = float(self._of_trees()[self._counts_of(lowest)].min())
+        bounds = np.array([lowest.own_us, of_trees])
+        works = np.array([self._work - self._moved - self._in_trees, self._in_trees], dtype=float)
+        if lowest.found is None or self._begun_at is None:
+            self._begun_at = None if lowest.found is None else (bounds, works)
+            return 0.0
+        risen, worked = bounds - self._begun_at[0], works - self._begun_at[1]
+        needed = (target - bounds) * worked / np.maximum(risen, _LITTLE * target)
+        is_ahead = needed[1] <= needed[0] and worked[0] > _FIRST
         return self._work * (_AHEAD if is_ahead else _BEHIND)
 
     def _of_nodes(self) -> Floats:
@@ -180,13 +192,13 @@ class Branching:
     def _tree_to_go_on(self, target: float) -> _Counts | None:
         """The tree of least bound of those that may prove something."""
         first, of_nodes = self._search.lines.k_min, self._of_nodes()
-        least, chosen = target, None
+        lowest, chosen = target, None
         for count in self._counts:
             if not (count.is_closed and count.low == count.high):
                 of_node = float(of_nodes[count.low - first : count.high - first + 1].min())
                 known = max(count.bound_us, of_node)
-                if known < least:
-                    least, chosen = known, count
+                if known < lowest:
+                    lowest, chosen = known, count
         return chosen
 
     def _begun(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
@@ -194,6 +206,7 @@ class Branching:
         yield from self._annealed(self._best)
         self._tell()
         self._open, self._counts, self._closed, self._lowest = [], [], [], None
+        self._begun_at = None
         self._narrowed_us = self._best_us
         self.narrow(relative_gap, deadline)
         self._start(deadline)
@@ -236,17 +249,16 @@ class Branching:
                 step *= 0.5
 
     def _take(self, regions: Region) -> None:
-        B = float(self._problem.message_bytes)
         self._regions, self._ends, self._planes = regions, regions.ends()[0], {}
-        self._programs = Programs(regions, B, self._best_us - self._delay)
+        self._programs = Programs(regions, self._B, self._best_us - self._delay)
 
     def _is_out(self, r: int, counts: tuple[int, int], target: float, deadline: Deadline) -> bool:
         """Whether every cut with a fragment of this region takes as long as the target."""
-        bound, B = np.inf, float(self._problem.message_bytes)
-        most = np.floor(B / self._regions.low).astype(np.int64)
+        bound = np.inf
+        most = np.floor(self._B / self._regions.low).astype(np.int64)
         for place in (1, 0, 2):
             node = Node.around(r, place, counts, most).settled()
-            if node is not None and not self._is_void(node):
+            if node is not None and not node.is_void(self._regions, self._B):
                 bound = min(bound, self._solved(_Open(0.0, 0.0, 0, node), deadline).bound_us)
             if bound < target:
                 return False
@@ -341,9 +353,9 @@ class Branching:
         counts = counts[counts > 1]
         if not len(counts):
             return
-        most = np.floor(self._problem.message_bytes / self._regions.low).astype(np.int64)
+        most = np.floor(self._B / self._regions.low).astype(np.int64)
         node = Node.many(2, (int(counts[0]), int(counts[-1])), most).settled()
-        if node is not None and not self._is_void(node):
+        if node is not None and not node.is_void(self._regions, self._B):
             self._enter(_Open(float(lower[counts - first].min()), 0.0, 0, node))
         native = self._regions.in_native(self._problem)
         if native is None or len(self._problem.pipeline) == 1:
@@ -356,7 +368,7 @@ class Branching:
             low = int(counts[0])
             here = counts[counts < max(low + 1, int(_GROWTH * low))]
             node = Node.many(min(_SINGLES, low), (low, int(here[-1])), most).settled()
-            if node is not None and not self._is_void(node):
+            if node is not None and not node.is_void(self._regions, self._B):
                 bound = self._solved(_Open(0.0, 0.0, 0, node), deadline).bound_us
                 self._floor[here - first] = np.maximum(self._floor[here - first], bound)
             counts = counts[len(here) :]
@@ -368,8 +380,7 @@ class Branching:
 
     def _planes_of(self, node: Node) -> Planes:
         if node.shape not in self._planes:
-            B = float(self._problem.message_bytes)
-            self._planes[node.shape] = Planes(self._regions, node, B)
+            self._planes[node.shape] = Planes(self._regions, node, self._B)
         return self._planes[node.shape]
 
     def _visit(self, entry: _Open, target: float, deadline: Deadline) -> Iterator[Candidate]:
@@ -398,15 +409,15 @@ class Branching:
 
     def _divided(self, entry: _Open, target: float, deadline: Deadline) -> list[_Open] | None:
         """The parts of a node by the division that leaves least to divide, of those tried."""
-        node, found = entry.node, entry.found
+        node, found, self._parted = entry.node, entry.found, {}
         if found is None:
             pair = node.halves()
             return pair and self._parts(entry, pair, target, deadline, np.inf)[0]
-        best, least = None, np.inf
+        best, smallest = None, np.inf
         for pair in divisions(node, found, self._ends, _TRIED):
-            parts, left = self._parts(entry, pair, target, deadline, least)
-            if left < least:
-                best, least = parts, left
+            parts, left = self._parts(entry, pair, target, deadline, smallest)
+            if left < smallest:
+                best, smallest = parts, left
             if left == 0.0 or deadline.passed:
                 break
         return best
@@ -418,12 +429,15 @@ class Branching:
         parts, left = [], 0.0
         for half in pair:
             settled = half.settled()
-            if settled is None or self._is_void(settled) or left >= most:
+            if settled is None or settled.is_void(self._regions, self._B) or left >= most:
                 continue
-            part = self._solved(_Open(entry.bound_us, entry.own_us, 0, settled), deadline)
+            part = self._parted.get(settled.key)
+            if part is None:
+                part = self._solved(_Open(entry.bound_us, entry.own_us, 0, settled), deadline)
+                self._parted[settled.key] = part
             parts.append(part)
-            way = (target - part.bound_us) / (target - entry.bound_us)
-            left += float(np.exp(_STEEP * way)) if way > 0.0 else 0.0
+            way = (target - part.own_us) / (target - entry.own_us)
+            left += float(np.exp(_STEEP * way)) if part.bound_us < target else 0.0
         return parts, left
 
     def _solved(self, entry: _Open, deadline: Deadline) -> _Open:
@@ -440,17 +454,6 @@ class Branching:
             planes.add(found.p, found.price, found.nu, node.max_in_groups)
             own = planes.bound_us(node, last=True)
         return replace(entry, bound_us=max(bound, own), own_us=own, found=found)
-
-    def _is_void(self, node: Node) -> bool:
-        """Whether no sizes of this node make up the message."""
-        low, high, B = self._regions.low, self._regions.high, self._problem.message_bytes
-        if low[node.low].sum() > B:
-            return True
-        if not node.grouped.any() and high[node.high].sum() < B:
-            return True
-        from_counts = node.min_counts - np.append(node.min_counts[1:], 0)
-        to_counts = node.max_counts - np.append(node.max_counts[1:], 0)
-        return bool(not from_counts @ low <= B <= to_counts @ high)
 
     def _tell(self) -> None:
         """Raise the bounds of the counts to what is proven of all their nodes."""

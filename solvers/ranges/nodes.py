@@ -100,6 +100,24 @@ class Node:
         return self.group_low <= self.group_high
 
     @property
+    def key(self) -> bytes:
+        """What two nodes of the same cuts have in common, once they are settled."""
+        ends = self.low, self.high, self.group_low, self.group_high
+        parts = *ends, self.min_counts, self.max_counts
+        return b"".join(part.tobytes() for part in parts)
+
+    def is_void(self, regions: Region, message_bytes: float) -> bool:
+        """Return whether no sizes of this node make up the message."""
+        low, high = regions.low, regions.high
+        if low[self.low].sum() > message_bytes:
+            return True
+        if not self.grouped.any() and high[self.high].sum() < message_bytes:
+            return True
+        from_counts = self.min_counts - np.append(self.min_counts[1:], 0)
+        to_counts = self.max_counts - np.append(self.max_counts[1:], 0)
+        return bool(not from_counts @ low <= message_bytes <= to_counts @ high)
+
+    @property
     def shape(self) -> bytes:
         """What the duals of two nodes must have in common to bound both."""
         return self.grouped.tobytes()

@@ -13,11 +13,7 @@ from analysis.size_curve import SizeChoice, gain_over
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import UncertaintyOptions
 from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, Seed, same_named, whole
-from app.text.notices import (
-    both_ways,
-    decision_sentence,
-    settings_sentence,
-)
+from app.text.notices import both_ways, decision_sentence, settings_sentence
 from app.text.numbers import (
     format_gain,
     format_percent,

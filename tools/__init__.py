@@ -1,1 +1,0 @@
-"""Programs for who develops this."""

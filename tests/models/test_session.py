@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import count, product
@@ -292,8 +294,13 @@ def test_another_process_is_waited_for(
     opened: Callable[[URL], Engine], wait_s: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A migration waits longer: it may take its time with a large database. A second each look."""
-    file, clock = tmp_path / "sluice.db", count()
-    monkeypatch.setattr(engines, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    file, clock, here = tmp_path / "sluice.db", count(), threading.get_ident()
+
+    def monotonic() -> float:
+        """Servers of other tests write in other threads meanwhile."""
+        return next(clock) if threading.get_ident() == here else time.monotonic()
+
+    monkeypatch.setattr(engines, "time", SimpleNamespace(monotonic=monotonic))
     engine = opened(parse_url(f"sqlite:///{file}"))
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("PRAGMA journal_mode=WAL")

@@ -28,7 +28,7 @@ WRITE_CONNECTIONS = 8
 _READ_CONNECTIONS = 8
 # SQLite looks after 1, 2, 5 ms, and in the end every 100 ms, which among many writers is too seldom
 # to get a turn: after so long it begins anew.
-_LOOK_S = 0.01
+_LOOK_MS = 10
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
 
 
@@ -108,8 +108,7 @@ def _sqlite_engine(url: URL, begin: str, *, wait_s: float) -> Engine:
         pool_size=1 if writes else _READ_CONNECTIONS,
         max_overflow=0 if writes else 24,
         pool_timeout=wait_s,
-        pool_reset_on_return=None,  # every use of a connection ends its transaction
-        connect_args={"check_same_thread": False, "timeout": _LOOK_S if writes else wait_s},
+        connect_args={"check_same_thread": False, "timeout": wait_s},
     )
 
     @event.listens_for(engine, "connect")
@@ -119,6 +118,9 @@ def _sqlite_engine(url: URL, begin: str, *, wait_s: float) -> Engine:
         connection.execute("PRAGMA synchronous=NORMAL")
         if not writes:
             connection.execute("PRAGMA query_only=ON")
+        elif connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
+            # Without a log (a file system may not take one) a commit waits as well, for readings.
+            connection.execute(f"PRAGMA busy_timeout={_LOOK_MS}")
 
     def start(connection: PoolProxiedConnection) -> None:
         # Not a listener: SQLAlchemy would then ask for listeners at each step of each statement.

@@ -378,7 +378,8 @@ class UncertaintyOut(Output):
                     [format_size(end, with_bytes=False) for end in one] for one in good.intervals
                 )
                 sizes = [" to ".join(dict.fromkeys(one)) for one in ends]  # found to 1 %
-                yield f"within {good.within * 100:.0f} %", ", ".join(sizes[:4])
+                more = f" and {len(sizes) - 4} more" if len(sizes) > 4 else ""
+                yield f"within {good.within * 100:.0f} %", ", ".join(sizes[:4]) + more
         for size in self.round[:1]:
             mean = size.regret_mean
             costs = "" if mean is None else f"; costs {format_percent(mean)}"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import httpx
 import pytest
 
+from app.http.dependencies import OwnRoute
 from tests.app.serving import Live
 
 FORM = "application/x-www-form-urlencoded"
@@ -41,6 +42,12 @@ def test_a_foreign_page_is_refused(
     assert (refused.status_code, refused.json()["code"]) == (403, "foreign_origin")
     assert client.get("/profiles/myrinet-gam").status_code == 200
     assert client.get("/profiles/foreign").status_code == 404
+
+
+def test_no_route_can_lack_the_check(live: Live) -> None:
+    """A router that is another would pass all of them on; the document alone is the framework's."""
+    others = {getattr(one, "path", one) for one in live.app.routes if not isinstance(one, OwnRoute)}
+    assert others == {"/openapi.json"}
 
 
 def test_the_refusal_is_a_page_where_pages_are_looked_at(client: httpx.Client) -> None:

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from analysis import explore
+from tests.app.serving import MYRINET, Live
 from tests.architecture.documents import ROOT
 from tools.walk import MAX_STEPS, WALKS, take
 
@@ -104,6 +105,25 @@ def test_a_cost_slides_and_the_answer_follows(browser_page: Page) -> None:
     expect(found).to_contain_text("0.0816 ns/byte instead of")
     page.keyboard.press("Enter")
     expect(page.locator(".panel.answer .changed")).to_contain_text("0.0816 ns/byte instead of")
+
+
+def test_a_refusal_of_slid_costs_is_said_until_they_are_others(
+    browser_page: Page, live: Live
+) -> None:
+    """It stands where what they change would, and can be slid away."""
+    stages = [{"name": "slow", "overhead_us": 5e11, "ns_per_byte": 1}, MYRINET["stages"][0]]
+    asked = {"message_bytes": 4096, "pipeline": {"stages": stages}}
+    answer = live.client.post("/optimize", json=asked).json()["id"]
+    browser_page.goto(f"/ui/answers/{answer}")
+    found = browser_page.locator("#what-if-found")
+    browser_page.get_by_role("slider", name="slow, overhead").focus()
+    browser_page.keyboard.press("End")
+    expect(found).to_contain_text("Invalid stage")
+    browser_page.keyboard.press("Home")
+    expect(found).to_contain_text("With these costs")
+    expect(found).not_to_contain_text("Invalid stage")
+    browser_page.get_by_role("button", name="All as they are").click()
+    expect(found).to_contain_text("Slide costs")
 
 
 def test_all_three_by_keyboard_alone(browser_page: Page) -> None:

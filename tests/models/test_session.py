@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import count, product
@@ -16,7 +18,7 @@ import pytest
 from sqlalchemy import URL, Engine, event, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from domain.errors import InvalidInput, NotFound, StoreUnavailable
+from domain.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from models import engines
 from models.engines import open_engines, open_migration_engine, parse_url
 from models.session import Store, create_store
@@ -161,6 +163,38 @@ def test_units_of_work_on_sqlite_take_the_lock_at_once(sqlite_store: Store, tmp_
             assert reading.profiles.list(limit=1) == []
 
 
+def test_a_commit_that_fails_leaves_no_transaction(sqlite_store: Store, tmp_path: Path) -> None:
+    """Neither another process nor the next unit of work finds the lock taken."""
+
+    def fail_at_the_end() -> None:
+        with sqlite_store.unit_of_work() as work:
+            work.profiles.create("lost", a_pipeline(), GIVEN)
+            opened = work._connection
+            opened.execute(text("PRAGMA defer_foreign_keys=ON"))
+            opened.execute(text("INSERT INTO answer_body (answer_id, body) VALUES ('none', x'00')"))
+
+    with pytest.raises(Conflict):
+        fail_at_the_end()
+    with closing(sqlite3.connect(tmp_path / "sluice.db", timeout=0)) as other:
+        other.execute("BEGIN IMMEDIATE")
+    with sqlite_store.unit_of_work() as work:
+        assert work.profiles.list(limit=1) == []
+
+
+def test_a_file_without_a_log_is_committed_once_it_is_not_read(tmp_path: Path) -> None:
+    """A file system may refuse write-ahead logging: a commit then waits, as a begin does."""
+    file = tmp_path / "sluice.db"
+    store = create_store(f"sqlite:///{file}")
+    store.upgrade()
+    with closing(sqlite3.connect(file)) as other:
+        assert other.execute("PRAGMA journal_mode=DELETE").fetchone() == ("delete",)
+    writer, _ = open_engines(parse_url(f"sqlite:///{file}"))
+    with writer.connect() as connection:
+        assert connection.execute(text("PRAGMA busy_timeout")).scalar_one() == 5_000
+    writer.dispose()
+    store.dispose()
+
+
 def test_every_page_of_answers_uses_an_index(sqlite_store: Store, tmp_path: Path) -> None:
     """Whatever the filters: no scan of the table and no sort, at any depth."""
     choices: tuple[tuple[Any, ...], ...] = (
@@ -260,10 +294,16 @@ def test_another_process_is_waited_for(
     opened: Callable[[URL], Engine], wait_s: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A migration waits longer: it may take its time with a large database. A second each look."""
-    file, clock = tmp_path / "sluice.db", count()
-    monkeypatch.setattr(engines, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    file, clock, here = tmp_path / "sluice.db", count(), threading.get_ident()
+
+    def monotonic() -> float:
+        """Servers of other tests write in other threads meanwhile."""
+        return next(clock) if threading.get_ident() == here else time.monotonic()
+
+    monkeypatch.setattr(engines, "time", SimpleNamespace(monotonic=monotonic))
     engine = opened(parse_url(f"sqlite:///{file}"))
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode=WAL")
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(OperationalError, match="locked"), engine.connect() as connection:
             connection.execute(text("SELECT 1"))

@@ -118,9 +118,7 @@ class CountPlanes:
             p = np.zeros((k - 1, n))
             p[:, stage] = 1.0
             prices = np.unique(self.regions.G.sum(axis=1) if k == 1 else self.regions.G[:, stage])
-            if len(prices) > most:  # every plane bounds: fewer of them only bound less
-                prices = prices[np.linspace(0, len(prices) - 1, most).round().astype(int)]
-            for price in prices:
+            for price in _some(prices, most):
                 self.add(p, float(price))
         self.seeds = len(self.price)
         self.forget()
@@ -180,9 +178,6 @@ class SpanBound:
         self._planes, self._span, self._sizes = planes, span, (*sizes, unit)
         self._left, self._at = max_solves, np.arange(planes.k)
         self._low, self._high = planes.regions.sizes(*self._sizes, planes.k)
-        self._prepare()
-
-    def _prepare(self) -> None:
         self._ranges, self._error = self._planes.table(*self._sizes)
         self._targets()
 
@@ -343,8 +338,9 @@ class SpanTrees:
         found = Region.of(problem, relaxed.narrowed(known_us).M, minimum=minimum)
         unit = float(problem.limits.alignment_bytes)
         self._has_units = bool((found.high // unit * unit >= found.low).any())
-        if len(problem.pipeline) == 1:  # beside a stage that takes no time
-            found = replace(found, g=_with_nothing(found.g), G=_with_nothing(found.G))
+        beside = (0, 0), (0, 1)  # of another stage, that takes no time
+        if len(problem.pipeline) == 1:
+            found = replace(found, g=np.pad(found.g, beside), G=np.pad(found.G, beside))
         is_small = len(found) <= MAX_TREE_REGIONS
         self._native = found.in_native(problem) if is_small else None
 
@@ -392,14 +388,15 @@ class SpanTrees:
         return reached < self._span.at_us(float(sizes.sum())) * (1.0 - 1e-9)
 
 
-def _with_nothing(costs: Floats) -> Floats:
-    return np.pad(costs, ((0, 0), (0, 1)))
+def _some(prices: Floats, most: int) -> Floats:
+    """At most so many of these prices: each bounds, and fewer of them only bound less."""
+    at = np.linspace(0, len(prices) - 1, min(most, len(prices))).round().astype(int)
+    return np.asarray(prices[at])
 
 
-_FIRST_COUNTS = 32
-_GROWTH = 8
-_MAX_COUNTS = 24  # that are bounded by nodes
-_MAX_FRAGMENTS = 40
+_FIRST_COUNTS, _GROWTH = 32, 8
+_MAX_PRICES, _COUNTS_CELLS = 256, 1_000_000  # of all stages; of counts and prices in one pass
+_MAX_COUNTS, _MAX_FRAGMENTS = 24, 40  # that are bounded by nodes
 _LOST = 1e-12  # of the terms of a bound, deducted
 _NO_SIZE_US = 1e250  # what a fragment costs where no size is admitted
 
@@ -437,7 +434,8 @@ def counts_below(problem: Problem, span: Span) -> OpenCounts:
     low = max(1, minimum)
     one, other = span.targets()
     while low <= maximum:
-        high = min(maximum, max(_FIRST_COUNTS, _GROWTH * low))
+        room = max(_FIRST_COUNTS, _COUNTS_CELLS // len(lines.price))
+        high = min(maximum, max(_FIRST_COUNTS, _GROWTH * low), low + room)
         k = np.arange(low, high + 1, dtype=np.int64)
         reached, rising, ratio = lines.reached(k, one, other)
         open_ += [int(count) for count in k[~reached]]
@@ -473,9 +471,11 @@ class _Lines:
         _, at, costs = regions.ends()
         _, inner_at, inner_costs = replace(regions, low=low, high=high).only(fits).ends()
         cheapest_us, found = costs.min(axis=0), []
+        most = max(_MIN_PRICES, _MAX_PRICES // len(cheapest_us))
         for j, (own, inner) in enumerate(zip(costs.T, inner_costs.T, strict=True)):
             hull = lower_hull(inner_at, inner) if len(inner) else np.zeros((2, 1))
-            prices = np.unique(np.append(np.diff(hull[1]) / np.diff(hull[0]), 0.0))[:, None]
+            prices = _some(np.unique(np.diff(hull[1]) / np.diff(hull[0])), most)
+            prices = np.unique(np.append(prices, 0.0))[:, None]
             cheapest = (inner - prices * inner_at).min(axis=1, initial=_NO_SIZE_US)
             last = (own - prices * at).min(axis=1)
             others = np.full(len(prices), cheapest_us.sum() - cheapest_us[j])

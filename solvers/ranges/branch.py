@@ -43,9 +43,9 @@ _STEEP = 4.0  # of how much is left to divide, over the whole way to the target;
 _BETWEEN_DIVES, _DEEPEST = 32, 24  # nodes of least bound between two dives, and those of one
 _AHEAD, _BEHIND = 0.9, 0.2  # of all work: trees that would be done before the nodes, or not
 _FIRST = 150_000  # work of nodes before the two are compared
+_ROUNDED = 16.0 * float(np.finfo(np.float64).eps)  # relative, of a bound that is met exactly
 _LITTLE = 1e-9  # of the target, that a bound has risen at least
-_SINGLES = 6  # fragments told apart in a first bound of counts without a tree
-_GROWTH = 1.5  # of these counts
+_SINGLES, _GROWTH = 6, 1.5  # told apart in first bounds of counts without a tree; of these counts
 _TURNS = 400  # of a tree of several counts, before its halves have one each
 _SLICE = 5e7  # numbers that one tree writes before another may be the one of least bound
 _NUMBERS, _CELLS = 3_500, 500  # of a tree, and cells of random moves, that take as long as an entry
@@ -123,7 +123,7 @@ class Branching:
         """Yield better cuts; the bounds of the counts rise meanwhile, and are told at the end."""
         self._start(deadline)
         while not deadline.passed and self._work < self.max_work:
-            target = self._best_us / (1.0 + relative_gap) - self._delay
+            target = self._target(relative_gap)
             of_trees = self._of_trees()
             entry = min(self._open, key=lambda one: self._known(one, of_trees), default=None)
             first = np.inf if entry is None else self._known(entry, of_trees)
@@ -145,6 +145,10 @@ class Branching:
                 if self._visits % _BETWEEN_DIVES == 0:
                     yield from self._dive(relative_gap, deadline)
         self._tell()
+
+    def _target(self, relative_gap: float) -> float:
+        """What proves the best cut to this gap, its own rounding included, µs without delay."""
+        return self._best_us * min(1.0, (1.0 + _ROUNDED) / (1.0 + relative_gap)) - self._delay
 
     def _of_trees(self) -> Floats:
         """What is known of each count from its tree or its first node, µs without delay."""
@@ -217,7 +221,7 @@ class Branching:
         With a fragment of the region as the first, the last or one between, and any others, a
         program bounds all counts at once.
         """
-        target = self._best_us / (1.0 + relative_gap) - self._delay
+        target = self._target(relative_gap)
         first = self._search.lines.k_min
         could_win = np.flatnonzero(self._search.lower < self._best_us - self._delay) + first
         could_win = could_win[could_win > 1]
@@ -338,7 +342,7 @@ class Branching:
     def _dive(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
         """Divide the part of least value again and again: sizes near whole ones are cuts early."""
         for _ in range(_DEEPEST):
-            target = self._best_us / (1.0 + relative_gap) - self._delay
+            target = self._target(relative_gap)
             entry, self._lowest = self._lowest, None
             if entry is None or entry.bound_us >= target or deadline.passed:
                 return
@@ -436,7 +440,7 @@ class Branching:
                 part = self._solved(_Open(entry.bound_us, entry.own_us, 0, settled), deadline)
                 self._parted[settled.key] = part
             parts.append(part)
-            way = (target - part.own_us) / (target - entry.own_us)
+            way = min(1.0, (target - part.own_us) / (target - entry.own_us))
             left += float(np.exp(_STEEP * way)) if part.bound_us < target else 0.0
         return parts, left
 

@@ -292,6 +292,22 @@ def test_counts_whose_common_tree_ends_at_real_sizes_are_searched_one_by_one() -
     assert found.latency_us == pytest.approx(189.834, rel=1e-9)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("relative_gap", [0.0, 1e-6, 0.1])
+def test_a_bound_that_ends_at_the_gap_asked_for_is_optimal(relative_gap: float) -> None:
+    """No answer misses its status by a rounding, and at no gap anything overflows."""
+    stages = (
+        Stage("a", (FitRange(0.0, 0.001, 3), FitRange(0.0, 2e6, 4), FitRange(0.0, 0.0))),
+        Stage("b", (FitRange(0.0, 626271.5370199163, 3), FitRange(9104874912.62042, 2e6))),
+    )
+    problems = [Problem(Pipeline(stages), size) for size in range(7, 11)]
+    problems += random_problems(count(60), seed=331, rule=Rule((2, 4), (6, 60)))
+    for problem in problems:
+        found = solve(problem, "exact", relative_gap=relative_gap)
+        is_met = found.relative_gap <= relative_gap * (1.0 + 1e-9)
+        assert is_met == (found.status is Status.OPTIMAL)
+
+
 def test_without_time_no_bound_is_raised() -> None:
     """Counts whose node was not looked at must not be taken for counts that cannot win."""
     for problem in random_problems(count(40), seed=151, rule=SMALL):

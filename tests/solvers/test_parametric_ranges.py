@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, product
@@ -251,6 +252,22 @@ def test_counts_that_the_closed_form_excludes_hold_no_better_cut() -> None:
         equal = (size // k,) * (k - 1) + (size - (k - 1) * (size // k),)
         assert latency_us(pipeline, equal) >= best
     assert len(solve(problem, "exact").schedule.fragment_bytes or ()) in open_
+
+
+def test_counts_of_many_stages_and_ranges_take_little_memory() -> None:
+    """100 000 counts and thousands of prices: no array has a number for each pair of them."""
+    ends = [16 * i + int(16 * 1.25**i) for i in range(63)]
+    steps = [(0.0, 1.0 + 0.05 * i, end) for i, end in enumerate([*ends, None])]
+    problem = Problem(Pipeline(tuple(_stage(f"s{j}", *steps) for j in range(64))), 1 << 22)
+    cut_us = 3.0 * latency_us(problem.pipeline, (64,) * (1 << 16))
+    span = Span((1 << 22) - 1000, 1 << 22, cut_us, cut_us, 0.0, 1e-3)
+    tracemalloc.start()
+    counts = counts_below(problem, span)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert counts.open[-1] == problem.fragment_cap
+    assert len(counts.open) == len(counts.ratios)
+    assert peak < 200 << 20
 
 
 def test_closed_forms_and_trees_bound_every_cut_of_a_span_in_whole_units() -> None:

@@ -394,7 +394,8 @@ static void offer(sluice_tree *w, const double *size)
 {
     for (int64_t i = 0; i < w->k; i++) {
         int64_t q = region_of(w, size[i]);
-        if (size[i] < w->last.low[q] || size[i] > w->last.high[q]) return;
+        int is_in = size[i] >= w->last.low[q] && size[i] <= w->last.high[q];
+        if (!is_in || !(w->mask[i] >> q & 1)) return; /* nor absent where it has to be there */
     }
     double latency = latency_of(w, size), message = 0.0;
     for (int64_t i = 0; i < w->k; i++) message += size[i];

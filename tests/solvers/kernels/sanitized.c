@@ -524,16 +524,21 @@ typedef struct {
 
 static regions some_regions(void)
 {
-    regions of = {.n = between(2, 6), .R = between(1, 9), .B = between(4, 4000)};
+    regions of = {.n = between(2, 6), .B = between(4, 4000)};
+    int64_t wide_by = between(0, 3) ? 500 : between(0, 3); /* regions of one size, too */
+    of.R = between(1, between(0, 3) ? 9 : SLUICE_TREE_MAX_REGIONS);
     of.low = doubles(of.R), of.high = doubles(of.R);
     of.g = doubles(of.R * of.n), of.G = doubles(of.R * of.n);
     double at = 1.0;
     for (int64_t q = 0; q < of.R; q++) {
-        of.low[q] = at, of.high[q] = at + (double)between(0, 500);
+        of.low[q] = at, of.high[q] = at + (double)between(0, wide_by);
         at = of.high[q] + 1.0;
     }
     if (of.high[of.R - 1] < (double)of.B) of.high[of.R - 1] = (double)of.B;
-    for (int64_t c = 0; c < of.R * of.n; c++) of.g[c] = wide(1e-3, 1e3), of.G[c] = wide(1e-6, 1.0);
+    for (int64_t c = 0; c < of.R * of.n; c++) {
+        of.g[c] = between(0, 5) ? wide(1e-3, 1e3) : 0.0;
+        of.G[c] = between(0, 5) ? wide(1e-6, 1.0) : 0.0;
+    }
     return of;
 }
 
@@ -560,15 +565,17 @@ static void searches(void)
 {
     regions of = some_regions();
     int64_t k = between(2, of.B < 9 ? of.B : 9), after = k, most = k + between(0, 3);
-    double *size = doubles(most), left = (double)of.B, total = 0.0;
+    int64_t unit = between(0, 1) ? 1 : between(1, (of.B - 1) / (k - 1)), left = of.B;
+    double *size = doubles(most), total = 0.0;
     for (int64_t i = 0; i < k; i++) {
-        size[i] = i == k - 1 ? left : 1.0 + (double)between(0, (int64_t)left - (k - i));
-        left -= size[i];
+        int64_t units = between(1, i == k - 1 ? 1 : (left - 1) / unit - (k - 2 - i));
+        size[i] = (double)(i == k - 1 ? left : unit * units);
+        left -= unit * units;
     }
     double known = latency_of_regions(&of, k, size), least = known;
     int64_t fewest = between(2, k), fragments = most, there = 0;
     sluice_tree_problem problem = {of.n,   fewest, fragments, of.R,         of.low,
-                                   of.high, of.g,   of.G,      (double)of.B, 1.0};
+                                   of.high, of.g,   of.G,      (double)of.B, (double)unit};
     if (bits() % 2 && known > 0.0) { /* the cut's message is one of a span */
         double above = (double)between(0, 9), slope = known * uniform() / problem.message_bytes;
         problem.message_bytes += above, problem.span_bytes = above + (double)between(0, 9);
@@ -588,6 +595,9 @@ static void searches(void)
                 if (best[i] > 0.0) best[there++] = best[i];
             double own = latency_of_regions(&of, there, best), message = 0.0;
             for (int64_t i = 0; i < there; i++) message += best[i];
+            expect(there >= fewest, "a tree's cut has one of its counts");
+            for (int64_t i = 0; i < there - 1; i++)
+                expect(fmod(best[i], (double)unit) == 0.0, "a tree's cut in whole units");
             own += problem.slope_us * (problem.message_bytes - message);
             expect(fabs(own - found) <= 1e-9 * found, "a tree's best cut"); /* 0 where costs are 0 */
             expect(found >= sluice_tree_bound_us(tree) * (1.0 - 1e-9), "it is not below the bound");
@@ -596,7 +606,7 @@ static void searches(void)
         free(best);
     }
     sluice_anneal_problem moves = {of.n, of.R, of.low, of.high, of.g, of.G, between(1, k), most,
-                                   1.0, 0.1 * uniform(), between(1, 20000), bits()};
+                                   (double)unit, 0.1 * uniform(), between(1, 20000), bits()};
     double latency = sluice_anneal(&moves, size, &after);
     expect(after >= moves.min_count && after <= most, "a number of fragments");
     for (int64_t i = 0; i < after; i++) total += size[i];

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any, TypeAlias, cast
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -221,6 +222,14 @@ def below_root(root: str, html: str) -> str:
     return _ADDRESS.sub(lambda found: found[1] + root, html) if root else html
 
 
+_OWN = re.compile(r"/(?:ui/|\?)[!-\[\]-~]{1,8000}")
+
+
+def own_address(address: str, *, otherwise: str) -> str:
+    """Return the address that a browser sent where it is one of this page's own, else the other."""
+    return address if _OWN.fullmatch(address) else otherwise
+
+
 def moved(request: Request, address: str) -> Response:
     """Lead the browser to where a form has led, by itself or through htmx."""
     if is_htmx(request):
@@ -318,7 +327,11 @@ def _reported(
 ) -> Response:
     template = "refused.html" if has_own_place(request) else "refused_part.html"
     sent_headers = {**headers, "Vary": "Accept"}
-    return page(request, template, status=status, headers=sent_headers, **_values(problem))
+    back = request.query_params.get("back", "")  # of a form with a wrong key
+    if request.method == "GET":
+        back = f"{quote(request.scope['path'])}?{request.url.query}"
+    shown = {**_values(problem), "back": own_address(back.removesuffix("?"), otherwise="")}
+    return page(request, template, status=status, headers=sent_headers, **shown)
 
 
 def _values(problem: ProblemOut) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from app.web.audits import audits
 from app.web.fits import fits
 from app.web.forms import sent_fields
 from app.web.jobs import jobs
-from app.web.pages import all_pages, answer_browsers, moved, page, says_refusals
+from app.web.pages import all_pages, answer_browsers, moved, own_address, page, says_refusals
 from app.web.profiles import profiles
 from app.web.workbench import workbench
 from domain.errors import Unauthenticated
@@ -59,7 +59,7 @@ async def docs(request: Request) -> Response:
 @_DOCS.get(SIGN_IN)
 async def sign_in_page(request: Request) -> Response:
     """Show the form that takes a key."""
-    return page(request, "sign_in.html", section="", is_asked=_gate(request) is not None)
+    return page(request, "sign_in.html", section="", is_asked=_gate(request) is not None, back="")
 
 
 @_DOCS.post(SIGN_IN)
@@ -76,7 +76,7 @@ async def sign_in(request: Request) -> Response:
     service = service_of(request).of(known.owner, known.changed_by)
     made = await service.write(partial(keys.sign_in, service.context.store, known.key_id))
     await service.lookups.refresh()
-    answer = moved(request, "/")
+    answer = moved(request, own_address(request.query_params.get("back", ""), otherwise="/"))
     answer.set_cookie(
         SESSION_COOKIE,
         made.secret,

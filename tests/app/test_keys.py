@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import Any
 
 import httpx
@@ -111,10 +113,10 @@ def test_a_browser_signs_in_and_out(guarded: Guarded) -> None:
         html = {"accept": "text/html"}
         refused = browser.get("/ui/profiles", headers=html)
         assert refused.status_code == 401
-        assert 'href="/ui/sign-in"' in refused.text
+        assert 'action="/ui/sign-in?back=/ui/profiles"' in refused.text
         assert browser.get("/ui/sign-in", headers=html).status_code == 200
         wrong = browser.post("/ui/sign-in", data={"key": "slk_wrong"}, headers=html)
-        assert wrong.status_code == 401
+        assert (wrong.status_code, 'action="/ui/sign-in"' in wrong.text) == (401, True)
         secret = guarded.mine["read"]
         entered = browser.post("/ui/sign-in", data={"key": secret}, headers=html)
         assert (entered.status_code, entered.headers["location"]) == (303, "/")
@@ -132,6 +134,31 @@ def test_a_browser_signs_in_and_out(guarded: Guarded) -> None:
         assert (left.status_code, left.headers["location"]) == (303, "/ui/sign-in")
         browser.cookies.update(kept)
         assert browser.get("/ui/profiles", headers=html).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        ("/ui/answers?strategy=fixed&limit=5", None),
+        ("/ui/profiles/%C5%82%20%22%3E%3Cb%3E", None),
+        ("/?bytes=4096", None),
+        ("/ui/sign-in?back=//evil.example", "/"),
+        ("/ui/sign-in?back=/ui/%5C%0D%0Aset-cookie:a=b", "/"),
+    ],
+)
+def test_a_browser_comes_back_to_where_it_was(
+    guarded: Guarded, address: str, place: str | None
+) -> None:
+    """What a stranger asked for has the form in its place, also after a wrong key."""
+    html, key = {"accept": "text/html"}, guarded.mine["read"]
+    with httpx.Client(base_url=guarded.live.client.base_url, timeout=60.0) as browser:
+        form = browser.get(address, headers=html).text if place is None else f'action="{address}"'
+        for typed in ("slk_wrong", key):
+            sent_to = re.search(r'action="(/ui/sign-in[^"]*)"', form)
+            assert sent_to is not None
+            found = browser.post(unescape(sent_to[1]), data={"key": typed}, headers=html)
+            form = found.text if place is None else form
+        assert (found.status_code, found.headers["location"]) == (303, place or address)
 
 
 def test_who_is_nobody_fills_no_memory(guarded: Guarded) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -45,7 +44,7 @@ from app.web.jobs.work import (
     format_seconds,
     format_steps,
 )
-from app.web.pages import has_own_place, is_htmx, moved, page, says_refusals
+from app.web.pages import has_own_place, is_htmx, moved, own_address, page, says_refusals
 from app.web.profiles.tables import format_table_range, work_address
 from app.web.workbench.choices import ShownUnits
 from app.web.workbench.state import InputState
@@ -397,8 +396,6 @@ async def answer_address(request: Request, asked: ValidRequest) -> str:
 
 router = own_router(include_in_schema=False)
 
-OWN = re.compile(r"/ui/[^\x00-\x20\\]{1,8000}", re.ASCII)
-
 
 def job_address(job: JobRecord) -> str:
     """Return the page of a job that was asked for, which leads on to the answer."""
@@ -444,5 +441,4 @@ async def cancel(request: Request, id: str) -> Response:
     found = await service_of(request).cancel_job(id)
     if is_htmx(request) and not has_own_place(request):
         return Response(status_code=204)  # the part that asked follows the job, and sees its end
-    back = sent.get("back", "")
-    return moved(request, back if OWN.fullmatch(back) else f"/ui/jobs/{found.id}")
+    return moved(request, own_address(sent.get("back", ""), otherwise=f"/ui/jobs/{found.id}"))

@@ -27,13 +27,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.exact.dual import repaired, value_us
+from solvers.exact.dual import capped_value_us, repaired, restored, value_us
 from solvers.line_problem import LineProblem
 
 Floats = NDArray[np.float64]
 
 _SHORT_ENDS = (64, 512, 4_096)
-_SETTLED = 1e-13  # of the weight that the ends of a cut may leave in its middle
+LONG = 2_000  # fragments of a chain: beyond, tails take most of the iterations
+_AT_REST = 0.01  # of the distance asked for: complementarity at which the rest is of p's order
+_SETTLED = 1e-13  # of the weight that the ends of a cut may leave in its middle,
+_LOST = 1e-11  # or of the latency that long ones may lose by it
 _WORTH_SHORTENING = 0.6  # of the fragments: a chain longer than this is not worth the attempt
 _WORTH_GUESSING = 0.7  # of the ends that are long enough for every stage: a guess of more is none
 _MARGIN = 8  # fragments of each end beyond those of a guess: iterates are not settled yet
@@ -63,6 +66,14 @@ class Chain:
         """The number of fragments of the cut."""
         return self.k + self.repeats - 1
 
+    def all_steps(self, p: Floats) -> Floats:
+        """Return the rows of every step of the cut, of those of the chain's (k-1, n)."""
+        if self.repeats == 1:
+            return p
+        times = np.ones(len(p), dtype=np.int64)
+        times[self.repeat_step] = self.repeats
+        return np.repeat(p, times, axis=0)
+
     @property
     def is_capped(self) -> bool:
         """Whether the greatest size can bind."""
@@ -82,7 +93,8 @@ class ChainOptions:
     """When to stop: at two bounds this close (relative), or after these iterations or seconds.
 
     With `check_order_at` also once the complementarity is below it and p out of order by more than
-    ten times its root: then boundaries are missing, and going on is of no use.
+    ten times its root, a thousand times of long chains: then boundaries are missing, and going on
+    is of no use. In long chains it takes that much to tell which.
     """
 
     close: float
@@ -115,30 +127,18 @@ class Iterate:
         middle = np.full(chain.repeats - 1, self.repeated_y)
         return np.concatenate([self.y[:split], middle, self.y[split:]])
 
-    def all_p(self, chain: Chain) -> Floats:
-        """Return p of every step of the cut."""
-        if chain.repeats == 1:
-            return self.p
-        times = np.ones(len(self.p), dtype=np.int64)
-        times[chain.repeat_step] = chain.repeats
-        return np.repeat(self.p, times, axis=0)
-
 
 ChainMethod: TypeAlias = Callable[[Chain, ChainOptions], Iterate | None]
 
 
-def bound_distance(chain: Chain, y: Floats, repeated_y: float, p: Floats) -> float:
-    """Return the relative distance of the two bounds."""
-    sizes = np.concatenate(
-        [
-            y[: chain.repeat_step + 1],
-            np.full(chain.repeats - 1, repeated_y),
-            y[chain.repeat_step + 1 :],
-        ]
-    )
-    sizes = np.minimum(sizes * (chain.free_bytes / sizes.sum()), chain.spread_bytes)
-    times = np.ones(len(p), dtype=np.int64)
-    times[chain.repeat_step] = chain.repeats
+def bound_distance(chain: Chain, iterate: Iterate, close: float) -> float:
+    """Return the relative distance of the two bounds.
+
+    Where the repaired rows leave them apart, those of long chains are restored, and those of which
+    the complementarity says that they should be close.
+    """
+    y, share = iterate.all_y(chain), max(iterate.complementarity, 0.0)
+    sizes = np.minimum(y * (chain.free_bytes / y.sum()), chain.spread_bytes)
     lines = LineProblem(
         g=chain.overhead,
         G=chain.G,
@@ -149,7 +149,12 @@ def bound_distance(chain: Chain, y: Floats, repeated_y: float, p: Floats) -> flo
         k_max=len(sizes),
     )
     upper = lines.latency_us(sizes)
-    lower = value_us(lines, np.repeat(repaired(p), times, axis=0))
+    lower = value_us(lines, chain.all_steps(repaired(iterate.p)))
+    is_worth = chain.is_capped or chain.k > LONG or share <= _AT_REST * close
+    for cut in (share**0.5, 0.0) if is_worth else ():
+        if upper - lower > close * upper:
+            p = chain.all_steps(restored(lines, iterate.p, chain.fragments, cut))
+            lower = max(lower, capped_value_us(lines, p, upper))
     return (upper - lower) / upper
 
 
@@ -165,12 +170,14 @@ def ends_to_try(lines: LineProblem, k: int) -> list[tuple[int, int] | None]:
     Q = np.concatenate([[0.0], np.cumsum(lines.G)])
     before = (Q[b] - Q[:b]) / np.maximum(Q[b + 1] - Q[1 : b + 1], 1e-300)
     after = (Q[b + 2 :] - Q[b + 1]) / np.maximum(Q[b + 1 : -1] - Q[b], 1e-300)
-    certain = _settling(before), _settling(after)
+    lost = 1.0 - lines.G / lines.G[b] if lines.G[b] > 0.0 else np.zeros(lines.n)
+    certain = _settling(before, lost[:b]), _settling(after, lost[b + 1 :])
     if lines.g[b] == lines.g.max() and lines.G[b] == lines.G.max():
         guesses = [(length, length) for length in _SHORT_ENDS]
     else:  # a path stays elsewhere for an overhead: stages of lesser ones are left in a step or two
         dearer = lines.g > lines.g[b]
-        first, last = _settling(before[dearer[:b]]), _settling(after[dearer[b + 1 :]])
+        first = _settling(before[dearer[:b]], lost[:b][dearer[:b]])
+        last = _settling(after[dearer[b + 1 :]], lost[b + 1 :][dearer[b + 1 :]])
         shortest = min(max(first, last) // 4, _OTHER_END)
         first, last = max(first, shortest) + _MARGIN, max(last, shortest) + _MARGIN
         # Ends of one length are given up at the first rough iterate that has not settled.
@@ -180,12 +187,18 @@ def ends_to_try(lines: LineProblem, k: int) -> list[tuple[int, int] | None]:
     return [*sorted(worth, key=sum), None]
 
 
-def _settling(factors: Floats) -> int:
-    """Steps until the slowest of these geometric sequences has died away."""
+def _settling(factors: Floats, lost: Floats) -> int:
+    """Steps until the slowest of these geometric sequences has died away; where that is long, until
+    what is left costs nothing: of a weight left, the middle loses this share.
+    """
     slowest = float(factors.max(initial=0.0))
     if slowest >= 1.0 - 1e-9:
         return 1 << 40
-    return 8 + int(np.log(_SETTLED) / np.log(max(slowest, 1e-3)))
+    steps = 8 + int(np.log(_SETTLED) / np.log(max(slowest, 1e-3)))
+    if steps <= LONG:
+        return steps
+    left = np.minimum(_LOST / np.maximum(lost, _LOST), 1.0)
+    return 8 + int((np.log(left) / np.log(np.maximum(factors, 1e-3))).max())
 
 
 MAX_STAGES = 64

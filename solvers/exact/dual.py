@@ -51,6 +51,46 @@ def repaired(p: Floats) -> Floats:
     return np.diff(running, axis=1, prepend=0.0)
 
 
+def restored(lines: LineProblem, p: Floats, k: int, cut: float = 0.0) -> Floats:
+    """Return admissible rows for a cut into k fragments, no byte row of which is below that of p.
+
+    Weights below the cut are left out. What is out of order is moved to b, the slowest stage: of
+    the sums of stages before b forwards, of what is not yet at b and the stages behind it
+    backwards. No proof: what they are worth is said by their value (docs/theory.md sec. 14).
+    """
+    if active.NATIVE is not None and lines.n <= MAX_STAGES:
+        return active.NATIVE.dual.restored(lines.native, k, p, cut)
+    b, G = int(np.argmax(lines.g + lines.G * (lines.B / k))), lines.G
+    p = np.clip(np.nan_to_num(p), 0.0, None)
+    total, kept = p.sum(axis=1, keepdims=True), np.where(p < cut, 0.0, p)
+    p = np.where(total > 0.0, p / np.where(total > 0.0, total, 1.0), np.eye(lines.n)[0])
+    whole = kept.sum(axis=1, keepdims=True)
+    kept = np.where(whole > 0.0, kept / np.where(whole > 0.0, whole, 1.0), p)
+    sums, without = np.cumsum(p, axis=1)[:, :-1], np.cumsum(kept, axis=1)[:, :-1]
+    before = _followed(sums[:, :b], without[:, :b], G[1 : b + 1], G[:b])
+    behind = _followed(1.0 - sums[::-1, b:], 1.0 - without[::-1, b:], G[b:-1], G[b + 1 :])
+    running = np.concatenate([before, 1.0 - behind[::-1], np.ones((len(p), 1))], axis=1)
+    return repaired(np.diff(running, axis=1, prepend=0.0))
+
+
+def _followed(sums: Floats, without: Floats, cost: Floats, ahead: Floats) -> Floats:
+    """Rows that fall, each at most those given and by one factor less, so that what a byte row has
+    of a row and the one before it, ahead.before - cost.here, is not less than in `sums`.
+    """
+    ones = np.ones((1, sums.shape[1]))
+    had = np.concatenate([ones, sums[:-1]]) @ ahead - sums @ cost
+    wanted, now = np.minimum(sums, without), ones[0]
+    out = np.empty(sums.shape)
+    for t, lacking in enumerate(had.tolist()):
+        limit = float(now @ ahead) - lacking
+        now = np.minimum(wanted[t], now)
+        amount = float(now @ cost)
+        if amount > limit:
+            now = now * (limit / amount if limit > 0.0 else 0.0)
+        out[t] = now
+    return out
+
+
 def weights(lines: LineProblem, p: Floats) -> Floats:
     """Return w (k,): Q.p_{i+1} - Q-.p_i for each fragment i, with p_0 = e_0 and p_k = e_{n-1}."""
     Q = np.cumsum(lines.G)
@@ -191,15 +231,41 @@ def stretched(p: Floats, alpha: Floats) -> Floats:
 
 
 def sharper(lines: LineProblem, p: Floats, proven_us: float) -> Floats:
-    """Return p, or its projection where p by itself proves less than what is proven of its count.
+    """Return p, or what proves more by itself, where p proves less than was proven of its count.
 
     A cap may have proven the rest; what follows for other counts knows of none.
     """
-    worth_us = value_us(lines, p)
-    if worth_us >= proven_us * (1.0 - _BLUNT):
-        return p
-    moved = repaired(projected(lines, p, _CUT))
-    return moved if value_us(lines, moved) > worth_us else p
+    best, worth_us = p, value_us(lines, p)
+    for moved in (levelled, _cut_off):
+        if worth_us >= proven_us * (1.0 - _BLUNT):
+            break
+        rows = repaired(moved(lines, p))
+        value = value_us(lines, rows)
+        if value > worth_us:
+            best, worth_us = rows, value
+    return best
+
+
+def levelled(lines: LineProblem, p: Floats) -> Floats:
+    """Return rows mixed with their neighbours, so that the first and the last byte row are no lower
+    than the others: by steps of which no row loses more than another (docs/theory.md sec. 14).
+    """
+    w, Q, steps = weights(lines, p), np.cumsum(lines.G), np.diff(p, axis=0)
+    lacking = float(w[1:-1].min(initial=np.inf)) - w[[0, -1]]
+    moved: Floats = p.copy()
+    for lacks, costs, gain, end in (
+        (lacking[0], steps[::-1] @ (Q - lines.G), steps[:1] @ Q, slice(None, None, -1)),
+        (lacking[1], steps @ Q, steps[-1:] @ (Q - lines.G), slice(None)),
+    ):
+        if 0.0 < lacks < gain.sum():
+            shares = np.cumsum(1.0 / np.maximum(costs, _REGULAR * Q[-1]))
+            shares *= lacks / float(gain[0]) / shares[-1]
+            moved[end][1:] -= shares[:, None] * np.diff(p[end], axis=0)
+    return moved
+
+
+def _cut_off(lines: LineProblem, p: Floats) -> Floats:
+    return projected(lines, p, _CUT)
 
 
 # ---- the projection on the tight rows -----------------------------------------------------------

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
 
-from solvers.exact.chain import Chain, ChainOptions, Iterate, bound_distance
+from solvers.exact.chain import LONG, Chain, ChainOptions, Iterate, bound_distance
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +33,8 @@ _ARCH = 1.0  # of the waits at the start
 _BACK_OFF = 0.995
 _SHORT = 0.5  # steps below this ask for a centrality corrector
 _REGULAR = 1e-12
+_CERTIFY, _LONG_CERTIFY = 2.0, 6.0  # times the distance asked for, of short chains and long ones
+_DISORDERED, _LONG_DISORDERED = 10.0, 1000.0  # times the root of the complementarity: out of order
 _MAX_STALLS = 12  # iterations in which the complementarity is not halved
 
 
@@ -99,14 +101,17 @@ def iterate(chain: Chain, options: ChainOptions) -> Iterate:
     point = _start(z)
     end, best, stalls, closest = time.monotonic() + options.time_limit_s, np.inf, 0, np.inf
     apart, turn = 1.0, 0
+    is_long = chain.k > LONG
+    certify = _LONG_CERTIFY if is_long else _CERTIFY
+    disordered = _LONG_DISORDERED if is_long else _DISORDERED
     while True:
         total = _complementarity(point)
         share = total / (_dual_objective(z, point) + total)
         stalls += 1
         if share < 0.5 * best:
             best, stalls = share, 0
-        if share <= 2.0 * options.close:
-            apart = bound_distance(chain, _sizes(z, point), _repeated(z, point), point.p)
+        if share <= certify * options.close:
+            apart = bound_distance(chain, _iterate_of(z, point, float(share)), options.close)
             done = share < 1e-14 or (share < 1e-3 * options.close and apart > 0.5 * closest)
             if apart <= options.close or done:
                 break
@@ -114,24 +119,22 @@ def iterate(chain: Chain, options: ChainOptions) -> Iterate:
         late = turn >= options.max_iterations or time.monotonic() > end
         if late or stalls > _MAX_STALLS or not np.isfinite(share):
             break
-        if share < options.check_order_at and _violation(point.p).max() > 10.0 * share**0.5:
+        if share < options.check_order_at and _violation(point.p).max() > disordered * share**0.5:
             break
         try:
             point = _advanced(z, point, total)
         except (LinAlgError, FloatingPointError):
             break
         turn += 1
-    sizes, repeated = _sizes(z, point), _repeated(z, point)
-    return Iterate(sizes, repeated, point.p, _violation(point.p), float(share), apart, turn)
+    return _iterate_of(z, point, float(share), apart, turn)
 
 
-def _sizes(z: _Scaled, point: _Point) -> Floats:
-    out: Floats = point.y * z.size
-    return out
-
-
-def _repeated(z: _Scaled, point: _Point) -> float:
-    return float(point.Y[0]) / z.inner * z.size if z.inner else 0.0
+def _iterate_of(
+    z: _Scaled, point: _Point, share: float, apart: float = 1.0, turn: int = 0
+) -> Iterate:
+    repeated = float(point.Y[0]) / z.inner * z.size if z.inner else 0.0
+    violation = _violation(point.p)
+    return Iterate(point.y * z.size, repeated, point.p, violation, share, apart, turn)
 
 
 def _violation(p: Floats) -> Floats:

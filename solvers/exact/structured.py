@@ -24,13 +24,14 @@ from numpy.typing import NDArray
 from domain.pipeline import MAX_STAGES
 from domain.sensitivity import Slope
 from solvers.contract import Deadline
-from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate, ends_to_try
+from solvers.exact.chain import LONG, Chain, ChainMethod, ChainOptions, Iterate, ends_to_try
 from solvers.exact.dual import (
     capped_value_us,
     drift,
     marginal_us,
     projected,
     repaired,
+    restored,
     value_us,
 )
 from solvers.exact.lp.lines import (
@@ -52,16 +53,17 @@ _CHECK_ORDER_AT = 1e-3
 _DISORDER = 1e-9  # violations below this are the method's own
 _FINAL = 1e-8  # complementarity from which on what is out of order is so at the optimum
 _ALIKE = 0.2  # violations that differ by less, relative, are one
+_MINOR = 0.1  # of the greatest violation: lesser ones of long chains wait for the next round
 _MAX_ROUNDS = 20
 _LOCATES = 1e-4  # complementarity from which on an iterate shows where waits are missing,
 _BESIDE = 8  # up to so many fragments away,
 _ROUGH_BESIDE = 10.0  # and this share of all times its root;
-_MAX_LOCATED = 2_000  # fragments of a chain: where it is longer, such ends move step by step
 _UNSETTLED = 0.25  # of the root of the complementarity: what p may move beside the repeated step
 _MIN_SHORTENED = 40  # no chain is, below: its ends take two dozen
 _TINY_CELLS = 200  # k n up to which NumPy's overhead exceeds a general solver's
 _ONE_CALL_CELLS = 20_000  # k n of a solve whose every step is in C
 _CONVERGED = 1e-9  # complementarity from which on only the digits of p are missing
+_NEAR = 1e-8  # bounds this close lack no waits, whatever is out of order
 _ROUNDED = 1e-6  # bounds farther apart lack more than digits: waits, or longer ends
 _CUTS = (1e-7, 1e-6, 1e-8)  # weights of cells below which they are nothing
 _MAX_CELLS = 50_000_000  # of one array of blocks and cells: 1 GB in all
@@ -202,7 +204,7 @@ class _Search:
             grown = _grown(found[1], waits, is_short=self._ends is not None)
             added = bool((grown & ~waits).any())
             rough = found
-            if deadline.passed or not added or found[1].apart <= _ROUNDED:
+            if deadline.passed or not added or found[1].apart <= _NEAR:
                 best, rough = self._better(best, found), None
                 if _is_close(best, self._close) or deadline.passed:
                     return best
@@ -258,28 +260,37 @@ class _Search:
 
     def _certified(self, chain: Chain, iterate: Iterate) -> CountResult:
         lines, k = self._lines, self._k
-        p = iterate.all_p(chain)
         shares = np.nan_to_num(np.maximum(iterate.all_y(chain), 0.0))
         x = lines.m + spread_shares(shares, lines.free_bytes(k), np.full(k, lines.M - lines.m))
-        kept = repaired(p)
+        kept = chain.all_steps(repaired(iterate.p))
         found = CountResult(k, value_us(lines, kept), lines.latency_us(x), x, kept)
+        cuts = (max(iterate.complementarity, 0.0) ** 0.5, 0.0)
+        for cut in cuts if iterate.apart <= _ROUNDED else ():
+            if _is_close(found, self._aim):
+                return found
+            p = chain.all_steps(restored(lines, iterate.p, k, cut))
+            found = closer(found, _capped(lines, found, p))
         if iterate.complementarity > _CONVERGED:
             return found
-        return _with_digits(lines, found, p, self._close)
+        return _with_digits(lines, found, chain.all_steps(iterate.p), self._close)
 
 
 def _with_digits(lines: LineProblem, found: CountResult, p: Floats, close: float) -> CountResult:
     """Bring back the digits of the dual that bounds nearly close lack (docs/theory.md sec. 14)."""
     if _is_close(found, close) or not _is_close(found, _ROUNDED):
         return found
-    k, upper, x = found.k, found.upper_us, found.x
-    found = closer(found, CountResult(k, capped_value_us(lines, found.p, upper), upper, x, found.p))
+    found = closer(found, _capped(lines, found, found.p))
     for cut in _CUTS:  # a wrong guess of what is tight worsens it: the better one is kept
         if _is_close(found, close):
             break
-        q = repaired(projected(lines, p, cut))
-        found = closer(found, CountResult(k, capped_value_us(lines, q, upper), upper, x, q))
+        found = closer(found, _capped(lines, found, repaired(projected(lines, p, cut))))
     return found
+
+
+def _capped(lines: LineProblem, found: CountResult, p: Floats) -> CountResult:
+    """The result with this dual, priced for cuts that are better than the one found."""
+    lower = capped_value_us(lines, p, found.upper_us)
+    return CountResult(found.k, lower, found.upper_us, found.x, p)
 
 
 def _is_unsettled(chain: Chain, iterate: Iterate) -> bool:
@@ -290,25 +301,29 @@ def _is_unsettled(chain: Chain, iterate: Iterate) -> bool:
 
 
 def _grown(iterate: Iterate, waits: Waits, *, is_short: bool) -> Waits:
-    """Where fragments may wait, and must next: behind the boundaries that are out of order.
+    """Where fragments may wait, and must next: at each step out of order behind the boundary that
+    is so by the most.
 
-    Of neighbours alike only the first is. The first time only fragments near those out of order
-    may wait there, where the iterate tells: then all, for these are not independent of each other.
-    Of short ends all may, whose errors count as often as their repeated step.
+    Of boundaries alike only the first is. The first time only fragments near such a step may wait
+    there, where the iterate tells: then all, for these are not independent of each other. Of short
+    ends all may, whose errors count as often as their repeated step.
     """
-    rough = max(iterate.complementarity, 0.0)
+    rough, count = max(iterate.complementarity, 0.0), len(iterate.y)
     minimum = max(_DISORDER, 3.0 * rough**0.5) if rough > _FINAL else _DISORDER
-    is_located = not is_short and _FINAL < rough <= _LOCATES and len(iterate.y) <= _MAX_LOCATED
-    reach = _BESIDE + int(_ROUGH_BESIDE * len(iterate.y) * rough**0.5)
-    grown, before, value = waits.copy(), -2, 0.0
-    for d in np.flatnonzero(iterate.violation > minimum):
-        here = float(iterate.violation[d])
-        if d != before + 1 or abs(here - value) > _ALIKE * here:
-            grown[:, d] |= not is_located or bool(waits[:, d].any())
-            risen = np.diff(iterate.p[:, : d + 1].sum(axis=1)) > minimum
-            for t in np.flatnonzero(risen):
-                grown[max(t - reach, 0) : t + reach + 1, d] = True
-        before, value = int(d), here
+    if count > LONG:
+        minimum = max(minimum, _MINOR * float(iterate.violation.max(initial=0.0)))
+    is_located = not is_short and _FINAL < rough <= _LOCATES and count <= LONG
+    reach = _BESIDE + int(_ROUGH_BESIDE * count * rough**0.5)
+    rises = np.diff(np.cumsum(iterate.p[:, :-1], axis=1), axis=0)
+    most = rises.max(axis=1, initial=0.0)
+    steps = np.flatnonzero(most > minimum)
+    boundaries = (rises[steps] >= (1.0 - _ALIKE) * most[steps, None]).argmax(axis=1)
+    grown = waits.copy()
+    for t, d in zip(steps.tolist(), boundaries.tolist(), strict=True):
+        if not is_located or waits[:, d].any():
+            grown[:, d] = True
+        else:
+            grown[max(t - reach, 0) : t + reach + 1, d] = True
     return grown
 
 

@@ -68,6 +68,9 @@ class NativeDual:
     def __init__(self, library: ctypes.CDLL) -> None:
         lines = ctypes.POINTER(NativeLines)
         self._repair = _typed(library.sluice_dual_repair, None, _Long, _Long, _Address)
+        self._restore = _typed(
+            library.sluice_dual_restore, None, lines, _Long, _Long, _Double, _Address
+        )
         self._value = _typed(library.sluice_dual_value, _Double, lines, _Long, _Address)
         self._above = _typed(library.sluice_dual_above, _Double, lines, _Long, _Address)
         self._below = _typed(library.sluice_dual_below, _Double, lines, _Long, _Address)
@@ -97,6 +100,12 @@ class NativeDual:
         """Return the same as dual.repaired."""
         out = np.array(p, dtype=np.float64, order="C")
         self._repair(out.shape[0], out.shape[1], address_of(out))
+        return out
+
+    def restored(self, lines: NativeLines, k: int, p: Floats, cut: float) -> Floats:
+        """Return the same as dual.restored, but for its last digits."""
+        out = np.array(p, dtype=np.float64, order="C")
+        self._restore(lines, k, out.shape[0], cut, address_of(out))
         return out
 
     def projected(self, lines: NativeLines, p: Floats, cut: float) -> Floats:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bench.pipelines import stored
+from bench.pipelines import named, stored
 from domain.pipeline import pipeline_of_lines
 from domain.problem import Problem
 from solvers.contract import Deadline
@@ -16,10 +16,13 @@ from solvers.exact.dual import (
     capped_value_us,
     drift,
     largest_below,
+    levelled,
     projected,
     repaired,
+    restored,
     sharper,
     value_us,
+    weights,
 )
 from solvers.exact.lp.lines import solve_count
 from solvers.line_problem import LineProblem
@@ -145,6 +148,87 @@ def test_a_projection_restores_lost_digits(lines: LineProblem, k: int, seed: int
     assert after <= result.upper_us * (1 + 1e-9)
 
 
+@given(line_problems(), st.integers(2, 12), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.2]))
+def test_restored_rows_bound_every_cut(lines: LineProblem, k: int, seed: int, cut: float) -> None:
+    """They are distributions in order, whatever p was."""
+    assume(k * lines.M >= lines.B and lines.free_bytes(k) > 0)
+    rng = np.random.default_rng(seed)
+    p = restored(lines, rng.normal(size=(k - 1, lines.n)), k, cut)
+    assert (p >= 0.0).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+    assert (np.diff(np.cumsum(p, axis=1), axis=0) <= 1e-15).all()
+    known = lines.latency_us(random_cut(lines, k, rng))
+    bound = capped_value_us(lines, p, known)
+    for _ in range(5):
+        assert bound <= max(known, lines.latency_us(random_cut(lines, k, rng))) * (1 + 1e-12)
+
+
+@given(line_problems(), st.integers(3, 12), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1e-3]))
+def test_restored_rows_keep_what_each_side_has_of_a_byte_row(
+    lines: LineProblem, k: int, seed: int, cut: float
+) -> None:
+    """Of the stages before the slowest one, and of the others, where anything is left to keep."""
+    rng = np.random.default_rng(seed)
+    p = repaired(rng.dirichlet(np.full(lines.n, 0.5), size=k - 1))
+    p = p * (1.0 + 1e-3 * rng.random(p.shape))  # somewhat out of order
+    p /= p.sum(axis=1, keepdims=True)
+    b = int(np.argmax(lines.g + lines.G * (lines.B / k)))
+    error = 1e-12 * (1.0 + lines.G.sum())
+    had, has = (np.cumsum(rows, axis=1)[:, :-1] for rows in (p, restored(lines, p, k, cut)))
+    for t in range(1, k - 1):
+        left, kept = (
+            sums[t - 1, :b] @ lines.G[:b] - sums[t, :b] @ lines.G[1 : b + 1] for sums in (had, has)
+        )
+        assert kept >= left - error or has[t, :b].max(initial=0.0) == 0.0
+        right, kept = (
+            (1.0 - sums[t, b:]) @ lines.G[b + 1 :] - (1.0 - sums[t - 1, b:]) @ lines.G[b:-1]
+            for sums in (had, has)
+        )
+        assert kept >= right - error or has[t - 1, b:].min(initial=1.0) >= 1.0 - 1e-15
+
+
+@given(line_problems(), st.integers(3, 12), st.integers(0, 2**32 - 1))
+def test_levelled_rows_stay_in_order(lines: LineProblem, k: int, seed: int) -> None:
+    """They need no repair; and the first and the last byte row come up to the others."""
+    p = repaired(np.random.default_rng(seed).dirichlet(np.full(lines.n, 0.5), size=k - 1))
+    moved = levelled(lines, p)
+    assert (moved >= -1e-15).all()
+    np.testing.assert_allclose(moved.sum(axis=1), 1.0, rtol=1e-12)
+    assert (np.diff(np.cumsum(moved, axis=1), axis=0) <= 1e-14).all()
+    before, after = weights(lines, p), weights(lines, moved)
+    steps, Q, least = np.diff(p, axis=0), np.cumsum(lines.G), float(before[1:-1].min())
+    first, last = least - before[0], least - before[-1]
+    if first <= 0.0 < last < steps[-1] @ (Q - lines.G):
+        assert after[-1] == pytest.approx(least, rel=1e-9)
+    if last <= 0.0 < first < steps[0] @ Q:
+        assert after[0] == pytest.approx(least, rel=1e-9)
+
+
+def test_c_and_numpy_restore_alike() -> None:
+    """To the last digits, from what the interior point leaves."""
+    require_native_kernels()
+    rng = np.random.default_rng(7)
+    for one in stored():
+        lines = one.lines_for(60)
+        p = structured.solve_count(lines, 60, Deadline.after(30.0)).p
+        p = p + 1e-6 * rng.random(p.shape)
+        for cut in (0.0, 1e-5):
+            with computed_by("native"):
+                in_c = restored(lines, p, 60, cut)
+            with computed_by("numpy"):
+                in_numpy = restored(lines, p, 60, cut)
+            np.testing.assert_allclose(in_c, in_numpy, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["c1", "c6"])
+def test_long_tails_are_proven_before_they_are_in_order(name: str) -> None:
+    """The rows that the method leaves are out of order by more than the bounds are apart."""
+    require_native_kernels()
+    lines, k = named(name).lines_for(4_000), 4_000
+    found = structured.solve_count(lines, k, Deadline.after(60.0))
+    assert found.upper_us - found.lower_us <= 1e-9 * found.upper_us
+
+
 @pytest.mark.parametrize("cut", [1e-6, 1e-7, 1e-8])
 def test_c_and_numpy_project_alike(cut: float) -> None:
     """Onto the same rows, to the last digits, from what the interior point leaves."""
@@ -165,7 +249,7 @@ def test_what_a_cap_has_proven_is_proven_without_it() -> None:
     lines = LineProblem.of(Problem(pipeline_of_lines(stages), 1 << 17))
     assert lines is not None
     k = 12_500
-    found = structured.solve_count(lines, k, Deadline.after(60.0))
+    found = structured.solve_count(lines, k, Deadline.after(60.0), aim=5e-11)
     rows = sharper(lines, found.p, found.lower_us)
     assert value_us(lines, rows) >= found.upper_us * (1.0 - 1e-10)
     # A fragment less takes no less time; what rounding leaves is drawn out to the least count.

@@ -95,7 +95,7 @@ def found_by(method: ChainMethod, chain: Chain, options: ChainOptions = OPTIONS)
     assert got.p.shape == (chain.k - 1, len(chain.G))
     assert got.violation.shape == (len(chain.G) - 1,)
     assert got.all_y(chain).shape == (chain.fragments,)
-    assert got.all_p(chain).shape == (chain.fragments - 1, len(chain.G))
+    assert chain.all_steps(got.p).shape == (chain.fragments - 1, len(chain.G))
     return got
 
 
@@ -118,7 +118,7 @@ def bounds_us(chain: Chain, got: Iterate) -> tuple[float, float]:
     x = np.minimum(y * (chain.free_bytes / y.sum()), chain.spread_bytes)
     with computed_by("numpy"):
         latency_us = lines.latency_us(x)
-    return value_us(lines, repaired(got.all_p(chain))), latency_us
+    return value_us(lines, repaired(chain.all_steps(got.p))), latency_us
 
 
 def random_chain(rng: np.random.Generator) -> Chain:
@@ -142,7 +142,7 @@ def test_both_bounds_meet(method: ChainMethod, kind: str) -> None:
     assert got.apart <= CLOSE
     assert got.complementarity <= 2.0 * CLOSE
     assert -1e-12 * upper <= upper - lower <= 2.0 * CLOSE * upper
-    assert bound_distance(chain, got.y, got.repeated_y, got.p) <= 2.0 * CLOSE
+    assert bound_distance(chain, got, CLOSE) <= 2.0 * CLOSE
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -150,7 +150,7 @@ def test_the_iterate_is_inside(method: ChainMethod, kind: str) -> None:
     """Sizes are positive, below the cap and sum to the free bytes; the rows of p sum to 1."""
     chain = KINDS[kind]
     got = found_by(method, chain)
-    y, p = got.all_y(chain), got.all_p(chain)
+    y, p = got.all_y(chain), chain.all_steps(got.p)
     assert y.sum() == pytest.approx(chain.free_bytes, rel=1e-8)
     assert (y > 0.0).all()
     assert (y <= chain.spread_bytes * (1.0 + 1e-9)).all()

@@ -21,11 +21,12 @@
 #define FINAL 1e-8 /* complementarity from which on what is out of order is so at the optimum */
 #define DISORDER 1e-9
 #define ALIKE 0.2
+#define MINOR 0.1 /* of the greatest violation: lesser ones of long chains wait for the next round */
 #define LOCATES 1e-4 /* complementarity from which on an iterate shows where waits are missing, */
 #define BESIDE 8     /* up to so many fragments away, */
 #define ROUGH_BESIDE 10.0 /* and this share of all times its root; */
-#define MAX_LOCATED 2000  /* fragments of a chain: where it is longer, such ends move step by step */
 #define CONVERGED 1e-9 /* complementarity from which on only the digits of p are missing */
+#define NEAR 1e-8      /* bounds this close lack no waits, whatever is out of order */
 #define ROUNDED 1e-6   /* bounds farther apart lack more than digits */
 
 #define LACKS_DIGITS 2 /* how a search may end: the caller brings them back */
@@ -43,7 +44,7 @@ typedef struct {
     double violation[SPAN];
     unsigned char *waits;    /* (n-1, k): whether a fragment may wait behind a stage */
     sluice_ip_span *spans;   /* the runs of them, to work in */
-    double *x, *p;           /* of the iterate in hand */
+    double *x, *p, *raw;     /* of the iterate in hand; raw: as the method left it, of the chain */
     double *best_x, *best_p; /* of the best of each side */
     sluice_bounds *bounds;
 } solve;
@@ -59,24 +60,45 @@ static double latency_of(const sluice_lines *lines, int64_t k, const double *x)
     return latency;
 }
 
-/* Keep the better of each side. */
-static void keep(solve *s)
+static void keep_sizes(solve *s)
 {
-    double lower = sluice_dual_value(s->lines, s->k, s->p);
     double upper = latency_of(s->lines, s->k, s->x);
-    if (lower > s->bounds->lower_us) {
-        s->bounds->lower_us = lower;
-        memcpy(s->best_p, s->p, (size_t)((s->k - 1) * s->lines->n) * sizeof *s->p);
-    }
     if (upper < s->bounds->upper_us) {
         s->bounds->upper_us = upper;
         memcpy(s->best_x, s->x, (size_t)s->k * sizeof *s->x);
     }
 }
 
+static void keep_dual(solve *s, double lower)
+{
+    if (lower > s->bounds->lower_us) {
+        s->bounds->lower_us = lower;
+        memcpy(s->best_p, s->p, (size_t)((s->k - 1) * s->lines->n) * sizeof *s->p);
+    }
+}
+
+/* Keep the better of each side. */
+static void keep(solve *s)
+{
+    keep_sizes(s);
+    keep_dual(s, sluice_dual_value(s->lines, s->k, s->p));
+}
+
 static int is_within(const solve *s, double share)
 {
     return s->bounds->lower_us > -INFINITY && s->bounds->upper_us - s->bounds->lower_us <= share * s->bounds->upper_us;
+}
+
+/* What p proves of cuts that are better than the known one: these have no greater fragments than
+   some size. */
+static double capped_value(const solve *s)
+{
+    sluice_lines narrowed = *s->lines;
+    double upper = s->bounds->upper_us, largest = sluice_dual_largest(s->lines, s->k, upper);
+    double mean = s->lines->message_bytes / (double)s->k;
+    narrowed.max_bytes = largest > mean ? largest : mean;
+    double value = sluice_dual_value(&narrowed, s->k, s->p);
+    return value < upper ? value : upper;
 }
 
 /* The fragments of the chain: those of the ends, or all. */
@@ -148,18 +170,6 @@ static void spread_shares(int64_t k, double *y, double whole, double maximum)
     }
 }
 
-/* The iterate in hand made feasible on both sides. */
-static void certify(solve *s)
-{
-    int64_t k = s->k;
-    for (int64_t i = 0; i < k; i++)
-        s->x[i] = s->x[i] > 0.0 && s->x[i] < INFINITY ? s->x[i] : 0.0;
-    spread_shares(k, s->x, s->free_bytes, s->spread);
-    for (int64_t i = 0; i < k; i++)
-        s->x[i] += s->lines->min_bytes;
-    keep(s);
-}
-
 /* Let fragments first .. last wait behind a stage; returns how many of them are new. */
 static int64_t let_wait(solve *s, int64_t d, int64_t first, int64_t last)
 {
@@ -177,44 +187,47 @@ static int has_waits(const solve *s, int64_t d)
     return memchr(s->waits + d * s->k, 1, (size_t)chain_of(s)) != NULL;
 }
 
-/* Let fragments wait behind a boundary out of order: the first time only near those that are, where
-   the iterate tells; then all, for these are not independent of each other. Of short ends all may,
-   whose errors count as often as their repeated step. */
-static int64_t grow(solve *s, int64_t d, double rough, double minimum)
+/* Let more fragments wait behind the boundaries out of order, at each step behind the one that is so by
+   the most, the first of those alike: the others follow from it. The first time only near those
+   steps, where the iterate tells; then all, for these are not independent of each other. Of short
+   ends all may, whose errors count as often as their repeated step. Returns how many are new. */
+static int64_t grow(solve *s, double complementarity)
 {
     int64_t n = s->lines->n, count = chain_of(s), added = 0;
-    if (s->first > 0 || rough > LOCATES || rough <= FINAL || count > MAX_LOCATED || has_waits(s, d))
-        return let_wait(s, d, 1, count);
+    double rough = complementarity > 0.0 ? complementarity : 0.0, worst = 0.0;
+    double minimum = rough > FINAL ? fmax(3.0 * sqrt(rough), DISORDER) : DISORDER;
+    for (int64_t d = 0; d < n - 1; d++)
+        worst = fmax(worst, s->violation[d]);
+    if (count > SLUICE_IP_LONG)
+        minimum = fmax(minimum, MINOR * worst);
+    if (!(worst > minimum))
+        return 0;
+    int is_located = s->first == 0 && rough <= LOCATES && rough > FINAL && count <= SLUICE_IP_LONG;
     int64_t reach = BESIDE + (int64_t)(ROUGH_BESIDE * (double)count * sqrt(rough));
-    double before = 0.0;
+    double before[SPAN], rise[SPAN];
+    unsigned char everywhere[SPAN] = {0}, had[SPAN];
+    for (int64_t d = 0; d < n - 1; d++) {
+        had[d] = !is_located || has_waits(s, d);
+        before[d] = 1.0;
+    }
     for (int64_t t = 0; t < count - 1; t++) {
-        double running = 0.0;
-        for (int64_t c = 0; c <= d; c++)
-            running += s->p[t * n + c];
-        if (t > 0 && running - before > minimum)
-            added += let_wait(s, d, t - reach, t + reach);
-        before = running;
-    }
-    return added;
-}
-
-/* Let more fragments wait behind the boundaries out of order, of neighbours alike only the first;
-   returns how many of them are new. */
-static int64_t grow_all(solve *s, double complementarity)
-{
-    int64_t before = -2, added = 0;
-    double value = 0.0, rough = complementarity > 0.0 ? complementarity : 0.0;
-    double minimum = rough > FINAL ? 3.0 * sqrt(rough) : DISORDER;
-    minimum = minimum > DISORDER ? minimum : DISORDER;
-    for (int64_t d = 0; d < s->lines->n - 1; d++) {
-        double here = s->violation[d];
-        if (!(here > minimum))
+        double running = 0.0, most = 0.0;
+        for (int64_t d = 0; d < n - 1; d++) {
+            running += s->p[t * n + d];
+            rise[d] = running - before[d];
+            most = rise[d] > most ? rise[d] : most;
+            before[d] = running;
+        }
+        if (t == 0 || !(most > minimum))
             continue;
-        if (d != before + 1 || fabs(here - value) > ALIKE * here)
-            added += grow(s, d, rough, minimum);
-        before = d;
-        value = here;
+        int64_t d = 0;
+        while (rise[d] < (1.0 - ALIKE) * most)
+            d++;
+        everywhere[d] |= had[d];
+        added += had[d] ? 0 : let_wait(s, d, t - reach, t + reach);
     }
+    for (int64_t d = 0; d < n - 1; d++)
+        added += everywhere[d] ? let_wait(s, d, 1, count) : 0;
     return added;
 }
 
@@ -234,21 +247,54 @@ static int is_unsettled(const solve *s, double complementarity)
     return moved > UNSETTLED * sqrt(complementarity > 0.0 ? complementarity : 0.0);
 }
 
-/* Sizes and repaired p of the fragments between the ends, in place: of steps alike the repaired rows
-   are alike. */
-static void lay_out(solve *s)
+/* Sizes of the fragments between the ends, in place. */
+static void lay_out_sizes(solve *s)
 {
-    sluice_dual_repair(chain_of(s) - 1, s->lines->n, s->p);
-    int64_t n = s->lines->n, first = s->first, last = s->last, inner = s->k - first - last;
+    int64_t first = s->first, last = s->last, inner = s->k - first - last;
     if (first == 0)
         return;
     double repeated = s->x[first + last];
     memmove(s->x + first + inner, s->x + first, (size_t)last * sizeof *s->x);
     for (int64_t i = first; i < first + inner; i++)
         s->x[i] = repeated;
+}
+
+/* p of the fragments between the ends, in place. */
+static void lay_out_steps(solve *s)
+{
+    int64_t n = s->lines->n, first = s->first, last = s->last, inner = s->k - first - last;
+    if (first == 0)
+        return;
     memmove(s->p + (first + inner) * n, s->p + first * n, (size_t)((last - 1) * n) * sizeof *s->p);
     for (int64_t i = first; i < first + inner; i++)
         memcpy(s->p + i * n, s->p + (first - 1) * n, (size_t)n * sizeof *s->p);
+}
+
+/* The iterate in hand made feasible on both sides. Of steps alike the rows stay alike. Where the
+   repaired rows prove too little, they are restored. */
+static void certify(solve *s, const sluice_ip_outcome *outcome)
+{
+    int64_t k = s->k, n = s->lines->n, steps = chain_of(s) - 1;
+    size_t size = (size_t)(steps * n) * sizeof *s->p;
+    double cuts[] = {sqrt(fmax(outcome->complementarity, 0.0)), 0.0};
+    lay_out_sizes(s);
+    for (int64_t i = 0; i < k; i++)
+        s->x[i] = s->x[i] > 0.0 && s->x[i] < INFINITY ? s->x[i] : 0.0;
+    spread_shares(k, s->x, s->free_bytes, s->spread);
+    for (int64_t i = 0; i < k; i++)
+        s->x[i] += s->lines->min_bytes;
+    keep_sizes(s);
+    memcpy(s->raw, s->p, size);
+    sluice_dual_repair(steps, n, s->p);
+    lay_out_steps(s);
+    keep_dual(s, sluice_dual_value(s->lines, k, s->p));
+    int attempts = outcome->apart <= ROUNDED ? 2 : 0;
+    for (int i = 0; i < attempts && !is_within(s, s->aim); i++) {
+        memcpy(s->p, s->raw, size);
+        sluice_dual_restore(s->lines, k, steps, cuts[i], s->p);
+        lay_out_steps(s);
+        keep_dual(s, capped_value(s));
+    }
 }
 
 /* The boundaries that are waited behind, and the runs of fragments that do. */
@@ -306,12 +352,11 @@ static int search(solve *s, double time_limit_s)
         if (status == SLUICE_IP_MEMORY)
             return SLUICE_COUNT_MEMORY;
         int is_whole = left == 0;
-        int64_t added = grow_all(s, outcome.complementarity);
+        int64_t added = grow(s, outcome.complementarity);
         int is_last = status == SLUICE_IP_TIME || round == MAX_ROUNDS || is_whole ||
                       is_unsettled(s, outcome.complementarity) || (s->first > 0 && !added);
-        if (is_last || !added || outcome.apart <= ROUNDED) {
-            lay_out(s);
-            certify(s);
+        if (is_last || !added || outcome.apart <= NEAR) {
+            certify(s, &outcome);
             if (is_within(s, s->close))
                 return SLUICE_COUNT_CLOSE;
             if (outcome.complementarity <= CONVERGED && is_within(s, ROUNDED))
@@ -341,6 +386,7 @@ static int solve_ends(solve *s, int64_t first, int64_t last, double time_limit_s
 
 #define MIN_SHORTENED 40
 #define SETTLED 1e-13
+#define LOST 1e-11 /* of the latency, by what long ends leave in the middle */
 #define WORTH_SHORTENING 0.6
 #define WORTH_GUESSING 0.7
 #define MARGIN 8
@@ -351,32 +397,37 @@ typedef struct {
     int64_t first, last;
 } two_ends;
 
-static int64_t settling(double slowest)
+/* Steps until a geometric sequence has died away; where that is long, until what is left costs nothing:
+   of a weight left, the middle loses this share. */
+static int64_t settling(double factor, double lost)
 {
-    if (slowest >= 1.0 - 1e-9)
+    if (factor >= 1.0 - 1e-9)
         return (int64_t)1 << 40;
-    return 8 + (int64_t)(log(SETTLED) / log(slowest > 1e-3 ? slowest : 1e-3));
+    double slow = log(fmax(factor, 1e-3));
+    int64_t steps = 8 + (int64_t)(log(SETTLED) / slow);
+    return steps <= SLUICE_IP_LONG ? steps : 8 + (int64_t)(log(fmin(LOST / fmax(lost, LOST), 1.0)) / slow);
 }
 
 /* The ends that stages of greater overheads than `above` need beside the slowest stage b. */
 static two_ends settled(const sluice_lines *lines, int64_t b, double above)
 {
     const double *G = lines->us_per_byte;
-    double before = 0.0, behind = 0.0, inner = 0.0, outer;
+    double inner = 0.0, outer;
+    two_ends ends = {settling(0.0, 0.0), settling(0.0, 0.0)};
     for (int64_t s = b - 1; s >= 0; s--) { /* G_s..b-1 over G_s+1..b */
         outer = inner + G[s];
-        if (lines->overhead_us[s] > above)
-            before = fmax(before, outer / fmax(inner + G[b], 1e-300));
+        int64_t steps = settling(outer / fmax(inner + G[b], 1e-300), 1.0 - G[s] / G[b]);
+        ends.first = lines->overhead_us[s] > above && steps > ends.first ? steps : ends.first;
         inner = outer;
     }
     inner = 0.0;
     for (int64_t s = b + 1; s < lines->n; s++) { /* G_b+1..s over G_b..s-1 */
         outer = inner + G[s];
-        if (lines->overhead_us[s] > above)
-            behind = fmax(behind, outer / fmax(inner + G[b], 1e-300));
+        int64_t steps = settling(outer / fmax(inner + G[b], 1e-300), 1.0 - G[s] / G[b]);
+        ends.last = lines->overhead_us[s] > above && steps > ends.last ? steps : ends.last;
         inner = outer;
     }
-    return (two_ends){settling(before), settling(behind)};
+    return ends;
 }
 
 static void add_ends(const solve *s, int64_t first, int64_t last, two_ends *ends, int *count)
@@ -454,11 +505,12 @@ int sluice_count_solve(const sluice_lines *lines, int64_t k, int whole, double c
         s.overhead[j] = lines->overhead_us[j] + lines->min_bytes * lines->us_per_byte[j];
     /* The interior point writes one more size than there are fragments. A run of waits and the gap
        behind it take two fragments at least. */
-    int64_t sizes = k + 1 + (k - 1) * n, runs = (n - 1) * (k / 2 + 1);
+    int64_t sizes = k + 1 + 2 * (k - 1) * n, runs = (n - 1) * (k / 2 + 1);
     s.x = malloc((size_t)sizes * sizeof *s.x + (size_t)runs * sizeof *s.spans + (size_t)(n * k));
     if (s.x == NULL)
         return SLUICE_COUNT_MEMORY;
     s.p = s.x + k + 1;
+    s.raw = s.p + (k - 1) * n;
     s.spans = (sluice_ip_span *)(s.x + sizes);
     s.waits = (unsigned char *)(s.spans + runs);
     s.best_x = x;

@@ -15,7 +15,8 @@ typedef struct {
     double upper_us;
 } sluice_bounds;
 
-/* Sizes x (k) in bytes and repaired p (k-1, n) with their two values; k at least 2. `close` is the
+/* Sizes x (k) in bytes and repaired p (k-1, n) with their two values, that of p perhaps the one it has
+   for cuts better than x alone; k at least 2. `close` is the
    relative distance of the two values at which a solve is good enough, `aim`, below it, the one that
    the method goes on to. `whole`: no fragments are of one size for the method's ease. */
 int sluice_count_solve(const sluice_lines *lines, int64_t k, int whole, double close, double aim,

@@ -65,6 +65,92 @@ void sluice_dual_repair(int64_t steps, int64_t n, double *p)
     }
 }
 
+/* The stage that is slowest at the mean size. */
+static int64_t slowest_of(const sluice_lines *lines, int64_t k)
+{
+    int64_t slowest = 0;
+    double size = lines->message_bytes / (double)k, longest = -1.0;
+    for (int64_t c = 0; c < lines->n; c++) {
+        double time = lines->overhead_us[c] + lines->us_per_byte[c] * size;
+        slowest = time > longest ? c : slowest;
+        longest = time > longest ? time : longest;
+    }
+    return slowest;
+}
+
+/* now (count) := the lesser of itself and next to it, all less by one factor so that now.cost is at
+   most the limit, which next.ahead sets; next follows. */
+static void follow(int64_t count, double *now, double *next, const double *cost,
+                   const double *ahead, double lacking)
+{
+    double limit = dot(count, next, ahead) - lacking, sum = 0.0;
+    for (int64_t d = 0; d < count; d++) {
+        now[d] = now[d] < next[d] ? now[d] : next[d];
+        sum += now[d] * cost[d];
+    }
+    double share = sum > limit ? (limit > 0.0 ? limit / sum : 0.0) : 1.0;
+    for (int64_t d = 0; d < count; d++)
+        next[d] = now[d] *= share;
+}
+
+/* Running sums of a row without the weights below the cut, and with all of them. */
+static void sums_of(int64_t n, const double *row, double cut, double *kept, double *all)
+{
+    double whole = 0.0, total = 0.0;
+    for (int64_t c = 0; c < n; c++) {
+        double weight = row[c] > 0.0 ? row[c] : 0.0;
+        all[c] = total += weight;
+        kept[c] = whole += weight < cut ? 0.0 : weight;
+    }
+    for (int64_t c = 0; c < n; c++) {
+        all[c] = total > 0.0 ? all[c] / total : 1.0;
+        kept[c] = whole > 0.0 ? kept[c] / whole : all[c];
+    }
+}
+
+void sluice_dual_restore(const sluice_lines *lines, int64_t k, int64_t steps, double cut, double *p)
+{
+    const double *G = lines->us_per_byte;
+    int64_t n = lines->n, b = slowest_of(lines, k), behind = n - 1 - b;
+    double kept[SPAN], all[SPAN], before[SPAN], next[SPAN];
+    /* Forwards: sums of the stages before b; what byte rows have of those from b on is noted in the
+       last place of the step before them, whose own sum is 1. */
+    for (int64_t c = 0; c < n; c++)
+        before[c] = next[c] = 1.0;
+    for (int64_t t = 0; t < steps; t++) {
+        double *row = p + t * n;
+        sums_of(n, row, cut, kept, all);
+        double left = dot(b, before, G) - dot(b, all, G + 1), right = 0.0;
+        for (int64_t d = b; d < n - 1; d++) {
+            right += G[d + 1] * (1.0 - all[d]) - G[d] * (1.0 - before[d]);
+            row[d] = 1.0 - (kept[d] > all[d] ? kept[d] : all[d]);
+        }
+        for (int64_t d = 0; d < b; d++)
+            row[d] = kept[d] < all[d] ? kept[d] : all[d];
+        follow(b, row, next, G + 1, G, left);
+        if (t > 0)
+            row[-1] = right;
+        memcpy(before, all, (size_t)n * sizeof *before);
+    }
+    /* Backwards: what is not yet at the stages from b on. */
+    for (int64_t d = 0; d < behind; d++)
+        next[d] = 1.0;
+    double right = 0.0;
+    for (int64_t d = b; d < n - 1; d++)
+        right += G[d + 1] - G[d] * (1.0 - before[d]);
+    for (int64_t t = steps - 1; t >= 0; t--) {
+        double *row = p + t * n, last = 0.0, lacking = t == steps - 1 ? right : row[n - 1];
+        follow(behind, row + b, next, G + b, G + b + 1, lacking);
+        for (int64_t c = 0; c < n; c++) {
+            double value = c == n - 1 ? 1.0 : c < b ? row[c] : 1.0 - row[c];
+            value = value > last ? value : last;
+            row[c] = value - last;
+            last = value;
+        }
+    }
+    sluice_dual_repair(steps, n, p);
+}
+
 /* Whether two rows have the same bits: those of a repeated step do. */
 static int is_alike(int64_t n, const double *one, const double *other)
 {
@@ -114,20 +200,33 @@ static double free_bytes(const sluice_lines *lines, int64_t k)
     return left > 0.0 ? left : 0.0;
 }
 
+/* Fragments of one weight besides those of a list. */
+typedef struct {
+    double weight, count;
+} alike;
+
 /* The least value of w y over amounts y in [0, spread] that sum to the free bytes; sorts w. */
-static double knapsack(int64_t k, double *w, double amount, double spread)
+static double knapsack(int64_t k, double *w, alike more, double amount, double spread)
 {
-    if (amount <= spread)
-        return min_of(k, w) * amount;
+    if (amount <= spread) {
+        double minimum = min_of(k, w);
+        return (more.count > 0.0 && more.weight < minimum ? more.weight : minimum) * amount;
+    }
     qsort(w, (size_t)k, sizeof *w, ascending);
     total sum = {0.0, 0.0};
-    double filled = 0.0;
-    for (int64_t i = 0; i < k && filled < amount; i++) {
-        double next = spread * (double)(i + 1);
+    double filled = 0.0, taken = 0.0;
+    for (int64_t i = 0; i < k && filled < amount;) {
+        int is_next = more.count > 0.0 && more.weight <= w[i];
+        double here = is_next ? more.weight : w[i];
+        taken += is_next ? more.count : 1.0;
+        i += !is_next;
+        more.count = is_next ? 0.0 : more.count;
+        double next = spread * taken;
         next = next < amount ? next : amount;
-        add(&sum, (next - filled) * w[i]);
+        add(&sum, (next - filled) * here);
         filled = next;
     }
+    add(&sum, (amount - filled) * more.weight);
     return sum.value;
 }
 
@@ -147,7 +246,7 @@ static double value_of(const sluice_lines *lines, int64_t k, const double *p, do
     for (int64_t i = 0; i < k; i++)
         add(&minimum, w[i]);
     double spread = lines->max_bytes - lines->min_bytes;
-    double rest = knapsack(k, w, free_bytes(lines, k), spread);
+    double rest = knapsack(k, w, (alike){0.0, 0.0}, free_bytes(lines, k), spread);
     double bytes = lines->message_bytes * sum_of(n, lines->us_per_byte);
     /* A row is a sum of n products one after the other: n + 2 roundings of DBL_EPSILON / 2 each,
        and as many again in what the row's own entries carry. */
@@ -163,6 +262,42 @@ double sluice_dual_value(const sluice_lines *lines, int64_t k, const double *p)
     double value = value_of(lines, k, p, w);
     free(w);
     return value;
+}
+
+double sluice_dual_repeated(const sluice_lines *lines, int64_t steps, const double *p, int64_t at,
+                            double inner, double *w)
+{
+    int64_t n = lines->n;
+    total overheads = {0.0, 0.0};
+    add(&overheads, sum_of(n, lines->overhead_us));
+    for (int64_t i = 0; i < steps; i++)
+        add(&overheads, (i == at ? inner + 1.0 : 1.0) * dot(n, p + i * n, lines->overhead_us));
+    weights(lines, steps + 1, p, w);
+    alike more = {dot(n, p + at * n, lines->us_per_byte), inner};
+    return overheads.value +
+           knapsack(steps + 1, w, more, lines->message_bytes, lines->max_bytes);
+}
+
+double sluice_dual_largest(const sluice_lines *lines, int64_t k, double known_us)
+{
+    const double *g = lines->overhead_us, *G = lines->us_per_byte;
+    double maximum = lines->max_bytes, limit = known_us * (1.0 + 1e-9), steps = (double)(k - 1);
+    double outside = 0.0, costs = sum_of(lines->n, G);
+    for (int64_t c = 0; c < lines->n; c++)
+        outside += g[c] + G[c] * lines->min_bytes;
+    for (int64_t a = 0; a < lines->n; a++) {
+        double path = outside, cost = 0.0;
+        for (int64_t c = a; c < lines->n; c++) {
+            cost += G[c];
+            path -= G[c] * lines->min_bytes;
+            double rest = G[a] < G[c] ? G[a] : G[c], step = g[a] < g[c] ? g[a] : g[c];
+            double known = path + steps * step + rest * lines->message_bytes;
+            double largest = (limit - known) / (cost - rest);
+            if (cost - rest > 1e-12 * costs && largest < maximum)
+                maximum = largest;
+        }
+    }
+    return maximum > 0.0 ? maximum : 0.0;
 }
 
 /* The weight of the fragment that takes the last byte; w (k) to work in. */

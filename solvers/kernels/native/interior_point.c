@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #endif
 
+#include "dual.h"
 #include "interior_state.h"
 
 #include <float.h>
@@ -12,6 +13,10 @@
 #include <time.h>
 
 #define CERTIFY_FACTOR 2.0
+#define LONG_FACTOR 6.0 /* of long chains: their rows are restored from this on, */
+#define AT_REST 0.01    /* of those of others: what is left apart is p's order */
+#define DISORDERED 10.0 /* times the root of the complementarity: p is out of order, */
+#define LONG_DISORDERED 1000.0 /* of long chains: it takes that much to tell behind which stages */
 #define MAX_STALLS 12 /* iterations in which the complementarity is not halved */
 
 #define LARGE_PAGES ((size_t)1 << 21)
@@ -124,11 +129,30 @@ static double value_of(const state *z)
     return overheads + minimum * ((double)z->k + z->inner);
 }
 
-/* Under a cap the repaired p is not priced here: what it is out of order counts in full. */
-static double apart(const state *z, double *violation)
+/* What the restored p proves, weights below a cut left out, of cuts that are not above the latency:
+   these have no fragments above some size. */
+static double restored_value(state *z, double latency, double cut)
 {
-    double upper = latency_of(z), lower = z->capped ? sluice_ip_dual_objective(z) : value_of(z);
-    return (upper - lower) / upper + (z->capped ? disorder(z, violation) : 0.0);
+    double *rows = z->goal, *w = z->side; /* written anew in every iteration */
+    double k = (double)z->k + z->inner;
+    sluice_lines lines = {z->n, z->g, z->G, k, 0.0, z->capped ? z->cap : k};
+    for (int64_t t = 0; t < z->S; t++)
+        for (int64_t c = 0; c < z->n; c++)
+            rows[t * z->n + c] = z->p[cell_of(z, c, t)];
+    sluice_dual_restore(&lines, (int64_t)k, z->S, cut, rows);
+    double largest = sluice_dual_largest(&lines, (int64_t)k, latency);
+    lines.max_bytes = largest > 1.0 ? largest : 1.0;
+    return sluice_dual_repeated(&lines, z->S, rows, z->at, z->inner, w);
+}
+
+static double apart(state *z, double share, double close)
+{
+    double upper = latency_of(z), lower = z->capped ? -INFINITY : value_of(z);
+    double cuts[] = {sqrt(larger(share, 0.0)), 0.0};
+    int attempts = z->capped || z->k > SLUICE_IP_LONG || share <= AT_REST * close ? 2 : 0;
+    for (int i = 0; i < attempts && upper - lower > close * upper; i++)
+        lower = larger(lower, restored_value(z, upper, cuts[i]));
+    return (upper - lower) / upper;
 }
 
 static int run(state *z, const sluice_ip_problem *problem, double *violation,
@@ -137,6 +161,8 @@ static int run(state *z, const sluice_ip_problem *problem, double *violation,
     double end = now_s() + problem->time_limit_s, best = DBL_MAX, closest = DBL_MAX;
     double pairs = (double)(z->n * z->S + z->k * (z->capped ? 2 : 1) +
                             (z->inner > 0.0 ? 1 + z->capped : 0));
+    double certify = z->k > SLUICE_IP_LONG ? LONG_FACTOR : CERTIFY_FACTOR;
+    double disordered = z->k > SLUICE_IP_LONG ? LONG_DISORDERED : DISORDERED;
     int stalls = 0;
     for (int64_t a = 0; a < z->span_count; a++)
         pairs += (double)length_of(z, a);
@@ -152,8 +178,8 @@ static int run(state *z, const sluice_ip_problem *problem, double *violation,
             best = share;
             stalls = 0;
         }
-        if (share <= CERTIFY_FACTOR * problem->close) {
-            outcome->apart = apart(z, violation);
+        if (share <= certify * problem->close) {
+            outcome->apart = apart(z, share, problem->close);
             if (outcome->apart <= problem->close)
                 return SLUICE_IP_CLOSE;
             if (share < 1e-14 || (share < 1e-3 * problem->close && outcome->apart > 0.5 * closest))
@@ -162,7 +188,7 @@ static int run(state *z, const sluice_ip_problem *problem, double *violation,
         }
         if (stalls > MAX_STALLS || turn >= problem->max_iterations)
             return SLUICE_IP_STALLED;
-        if (share < problem->check_order_at && disorder(z, violation) > 10.0 * sqrt(share))
+        if (share < problem->check_order_at && disorder(z, violation) > disordered * sqrt(share))
             return SLUICE_IP_CLOSE;
         if (now_s() > end)
             return SLUICE_IP_TIME;

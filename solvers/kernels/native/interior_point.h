@@ -12,6 +12,9 @@ enum {
     SLUICE_IP_MEMORY = -1  /* nothing was computed */
 };
 
+/* Fragments of a chain beyond which its tails take most of the iterations. */
+enum { SLUICE_IP_LONG = 2000 };
+
 /* Fragments first .. last (1 .. k-2) may wait behind a boundary, by its place among the q. */
 typedef struct {
     int64_t boundary, first, last;
@@ -35,7 +38,8 @@ typedef struct {
     int64_t max_iterations;
     double time_limit_s;
     double check_order_at;     /* complementarity from which on to stop where p is out of order
-                                  by ten times its root; 0: never */
+                                  by ten times its root, a thousand times of long chains;
+                                  0: never */
 } sluice_ip_problem;
 
 typedef struct {

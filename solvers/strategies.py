@@ -54,8 +54,8 @@ REGISTRY: tuple[StrategySpec, ...] = (
     on_line.PULSES_OF_A_SIZE,
 )
 _NARROWER = 0.95  # of the greatest size: what it must fall to for another search
-_BOUND_SHARE = 0.4  # of the time for the bound, where ranges leave schedules to be improved
-_CUTS_SHARE = 0.5  # of the time left for these schedules; the rest is for branch and bound
+_BOUND_SHARE = 0.2  # of the time for the bound, where ranges leave schedules to be improved
+_CUTS_SHARE = 0.3  # of the time left for these schedules; the rest is for branch and bound
 CERTIFICATE_CELLS = 20_000  # k*n summed over the solves that certify a single heuristic
 _CERTIFICATE_WORK = 500_000  # and of branch and bound over ranges (`Branching.max_work`)
 _FEW = 64  # fragments that the evaluator takes as soon as the kernels do

@@ -216,6 +216,7 @@ class _Annealed(ctypes.Structure):
 
 
 MAX_TREE_REGIONS = 63  # as in tree.h
+_MAX_SIZES = 4096  # of a cut that nodes of many counts offer
 _WHOLE = 1e-9  # relative
 
 
@@ -255,6 +256,15 @@ class NativeRegions:
         sized = _Sized(self._n, fewest, k, self._R, *addresses, self._B, self._unit, *span)
         handle = self._kernels.new(ctypes.byref(sized), known_us)
         return NativeTree(self._kernels, handle, k) if handle else None
+
+    def groups(self, counts: tuple[int, int], known_us: float) -> NativeGroups | None:
+        """Return the search over all cuts into so many fragments, at least 2, of which most are in
+        groups; None where it cannot be begun.
+        """
+        (fewest, k), addresses = counts, (array.ctypes.data for array in self._keep)
+        sized = _Sized(self._n, fewest, k, self._R, *addresses, self._B, self._unit, 0.0, 0.0)
+        handle = self._kernels.groups_new(ctypes.byref(sized), known_us)
+        return NativeGroups(self._kernels, handle, counts) if handle else None
 
     def annealed(
         self, start: Ints, *, counts: tuple[int, int], first: float, cells: int, seed: int
@@ -311,8 +321,44 @@ class NativeTree:
         return bound, np.where(np.abs(sizes - whole) <= _WHOLE * whole, whole, sizes)
 
 
+class NativeGroups:
+    """Nodes of many counts; their memory is the library's, and is given back with this object."""
+
+    def __init__(self, kernels: NativeSearches, handle: int, counts: tuple[int, int]) -> None:
+        self._kernels, self._handle, self._counts = kernels, handle, counts[1] - counts[0] + 1
+        self._free = weakref.finalize(self, kernels.groups_free, handle)
+
+    def advance(self, target_us: float, known_us: Floats, work: float) -> float:
+        """Divide nodes until all are at least the target, or the work is used; return its rest.
+
+        known_us (counts,): what is known of each count besides; those at the target are left out.
+        """
+        known = np.ascontiguousarray(known_us, dtype=np.float64)
+        left: float = self._kernels.groups_advance(self._handle, target_us, address_of(known), work)
+        return left
+
+    @property
+    def bounds_us(self) -> tuple[Floats, Floats]:
+        """The least bound of each count's cuts that are not known to reach the target: of nodes
+        that can be divided, and of those that nothing divides; infinite without any.
+        """
+        still_open: Floats = np.zeros(self._counts)
+        closed: Floats = np.zeros(self._counts)
+        addresses = address_of(still_open), address_of(closed)
+        self._kernels.groups_bounds(self._handle, *addresses)
+        return still_open, closed
+
+    def best(self) -> tuple[float, Floats]:
+        """Return the best cut met since the last call: its latency and sizes, none without one."""
+        sizes, count = np.zeros(_MAX_SIZES), _Long(0)
+        latency: float = self._kernels.groups_best(
+            self._handle, address_of(sizes), _MAX_SIZES, ctypes.byref(count)
+        )
+        return latency, sizes[: count.value]
+
+
 class NativeSearches:
-    """The functions of tree.h and anneal.h."""
+    """The functions of tree.h, groups.h and anneal.h."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.entries = _typed(library.sluice_tree_entries, _Long, _Long, _Long, _Long)
@@ -322,6 +368,24 @@ class NativeSearches:
         self.bound = _typed(library.sluice_tree_bound_us, _Double, _Address)
         self.best = _typed(library.sluice_tree_best, _Double, _Address, _Address)
         self.real = _typed(library.sluice_tree_real, _Double, _Address, _Address)
+        self.groups_new = _typed(
+            library.sluice_groups_new, _Address, ctypes.POINTER(_Sized), _Double
+        )
+        self.groups_free = _typed(library.sluice_groups_free, None, _Address)
+        self.groups_advance = _typed(
+            library.sluice_groups_advance, _Double, _Address, _Double, _Address, _Double
+        )
+        self.groups_bounds = _typed(
+            library.sluice_groups_bounds, None, _Address, _Address, _Address
+        )
+        self.groups_best = _typed(
+            library.sluice_groups_best,
+            _Double,
+            _Address,
+            _Address,
+            _Long,
+            ctypes.POINTER(_Long),
+        )
         self.anneal = _typed(
             library.sluice_anneal,
             _Double,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from solvers.contract import Candidate, Deadline
 from solvers.exact.convex import ConvexProblem
 from solvers.exact.count_search import CountSearch
-from solvers.kernels.native_dual import MAX_TREE_REGIONS, NativeTree
+from solvers.kernels.native_dual import MAX_TREE_REGIONS, NativeGroups, NativeTree
 from solvers.ranges.bound import tree_counts
 from solvers.ranges.divisions import WHOLE, divisions
 from solvers.ranges.improve import annealed, improved, in_whole_numbers
@@ -37,18 +37,15 @@ _MAX_ENTRIES = 60_000  # of one program; larger nodes keep the bound that they h
 _NEAR = 1.1  # of the best latency known: cuts up to it are improved
 _EACH = 500
 _IMPROVE_CELLS = 200_000  # k n that improving one cut may evaluate
-_IMPROVEMENTS = 24
+_IMPROVEMENTS, _FEW = 24, 16  # cuts that are, and fragments up to which random moves do
 _TRIED = 4  # divisions of each kind of which the best is taken
 _STEEP = 4.0  # of how much is left to divide, over the whole way to the target; as in tree.c
-_BETWEEN_DIVES, _DEEPEST = 32, 24  # nodes of least bound between two dives, and those of one
-_AHEAD, _BEHIND = 0.9, 0.2  # of all work: trees that would be done before the nodes, or not
-_FIRST = 150_000  # work of nodes before the two are compared
+_SHARE = 0.5  # of all work: trees, where nodes can raise the least bound as well
 _ROUNDED = 16.0 * float(np.finfo(np.float64).eps)  # relative, of a bound that is met exactly
-_LITTLE = 1e-9  # of the target, that a bound has risen at least
-_SINGLES, _GROWTH = 6, 1.5  # told apart in first bounds of counts without a tree; of these counts
 _TURNS = 400  # of a tree of several counts, before its halves have one each
+_GROWTH, _FIRST_SLICE = 1.5, 1e7  # of counts whose first bounds are of one search, and its numbers
 _SLICE = 5e7  # numbers that one tree writes before another may be the one of least bound
-_NUMBERS, _CELLS = 3_500, 500  # of a tree, and cells of random moves, that take as long as an entry
+_NUMBERS, _CELLS = 5_000, 150  # of a tree, and cells of random moves, that take as long as an entry
 _THRESHOLDS = ((0.03, 0.003), (0.1, 0.01))  # of random moves, at their beginning, by turns
 _MOVING = 0.1  # of all work: random moves
 _ANNEALED = 500_000  # fragments that these evaluate
@@ -91,7 +88,7 @@ class _Counts:
 class Branching:
     """The search over all counts that could win; tightens the bounds of a search over counts."""
 
-    max_work = 5_000_000  # entries of all programs of one search, and what each takes besides
+    max_work = 7_000_000  # entries of all programs of one search, and what each takes besides
 
     def __init__(self, search: CountSearch, relaxed: ConvexProblem, best: Cut) -> None:
         problem = search.problem
@@ -107,12 +104,11 @@ class Branching:
         self._planes: dict[bytes, Planes] = {}
         self._open: list[_Open] = []
         self._closed: list[_Open] = []  # what is not divided
-        self._entered, self._improvements, self._visits = 0, 0, 0
+        self._entered = self._improvements = 0
         self._work = self._moved = self._seed = 0  # of all, of random moves, and what these had
         self._in_trees = 0  # of all work
-        self._begun_at: tuple[Floats, Floats] | None = None  # bounds and work of nodes and trees
+        self._groups: tuple[NativeGroups, int] | None = None  # nodes in C, and their least count
         self._floor = search.lower.copy()
-        self._lowest: _Open | None = None  # of the parts of the last division
         self._tried: set[tuple[int, ...]] = {best}
         self._every = Regions.of(problem.pipeline)
         self._native = self._regions.in_native(problem)
@@ -123,27 +119,23 @@ class Branching:
         """Yield better cuts; the bounds of the counts rise meanwhile, and are told at the end."""
         self._start(deadline)
         while not deadline.passed and self._work < self.max_work:
-            target = self._target(relative_gap)
-            of_trees = self._of_trees()
-            entry = min(self._open, key=lambda one: self._known(one, of_trees), default=None)
-            first = np.inf if entry is None else self._known(entry, of_trees)
-            stuck = min((self._known(one, of_trees) for one in self._closed), default=np.inf)
-            if min(first, stuck) >= target:
+            target, of_trees = self._target(relative_gap), self._of_trees()
+            divisible, closed = self._of_nodes()
+            known = np.maximum(of_trees, np.minimum(divisible, closed))
+            at = int(np.argmin(known))
+            tree, is_open = self._tree_of(at), bool(divisible[at] < closed[at])
+            if known[at] >= target or not (tree or is_open):
                 break
             if self._moved < _MOVING * (self._work - _EASY):
                 yield from self._annealed(self._best)
-            tree = self._tree_to_go_on(target)
-            if stuck <= first and tree is None:
-                break
             if self._work > _EASY and self._best_us < self._narrowed_us * _BETTER:
                 yield from self._begun(relative_gap, deadline)
-            elif tree is not None and (stuck <= first or self._in_trees <= self._share(target)):
+            elif tree and not (is_open and self._in_trees > _SHARE * (self._work - self._moved)):
                 yield from self._advance(tree, target, deadline)
-            elif entry is not None:
-                yield from self._visit(entry, target, deadline)
-                self._visits += 1
-                if self._visits % _BETWEEN_DIVES == 0:
-                    yield from self._dive(relative_gap, deadline)
+            elif self._groups is not None:
+                yield from self._divide_groups(target, of_trees, deadline)
+            else:
+                yield from self._visit(self._entry_of(at), target, deadline)
         self._tell()
 
     def _target(self, relative_gap: float) -> float:
@@ -158,59 +150,68 @@ class Branching:
             bounds[at] = np.maximum(bounds[at], count.bound_us)
         return bounds
 
-    def _share(self, target: float) -> float:
-        """How much of the work may go into trees: more where they would be done before the nodes,
-        would both go on as they did so far.
-        """
-        lowest = min(self._open, default=None)
-        if lowest is None or self._work <= _EASY:
-            return np.inf
-        of_trees = float(self._of_trees()[self._counts_of(lowest)].min())
-        bounds = np.array([lowest.own_us, of_trees])
-        works = np.array([self._work - self._moved - self._in_trees, self._in_trees], dtype=float)
-        if lowest.found is None or self._begun_at is None:
-            self._begun_at = None if lowest.found is None else (bounds, works)
-            return 0.0
-        risen, worked = bounds - self._begun_at[0], works - self._begun_at[1]
-        needed = (target - bounds) * worked / np.maximum(risen, _LITTLE * target)
-        is_ahead = needed[1] <= needed[0] and worked[0] > _FIRST
-        return self._work * (_AHEAD if is_ahead else _BEHIND)
-
-    def _of_nodes(self) -> Floats:
-        """What the nodes prove of each count: each cut is in one of them."""
-        known = self._best_us - self._delay
-        bounds = np.full(len(self._search.lower), known)
-        for entry in (*self._open, *self._closed):
-            at = self._counts_of(entry)
-            bounds[at] = np.minimum(bounds[at], entry.bound_us)
-        return bounds
+    def _of_nodes(self) -> tuple[Floats, Floats]:
+        """What nodes that can be divided, and others, prove of each count: each cut is in one."""
+        known, first = self._best_us - self._delay, self._search.lines.k_min
+        divisible = np.full(len(self._search.lower), known)
+        closed = divisible.copy()
+        if self._groups is not None:
+            groups, low = self._groups
+            for bounds, found in zip((divisible, closed), groups.bounds_us, strict=True):
+                at = slice(low - first, low - first + len(found))
+                bounds[at] = np.minimum(known, found)
+        for bounds, entries in ((divisible, self._open), (closed, self._closed)):
+            for entry in entries:
+                at = self._counts_of(entry)
+                bounds[at] = np.minimum(bounds[at], entry.bound_us)
+        return divisible, closed
 
     def _counts_of(self, entry: _Open) -> slice:
         first, node = self._search.lines.k_min, entry.node
         return slice(int(node.min_counts[0]) - first, int(node.max_counts[0]) - first + 1)
 
-    def _known(self, entry: _Open, of_trees: Floats) -> float:
-        """What is known of the cuts of a node: by itself, or by the trees of its counts."""
-        return max(entry.bound_us, float(of_trees[self._counts_of(entry)].min()))
+    def _entry_of(self, at: int) -> _Open:
+        """The node of least bound that holds a count."""
+        counts = ((entry, self._counts_of(entry)) for entry in self._open)
+        return min(entry for entry, here in counts if here.start <= at < here.stop)
 
-    def _tree_to_go_on(self, target: float) -> _Counts | None:
-        """The tree of least bound of those that may prove something."""
-        first, of_nodes = self._search.lines.k_min, self._of_nodes()
-        lowest, chosen = target, None
+    def _tree_of(self, at: int) -> _Counts | None:
+        """The tree of a count that may prove something."""
+        k = at + self._search.lines.k_min
         for count in self._counts:
-            if not (count.is_closed and count.low == count.high):
-                of_node = float(of_nodes[count.low - first : count.high - first + 1].min())
-                known = max(count.bound_us, of_node)
-                if known < lowest:
-                    lowest, chosen = known, count
-        return chosen
+            if count.low <= k <= count.high and not (count.is_closed and count.low == count.high):
+                return count
+        return None
+
+    def _divide_groups(
+        self, target: float, of_trees: Floats, deadline: Deadline
+    ) -> Iterator[Candidate]:
+        """Let nodes of many counts be divided for a while; what they met is improved."""
+        assert self._groups is not None
+        groups, low = self._groups
+        left = groups.advance(target, of_trees[low - self._search.lines.k_min :], _SLICE)
+        self._work += int((_SLICE - left) / _NUMBERS) + 1
+        yield from self._met(*groups.best(), deadline)
+
+    def _met(self, latency: float, sizes: Floats, deadline: Deadline) -> Iterator[Candidate]:
+        cut = tuple(int(size) for size in sizes)
+        if latency + self._delay < self._best_us * _NEAR and cut not in self._tried:
+            self._tried.add(cut)
+            yield from self._offered(cut, tuple(sizes.tolist()))
+            if len(cut) > _FEW and self._improvements < _IMPROVEMENTS:
+                self._improvements += 1
+                moved, _ = improved(self._problem, cut, deadline, cells=_IMPROVE_CELLS)
+                self._tried.add(moved.fragment_bytes)
+                yield from self._offered(moved.fragment_bytes, moved.real_sizes)
+            elif self._moved < 2.0 * _MOVING * self._work:
+                yield from self._annealed(cut)
 
     def _begun(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
         """Begin with what the best cut leaves of the sizes; once more where one is much better."""
         yield from self._annealed(self._best)
         self._tell()
-        self._open, self._counts, self._closed, self._lowest = [], [], [], None
-        self._begun_at = None
+        self._open, self._counts, self._closed = [], [], []
+        self._groups = None
         self._narrowed_us = self._best_us
         self.narrow(relative_gap, deadline)
         self._start(deadline)
@@ -288,13 +289,7 @@ class Branching:
         closed, real = count.tree.real
         count.bound_us = max(count.bound_us, min(count.tree.bound_us, target))
         count.is_closed = closed <= count.bound_us
-        latency, sizes = count.tree.best
-        if latency + self._delay < self._best_us * _NEAR:
-            cut = tuple(int(size) for size in sizes)
-            if cut not in self._tried:
-                self._tried.add(cut)
-                yield from self._offered(cut, tuple(sizes.tolist()))
-                yield from self._annealed(cut)
+        yield from self._met(*count.tree.best, deadline)
         if count.is_closed and len(real):
             regions = self._every.structure_of(real)
             for whole in (
@@ -339,17 +334,6 @@ class Branching:
             self._moved += cells // _CELLS
             yield from self._offered(tuple(int(size) for size in found), None)
 
-    def _dive(self, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
-        """Divide the part of least value again and again: sizes near whole ones are cuts early."""
-        for _ in range(_DEEPEST):
-            target = self._target(relative_gap)
-            entry, self._lowest = self._lowest, None
-            if entry is None or entry.bound_us >= target or deadline.passed:
-                return
-            if not any(one is entry for one in self._open):
-                return
-            yield from self._visit(entry, target, deadline)
-
     def _start(self, deadline: Deadline) -> None:
         """Make a node of all counts that could win, and trees of the smaller ones."""
         first, lower = self._search.lines.k_min, self._search.lower
@@ -357,24 +341,29 @@ class Branching:
         counts = counts[counts > 1]
         if not len(counts):
             return
-        most = np.floor(self._B / self._regions.low).astype(np.int64)
-        node = Node.many(2, (int(counts[0]), int(counts[-1])), most).settled()
-        if node is not None and not node.is_void(self._regions, self._B):
-            self._enter(_Open(float(lower[counts - first].min()), 0.0, 0, node))
         native = self._regions.in_native(self._problem)
-        if native is None or len(self._problem.pipeline) == 1:
-            return
-        for low, high in tree_counts(native, counts.tolist()):
-            here = counts[counts <= high]
-            self._counts.append(_Counts(low, high, float(lower[here - first].min())))
-            counts = counts[len(here) :]
-        while len(counts) and not deadline.passed:
-            low = int(counts[0])
-            here = counts[counts < max(low + 1, int(_GROWTH * low))]
-            node = Node.many(min(_SINGLES, low), (low, int(here[-1])), most).settled()
+        known, ends = self._best_us - self._delay, (int(counts[0]), int(counts[-1]))
+        groups = native.groups(ends, known) if native is not None else None
+        if native is None or groups is None:
+            most = np.floor(self._B / self._regions.low).astype(np.int64)
+            node = Node.many(2, ends, most).settled()
             if node is not None and not node.is_void(self._regions, self._B):
-                bound = self._solved(_Open(0.0, 0.0, 0, node), deadline).bound_us
-                self._floor[here - first] = np.maximum(self._floor[here - first], bound)
+                self._enter(_Open(float(lower[counts - first].min()), 0.0, 0, node))
+            return
+        self._groups = groups, ends[0]
+        for low, high in tree_counts(native, counts.tolist()):
+            here = (low <= counts) & (counts <= high)
+            self._counts.append(_Counts(low, high, float(lower[counts[here] - first].min())))
+        while len(counts) and not deadline.passed:
+            low, here = int(counts[0]), counts[counts <= _GROWTH * counts[0]]
+            some = native.groups((low, int(here[-1])), known)
+            if some is not None:
+                at = slice(low - first, int(here[-1]) - first + 1)
+                left = some.advance(known, np.maximum(self._floor[at], 0.0), _FIRST_SLICE)
+                self._work += int((_FIRST_SLICE - left) / _NUMBERS) + 1
+                self._floor[at] = np.maximum(
+                    self._floor[at], np.minimum(known, np.minimum(*some.bounds_us))
+                )
             counts = counts[len(here) :]
 
     def _enter(self, entry: _Open) -> _Open:
@@ -403,11 +392,8 @@ class Branching:
         if best is None:
             self._closed.append(entry)
             return
-        self._lowest = None
         for part in best:
-            entered = self._enter(part)
-            if self._lowest is None or entered.own_us < self._lowest.own_us:
-                self._lowest = entered
+            self._enter(part)
             if part.found is not None and part.bound_us < target:
                 yield from self._cuts_near(part.found, deadline)
 
@@ -463,7 +449,7 @@ class Branching:
         """Raise the bounds of the counts to what is proven of all their nodes."""
         first, lower = self._search.lines.k_min, self._search.lower
         known = self._best_us - self._delay
-        proven = np.maximum(self._of_trees(), self._of_nodes())
+        proven = np.maximum(self._of_trees(), np.minimum(*self._of_nodes()))
         proven = np.minimum(proven, min(known, self._left_out_us))
         if first == 1:  # one fragment is one cut, and its latency is known
             proven[0] = cut_us(self._problem, np.array([self._problem.message_bytes])) - self._delay

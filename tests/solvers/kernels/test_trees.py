@@ -193,3 +193,57 @@ def test_random_moves_are_of_their_seed_alone_and_lose_nothing() -> None:
         assert after <= before * (1.0 + 1e-12)
         better += after < before
     assert better > 0
+
+
+def test_nodes_of_many_counts_are_below_the_best_cut_of_each() -> None:
+    """All compositions of short messages, from any counts, cut off anywhere; what is known of some
+    counts from elsewhere leaves these out and no others.
+    """
+    rng, reached, offered = np.random.default_rng(17), 0, 0
+    for problem in random_problems(count(1200), seed=229, rule=SMALL):
+        best, native = best_of_every_cut(problem), native_of(problem)
+        counts = sorted(k for k in best if k >= 2 and best[k] > 0.0)
+        if not counts:
+            continue
+        low = int(rng.choice(counts))
+        high = int(rng.choice([k for k in counts if k >= low]))
+        here = np.array([best[k] for k in range(low, high + 1)])
+        groups = native.groups((low, high), float(here.min()) * 1.5)
+        if groups is None:  # one size alone
+            continue
+        known = here * np.where(rng.random(len(here)) < 0.2, rng.random(len(here)), 0.0)
+        target = float(here.min()) * float(rng.choice([0.99, 1.0, 1.0 + 1e-6, 1.2]))
+        groups.advance(target, known, float(10.0 ** rng.uniform(2.0, 7.0)))
+        bounds = np.minimum(np.minimum(*groups.bounds_us), target)
+        assert (bounds <= here * (1.0 + 1e-9)).all()
+        reached += bool((bounds >= target).all())
+        found_us, sizes = groups.best()
+        if len(sizes):
+            cut, offered = tuple(int(size) for size in sizes), offered + 1
+            assert low <= len(cut) <= high
+            assert problem.admits(cut)
+            assert latency_us(problem.pipeline, cut) == pytest.approx(found_us, rel=1e-9)
+            assert groups.best()[0] == np.inf
+    assert reached > 0
+    assert offered > 0
+
+
+def test_nodes_of_many_counts_cut_off_anywhere_are_below_a_cut() -> None:
+    """Hundreds of fragments; the bound of its count never falls and is never above the cut."""
+    rng = np.random.default_rng(19)
+    for problem in random_problems(count(300), seed=233, rule=LARGE):
+        cut = random_cut(problem, rng)
+        if cut is None or len(cut) < 2 or len(problem.pipeline) < 2:
+            continue
+        latency, before = latency_us(problem.pipeline, cut), 0.0
+        low = int(rng.integers(2, len(cut) + 1))
+        high = min(len(cut) + int(rng.integers(0, 50)), problem.count_range().maximum)
+        groups = native_of(problem).groups((low, high), latency or 1.0)
+        for _ in range(4 if groups is not None else 0):
+            assert groups is not None
+            work = float(10.0 ** rng.uniform(3.0, 6.5))
+            groups.advance(latency * 1.01, np.zeros(high - low + 1), work)
+            bounds = np.minimum(*groups.bounds_us)
+            assert bounds[len(cut) - low] <= latency * (1.0 + 1e-9)
+            assert before * (1.0 - 1e-12) <= bounds.min()
+            before = float(bounds.min())

@@ -44,7 +44,7 @@ Node = tuple[tuple[int, int], ...]  # regions from..to of each fragment
 _FINE_CELLS = 400  # k n up to which all roundings are tried
 _PARAMETERS = "use_dual_simplex:true use_preprocessing:false use_scaling:false"
 _FAR_S = 3600.0
-_MAX_CELLS = 1_500  # k n of a linear program
+MAX_CELLS = 1_500  # k n of a linear program
 _MAX_ORDERED = 48  # fragments up to which all order rows are in
 _MAX_HULLS = 4_096  # boxes whose minorants are kept
 _ROUNDING = 1e-12  # relative difference of a cost and its minorant that is rounding alone
@@ -229,16 +229,17 @@ class NodeSolver:
 
     def solve(self, problem: Problem, node: Node) -> Boxed | None:
         """Return the optimum, or None where the node cannot make up this message."""
-        low, high = self._box(problem, node)
+        low, high = self.box(problem, node)
         B, k, n = float(problem.message_bytes), len(node), self._regions.g.shape[1]
         if (low > high).any() or not low.sum() <= B <= high.sum():
             return None
         total = B - float(low.sum())
-        if k == 1 or n == 1 or total <= 0.0 or k * n > _MAX_CELLS:
+        if k == 1 or n == 1 or total <= 0.0 or k * n > MAX_CELLS:
             return self._without_program(node, (low, high), total)
         return self._solved((low, high), total)
 
-    def _box(self, problem: Problem, node: Node) -> tuple[Floats, Floats]:
+    def box(self, problem: Problem, node: Node) -> tuple[Floats, Floats]:
+        """Return the least and greatest size of each fragment within regions, limits and units."""
         minimum = float(problem.smallest_fragment_bytes) if len(node) > 1 else 0.0
         maximum = float(problem.largest_fragment_bytes)
         low, high = self._regions.sizes(minimum, maximum, problem.limits.alignment_bytes, len(node))

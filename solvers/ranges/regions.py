@@ -86,6 +86,12 @@ class Regions:
         at = np.searchsorted(self.high, np.asarray(sizes, dtype=float), side="left")
         return tuple(int(r) for r in at)
 
+    def within(self, minimum: float, maximum: float) -> Region:
+        """Return the regions with sizes from this least one to this greatest one."""
+        low, high = np.maximum(self.low, minimum), np.minimum(self.high, maximum)
+        kept = low <= high
+        return Region(low[kept], high[kept], self.g[kept], self.G[kept])
+
     def box(self, problem: Problem, structure: Structure) -> tuple[Floats, Floats]:
         """Return the least and greatest real size of each fragment within region and limits."""
         r = np.array(structure)
@@ -131,12 +137,8 @@ class Region:
         """Return the regions with sizes from this least one, or the problem's, to this greatest
         one.
         """
-        every = Regions.of(problem.pipeline)
         smallest = float(problem.smallest_fragment_bytes) if minimum is None else minimum
-        low = np.maximum(every.low, smallest)
-        high = np.minimum(every.high, maximum)
-        kept = low <= high
-        return cls(low[kept], high[kept], every.g[kept], every.G[kept])
+        return Regions.of(problem.pipeline).within(smallest, maximum)
 
     def __len__(self) -> int:
         return len(self.low)

@@ -29,8 +29,9 @@ from domain.solution import relative_excess
 from solvers.contract import Deadline
 from solvers.heuristics.repeat import Best, search
 from solvers.kernels import stage_times_us
-from solvers.ranges.bound import Span, counts_below
+from solvers.ranges.bound import Span
 from solvers.ranges.regions import Regions
+from solvers.tables.bound import CountBounds
 from solvers.tables.points import Stretch, StretchCompiler, up
 from solvers.tables.repeat_points import Between, min_between
 
@@ -143,6 +144,7 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
             regions, min_message_bytes=min_message_bytes, max_message_bytes=max_message_bytes
         )
         self._problem, self._tolerance = problem, tolerance
+        self._counts = CountBounds(problem)
         self._unit = problem.limits.alignment_bytes
         self._best: dict[int, int] = {}
 
@@ -240,7 +242,7 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
         span = self._span(first, last, choice)
         if span is None:
             return np.inf
-        counts = counts_below(self._problem, span)
+        counts = self._counts.open_counts(span)
         if len(counts.open) > _MAX_COUNTS:
             return max(counts.ratio, 1.0 + span.tolerance)
         worst = 1.0

@@ -29,11 +29,9 @@ from solvers.heuristics.fixed import best_count
 from solvers.ranges.bound import (
     CountPlanes,
     Found,
-    OpenCounts,
     Span,
     SpanBound,
     SpanTrees,
-    counts_below,
 )
 from solvers.ranges.improve import improved
 from solvers.ranges.regions import (
@@ -46,6 +44,7 @@ from solvers.ranges.regions import (
     whole_cut_within,
 )
 from solvers.rounding import nearest_cut
+from solvers.tables.bound import CountBounds, OpenCounts
 from solvers.tables.budget import SolveOne
 from solvers.tables.cuts import reader_latencies_us
 from solvers.tables.points import Stretch, StretchCompiler, StructurePool
@@ -97,6 +96,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
             regions, min_message_bytes=min_message_bytes, max_message_bytes=max_message_bytes
         )
         self._problem, self._solve, self._tolerance = problem, solve, tolerance
+        self._counts = CountBounds(problem)
         self._asked = 0  # optimisations of single messages
         self._planes: dict[int, CountPlanes] = {}
         self._solver = NodeSolver(self._regions, problem.pipeline)
@@ -215,7 +215,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
     ) -> Found:
         """The proven quotient over every admitted cut, or a structure that is better."""
         span = self._span(first, last, ends, tolerance or self._tolerance)
-        counts, near = counts_below(self._problem, span), len(ends[0].cut)
+        counts, near = self._counts.open_counts(span), len(ends[0].cut)
         self._are_many = False
         if self._is_over:
             return Found(max(1.0 + span.tolerance, counts.ratio))

@@ -84,6 +84,7 @@ class Found:
 
     ratio: float
     better: Structure | None = None
+    cut: tuple[int, ...] = ()  # of the better structure and below the chord, where one is known
 
 
 @dataclass(slots=True)
@@ -292,6 +293,7 @@ class SpanBound:
 
 
 MAX_TREE = 200_000  # numbers of a program up to which counts have a tree in C
+_UNITS_WORK = 2e7  # numbers that a tree by units writes at least
 _TREE_GROWTH = 1.25  # of the counts that one tree is of
 
 
@@ -325,13 +327,15 @@ class SpanTrees:
         known_us = self._known_us - span.delay_us + length * float(relaxed.byte_costs().max())
         minimum = float(min(problem.limits.min_fragment_bytes, span.first))
         found = Region.of(problem, relaxed.narrowed(known_us).M, minimum=minimum)
-        unit = float(problem.limits.alignment_bytes)
+        self._unit = unit = problem.limits.alignment_bytes
         self._has_units = bool((found.high // unit * unit >= found.low).any())
         beside = (0, 0), (0, 1)  # of another stage, that takes no time
         if len(problem.pipeline) == 1:
             found = replace(found, g=np.pad(found.g, beside), G=np.pad(found.G, beside))
         is_small = len(found) <= MAX_TREE_REGIONS
         self._native = found.in_native(problem) if is_small else None
+        whole = found.by_units(unit, MAX_TREE_REGIONS)
+        self._by_units = whole.in_native(problem) if whole is not None else None
 
     def run(self, counts: list[int], near: int, *, fully: bool) -> Found:
         """Return the proven quotient over all cuts of these counts that have trees, or of some and
@@ -367,9 +371,22 @@ class SpanTrees:
             one = self._of_counts(native, low, middle)
             other = self._of_counts(native, middle + 1, high) if one.better is None else one
             return replace(other, ratio=max(one.ratio, other.ratio))
+        finer = self._by_units
+        cut = next((cut for one in sizes if (cut := self._whole(one))), ())
+        if not cut and finer not in (None, native) and finer.entries(high) <= MAX_TREE:
+            self.work = max(self.work, _UNITS_WORK)
+            return self._of_counts(finer, low, high)
         ends = (np.array([target + short]) for target in self._span.targets())
-        better = self._every.structure_of(sizes[0]) if sizes else None
-        return Found(float(self._span.ratio(*ends)[0]), better)
+        ratio = float(self._span.ratio(*ends)[0])
+        if not sizes:
+            return Found(ratio)
+        return Found(ratio, self._every.structure_of(cut or sizes[0]), cut)
+
+    def _whole(self, sizes: Floats) -> tuple[int, ...]:
+        """These sizes where all are whole, and whole units but for the last; else none."""
+        whole = np.rint(sizes)
+        is_whole = np.array_equal(whole, sizes) and not (whole[:-1] % self._unit).any()
+        return tuple(whole.astype(np.int64).tolist()) if is_whole else ()
 
     def _is_better(self, sizes: Floats) -> bool:
         """Whether these sizes are below the chord of their message by more than the tolerance."""

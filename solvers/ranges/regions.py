@@ -154,6 +154,21 @@ class Region:
             low, high, np.insert(self.g, r, self.g[r], 0), np.insert(self.G, r, self.G[r], 0)
         )
 
+    def by_units(self, unit: int, most: int) -> Region | None:
+        """Return each multiple of the unit as a region of its own, with what is left below it; None
+        where that are more than so many.
+        """
+        if (np.ceil(self.high / unit) - np.floor((self.low - 1.0) / unit)).sum() > most:
+            return None
+        ends = [
+            np.unique(np.append(np.arange(np.ceil(low / unit) * unit, high, unit), high))
+            for low, high in zip(self.low, self.high, strict=True)
+        ]
+        r = np.repeat(np.arange(len(self)), [len(one) for one in ends])
+        high = np.concatenate(ends)
+        starts = np.append(0.0, high[:-1]) + 1.0
+        return Region(np.maximum(self.low[r], starts), high, self.g[r], self.G[r])
+
     def ends(self) -> tuple[Ints, Floats, Floats]:
         """Return region (V,), size (V,) and costs (V, n), µs, of both ends of each region."""
         q = np.repeat(np.arange(len(self)), 2)

@@ -347,26 +347,27 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         return self._alones[size]
 
     def _alone_now(self, size: int) -> Entry:
-        for _ in range(4 * _TRIES):
-            ends = self._ends(size, size, None)
-            if ends is None:
-                break
+        ends = self._ends(size, size, None)
+        for _ in range(4 * _TRIES if ends else 0):
+            assert ends is not None
             found = self._measured(size, size, ends, fully=True)
             if found.better is not None and found.better not in self._pool:
                 self._pool.add(found.better)
-                continue
-            if found.better is None and found.ratio - 1.0 <= self._tolerance + 2.0 * _SAFE:
+                other = self._ends(size, size, None)
+                ends = min(ends, other or ends, key=lambda pair: self._latency_us(pair[0].cut))
+            elif found.better is not None and self._at(size).admits(found.cut):
+                ends = (Entry(found.cut, found.better),) * 2
+            elif found.better is None and found.ratio - 1.0 <= self._tolerance + 2.0 * _SAFE:
                 return replace(ends[0], relative_gap=max(0.0, found.ratio - 1.0) + _SAFE)
-            break
+            else:
+                break
         known = [ends[0].cut] if ends else []
-        for _, structure in islice(
-            self._ranked(size, size), _TRIES
-        ):  # a reader rounds nothing here
+        for _, structure in islice(self._ranked(size, size), _TRIES):
             leaf = self._leaf(structure, size)
             if leaf is not None and self._problem.limits.alignment_bytes > 1:
                 regions, problem = self._regions, self._at(size)
                 cut = whole_cut_within(regions, problem, structure, leaf.x, has_room=False)
-                known += [cut] if cut else []
+                known += [cut] if cut else []  # a reader rounds nothing here
         return self._moved(size, min(known, key=self._latency_us, default=None))
 
     def _moved(self, size: int, start: Cut | None) -> Entry:

@@ -337,22 +337,30 @@ class SpanTrees:
         whole = found.by_units(unit, MAX_TREE_REGIONS)
         self._by_units = whole.in_native(problem) if whole is not None else None
 
-    def run(self, counts: list[int], near: int, *, fully: bool) -> Found:
+    def run(self, counts: list[int], near: int, *, fully: bool, every: bool = False) -> Found:
         """Return the proven quotient over all cuts of these counts that have trees, or of some and
         a structure that is better. Those near a count come first; `fully` also where one is above
-        the tolerance.
+        the tolerance, those near it last, and `every` also where there is a better structure.
         """
-        worst, native = 1.0 + self._span.tolerance, self._native
+        worst, native, better = 1.0 + self._span.tolerance, self._native, Found(1.0)
+        self._every_count = every
         if native is None:
             return Found(worst)
         groups = tree_counts(native, [k for k in counts if k > 1])
         self.last_count = groups[-1][1] if groups else 1
-        for low, high in sorted(groups, key=lambda group: abs(sum(group) - 2 * near)):
+        # Those near a count have better structures, and need most work where there are none.
+        groups.sort(key=lambda group: abs(sum(group) - 2 * near), reverse=fully)
+        for left, (low, high) in zip(range(len(groups), 0, -1), groups, strict=True):
+            kept = self.work * (1.0 - 1.0 / left) if fully else 0.0
+            self.work -= kept
             found = self._of_counts(native, low, high)
+            self.work += kept
             worst = max(worst, found.ratio)
-            if found.better is not None or (worst > 1.0 + self._span.tolerance and not fully):
+            better = found if found.better is not None else better
+            is_above = worst > 1.0 + self._span.tolerance and not fully
+            if is_above or (found.better is not None and not every):
                 return replace(found, ratio=worst)
-        return Found(worst)
+        return replace(better, ratio=worst)
 
     def _of_counts(self, native: NativeRegions, low: int, high: int) -> Found:
         """The same of one tree, or of those of its halves where it does not end."""
@@ -369,8 +377,11 @@ class SpanTrees:
         if low < high and self.work > 0.0 and not sizes:
             middle = (low + high) // 2
             one = self._of_counts(native, low, middle)
-            other = self._of_counts(native, middle + 1, high) if one.better is None else one
-            return replace(other, ratio=max(one.ratio, other.ratio))
+            if one.better is not None and not self._every_count:
+                return one
+            other = self._of_counts(native, middle + 1, high)
+            better = one if one.better is not None else other
+            return replace(better, ratio=max(one.ratio, other.ratio))
         finer = self._by_units
         cut = next((cut for one in sizes if (cut := self._whole(one))), ())
         if not cut and finer not in (None, native) and finer.entries(high) <= MAX_TREE:

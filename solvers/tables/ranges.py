@@ -49,22 +49,24 @@ from solvers.tables.budget import SolveOne
 from solvers.tables.cuts import reader_latencies_us
 from solvers.tables.points import Stretch, StretchCompiler, StructurePool
 
-_WORK, _TIRED_WORK = 2e9, 2e7  # numbers that the trees of one stretch write, at last few
-_MAX_WORK = 1.5e10  # of all stretches; then gaps are stated as reached, as where points are many
+_WORK, _TIRED_WORK, _LAST_WORK = 2e9, 4e7, 1e7  # numbers that the trees of one stretch write
+_MAX_WORK = 5e9  # of all stretches; then gaps are stated as reached, as where points are many
 _MAX_POINTS = 3_000  # message sizes that are tried; then the gaps reached are stated
 _MAX_SOLVES = 48  # linear programs for one count and span
 _EASY_COUNTS, _EASY_FRAGMENTS, _EASY_SOLVES = 8, 64, 6  # where there are too many counts
 _MAX_ALL_SOLVES = 12_000  # linear programs of a table; from there on few, and gaps as reached
 _TIRED_RATIO = 1.1  # of the ends of spans then
 _MAX_UNPROVEN = 200  # stretches of which nothing is proven that are halved all the same
-_TRIES = 10  # better structures that are taken up for one span
+_TRIES, _LAST_TRIES = 10, 4  # better structures that are taken up for one span
 _KEEPS = 0.25  # of the tolerance that an entry's own structure may lose against the best
+_LAST_GAP = 0.1  # above which stretches are halved to _TIRED_RATIO, whatever was spent
+_LAST_S = 12.0  # when time is over
 _HALVINGS = 4  # of what is between a tolerance that is proven and one that is not
 _NEAR = 1.02  # ratio of the ends of a span from which on its floor is looked at
 _FLOOR_SLACK = 1.05
 _EACH_BYTE_CELLS = 40_000  # k n bytes of a stretch up to which every byte size is evaluated
 _MOVED_CELLS = 20_000  # that moves of whole units may evaluate
-_MAX_ASKED, _ASKED_S = 8, 5.0  # optimisations of single messages that no cut is proven for
+_MAX_ASKED, _ASKED_S = 8, 0.5  # optimisations of single messages that no cut is proven for
 _FAR_S = 3600.0
 _SAFE = 1e-12
 _MAX_GAP = 1e300
@@ -105,7 +107,8 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         self._wholes: dict[tuple[Structure, int], Cut | None] = {}
         self._alones: dict[int, Entry] = {}
         self._proposed: set[int] = set()
-        self._are_many = self._is_over = False
+        self._are_many = False
+        self._last: Deadline | None = None
         self.solves = self._unproven = 0
         self._work = 0.0
 
@@ -116,8 +119,18 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         self._work = 0.0
 
     def spend(self) -> None:
-        """Take what closed forms prove from now on: a program each would take minutes."""
-        self._points, self._is_over = _MAX_POINTS + 1, True
+        """Take what little work proves from now on, and soon what closed forms prove."""
+        self._points, self._last = _MAX_POINTS + 1, Deadline.after(_LAST_S)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether little work is left to each stretch."""
+        return self._last is not None
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether closed forms alone are left: a program each would take minutes."""
+        return self._last is not None and self._last.passed
 
     @property
     def is_spent(self) -> bool:
@@ -127,6 +140,8 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
     @property
     def _work_of_one(self) -> float:
         """Numbers that the trees of one stretch may write: few once all together wrote many."""
+        if self._is_over:
+            return _LAST_WORK
         return _WORK if self._work < _MAX_WORK else _TIRED_WORK
 
     # ---- one stretch -----------------------------------------------------------------------------
@@ -135,12 +150,13 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         short = last - first <= max(1, self._problem.limits.alignment_bytes // 4)
         tired = self.solves > _MAX_ALL_SOLVES and last <= first * _TIRED_RATIO
         final = short or tired or self.is_spent
-        for _ in range(_TRIES):
+        for tried in range(_TRIES):
             ends = self._ends(first, last, pending)
             if ends is None:
                 return None
             found = self._measured(first, last, ends, fully=final)
-            if found.better is not None:
+            is_last = self._is_late or (self._is_over and tried == _LAST_TRIES)
+            if found.better is not None and not is_last:
                 if found.better in self._pool:  # one that suits a message within alone
                     break
                 self._pool.add(found.better)
@@ -149,10 +165,11 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
             if final and relative_gap >= _MAX_GAP and self._unproven < _MAX_UNPROVEN:
                 self._unproven += 1  # what takes no time may be had at single messages alone
                 return None
-            if relative_gap <= self._tolerance + 2.0 * _SAFE or final:
+            is_long = relative_gap > _LAST_GAP and last > first * _TIRED_RATIO and not self._is_late
+            if relative_gap <= self._tolerance + 2.0 * _SAFE or (final and not is_long):
                 return _stretch(ends, relative_gap)
             break
-        if last > first * _NEAR and not self._are_many:
+        if self._is_over or (last > first * _NEAR and not self._are_many):
             return None
         return self._as_good_as_it_gets(first, last, pending)
 
@@ -217,20 +234,24 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         span = self._span(first, last, ends, tolerance or self._tolerance)
         counts, near = self._counts.open_counts(span), len(ends[0].cut)
         self._are_many = False
-        if self._is_over:
+        if self._is_late:
             return Found(max(1.0 + span.tolerance, counts.ratio))
         trees = SpanTrees(self._regions, self._problem, span, self._work_of_one)
-        found = trees.run(counts.open, near, fully=fully)
+        best = trees.run(counts.open, near, fully=fully, every=self._is_over)
         self._work += self._work_of_one - trees.work
-        worst = found.ratio
-        if found.better is not None or (worst > 1.0 + span.tolerance and not fully):
-            return found
+        worst, rest = best.ratio, counts.beyond(trees.last_count)
+        if not self._is_over and (best.better or (worst > 1.0 + span.tolerance and not fully)):
+            return best
         if counts.open and counts.open[0] == 1 and trees.last_count:
             found = self._single(span)
             worst = max(worst, found.ratio)
-            if found.better is not None:
+            best = found if found.better is not None else best
+            if found.better is not None and not self._is_over:
                 return found
-        rest = counts.beyond(trees.last_count)
+        if self._is_over:
+            return replace(
+                best, ratio=min(max(worst, rest.ratio), max(1.0 + span.tolerance, counts.ratio))
+            )
         self._are_many = rest.are_many
         if self._are_many:
             better = self._better_near(near, span) if not trees.last_count else None

@@ -17,17 +17,6 @@ Traps     lambda B and the A are far larger than their sum: what rounding may ta
 
 The same over the trees of branch and bound in C, whose program mixes the messages of a span: what
 optimisation proves at one message, at all of them. Planes are for what has no tree.
-
-The counts of fragments that a bound in closed form does not exclude over a span of sizes.
-
-Source    theory sec. 1; solvers/bounds.py has the same for one message size.
-Notation  k fragments; phi, psi: costs of stage b for all fragments but the last, whose sizes are
-          whole units, and for the last; B in [b1, b2]; lambda: a price of a byte.
-Cost      O(n R) NumPy passes over the counts up to the last that could win.
-Exact     T >= sum_{j != b} min t_j + lambda B + (k-1) min (phi - lambda x) + min (psi - lambda x)
-          for any stage b and price, a line in B and in k: once it is above what is asked and does
-          not fall in k, it stays there. Slopes of the hull of phi are the prices that can be best.
-Traps     lambda B and the minima are far larger than their sum: what rounding may take is deducted.
 """
 
 from __future__ import annotations
@@ -42,7 +31,7 @@ from domain.problem import Problem
 from solvers.exact.convex import ConvexProblem, flow_of
 from solvers.kernels import cut_latency_us
 from solvers.kernels.native_dual import MAX_TREE_REGIONS, NativeRegions
-from solvers.ranges.regions import Boxed, Node, Region, Regions, Structure, lower_hull
+from solvers.ranges.regions import Boxed, Node, Region, Regions, Structure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -95,6 +84,7 @@ class Found:
 
     ratio: float
     better: Structure | None = None
+    cut: tuple[int, ...] = ()  # of the better structure and below the chord, where one is known
 
 
 @dataclass(slots=True)
@@ -303,6 +293,7 @@ class SpanBound:
 
 
 MAX_TREE = 200_000  # numbers of a program up to which counts have a tree in C
+_UNITS_WORK = 2e7  # numbers that a tree by units writes at least
 _TREE_GROWTH = 1.25  # of the counts that one tree is of
 
 
@@ -336,30 +327,40 @@ class SpanTrees:
         known_us = self._known_us - span.delay_us + length * float(relaxed.byte_costs().max())
         minimum = float(min(problem.limits.min_fragment_bytes, span.first))
         found = Region.of(problem, relaxed.narrowed(known_us).M, minimum=minimum)
-        unit = float(problem.limits.alignment_bytes)
+        self._unit = unit = problem.limits.alignment_bytes
         self._has_units = bool((found.high // unit * unit >= found.low).any())
         beside = (0, 0), (0, 1)  # of another stage, that takes no time
         if len(problem.pipeline) == 1:
             found = replace(found, g=np.pad(found.g, beside), G=np.pad(found.G, beside))
         is_small = len(found) <= MAX_TREE_REGIONS
         self._native = found.in_native(problem) if is_small else None
+        whole = found.by_units(unit, MAX_TREE_REGIONS)
+        self._by_units = whole.in_native(problem) if whole is not None else None
 
-    def run(self, counts: list[int], near: int, *, fully: bool) -> Found:
+    def run(self, counts: list[int], near: int, *, fully: bool, every: bool = False) -> Found:
         """Return the proven quotient over all cuts of these counts that have trees, or of some and
         a structure that is better. Those near a count come first; `fully` also where one is above
-        the tolerance.
+        the tolerance, those near it last, and `every` also where there is a better structure.
         """
-        worst, native = 1.0 + self._span.tolerance, self._native
+        worst, native, better = 1.0 + self._span.tolerance, self._native, Found(1.0)
+        self._every_count = every
         if native is None:
             return Found(worst)
         groups = tree_counts(native, [k for k in counts if k > 1])
         self.last_count = groups[-1][1] if groups else 1
-        for low, high in sorted(groups, key=lambda group: abs(sum(group) - 2 * near)):
+        # Those near a count have better structures, and need most work where there are none.
+        groups.sort(key=lambda group: abs(sum(group) - 2 * near), reverse=fully)
+        for left, (low, high) in zip(range(len(groups), 0, -1), groups, strict=True):
+            kept = self.work * (1.0 - 1.0 / left) if fully else 0.0
+            self.work -= kept
             found = self._of_counts(native, low, high)
+            self.work += kept
             worst = max(worst, found.ratio)
-            if found.better is not None or (worst > 1.0 + self._span.tolerance and not fully):
+            better = found if found.better is not None else better
+            is_above = worst > 1.0 + self._span.tolerance and not fully
+            if is_above or (found.better is not None and not every):
                 return replace(found, ratio=worst)
-        return Found(worst)
+        return replace(better, ratio=worst)
 
     def _of_counts(self, native: NativeRegions, low: int, high: int) -> Found:
         """The same of one tree, or of those of its halves where it does not end."""
@@ -376,11 +377,27 @@ class SpanTrees:
         if low < high and self.work > 0.0 and not sizes:
             middle = (low + high) // 2
             one = self._of_counts(native, low, middle)
-            other = self._of_counts(native, middle + 1, high) if one.better is None else one
-            return replace(other, ratio=max(one.ratio, other.ratio))
+            if one.better is not None and not self._every_count:
+                return one
+            other = self._of_counts(native, middle + 1, high)
+            better = one if one.better is not None else other
+            return replace(better, ratio=max(one.ratio, other.ratio))
+        finer = self._by_units
+        cut = next((cut for one in sizes if (cut := self._whole(one))), ())
+        if not cut and finer not in (None, native) and finer.entries(high) <= MAX_TREE:
+            self.work = max(self.work, _UNITS_WORK)
+            return self._of_counts(finer, low, high)
         ends = (np.array([target + short]) for target in self._span.targets())
-        better = self._every.structure_of(sizes[0]) if sizes else None
-        return Found(float(self._span.ratio(*ends)[0]), better)
+        ratio = float(self._span.ratio(*ends)[0])
+        if not sizes:
+            return Found(ratio)
+        return Found(ratio, self._every.structure_of(cut or sizes[0]), cut)
+
+    def _whole(self, sizes: Floats) -> tuple[int, ...]:
+        """These sizes where all are whole, and whole units but for the last; else none."""
+        whole = np.rint(sizes)
+        is_whole = np.array_equal(whole, sizes) and not (whole[:-1] % self._unit).any()
+        return tuple(whole.astype(np.int64).tolist()) if is_whole else ()
 
     def _is_better(self, sizes: Floats) -> bool:
         """Whether these sizes are below the chord of their message by more than the tolerance."""
@@ -392,109 +409,3 @@ def _some(prices: Floats, most: int) -> Floats:
     """At most so many of these prices: each bounds, and fewer of them only bound less."""
     at = np.linspace(0, len(prices) - 1, min(most, len(prices))).round().astype(int)
     return np.asarray(prices[at])
-
-
-_FIRST_COUNTS, _GROWTH = 32, 8
-_MAX_PRICES, _COUNTS_CELLS = 256, 1_000_000  # of all stages; of counts and prices in one pass
-_MAX_COUNTS, _MAX_FRAGMENTS = 24, 40  # that are bounded by nodes
-_LOST = 1e-12  # of the terms of a bound, deducted
-_NO_SIZE_US = 1e250  # what a fragment costs where no size is admitted
-
-
-@dataclass(frozen=True, slots=True)
-class OpenCounts:
-    """The counts left to other bounds, ascending, and the quotient that is proven of each."""
-
-    open: list[int]
-    ratios: list[float]
-
-    @property
-    def ratio(self) -> float:
-        """The worst quotient; 0 where no count is left."""
-        return max(self.ratios, default=0.0)
-
-    def beyond(self, k: int) -> OpenCounts:
-        """Return those that are greater."""
-        kept = [(one, ratio) for one, ratio in zip(self.open, self.ratios, strict=True) if one > k]
-        return OpenCounts([one for one, _ in kept], [ratio for _, ratio in kept])
-
-    @property
-    def are_many(self) -> bool:
-        """Whether bounding each by itself would take too long."""
-        return len(self.open) > _MAX_COUNTS or max(self.open, default=0) > _MAX_FRAGMENTS
-
-
-def counts_below(problem: Problem, span: Span) -> OpenCounts:
-    """Return the admitted counts that the closed form does not exclude over this span."""
-    limits = problem.limits
-    minimum = -(-span.first // (limits.max_fragment_bytes or span.first))
-    maximum = span.last // min(limits.min_fragment_bytes, span.last)
-    maximum = max(1, min(maximum, limits.max_fragments or maximum, problem.fragment_cap))
-    lines, open_, ratios = _Lines.of(problem, span), list[int](), list[float]()
-    low = max(1, minimum)
-    one, other = span.targets()
-    while low <= maximum:
-        room = max(_FIRST_COUNTS, _COUNTS_CELLS // len(lines.price))
-        high = min(maximum, max(_FIRST_COUNTS, _GROWTH * low), low + room)
-        k = np.arange(low, high + 1, dtype=np.int64)
-        reached, rising, ratio = lines.reached(k, one, other)
-        open_ += [int(count) for count in k[~reached]]
-        ratios += ratio[~reached].tolist()
-        if reached[-1] and rising:
-            break
-        low = high + 1
-    return OpenCounts(open_, ratios)
-
-
-@dataclass(frozen=True, slots=True)
-class _Lines:
-    """Of each stage and price of a byte: what a fragment and what the last one costs at least.
-
-    price, inner, last (C,): a price, the least of phi - price x over the sizes of all fragments but
-    the last, and over the last one's; `others_us` (C,) the least of all other stages.
-    """
-
-    price: Floats
-    inner: Floats
-    last: Floats
-    others_us: Floats
-    span: Span
-
-    @classmethod
-    def of(cls, problem: Problem, span: Span) -> _Lines:
-        limits, unit = problem.limits, problem.limits.alignment_bytes
-        minimum = float(min(limits.min_fragment_bytes, span.first))
-        maximum = float(min(span.last, limits.max_fragment_bytes or span.last))
-        regions = Region.of(replace(problem, message_bytes=span.last), maximum, minimum=minimum)
-        low, high = np.ceil(regions.low / unit) * unit, np.floor(regions.high / unit) * unit
-        fits = low <= high
-        _, at, costs = regions.ends()
-        _, inner_at, inner_costs = replace(regions, low=low, high=high).only(fits).ends()
-        cheapest_us, found = costs.min(axis=0), []
-        most = max(_MIN_PRICES, _MAX_PRICES // len(cheapest_us))
-        for j, (own, inner) in enumerate(zip(costs.T, inner_costs.T, strict=True)):
-            hull = lower_hull(inner_at, inner) if len(inner) else np.zeros((2, 1))
-            prices = _some(np.unique(np.diff(hull[1]) / np.diff(hull[0])), most)
-            prices = np.unique(np.append(prices, 0.0))[:, None]
-            cheapest = (inner - prices * inner_at).min(axis=1, initial=_NO_SIZE_US)
-            last = (own - prices * at).min(axis=1)
-            others = np.full(len(prices), cheapest_us.sum() - cheapest_us[j])
-            found.append((prices[:, 0], cheapest, last, others))
-        price, inner_us, last_us, others_us = map(np.concatenate, zip(*found, strict=True))
-        return cls(price, inner_us, last_us, others_us, span)
-
-    def reached(self, k: Ints, one: float, other: float) -> tuple[NDArray[np.bool_], bool, Floats]:
-        """Whether each count's bound reaches both targets, whether the last rises; quotients."""
-        more = k[:, None] - 1.0
-        inner = np.where(more > 0.0, more * np.where(more > 0.0, self.inner, 0.0), 0.0)
-        plain = self.others_us + self.last + inner
-        size = self.others_us + np.abs(self.last) + np.abs(inner)
-        ends = []
-        for message in (self.span.first, self.span.last):
-            moved = self.price * message
-            ends.append(plain + moved - _LOST * (size + np.abs(moved)))
-        here = (ends[0] >= one) & (ends[1] >= other)
-        rising = bool((here[-1] & (self.inner >= 0.0)).any())
-        reached: Bools = np.logical_or.reduce(here, axis=1)
-        ratio: Floats = self.span.ratio(*ends).min(axis=1)
-        return reached, rising, ratio

@@ -44,7 +44,7 @@ Node = tuple[tuple[int, int], ...]  # regions from..to of each fragment
 _FINE_CELLS = 400  # k n up to which all roundings are tried
 _PARAMETERS = "use_dual_simplex:true use_preprocessing:false use_scaling:false"
 _FAR_S = 3600.0
-_MAX_CELLS = 1_500  # k n of a linear program
+MAX_CELLS = 1_500  # k n of a linear program
 _MAX_ORDERED = 48  # fragments up to which all order rows are in
 _MAX_HULLS = 4_096  # boxes whose minorants are kept
 _ROUNDING = 1e-12  # relative difference of a cost and its minorant that is rounding alone
@@ -85,6 +85,12 @@ class Regions:
         """Return the region of each size; an end belongs to the region that it ends."""
         at = np.searchsorted(self.high, np.asarray(sizes, dtype=float), side="left")
         return tuple(int(r) for r in at)
+
+    def within(self, minimum: float, maximum: float) -> Region:
+        """Return the regions with sizes from this least one to this greatest one."""
+        low, high = np.maximum(self.low, minimum), np.minimum(self.high, maximum)
+        kept = low <= high
+        return Region(low[kept], high[kept], self.g[kept], self.G[kept])
 
     def box(self, problem: Problem, structure: Structure) -> tuple[Floats, Floats]:
         """Return the least and greatest real size of each fragment within region and limits."""
@@ -131,12 +137,8 @@ class Region:
         """Return the regions with sizes from this least one, or the problem's, to this greatest
         one.
         """
-        every = Regions.of(problem.pipeline)
         smallest = float(problem.smallest_fragment_bytes) if minimum is None else minimum
-        low = np.maximum(every.low, smallest)
-        high = np.minimum(every.high, maximum)
-        kept = low <= high
-        return cls(low[kept], high[kept], every.g[kept], every.G[kept])
+        return Regions.of(problem.pipeline).within(smallest, maximum)
 
     def __len__(self) -> int:
         return len(self.low)
@@ -151,6 +153,21 @@ class Region:
         return Region(
             low, high, np.insert(self.g, r, self.g[r], 0), np.insert(self.G, r, self.G[r], 0)
         )
+
+    def by_units(self, unit: int, most: int) -> Region | None:
+        """Return each multiple of the unit as a region of its own, with what is left below it; None
+        where that are more than so many.
+        """
+        if (np.ceil(self.high / unit) - np.floor((self.low - 1.0) / unit)).sum() > most:
+            return None
+        ends = [
+            np.unique(np.append(np.arange(np.ceil(low / unit) * unit, high, unit), high))
+            for low, high in zip(self.low, self.high, strict=True)
+        ]
+        r = np.repeat(np.arange(len(self)), [len(one) for one in ends])
+        high = np.concatenate(ends)
+        starts = np.append(0.0, high[:-1]) + 1.0
+        return Region(np.maximum(self.low[r], starts), high, self.g[r], self.G[r])
 
     def ends(self) -> tuple[Ints, Floats, Floats]:
         """Return region (V,), size (V,) and costs (V, n), µs, of both ends of each region."""
@@ -229,16 +246,17 @@ class NodeSolver:
 
     def solve(self, problem: Problem, node: Node) -> Boxed | None:
         """Return the optimum, or None where the node cannot make up this message."""
-        low, high = self._box(problem, node)
+        low, high = self.box(problem, node)
         B, k, n = float(problem.message_bytes), len(node), self._regions.g.shape[1]
         if (low > high).any() or not low.sum() <= B <= high.sum():
             return None
         total = B - float(low.sum())
-        if k == 1 or n == 1 or total <= 0.0 or k * n > _MAX_CELLS:
+        if k == 1 or n == 1 or total <= 0.0 or k * n > MAX_CELLS:
             return self._without_program(node, (low, high), total)
         return self._solved((low, high), total)
 
-    def _box(self, problem: Problem, node: Node) -> tuple[Floats, Floats]:
+    def box(self, problem: Problem, node: Node) -> tuple[Floats, Floats]:
+        """Return the least and greatest size of each fragment within regions, limits and units."""
         minimum = float(problem.smallest_fragment_bytes) if len(node) > 1 else 0.0
         maximum = float(problem.largest_fragment_bytes)
         low, high = self._regions.sizes(minimum, maximum, problem.limits.alignment_bytes, len(node))

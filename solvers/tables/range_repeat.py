@@ -29,8 +29,9 @@ from domain.solution import relative_excess
 from solvers.contract import Deadline
 from solvers.heuristics.repeat import Best, search
 from solvers.kernels import stage_times_us
-from solvers.ranges.bound import Span, counts_below
+from solvers.ranges.bound import Span
 from solvers.ranges.regions import Regions
+from solvers.tables.bound import CountBounds
 from solvers.tables.points import Stretch, StretchCompiler, up
 from solvers.tables.repeat_points import Between, min_between
 
@@ -40,9 +41,14 @@ Bools = NDArray[np.bool_]
 
 _MAX_COUNTS = 2_048  # that are bounded one by one
 _MAX_POINTS = 6_000  # message sizes that are tried; then the gaps reached are stated
+_SHORT, _MAX_EXACT = (
+    64,
+    1_000,
+)  # message sizes of a stretch, and in all, of which the best size is sought
 _EACH_BYTE = 2_048  # message sizes of a stretch that are evaluated one by one
 _FLOOR_SLACK = 1.05
 _NEAR = 1.05
+_FEW = 4  # whole sizes of a piece up to which each is a piece of its own
 _SAFE = 1e-12
 _MAX_GAP = 1e300
 _FAR_S = 3600.0
@@ -143,6 +149,7 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
             regions, min_message_bytes=min_message_bytes, max_message_bytes=max_message_bytes
         )
         self._problem, self._tolerance = problem, tolerance
+        self._counts = CountBounds(problem)
         self._unit = problem.limits.alignment_bytes
         self._best: dict[int, int] = {}
 
@@ -165,14 +172,29 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
         final = self._points > _MAX_POINTS
         for choice in self._choices(first, last, pending):
             relative_gap = self._measured(first, last, choice) - 1.0
+            is_exact = relative_gap > self._tolerance and self._is_short(first, last)
+            if is_exact:
+                relative_gap = self._exact_gap(first, last, choice)
             if relative_gap <= self._tolerance or (final and np.isfinite(relative_gap)):
                 return Stretch(choice.first, choice.last, max(0.0, relative_gap) + _SAFE)
-            if last <= first * _NEAR and np.isfinite(relative_gap):
+            if last <= first * _NEAR and np.isfinite(relative_gap) and not is_exact:
                 floor = max(self._floor(first), self._floor(last))
                 if floor > self._tolerance and relative_gap <= _FLOOR_SLACK * floor:
                     return Stretch(choice.first, choice.last, max(0.0, relative_gap) + _SAFE)
             break
         return None
+
+    def _is_short(self, first: int, last: int) -> bool:
+        """Whether the best whole size of every message of a stretch may be sought."""
+        return last - first <= _SHORT and len(self._best) <= _MAX_EXACT
+
+    def _exact_gap(self, first: int, last: int, choice: Choice) -> float:
+        """The greatest gap of what a reader takes to the best whole sizes, message by message."""
+        sizes = np.arange(first, last, dtype=np.int64)
+        own = [*self._each_us(first, last, choice, sizes), self._latency_us(last, choice.last)]
+        best = [self._best_us(size) for size in range(first, last + 1)]
+        gaps = map(relative_excess, own, best, best)
+        return min(_MAX_GAP, max(gaps)) if np.isfinite(best).all() else np.inf
 
     def _choices(self, first: int, last: int, pending: int | None) -> list[Choice]:
         """What suits both ends, the best first."""
@@ -240,7 +262,7 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
         span = self._span(first, last, choice)
         if span is None:
             return np.inf
-        counts = counts_below(self._problem, span)
+        counts = self._counts.open_counts(span)
         if len(counts.open) > _MAX_COUNTS:
             return max(counts.ratio, 1.0 + span.tolerance)
         worst = 1.0
@@ -319,19 +341,30 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
         i, a = np.nonzero(suit & (low_s <= high_s))
         b = np.tile(np.arange(len(low)), len(a))
         i, a = np.repeat(i, len(low)), np.repeat(a, len(low))
-        first = q[i] * np.maximum(low_s[a], low[b]) + low[b]
-        last = q[i] * high_s[a] + np.minimum(high[b], high_s[a])
         kept = (b <= a) & (low[b] <= high[b])
-        kept &= (first <= span.last) & (last >= span.first)
+        i, a, b = i[kept], a[kept], b[kept]
+        # Of all messages of the span: whole sizes from here to there.
+        from_s = np.maximum(span.first / (q[i] + 1), (span.first - high[b]) / q[i])
+        from_s = np.maximum(low_s[a], np.ceil(from_s * (1.0 - _SAFE) / unit) * unit)
+        to_s = np.floor((span.last - low[b]) / q[i] * (1.0 + _SAFE) / unit) * unit
+        to_s = np.minimum(high_s[a], to_s)
+        few = np.clip((to_s - from_s) / unit + 1.0, 0.0, _FEW + 1.0).astype(np.int64)
+        of = np.repeat(np.arange(len(i)), np.where(few > _FEW, 1, few))  # few sizes: each alone
+        step = np.arange(len(of)) - np.searchsorted(of, of)
+        i, a, b, low_s = i[of], a[of], b[of], from_s[of] + unit * step
+        high_s = np.where(few[of] > _FEW, to_s[of], low_s)
+        first = q[i] * np.maximum(low_s, low[b]) + low[b]
+        last = q[i] * high_s + np.minimum(high[b], high_s)
+        kept = (first <= span.last) & (last >= span.first)
         if not kept.any():
             return None
-        i, a, b = i[kept], a[kept], b[kept]
+        i, a, b, low_s, high_s = i[kept], a[kept], b[kept], low_s[kept], high_s[kept]
         return Pieces(
             q=q[i],
             s_region=a,
             r_region=b,
-            low_s=low_s[a],
-            high_s=high_s[a],
+            low_s=low_s,
+            high_s=high_s,
             low_r=low[b],
             high_r=high[b],
             first=np.maximum(first[kept], float(span.first)),
@@ -361,6 +394,11 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
             else:
                 self._best[size] = best.size
         return self._best[size]
+
+    def _best_us(self, message: int) -> float:
+        """What the best repeated size of one message takes; infinite where none is admitted."""
+        size = self._best_at(message)
+        return self._latency_us(message, size) if size else np.inf
 
     def _admitted(self, message: int, size: int) -> bool:
         q = (message - 1) // size

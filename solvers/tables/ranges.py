@@ -13,8 +13,9 @@ Traps     which structure is best changes from size to size; the sizes at which 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 
 import numpy as np
 
@@ -28,11 +29,9 @@ from solvers.heuristics.fixed import best_count
 from solvers.ranges.bound import (
     CountPlanes,
     Found,
-    OpenCounts,
     Span,
     SpanBound,
     SpanTrees,
-    counts_below,
 )
 from solvers.ranges.improve import improved
 from solvers.ranges.regions import (
@@ -45,28 +44,29 @@ from solvers.ranges.regions import (
     whole_cut_within,
 )
 from solvers.rounding import nearest_cut
+from solvers.tables.bound import CountBounds, OpenCounts
 from solvers.tables.budget import SolveOne
 from solvers.tables.cuts import reader_latencies_us
-from solvers.tables.points import Stretch, StretchCompiler
+from solvers.tables.points import Stretch, StretchCompiler, StructurePool
 
-_WORK, _TIRED_WORK = 2e9, 2e7  # numbers that the trees of one stretch write, at last few
-_MAX_WORK = 1.5e10  # of all stretches; then gaps are stated as reached, as where points are many
+_WORK, _TIRED_WORK, _LAST_WORK = 2e9, 4e7, 1e7  # numbers that the trees of one stretch write
+_MAX_WORK = 5e9  # of all stretches; then gaps are stated as reached, as where points are many
 _MAX_POINTS = 3_000  # message sizes that are tried; then the gaps reached are stated
 _MAX_SOLVES = 48  # linear programs for one count and span
 _EASY_COUNTS, _EASY_FRAGMENTS, _EASY_SOLVES = 8, 64, 6  # where there are too many counts
 _MAX_ALL_SOLVES = 12_000  # linear programs of a table; from there on few, and gaps as reached
 _TIRED_RATIO = 1.1  # of the ends of spans then
 _MAX_UNPROVEN = 200  # stretches of which nothing is proven that are halved all the same
-_TRIES = 10  # better structures that are taken up for one span
+_TRIES, _LAST_TRIES = 10, 4  # better structures that are taken up for one span
 _KEEPS = 0.25  # of the tolerance that an entry's own structure may lose against the best
+_LAST_GAP = 0.1  # above which stretches are halved to _TIRED_RATIO, whatever was spent
+_LAST_S = 12.0  # when time is over
 _HALVINGS = 4  # of what is between a tolerance that is proven and one that is not
 _NEAR = 1.02  # ratio of the ends of a span from which on its floor is looked at
 _FLOOR_SLACK = 1.05
-_LIKE = 1.12  # ratio of message sizes up to which what is far behind stays there
-_FAR_BEHIND = 6e-3  # relative to the best known structure
 _EACH_BYTE_CELLS = 40_000  # k n bytes of a stretch up to which every byte size is evaluated
 _MOVED_CELLS = 20_000  # that moves of whole units may evaluate
-_MAX_ASKED, _ASKED_S = 8, 5.0  # optimisations of single messages that no cut is proven for
+_MAX_ASKED, _ASKED_S = 8, 0.5  # optimisations of single messages that no cut is proven for
 _FAR_S = 3600.0
 _SAFE = 1e-12
 _MAX_GAP = 1e300
@@ -98,15 +98,17 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
             regions, min_message_bytes=min_message_bytes, max_message_bytes=max_message_bytes
         )
         self._problem, self._solve, self._tolerance = problem, solve, tolerance
+        self._counts = CountBounds(problem)
         self._asked = 0  # optimisations of single messages
         self._planes: dict[int, CountPlanes] = {}
         self._solver = NodeSolver(self._regions, problem.pipeline)
         self._solved: dict[tuple[Node, int], Boxed | None] = {}
-        self._pool: dict[Structure, int] = {}
-        self._behind: dict[Structure, tuple[int, float]] = {}  # at which message, relative
+        self._pool = StructurePool(self._solver, problem, self._leaf)
+        self._wholes: dict[tuple[Structure, int], Cut | None] = {}
         self._alones: dict[int, Entry] = {}
         self._proposed: set[int] = set()
-        self._are_many = self._is_over = False
+        self._are_many = False
+        self._last: Deadline | None = None
         self.solves = self._unproven = 0
         self._work = 0.0
 
@@ -117,8 +119,18 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         self._work = 0.0
 
     def spend(self) -> None:
-        """Take what closed forms prove from now on: a program each would take minutes."""
-        self._points, self._is_over = _MAX_POINTS + 1, True
+        """Take what little work proves from now on, and soon what closed forms prove."""
+        self._points, self._last = _MAX_POINTS + 1, Deadline.after(_LAST_S)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether little work is left to each stretch."""
+        return self._last is not None
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether closed forms alone are left: a program each would take minutes."""
+        return self._last is not None and self._last.passed
 
     @property
     def is_spent(self) -> bool:
@@ -128,6 +140,8 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
     @property
     def _work_of_one(self) -> float:
         """Numbers that the trees of one stretch may write: few once all together wrote many."""
+        if self._is_over:
+            return _LAST_WORK
         return _WORK if self._work < _MAX_WORK else _TIRED_WORK
 
     # ---- one stretch -----------------------------------------------------------------------------
@@ -136,33 +150,28 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         short = last - first <= max(1, self._problem.limits.alignment_bytes // 4)
         tired = self.solves > _MAX_ALL_SOLVES and last <= first * _TIRED_RATIO
         final = short or tired or self.is_spent
-        taken = set[Structure]()  # one that suits a message within alone comes up again
-        for _ in range(_TRIES):
+        for tried in range(_TRIES):
             ends = self._ends(first, last, pending)
             if ends is None:
                 return None
             found = self._measured(first, last, ends, fully=final)
-            if found.better is not None:
-                if found.better in taken or found.better in self._near(first):
+            is_last = self._is_late or (self._is_over and tried == _LAST_TRIES)
+            if found.better is not None and not is_last:
+                if found.better in self._pool:  # one that suits a message within alone
                     break
-                taken.add(found.better)
-                self._take_up(found.better, first)
+                self._pool.add(found.better)
                 continue
             relative_gap = min(_MAX_GAP, max(0.0, found.ratio - 1.0) + _SAFE)
             if final and relative_gap >= _MAX_GAP and self._unproven < _MAX_UNPROVEN:
                 self._unproven += 1  # what takes no time may be had at single messages alone
                 return None
-            if relative_gap <= self._tolerance + 2.0 * _SAFE or final:
+            is_long = relative_gap > _LAST_GAP and last > first * _TIRED_RATIO and not self._is_late
+            if relative_gap <= self._tolerance + 2.0 * _SAFE or (final and not is_long):
                 return _stretch(ends, relative_gap)
             break
-        if last > first * _NEAR and not self._are_many:
+        if self._is_over or (last > first * _NEAR and not self._are_many):
             return None
         return self._as_good_as_it_gets(first, last, pending)
-
-    def _take_up(self, structure: Structure, size: int) -> None:
-        """Have this structure ranked from now on."""
-        self._pool[structure] = size
-        self._behind.pop(structure, None)
 
     def _as_good_as_it_gets(
         self, first: int, last: int, pending: Entry | None
@@ -179,55 +188,28 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         return _stretch(ends, max(0.0, found.ratio - 1.0) + _SAFE)
 
     def _ends(self, first: int, last: int, pending: Entry | None) -> tuple[Entry, Entry] | None:
-        """Whole cuts of the structure that is best over both ends."""
-        order = self._ranked(first, last)
-        if pending is not None:
-            kept = [excess for excess, structure in order if structure == pending.structure]
-            if kept and kept[0] <= order[0][0] + _KEEPS * self._tolerance:
-                other = self._whole(pending.structure, last)
+        """Whole cuts of the structure that is best over both ends, or of the pending one."""
+        order = list[tuple[float, Structure]]()
+        ranked = self._ranked(first, last)
+        for excess, structure in ranked:
+            order.append((excess, structure))
+            if pending is None or excess > order[0][0] + _KEEPS * self._tolerance:
+                break
+            if structure == pending.structure:
+                other = self._whole(structure, last)
                 if other is not None:
-                    return pending, Entry(other, pending.structure)
-        for _, structure in order:
+                    return pending, Entry(other, structure)
+        for _, structure in chain(order, ranked):
             one, other = self._whole(structure, first), self._whole(structure, last)
             if one is not None and other is not None:
                 return Entry(one, structure), Entry(other, structure)
         return None
 
-    def _ranked(self, first: int, last: int) -> list[tuple[float, Structure]]:
+    def _ranked(self, first: int, last: int) -> Iterator[tuple[float, Structure]]:
         """Structures that suit both ends, by how far they are above the best known ones."""
         self._propose(first)
         self._propose(last)
-        return self._compared(first, last, self._near(first)) or self._compared(
-            first, last, list(self._pool)
-        )
-
-    def _compared(
-        self, first: int, last: int, structures: list[Structure]
-    ) -> list[tuple[float, Structure]]:
-        values = {}
-        for structure in structures:
-            leaves = self._leaf(structure, first), self._leaf(structure, last)
-            if leaves[0] is not None or leaves[1] is not None:
-                values[structure] = leaves
-        best = [_minimum(leaves[i] for leaves in values.values()) for i in (0, 1)]
-        for structure, leaves in values.items():
-            over = [_over(leaf.latency_us, best[i]) for i, leaf in enumerate(leaves) if leaf]
-            self._behind[structure] = first, min(over)
-        ranked = [
-            (max(_over(one.latency_us, best[0]), _over(other.latency_us, best[1])), structure)
-            for structure, (one, other) in values.items()
-            if one is not None and other is not None
-        ]
-        return sorted(ranked, key=lambda pair: (pair[0], len(pair[1]), pair[1]))
-
-    def _near(self, size: int) -> list[Structure]:
-        """Known structures without those that were far from the best at a message like this."""
-        kept = []
-        for structure in self._pool:
-            at, behind = self._behind.get(structure, (0, 0.0))
-            if not at <= size <= at * _LIKE or behind <= _FAR_BEHIND:
-                kept.append(structure)
-        return kept
+        return self._pool.ranked(first, last)
 
     def _propose(self, size: int) -> None:
         """Structures of equal sizes: something to start with."""
@@ -237,7 +219,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         problem = self._at(size)
         counts = problem.count_range()
         for k in (counts.minimum, best_count(problem)):
-            self._pool.setdefault(self._regions.structure_of(np.full(k, size / k)), size)
+            self._pool.add(self._regions.structure_of(np.full(k, size / k)))
 
     def _measured(
         self,
@@ -250,22 +232,26 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
     ) -> Found:
         """The proven quotient over every admitted cut, or a structure that is better."""
         span = self._span(first, last, ends, tolerance or self._tolerance)
-        counts, near = counts_below(self._problem, span), len(ends[0].cut)
+        counts, near = self._counts.open_counts(span), len(ends[0].cut)
         self._are_many = False
-        if self._is_over:
+        if self._is_late:
             return Found(max(1.0 + span.tolerance, counts.ratio))
         trees = SpanTrees(self._regions, self._problem, span, self._work_of_one)
-        found = trees.run(counts.open, near, fully=fully)
+        best = trees.run(counts.open, near, fully=fully, every=self._is_over)
         self._work += self._work_of_one - trees.work
-        worst = found.ratio
-        if found.better is not None or (worst > 1.0 + span.tolerance and not fully):
-            return found
+        worst, rest = best.ratio, counts.beyond(trees.last_count)
+        if not self._is_over and (best.better or (worst > 1.0 + span.tolerance and not fully)):
+            return best
         if counts.open and counts.open[0] == 1 and trees.last_count:
             found = self._single(span)
             worst = max(worst, found.ratio)
-            if found.better is not None:
+            best = found if found.better is not None else best
+            if found.better is not None and not self._is_over:
                 return found
-        rest = counts.beyond(trees.last_count)
+        if self._is_over:
+            return replace(
+                best, ratio=min(max(worst, rest.ratio), max(1.0 + span.tolerance, counts.ratio))
+            )
         self._are_many = rest.are_many
         if self._are_many:
             better = self._better_near(near, span) if not trees.last_count else None
@@ -359,10 +345,14 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         return self._node(tuple((r, r) for r in structure), size)
 
     def _whole(self, structure: Structure, size: int) -> Cut | None:
-        leaf = self._leaf(structure, size)
-        if leaf is None:
-            return None
-        return whole_cut_within(self._regions, self._at(size), structure, leaf.x)
+        if (structure, size) not in self._wholes:
+            leaf = self._leaf(structure, size)
+            self._wholes[structure, size] = (
+                None
+                if leaf is None
+                else whole_cut_within(self._regions, self._at(size), structure, leaf.x)
+            )
+        return self._wholes[structure, size]
 
     def _latency_us(self, cut: Cut) -> float:
         return latency_us(self._problem.pipeline, cut)
@@ -378,24 +368,27 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         return self._alones[size]
 
     def _alone_now(self, size: int) -> Entry:
-        for _ in range(4 * _TRIES):
-            ends = self._ends(size, size, None)
-            if ends is None:
-                break
+        ends = self._ends(size, size, None)
+        for _ in range(4 * _TRIES if ends else 0):
+            assert ends is not None
             found = self._measured(size, size, ends, fully=True)
-            if found.better is not None and found.better not in self._near(size):
-                self._take_up(found.better, size)
-                continue
-            if found.better is None and found.ratio - 1.0 <= self._tolerance + 2.0 * _SAFE:
+            if found.better is not None and found.better not in self._pool:
+                self._pool.add(found.better)
+                other = self._ends(size, size, None)
+                ends = min(ends, other or ends, key=lambda pair: self._latency_us(pair[0].cut))
+            elif found.better is not None and self._at(size).admits(found.cut):
+                ends = (Entry(found.cut, found.better),) * 2
+            elif found.better is None and found.ratio - 1.0 <= self._tolerance + 2.0 * _SAFE:
                 return replace(ends[0], relative_gap=max(0.0, found.ratio - 1.0) + _SAFE)
-            break
+            else:
+                break
         known = [ends[0].cut] if ends else []
-        for _, structure in self._ranked(size, size)[:_TRIES]:  # a reader rounds nothing here
+        for _, structure in islice(self._ranked(size, size), _TRIES):
             leaf = self._leaf(structure, size)
             if leaf is not None and self._problem.limits.alignment_bytes > 1:
                 regions, problem = self._regions, self._at(size)
                 cut = whole_cut_within(regions, problem, structure, leaf.x, has_room=False)
-                known += [cut] if cut else []
+                known += [cut] if cut else []  # a reader rounds nothing here
         return self._moved(size, min(known, key=self._latency_us, default=None))
 
     def _moved(self, size: int, start: Cut | None) -> Entry:
@@ -410,7 +403,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         candidate, _ = improved(problem, start, Deadline.after(_FAR_S), cells=_MOVED_CELLS)
         cut = candidate.fragment_bytes
         structure = self._regions.structure_of(cut)
-        self._pool.setdefault(structure, size)
+        self._pool.add(structure)
         entry = Entry(cut, structure)
         gap = self._proven(size, entry)
         entry = replace(entry, relative_gap=min(_MAX_GAP, max(0.0, gap) + _SAFE))
@@ -428,7 +421,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         bound_us = max(found.lower_bound_us, own_us / (1.0 + entry.relative_gap))
         if found.latency_us < own_us:
             structure = self._regions.structure_of(cut)
-            self._take_up(structure, size)
+            self._pool.add(structure)
             entry, own_us = Entry(cut, structure), found.latency_us
         gap = min(_MAX_GAP, relative_excess(own_us, bound_us, bound_us) + _SAFE)
         return replace(entry, relative_gap=gap)
@@ -468,11 +461,3 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
 
 def _stretch(ends: tuple[Entry, Entry], relative_gap: float) -> Stretch[Entry]:
     return Stretch(ends[0], replace(ends[1], relative_gap=relative_gap), relative_gap)
-
-
-def _minimum(leaves: Iterable[Boxed | None]) -> float:
-    return min((leaf.latency_us for leaf in leaves if leaf is not None), default=float("inf"))
-
-
-def _over(latency: float, best: float) -> float:
-    return latency / best - 1.0 if best > 0.0 else (0.0 if latency <= 0.0 else np.inf)

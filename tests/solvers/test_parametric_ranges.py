@@ -15,8 +15,9 @@ from domain.plan_table import PlanTable, TableRepeat, repeated_size
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers import compile_table, solve
-from solvers.ranges.bound import CountPlanes, Span, SpanBound, SpanTrees, counts_below
+from solvers.ranges.bound import CountPlanes, Span, SpanBound, SpanTrees
 from solvers.ranges.regions import NodeSolver, Regions, whole_cut_within
+from solvers.tables.bound import CountBounds
 from solvers.tables.cuts import _Repeated
 from tests.solvers.ranged_pipelines import (
     Rule,
@@ -247,7 +248,7 @@ def test_counts_that_the_closed_form_excludes_hold_no_better_cut() -> None:
     problem = Problem(pipeline, size)
     best = solve(problem, "exact").latency_us
     span = Span(size, size, best, best, 0.25, 0.0)
-    open_ = counts_below(problem, span).open
+    open_ = CountBounds(problem).open_counts(span).open
     for k in sorted({*range(1, 8)} - set(open_)):
         equal = (size // k,) * (k - 1) + (size - (k - 1) * (size // k),)
         assert latency_us(pipeline, equal) >= best
@@ -262,7 +263,7 @@ def test_counts_of_many_stages_and_ranges_take_little_memory() -> None:
     cut_us = 3.0 * latency_us(problem.pipeline, (64,) * (1 << 16))
     span = Span((1 << 22) - 1000, 1 << 22, cut_us, cut_us, 0.0, 1e-3)
     tracemalloc.start()
-    counts = counts_below(problem, span)
+    counts = CountBounds(problem).open_counts(span)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert counts.open[-1] == problem.fragment_cap
@@ -288,7 +289,7 @@ def test_closed_forms_and_trees_bound_every_cut_of_a_span_in_whole_units() -> No
         if first == last:
             ends[1] = ends[0]
         span = Span(first, last, ends[0], ends[1], problem.pipeline.delay_us, 0.01)
-        counts = counts_below(problem, span)
+        counts = CountBounds(problem).open_counts(span)
         ratios = dict(zip(counts.open, counts.ratios, strict=True))
         trees = SpanTrees(Regions.of(problem.pipeline), problem, span, 1e7)
         found = trees.run(counts.open, 2, fully=True)

@@ -33,7 +33,7 @@ _ARCH = 1.0  # of the waits at the start
 _BACK_OFF = 0.995
 _SHORT = 0.5  # steps below this ask for a centrality corrector
 _REGULAR = 1e-12
-_CERTIFY, _LONG_CERTIFY = 2.0, 6.0  # times the distance asked for, of short chains and long ones
+_CERTIFY, _LONG_CERTIFY = 2.0, 2.5  # times the distance asked for, of short chains and long ones
 _DISORDERED, _LONG_DISORDERED = 10.0, 1000.0  # times the root of the complementarity: out of order
 _MAX_STALLS = 12  # iterations in which the complementarity is not halved
 

@@ -37,6 +37,7 @@ from solvers.exact.dual import (
 from solvers.exact.lp.lines import (
     CountResult,
     equal_sizes,
+    never_idle,
     single_fragment,
     spread_shares,
 )
@@ -105,9 +106,10 @@ def solve_count(
         quick = _in_one_call(lines, k, deadline, whole=whole, close=close, aim=aim)
         if quick is not None:
             return quick
-    even = _in_one_line(lines, k)
-    if even is not None and _is_close(even, aim):
-        return even
+    busy = _never_idle(lines, k) if method is None and not whole else None
+    for known in (busy, _in_one_line(lines, k)):
+        if known is not None and _is_close(known, aim):
+            return known
     attempts: list[tuple[int, int] | None] = [None]
     if k >= _MIN_SHORTENED and not whole:
         attempts = ends_to_try(lines, k)
@@ -144,6 +146,10 @@ def _in_one_call(
         if _is_close(result, close):
             return result
     return None
+
+
+def _never_idle(lines: LineProblem, k: int) -> CountResult | None:
+    return never_idle(lines, k) if k >= _MIN_SHORTENED and lines.n > 1 else None
 
 
 def _in_one_line(lines: LineProblem, k: int) -> CountResult | None:

@@ -18,8 +18,9 @@ from solvers.exact import structured
 from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate, NativeMethod
 from solvers.exact.dual import capped_value_us, repaired, value_us
 from solvers.exact.interior_point import iterate
-from solvers.exact.lp.lines import CountResult, equal_sizes
+from solvers.exact.lp.lines import CountResult, equal_sizes, never_idle
 from solvers.exact.structured import CLOSE, solve_count
+from solvers.kernels import active
 from solvers.line_problem import LineProblem
 from tests.paper.test_tables import GMS, MYRINET
 from tests.solvers.pipelines import Case, random_cases
@@ -283,6 +284,45 @@ def test_the_ends_alone_have_the_optimum_of_the_whole_chain(
     assert {chain.k for chain in long.chains} == {k}
 
 
+def dominated(rng: np.random.Generator) -> tuple[LineProblem, int]:
+    """One stage is slowest at every size, by 5 % to 500 %; some least and greatest sizes."""
+    n, k = int(rng.integers(2, 9)), int(rng.integers(40, 900))
+    g, G = 10.0 ** rng.uniform(-1.0, 2.0, n), 10.0 ** rng.uniform(-3.0, 1.0, n)
+    b, factor = int(rng.integers(n)), 1.0 + 10.0 ** rng.uniform(-1.3, 0.7)
+    g[b], G[b] = g.max() * factor, G.max() * factor
+    mean = 10.0 ** rng.uniform(1.0, 6.0)
+    m = float(rng.choice([0.0, 1.0, 0.1 * mean]))
+    return LineProblem(g, G, k * mean, m, float(rng.choice([k, 1.5])) * mean, k, k), k
+
+
+def test_sizes_that_keep_the_slowest_stage_busy_are_optimal() -> None:
+    """Where there are such sizes, their latency is that stage's bound; C has the same ones."""
+    rng, cases, found = np.random.default_rng(11), count(2000), 0
+    for _ in range(cases):
+        lines, k = dominated(rng)
+        busy = never_idle(lines, k)
+        if busy is None:
+            continue
+        found += 1
+        assert_certified(lines, busy)
+        assert busy.upper_us - busy.lower_us <= 1e-11 * busy.upper_us
+        if k * lines.n <= structured._ONE_CALL_CELLS and active.NATIVE is not None:
+            in_c = solve_count(lines, k, Deadline.after(60.0))
+            np.testing.assert_allclose(in_c.x, busy.x, rtol=1e-9)
+            np.testing.assert_array_equal(in_c.p, busy.p)
+    assert found > 0.5 * cases
+
+
+def test_no_sizes_keep_a_stage_busy_that_is_slowest_only_in_the_mean() -> None:
+    """What is returned is not taken for the optimum there: its two bounds say so."""
+    for one in stored():
+        busy = never_idle(one.lines, one.k)
+        best = solve_count(one.lines, one.k, Deadline.after(60.0))
+        if busy is not None:
+            assert busy.lower_us <= best.upper_us * (1.0 + ROUNDING)
+            assert busy.upper_us >= best.lower_us * (1.0 - ROUNDING)
+
+
 def none(_chain: Chain, _options: ChainOptions) -> None:
     """As where memory is refused."""
 
@@ -383,6 +423,7 @@ import numpy as np
 from solvers.contract import Deadline
 from solvers.exact.chain import NativeMethod
 from solvers.kernels.native import load_library
+from solvers.kernels import active
 from solvers.line_problem import LineProblem
 from solvers.exact.structured import solve_count
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "busy.h"
 #include "dual.h"
 #include "interior_point.h"
 #include "recurrence.h"
@@ -493,6 +494,22 @@ static int drift(solve *s)
     return is_within(s, s->aim);
 }
 
+/* Sizes with which the slowest stage is never idle: where they are enough, they and it are optimal. */
+static int busy(solve *s)
+{
+    const sluice_lines *lines = s->lines;
+    int64_t k = s->k, n = lines->n, b = sluice_busy_sizes(lines, k, s->best_x);
+    if (b < 0)
+        return 0;
+    memset(s->best_p, 0, (size_t)((k - 1) * n) * sizeof *s->best_p);
+    for (int64_t i = 0; i < k - 1; i++)
+        s->best_p[i * n + b] = 1.0;
+    /* Where the two meet, either may be the greater by rounding. */
+    s->bounds->upper_us = latency_of(lines, k, s->best_x);
+    s->bounds->lower_us = fmin(sluice_dual_value(lines, k, s->best_p), s->bounds->upper_us);
+    return is_within(s, s->aim);
+}
+
 int sluice_count_solve(const sluice_lines *lines, int64_t k, int whole, double close, double aim,
                        double time_limit_s, double *x, double *p, sluice_bounds *bounds)
 {
@@ -503,6 +520,11 @@ int sluice_count_solve(const sluice_lines *lines, int64_t k, int whole, double c
     s.spread = lines->max_bytes - lines->min_bytes;
     for (int64_t j = 0; j < n; j++)
         s.overhead[j] = lines->overhead_us[j] + lines->min_bytes * lines->us_per_byte[j];
+    s.best_x = x;
+    s.best_p = p;
+    *bounds = (sluice_bounds){-INFINITY, INFINITY};
+    if (!whole && n > 1 && k >= MIN_SHORTENED && busy(&s))
+        return SLUICE_COUNT_CLOSE;
     /* The interior point writes one more size than there are fragments. A run of waits and the gap
        behind it take two fragments at least. */
     int64_t sizes = k + 1 + 2 * (k - 1) * n, runs = (n - 1) * (k / 2 + 1);
@@ -513,9 +535,6 @@ int sluice_count_solve(const sluice_lines *lines, int64_t k, int whole, double c
     s.raw = s.p + (k - 1) * n;
     s.spans = (sluice_ip_span *)(s.x + sizes);
     s.waits = (unsigned char *)(s.spans + runs);
-    s.best_x = x;
-    s.best_p = p;
-    *bounds = (sluice_bounds){-INFINITY, INFINITY};
     int is_equal = may_be_equal(&s);
     if (is_equal)
         equal_sizes(&s);

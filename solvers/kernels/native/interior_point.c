@@ -13,7 +13,7 @@
 #include <time.h>
 
 #define CERTIFY_FACTOR 2.0
-#define LONG_FACTOR 6.0 /* of long chains: their rows are restored from this on, */
+#define LONG_FACTOR 2.5 /* of long chains: their rows are restored from this on, */
 #define AT_REST 0.01    /* of those of others: what is left apart is p's order */
 #define DISORDERED 10.0 /* times the root of the complementarity: p is out of order, */
 #define LONG_DISORDERED 1000.0 /* of long chains: it takes that much to tell behind which stages */

@@ -10,6 +10,7 @@
 #include "anneal.h"
 #include "blocks.h"
 #include "bounds.h"
+#include "busy.h"
 #include "count.h"
 #include "draws.h"
 #include "dual.h"
@@ -419,11 +420,15 @@ static void real_sizes(void)
     double largest = sluice_dual_largest(&lines, k, bounds.upper_us), value = sluice_dual_value(&lines, k, p);
     sluice_lines narrowed = lines;
     narrowed.max_bytes = largest > message / (double)k ? largest : message / (double)k;
-    expect(bounds.lower_us >= value, "what p proves");
+    expect(bounds.lower_us >= value * (1.0 - 1e-12), "what p proves");
     expect(bounds.lower_us <= fmax(value, sluice_dual_value(&narrowed, k, p)) * (1.0 + 1e-12), "lower bound");
     sluice_dual_project(&lines, k, 1e-7, p);
     sluice_dual_repair(k - 1, n, p);
     expect(sluice_dual_value(&lines, k, p) <= bounds.upper_us * (1.0 + 1e-12), "projected bound");
+    int64_t busy = sluice_busy_sizes(&lines, k, x);
+    expect(busy >= -1 && busy < n, "the slowest stage");
+    for (int64_t i = 0; busy >= 0 && i < k; i++)
+        expect(x[i] >= minimum * (1.0 - 1e-12) && x[i] <= maximum, "a size that keeps it busy");
     double *by = doubles(2 * n + 1);
     expect(sluice_dual_gradient(&lines, k, p, x, by, by + n, by + 2 * n) == 0, "derivatives");
     expect(by[0] >= 1.0 && !isnan(by[2 * n]), "a derivative");

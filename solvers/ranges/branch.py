@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from solvers.contract import Candidate, Deadline
 from solvers.exact.convex import ConvexProblem
 from solvers.exact.count_search import CountSearch
-from solvers.kernels.native_dual import MAX_TREE_REGIONS, NativeGroups, NativeTree
+from solvers.kernels.native_dual import MAX_TREE_REGIONS, NativeGroups, NativeRegions, NativeTree
 from solvers.ranges.bound import tree_counts
 from solvers.ranges.divisions import WHOLE, divisions
 from solvers.ranges.improve import annealed, improved, in_whole_numbers
@@ -37,17 +37,17 @@ _MAX_ENTRIES = 60_000  # of one program; larger nodes keep the bound that they h
 _NEAR = 1.1  # of the best latency known: cuts up to it are improved
 _EACH = 500
 _IMPROVE_CELLS = 200_000  # k n that improving one cut may evaluate
-_IMPROVEMENTS, _FEW = 24, 16  # cuts that are, and fragments up to which random moves do
+_IMPROVEMENTS, _FEW = 24, 32  # cuts that are, and fragments up to which random moves do
 _TRIED = 4  # divisions of each kind of which the best is taken
 _STEEP = 4.0  # of how much is left to divide, over the whole way to the target; as in tree.c
-_SHARE = 0.5  # of all work: trees, where nodes can raise the least bound as well
 _ROUNDED = 16.0 * float(np.finfo(np.float64).eps)  # relative, of a bound that is met exactly
+_OF_TREES = 4  # times the work of nodes, where both may raise the least bound and trees know more
 _TURNS = 400  # of a tree of several counts, before its halves have one each
 _GROWTH, _FIRST_SLICE = 1.5, 1e7  # of counts whose first bounds are of one search, and its numbers
 _SLICE = 5e7  # numbers that one tree writes before another may be the one of least bound
 _NUMBERS, _CELLS = 5_000, 150  # of a tree, and cells of random moves, that take as long as an entry
 _THRESHOLDS = ((0.03, 0.003), (0.1, 0.01))  # of random moves, at their beginning, by turns
-_MOVING = 0.1  # of all work: random moves
+_MOVING = 0.15  # of all work: random moves
 _ANNEALED = 500_000  # fragments that these evaluate
 _EASY = 30_000  # entries before the largest sizes are left out, which takes as long
 _BETTER = 0.99  # of the latency that sizes were left out for: they are once more
@@ -85,6 +85,16 @@ class _Counts:
         return _Counts(self.low, middle, bound), _Counts(middle + 1, self.high, bound)
 
 
+@dataclass(slots=True)
+class _Groups:
+    """Nodes of many counts, and what those prove that can be divided, and others; µs, no delay."""
+
+    native: NativeGroups
+    at: slice  # of all counts
+    divisible: Floats
+    closed: Floats
+
+
 class Branching:
     """The search over all counts that could win; tightens the bounds of a search over counts."""
 
@@ -96,7 +106,6 @@ class Branching:
         self._best_us = cut_us(problem, np.array(best))
         self._delay = problem.pipeline.delay_us
         self._B = B = float(problem.message_bytes)
-        self._parted: dict[bytes, _Open] = {}  # parts of one node, which divisions may share
         self._regions = Region.of(problem, relaxed.M)
         self._ends = self._regions.ends()[0]
         self._sizes = self._regions.low[0], self._regions.high[-1]
@@ -107,7 +116,8 @@ class Branching:
         self._entered = self._improvements = 0
         self._work = self._moved = self._seed = 0  # of all, of random moves, and what these had
         self._in_trees = 0  # of all work
-        self._groups: tuple[NativeGroups, int] | None = None  # nodes in C, and their least count
+        self._groups: list[_Groups] = []  # of all counts, of some
+        self._spent = [0, 0]  # of all work: the latter, the former
         self._floor = search.lower.copy()
         self._tried: set[tuple[int, ...]] = {best}
         self._every = Regions.of(problem.pipeline)
@@ -117,25 +127,24 @@ class Branching:
 
     def run(self, *, relative_gap: float, deadline: Deadline) -> Iterator[Candidate]:
         """Yield better cuts; the bounds of the counts rise meanwhile, and are told at the end."""
-        self._start(deadline)
+        yield from self._start(deadline)
         while not deadline.passed and self._work < self.max_work:
-            target, of_trees = self._target(relative_gap), self._of_trees()
-            divisible, closed = self._of_nodes()
-            known = np.maximum(of_trees, np.minimum(divisible, closed))
+            target = self._target(relative_gap)
+            known = np.maximum(self._of_trees(), self._of_nodes())
             at = int(np.argmin(known))
-            tree, is_open = self._tree_of(at), bool(divisible[at] < closed[at])
-            if known[at] >= target or not (tree or is_open):
+            way = self._way_of(at)
+            if known[at] >= target or way is None:
                 break
             if self._moved < _MOVING * (self._work - _EASY):
                 yield from self._annealed(self._best)
             if self._work > _EASY and self._best_us < self._narrowed_us * _BETTER:
                 yield from self._begun(relative_gap, deadline)
-            elif tree and not (is_open and self._in_trees > _SHARE * (self._work - self._moved)):
-                yield from self._advance(tree, target, deadline)
-            elif self._groups is not None:
-                yield from self._divide_groups(target, of_trees, deadline)
+            elif isinstance(way, _Counts):
+                yield from self._advance(way, target, deadline)
+            elif isinstance(way, _Groups):
+                yield from self._divide(way, target, _SLICE, deadline)
             else:
-                yield from self._visit(self._entry_of(at), target, deadline)
+                yield from self._visit(way, target, deadline)
         self._tell()
 
     def _target(self, relative_gap: float) -> float:
@@ -150,48 +159,56 @@ class Branching:
             bounds[at] = np.maximum(bounds[at], count.bound_us)
         return bounds
 
-    def _of_nodes(self) -> tuple[Floats, Floats]:
-        """What nodes that can be divided, and others, prove of each count: each cut is in one."""
-        known, first = self._best_us - self._delay, self._search.lines.k_min
-        divisible = np.full(len(self._search.lower), known)
-        closed = divisible.copy()
-        if self._groups is not None:
-            groups, low = self._groups
-            for bounds, found in zip((divisible, closed), groups.bounds_us, strict=True):
-                at = slice(low - first, low - first + len(found))
-                bounds[at] = np.minimum(known, found)
-        for bounds, entries in ((divisible, self._open), (closed, self._closed)):
-            for entry in entries:
-                at = self._counts_of(entry)
-                bounds[at] = np.minimum(bounds[at], entry.bound_us)
-        return divisible, closed
+    def _of_nodes(self) -> Floats:
+        """What nodes prove of each count: each cut is in one of them, and in one of each search."""
+        known = self._best_us - self._delay
+        bounds = np.full(len(self._search.lower), known)
+        for entry in (*self._open, *self._closed):
+            at = self._counts_of(entry)
+            bounds[at] = np.minimum(bounds[at], entry.bound_us)
+        if self._groups:
+            bounds[self._groups[0].at] = 0.0
+        for groups in self._groups:
+            proven = np.minimum(known, np.minimum(groups.divisible, groups.closed))
+            bounds[groups.at] = np.maximum(bounds[groups.at], proven)
+        return bounds
 
     def _counts_of(self, entry: _Open) -> slice:
         first, node = self._search.lines.k_min, entry.node
         return slice(int(node.min_counts[0]) - first, int(node.max_counts[0]) - first + 1)
 
-    def _entry_of(self, at: int) -> _Open:
-        """The node of least bound that holds a count."""
-        counts = ((entry, self._counts_of(entry)) for entry in self._open)
-        return min(entry for entry, here in counts if here.start <= at < here.stop)
-
-    def _tree_of(self, at: int) -> _Counts | None:
-        """The tree of a count that may prove something."""
+    def _way_of(self, at: int) -> _Counts | _Groups | _Open | None:
+        """What may raise the bound of a count, of the kind that has had least of the work: which
+        of them takes least to the target differs from problem to problem.
+        """
         k = at + self._search.lines.k_min
-        for count in self._counts:
-            if count.low <= k <= count.high and not (count.is_closed and count.low == count.high):
-                return count
-        return None
+        more = _OF_TREES if self._of_trees()[at] >= self._of_nodes()[at] else 1
+        ways: list[tuple[float, _Counts | _Groups | _Open]] = [
+            (self._in_trees / more, count)
+            for count in self._counts
+            if count.low <= k <= count.high and not (count.is_closed and count.low == count.high)
+        ]
+        for groups in self._groups:
+            i = at - groups.at.start
+            if groups.at.start <= at < groups.at.stop and groups.divisible[i] < groups.closed[i]:
+                ways.append((self._spent[groups is self._groups[0]], groups))
+        for entry in self._open:
+            here = self._counts_of(entry)
+            if here.start <= at < here.stop:
+                ways.append((entry.bound_us, entry))
+        return min(ways, key=lambda way: way[0])[1] if ways else None
 
-    def _divide_groups(
-        self, target: float, of_trees: Floats, deadline: Deadline
+    def _divide(
+        self, groups: _Groups, target: float, work: float, deadline: Deadline
     ) -> Iterator[Candidate]:
         """Let nodes of many counts be divided for a while; what they met is improved."""
-        assert self._groups is not None
-        groups, low = self._groups
-        left = groups.advance(target, of_trees[low - self._search.lines.k_min :], _SLICE)
-        self._work += int((_SLICE - left) / _NUMBERS) + 1
-        yield from self._met(*groups.best(), deadline)
+        known = np.maximum(self._of_trees(), self._of_nodes())[groups.at]
+        left = groups.native.advance(target, known, work)
+        # What has reached the target is known to no more than that.
+        groups.divisible, groups.closed = np.minimum(groups.native.bounds_us, target)
+        self._spent[groups is self._groups[0]] += int((work - left) / _NUMBERS) + 1
+        self._work += int((work - left) / _NUMBERS) + 1
+        yield from self._met(*groups.native.best(), deadline)
 
     def _met(self, latency: float, sizes: Floats, deadline: Deadline) -> Iterator[Candidate]:
         cut = tuple(int(size) for size in sizes)
@@ -211,10 +228,10 @@ class Branching:
         yield from self._annealed(self._best)
         self._tell()
         self._open, self._counts, self._closed = [], [], []
-        self._groups = None
+        self._groups = []
         self._narrowed_us = self._best_us
         self.narrow(relative_gap, deadline)
-        self._start(deadline)
+        yield from self._start(deadline)
 
     def narrow(self, relative_gap: float, deadline: Deadline) -> Region:
         """Leave out the regions that no fragment of a cut below the target can have; return others.
@@ -334,7 +351,7 @@ class Branching:
             self._moved += cells // _CELLS
             yield from self._offered(tuple(int(size) for size in found), None)
 
-    def _start(self, deadline: Deadline) -> None:
+    def _start(self, deadline: Deadline) -> Iterator[Candidate]:
         """Make a node of all counts that could win, and trees of the smaller ones."""
         first, lower = self._search.lines.k_min, self._search.lower
         counts = np.flatnonzero(lower < self._best_us - self._delay) + first
@@ -343,33 +360,34 @@ class Branching:
             return
         native = self._regions.in_native(self._problem)
         known, ends = self._best_us - self._delay, (int(counts[0]), int(counts[-1]))
-        groups = native.groups(ends, known) if native is not None else None
-        if native is None or groups is None:
+        every = self._groups_of(native, ends)
+        if native is None or every is None:
             most = np.floor(self._B / self._regions.low).astype(np.int64)
             node = Node.many(2, ends, most).settled()
             if node is not None and not node.is_void(self._regions, self._B):
                 self._enter(_Open(float(lower[counts - first].min()), 0.0, 0, node))
             return
-        self._groups = groups, ends[0]
+        self._groups.append(every)
         for low, high in tree_counts(native, counts.tolist()):
             here = (low <= counts) & (counts <= high)
             self._counts.append(_Counts(low, high, float(lower[counts[here] - first].min())))
         while len(counts) and not deadline.passed:
-            low, here = int(counts[0]), counts[counts <= _GROWTH * counts[0]]
-            some = native.groups((low, int(here[-1])), known)
+            here = counts[counts <= _GROWTH * counts[0]]
+            some = self._groups_of(native, (int(here[0]), int(here[-1])))
             if some is not None:
-                at = slice(low - first, int(here[-1]) - first + 1)
-                left = some.advance(known, np.maximum(self._floor[at], 0.0), _FIRST_SLICE)
-                self._work += int((_FIRST_SLICE - left) / _NUMBERS) + 1
-                self._floor[at] = np.maximum(
-                    self._floor[at], np.minimum(known, np.minimum(*some.bounds_us))
-                )
+                self._groups.append(some)
+                yield from self._divide(some, known, _FIRST_SLICE, deadline)
             counts = counts[len(here) :]
 
-    def _enter(self, entry: _Open) -> _Open:
+    def _groups_of(self, native: NativeRegions | None, counts: tuple[int, int]) -> _Groups | None:
+        known, first = self._best_us - self._delay, self._search.lines.k_min
+        groups = native.groups(counts, known) if native is not None else None
+        at = slice(counts[0] - first, counts[1] - first + 1)
+        return None if groups is None else _Groups(groups, at, *groups.bounds_us)
+
+    def _enter(self, entry: _Open) -> None:
         self._entered += 1
-        self._open.append(entered := replace(entry, order=self._entered))
-        return entered
+        self._open.append(replace(entry, order=self._entered))
 
     def _planes_of(self, node: Node) -> Planes:
         if node.shape not in self._planes:
@@ -399,7 +417,7 @@ class Branching:
 
     def _divided(self, entry: _Open, target: float, deadline: Deadline) -> list[_Open] | None:
         """The parts of a node by the division that leaves least to divide, of those tried."""
-        node, found, self._parted = entry.node, entry.found, {}
+        node, found = entry.node, entry.found
         if found is None:
             pair = node.halves()
             return pair and self._parts(entry, pair, target, deadline, np.inf)[0]
@@ -421,10 +439,7 @@ class Branching:
             settled = half.settled()
             if settled is None or settled.is_void(self._regions, self._B) or left >= most:
                 continue
-            part = self._parted.get(settled.key)
-            if part is None:
-                part = self._solved(_Open(entry.bound_us, entry.own_us, 0, settled), deadline)
-                self._parted[settled.key] = part
+            part = self._solved(_Open(entry.bound_us, entry.own_us, 0, settled), deadline)
             parts.append(part)
             way = min(1.0, (target - part.own_us) / (target - entry.own_us))
             left += float(np.exp(_STEEP * way)) if part.bound_us < target else 0.0
@@ -449,7 +464,7 @@ class Branching:
         """Raise the bounds of the counts to what is proven of all their nodes."""
         first, lower = self._search.lines.k_min, self._search.lower
         known = self._best_us - self._delay
-        proven = np.maximum(self._of_trees(), np.minimum(*self._of_nodes()))
+        proven = np.maximum(self._of_trees(), self._of_nodes())
         proven = np.minimum(proven, min(known, self._left_out_us))
         if first == 1:  # one fragment is one cut, and its latency is known
             proven[0] = cut_us(self._problem, np.array([self._problem.message_bytes])) - self._delay

@@ -99,13 +99,6 @@ class Node:
         """Which steps have a group, (s-1,)."""
         return self.group_low <= self.group_high
 
-    @property
-    def key(self) -> bytes:
-        """What two nodes of the same cuts have in common, once they are settled."""
-        ends = self.low, self.high, self.group_low, self.group_high
-        parts = *ends, self.min_counts, self.max_counts
-        return b"".join(part.tobytes() for part in parts)
-
     def is_void(self, regions: Region, message_bytes: float) -> bool:
         """Return whether no sizes of this node make up the message."""
         low, high = regions.low, regions.high

@@ -940,10 +940,7 @@ static double part_of(sluice_groups *w, const shape *a, division by, int side, s
         if (by.kind != COUNT || hold_count(w, part, in, r, is_max, before))
             return fmax(bound, bounded(w, in, part, FEW_EXCHANGES, &ended));
     }
-    if (is_too_large(w, part)) {
-        in->rows = 0; /* nothing to go on with */
-        return bound;
-    }
+    if (is_too_large(w, part)) return -INFINITY; /* the node is divided otherwise */
     return fmax(bound, begun(w, part, in, &ended));
 }
 
@@ -1005,7 +1002,7 @@ static int divided(sluice_groups *w, shape *a, double *bound, int is_solved)
     push(w, value[1 - lower], &chosen[1 - lower]);
     if (value[lower] >= w->target) return 0;
     double next = w->nodes ? fmin(w->heap[0].bound, w->target) : w->target;
-    if (value[lower] > next + DEEPER * (w->target - next) || !w->kept[lower].rows) {
+    if (value[lower] > next + DEEPER * (w->target - next)) {
         push(w, value[lower], &chosen[lower]);
         return 0;
     }

@@ -321,6 +321,23 @@ def test_tables_of_few_units_are_proven_in_whole_bytes(unit: int) -> None:
         assert max(one.relative_gap for one in table.repeats) <= 1e-4 + 1e-9
 
 
+def test_repeated_sizes_whose_best_count_changes_with_every_few_bytes_have_few_entries() -> None:
+    """Small fragments without overhead: any count is as good, and the best one is another."""
+    stages = (
+        _stage("a", (0.0, 21.42, 65), (1.39, 0.0, 1_952), (0.0, 21.76, None)),
+        _stage("b", (35.23, 0.0, 18), (0.0, 28.11, None)),
+    )
+    table = compile_table(
+        Pipeline(stages), FragmentLimits(), min_message_bytes=55_082, max_message_bytes=220_330
+    )
+    assert len(table.repeats) < 50
+    assert max(one.relative_gap for one in table.repeats) <= 1e-3 + 1e-9
+    for message in np.random.default_rng(5).integers(55_082, 220_330, count(40)).tolist():
+        best = solve(Problem(table.pipeline, message), "repeat").latency_us
+        own = latency_us(table.pipeline, _repeated(message, table.repeated_size_at(message)))
+        assert own <= (1.0 + table.repeat_gap_at(message)) * best * _EXACTLY
+
+
 def test_mixtures_of_stages_exclude_counts_that_no_stage_excludes() -> None:
     """Stages whose cheap sizes differ: each alone has fragments that cost next to nothing."""
     stages = (

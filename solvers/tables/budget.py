@@ -156,7 +156,7 @@ class EvenCompilation(Generic[Entry]):
         compiler = self._compiler
 
         def at(size: int) -> None:
-            if last is not None and deadline.passed and not compiler.is_spent:
+            if last is not None and deadline.passed and not self.is_cut_off:
                 self.is_cut_off = True
                 compiler.spend()
             if not compiler.is_spent:

@@ -41,10 +41,8 @@ Bools = NDArray[np.bool_]
 
 _MAX_COUNTS = 2_048  # that are bounded one by one
 _MAX_POINTS = 6_000  # message sizes that are tried; then the gaps reached are stated
-_SHORT, _MAX_EXACT = (
-    64,
-    1_000,
-)  # message sizes of a stretch, and in all, of which the best size is sought
+# Messages of a stretch, and the greatest, of which the best size of each is sought.
+_SHORT, _MAX_EXACT = 64, 1_024
 _EACH_BYTE = 2_048  # message sizes of a stretch that are evaluated one by one
 _FLOOR_SLACK = 1.05
 _NEAR = 1.05
@@ -186,7 +184,7 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
 
     def _is_short(self, first: int, last: int) -> bool:
         """Whether the best whole size of every message of a stretch may be sought."""
-        return last - first <= _SHORT and len(self._best) <= _MAX_EXACT
+        return last - first <= _SHORT and last <= _MAX_EXACT
 
     def _exact_gap(self, first: int, last: int, choice: Choice) -> float:
         """The greatest gap of what a reader takes to the best whole sizes, message by message."""
@@ -232,6 +230,12 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
             choice = self._choice(first, last, one, other)
             if choice is not None:
                 out.append(choice)
+        k = -(-first // sizes[0])
+        while not out and k > 1:  # where best counts differ at both ends: a smaller one of both
+            k //= 2
+            one, other = (up(up(size, k) // k, self._unit) for size in (first, last))
+            choice = self._choice(first, last, one, other)
+            out += [choice] if choice is not None else []
         return out
 
     def _choice(self, first: int, last: int, one: int, other: int) -> Choice | None:

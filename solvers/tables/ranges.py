@@ -49,7 +49,7 @@ from solvers.tables.budget import SolveOne
 from solvers.tables.cuts import reader_latencies_us
 from solvers.tables.points import Stretch, StretchCompiler, StructurePool
 
-_WORK, _TIRED_WORK, _LAST_WORK = 2e9, 4e7, 1e7  # numbers that the trees of one stretch write
+_WORK, _TIRED_WORK, _LAST_WORK = 3e8, 4e7, 1e7  # numbers that the trees of one stretch write
 _MAX_WORK = 5e9  # of all stretches; then gaps are stated as reached, as where points are many
 _MAX_POINTS = 3_000  # message sizes that are tried; then the gaps reached are stated
 _MAX_SOLVES = 48  # linear programs for one count and span

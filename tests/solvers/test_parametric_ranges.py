@@ -16,9 +16,10 @@ from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers import compile_table, solve
 from solvers.ranges.bound import CountPlanes, Span, SpanBound, SpanTrees
-from solvers.ranges.regions import NodeSolver, Regions, whole_cut_within
+from solvers.ranges.regions import Boxed, NodeSolver, Regions, whole_cut_within
 from solvers.tables.bound import CountBounds
 from solvers.tables.cuts import _Repeated
+from solvers.tables.points import StructurePool
 from tests.solvers.ranged_pipelines import (
     Rule,
     best_of_every_cut,
@@ -253,6 +254,107 @@ def test_counts_that_the_closed_form_excludes_hold_no_better_cut() -> None:
         equal = (size // k,) * (k - 1) + (size - (k - 1) * (size // k),)
         assert latency_us(pipeline, equal) >= best
     assert len(solve(problem, "exact").schedule.fragment_bytes or ()) in open_
+
+
+def test_structures_are_ranked_as_if_all_were_solved() -> None:
+    """Lines from other messages decide which are solved, and in no case what comes out."""
+    rng = np.random.default_rng(47)
+    for problem in random_problems(count(100), seed=48, rule=Rule((2, 4), (200, 5_000))):
+        regions, messages = Regions.of(problem.pipeline), problem.message_bytes
+        solver = NodeSolver(regions, problem.pipeline)
+        solved = list[tuple[int, tuple[int, ...]]]()
+
+        def solve_one(
+            structure: tuple[int, ...],
+            size: int,
+            *,
+            problem: Problem = problem,
+            solver: NodeSolver = solver,
+            solved: list[tuple[int, tuple[int, ...]]] = solved,
+        ) -> Boxed | None:
+            solved.append((size, structure))
+            at_size = replace(problem, message_bytes=size)
+            return solver.solve(at_size, tuple((r, r) for r in structure))
+
+        pool = StructurePool(solver, problem, solve_one)
+        structures = {
+            tuple(rng.integers(0, len(regions), rng.integers(1, 5)).tolist()) for _ in range(30)
+        }
+        for structure in sorted(structures):
+            pool.add(structure)
+        for _ in range(6):
+            first, last = sorted(rng.integers(messages // 2, messages + 1, 2).tolist())
+            us = {
+                one: [leaf.latency_us if (leaf := solve_one(one, at)) else np.inf for at in ends]
+                for ends in ((first, last),)
+                for one in structures
+            }
+            best = np.min(list(us.values()), axis=0)
+            if not np.isfinite(best).all() or not (best > 0.0).all():
+                continue
+            over = {one: float(np.max(np.array(both) / best)) - 1.0 for one, both in us.items()}
+            expected = sorted(excess for excess in over.values() if excess < np.inf)
+            solved.clear()
+            assert [excess for excess, _ in pool.ranked(first, last)] == pytest.approx(
+                expected, rel=1e-7, abs=1e-9
+            )
+            solved.clear()
+            for excess, structure in pool.ranked(first, last):
+                assert excess == pytest.approx(expected[0], rel=1e-7, abs=1e-9)
+                assert over[structure] == pytest.approx(expected[0], rel=1e-7, abs=1e-9)
+                break
+            assert len(set(solved)) <= 2 * len(structures)
+
+
+@pytest.mark.parametrize("unit", [1, 3])
+def test_tables_of_few_units_are_proven_in_whole_bytes(unit: int) -> None:
+    """No gap is left by sizes between bytes, nor in repeated sizes."""
+    for seed in range(count(60)):
+        limits = FragmentLimits(alignment_bytes=unit, max_fragments=6)
+        pipeline = _tiny(2000 + seed)
+        if len(Regions.of(pipeline)) == 1:
+            continue
+        table = compile_table(
+            pipeline, limits, min_message_bytes=1, max_message_bytes=24, relative_gap=1e-4
+        )
+        assert max(one.relative_gap for one in table.cuts) <= 1e-4 + 1e-9
+        assert max(one.relative_gap for one in table.repeats) <= 1e-4 + 1e-9
+
+
+def test_repeated_sizes_whose_best_count_changes_with_every_few_bytes_have_few_entries() -> None:
+    """Small fragments without overhead: any count is as good, and the best one is another."""
+    stages = (
+        _stage("a", (0.0, 21.42, 65), (1.39, 0.0, 1_952), (0.0, 21.76, None)),
+        _stage("b", (35.23, 0.0, 18), (0.0, 28.11, None)),
+    )
+    table = compile_table(
+        Pipeline(stages), FragmentLimits(), min_message_bytes=55_082, max_message_bytes=220_330
+    )
+    assert len(table.repeats) < 50
+    assert max(one.relative_gap for one in table.repeats) <= 1e-3 + 1e-9
+    for message in np.random.default_rng(5).integers(55_082, 220_330, count(40)).tolist():
+        best = solve(Problem(table.pipeline, message), "repeat").latency_us
+        own = latency_us(table.pipeline, _repeated(message, table.repeated_size_at(message)))
+        assert own <= (1.0 + table.repeat_gap_at(message)) * best * _EXACTLY
+
+
+def test_mixtures_of_stages_exclude_counts_that_no_stage_excludes() -> None:
+    """Stages whose cheap sizes differ: each alone has fragments that cost next to nothing."""
+    stages = (
+        _stage("a", (0.0, 0.0, 5), (0.0, 55.0, 20), (0.0, 8.0, None)),
+        _stage("b", (0.0, 2.0, 9), (139.0, 0.0, None)),
+        _stage("c", (0.0, 44.0, 7), (0.31, 0.0, None)),
+        _stage("d", (78.0, 11.0, 3), (0.0, 0.0, None)),
+    )
+    problem = Problem(Pipeline(stages), 161)
+    best = solve(problem, "auto")
+    span = Span(161, 161, best.latency_us, best.latency_us, 0.0, 1e-3)
+    counts = CountBounds(problem).open_counts(span)
+    assert best.schedule.fragments in counts.open
+    assert counts.ratio < 1.2
+    of_stages = CountBounds(problem)
+    of_stages._seek = lambda costs, k, message: False  # type: ignore[method-assign]
+    assert of_stages.open_counts(span).ratio > 2.0
 
 
 def test_counts_of_many_stages_and_ranges_take_little_memory() -> None:

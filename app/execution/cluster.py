@@ -172,10 +172,10 @@ class _Connection:
         said = event[1]
         if isinstance(said, dict):
             return  # what Dask itself says of this client
-        task_id, claim, message = said
         with self._lock:
-            if inbox := self._inboxes.get((task_id, claim)):
-                inbox.put(pickle.loads(message))
+            for task_id, claim, message in said:
+                if inbox := self._inboxes.get((task_id, claim)):
+                    inbox.put(pickle.loads(message))
 
 
 class _Cluster:

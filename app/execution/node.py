@@ -29,7 +29,7 @@ from distributed import Client, Scheduler, Worker, get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
 from distributed.security import Security
 
-from app.execution.engine import Done, End, Event, Pool, Stopped, Task
+from app.execution.engine import Done, End, Event, Pool, Started, Stopped, Task
 from app.execution.local import LONG_IDLE_S, LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
 from app.execution.worker import WorkerOptions
@@ -158,6 +158,7 @@ class Left:
 
 
 _MAX_REPORTED_BYTES = 2**18  # of a result that an event reports
+_TOGETHER_S = 0.01  # for what is reported meanwhile: the scheduler handles a message, not an event
 
 
 def run_task(task: Task, topic: str) -> End | None:
@@ -177,9 +178,6 @@ class _Running:
     task: Task
     topic: str
 
-    def say(self, worker: Worker, message: Event | Left) -> None:
-        worker.log_event(self.topic, (self.task.id, self.task.claim, pickle.dumps(message)))
-
 
 class Node(WorkerPlugin):
     """What makes a Dask worker one of ours: tasks run in the local engine, and end when Dask has
@@ -193,6 +191,7 @@ class Node(WorkerPlugin):
         self._lock = threading.Lock()
         self._running: dict[Any, _Running] = {}
         self._unwanted: set[Any] = set()  # released before they had begun here
+        self._unsaid: dict[str, list[tuple[str, int, bytes]]] = {}  # by topic
         self._is_closing = False
 
     def transition(self, key: Any, start: str, finish: str, **_: Any) -> None:
@@ -214,7 +213,8 @@ class Node(WorkerPlugin):
             self._is_closing = True
             left = list(self._running.values())
         for running in left:
-            running.say(worker, Left(Stopped(is_closing=True)))
+            self._say(worker, running, Left(Stopped(is_closing=True)))
+            self._tell(worker, running.topic)
             self._engine.cancel(running.name, running.task.claim)
 
     def run(self, worker: Worker, task: Task, topic: str) -> End | None:
@@ -225,7 +225,7 @@ class Node(WorkerPlugin):
 
         def take(message: Event | End) -> None:
             if isinstance(message, Event):
-                running.say(worker, message)
+                self._say(worker, running, message)
             else:
                 ended.put(message)
 
@@ -244,8 +244,28 @@ class Node(WorkerPlugin):
         if isinstance(end, Stopped):  # whoever has cancelled it does not ask how it ended
             end = Stopped(is_closing=True)
         is_reported = not isinstance(end, Done) or len(end.result) <= _MAX_REPORTED_BYTES
-        running.say(worker, Left(end if is_reported else None))
+        self._say(worker, running, Left(end if is_reported else None))
         return None if is_reported else end
+
+    def _say(self, worker: Worker, running: _Running, message: Event | Left) -> None:
+        """Tell a topic in its turn: results and steps together, what begins or ends at once."""
+        topic, task = running.topic, running.task
+        with self._lock:
+            unsaid = self._unsaid.setdefault(topic, [])
+            unsaid.append((task.id, task.claim, pickle.dumps(message)))
+            is_first = len(unsaid) == 1
+        loop = worker.loop
+        if isinstance(message, Started | Left):
+            loop.add_callback(self._tell, worker, topic)
+        elif is_first:  # the others go with it
+            loop.add_callback(loop.call_later, _TOGETHER_S, self._tell, worker, topic)
+
+    def _tell(self, worker: Worker, topic: str) -> None:
+        """Send what a topic has not heard yet; by one thread, which keeps the order."""
+        with self._lock:
+            unsaid = self._unsaid.pop(topic, None)
+        if unsaid:
+            worker.log_event(topic, unsaid)
 
 
 class _Scheduler(Scheduler):

@@ -28,7 +28,8 @@ from app.execution.engine import Best, End, Event, FairQueue, Started, Steps
 from app.execution.local import MAX_PENDING_CALLS, MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
 from domain.errors import Cancelled, NotReady, Overloaded, StoreUnavailable
 
-STANDING_S, STANDING_SOLVES = 0.5, 8
+STANDING_S, STANDING_SOLVES = 0.25, 8
+CALM_S = 0.5
 WORKERLESS_S = 5.0  # within which a worker that is started again is back
 READ_THREADS = 8
 WRITE_THREADS = 4
@@ -115,10 +116,11 @@ class Backlog:
     """Solves that clients wait for, of which `slots()` run at once. For the event loop's thread.
 
     A burst waits for its turns. Where something has waited at every moment for STANDING_S and for
-    as many solves as STANDING_SOLVES of each worker, more is asked than can be done, and to wait
-    for longer only makes all answers late. Until STANDING_S have passed without a refusal, what
-    would wait is then refused, but who has nothing here is let in beside one who has several; and
-    this process leaves solving to its workers, since it has refusals to send.
+    as many solves as STANDING_SOLVES of each worker, and what waits would take the workers as long
+    again, more is asked than can be done, and to wait for longer only makes all answers late. Until
+    CALM_S have passed without a refusal, what would wait is then refused, but who has nothing here
+    is let in beside one who has several; and this process leaves solving to its workers, since it
+    has refusals to send.
     """
 
     def __init__(self, slots: Callable[[], int]) -> None:
@@ -129,6 +131,7 @@ class Backlog:
         self._waiting_since_s = math.inf
         self._ended = 0  # since then
         self._strict_until_s = -math.inf
+        self._solve_s = math.inf  # how long one takes of a worker, about; not known yet
 
     @property
     def is_overloaded(self) -> bool:
@@ -136,8 +139,11 @@ class Backlog:
         now_s = time.monotonic()
         if now_s < self._strict_until_s:
             return True
-        stands = now_s - self._waiting_since_s > STANDING_S
-        return stands and self._ended >= STANDING_SOLVES * self._parallel
+        if now_s - self._waiting_since_s <= STANDING_S:
+            return False
+        has_ended = self._ended >= STANDING_SOLVES * self._parallel
+        left_s = (self._count - self._parallel) * self._solve_s / self._parallel
+        return has_ended and left_s >= STANDING_S
 
     def check(self, client: str) -> None:
         """Raise Overloaded where one more of this client would only wait."""
@@ -145,12 +151,17 @@ class Backlog:
             return
         if not self._of_client[client] and max(self._of_client.values()) > 1:
             return
-        self._strict_until_s = time.monotonic() + STANDING_S
         self.check_begin()
+
+    def took(self, solve_s: float) -> None:
+        """Learn for how long a solve has had a worker."""
+        known_s = self._solve_s if self._solve_s < math.inf else solve_s
+        self._solve_s = known_s + (solve_s - known_s) / STANDING_SOLVES
 
     def check_begin(self) -> None:
         """Raise Overloaded where what has waited to be solved in this process comes too late."""
         if self.is_overloaded:
+            self._strict_until_s = time.monotonic() + CALM_S
             raise Overloaded("more is being asked than this service can solve")
 
     @contextmanager
@@ -179,7 +190,7 @@ class TaskWait:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.best: bytes | None = None
-        self._has_begun = False
+        self._begun_s = math.inf
         self._end: asyncio.Future[End] = loop.create_future()
         self._loop = loop
 
@@ -188,10 +199,15 @@ class TaskWait:
         if isinstance(message, Best):
             self.best = message.result
         elif isinstance(message, Started):
-            self._has_begun = True
+            self._begun_s = time.monotonic()
         elif not isinstance(message, Steps):
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(self._end_with, message)
+
+    @property
+    def run_s(self) -> float:
+        """Seconds since it has begun; -inf before."""
+        return time.monotonic() - self._begun_s
 
     async def until_end(
         self,
@@ -208,12 +224,12 @@ class TaskWait:
             while not self._end.done():
                 await asyncio.wait(
                     (self._end, watcher),
-                    timeout=None if self._has_begun else STANDING_S,
+                    timeout=None if self.run_s >= 0.0 else 1.05 * STANDING_S,  # just beyond
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 if watcher.done() and not self._end.done():
                     raise Cancelled("the client went away")
-                if not self._has_begun and not self._end.done():
+                if self.run_s < 0.0 and not self._end.done():
                     check_begin()
                     if time.monotonic() - began_s >= WORKERLESS_S and not slots():
                         raise NotReady("no worker of the cluster can be reached; try again")

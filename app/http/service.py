@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from models.records import ChangedBy, JobRecord, Waiting
     from models.session import Store, UnitOfWork
 
-
 _LOOK_S = 0.05  # between looks at a job that may end soon
 _COUNT_LIMIT_S = 2.0  # for what waits to be counted when metrics are asked for
 
@@ -271,7 +270,6 @@ class Service:
 
         Raises what preparing and running raise, Overloaded, Cancelled, LimitReached, SolverFailed.
         """
-
         found = await self.call(lambda: self._performed_here(make))
         if isinstance(found, Performed):
             return found
@@ -372,6 +370,8 @@ class Service:
             end = await waiting.until_end(
                 client.wait_disconnected, begins, lambda: engine.capacity(task.pool).slots
             )
+            if operation.pool is Pool.SOLVE and waiting.run_s >= 0.0:
+                self.backlog.took(waiting.run_s)
             found = partial(result_of, operation, end, best=waiting.best, limits=task.limits)
             return await self.call(found)
         finally:

@@ -20,6 +20,7 @@ SLOTS = 8
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What waits at all is what has waited for long."""
     monkeypatch.setattr(call_threads, "STANDING_S", -1.0)
+    monkeypatch.setattr(call_threads, "CALM_S", -1.0)
     monkeypatch.setattr(call_threads, "STANDING_SOLVES", 0)
 
 

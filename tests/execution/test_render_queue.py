@@ -13,6 +13,7 @@ import pytest
 from app.execution.engine import End, Started, Stopped
 from app.execution.local import MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
 from app.http.call_threads import (
+    CALM_S,
     STANDING_S,
     STANDING_SOLVES,
     Backlog,
@@ -236,6 +237,23 @@ class TestBacklog:
             backlog.check("c")
             backlog.check_begin()
 
+    @pytest.mark.parametrize("share", [0.9, 1.1])
+    def test_a_burst_that_is_soon_done_is_not_refused(
+        self, clock: list[float], share: float
+    ) -> None:
+        """By what solves have taken of a worker, and how many wait."""
+        backlog, waiting = Backlog(lambda: 2), 10
+        for solve_s in (0.0, *[share * STANDING_S * 2 / waiting] * 100):
+            backlog.took(solve_s)
+        with ExitStack() as stack:
+            for _ in range(2 + waiting):
+                stack.enter_context(backlog.entered("a"))
+            for _ in range(2 * STANDING_SOLVES):
+                with backlog.entered("a"):
+                    pass
+            clock[0] += 1.01 * STANDING_S
+            assert backlog.is_overloaded == (share > 1.0)
+
     def test_what_would_wait_is_refused_until_it_has_been_quiet(self, clock: list[float]) -> None:
         with ExitStack() as stack:
             backlog = self.overloaded(clock, stack)
@@ -243,7 +261,7 @@ class TestBacklog:
                 stack.enter_context(backlog.entered("a"))
             with pytest.raises(Overloaded):
                 backlog.check_begin()
-            clock[0] += 1.01 * STANDING_S
+            clock[0] += 1.01 * CALM_S
             stack.enter_context(backlog.entered("a"))
 
     def test_what_need_not_wait_is_let_in(self, clock: list[float]) -> None:
@@ -258,7 +276,7 @@ class TestBacklog:
             backlog = self.overloaded(clock, stack)
             with pytest.raises(Overloaded):
                 backlog.check("b")  # "a" has one, as "b" would have
-            clock[0] += 1.01 * STANDING_S
+            clock[0] += 1.01 * CALM_S
             stack.enter_context(backlog.entered("a"))
             for _ in range(STANDING_SOLVES):
                 with backlog.entered("a"):

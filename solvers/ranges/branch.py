@@ -2,7 +2,7 @@
 
 Source    own derivation; docs/theory.md sec. 7, "Branch and bound on regions".
 Notation  as in nodes.py.
-Cost      a linear program for each node that no earlier dual excludes, until work or time ends.
+Cost      a program for each node that is not excluded, until work or time ends; in C if possible.
 Exact     the least bound of all nodes that hold cuts of k fragments bounds these cuts.
 Traps     a node of many counts is one program for all of them; small counts have trees too. The
           bound of a node without anything to divide is that of its real sizes, and whole bytes may
@@ -291,9 +291,8 @@ class Branching:
         """Let the tree of some counts work for a while; what it met is improved."""
         if count.tree is None:
             native = (count.regions or self._regions).in_native(self._problem)
-            known_us = self._best_us - self._delay
             if native is not None:
-                count.tree = native.tree((count.low, count.high), known_us)
+                count.tree = native.tree((count.low, count.high), self._best_us - self._delay)
         is_long = count.tree is None or count.is_closed or count.turns >= _TURNS
         if count.tree is None or (is_long and count.low < count.high):
             self._counts.remove(count)

@@ -369,8 +369,8 @@ class _Costs:
         cheapest_us, found = self.last_us.min(axis=0), list[Floats]()
         for at, us in ((self.inner_at, self.inner_us), (self.last_at, self.last_us)):
             cost, moved = us @ d.T, at[:, None] * price
-            least = cost - moved - _EPS * (cost + np.abs(moved))
-            found.append(least.min(axis=0, initial=_NO_SIZE_US))
+            low = cost - moved - _EPS * (cost + np.abs(moved))
+            found.append(low.min(axis=0, initial=_NO_SIZE_US))
         return _Lines(price, found[0], found[1], (1.0 - d) @ cheapest_us, span)
 
     def best_mixture(self, k: int, message: int) -> tuple[Floats, float] | None:

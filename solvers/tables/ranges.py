@@ -26,6 +26,7 @@ from domain.schedule import latency_us
 from domain.solution import Strategy, relative_excess
 from solvers.contract import Deadline, SolveOptions
 from solvers.heuristics.fixed import best_count
+from solvers.kernels.native_dual import MAX_TREE_REGIONS
 from solvers.ranges.bound import (
     CountPlanes,
     Found,
@@ -57,7 +58,7 @@ _EASY_COUNTS, _EASY_FRAGMENTS, _EASY_SOLVES = 8, 64, 6  # where there are too ma
 _MAX_ALL_SOLVES = 12_000  # linear programs of a table; from there on few, and gaps as reached
 _TIRED_RATIO = 1.1  # of the ends of spans then
 _MAX_UNPROVEN = 200  # stretches of which nothing is proven that are halved all the same
-_TRIES, _LAST_TRIES = 10, 4  # better structures that are taken up for one span
+_TRIES, _FEW_TRIES, _LAST_TRIES = 10, 2, 4  # better structures that are taken up for one span
 _KEEPS = 0.25  # of the tolerance that an entry's own structure may lose against the best
 _LAST_GAP = 0.1  # above which stretches are halved to _TIRED_RATIO, whatever was spent
 _LAST_S = 12.0  # when time is over
@@ -107,6 +108,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         self._wholes: dict[tuple[Structure, int], Cut | None] = {}
         self._alones: dict[int, Entry] = {}
         self._proposed: set[int] = set()
+        self._tries = _TRIES if len(regions) <= MAX_TREE_REGIONS else _FEW_TRIES  # of planes
         self._are_many = False
         self._last: Deadline | None = None
         self.solves = self._unproven = 0
@@ -150,12 +152,14 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         short = last - first <= max(1, self._problem.limits.alignment_bytes // 4)
         tired = self.solves > _MAX_ALL_SOLVES and last <= first * _TIRED_RATIO
         final = short or tired or self.is_spent
-        for tried in range(_TRIES):
+        for tried in range(self._tries):
             ends = self._ends(first, last, pending)
             if ends is None:
                 return None
             found = self._measured(first, last, ends, fully=final)
-            is_last = self._is_late or (self._is_over and tried == _LAST_TRIES)
+            is_last = self._is_late or (
+                self._is_over and tried == min(_LAST_TRIES, self._tries - 1)
+            )
             if found.better is not None and not is_last:
                 if found.better in self._pool:  # one that suits a message within alone
                     break
@@ -369,7 +373,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
 
     def _alone_now(self, size: int) -> Entry:
         ends = self._ends(size, size, None)
-        for _ in range(4 * _TRIES if ends else 0):
+        for _ in range(4 * self._tries if ends else 0):
             assert ends is not None
             found = self._measured(size, size, ends, fully=True)
             if found.better is not None and found.better not in self._pool:

@@ -1,10 +1,11 @@
 """Hostile clients of many kinds, as threads of a process of their own.
 
-    python -m bench.mixed PORT CLIENTS SECONDS
+    python -m bench.mixed PORT CLIENTS SECONDS [idle]
 
 Each takes the kinds in turn, one a second: heads without an end, bodies that are no JSON, wild
 numbers, deep nesting, gzip that expands, bodies over every limit or one byte at a time, solves that
-are left alone, wrong methods and paths. What each was answered is printed as JSON, by status.
+are left alone, wrong methods and paths. What each was answered is printed as JSON, by status. With
+`idle` they take the processors only while nothing else wants them, as clients elsewhere do.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import os
 import random
 import socket
 import sys
@@ -142,5 +144,7 @@ def attack(port: int, clients: int, seconds: float) -> Counter[str]:
 
 
 if __name__ == "__main__":
-    _port, _clients, _seconds = sys.argv[1:]
+    _port, _clients, _seconds, *_idle = sys.argv[1:]
+    if _idle:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     print(json.dumps(attack(int(_port), int(_clients), float(_seconds))))

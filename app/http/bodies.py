@@ -31,7 +31,7 @@ from domain.errors import (
 )
 from models.records import FitRequest
 
-FREE_EXPANSION_BYTES = 2**20
+FREE_EXPANSION_BYTES = 2**18
 MAX_EXPANSION = 200  # times the compressed length; text of measurements shrinks by 3 to 20
 MAGIC = b"\x1f\x8b"
 _PIECE_BYTES = 2**18

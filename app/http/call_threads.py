@@ -30,6 +30,9 @@ from domain.errors import Cancelled, NotReady, Overloaded, StoreUnavailable
 
 STANDING_S, STANDING_SOLVES = 0.25, 8
 CALM_S = 0.5
+BURST, MAX_WAIT_S = 16, 2.0  # of each worker so many may wait, however long they take
+_LOOK_S = 0.1  # between looks at whether what has not begun may wait for longer
+_REMEMBERED = 8  # solves by which the next one is judged, about
 WORKERLESS_S = 5.0  # within which a worker that is started again is back
 READ_THREADS = 8
 WRITE_THREADS = 4
@@ -120,7 +123,8 @@ class Backlog:
     again, more is asked than can be done, and to wait for longer only makes all answers late. Until
     CALM_S have passed without a refusal, what would wait is then refused, but who has nothing here
     is let in beside one who has several; and this process leaves solving to its workers, since it
-    has refusals to send.
+    has refusals to send. Nor may more than BURST of each worker wait where they would take it
+    MAX_WAIT_S.
     """
 
     def __init__(self, slots: Callable[[], int]) -> None:
@@ -147,16 +151,24 @@ class Backlog:
 
     def check(self, client: str) -> None:
         """Raise Overloaded where one more of this client would only wait."""
-        if self._count < self._parallel or not self.is_overloaded:
+        if self._count < self._parallel or not (self.is_overloaded or self._is_full):
             return
         if not self._of_client[client] and max(self._of_client.values()) > 1:
             return
         self.check_begin()
+        raise Overloaded("what waits to be solved already takes too long")
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether what waits is more than a burst, and would take the workers too long."""
+        waiting = (self._count - self._parallel) / self._parallel
+        is_long = MAX_WAIT_S <= waiting * self._solve_s < math.inf
+        return waiting >= BURST and is_long
 
     def took(self, solve_s: float) -> None:
         """Learn for how long a solve has had a worker."""
         known_s = self._solve_s if self._solve_s < math.inf else solve_s
-        self._solve_s = known_s + (solve_s - known_s) / STANDING_SOLVES
+        self._solve_s = known_s + (solve_s - known_s) / _REMEMBERED
 
     def check_begin(self) -> None:
         """Raise Overloaded where what has waited to be solved in this process comes too late."""
@@ -224,7 +236,7 @@ class TaskWait:
             while not self._end.done():
                 await asyncio.wait(
                     (self._end, watcher),
-                    timeout=None if self.run_s >= 0.0 else 1.05 * STANDING_S,  # just beyond
+                    timeout=None if self.run_s >= 0.0 else _LOOK_S,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 if watcher.done() and not self._end.done():

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,16 +66,21 @@ def _run(effort: Effort) -> CaseResult:
         _attacked(service, service, warm_s)  # what the first of a kind loads, stays
         before, files = service.process.memory_info().rss, _files(service)
         among, met = _attacked(service, service, seconds)
+        idle, met_idle = _attacked(service, service, seconds, idle=True)
         grown = (service.process.memory_info().rss - before) / MIB
         normal, beyond, recovery_s = _overload(service, seconds)
         left = _files(service) - files
-    lookups = (alone, slow, beside, among)
-    return _result(lookups, met, grown, cancelled_ms, normal, beyond, recovery_s, left)
+    lookups = (alone, slow, beside, among, idle)
+    rates = {"among": met.total() / seconds, "idle": met_idle.total() / seconds}
+    return _result(
+        lookups, met + met_idle, rates, grown, cancelled_ms, normal, beyond, recovery_s, left
+    )
 
 
 def _result(
-    looked_up: tuple[_Seen, _Seen, _Seen, _Seen],
+    looked_up: tuple[_Seen, ...],
     met: Counter[str],
+    rates: Mapping[str, float],
     grown: float,
     cancelled_ms: Timing,
     normal: _Seen,
@@ -83,12 +88,13 @@ def _result(
     recovery_s: float,
     left: int,
 ) -> CaseResult:
-    alone, slow, beside, among = looked_up
+    alone, slow, beside, among, idle = looked_up
     named = (
         (f"{PER_S} a second", alone),
         ("50 a second", slow),
         (f"50 beside {CLIENTS} of another service", beside),
-        (f"50 among {CLIENTS}", among),
+        (f"50 among {CLIENTS}, which ask {rates['among']:.0f} times a second", among),
+        (f"the same, on processors that are idle, {rates['idle']:.0f} times a second", idle),
     )
     lookups = Table(
         "Lookups: from when they were due",
@@ -139,6 +145,19 @@ def _result(
             among.quantile_ms(0.99) / beside.quantile_ms(0.99),
             3,
             "of it beside them",
+        ),
+        Check(
+            "the same, where those take idle processors alone",
+            idle.quantile_ms(0.99) / slow.quantile_ms(0.99),
+            3,
+            "of it undisturbed",
+        ),
+        Check(
+            "what those ask",
+            rates["idle"] / rates["among"],
+            0.8,
+            "of what they ask else",
+            "at least",
         ),
         Check("memory that hostile clients leave", grown, 16, "MiB"),
         Check("answers of 5xx but 503 to them", broken, 0, "answers"),
@@ -214,10 +233,13 @@ def _together(work: Callable[[int], None], count: int) -> None:
 
 
 def _attacked(
-    service: RunningService, attacked: RunningService, seconds: float
+    service: RunningService, attacked: RunningService, seconds: float, *, idle: bool = False
 ) -> tuple[_Seen, Counter[str]]:
-    """Lookups while hostile clients ask one of the services, and what those were answered."""
-    arguments = [str(attacked.port), str(CLIENTS), str(seconds)]
+    """Lookups while hostile clients ask one of the services, and what those were answered.
+
+    Clients that are `idle` run only where a processor has nothing else to do.
+    """
+    arguments = [str(attacked.port), str(CLIENTS), str(seconds), *(["idle"] if idle else [])]
     with subprocess.Popen(
         [sys.executable, "-m", "bench.mixed", *arguments],
         cwd=CHECKOUT,
@@ -312,7 +334,9 @@ SPEC = BenchSpec(
         f"jobs that are cancelled; {CLIENTS} hostile clients of many kinds, in a process of their "
         "own; and comparisons by 100 clients at once. Lookups among hostile clients are compared "
         "with those beside them, while they ask another service as they do here: it and they take "
-        "the same share of the cores, and what is left is what sharing a service costs. Each part "
+        "the same share of the cores, and what is left is what sharing a service costs. Clients on "
+        "other machines take none of its cores: for them those here run again, only while a core "
+        "has nothing else to do, and are compared with lookups alone. Each part "
         f"lasts a minute, or {LENGTH} seconds, the last one five times as long."
     ),
     run=_run,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import pytest
@@ -13,7 +13,9 @@ import pytest
 from app.execution.engine import End, Started, Stopped
 from app.execution.local import MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
 from app.http.call_threads import (
+    BURST,
     CALM_S,
+    MAX_WAIT_S,
     STANDING_S,
     STANDING_SOLVES,
     Backlog,
@@ -254,6 +256,22 @@ class TestBacklog:
             clock[0] += 1.01 * STANDING_S
             assert backlog.is_overloaded == (share > 1.0)
 
+    @pytest.mark.parametrize("share", [0.9, 1.1])
+    def test_more_than_a_burst_waits_only_where_it_is_soon_done(
+        self, clock: list[float], share: float
+    ) -> None:
+        """Whoever has nothing here is let in all the same."""
+        backlog = Backlog(lambda: 2)
+        for _ in range(2):
+            backlog.took(share * MAX_WAIT_S / BURST)
+        with ExitStack() as stack:
+            for _ in range(2 + 2 * BURST):
+                stack.enter_context(backlog.entered("a"))
+            backlog.check("b")
+            with pytest.raises(Overloaded) if share > 1.0 else nullcontext():
+                backlog.check("a")
+            backlog.check_begin()  # those who wait go on waiting
+
     def test_what_would_wait_is_refused_until_it_has_been_quiet(self, clock: list[float]) -> None:
         with ExitStack() as stack:
             backlog = self.overloaded(clock, stack)
@@ -287,7 +305,7 @@ class TestBacklog:
             backlog.check("b")
 
     def test_a_task_that_has_not_begun_is_given_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("app.http.call_threads.STANDING_S", 0.001)
+        monkeypatch.setattr("app.http.call_threads._LOOK_S", 0.001)
 
         async def gone() -> None:
             await asyncio.Event().wait()

@@ -108,6 +108,7 @@ class Branching:
         self._work = self._moved = self._seed = 0  # of all, of random moves, and what these had
         self._in_trees = 0  # of all work
         self._groups: tuple[NativeGroups, int] | None = None  # nodes in C, and their least count
+        self._reached_us = np.inf  # the least target of these, whose nodes they drop
         self._floor = search.lower.copy()
         self._tried: set[tuple[int, ...]] = {best}
         self._every = Regions.of(problem.pipeline)
@@ -159,7 +160,7 @@ class Branching:
             groups, low = self._groups
             for bounds, found in zip((divisible, closed), groups.bounds_us, strict=True):
                 at = slice(low - first, low - first + len(found))
-                bounds[at] = np.minimum(known, found)
+                bounds[at] = np.minimum(min(known, self._reached_us), found)
         for bounds, entries in ((divisible, self._open), (closed, self._closed)):
             for entry in entries:
                 at = self._counts_of(entry)
@@ -189,6 +190,7 @@ class Branching:
         """Let nodes of many counts be divided for a while; what they met is improved."""
         assert self._groups is not None
         groups, low = self._groups
+        self._reached_us = min(self._reached_us, target)
         left = groups.advance(target, of_trees[low - self._search.lines.k_min :], _SLICE)
         self._work += int((_SLICE - left) / _NUMBERS) + 1
         yield from self._met(*groups.best(), deadline)
@@ -211,7 +213,7 @@ class Branching:
         yield from self._annealed(self._best)
         self._tell()
         self._open, self._counts, self._closed = [], [], []
-        self._groups = None
+        self._groups, self._reached_us = None, np.inf
         self._narrowed_us = self._best_us
         self.narrow(relative_gap, deadline)
         self._start(deadline)

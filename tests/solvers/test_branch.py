@@ -17,6 +17,7 @@ from solvers.exact.convex import ConvexProblem
 from solvers.exact.dual import repaired
 from solvers.exact.relaxation import solve_relaxed
 from solvers.heuristics.fixed import best_count
+from solvers.ranges import branch
 from solvers.ranges.branch import Branching
 from solvers.ranges.divisions import divisions
 from solvers.ranges.nodes import Node, Planes, Programs
@@ -241,6 +242,30 @@ def test_bounds_of_counts_are_below_the_best_cut_of_each() -> None:
             if k - search.lines.k_min < len(search.lower):
                 delay = problem.pipeline.delay_us
                 assert search.lower[k - search.lines.k_min] + delay <= value * (1 + 1e-9)
+
+
+def test_nodes_that_reach_the_target_prove_it_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes of many counts alone, from cuts that nothing improves, to coarse gaps."""
+    require_native_kernels()
+    for name in ("_met", "_annealed"):
+        monkeypatch.setattr(Branching, name, lambda *_: iter(()))
+    monkeypatch.setattr(branch, "tree_counts", lambda *_: [])
+    rng, short = np.random.default_rng(23), 0
+    for problem in random_problems(count(3000), seed=151, rule=SMALL):
+        search, start = exact.start(problem), random_cut(problem, rng)
+        if not isinstance(search.lines, ConvexProblem) or start is None:
+            continue
+        best = best_of_every_cut(problem)
+        branching = Branching(search, search.lines, start)
+        better = branching.run(relative_gap=0.1, deadline=Deadline.after(60.0))
+        cuts = [start, *(candidate.fragment_bytes for candidate in better)]
+        known = latency_us(problem.pipeline, cuts[-1]) - problem.pipeline.delay_us
+        for k, value in best.items():
+            if k - search.lines.k_min < len(search.lower):
+                bound = min(search.lower[k - search.lines.k_min], known)
+                assert bound <= (value - problem.pipeline.delay_us) * (1.0 + 1e-9)
+        short += known > (min(best.values()) - problem.pipeline.delay_us) * (1.0 + 1e-9)
+    assert short > 0
 
 
 def test_regions_that_are_left_out_hold_no_better_cut() -> None:

@@ -872,7 +872,6 @@ static double begun(sluice_groups *w, const shape *a, sluice_tableau *t, int *en
     return bounded(w, t, a, MANY_EXCHANGES, ended);
 }
 
-#include <stdio.h>
 static void close_node(sluice_groups *w, double bound, const shape *a)
 {
     for (int64_t k = a->min[0]; k <= a->max[0]; k++)

@@ -15,6 +15,7 @@
 #include "draws.h"
 #include "dual.h"
 #include "equal.h"
+#include "groups.h"
 #include "interior_point.h"
 #include "project.h"
 #include "recurrence.h"
@@ -572,6 +573,37 @@ static double latency_of_regions(const regions *of, int64_t count, const double 
     return last;
 }
 
+/* No cut is below the bound of nodes of many counts; what they offer keeps message and units. */
+static void many_counts(const regions *of, sluice_tree_problem problem, int64_t k, double least)
+{
+    problem.fewest = between(2, k), problem.fragments = k + between(0, bits() % 4 ? 9 : 5000);
+    int64_t counts = problem.fragments - problem.fewest + 1, there;
+    double *known = doubles(counts), *open = doubles(counts), *closed = doubles(counts);
+    double *best = doubles(4096), unit = problem.unit_bytes, message = 0.0, reached = INFINITY;
+    sluice_groups *groups = least > 0.0 ? sluice_groups_new(&problem, least * (1.0 + uniform())) : NULL;
+    for (int turn = 0; groups && turn < 3; turn++) {
+        double target = least * (between(0, 3) ? 1.001 : wide(0.5, 3.0));
+        reached = fmin(reached, target); /* nodes are dropped there */
+        for (int64_t i = 0; i < counts; i++) known[i] = between(0, 4) ? 0.0 : least * uniform();
+        sluice_groups_advance(groups, target, known, wide(1e3, bits() % 4 ? 1e6 : 3e7));
+        sluice_groups_bounds(groups, open, closed);
+        double bound = fmin(open[k - problem.fewest], closed[k - problem.fewest]);
+        expect(fmin(bound, reached) <= least * (1.0 + 1e-9), "a known cut is not below");
+        double found = sluice_groups_best(groups, best, bits() % 4 ? 4096 : 3, &there);
+        for (int64_t i = 0; i < there; i++) message += best[i];
+        if (there) {
+            expect(there >= problem.fewest && there <= problem.fragments, "one of its counts");
+            expect(message == problem.message_bytes, "every byte of the message");
+            for (int64_t i = 0; i < there - 1; i++)
+                expect(fmod(best[i], unit) == 0.0, "a cut in whole units");
+            expect(fabs(latency_of_regions(of, there, best) - found) <= 1e-9 * found, "its latency");
+        }
+        message = 0.0;
+    }
+    sluice_groups_free(groups);
+    free(known), free(open), free(closed), free(best);
+}
+
 /* No cut is below the bound of its counts' tree; random moves keep the message and gain. */
 static void searches(void)
 {
@@ -588,6 +620,7 @@ static void searches(void)
     int64_t fewest = between(2, k), fragments = most, there = 0;
     sluice_tree_problem problem = {of.n,   fewest, fragments, of.R,         of.low,
                                    of.high, of.g,   of.G,      (double)of.B, (double)unit};
+    many_counts(&of, problem, k, known);
     if (bits() % 2 && known > 0.0) { /* the cut's message is one of a span */
         double above = (double)between(0, 9), slope = known * uniform() / problem.message_bytes;
         problem.message_bytes += above, problem.span_bytes = above + (double)between(0, 9);

@@ -76,7 +76,7 @@ _UNIT_SHARE = 0.5  # of the greatest rounding to units, where these are greater 
 _SAFE = 1e-12
 _MAX_GAP = 1e300  # where nothing is proven
 _CUTS_SHARE = 0.7  # of the time, for schedules; what they leave is for repeated sizes
-_FINISH_S = 60.0  # after the limit, for what is taken as it is then
+_FINISH_S = 60.0  # of either part after the limit, for what is taken as it is then
 _SEARCH_SHARE = 0.4  # of the time left, for each part that is compiled again to looser tolerances
 
 
@@ -408,7 +408,9 @@ def compile_table(
         EvenCompilation(repeater, relative_gap),
     )
     even.first(deadline.share(_CUTS_SHARE), progress.cuts_at, last=last)
-    even_repeats.first(deadline, progress.repeats_at, last=last)
+    left_s = max(deadline.remaining_s, (1.0 - _CUTS_SHARE) * time_limit_s)  # what was theirs
+    last = Deadline.after(left_s + _FINISH_S)
+    even_repeats.first(Deadline.after(left_s, is_ended), progress.repeats_at, last=last)
     if even.is_cut_off or even_repeats.is_cut_off:
         on_cut_off()
     cuts, loosened_gap = even.loosened(

@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_MAX_COUNTS = 2_048  # that are bounded one by one
+_MAX_COUNTS, _LAST_COUNTS = 2_048, 4  # that are bounded one by one; when time is over
 _MAX_POINTS = 6_000  # message sizes that are tried; then the gaps reached are stated
 # Messages of a stretch, and the greatest, of which the best size of each is sought.
 _SHORT, _MAX_EXACT = 64, 1_024
@@ -147,7 +147,7 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
             regions, min_message_bytes=min_message_bytes, max_message_bytes=max_message_bytes
         )
         self._problem, self._tolerance = problem, tolerance
-        self._counts = CountBounds(problem)
+        self._counts, self._is_over = CountBounds(problem), False
         self._unit = problem.limits.alignment_bytes
         self._best: dict[int, int] = {}
 
@@ -156,8 +156,8 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
         self._tolerance, self._entries, self._points = tolerance, [], 0
 
     def spend(self) -> None:
-        """Take what is proven from now on, as where more message sizes were asked for."""
-        self._points = _MAX_POINTS + 1
+        """Take what little work proves from now on."""
+        self._points, self._is_over = _MAX_POINTS + 1, True
 
     @property
     def is_spent(self) -> bool:
@@ -267,7 +267,7 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
         if span is None:
             return np.inf
         counts = self._counts.open_counts(span)
-        if len(counts.open) > _MAX_COUNTS:
+        if len(counts.open) > (_LAST_COUNTS if self._is_over else _MAX_COUNTS):
             return max(counts.ratio, 1.0 + span.tolerance)
         worst = 1.0
         if counts.open and counts.open[0] == 1:

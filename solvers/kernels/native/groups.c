@@ -205,7 +205,8 @@ static void fill_tableau(sluice_groups *w, const shape *a, sluice_tableau *t)
     int64_t n = w->n, K = a->slots, ref = slowest(w), column = 0, singles = singles_of(a);
     int64_t first = (K - 1) * (n - 1), bytes = first + singles, own = 0;
     int64_t row_of[2 * SLUICE_TREE_MAX_REGIONS], counts = bytes + 1;
-    for (int64_t r = 0; r < 2 * w->R; r++) row_of[r] = is_tied(a, r / 2, (int)(r % 2)) ? counts++ : -1;
+    for (int64_t r = 0; r < 2 * w->R; r++)
+        row_of[r] = is_tied(a, r / 2, (int)(r % 2)) ? counts++ : -1;
     double share = 1.0 / (double)(a->max[0] > singles ? a->max[0] - singles : 1);
     t->rows = rows_of(w, a), t->columns = t->width = columns_of(w, a);
     double *A = t->A, *d = A + t->rows * t->width;

@@ -473,3 +473,13 @@ def test_equal_sizes_over_stages_alike_are_the_optimum() -> None:
         assert found.upper_us == pytest.approx(lines.latency_us(found.x), rel=ROUNDING)
         assert found.lower_us <= found.upper_us * (1.0 + ROUNDING)
         assert found.upper_us <= found.lower_us * (1.0 + CLOSE)
+
+
+def test_many_stages_nearly_alike_are_solved_before_rounds_run_out() -> None:
+    """Each round finds a few more fragments that have to wait; in the end all may."""
+    require_native_kernels()
+    n, k, B = 64, 374, 90_380.0
+    g, G = np.full(n, 2.979208e-7), 1e-9 * (1.0 + 1e-6 * np.random.default_rng(0).random(n))
+    lines = LineProblem(g=g, G=G, B=B, m=1.0, M=B, k_min=1, k_max=k)
+    found = solve_count(lines, k, Deadline.after(60.0))
+    assert found.upper_us - found.lower_us <= CLOSE * found.upper_us

@@ -55,7 +55,7 @@ _DISORDER = 1e-9  # violations below this are the method's own
 _FINAL = 1e-8  # complementarity from which on what is out of order is so at the optimum
 _ALIKE = 0.2  # violations that differ by less, relative, are one
 _MINOR = 0.1  # of the greatest violation: lesser ones of long chains wait for the next round
-_MAX_ROUNDS = 20
+_MAX_ROUNDS, _LAST_ROUNDS = 20, 8  # in all, and those left where all fragments may wait at last
 _LOCATES = 1e-4  # complementarity from which on an iterate shows where waits are missing,
 _BESIDE = 8  # up to so many fragments away,
 _ROUGH_BESIDE = 10.0  # and this share of all times its root;
@@ -203,7 +203,7 @@ class _Search:
         waits = self._nowhere()
         best: CountResult | None = None
         rough: tuple[Chain, Iterate] | None = None
-        for _ in range(_MAX_ROUNDS):
+        for left in range(_MAX_ROUNDS, 0, -1):
             found = self._iterate(waits, deadline)
             if found is None:
                 break
@@ -221,6 +221,8 @@ class _Search:
             elif not added:
                 if waits.all():
                     break
+                grown = np.ones_like(waits)
+            elif left == _LAST_ROUNDS and self._affordable(np.ones_like(waits), deadline):
                 grown = np.ones_like(waits)
             if not self._affordable(grown, deadline):
                 break

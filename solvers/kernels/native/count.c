@@ -490,6 +490,8 @@ static int drift(solve *s)
         s->p[i * n + n - 1] = (double)(i + 1) / (double)k;
         s->p[i * n] = 1.0 - s->p[i * n + n - 1];
     }
+    for (int64_t i = 0; i < k; i++)
+        s->x[i] = size;
     keep(s);
     return is_within(s, s->aim);
 }

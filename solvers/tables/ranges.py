@@ -13,6 +13,7 @@ Traps     which structure is best changes from size to size; the sizes at which 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -61,7 +62,7 @@ _MAX_UNPROVEN = 200  # stretches of which nothing is proven that are halved all 
 _TRIES, _FEW_TRIES, _LAST_TRIES = 10, 2, 4  # better structures that are taken up for one span
 _KEEPS = 0.25  # of the tolerance that an entry's own structure may lose against the best
 _LAST_GAP = 0.1  # above which stretches are halved to _TIRED_RATIO, whatever was spent
-_LAST_S = 12.0  # when time is over
+_LAST_S, _LAST_SHARE = 12.0, 0.2  # when time is over: at most, and of what was taken before
 _HALVINGS = 4  # of what is between a tolerance that is proven and one that is not
 _NEAR = 1.02  # ratio of the ends of a span from which on its floor is looked at
 _FLOOR_SLACK = 1.05
@@ -110,6 +111,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         self._proposed: set[int] = set()
         self._tries = _TRIES if len(regions) <= MAX_TREE_REGIONS else _FEW_TRIES  # of planes
         self._are_many = False
+        self._begun_s = time.monotonic()
         self._last: Deadline | None = None
         self.solves = self._unproven = 0
         self._work = 0.0
@@ -122,7 +124,9 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
 
     def spend(self) -> None:
         """Take what little work proves from now on, and soon what closed forms prove."""
-        self._points, self._last = _MAX_POINTS + 1, Deadline.after(_LAST_S)
+        taken_s = time.monotonic() - self._begun_s
+        self._points = _MAX_POINTS + 1
+        self._last = Deadline.after(min(_LAST_S, _LAST_SHARE * taken_s))
 
     @property
     def _is_over(self) -> bool:

@@ -592,7 +592,7 @@ static int tightened(const sluice_groups *w, shape *a, double bound)
 
 /* The same with a fragment told apart in a group: the first or the last that has one of these
    regions. 0 where there is no room. */
-static int told_apart(const shape *a, int64_t slot, uint64_t side, int is_last, shape *out)
+static int certain_of(const shape *a, int64_t slot, uint64_t side, int is_last, shape *out)
 {
     uint64_t all = a->mask[slot], others = all & ~side;
     if (a->slots + 2 > MAX_SLOTS) return 0;
@@ -953,7 +953,7 @@ static int parts_of(const shape *a, division by, shape *part)
         return 1;
     }
     part[0].mask[by.slot] &= ~by.side;
-    if (by.kind != REGIONS) return told_apart(a, by.slot, by.side, by.kind == LAST, &part[1]);
+    if (by.kind != REGIONS) return certain_of(a, by.slot, by.side, by.kind == LAST, &part[1]);
     part[1].mask[by.slot] &= by.side;
     return 1;
 }

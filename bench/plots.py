@@ -35,8 +35,6 @@ _LEFT, _TOP, _BOTTOM = 66.0, 78.0, 46.0
 _NAMES_PX = 190.0  # right of the first picture, for the names of its lines
 _NAME_PX = 19.0  # a line of them
 _OWN = {"native": ("sluice, native", "s0"), "numpy": ("sluice, NumPy", "s2")}
-_TARGETS = {"a": 1000.0}
-_TARGET = 100.0
 _SIDES = {
     ".s0": "s0",
     ".s2": "s2",
@@ -164,11 +162,12 @@ def ratios_svg(found: dict[str, Any]) -> str:
     """The fastest other's time over ours, a dot for every problem and a bar at each median."""
     ratios = dict(_ratios_of(found))
     every = [value for values in ratios.values() for value in values]
-    axis = _decades([*every, _TARGET, *_TARGETS.values()], start=_HEIGHT - _BOTTOM, end=_TOP)
+    asked = _asked(found)
+    axis = _decades([*every, *asked.values()], start=_HEIGHT - _BOTTOM, end=_TOP)
     frame = Frame(Axis(0.0, len(CLASSES), _LEFT, _WIDTH - 20.0, is_log=False), axis)
     content = [
         frame.grid([], _ticks(axis, _ratio_label)),
-        *(part for place in range(len(CLASSES)) for part in _class(place, ratios, frame)),
+        *(part for place in range(len(CLASSES)) for part in _class(place, ratios, asked, frame)),
         *_legend(),
     ]
     title = "How many times faster than the fastest general solver"
@@ -188,7 +187,23 @@ def _ratios_of(found: dict[str, Any]) -> Iterator[tuple[tuple[str, str], list[fl
             yield (hardness.letter, side), [float(value) for value in own if value is not None]
 
 
-def _class(place: int, ratios: dict[tuple[str, str], list[float]], frame: Frame) -> Iterator[str]:
+def _asked(found: dict[str, Any]) -> dict[str, float]:
+    """By class: what was asked for of its native median."""
+    limits = {check["what"]: check["limit"] for check in found["checks"]}
+    return {
+        hardness.letter: limit
+        for hardness in CLASSES
+        for what, limit in limits.items()
+        if what.endswith(f"median of class {hardness.letter}")
+    }
+
+
+def _class(
+    place: int,
+    ratios: dict[tuple[str, str], list[float]],
+    asked: dict[str, float],
+    frame: Frame,
+) -> Iterator[str]:
     hardness = CLASSES[place]
     bottom = frame.y.start
     middle = frame.x.place(place + 0.5)
@@ -196,8 +211,9 @@ def _class(place: int, ratios: dict[tuple[str, str], list[float]], frame: Frame)
     if place:
         x = frame.x.place(place)
         yield line_at(x, bottom, x, frame.y.end, "grid")
-    y = frame.y.place(_TARGETS.get(hardness.letter, _TARGET))
-    yield line_at(frame.x.place(place) + 6, y, frame.x.place(place + 1) - 6, y, "target")
+    if hardness.letter in asked:
+        y = frame.y.place(asked[hardness.letter])
+        yield line_at(frame.x.place(place) + 6, y, frame.x.place(place + 1) - 6, y, "target")
     for side, share in (("native", 0.18), ("numpy", 0.63)):
         values = ratios[hardness.letter, side]
         if values:

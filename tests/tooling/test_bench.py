@@ -114,7 +114,12 @@ def _structured() -> dict[str, Any]:
     columns = ["problem", "native ratio", "NumPy ratio"]
     rows: list[list[Any]] = [[one.name, 100.0 * one.number, 10.0] for one in stored()]
     rows[7] = ["b2", None, None]
-    return {"tables": [{"title": "", "columns": columns, "rows": rows}]}
+    checks = [
+        {"what": "native, median of class a", "limit": 1000.0},
+        {"what": "native, median of class d", "limit": 300.0},
+        {"what": "native, worst", "limit": 30.0},
+    ]
+    return {"tables": [{"title": "", "columns": columns, "rows": rows}], "checks": checks}
 
 
 def test_the_picture_of_times_has_a_line_for_every_side() -> None:
@@ -137,6 +142,8 @@ def test_the_picture_of_ratios_has_a_median_for_every_class_and_side() -> None:
     assert texts.count("350×") == 4
     assert texts.count("400×") == 1
     assert sum(text == "10×" for text in texts) >= 5
+    asked = [one for one in root.iter() if "target" in one.get("class", "")]
+    assert len(asked) == 2 + 1  # of two classes, and in the legend
 
 
 def test_pictures_are_drawn_of_what_was_measured(tmp_path: Path) -> None:

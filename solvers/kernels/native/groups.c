@@ -310,21 +310,6 @@ static int hold_count(const sluice_groups *w, const shape *a, sluice_tableau *t,
     return 1;
 }
 
-static void drop_column(sluice_tableau *t, int64_t column)
-{
-    int64_t last = --t->columns;
-    for (int64_t r = 0; r <= t->rows; r++)
-        t->A[r * t->width + column] = t->A[r * t->width + last];
-    t->outside[column] = t->outside[last];
-}
-
-static int64_t column_of(const sluice_tableau *t, int64_t variable)
-{
-    for (int64_t c = 0; c < t->columns; c++)
-        if (t->outside[c] == variable) return c;
-    return -1;
-}
-
 /* The price of a byte at which some group's cheapest size costs nothing, or some fragment has two
    sizes alike, and the variable that the row of bytes has for it; -1 where there is none. */
 static int64_t first_price(const sluice_groups *w, const shape *a, const sluice_tableau *t,
@@ -374,9 +359,9 @@ static void first_basis(sluice_groups *w, const shape *a, sluice_tableau *t)
             if (value < least) least = value, found = c;
         }
         sluice_exchange(t, row++, found);
-        drop_column(t, found);
+        sluice_drop_column(t, found);
     }
-    if (more >= 0) sluice_exchange(t, row, column_of(t, more));
+    if (more >= 0) sluice_exchange(t, row, sluice_column_of(t, more));
 }
 
 static void ban(sluice_groups *w, const shape *a)
@@ -736,20 +721,6 @@ static void enter(division *list, int64_t *count, int64_t most, division one)
     list[place] = one;
 }
 
-/* What the first exchange gains where this variable of the basis has to leave it. */
-static double gained_by(const sluice_groups *w, const sluice_tableau *t, int64_t row, int64_t from,
-                        int64_t to)
-{
-    const double *own = t->A + row * t->width, *d = t->A + t->rows * t->width;
-    double ratio = INFINITY;
-    for (int64_t c = 0; c < t->columns; c++) {
-        int64_t variable = t->outside[c];
-        if (own[c] <= 1e-9 || w->banned[variable] || (variable >= from && variable < to)) continue;
-        ratio = fmin(ratio, fmax(0.0, d[c]) / own[c]);
-    }
-    return t->b[row] * ratio;
-}
-
 static double gained(const sluice_groups *w, const sluice_tableau *t, int64_t slot, int64_t q,
                      double room)
 {
@@ -760,7 +731,8 @@ static double gained(const sluice_groups *w, const sluice_tableau *t, int64_t sl
         int64_t variable = t->basis[r];
         if (variable < first || variable >= behind || t->b[r] <= WHOLE) continue;
         int above = variable >= middle; /* it must leave where the sizes are below */
-        double gain = gained_by(w, t, r, above ? middle : first, above ? behind : middle);
+        int64_t from = above ? middle : first, to = above ? behind : middle;
+        double gain = sluice_gained_by(t, w->banned, r, from, to);
         side[above] = fmax(side[above], fmin(gain, room));
     }
     return fmin(side[0], side[1]) + 0.2 * fmax(side[0], side[1]);

@@ -104,3 +104,31 @@ void sluice_copy_tableau(const sluice_tableau *from, const unsigned char *banned
         c = end + 1;
     }
 }
+
+int64_t sluice_column_of(const sluice_tableau *t, int64_t variable)
+{
+    for (int64_t c = 0; c < t->columns; c++)
+        if (t->outside[c] == variable) return c;
+    return -1;
+}
+
+void sluice_drop_column(sluice_tableau *t, int64_t column)
+{
+    int64_t last = --t->columns;
+    for (int64_t r = 0; r <= t->rows; r++)
+        t->A[r * t->width + column] = t->A[r * t->width + last];
+    t->outside[column] = t->outside[last];
+}
+
+double sluice_gained_by(const sluice_tableau *t, const unsigned char *banned, int64_t row,
+                        int64_t from, int64_t to)
+{
+    const double *own = t->A + row * t->width, *d = t->A + t->rows * t->width;
+    double ratio = INFINITY;
+    for (int64_t c = 0; c < t->columns; c++) {
+        int64_t variable = t->outside[c];
+        if (own[c] <= PIVOT || banned[variable] || (variable >= from && variable < to)) continue;
+        ratio = fmin(ratio, fmax(0.0, d[c]) / own[c]);
+    }
+    return t->b[row] * ratio;
+}

@@ -29,4 +29,15 @@ int sluice_dual_simplex(sluice_tableau *tableau, const unsigned char *banned, do
 void sluice_copy_tableau(const sluice_tableau *from, const unsigned char *banned, int64_t kept,
                          sluice_tableau *to);
 
+/* The column of a variable that is not in the basis; -1 where there is none. */
+int64_t sluice_column_of(const sluice_tableau *tableau, int64_t variable);
+
+/* Take a column out; the last one has its place. */
+void sluice_drop_column(sluice_tableau *tableau, int64_t column);
+
+/* What the first exchange gains where a row's variable has to leave the basis, for none of the
+   variables from `from` to below `to`. */
+double sluice_gained_by(const sluice_tableau *tableau, const unsigned char *banned, int64_t row,
+                        int64_t from, int64_t to);
+
 #endif

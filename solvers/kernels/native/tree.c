@@ -161,21 +161,6 @@ static void fill_tableau(sluice_tree *w, int64_t ref)
     }
 }
 
-static int64_t column_of(const sluice_tableau *t, int64_t variable)
-{
-    for (int64_t c = 0; c < t->columns; c++)
-        if (t->outside[c] == variable) return c;
-    return -1;
-}
-
-static void drop_column(sluice_tableau *t, int64_t column)
-{
-    int64_t last = --t->columns;
-    for (int64_t r = 0; r <= t->rows; r++)
-        t->A[r * t->width + column] = t->A[r * t->width + last];
-    t->outside[column] = t->outside[last];
-}
-
 typedef struct {
     double slope;
     int64_t fragment, from, to;
@@ -260,13 +245,13 @@ static int first_basis(sluice_tree *w)
             if (pieces[c].fragment == of && pieces[c].to == to) end[of] = pieces[c].from;
     }
     for (int64_t i = 0; found && i < k + (w->span > 0.0); i++) {
-        int64_t column = column_of(t, i < k ? i * V + end[i] : end_variable(w, (int)end[k]));
+        int64_t column = sluice_column_of(t, i < k ? i * V + end[i] : end_variable(w, (int)end[k]));
         sluice_exchange(t, (k - 1) * (w->n - 1) + i + (i == k), column);
-        drop_column(t, column);
+        sluice_drop_column(t, column);
     }
     if (found) {
         int64_t more = of < k ? of * V + to : end_variable(w, 1);
-        sluice_exchange(t, (k - 1) * (w->n - 1) + k, column_of(t, more));
+        sluice_exchange(t, (k - 1) * (w->n - 1) + k, sluice_column_of(t, more));
     }
     free(pieces), free(end);
     return found;
@@ -463,20 +448,6 @@ typedef struct {
     int64_t fragment, region; /* below this region, or in it or above */
 } division;
 
-/* What the first exchange gains where this variable of the basis has to leave it. */
-static double gained_by(const sluice_tree *w, const sluice_tableau *t, int64_t row, int64_t from,
-                        int64_t to)
-{
-    const double *own = t->A + row * t->width, *d = t->A + t->rows * t->width;
-    double ratio = INFINITY;
-    for (int64_t c = 0; c < t->columns; c++) {
-        int64_t variable = t->outside[c];
-        if (own[c] <= 1e-9 || w->banned[variable] || (variable >= from && variable < to)) continue;
-        ratio = fmin(ratio, fmax(0.0, d[c]) / own[c]);
-    }
-    return t->b[row] * ratio;
-}
-
 /* A bound on what dividing fragment i at region q gains, as parts are compared. */
 static double gained(const sluice_tree *w, const sluice_tableau *t, int64_t i, int64_t q,
                      double room)
@@ -488,7 +459,8 @@ static double gained(const sluice_tree *w, const sluice_tableau *t, int64_t i, i
         int64_t variable = t->basis[r];
         if (variable < first || variable >= behind || t->b[r] <= WHOLE) continue;
         int above = variable >= middle; /* it must leave where the sizes are below */
-        double gain = gained_by(w, t, r, above ? middle : first, above ? behind : middle);
+        int64_t from = above ? middle : first, to = above ? behind : middle;
+        double gain = sluice_gained_by(t, w->banned, r, from, to);
         side[above] = fmax(side[above], fmin(gain, room));
     }
     return fmin(side[0], side[1]) + 0.2 * fmax(side[0], side[1]);

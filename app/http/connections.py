@@ -41,6 +41,7 @@ _BODY_PIECE_BYTES = 2**13
 
 
 _TURNED_AWAY_S = 0.5
+_UNWANTED_PAUSE_S = 0.002  # after each piece of a body that nobody wants
 _SITE_BITS = 64  # of an IPv6 address: the network of one site, whose hosts choose the rest
 
 
@@ -224,6 +225,10 @@ class GuardedConnection(HttpToolsProtocol):
             if self._unwanted_bytes > MAX_UNWANTED_BYTES:
                 self._is_refused = True
                 self.transport.close()
+            elif not self.flow.read_paused:
+                # The loop would read for as long as the sender keeps up, megabytes in one turn.
+                self.flow.pause_reading()
+                self.loop.call_later(_UNWANTED_PAUSE_S, self.flow.resume_reading)
 
     def on_message_complete(self) -> None:
         """Await the next head."""

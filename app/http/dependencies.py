@@ -14,13 +14,15 @@ a name that is not this machine's. A proxy on this machine has a port of its own
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from ipaddress import ip_address
 from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
+from starlette.routing import Match
+from starlette.types import Scope
 
 from app.http.access import admitted_of
 from app.http.bodies import BodyBudget
@@ -41,6 +43,18 @@ class OwnRoute(APIRoute):
 
     No dependency, for which the framework would look for parameters with each request.
     """
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return whether it answers a request. Most paths begin otherwise, which is soon seen:
+        the framework asks one route after the other.
+        """
+        if scope["path"].startswith(self._start):
+            return super().matches(scope)
+        return Match.NONE, {}
+
+    @cached_property
+    def _start(self) -> str:
+        return self.path.partition("{")[0]
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers a request. It raises ForeignOrigin."""

@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Any, cast
@@ -308,6 +308,36 @@ class TestBodies:
             answered(connection)
             send_until_refused(connection, endless(b"x"))
             assert until_closed(connection) == b""
+
+    def test_such_a_rest_is_read_in_pieces(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A sender that keeps up does not keep the loop from all others."""
+        pieces: list[int] = []
+        data_received = GuardedConnection.data_received
+
+        def counted(connection: GuardedConnection, data: bytes) -> None:
+            pieces.append(len(data))
+            data_received(connection, data)
+
+        def sent(connection: socket.socket) -> None:
+            with suppress(OSError):  # not all of it is read
+                connection.sendall(b"x" * 10**6)
+
+        monkeypatch.setattr(GuardedConnection, "data_received", counted)
+        monkeypatch.setattr(connections, "_UNWANTED_PAUSE_S", GUARD_S)
+        with connected(server) as connection, connected(server) as other:
+            connection.sendall(b"POST /unread HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n")
+            answered(connection)
+            sender = threading.Thread(target=sent, args=(connection,), daemon=True)
+            sender.start()
+            wait_until(lambda: max(pieces) > 1000)
+            for _ in range(3):
+                other.sendall(headers_of(1))
+                answered(other)
+            assert len([piece for piece in pieces if piece > 1000]) == 1
+            connection.shutdown(socket.SHUT_RDWR)
+            sender.join(GUARD_S)
 
 
 class TestManyAtOnce:

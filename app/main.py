@@ -18,7 +18,6 @@ from app.execution.local import BODIES_HELD, TRACES_HELD
 from app.http.access import Gate, Guarded
 from app.http.app import FastPathApp, Outermost
 from app.http.bodies import BodyBudget
-from app.http.call_threads import threads_behind
 from app.http.fastpath.fast_path import FastPath, TableCache
 from app.http.metrics import Metrics
 from app.http.service import Context, Service
@@ -70,11 +69,10 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        loop = asyncio.get_running_loop()
-        loop.set_default_executor(threads_behind(None, "sluice-thread"))  # threads of these, too
         running = await asyncio.to_thread(
             open_service, chosen, metrics, fast_path, open_engine=open_engine, gate=gate
         )
+        loop = asyncio.get_running_loop()
 
         def count(ends: tuple[JobEnd, ...]) -> None:
             with suppress(RuntimeError):  # the loop is closed: nobody asks any more

@@ -68,16 +68,6 @@ def keep_freed_memory() -> None:
         mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES // 2)
 
 
-def wake_without_interrupting() -> None:
-    """Have this thread wait where it wakes for the one that runs: SCHED_BATCH of sched(7).
-
-    Its share of the processor stays the same, and who runs it in another way has chosen that.
-    """
-    with contextlib.suppress(AttributeError, OSError):
-        if os.sched_getscheduler(0) == os.SCHED_OTHER:
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-
-
 def give_way(niceness: int) -> None:
     """Have this process, the leader of its session, yield the processor to everything else.
 

@@ -26,7 +26,6 @@ from typing import Any, TypeVar
 
 from app.execution.engine import Best, End, Event, FairQueue, Started, Steps
 from app.execution.local import MAX_PENDING_CALLS, MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
-from app.execution.processes import wake_without_interrupting
 from domain.errors import Cancelled, NotReady, Overloaded, StoreUnavailable
 
 STANDING_S, STANDING_SOLVES = 0.25, 8
@@ -39,11 +38,6 @@ READ_THREADS = 8
 WRITE_THREADS = 4
 
 T = TypeVar("T")
-
-
-def threads_behind(count: int | None, name: str) -> ThreadPoolExecutor:
-    """Return threads that take no processor from the event loop's by waking."""
-    return ThreadPoolExecutor(count, name, initializer=wake_without_interrupting)
 
 
 @dataclass(slots=True)
@@ -70,12 +64,12 @@ class CallThreads:
 
     def __init__(self, *, max_wait_s: float, parallel_writes: int) -> None:
         self._max_wait_s = max_wait_s
-        self._reading = _CallPool(threads_behind(READ_THREADS, "sluice-read"))
+        self._reading = _CallPool(ThreadPoolExecutor(READ_THREADS, "sluice-read"))
         self._writing = _CallPool(
-            threads_behind(min(WRITE_THREADS, parallel_writes), "sluice-write")
+            ThreadPoolExecutor(min(WRITE_THREADS, parallel_writes), "sluice-write")
         )
         # One: solving holds the interpreter's lock, and more would only take turns.
-        self._solving = _CallPool(threads_behind(1, "sluice-quick"))
+        self._solving = _CallPool(ThreadPoolExecutor(1, "sluice-quick"))
 
     @property
     def pending(self) -> int:
@@ -302,7 +296,7 @@ class RenderQueue:
         )
         self._computations: dict[Hashable, _Computation] = {}
         self._is_busy = False
-        self._thread = threads_behind(1, "sluice-render")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sluice-render")
 
     @property
     def waiting(self) -> int:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,8 +9,6 @@ import pytest
 
 from app.http import call_threads
 from app.http.call_threads import Backlog
-from app.http.service import Service
-from app.main import create_app
 from domain.errors import Overloaded
 from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, serving, settings_for
 from tests.support.in_process_engine import InProcessEngine
@@ -83,23 +78,3 @@ def test_nothing_waits_for_a_cluster_without_workers(
         refused = live.client.post("/optimize", json=body)
         assert (refused.status_code, refused.json()["code"]) == (503, "not_ready")
         assert refused.headers["retry-after"] == "1"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems schedule by other rules")
-def test_what_computes_beside_the_event_loop_does_not_interrupt_it(tmp_path: Path) -> None:
-    """Neither calls, nor what the framework or another part gives to a thread."""
-    settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
-    app = create_app(settings, open_engine=lambda _: InProcessEngine())
-
-    def policy() -> int:
-        return os.sched_getscheduler(0)
-
-    async def policies() -> list[int]:
-        async with app.router.lifespan_context(app):
-            service: Service = app.state.service
-            calls = (service.call(policy), service.write(policy), asyncio.to_thread(policy))
-            return [policy(), *(await asyncio.gather(*calls))]
-
-    loop, *threads = asyncio.run(policies())
-    assert loop == os.SCHED_OTHER
-    assert threads == [os.SCHED_BATCH] * 3

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -254,20 +253,3 @@ def test_freed_memory_is_kept_for_what_is_asked_for_next() -> None:
         [sys.executable, "-c", script], cwd=CHECKOUT, capture_output=True, text=True, check=True
     )
     assert int(done.stdout) < 2000  # of 50 000 pages: those of three arrays
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems schedule by other rules")
-def test_a_thread_that_wakes_does_not_interrupt() -> None:
-    """But where somebody chose how it runs, that stays."""
-
-    def policies() -> tuple[int, int]:
-        processes.wake_without_interrupting()
-        first = os.sched_getscheduler(0)
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        processes.wake_without_interrupting()
-        return first, os.sched_getscheduler(0)
-
-    before = os.sched_getscheduler(0)
-    with ThreadPoolExecutor(1) as threads:
-        assert threads.submit(policies).result() == (os.SCHED_BATCH, os.SCHED_IDLE)
-    assert os.sched_getscheduler(0) == before

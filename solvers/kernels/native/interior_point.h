@@ -56,8 +56,4 @@ int sluice_ip_solve(const sluice_ip_problem *problem, double *sizes, double *p,
 /* Nearest admissible rows in place: clipped, normalised, in stochastic order. */
 void sluice_ip_repair(int64_t steps, int64_t n, double *p);
 
-/* Proven lower bound in us from repaired p without a cap on the sizes (spread >= free bytes). */
-double sluice_ip_value(int64_t k, int64_t n, const double *overhead_us, const double *us_per_byte,
-                       double min_bytes, double message_bytes, const double *p);
-
 #endif

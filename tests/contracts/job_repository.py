@@ -354,7 +354,8 @@ class JobContract:
                 super().__init__(store)
 
         run_state_machine_as_test(
-            Machine, settings=settings(max_examples=count(10_000, share=1000), stateful_step_count=20)
+            Machine,
+            settings=settings(max_examples=count(25_000, share=2500), stateful_step_count=20),
         )
 
 

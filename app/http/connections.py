@@ -228,7 +228,11 @@ class GuardedConnection(HttpToolsProtocol):
             elif not self.flow.read_paused:
                 # The loop would read for as long as the sender keeps up, megabytes in one turn.
                 self.flow.pause_reading()
-                self.loop.call_later(_UNWANTED_PAUSE_S, self.flow.resume_reading)
+                self.loop.call_later(_UNWANTED_PAUSE_S, self._read_on)
+
+    def _read_on(self) -> None:
+        if self._begun == self._answered:  # else a request has it read on, once it may
+            self.flow.resume_reading()
 
     def on_message_complete(self) -> None:
         """Await the next head."""

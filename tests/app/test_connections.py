@@ -494,6 +494,7 @@ def test_requests_behind_an_unwanted_body_wait_unread(monkeypatch: pytest.Monkey
         await asyncio.sleep(DRIP_S)
         connection.data_received(b"x" * 5 + b"GET /held HTTP/1.1\r\n\r\n" * 2)
         await asyncio.sleep(DRIP_S)
+        transport.is_closing.return_value = True  # nor is the second begun where the first ends
         connection.connection_lost(None)
         return connection.flow.read_paused
 

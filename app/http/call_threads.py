@@ -121,10 +121,10 @@ class Backlog:
     A burst waits for its turns. Where something has waited at every moment for STANDING_S and for
     as many solves as STANDING_SOLVES of each worker, and what waits would take the workers as long
     again, more is asked than can be done, and to wait for longer only makes all answers late. Until
-    CALM_S have passed without a refusal, what would wait for more than a quarter of a solve is then
-    refused, but who has nothing here is let in beside one who has several; and this process leaves
-    solving to its workers, since it has refusals to send. Nor may more than BURST of each worker
-    wait where they would take it MAX_WAIT_S.
+    CALM_S have passed without a refusal, what would wait is then refused, but who has nothing here
+    is let in beside one who has several; and this process leaves solving to its workers, since it
+    has refusals to send. Nor may more than BURST of each worker wait where they would take it
+    MAX_WAIT_S.
     """
 
     def __init__(self, slots: Callable[[], int]) -> None:
@@ -151,8 +151,7 @@ class Backlog:
 
     def check(self, client: str) -> None:
         """Raise Overloaded where one more of this client would only wait."""
-        # One in four more than run: where many workers take turns, one that is done has the next.
-        if self._count < self._parallel * 5 // 4 or not (self.is_overloaded or self._is_full):
+        if self._count < self._parallel or not (self.is_overloaded or self._is_full):
             return
         if not self._of_client[client] and max(self._of_client.values()) > 1:
             return

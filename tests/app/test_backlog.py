@@ -43,16 +43,6 @@ def test_a_client_who_has_nothing_here_is_let_in_beside_one_who_has_several() ->
         pass
 
 
-def test_a_quarter_more_is_let_in_than_many_workers_run_at_once() -> None:
-    """So that none of them rests while others are refused."""
-    backlog = Backlog(lambda: SLOTS)
-    with ExitStack() as held:
-        for _ in range(SLOTS * 5 // 4):
-            held.enter_context(backlog.entered("one"))
-        with pytest.raises(Overloaded):
-            held.enter_context(backlog.entered("one"))
-
-
 def test_as_much_is_let_in_as_the_engine_runs_at_once(tmp_path: Path) -> None:
     """Whatever the number of this machine's own workers: a cluster has others."""
     settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")

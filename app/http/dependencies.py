@@ -48,7 +48,7 @@ class OwnRoute(APIRoute):
         """Return whether it answers a request. Most paths begin otherwise, which is soon seen:
         the framework asks one route after the other.
         """
-        if scope["path"].startswith(self._start):
+        if scope["path"].startswith(self._start) or scope.get("root_path"):
             return super().matches(scope)
         return Match.NONE, {}
 

@@ -6,12 +6,16 @@ import re
 
 import httpx
 import pytest
+from fastapi.routing import APIRoute
+from starlette.routing import Match
 
 from app.http.app import Outermost
+from app.http.dependencies import OwnRoute
 from app.http.metrics import Metrics
 from app.main import create_app
 from app.schemas.base import ProblemOut, read_output
 from app.schemas.queries import LimitsOut, ReadyOut
+from app.settings import Settings
 from domain.errors import StoreUnavailable
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_STAGES
 from tests.app.serving import GUARD_S, Live, settings_for, wait_until
@@ -174,3 +178,29 @@ class TestDocumentation:
     def test_openapi_is_served(self, live: Live) -> None:
         document = live.client.get("/openapi.json", timeout=GUARD_S).json()
         assert document == live.app.openapi()
+
+
+def test_routes_match_what_the_framework_has_them_match() -> None:
+    """On the path of each of them and on paths near it, also below a root path."""
+    routes = [route for route in create_app(Settings()).routes if isinstance(route, OwnRoute)]
+    paths = {re.sub(r"\{.*?\}", word, route.path) for route in routes for word in ("a", "a/b", "")}
+    changed = (
+        str,
+        str.upper,
+        lambda path: f"/{path}",
+        lambda path: f"{path}/",
+        lambda path: path[1:],
+    )
+    asked = [
+        {"type": "http", "method": "GET", "path": root + change(path), "root_path": root}
+        for path in paths
+        for change in changed
+        for root in ("", "/root")
+    ]
+    matched = 0
+    for scope in asked:
+        for route in routes:
+            found, _ = route.matches(dict(scope))
+            assert found == APIRoute.matches(route, dict(scope))[0], (route.path, scope)
+            matched += found is not Match.NONE
+    assert matched > 2 * len(routes)

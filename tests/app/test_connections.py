@@ -450,17 +450,23 @@ class TestConnectionsOfAnAddress:
         assert door.enter("2001:db8:0:1::3") is not None
 
 
+def made(application: Any) -> tuple[GuardedConnection, Mock]:
+    """A connection without a client, and its transport."""
+    config = configured(application, log_level="error")
+    config.load()
+    kind = cast(type[GuardedConnection], config.http_protocol_class)
+    connection, transport = kind(config, ServerState(), {}), Mock(spec=asyncio.Transport)
+    transport.get_extra_info.return_value = None
+    transport.is_closing.return_value = False
+    connection.connection_made(transport)
+    return connection, transport
+
+
 def test_a_connection_that_is_reset_keeps_no_timer() -> None:
     """It would hold the connection and all that belongs to it for as long as it runs."""
 
     async def reset() -> asyncio.TimerHandle:
-        config = configured(Application(), log_level="error")
-        config.load()
-        kind = cast(type[GuardedConnection], config.http_protocol_class)
-        connection = kind(config, ServerState(), {})
-        transport = Mock(spec=asyncio.Transport)
-        transport.get_extra_info.return_value = None
-        connection.connection_made(transport)
+        connection, _ = made(Application())
         timer = asyncio.get_running_loop().call_later(GUARD_S, pytest.fail)
         connection.timeout_keep_alive_task = timer
         connection.connection_lost(ConnectionResetError())
@@ -480,14 +486,7 @@ def test_requests_behind_an_unwanted_body_wait_unread(monkeypatch: pytest.Monkey
         await application(scope, receive, send)
 
     async def is_paused() -> bool:
-        config = configured(answer, log_level="error")
-        config.load()
-        kind = cast(type[GuardedConnection], config.http_protocol_class)
-        connection = kind(config, ServerState(), {})
-        transport = Mock(spec=asyncio.Transport)
-        transport.get_extra_info.return_value = None
-        transport.is_closing.return_value = False
-        connection.connection_made(transport)
+        connection, transport = made(answer)
         connection.data_received(b"POST /unread HTTP/1.1\r\nContent-Length: 5\r\n\r\n")
         while not application.headers:
             await asyncio.sleep(0)

@@ -230,10 +230,6 @@ class GuardedConnection(HttpToolsProtocol):
                 self.flow.pause_reading()
                 self.loop.call_later(_UNWANTED_PAUSE_S, self._read_on)
 
-    def _read_on(self) -> None:
-        if self._begun == self._answered:  # else a request has it read on, once it may
-            self.flow.resume_reading()
-
     def on_message_complete(self) -> None:
         """Await the next head."""
         HttpToolsProtocol.on_message_complete(self)
@@ -260,6 +256,10 @@ class GuardedConnection(HttpToolsProtocol):
         else:
             self.flow.pause_reading()
             self.shutdown()
+
+    def _read_on(self) -> None:
+        if self._begun == self._answered:  # else a request has it read on, once it may
+            self.flow.resume_reading()
 
     def _look(self) -> None:
         seen = (self._begun, self._answered)

@@ -231,7 +231,9 @@ class SizeFit:
 
     `relative_residual` is (median - fitted) / fitted; `relative_spread` the robust standard
     deviation of single times around the median, relative to it; `outliers` how many were weighted
-    down to next to nothing.
+    down to next to nothing. `mean_us` is the mean of the times, each clipped at 4 medians, and the
+    errors are the standard errors of the median and of that mean: what they would scatter by if
+    rows were measured anew. All three are None in fits that earlier versions stored.
     """
 
     message_bytes: int
@@ -241,6 +243,9 @@ class SizeFit:
     relative_residual: float
     relative_spread: float
     outliers: int
+    mean_us: float | None = None
+    median_error_us: float | None = None
+    mean_error_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from fitting.samples import Floats, Ints, SortedSamples
 
 MAX_CELLS = 200
 _LOOK = 64
-_PAIRS, _FREEDOM = 400, 40  # neighbours are pooled until a scale rests on so many
+_PAIRS, FREEDOM = 400, 40  # neighbours are pooled until a scale rests on so many
 _MIN_SCALE = 1e-6
 _UNKNOWN_SCALE = 0.05  # with one time at each of three sizes or fewer
 
@@ -81,23 +81,28 @@ class Centres:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cells:
+class Cells:
+    """The samples by cell: the notation above; entry by entry also the index of its size, (N,)."""
+
     x: Floats
     y: Floats
     c: Floats
     start: Ints
     last: Ints
+    of_size: Ints
 
     @property
     def group(self) -> Ints:
+        """For each entry the index of its cell, (N,)."""
         return np.repeat(np.arange(len(self.start)), self.widths)
 
     @property
     def widths(self) -> Ints:
+        """How many entries each cell has, (m,)."""
         return np.diff(np.append(self.start, len(self.y)))
 
     def total(self, value: Floats) -> Floats:
-        """Sums over each cell."""
+        """Return sums over each cell, (m,)."""
         out: Floats = np.add.reduceat(self.c * value, self.start)
         return out
 
@@ -110,7 +115,7 @@ def centres_of(
 
     Times of exactly 0 count as next to 0.
     """
-    cells = _cells(samples, ends)
+    cells = cells_of(samples, ends)
     minimum = max(float(cells.y.max()) * 1e-15, 5e-324)
     y = np.maximum(cells.y, minimum)
     s = _pair_scales(cells, y)
@@ -126,7 +131,7 @@ def centres_of(
     return _centres(samples, cells, z, np.hypot(np.maximum(s, _MIN_SCALE), tick), n)
 
 
-def _centres(samples: SortedSamples, cells: _Cells, z: Floats, s: Floats, n: Floats) -> Centres:
+def _centres(samples: SortedSamples, cells: Cells, z: Floats, s: Floats, n: Floats) -> Centres:
     low = cells.start + (cells.widths - 1) // 2
     high = cells.start + cells.widths // 2
     median = (cells.y[low] + cells.y[high]) / 2.0
@@ -152,11 +157,12 @@ def _centres(samples: SortedSamples, cells: _Cells, z: Floats, s: Floats, n: Flo
     )
 
 
-def _cells(samples: SortedSamples, ends: tuple[int, ...]) -> _Cells:
+def cells_of(samples: SortedSamples, ends: tuple[int, ...]) -> Cells:
+    """Return the cells; no bin reaches over one of these sizes by index."""
     m = len(samples.sizes)
     if m <= MAX_CELLS:
         x = samples.sizes.astype(np.float64)
-        return _Cells(x, samples.y, samples.c, samples.start, np.arange(m))
+        return Cells(x, samples.y, samples.c, samples.start, np.arange(m), samples.group)
     reached = (np.cumsum(samples.entries) - 1) * MAX_CELLS // len(samples.x)
     last = np.union1d(np.flatnonzero(np.diff(reached)), [*ends, m - 1]).astype(np.int64)
     begin = np.append(0, last[:-1] + 1)
@@ -167,7 +173,7 @@ def _cells(samples: SortedSamples, ends: tuple[int, ...]) -> _Cells:
     steep = _elasticity(x, np.array([np.median(part) for part in np.split(samples.y, start[1:])]))
     y = samples.y * (x[cells] / samples.x) ** steep[cells]
     order = np.lexsort((y, cells))
-    return _Cells(x, y[order], samples.c[order], start, last)
+    return Cells(x, y[order], samples.c[order], start, last, samples.group[order])
 
 
 def _elasticity(x: Floats, y: Floats) -> Floats:
@@ -177,15 +183,15 @@ def _elasticity(x: Floats, y: Floats) -> Floats:
     return out
 
 
-def _pair_scales(cells: _Cells, y: Floats) -> Floats | None:
+def _pair_scales(cells: Cells, y: Floats) -> Floats | None:
     """Q_n of relative differences, (m,); None where no size has two times."""
     apart = [_differences(_some(part)) for part in np.split(y, cells.start[1:])]
     pairs = np.array([len(part) for part in apart])
     if not pairs.any():
         return None
-    windows = _windows(pairs.astype(np.float64), _PAIRS)
+    near = windows(pairs.astype(np.float64), _PAIRS)
     return np.array(
-        [2.2219 * np.quantile(np.concatenate(apart[low:high]), 0.25) for low, high in windows]
+        [2.2219 * np.quantile(np.concatenate(apart[low:high]), 0.25) for low, high in near]
     )
 
 
@@ -202,8 +208,8 @@ def _some(y: Floats) -> Floats:
     return out
 
 
-def _windows(have: Floats, wanted: int) -> list[tuple[int, int]]:
-    """For each cell the smallest window around it that has so many, or all."""
+def windows(have: Floats, wanted: int) -> list[tuple[int, int]]:
+    """Return for each cell the smallest window around it that has so many, or all."""
     reached = np.append(0.0, np.cumsum(have))
     out = []
     for place in range(len(have)):
@@ -214,7 +220,7 @@ def _windows(have: Floats, wanted: int) -> list[tuple[int, int]]:
     return out
 
 
-def _refined(cells: _Cells, y: Floats, s: Floats) -> tuple[Floats, Floats, Floats]:
+def _refined(cells: Cells, y: Floats, s: Floats) -> tuple[Floats, Floats, Floats]:
     """Centres by these scales, how many samples they rest on, and scales around them."""
     parts = np.split(y, cells.start[1:])
     z = np.array([_mode(_some(part), at) for part, at in zip(parts, s, strict=True)])
@@ -228,7 +234,7 @@ def _refined(cells: _Cells, y: Floats, s: Floats) -> tuple[Floats, Floats, Float
     n = cells.total(inside)
     squares, freedom = cells.total(inside * off**2), np.maximum(n - 1.0, 0.0)
     pooled = s.copy()
-    for place, (low, high) in enumerate(_windows(freedom, _FREEDOM)):
+    for place, (low, high) in enumerate(windows(freedom, FREEDOM)):
         if freedom[low:high].sum() > 0.0:
             pooled[place] = np.sqrt(squares[low:high].sum() / freedom[low:high].sum())
     return z, np.maximum(n, 1.0), pooled

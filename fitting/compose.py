@@ -313,7 +313,43 @@ def _sizes(fits: Sequence[StageFit], low: int, high: int) -> Iterator[SizeFit]:
             relative_residual=(median_us - fitted_us) / fitted_us if fitted_us > 0.0 else 0.0,
             relative_spread=spread_us / median_us if median_us > 0.0 else 0.0,
             outliers=sum(size.outliers for size in own if size),
+            **_sums_of_times(fits, at, own),
         )
+
+
+def _sums_of_times(
+    fits: Sequence[StageFit], at: int, own: Sequence[SizeFit | None]
+) -> dict[str, float | None]:
+    """Means and errors of sums: of a size that was measured its own, else those of the line."""
+    stages = zip(fits, own, strict=True)
+    terms = [_terms(size) if size else _of_line(fit, at) for fit, size in stages]
+    means, median_errors, mean_errors = zip(*terms, strict=True)
+    return {
+        "mean_us": _sum(means),
+        "median_error_us": _root_of_squares(median_errors),
+        "mean_error_us": _root_of_squares(mean_errors),
+    }
+
+
+def _terms(size: SizeFit) -> tuple[float | None, float | None, float | None]:
+    return size.mean_us, size.median_error_us, size.mean_error_us
+
+
+def _of_line(fit: StageFit, at: int) -> tuple[float, float | None, float | None]:
+    """The line's time, and what it may be off by."""
+    line = next(line for line in fit.lines if line.up_to_bytes is None or at <= line.up_to_bytes)
+    time_us = line.overhead_us + line.ns_per_byte * at / 1000.0
+    if line.covariance is None:
+        return time_us, None, None
+    x = at / 1000.0
+    overhead, both, per_byte = line.covariance
+    error_us = max(0.0, overhead + 2.0 * x * both + x * x * per_byte) ** 0.5
+    return time_us, error_us, error_us
+
+
+def _root_of_squares(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return hypot(*known) if len(known) == len(values) else None
 
 
 # --- what is assumed ------------------------------------------------------------------------------

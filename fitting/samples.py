@@ -2,8 +2,9 @@
 
 Notation  x sizes in bytes, y times in µs, c how many samples an entry stands for, (N,) each;
           m distinct sizes; `start` (m,) is where each size's entries begin, `count` (m,) how many
-          samples it had, `first` (m,) the time that was measured first; `repetitions` how alike
-          those are which follow each other in the file.
+          samples it had, `first` (m,) the time that was measured first, `mean` (m,) the mean of
+          its times, each clipped at CLIPPED medians; `repetitions` how alike those are which follow
+          each other in the file.
 Cost      one stable sort of the sizes, one sort of the times of each size.
 Traps     a size with many repetitions is represented by QUANTILES of its sorted times, each with
           the same weight: outliers keep their share, and the sums over a size keep their values but
@@ -25,6 +26,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 QUANTILES = 64
+CLIPPED = 4.0  # medians of a size that a time counts with in its mean, at most
 _COMPRESS_FROM = 5_000  # samples; below, every one is used as it is
 _MAX_ENTRIES = 20_000
 _MIN_PAIRS, _MAX_APART, _OFF_TICK = 10, 0.8, 0.01  # what tells a clock's step
@@ -42,6 +44,7 @@ class SortedSamples:
     start: Ints
     count: Ints
     first: Floats
+    mean: Floats
     repetitions: Repetitions = INDEPENDENT
 
     @property
@@ -67,6 +70,7 @@ class SortedSamples:
             self.start[sizes] - low,
             self.count[sizes],
             self.first[sizes],
+            self.mean[sizes],
             self.repetitions,
         )
 
@@ -76,9 +80,24 @@ class SortedSamples:
 
     def medians(self) -> Floats:
         """Return the median time of each size, (m,)."""
-        last = self.entries - 1
-        out: Floats = (self.y[self.start + last // 2] + self.y[self.start + (last + 1) // 2]) / 2.0
-        return out
+        return _medians(self.y, self.start)
+
+
+def _medians(y: Floats, start: Ints) -> Floats:
+    last = np.diff(np.append(start, len(y))) - 1
+    out: Floats = (y[start + last // 2] + y[start + (last + 1) // 2]) / 2.0
+    return out
+
+
+def clipped_means(y: Floats, c: Floats, start: Ints) -> Floats:
+    """Return the mean of each size's times (N,), which are sorted, each clipped at CLIPPED medians;
+    where the median is 0, as they are.
+    """
+    median = _medians(y, start)
+    limit = np.where(median > 0.0, CLIPPED * median, np.inf)
+    clipped = np.minimum(y, np.repeat(limit, np.diff(np.append(start, len(y)))))
+    out: Floats = np.add.reduceat(c * clipped, start) / np.add.reduceat(c, start)
+    return out
 
 
 def sort_samples(message_bytes: Sequence[int], times_us: Sequence[float]) -> SortedSamples:
@@ -102,6 +121,7 @@ def sort_samples(message_bytes: Sequence[int], times_us: Sequence[float]) -> Sor
         start=start.astype(np.int64),
         count=count,
         first=first,
+        mean=clipped_means(y, np.ones(len(y)), start),
         repetitions=repetitions,
     )
     return every if len(x) <= _COMPRESS_FROM else _thinned(_compressed(every))
@@ -157,5 +177,6 @@ def _thinned(samples: SortedSamples) -> SortedSamples:
         np.cumsum(widths) - widths,
         samples.count[kept],
         samples.first[kept],
+        samples.mean[kept],
         samples.repetitions,
     )

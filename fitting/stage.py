@@ -29,6 +29,7 @@ from fitting.pieces import Between, Estimate, FittedLine, Piece, estimate_of, fi
 from fitting.ranges import FoundEnds, find_ends
 from fitting.robust import mad
 from fitting.samples import SortedSamples, clock_step, sort_samples
+from fitting.size_times import SizeTimes, size_times
 
 MIN_SAMPLES = 3  # two fix the line; the third is the least that tells how far off it may be
 _OUTLIER = 0.01  # a weight below this
@@ -53,7 +54,7 @@ def fit_stage(
     )
     verdicts = verdicts_of(evidence)
     lines = tuple(piece.to_line(both) for piece, both in zip(pieces, verdicts, strict=True))
-    sizes = _sizes(evidence)
+    sizes = _sizes(evidence, size_times(samples, centres, found.places, resolution_us=tick))
     relative, std_us, r_squared = _goodness(evidence)
     stage = StageFit(
         name=name,
@@ -206,7 +207,7 @@ def _range_end(left: Estimate, last: int, right: Estimate, following: int) -> in
 # ---- goodness -----------------------------------------------------------------------------------
 
 
-def _sizes(evidence: Evidence) -> tuple[SizeFit, ...]:
+def _sizes(evidence: Evidence, times: SizeTimes) -> tuple[SizeFit, ...]:
     centres, f = evidence.centres, evidence.fitted_centres()
     far = evidence.samples.c * (evidence.weights() < _OUTLIER)
     outliers = np.round(np.add.reduceat(far, centres.start)).astype(np.int64)
@@ -220,6 +221,9 @@ def _sizes(evidence: Evidence) -> tuple[SizeFit, ...]:
         off.tolist(),
         centres.s.tolist(),
         outliers.tolist(),
+        times.mean_us.tolist(),
+        times.median_error_us.tolist(),
+        times.mean_error_us.tolist(),
         strict=True,
     )
     return tuple(SizeFit(*row) for row in columns)

@@ -135,7 +135,11 @@ class LineFitOut(Output):
 
 @dataclass(frozen=True)
 class SizeFitOut(Output):
-    """How well the fit holds at one measured size."""
+    """How well the fit holds at one measured size.
+
+    `mean_us` is the mean of the times, each clipped at 4 medians; the errors are standard errors of
+    the median and of that mean. All three are null in fits that earlier versions stored.
+    """
 
     message_bytes: int
     num_samples: int
@@ -144,6 +148,9 @@ class SizeFitOut(Output):
     relative_residual: float
     relative_spread: float
     outliers: int
+    mean_us: float | None = None
+    median_error_us: float | None = None
+    mean_error_us: float | None = None
 
 
 @dataclass(frozen=True)

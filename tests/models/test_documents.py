@@ -110,18 +110,23 @@ def test_a_fit_reads_back_equal() -> None:
         assert load_fit(dump_fit(one)) == one
 
 
-def test_a_fit_of_an_earlier_version_has_no_covariance() -> None:
+def test_a_fit_of_an_earlier_version_has_neither_covariance_nor_means() -> None:
     """None is made up for it."""
     document = json.loads(dump_fit(a_fit()))
     names = ("free_overhead_us", "free_ns_per_byte", "covariance", "degrees_of_freedom")
+    of_sizes = ("mean_us", "median_error_us", "mean_error_us")
     for stage in document["stages"]:
         for line in stage["lines"]:
             for name in (*names, "up_to_bytes_interval"):
                 del line[name]
         del stage["size_deviation"], stage["misfit"]
+        for size in stage["sizes"]:
+            for name in of_sizes:
+                del size[name]
     read = load_fit(json.dumps(document)).stages[0]
     assert read.size_deviation is read.misfit is None
     assert [getattr(read.lines[0], name) for name in names] == [None] * 4
+    assert {getattr(size, name) for size in read.sizes for name in of_sizes} == {None}
 
 
 def test_a_request_keeps_what_the_measurement_was_called() -> None:

@@ -61,7 +61,11 @@ class FittedLine:
 
 @dataclass(frozen=True, slots=True)
 class FittedSize:
-    """How well a fit holds at one measured size."""
+    """How well a fit holds at one measured size.
+
+    `mean_us` is the mean of the times, each clipped at 4 medians; the errors are standard errors of
+    the median and of that mean. All three are None in fits that earlier versions stored.
+    """
 
     message_bytes: int
     num_samples: int
@@ -70,6 +74,9 @@ class FittedSize:
     relative_residual: float
     relative_spread: float
     outliers: int
+    mean_us: float | None = None
+    median_error_us: float | None = None
+    mean_error_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from bench.hardness import CLASSES, Hardness, class_of, longest_wait_us, optimum_of, slowest_stage
 from bench.pipelines import COUNT, GROWING, NEAR, BenchPipeline, generated, named, stored
 from bench.plots import ratios_svg, time_svg, write_plots
+from bench.timing import interleaved
 from tests.support.counts import is_campaign
 
 NAMES = [one.name for one in stored()]
@@ -96,6 +99,25 @@ def test_two_of_each_class_grow() -> None:
     assert pytest.approx(4 * one.lines.B) == one.lines_for(4 * COUNT).B
     with pytest.raises(LookupError):
         named("z9")
+
+
+def test_sides_take_turns_and_garbage_is_collected_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each round begins with another side; the collection comes between warm-ups and rounds."""
+    happened: list[str] = []
+    monkeypatch.setattr(gc, "collect", lambda: happened.append("collect"))
+
+    def side(name: str) -> Callable[[], int]:
+        def run() -> int:
+            happened.append(name)
+            return len(happened)
+
+        return run
+
+    timed = interleaved({"a": side("a"), "b": side("b")}, rounds=2)
+    assert happened == ["a", "b", "collect", "a", "b", "b", "a"]
+    assert {name: one.result for name, one in timed.items()} == {"a": 7, "b": 6}
+    assert all(len(one.processor.samples_ms) == 2 for one in timed.values())
+    assert gc.get_freeze_count() == 0
 
 
 def _scaling() -> dict[str, Any]:

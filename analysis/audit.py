@@ -21,6 +21,7 @@ from analysis.best_known import (
     left_open,
     time_ended,
 )
+from analysis.setting_price import Averages, Priced, Span, averages_of, of_sizes, price
 from analysis.settings_in_draws import SettingsQuestion, repeated_by, settings_in_draws
 from domain.errors import InconsistentInput, InvalidInput, SluiceError
 from domain.fit import beyond_measured
@@ -29,7 +30,7 @@ from domain.model import CostModel
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
 from domain.profile import ProfileRevision
-from domain.regret import BestKnown, Objective, Regret, SizeRule
+from domain.regret import BestKnown, Objective, Regret, SizeRule, default_objective
 from domain.solution import Notice
 from domain.uncertain_answer import SettingsInDraws
 from domain.uncertainty import UNKNOWN_ERRORS, KnownErrors
@@ -79,8 +80,9 @@ class Change(StrEnum):
 class AuditScope:
     """What is audited, and over which messages. Raises InvalidInput.
 
-    `mix` None is log-uniform over the range. `rule` has the sizes that the library takes, which is
-    what may be advised. `max_regret` is a share: 0.05 is 5 %; `in_draws` the share of the draws of
+    `workload` None is log-uniform over the range. `rule` has the sizes that the library takes,
+    which is what may be advised. `objective` None is the total time of a workload, else the mean
+    regret. `max_regret` is a share: 0.05 is 5 %; `in_draws` the share of the draws of
     uncertain costs in which it is to be kept too.
     """
 
@@ -90,11 +92,16 @@ class AuditScope:
     workload: Workload | None = None
     rule: SizeRule = field(default_factory=SizeRule)
     takes_size_steps: bool = True
-    objective: Objective = Objective.MEAN
+    objective: Objective | None = None
     max_regret: float | None = None
     reference: Reference = Reference.BEST
     time_limit_s: float = DEFAULT_TIME_LIMIT_S
     in_draws: float | None = None
+
+    @property
+    def decides_by(self) -> Objective:
+        """What is held against the limit, and what is advised for."""
+        return self.objective or default_objective(self.workload)
 
     def __post_init__(self) -> None:
         for name in ("min_message_bytes", "max_message_bytes"):
@@ -154,44 +161,14 @@ class AuditQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A regret as far as it is known: over the best found, and over the proven bound. Shares."""
-
-    at_least: float
-    at_most: float
-
-
-@dataclass(frozen=True, slots=True)
-class Priced:
-    """A setting and its regret: the mean over the workload, and the message where it is worst.
-
-    No message that was looked at has a regret above `worst_at_most`.
-    """
-
-    setting: FragmentSetting
-    mean: Span
-    worst: Regret
-    worst_at_most: float
-
-    @property
-    def worst_span(self) -> Span:
-        """The worst regret over the best found, and the worst of any message over its bound."""
-        return Span(self.worst.over_best, self.worst_at_most)
-
-    def value(self, objective: Objective) -> Span:
-        """Return the span that the objective speaks of."""
-        return self.mean if objective is Objective.MEAN else self.worst_span
-
-
-@dataclass(frozen=True, slots=True)
 class Audit:
     """What an audit found. `single` and `size_steps` are the best of their kind that was found.
 
     `worst_of` is how many message sizes each worst regret was looked for among: those of the
     workload; and of a whole range also its powers of two and where the settings turn.
-    `repeats` is the mean regret of the best repeated size of each message, were it looked up; None
-    where some message has none, or none was looked for in time. `schedules_at_most` is what is left
-    open of whole schedules. `in_draws` is the setting and what may be advised over draws of the
+    `repeats` is what the best repeated size of each message costs, were it looked up; None where
+    some message has none, or none was looked for in time. `schedules` is what is left open of the
+    best schedules found. `in_draws` is the setting and what may be advised over draws of the
     costs, None where their errors are not known.
     """
 
@@ -202,8 +179,8 @@ class Audit:
     at_powers: tuple[Regret, ...]
     single: Priced
     size_steps: Priced | None
-    repeats: Span | None
-    schedules_at_most: float
+    repeats: Averages | None
+    schedules: Averages
     verdict: RegretVerdict | None
     changes: tuple[Change, ...]
     notices: tuple[Notice, ...]
@@ -307,9 +284,9 @@ def _audit_of(
         for setting in (scope.setting, *chosen)
     )
     powers = powers_of_two(scope.min_message_bytes, scope.max_message_bytes)
-    at_powers = solvers.regrets(model, scope.setting, _of_sizes(best, powers))
+    at_powers = solvers.regrets(model, scope.setting, of_sizes(best, powers))
     counted = {size.message_bytes for size in workload.sizes if size.share > 0.0}
-    partial = left_open(best, workload)
+    partial = left_open(best, workload, scope.decides_by)
     outcome = Audit(
         question=question,
         workload=workload,
@@ -319,12 +296,8 @@ def _audit_of(
         single=single,
         size_steps=size_steps[0] if size_steps else None,
         repeats=_repeats(best, workload),
-        schedules_at_most=_mean(
-            workload,
-            [Regret(one, 0, one.latency_us) for one in best],
-            lambda one: one.over_bound,
-        ),
-        verdict=verdict(priced.value(scope.objective), scope.max_regret),
+        schedules=averages_of([Regret(one, 0, one.latency_us) for one in best], workload),
+        verdict=verdict(priced.value(scope.decides_by), scope.max_regret),
         changes=(),
         notices=(
             *question.verified,
@@ -351,11 +324,6 @@ def ended(best: Audit, why: SluiceError) -> Audit:
     return replace(best, notices=(notice, *best.notices))
 
 
-def span_of(regret: Regret) -> Span:
-    """Return one message's regret as far as it is known."""
-    return Span(regret.over_best, regret.at_most)
-
-
 def verdict(span: Span, max_regret: float | None) -> RegretVerdict | None:
     """Return what is proven about the limit; None without one."""
     if max_regret is None:
@@ -363,28 +331,6 @@ def verdict(span: Span, max_regret: float | None) -> RegretVerdict | None:
     if span.at_most <= max_regret:
         return RegretVerdict.WITHIN
     return RegretVerdict.ABOVE if span.at_least > max_regret else RegretVerdict.BETWEEN
-
-
-def price(
-    model: CostModel,
-    setting: FragmentSetting,
-    best: Sequence[BestKnown],
-    workload: Workload,
-    *,
-    also: Sequence[int] = (),
-) -> Priced:
-    """Return a setting's mean regret over a workload, and the worst in it or at the sizes `also`.
-
-    Messages without a share do not count.
-    """
-    counted = [size for size in workload.sizes if size.share > 0.0]
-    found = solvers.regrets(model, setting, _of_sizes(best, [c.message_bytes for c in counted]))
-    at_least = sum(c.share * one.over_best for c, one in zip(counted, found, strict=True))
-    at_most = sum(c.share * one.at_most for c, one in zip(counted, found, strict=True))
-    looked_at = (*found, *solvers.regrets(model, setting, _of_sizes(best, also)))
-    worst = max(looked_at, key=lambda one: one.over_best)
-    worst_at_most = max(one.at_most for one in looked_at)
-    return Priced(setting, Span(at_least, max(at_least, at_most)), worst, worst_at_most)
 
 
 # --- parts ----------------------------------------------------------------------------------------
@@ -411,7 +357,7 @@ def _chosen(question: AuditQuestion, best: Sequence[BestKnown]) -> Iterator[Frag
     scope, workload = question.scope, _workload_of(question.scope)
     ways = (solvers.choose_size, *((solvers.choose_size_steps,) if scope.takes_size_steps else ()))
     for choose in ways:
-        chosen = choose(question.model, best, workload, rule=scope.rule, objective=scope.objective)
+        chosen = choose(question.model, best, workload, rule=scope.rule, objective=scope.decides_by)
         yield chosen.setting
 
 
@@ -424,33 +370,17 @@ def _in_draws(
     scope = question.scope
     named = zip((SETTING, *ADVISED), (scope.setting, *chosen), strict=False)
     settings = tuple((name, repeated_by(setting)) for name, setting in named)
-    cap, limit = question.fragment_cap, (scope.max_regret, scope.objective)
+    cap, limit = question.fragment_cap, (scope.max_regret, scope.decides_by)
     return settings_in_draws(
         SettingsQuestion(question.errors, workload, settings, _PLAIN, cap, *limit)
     )
 
 
-def _of_sizes(best: Sequence[BestKnown], sizes: Sequence[int]) -> tuple[BestKnown, ...]:
-    known = {one.message_bytes: one for one in best}
-    return tuple(known[size] for size in sizes)
-
-
-def _repeats(best: Sequence[BestKnown], workload: Workload) -> Span | None:
+def _repeats(best: Sequence[BestKnown], workload: Workload) -> Averages | None:
     counted = [size.message_bytes for size in workload.sizes if size.share > 0.0]
-    if any(one.repeat_us is None for one in _of_sizes(best, counted)):
+    if any(one.repeat_us is None for one in of_sizes(best, counted)):
         return None
-    found = [Regret(one, 0, one.repeat_us or 0.0) for one in best]
-    mean, at_most = (
-        _mean(workload, found, value)
-        for value in (lambda one: one.over_best, lambda one: one.at_most)
-    )
-    return Span(mean, max(mean, at_most))
-
-
-def _mean(workload: Workload, regrets: Sequence[Regret], value: Callable[[Regret], float]) -> float:
-    known = {one.message_bytes: one for one in regrets}
-    counted = [size for size in workload.sizes if size.share > 0.0]
-    return sum(size.share * value(known[size.message_bytes]) for size in counted)
+    return averages_of([Regret(one, 0, one.repeat_us or 0.0) for one in best], workload)
 
 
 def _notices(question: AuditQuestion, regrets: Sequence[Regret]) -> Iterator[Notice]:
@@ -480,14 +410,14 @@ _FROM_OUTSIDE = Notice(
 
 
 def _changes(outcome: Audit) -> Iterator[Change]:
-    objective, now = outcome.question.scope.objective, outcome.priced
+    objective, now = outcome.question.scope.decides_by, outcome.priced
     kept = now.value(objective).at_least
     single = outcome.single.value(objective).at_least
     yield Change.ONE_SIZE if kept - single >= WORTH_SAYING else Change.NO_OTHER_SIZE
     if _gains_by_steps(outcome, min(kept, single)):
         yield Change.STEPS
-    gained = now.mean.at_least
-    if outcome.repeats is not None and gained - outcome.repeats.at_least >= WORTH_SAYING:
+    gained, repeats = now.averages.value(objective).at_least, outcome.repeats
+    if repeats is not None and gained - repeats.value(objective).at_least >= WORTH_SAYING:
         yield Change.LOOKUP
     if gained >= WORTH_SAYING:
         yield Change.SCHEDULES
@@ -497,4 +427,4 @@ def _gains_by_steps(outcome: Audit, so_far: float) -> bool:
     size_steps = outcome.size_steps
     if size_steps is None or len(size_steps.setting.steps) == 1:
         return False
-    return so_far - size_steps.value(outcome.question.scope.objective).at_least >= WORTH_SAYING
+    return so_far - size_steps.value(outcome.question.scope.decides_by).at_least >= WORTH_SAYING

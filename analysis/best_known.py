@@ -19,7 +19,7 @@ from domain.model import CostModel
 from domain.pipeline import Pipeline, Stage
 from domain.plan_table import PlanTable
 from domain.problem import AnyProblem, FragmentLimits, Problem, problem_of
-from domain.regret import BestKnown
+from domain.regret import BestKnown, Objective
 from domain.schedule import latency_us
 from domain.solution import Notice, Solution, Status, Strategy
 from domain.workload import Workload
@@ -75,16 +75,26 @@ def grace_of(time_limit_s: float) -> float:
     return min(GRACE_S, _SHARE_OF_GRACE * time_limit_s)
 
 
-def left_open(best: Sequence[BestKnown], workload: Workload) -> int:
-    """Return how many searches time ended; 0 where that leaves little open in the mean."""
-    known = {one.message_bytes: one for one in best if one.is_partial}
-    found = [(size.share, known.get(size.message_bytes)) for size in workload.sizes]
-    gaps = (
-        s * (one.latency_us - one.lower_bound_us) / one.latency_us
-        for s, one in found
-        if one and one.latency_us
-    )
-    return len(known) if sum(gaps) >= _MUCH else 0
+def left_open(best: Sequence[BestKnown], workload: Workload, objective: Objective) -> int:
+    """Return how many searches time ended; 0 where that leaves little open in the mean, or of the
+    total time where that counts.
+    """
+    known = {one.message_bytes: one for one in best}
+    found = [(size.share, known[size.message_bytes]) for size in workload.sizes if size.share > 0.0]
+    open_us = [
+        s * (one.latency_us - one.lower_bound_us) if one.is_partial else 0.0 for s, one in found
+    ]
+    if objective is Objective.TIME:
+        left = _share_of(sum(open_us), sum(s * one.latency_us for s, one in found))
+    else:
+        left = sum(
+            _share_of(us, one.latency_us) for us, (_, one) in zip(open_us, found, strict=True)
+        )
+    return sum(one.is_partial for one in best) if left >= _MUCH else 0
+
+
+def _share_of(part_us: float, whole_us: float) -> float:
+    return part_us / whole_us if whole_us > 0.0 else 0.0
 
 
 def time_ended(partial: int, messages: int) -> Notice:

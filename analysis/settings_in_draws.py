@@ -43,7 +43,8 @@ class SettingsQuestion:
     """Costs that are not known exactly, messages, and settings by name, the one in question first.
 
     A setting gives each message's cut. `limits` are those of the best sizes that it is compared
-    with. `max_regret` is a limit on the regret of `objective`, as a share.
+    with. `max_regret` is a limit on the regret of `objective`, as a share; by the objective `time`
+    regrets and gains are of the total time of the messages, else in the mean over them.
     """
 
     errors: KnownErrors
@@ -63,7 +64,8 @@ def repeated_by(setting: FragmentSetting) -> CutOf:
 def settings_in_draws(question: SettingsQuestion) -> SettingsInDraws:
     """Price the settings in every draw, and decide.
 
-    Of more than 24 message sizes 24 are priced, at even steps of the workload's shares. Decided is
+    Of more than 24 message sizes 24 are priced, at even steps of the workload's shares, or of the
+    time that these take with the first setting where time counts. Decided is
     as of one message: `set_it`, the other setting that is expected to gain most, where it gains
     more than the margin in 90 % of the draws; else `keep_yours`, where the regret of the first is
     at most 2 % in 95 %; else `no_gain_provable`. Raises InvalidInput.
@@ -71,16 +73,22 @@ def settings_in_draws(question: SettingsQuestion) -> SettingsInDraws:
     errors = question.errors
     seed = seed_of(errors.model) if errors.seed is None else errors.seed
     draws = draw(errors.model, errors.draws, seed)
-    messages = _messages(question.workload)
+    messages = _messages(question, draws)
     names = [name for name, _ in question.settings]
     regrets = np.zeros((len(names), draws.count))
     gains, worst = np.zeros_like(regrets), np.zeros_like(regrets)
+    total_us, total_best_us = np.zeros_like(regrets), np.zeros(draws.count)
     for message_bytes, share in messages:
         latency_us, best_us = _priced(question, draws, message_bytes)
         of_message = regrets_over(latency_us, best_us)
         regrets += share * of_message
         np.maximum(worst, of_message, out=worst)
         gains += share * gains_over(latency_us, latency_us[0])
+        total_us += share * latency_us
+        total_best_us += share * best_us
+    if question.objective is Objective.TIME:
+        regrets = regrets_over(total_us, total_best_us)
+        gains = gains_over(total_us, total_us[0])
     thresholds = thresholds_of(errors.misfit)
     other = int(gains.mean(axis=1)[1:].argmax()) + 1 if len(names) > 1 else 0
     probability = float((gains[other] > thresholds.margin).mean())
@@ -104,17 +112,28 @@ def settings_in_draws(question: SettingsQuestion) -> SettingsInDraws:
         gain=quantiles(gains[other]),
         probability=probability,
         thresholds=thresholds,
+        is_of_time=question.objective is Objective.TIME,
     )
 
 
-def _messages(workload: Workload) -> list[tuple[int, float]]:
-    """Message sizes and their shares, which sum to 1."""
-    counted = [(one.message_bytes, one.share) for one in workload.sizes if one.share > 0.0]
+def _messages(question: SettingsQuestion, draws: Draws) -> list[tuple[int, float]]:
+    """Message sizes, and how often each is sent.
+
+    Of many, those at even steps of what counts: each stands for as much of it as any other.
+    """
+    sizes = question.workload.sizes
+    counted = [(one.message_bytes, one.share) for one in sizes if one.share > 0.0]
     if len(counted) <= MAX_MESSAGES:
         return counted
-    ends = list(accumulate(share for _, share in counted))
+    each = np.ones(len(counted))
+    if question.objective is Objective.TIME:
+        (_, cut_of), estimate = question.settings[0], draws.part(0, 1)
+        taken_us = [cut_us(estimate, size, cut_of(size))[0] for size, _ in counted]
+        each = np.array(taken_us) if any(taken_us) else each
+    ends = list(accumulate(share * of for (_, share), of in zip(counted, each, strict=True)))
     steps = (np.arange(MAX_MESSAGES) + 0.5) / MAX_MESSAGES * ends[-1]
-    return [(counted[place][0], 1.0 / MAX_MESSAGES) for place in np.searchsorted(ends, steps)]
+    places = np.searchsorted(ends, steps)
+    return [(counted[at][0], float(ends[-1] / MAX_MESSAGES / each[at])) for at in places]
 
 
 def _priced(question: SettingsQuestion, draws: Draws, message_bytes: int) -> tuple[Floats, Floats]:
@@ -145,7 +164,7 @@ def _in_draws(
     question: SettingsQuestion, name: str, regrets: Floats, worst: Floats
 ) -> SettingInDraws:
     figures = RegretFigures(float(regrets.mean()), quantile(regrets, 0.95), float(regrets.max()))
-    limited = regrets if question.objective is Objective.MEAN else worst
+    limited = worst if question.objective is Objective.WORST else regrets
     allowed = question.max_regret
     kept = None if allowed is None else float((limited <= allowed).mean())
     return SettingInDraws(name, figures, float((regrets <= GOOD_WITHIN).mean()), kept)

@@ -10,9 +10,9 @@ import solvers
 from analysis.audit import (
     DEFAULT_TIME_LIMIT_S,
     SHARE_OF_ADVICE,
-    price,
 )
 from analysis.best_known import SolvedMessages, improved, left_open
+from analysis.setting_price import price
 from domain.errors import Infeasible, InvalidInput
 from domain.fragment_setting import FragmentSetting, breakpoints
 from domain.model import CostModel
@@ -119,18 +119,21 @@ def choose_sizes(
 
         def over_all(setting: FragmentSetting) -> PricedSetting:
             one = price(pipeline, setting, best, workload, also=every)
-            return PricedSetting(setting, one.mean.at_least, one.worst_span.at_least)
+            figures = (one.time.at_least, one.mean.at_least, one.worst_span.at_least)
+            return PricedSetting(setting, *figures)
 
         found = price(pipeline, chosen.setting, best, workload, also=every)
         at_powers = [one for one in best if one.message_bytes in powers]
         return replace(
             chosen,
+            time_regret=found.time.at_least,
+            time_at_most=found.time.at_most,
             mean_regret=found.mean.at_least,
             mean_at_most=found.mean.at_most,
             worst_regret=found.worst_span.at_least,
             worst_at_most=found.worst_span.at_most,
             at_powers=solvers.regrets(pipeline, chosen.setting, at_powers),
-            is_partial=bool(left_open(best, workload)),
+            is_partial=bool(left_open(best, workload, objective)),
             wanted=over_all(wanted),
             default=over_all(default) if default is not None else None,
         )

@@ -47,12 +47,12 @@ class Regret:
 
         0 where both are 0; below 0 only where the setting found a better one than was known.
         """
-        return _over(self.latency_us, self.best.latency_us)
+        return share_over(self.latency_us, self.best.latency_us)
 
     @property
     def over_bound(self) -> float:
         """What it costs at most over any schedule that is admitted: (T - bound) / bound."""
-        return _over(self.latency_us, self.best.lower_bound_us)
+        return share_over(self.latency_us, self.best.lower_bound_us)
 
     @property
     def at_most(self) -> float:
@@ -71,10 +71,21 @@ class Regret:
 
 
 class Objective(StrEnum):
-    """What a single size is chosen for."""
+    """What a setting is chosen for, and held against a limit."""
 
+    TIME = "time"  # least total time of the workload: what is sent most and takes long counts most
     MEAN = "mean"  # least mean regret over the workload
     WORST = "worst"  # least worst regret over the workload
+
+
+def default_objective(workload: Workload | None) -> Objective:
+    """Return what counts where nobody says: the total time of a workload that is given, and over a
+    range the mean regret.
+
+    Nobody states how often each message of a range is sent. Counted alike in every octave, the
+    largest octave would be half of the total time.
+    """
+    return Objective.MEAN if workload is None else Objective.TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +114,21 @@ class SizeRule:
 
 @dataclass(frozen=True, slots=True)
 class PricedSetting:
-    """A setting, and its mean and worst `Regret.over_best` over a workload, as shares."""
+    """A setting and what it costs over the best known of a workload, as shares.
+
+    `time_regret` is that of the total time; `mean_regret` and `worst_regret` are the mean and the
+    worst `Regret.over_best`.
+    """
 
     setting: FragmentSetting
+    time_regret: float
     mean_regret: float
     worst_regret: float
 
     def regret_of(self, objective: Objective) -> float:
-        """Return the one of the two that settings are chosen by."""
+        """Return the one of the three that settings are chosen by."""
+        if objective is Objective.TIME:
+            return self.time_regret
         return self.worst_regret if objective is Objective.WORST else self.mean_regret
 
 
@@ -118,9 +136,10 @@ class PricedSetting:
 class ChosenSetting:
     """A setting and what it costs: over the workload, and at each power of two in its range.
 
-    `mean_regret` is over the workload, `worst_regret` over the workload too or, where they were
-    looked at, over more messages of its range: both of `Regret.over_best`. Over any schedule that
-    the limits and the cap on fragments admit they are at most `mean_at_most` and `worst_at_most`.
+    `time_regret` and `mean_regret` are over the workload, `worst_regret` over the workload too or,
+    where they were looked at, over more messages of its range: as `PricedSetting` has them. Over
+    any schedules that the limits and the cap on fragments admit they are at most `time_at_most`,
+    `mean_at_most` and `worst_at_most`.
     `is_partial`: time ended searches that leave much open, so that more of it may choose another.
     `is_given`: the setting was given, and only priced. `wanted` is what would be chosen if the
     library took every size that the limits admit; `default` what the library does where nothing is
@@ -130,6 +149,8 @@ class ChosenSetting:
     setting: FragmentSetting
     objective: Objective
     workload: Workload
+    time_regret: float
+    time_at_most: float
     mean_regret: float
     mean_at_most: float
     worst_regret: float
@@ -143,10 +164,12 @@ class ChosenSetting:
     @property
     def written(self) -> PricedSetting:
         """The setting itself, priced as `wanted` and `default` are."""
-        return PricedSetting(self.setting, self.mean_regret, self.worst_regret)
+        figures = (self.time_regret, self.mean_regret, self.worst_regret)
+        return PricedSetting(self.setting, *figures)
 
 
-def _over(latency_us: float, min_us: float) -> float:
+def share_over(latency_us: float, min_us: float) -> float:
+    """Return (T - T*) / T*; 0 where both are 0, infinite where T* alone is."""
     if min_us > 0.0:
         return (latency_us - min_us) / min_us
     return 0.0 if latency_us <= min_us else float("inf")

@@ -270,8 +270,9 @@ class Uncertainty:
 class SettingInDraws:
     """What a setting costs over the best repeated size of each message and draw.
 
-    `regret` is of the mean over the messages in each draw; `good` the share of draws in which that
-    mean is 2 % at most. `kept` is the share in which a limit is kept, None without one.
+    `regret` is of the mean over the messages in each draw, or of their total time; `good` the share
+    of draws in which that is 2 % at most. `kept` is the share in which a limit is kept, None
+    without one.
     """
 
     name: str
@@ -285,8 +286,9 @@ class SettingsInDraws:
     """Settings for many messages over draws of the costs; the one in question is the first.
 
     `advised` names the one to use: the first itself, or the other of which more is gained, 1 -
-    T/T_first in the mean over the messages: `gain`, more than the margin in `probability` of the
-    draws. `code` is None where there is no other. `messages` is how many were priced.
+    T/T_first in the mean over the messages, or where it `is_of_time` of their total time: `gain`,
+    more than the margin in `probability` of the draws. `code` is None where there is no other.
+    `messages` is how many were priced.
     """
 
     source: Source
@@ -299,3 +301,4 @@ class SettingsInDraws:
     gain: Quantiles
     probability: float
     thresholds: Thresholds
+    is_of_time: bool = False

@@ -15,8 +15,8 @@ from math import ceil
 from pathlib import Path
 
 import solvers
-from analysis.audit import price
 from analysis.best_known import each_known
+from analysis.setting_price import price
 from app.questions.optimize import prepare
 from app.questions.profiles import paper_profiles
 from app.questions.question import Measurement, Question

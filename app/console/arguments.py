@@ -442,7 +442,10 @@ def _add_export(commands: Commands[Parser]) -> None:
     add_target_options(parser)
     add_message_range(parser)
     parser.add_argument(
-        "--objective", choices=[*Objective], metavar="NAME", help="mean (default) or worst regret"
+        "--objective",
+        choices=[*Objective],
+        metavar="NAME",
+        help="least mean (default) or worst regret, or total time",
     )
     parser.add_argument("--table", metavar="TABLE", help="digest or file of a compiled table")
     add_constraints(parser)
@@ -470,7 +473,10 @@ def _add_audit(commands: Commands[Parser]) -> None:
         "--workload", metavar="FILE", help="lines SIZE WEIGHT (default log-uniform)"
     )
     parser.add_argument(
-        "--objective", choices=[*Objective], metavar="NAME", help="mean (default) or worst regret"
+        "--objective",
+        choices=[*Objective],
+        metavar="NAME",
+        help="what counts: total time (default with --workload), mean (else) or worst regret",
     )
     parser.add_argument(
         "--max-regret", type=share, metavar="SHARE", help="exit with 7 above this, as 5%%"

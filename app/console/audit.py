@@ -26,7 +26,6 @@ from app.console.screen import (
     warning_parts,
 )
 from app.settings import Settings
-from app.text.notices import format_advised_regret
 from app.text.numbers import (
     format_count,
     format_percent,
@@ -36,6 +35,7 @@ from app.text.numbers import (
     format_regret_span,
     format_step_size,
 )
+from app.text.regrets import REGRET_OF, format_advised_regret, format_averages
 from app.text.units import (
     PROVEN_BOUND,
     format_time,
@@ -81,17 +81,16 @@ def audit_parts(audit: AuditOut) -> Iterator[Part]:
 def _facts(audit: AuditOut) -> Iterator[tuple[str, str]]:
     setting = audit.setting
     worst = setting.worst
-    yield "mean regret", f"{_span(setting.mean)}, over {audit.workload.words}"
+    if setting.time is not None:
+        yield "total time", f"{_span(setting.time)} over the best, of {audit.workload.words}"
+    yield "mean regret", _span(setting.mean)
     at = f"at {format_bytes(worst.message_bytes)}, of {audit.worst_of} sizes"
     yield "worst regret", f"{_span(setting.worst_span)}, {at}"
     yield "best size", _priced(audit.best_size)
     if audit.best_size_steps:
         yield "best size steps", _priced(audit.best_size_steps)
     if audit.best_repeats is not None:
-        yield (
-            "size by lookup",
-            f"mean {_advised_span(audit.repeats_span)}",
-        )
+        yield "size by lookup", format_averages(audit.best_repeats_time, audit.repeats_span)
     if known := audit.uncertainty:
         regret = known.settings[0].regret
         figures = f"mean {format_regret(regret.mean)}, at most {format_regret(regret.p95)} in 95 %"
@@ -104,7 +103,7 @@ def _facts(audit: AuditOut) -> Iterator[tuple[str, str]]:
 
 
 def _verdict(audit: AuditOut) -> str:
-    of = f"the {audit.objective} regret"
+    of = f"the {REGRET_OF[audit.objective]}"
     limit = f"{'within' if audit.is_kept else 'over'} {format_percent(audit.max_regret or 0.0)}"
     if audit.verdict != "between":
         return f"{limit}: {of}"
@@ -131,13 +130,10 @@ def _row(row: AuditRowOut) -> tuple[str, ...]:
     )
 
 
-def _advised_span(span: SpanOut) -> str:
-    return format_advised_regret(span.at_least, span.at_most)
-
-
 def _priced(priced: PricedOut) -> str:
-    mean, worst = map(_advised_span, (priced.mean, priced.worst_span))
-    return f"{_format_steps(priced.steps)}: mean {mean}, worst {worst}"
+    averages = format_averages(priced.time, priced.mean)
+    worst = format_advised_regret(priced.worst_span.at_least, priced.worst_span.at_most)
+    return f"{_format_steps(priced.steps)}: {averages}, worst {worst}"
 
 
 def _format_steps(steps: Sequence[SettingStepOut]) -> str:

@@ -375,7 +375,14 @@ def _in_draws(
         settings[str(size)] = FragmentSetting.always(size)
     named = tuple((name, repeated_by(setting)) for name, setting in settings.items())
     return settings_in_draws(
-        SettingsQuestion(question.errors, chosen.workload, named, limits, question.fragment_cap)
+        SettingsQuestion(
+            errors=question.errors,
+            workload=chosen.workload,
+            settings=named,
+            limits=limits,
+            fragment_cap=question.fragment_cap,
+            objective=chosen.objective,
+        )
     )
 
 
@@ -389,8 +396,16 @@ def _over_default(question: ExportQuestion, given: ExportInput) -> SettingsInDra
     settings = (("default", chosen.default.setting), (SETTING, chosen.setting))
     named = tuple((name, repeated_by(setting)) for name, setting in settings)
     limits = FragmentLimits()  # a default keeps no limits, and only the two are compared
-    cap = question.fragment_cap
-    return settings_in_draws(SettingsQuestion(question.errors, chosen.workload, named, limits, cap))
+    return settings_in_draws(
+        SettingsQuestion(
+            errors=question.errors,
+            workload=chosen.workload,
+            settings=named,
+            limits=limits,
+            fragment_cap=question.fragment_cap,
+            objective=chosen.objective,
+        )
+    )
 
 
 def _powers_around(setting: FragmentSetting, rule: SizeRule) -> Iterator[int]:

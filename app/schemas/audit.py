@@ -18,12 +18,10 @@ from analysis.audit import (
     SETTING,
     Audit,
     AuditScope,
-    Priced,
     Reference,
     RegretVerdict,
-    Span,
-    span_of,
 )
+from analysis.setting_price import Priced, Span, span_of
 from app.questions.question import Question
 from app.schemas.base import (
     CONFIGURATION,
@@ -44,7 +42,8 @@ from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
 from app.schemas.optimize import SOURCES, OptimizeIn, ProfileAt, exactly_one, pinned
 from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut
 from app.schemas.uncertainty import DrawsIn, SettingsInDrawsOut
-from app.text.notices import format_change, setting_words
+from app.text.notices import setting_words
+from app.text.regrets import format_change
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.pipeline import MAX_MESSAGE_BYTES
@@ -167,7 +166,8 @@ WorkloadList = TypeAliasType(
 class AuditIn(Input):
     """A setting, the pipeline it is for, and the messages that count.
 
-    Without a `workload` every octave of the range counts the same. A range that is left out is the
+    Without a `workload` every octave of the range counts the same, and the `objective` is the mean
+    regret; with one it is the total time of its messages. A range that is left out is the
     workload's, or 1 KiB to 16 MiB; below a largest message of less than 1 KiB, from 1 byte.
     """
 
@@ -182,7 +182,9 @@ class AuditIn(Input):
     min_message_bytes: Bytes | None = None
     max_message_bytes: Bytes | None = None
     workload: WorkloadList | None = None
-    objective: Objective = Objective.MEAN
+    objective: Annotated[
+        Objective | None, Field(description="null: time of a workload, mean over a range")
+    ] = None
     max_regret: Annotated[
         float | None, Field(ge=0.0, le=1e6, description="a share: 0.05 is 5 %")
     ] = None
@@ -321,15 +323,16 @@ class AuditRowOut(Output):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PricedOut(Output):
-    """A setting and its regret: `mean` over the workload, `worst` the message where it is
-    greatest.
+    """A setting and its regret: that of the total `time` of the workload, the `mean` of its
+    messages, and the `worst` of them. `time` is null of audits that were kept before it was told.
 
     No message that was looked at has a regret above `worst_at_most`; null is without a bound.
     """
 
     steps: tuple[SettingStepOut, ...]
+    time: SpanOut | None = None
     mean: SpanOut
     worst: AuditRowOut
     worst_at_most: float | None = field(default_factory=lambda: nan)  # of audits kept before
@@ -337,10 +340,11 @@ class PricedOut(Output):
     @classmethod
     def of(cls, priced: Priced) -> PricedOut:
         return cls(
-            steps_out(priced.setting),
-            SpanOut.of(priced.mean),
-            AuditRowOut.of(priced.worst),
-            finite(priced.worst_at_most),
+            steps=steps_out(priced.setting),
+            time=SpanOut.of(priced.time),
+            mean=SpanOut.of(priced.mean),
+            worst=AuditRowOut.of(priced.worst),
+            worst_at_most=finite(priced.worst_at_most),
         )
 
     @property
@@ -363,10 +367,12 @@ class AuditWorkloadOut(Output):
 class AuditOut(Output):
     """What a setting costs over the optimum of the model. Regrets are shares: 0.05 is 5 %.
 
-    `worst_of` is how many message sizes each `worst` was looked for among. `best_repeats` is the
-    mean regret of the best repeated size of each message, over any schedules at most
-    `best_repeats_at_most`. `best_size_steps` is null where the
-    configuration's library takes one size only.
+    `worst_of` is how many message sizes each `worst` was looked for among. `best_repeats_time` and
+    `best_repeats` are the regrets of the total time and the mean one of the best repeated size of
+    each message, the latter over any schedules at most `best_repeats_at_most`. Any schedules take
+    less total time than the best found by at most `schedules_time_at_most`, less in the mean by
+    `schedules_at_most`. `best_size_steps` is null where the configuration's library takes one size
+    only.
     """
 
     pipeline: PipelineOut | None
@@ -394,6 +400,8 @@ class AuditOut(Output):
     best_repeats_at_most: float | None = None  # of audits kept before
     in_draws: float | None = None  # of audits kept before, as the next
     uncertainty: SettingsInDrawsOut | None = None
+    best_repeats_time: SpanOut | None = None  # of audits kept before, as the next
+    schedules_time_at_most: float | None = None
 
     @property
     def repeats_span(self) -> SpanOut:
@@ -405,6 +413,7 @@ class AuditOut(Output):
     def of(cls, audit: Audit) -> AuditOut:
         """Return an audit as it is sent."""
         question, scope = audit.question, audit.question.scope
+        repeats, schedules = audit.repeats, audit.schedules
         return cls(
             pipeline=PipelineOut.of_model(question.model),
             aggregate=AggregateOut.of_model(question.model),
@@ -413,13 +422,13 @@ class AuditOut(Output):
             max_message_bytes=scope.max_message_bytes,
             workload=AuditWorkloadOut(audit.workload.words, len(audit.workload.sizes)),
             worst_of=audit.worst_of,
-            objective=scope.objective,
+            objective=scope.decides_by,
             setting=PricedOut.of(audit.priced),
             at_powers=tuple(map(AuditRowOut.of, audit.at_powers)),
             best_size=PricedOut.of(audit.single),
             best_size_steps=PricedOut.of(audit.size_steps) if audit.size_steps else None,
-            best_repeats=finite(audit.repeats.at_least if audit.repeats else None),
-            schedules_at_most=finite(audit.schedules_at_most),
+            best_repeats=finite(repeats.mean.at_least if repeats else None),
+            schedules_at_most=finite(schedules.mean.at_most),
             max_regret=scope.max_regret,
             over=scope.reference,
             verdict=audit.verdict,
@@ -430,7 +439,9 @@ class AuditOut(Output):
             warnings=notices_out(audit.notices),
             in_draws=scope.in_draws,
             uncertainty=SettingsInDrawsOut.of(audit.in_draws, question.errors, _words(audit)),
-            best_repeats_at_most=finite(audit.repeats.at_most if audit.repeats else None),
+            best_repeats_at_most=finite(repeats.mean.at_most if repeats else None),
+            best_repeats_time=SpanOut.of(repeats.time) if repeats else None,
+            schedules_time_at_most=finite(schedules.time.at_most),
         )
 
 

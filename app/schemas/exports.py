@@ -171,14 +171,16 @@ class ExportTargetsOut(Output):
         return cls(tuple(map(ExportTargetOut.of, named)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ComparedSettingOut(Output):
-    """A setting beside the one that an export has: its regret over the same messages, as shares.
+    """A setting beside the one that an export has: its regrets over the same messages, as shares:
+    of their total time, in the mean and at worst.
 
-    Null is without a bound.
+    Null is without a bound; `time_regret` also of exports that were kept before it was told.
     """
 
     steps: tuple[SettingStepOut, ...]
+    time_regret: float | None = None
     mean_regret: float | None
     worst_regret: float | None
 
@@ -187,21 +189,31 @@ class ComparedSettingOut(Output):
         """Return a setting as it is sent, None where it has no price."""
         if priced is None:
             return None
-        mean, worst = finite(priced.mean_regret), finite(priced.worst_regret)
-        return cls(steps_out(priced.setting), mean, worst)
+        return cls(
+            steps=steps_out(priced.setting),
+            time_regret=finite(priced.time_regret),
+            mean_regret=finite(priced.mean_regret),
+            worst_regret=finite(priced.worst_regret),
+        )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ChosenOut(Output):
-    """The sizes that an export has, and what they cost over the best schedules known, as shares.
+    """The sizes that an export has, and what they cost over the best schedules known, as shares:
+    of the total time of the messages, in the mean and at worst.
 
-    Over any schedules within the limits they cost `mean_at_most` and `worst_at_most` at most; null
-    is without a bound. `is_partial`: time ended searches, and more of it may choose other sizes.
-    `default` is what the library does by itself, null where that has no price; `wanted` what would
-    be chosen if the library took every size that the limits admit.
+    Over any schedules within the limits they cost `time_at_most`, `mean_at_most` and
+    `worst_at_most` at most; null is without a bound. They have the least regret of those by their
+    `objective`; it and the total time are null of exports kept before they were told. `is_partial`:
+    time ended searches, and more of it may choose other sizes. `default` is what the library does
+    by itself, null where that has no price; `wanted` what would be chosen if the library took every
+    size that the limits admit.
     """
 
     steps: tuple[SettingStepOut, ...]
+    objective: Objective | None = None
+    time_regret: float | None = None
+    time_at_most: float | None = None
     mean_regret: float | None
     mean_at_most: float | None
     worst_regret: float | None
@@ -216,14 +228,17 @@ class ChosenOut(Output):
         if chosen is None:
             return None
         return cls(
-            steps_out(chosen.setting),
-            finite(chosen.mean_regret),
-            finite(chosen.mean_at_most),
-            finite(chosen.worst_regret),
-            finite(chosen.worst_at_most),
-            chosen.is_partial,
-            ComparedSettingOut.of(chosen.default),
-            ComparedSettingOut.of(chosen.wanted),
+            steps=steps_out(chosen.setting),
+            objective=chosen.objective,
+            time_regret=finite(chosen.time_regret),
+            time_at_most=finite(chosen.time_at_most),
+            mean_regret=finite(chosen.mean_regret),
+            mean_at_most=finite(chosen.mean_at_most),
+            worst_regret=finite(chosen.worst_regret),
+            worst_at_most=finite(chosen.worst_at_most),
+            is_partial=chosen.is_partial,
+            default=ComparedSettingOut.of(chosen.default),
+            wanted=ComparedSettingOut.of(chosen.wanted),
         )
 
 

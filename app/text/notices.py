@@ -1,24 +1,20 @@
-"""Notices of fits, advice of audits and decisions of uncertain answers, in sentences."""
+"""Notices of fits and decisions of uncertain answers, in sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.audit import WORTH_SAYING, Audit, Change, Priced
 from analysis.uncertainty import LARGEST, UncertaintyQuestion, forbids_current
 from app.text.numbers import (
     format_gain,
-    format_gap,
     format_percent,
     format_probability,
-    format_regret_span,
     format_size,
     two_digits,
 )
 from domain.default_sizes import CURRENT
 from domain.fragment_setting import FragmentSetting
-from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.sensitivity import Sensitivities
 from domain.solution import Notice
 from domain.uncertain_answer import (
@@ -44,55 +40,6 @@ def sentence(text: str) -> str:
     first = text.partition(" ")[0]
     begun = text[:1].upper() + text[1:] if first.isalpha() else text
     return begun if not begun or begun.endswith((".", "!", "?", ":")) else f"{begun}."
-
-
-# --- advice of an audit, in sentences -------------------------------------------------------------
-
-
-def format_change(outcome: Audit, change: Change) -> str:
-    """Return one of the audit's changes in words, with what it would cost."""
-    if change is Change.NO_OTHER_SIZE:
-        return "no other single size for all messages gains 0.1 % or more"
-    if change is Change.ONE_SIZE:
-        return f"{_for_all(outcome)}: {_costs(outcome.single)}"
-    if change is Change.STEPS and outcome.size_steps is not None:
-        steps = len(outcome.size_steps.setting.steps)
-        costs = _costs(outcome.size_steps)
-        return f"let the size grow with the message, in {steps} steps: {costs}"
-    if change is Change.LOOKUP and outcome.repeats is not None:
-        return (
-            "look the size up for each message in a compiled table: mean regret "
-            f"{format_advised_regret(outcome.repeats.at_least, outcome.repeats.at_most)}"
-        )
-    left = outcome.schedules_at_most
-    words = "less than 0.1 %" if left < WORTH_SAYING else f"at most {format_gap(left)}"
-    return (
-        "send schedules of several sizes out of a compiled table: mean regret 0 %; any other "
-        f"schedules could gain {words} more"
-    )
-
-
-def format_advised_regret(at_least: float | None, at_most: float | None) -> str:
-    """Return the regret of what is advised, with its limits where more than what is worth saying
-    lies between them.
-    """
-    return format_regret_span(at_least, at_most, worth_saying=WORTH_SAYING)
-
-
-def _costs(priced: Priced) -> str:
-    where = format_bytes(priced.worst.message_bytes)
-    mean, worst = (
-        format_advised_regret(span.at_least, span.at_most)
-        for span in (priced.mean, priced.worst_span)
-    )
-    return f"mean regret {mean}, worst {worst} at {where}"
-
-
-def _for_all(outcome: Audit) -> str:
-    size = outcome.single.setting.size_at(MAX_MESSAGE_BYTES)
-    if size >= outcome.workload.sizes[-1].message_bytes:
-        return "send every message whole"
-    return f"repeat {format_bytes(size)} for all messages"
 
 
 # --- decisions of uncertain answers, in sentences -------------------------------------------------
@@ -132,7 +79,8 @@ def settings_sentence(found: SettingsInDraws, errors: KnownErrors, words: Mappin
     setting, *others = found.settings
     gain = format_gain((found.gain.p05, found.gain.p95))
     if found.code is DecisionCode.SET_IT:
-        said = f"Set {words[found.advised]}: {gain} than {words[setting.name]}, in the mean"
+        of = "in total time" if found.is_of_time else "in the mean"
+        said = f"Set {words[found.advised]}: {gain} than {words[setting.name]}, {of}"
     elif found.code is DecisionCode.KEEP_YOURS:
         near = two_digits(found.thresholds.regret_p95)
         said = f"Keep {words[setting.name]}: within {near} % of the best in 95 % of the draws"

@@ -25,7 +25,11 @@ LINE_BYTES = 100
 _MAX_BYTES_OF_A_NAME = 400
 # What is replaced, in this order: ends, beginnings and continuations of comments.
 _ENDS = (("*/", "* /"), ("/*", "/ *"), ("\\", "_"), ("??", "?_"), ("]]>", "]] >"))
-_WORDS = {Objective.MEAN: "least mean regret", Objective.WORST: "least worst regret"}
+_WORDS = {
+    Objective.TIME: "least total time",
+    Objective.MEAN: "least mean regret",
+    Objective.WORST: "least worst regret",
+}
 
 
 def commentary(
@@ -131,10 +135,10 @@ def _costs(
         else f"chosen for {_WORDS[chosen.objective]}"
     )
     yield f"{how} over the workload: {workload}"
-    mean, worst = _share(chosen.mean_regret), _share(chosen.worst_regret)
-    yield f"regret over the best schedule known: mean {mean}, worst {worst}"
-    mean, worst = _share(chosen.mean_at_most), _share(chosen.worst_at_most)
-    yield f"regret over any schedule within the limits, at most: mean {mean}, worst {worst}"
+    found = (chosen.time_regret, chosen.mean_regret, chosen.worst_regret)
+    yield f"regret over the best schedules known: {_figures(*found)}"
+    at_most = (chosen.time_at_most, chosen.mean_at_most, chosen.worst_at_most)
+    yield f"regret over any schedules within the limits, at most: {_figures(*at_most)}"
     if chosen.is_partial:
         yield "time ended before the best schedules were found: more of it may choose other sizes"
     if in_draws is not None:
@@ -147,6 +151,10 @@ def _costs(
     if chosen.at_powers:
         yield "  message bytes     size bytes  regret"
     yield from map(_row, chosen.at_powers)
+
+
+def _figures(time: float, mean: float, worst: float) -> str:
+    return f"total time {_share(time)}, mean {_share(mean)}, worst {_share(worst)}"
 
 
 def _in_draws(regret: RegretFigures) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from domain.fit import beyond_measured
 from domain.fragment_setting import FragmentSetting
-from domain.regret import PricedSetting
+from domain.regret import Objective, PricedSetting
 from domain.uncertain_answer import DecisionCode
 from domain.units import format_bytes
 from exports.targets.target import ExportInput, Target
@@ -24,6 +24,11 @@ PREMISE = (
     "pipelines inside is none"
 )
 _EQUAL = 1e-9  # regrets that differ by less are one figure, computed twice
+_OF = {
+    Objective.TIME: "of the total time",
+    Objective.MEAN: "in the mean",
+    Objective.WORST: "at worst",
+}
 _MUCH = 0.01  # regret that a target's limits may add before that is a warning
 
 
@@ -66,10 +71,11 @@ def warnings(given: ExportInput, target: Target) -> Iterator[str]:
         yield f"by a premise: {PREMISE}"
     if chosen is None or chosen.wanted is None:
         return
-    if chosen.mean_regret - chosen.wanted.mean_regret > _MUCH:
+    written, wanted = (one.regret_of(chosen.objective) for one in (chosen.written, chosen.wanted))
+    if written - wanted > _MUCH:
         yield (
-            f"the target's limits cost {_share(chosen.mean_regret)} in the mean where "
-            f"{setting_words(chosen.wanted.setting)} would cost {_share(chosen.wanted.mean_regret)}"
+            f"the target's limits cost {_share(written)} {_OF[chosen.objective]} where "
+            f"{setting_words(chosen.wanted.setting)} would cost {_share(wanted)}"
         )
 
 
@@ -112,8 +118,9 @@ def setting_words(setting: FragmentSetting) -> str:
 
 
 def _regrets(priced: PricedSetting) -> str:
-    mean, worst = _share(priced.mean_regret), _share(priced.worst_regret)
-    return f"mean regret {mean}, worst {worst}"
+    time, mean = _share(priced.time_regret), _share(priced.mean_regret)
+    worst = _share(priced.worst_regret)
+    return f"total time {time} over the best, mean regret {mean}, worst {worst}"
 
 
 def _share(share: float) -> str:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.model import CostModel
-from domain.regret import BestKnown, ChosenSetting, Objective, Regret, SizeRule
+from domain.regret import BestKnown, ChosenSetting, Objective, Regret, SizeRule, share_over
 from domain.workload import Workload
 from solvers.contract import Deadline
 from solvers.exact.lp.lines import PARAMETER_SETS, SparseModel, run_glop, sparse_matrix
@@ -63,7 +63,7 @@ def choose_size(
     rule: SizeRule,
     objective: Objective = Objective.MEAN,
 ) -> ChosenSetting:
-    """Return the admitted size of least mean (or worst) regret over the workload; of equals the
+    """Return the admitted size of which the objective says least over the workload; of equals the
     largest.
 
     `best` has each size of the workload and each power of two in its range. Raises InvalidInput
@@ -115,8 +115,12 @@ def _chosen(
     s = np.array([setting.size_at(int(size)) for size in costs.B], dtype=np.int64)
     latency_us = repeated_latencies_us(costs.model, s, costs.B)
     bounds = {one.message_bytes: one.lower_bound_us for one in best}
+    bound_us = np.array([bounds[int(size)] for size in costs.B])
     R = over(latency_us, costs.min_us)
-    at_most = np.maximum(R, over(latency_us, np.array([bounds[int(size)] for size in costs.B])))
+    at_most = np.maximum(R, over(latency_us, bound_us))
+    totals_us = ((us * costs.w).sum() for us in (latency_us, costs.min_us, bound_us))
+    taken_us, best_us, proven_us = map(float, totals_us)
+    time_regret = share_over(taken_us, best_us)
     low, high = workload.sizes[0].message_bytes, workload.sizes[-1].message_bytes
     powers = [one for one in best if one.message_bytes.bit_count() == 1]
     at_powers = [one for one in powers if low <= one.message_bytes <= high]
@@ -124,6 +128,8 @@ def _chosen(
         setting=setting,
         objective=costs.objective,
         workload=workload,
+        time_regret=time_regret,
+        time_at_most=max(time_regret, share_over(taken_us, proven_us)),
         mean_regret=float((R * costs.w).sum() / costs.w.sum()),
         mean_at_most=float((at_most * costs.w).sum() / costs.w.sum()),
         worst_regret=float(R.max()),

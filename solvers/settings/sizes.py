@@ -25,11 +25,12 @@ Traps     The objective falls at every ceil(B/k): a grid alone misses the sizes 
 Merging the steps of a list of size steps: which neighbours one size can serve.
 
 Source    docs/theory.md, "The regret of a setting".
-Notation  V: (a, b) what the objective says of size a on octave b.
+Notation  V: (a, b) the sum that the objective is made of, of size a on octave b.
 Cost      O(steps^2) lookups in V.
 Exact     greedy, and says no more: each merger costs less than the threshold over its messages.
-Traps     with the mean, an octave counts by its share; with the worst, each octave keeps its own
-          worst regret to the threshold: the greatest of all alone would leave the others no care.
+Traps     with the total time, an octave counts by its time, with the mean by its share; with the
+          worst, each octave keeps its own worst regret to the threshold: the greatest of all alone
+          would leave the others no care.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +67,7 @@ def repeated_latencies_us(model: CostModel, s: Ints, B: Ints) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadCosts:
-    """A workload whose best latencies are known: prices sizes by their mean or worst regret."""
+    """A workload whose best latencies are known: prices sizes by what the objective says."""
 
     model: CostModel
     objective: Objective
@@ -112,18 +114,39 @@ class WorkloadCosts:
 
     def values(self, s: Ints) -> Floats:
         """Return what the objective says of each size, (p,): the less the better."""
-        length = max(1, CHUNK_CELLS // len(self.B))
-        parts = [self._valued(s[start : start + length]) for start in range(0, len(s), length)]
-        return np.concatenate(parts)
-
-    def _valued(self, s: Ints) -> Floats:
-        R = self.regrets(s)
-        valued: Floats = R.max(axis=1) if self.objective is Objective.WORST else self._mean(R)
+        sums = self.sums(s)
+        if self.objective is Objective.TIME:
+            return over(sums, np.array(self.whole))
+        valued: Floats = sums / self.whole
         return valued
 
-    def _mean(self, R: Floats) -> Floats:
-        mean: Floats = np.asarray((R * self.w).sum(axis=-1) / self.w.sum())
-        return mean
+    def sums(self, s: Ints) -> Floats:
+        """Return what the objective is made of, (p,): the time of all messages, their regrets
+        times their shares, or the worst regret.
+
+        Those of parts of the workload add up, but for the worst.
+        """
+        length = max(1, CHUNK_CELLS // len(self.B))
+        parts = [self._summed(s[start : start + length]) for start in range(0, len(s), length)]
+        return np.concatenate(parts)
+
+    @property
+    def whole(self) -> float:
+        """What the sums are a share of: the best time of all messages, or their shares."""
+        if self.objective is Objective.TIME:
+            return float((self.min_us * self.w).sum())
+        return 1.0 if self.objective is Objective.WORST else float(self.w.sum())
+
+    def _summed(self, s: Ints) -> Floats:
+        if self.objective is Objective.TIME:
+            latency = repeated_latencies_us(self.model, s[:, None], self.B[None, :])
+            total: Floats = (latency * self.w).sum(axis=-1)
+            return total
+        R = self.regrets(s)
+        summed: Floats = (
+            R.max(axis=1) if self.objective is Objective.WORST else (R * self.w).sum(axis=-1)
+        )
+        return summed
 
 
 def over(latency_us: Floats, min_us: Floats) -> Floats:
@@ -289,19 +312,19 @@ def merged(
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """V, the shares of the octaves, and the sizes."""
+    """V, what the sums of each octave are a share of, and the sizes."""
 
     V: Floats
-    shares: Floats
+    wholes: Floats
     sizes: tuple[int, ...]
     is_worst: bool
 
     @classmethod
     def of(cls, octaves: Sequence[WorkloadCosts], sizes: Sequence[int]) -> _Values:
         s = np.array(sizes, dtype=np.int64)
-        V = np.minimum(np.stack([octave.values(s) for octave in octaves], axis=1), _FINITE)
-        shares = np.array([octave.w.sum() for octave in octaves])
-        return cls(V, shares, tuple(sizes), octaves[0].objective is Objective.WORST)
+        V = np.minimum(np.stack([octave.sums(s) for octave in octaves], axis=1), _FINITE)
+        wholes = np.array([octave.whole for octave in octaves])
+        return cls(V, wholes, tuple(sizes), octaves[0].objective is Objective.WORST)
 
     def merger(self, low: _Step, high: _Step) -> tuple[float, _Step]:
         """What one size for both costs beyond the two, at its cheapest, and the step."""
@@ -312,13 +335,16 @@ class _Values:
         return costs[at], found[at]
 
     def _beyond(self, step: _Step, low: _Step, high: _Step) -> float:
-        """By how much the regret of the step's messages grows: their mean, or some octave's."""
+        """By how much the regret of the step's messages grows: of all of them, or some octave's."""
         apart = np.concatenate([self._of(low), self._of(high)])
         grown = self._of(step) - apart
         if self.is_worst:
             return float(grown.max())
-        shares = self.shares[step.first : step.last + 1]
-        return float((grown * shares).sum() / shares.sum())
+        whole = float(self.wholes[step.first : step.last + 1].sum())
+        beyond = float(grown.sum())
+        if whole > 0.0:
+            return beyond / whole
+        return 0.0 if beyond <= 0.0 else inf  # of what can be done in no time
 
     def _of(self, step: _Step) -> Floats:
         """V of the step's size on each of its octaves."""

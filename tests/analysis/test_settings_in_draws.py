@@ -97,6 +97,49 @@ class TestFigures:
             alone.settings[0].regret.mean, rel=0.05
         )
 
+    def test_by_the_total_time_they_are_shares_of_sums(self) -> None:
+        """Once more message by message; a message that takes little hardly counts."""
+        settings = (("mine", repeat(16_384)), ("other", repeat(3784)))
+        found = settings_in_draws(replace(question(*settings), objective=Objective.TIME))
+        draws = draw(MODEL, 100, seed_of(MODEL))
+        total_us, best_us = np.zeros((2, 100)), np.zeros(100)
+        for size, share in ((4096, 0.25), (65_536, 0.75)):
+            rows = repeated_us(draws, size, np.array([min(16_384, size), 3784]))
+            priced = price_sizes(problem_of(MODEL.model, size, FragmentLimits()), draws)
+            total_us += share * rows
+            best_us += share * np.minimum(priced.best_us, rows.min(axis=0))
+        for one, expected in zip(found.settings, total_us / best_us - 1.0, strict=True):
+            assert one.regret.mean == pytest.approx(expected.mean())
+            assert one.regret.p95 == pytest.approx(np.quantile(expected, 0.95))
+            assert one.good == pytest.approx((expected <= 0.02).mean())
+        gains = 1.0 - total_us[1] / total_us[0]
+        assert found.gain.p50 == pytest.approx(np.quantile(gains, 0.5))
+        assert found.is_of_time
+        limit = found.settings[0].regret.mean
+        limited = replace(question(*settings), objective=Objective.TIME, max_regret=limit)
+        kept = settings_in_draws(limited).settings[0].kept
+        assert kept == pytest.approx(((total_us[0] / best_us - 1.0) <= limit).mean())
+
+    def test_of_many_messages_those_that_take_long_are_priced_where_time_counts(self) -> None:
+        """A rare message that takes half of the time is priced; by the mean it is none of 24."""
+        small = [(100 + at, 1.0) for at in range(200)]
+        many = Workload.weighted([*small, (2**24, 0.01)], "many")
+        settings = (("mine", repeat(1 << 24)), ("other", repeat(16_384)))
+        asked = question(*settings, workload=many)
+        mean, time = (
+            settings_in_draws(replace(asked, objective=one))
+            for one in (Objective.MEAN, Objective.TIME)
+        )
+        few = Workload.weighted([(200, 200.0), (2**24, 0.01)], "two")
+        alone = settings_in_draws(
+            replace(question(*settings, workload=few), objective=Objective.TIME)
+        )
+        assert mean.settings[0].regret.mean < 0.01 < alone.settings[0].regret.mean
+        assert time.settings[0].regret.mean == pytest.approx(
+            alone.settings[0].regret.mean, rel=0.05
+        )
+        assert (mean.code, time.code) == (DecisionCode.KEEP_YOURS, DecisionCode.SET_IT)
+
     def test_uneven_cuts_are_priced_too(self) -> None:
         """And count among the best."""
         cuts = {4096: (820,) * 4 + (816,), 65_536: (3000, *(3676,) * 17, 44)}

@@ -73,13 +73,16 @@ def check_holds(found: Audit, more: Audit, best: tuple[BestKnown, ...]) -> None:
         sizes = {*turns, *(size.message_bytes for size in found.workload.sizes)}
         also = [known.message_bytes for known in best if known.message_bytes in sizes]
         now = price(found.question.model, one.setting, best, found.workload, also=also)
-        assert one.mean.at_least <= now.mean.at_most * _EQUAL
-        assert now.mean.at_least <= one.mean.at_most * _EQUAL
+        for figure, later in ((one.time, now.time), (one.mean, now.mean)):
+            assert figure.at_least <= later.at_most * _EQUAL
+            assert later.at_least <= figure.at_most * _EQUAL
         assert now.worst_span.at_least <= one.worst_at_most * _EQUAL
         assert one.worst.over_best <= one.worst_at_most * _EQUAL
     if found.repeats is not None and more.repeats is not None:
-        assert more.repeats.at_least <= found.repeats.at_most * _EQUAL
-    assert found.schedules_at_most >= 0.0
+        assert more.repeats.mean.at_least <= found.repeats.mean.at_most * _EQUAL
+        assert more.repeats.time.at_least <= found.repeats.time.at_most * _EQUAL
+    assert found.schedules.mean.at_most >= found.schedules.mean.at_least == 0.0
+    assert found.schedules.time.at_most >= found.schedules.time.at_least == 0.0
 
 
 def tick(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:

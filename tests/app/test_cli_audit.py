@@ -17,6 +17,7 @@ from app.schemas.base import read_output
 from tests.support.in_process_engine import InProcessEngine
 
 MYRINET = str(Path(__file__).parents[2] / "examples" / "myrinet-gam.json")
+KV = str(Path(__file__).parents[2] / "examples" / "kv-staging.json")
 SMALL = ("--min-message", "4KiB", "--max-message", "32KiB")
 
 
@@ -72,6 +73,43 @@ def test_the_exit_code_is_the_verdict(
     verdict = next(line for line in reported.splitlines() if line.startswith("verdict"))
     assert (" over " in verdict) == (expected == TOO_HIGH)
     assert (" within " in verdict) == (expected == 0)
+
+
+def test_a_constant_that_wastes_a_fifth_of_the_time_fails_its_gate(
+    printed: Any, tmp_path: Path
+) -> None:
+    """3.9 % in the mean of the messages, most of which are small: a workload's time decides, and
+    the mean only where it is asked for.
+    """
+    workload = tmp_path / "workload.txt"
+    workload.write_text("1MiB 700\n4MiB 250\n64MiB 50\n")
+    asked = (KV, "--workload", str(workload), "--max-regret", "5%", "--setting")
+    code, reported, _ = printed(*asked, "512KiB")
+    assert code == TOO_HIGH
+    lines = [" ".join(line.split()) for line in reported.splitlines()]
+    assert "total time 22.9 % over the best, of the given workload of 3 sizes" in lines
+    assert "mean regret 3.89 %" in lines
+    assert "verdict over 5 %: the regret of the total time" in lines
+    code, reported, _ = printed(*asked, "512KiB", "--objective", "mean")
+    assert code == 0
+    assert "within 5 %: the mean regret" in reported
+    mended, _, _ = printed(*asked, "1:512KiB,64MiB:4MiB")
+    assert mended == 0
+
+
+def test_what_is_advised_for_a_workload_takes_less_of_its_time(
+    printed: Any, tmp_path: Path
+) -> None:
+    """The size advised is asked about once more, and its regret is what was told of it."""
+    workload = tmp_path / "workload.txt"
+    workload.write_text("1MiB 700\n4MiB 250\n64MiB 50\n")
+    asked = (KV, "--workload", str(workload), "--json", "--setting")
+    found = json.loads(printed(*asked, "512KiB")[1])
+    assert (found["objective"], list(found["setting"])[1]) == ("time", "time")
+    size = found["best_size"]["steps"][0]["size_bytes"]
+    again = json.loads(printed(*asked, str(size))[1])
+    assert again["setting"]["time"] == found["best_size"]["time"]
+    assert again["setting"]["time"]["at_least"] < 0.5 * found["setting"]["time"]["at_least"]
 
 
 def test_a_limit_inside_the_interval_is_decided_by_the_yardstick(printed: Any) -> None:

@@ -154,7 +154,7 @@ def test_a_gain_that_is_not_known_is_said_and_can_be_required(printed: Any) -> N
     code, reported, note = printed(*better)
     assert code == 0
     assert "NOT KNOWN" not in reported + note
-    assert "library's default: 65536 bytes: mean regret" in reported
+    assert "library's default: 65536 bytes: total time" in reported
 
 
 def test_a_table_of_another_pipeline_is_refused(printed: Any, tmp_path: Path) -> None:

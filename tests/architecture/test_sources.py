@@ -98,7 +98,7 @@ def test_no_file_is_too_long(folder: str) -> None:
     assert {name: lines for name, lines in lengths.items() if lines > MAX_LINES} == {}
 
 
-@pytest.mark.parametrize(("folder", "most"), [("app", 150), ("solvers", 70)])
+@pytest.mark.parametrize(("folder", "most"), [("app", 170), ("solvers", 70)])
 def test_a_package_has_few_files(folder: str, most: int) -> None:
     """What a reader would open together is one file."""
     assert 0 < len(list(python_files(folder))) <= most

@@ -20,6 +20,8 @@ def a_chosen(setting: FragmentSetting) -> ChosenSetting:
         setting,
         Objective.MEAN,
         Workload.log_uniform(1, 2**24),
+        time_regret=0.02,
+        time_at_most=0.021,
         mean_regret=0.0123,
         mean_at_most=0.0125,
         worst_regret=0.5,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.pipeline import MAX_RANGES, FitRange, Pipeline, Stage
-from domain.regret import PricedSetting, SizeRule
+from domain.regret import Objective, PricedSetting, SizeRule
 from domain.uncertain_answer import DecisionCode, Quantiles, SettingsInDraws, Thresholds
 from domain.uncertainty import Source
 from exports.targets.commentary import LINE_BYTES, check_size, commentary, one_size, plain
@@ -128,8 +128,8 @@ def test_plain_text_stays_as_it_is() -> None:
 
 
 def priced(regret: float) -> PricedSetting:
-    """A setting with this mean regret, and twice as much at worst."""
-    return PricedSetting(FragmentSetting.always(8192), regret, 2.0 * regret)
+    """A setting with this mean regret, half of it for the total time and twice that at worst."""
+    return PricedSetting(FragmentSetting.always(8192), 0.5 * regret, regret, 2.0 * regret)
 
 
 def compared(
@@ -148,10 +148,11 @@ def compared(
 def test_a_known_gain_is_told_beside_the_default() -> None:
     """With its source; the head begins with the title, as before."""
     given, target = compared(priced(0.4), priced(0.01))
-    text = commentary(given, target)
+    text = re.sub(r"\n#\s{2,}", " ", commentary(given, target))
     assert text.startswith("# One size (one)")
-    assert "library's default: 8192 bytes: mean regret 40.00 %, worst 80.00 % (default.c)" in text
-    assert "wanted before the target's limits: 8192 bytes: mean regret 1.00 %" in text
+    figures = "total time 20.00 % over the best, mean regret 40.00 %, worst 80.00 %"
+    assert f"library's default: 8192 bytes: {figures} (default.c)" in text
+    assert "wanted before the target's limits: 8192 bytes: total time 0.50 % over the" in text
     assert "not priced: nothing that is known of" in text
     assert not doubts(given, target)
 
@@ -189,6 +190,28 @@ def test_limits_that_cost_much_are_said_before_the_title() -> None:
     assert first.startswith("# the target's limits cost 1.23 % in the mean where 8192 bytes would")
     given, target = compared(priced(0.9), priced(0.01))
     assert commentary(given, target).startswith("# One size")
+
+
+@pytest.mark.parametrize(
+    ("objective", "cost", "chosen_for"),
+    [
+        (Objective.TIME, "2.00 % of the total time where {} would cost 0.05 %", "total time"),
+        (Objective.MEAN, "1.23 % in the mean where {} would cost 0.10 %", "mean regret"),
+        (Objective.WORST, "50.00 % at worst where {} would cost 0.20 %", "worst regret"),
+    ],
+)
+def test_what_the_sizes_were_chosen_for_is_what_counts(
+    objective: Objective, cost: str, chosen_for: str
+) -> None:
+    """Of what the limits cost, and of the default, which is worse in the mean alone."""
+    given, target = compared(priced(0.03), priced(0.001))
+    assert given.chosen is not None
+    given = replace(given, chosen=replace(given.chosen, objective=objective))
+    text = re.sub(r"\n#\s+", " ", commentary(given, target))
+    assert f"the target's limits cost {cost.format('8192 bytes')}" in text
+    assert f"chosen for least {chosen_for} over the workload" in text
+    is_better = objective is Objective.MEAN
+    assert ("the default is as good or better" not in text) is is_better
 
 
 @pytest.mark.parametrize("target", [one for one in TARGETS if one.takes in SIZED])

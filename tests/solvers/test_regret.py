@@ -14,9 +14,9 @@ from domain.aggregate import Aggregate
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.model import CostModel
-from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline, pipeline_of_lines
+from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, problem_of
-from domain.regret import BestKnown, ChosenSetting, Objective, SizeRule
+from domain.regret import BestKnown, ChosenSetting, Objective, PricedSetting, SizeRule
 from domain.schedule import latency_us
 from domain.workload import Workload
 from solvers.settings.regret import MERGE_REGRET
@@ -110,7 +110,7 @@ def test_regrets_follow_the_steps_of_the_setting() -> None:
 
 def value_of(chosen: ChosenSetting) -> float:
     """What the objective says of it."""
-    return chosen.mean_regret if chosen.objective is Objective.MEAN else chosen.worst_regret
+    return chosen.written.regret_of(chosen.objective)
 
 
 def power_above(workload: Workload) -> int:
@@ -120,8 +120,8 @@ def power_above(workload: Workload) -> int:
 
 def brute(
     model: CostModel, best: Sequence[BestKnown], workload: Workload, rule: SizeRule
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Every admitted size up to the first that sends all whole; its mean and worst regret."""
+) -> tuple[np.ndarray, dict[Objective, np.ndarray]]:
+    """Every admitted size up to the first that sends all whole; what each objective says of it."""
     largest = power_above(workload)
     top = largest + rule.multiple_of
     sizes = np.arange(rule.multiple_of, top + 1, rule.multiple_of, dtype=np.int64)
@@ -130,12 +130,16 @@ def brute(
     sizes = sizes[(sizes >= rule.min_bytes) & (sizes <= rule.max_bytes)]
     known = {one.message_bytes: one.latency_us for one in best}
     mean, worst = np.zeros(len(sizes)), np.full(len(sizes), -np.inf)
+    taken, least = np.zeros(len(sizes)), 0.0
     for one in workload.sizes:
         priced = repeated_latencies_us(model, sizes, np.array([one.message_bytes]))
         regret = priced / known[one.message_bytes] - 1.0
         mean += one.share * regret
         worst = np.maximum(worst, regret)
-    return sizes, mean, worst
+        taken += one.share * priced
+        least += one.share * known[one.message_bytes]
+    time = taken / least - 1.0
+    return sizes, {Objective.TIME: time, Objective.MEAN: mean, Objective.WORST: worst}
 
 
 RULES = (
@@ -158,15 +162,19 @@ def chosen_cases(number: int) -> Iterator[tuple[CostModel, Workload]]:
 
 
 def test_no_size_is_better_than_the_one_that_is_chosen() -> None:
-    """Brute force over every admitted size, by the mean and by the worst regret."""
+    """Brute force over every admitted size, by each objective; one of the workload is frequent."""
     for at, (model, workload) in enumerate(chosen_cases(count(80, share=16))):
+        if at % 3 == 2:
+            frequent = workload.sizes[at % len(workload.sizes)].message_bytes
+            weights = [(one.message_bytes, one.share) for one in workload.sizes]
+            workload = Workload.weighted([*weights, (frequent, 30.0)], "one size mostly")
         best = best_of(model, workload)
         if min(one.latency_us for one in best) <= 0.0:
             continue
         rule = RULES[at % len(RULES)] if at % 2 else RULES[0]
-        sizes, mean, worst = brute(model, best, workload, rule)
+        sizes, by_objective = brute(model, best, workload, rule)
         assert rule != RULES[0] or len(sizes) > EVERY
-        for objective, values in ((Objective.MEAN, mean), (Objective.WORST, worst)):
+        for objective, values in by_objective.items():
             chosen = solvers.choose_size(model, best, workload, rule=rule, objective=objective)
             assert value_of(chosen) <= values.min() + 1e-9
             (step,) = chosen.setting.steps
@@ -181,6 +189,10 @@ def test_what_is_told_of_a_choice_is_its_regret() -> None:
     found = {one.message_bytes: one for one in solvers.regrets(MYRINET, chosen.setting, best)}
     expected = 0.75 * found[3000].over_best + 0.25 * found[500].over_best
     assert chosen.mean_regret == pytest.approx(expected, abs=1e-12)
+    taken_us = 3.0 * found[3000].latency_us + found[500].latency_us
+    best_us = 3.0 * found[3000].best.latency_us + found[500].best.latency_us
+    assert chosen.time_regret == pytest.approx(taken_us / best_us - 1.0, abs=1e-12)
+    assert chosen.time_at_most >= chosen.time_regret
     assert chosen.worst_regret == max(found[3000].over_best, found[500].over_best)
     assert [one.message_bytes for one in chosen.at_powers] == [2**bit for bit in range(9, 16)]
     assert all(one == found[one.message_bytes] for one in chosen.at_powers)
@@ -208,11 +220,29 @@ def test_a_message_that_takes_no_time_is_no_trouble() -> None:
     pipeline = pipeline_of_lines([("nothing", 0.0, 0.0)])
     workload = Workload.log_uniform(1, 100_000, points=8)
     chosen = solvers.choose_size(pipeline, best_of(pipeline, workload), workload, rule=SizeRule())
-    assert (chosen.mean_regret, chosen.worst_regret) == (0.0, 0.0)
-    size_steps = solvers.choose_size_steps(
-        pipeline, best_of(pipeline, workload), workload, rule=SizeRule()
+    assert chosen.written == PricedSetting(chosen.setting, 0.0, 0.0, 0.0)
+    for objective in Objective:
+        size_steps = solvers.choose_size_steps(
+            pipeline, best_of(pipeline, workload), workload, rule=SizeRule(), objective=objective
+        )
+        assert len(size_steps.setting.steps) == 1
+
+
+def test_what_takes_no_time_at_best_adds_to_the_total_what_it_takes() -> None:
+    """A message that is free whole and costs 5 µs a fragment has no infinite regret of its own."""
+    pipeline = Pipeline((Stage("one", (FitRange(5.0, 0.0, 100), FitRange(0.0, 0.0))),))
+    workload = Workload.weighted([(4096, 9.0), (2**16, 1.0)], "two")
+    best = (
+        BestKnown(4096, 0.0, 0.0, None, None),
+        *(BestKnown(1 << bit, 100.0, 100.0, None, None) for bit in range(13, 17)),
     )
-    assert len(size_steps.setting.steps) == 1
+    for choose in (solvers.choose_size, solvers.choose_size_steps):
+        rule = SizeRule(max_bytes=64)
+        chosen = choose(pipeline, best, workload, rule=rule, objective=Objective.TIME)
+        assert chosen.setting == FragmentSetting.always(64)
+        taken_us = 0.9 * 64 * 5.0 + 0.1 * 1024 * 5.0
+        assert chosen.time_regret == pytest.approx(taken_us / 10.0 - 1.0)
+        assert chosen.mean_regret == np.inf
 
 
 def test_the_same_question_has_the_same_answer() -> None:
@@ -315,6 +345,37 @@ def test_each_octave_of_an_unmerged_list_of_size_steps_has_its_best_size() -> No
         assert alone.setting.steps[0].size_bytes == step.size_bytes
 
 
+def test_by_the_total_time_no_steps_of_octaves_take_less() -> None:
+    """Brute force over every size of each octave: the total is the sum of theirs, and mergers add
+    at most what they may.
+    """
+    for at, case in enumerate(random_cases(count(60), seed=22)):
+        rule = RULES[at % len(RULES)]
+        workload = Workload.log_uniform(256, 2**14, points=24)
+        best = best_of(case.pipeline, workload)
+        chosen = solvers.choose_size_steps(
+            case.pipeline, best, workload, rule=rule, objective=Objective.TIME
+        )
+        least_us = best_us = 0.0
+        for bit in range(8, 15):
+            inside = [
+                (one.message_bytes, one.share)
+                for one in workload.sizes
+                if 1 << bit <= one.message_bytes < 2 << bit
+            ]
+            if not inside:
+                continue
+            octave = Workload.weighted(inside, "an octave")
+            _, values = brute(case.pipeline, best, octave, rule)
+            known = {one.message_bytes: one.latency_us for one in best}
+            of_octave_us = sum(share * known[size] for size, share in inside)
+            best_us += of_octave_us
+            least_us += of_octave_us * (1.0 + values[Objective.TIME].min())
+        least = least_us / best_us - 1.0
+        mergers = 7 - len(chosen.setting.steps)
+        assert least - 1e-9 <= chosen.time_regret <= least + MERGE_REGRET * mergers + 1e-9
+
+
 @pytest.mark.parametrize("max_steps", [1, 2, 3])
 def test_no_more_steps_than_asked_for(max_steps: int) -> None:
     """Also where merging costs something; fewer steps cost more."""
@@ -365,5 +426,5 @@ def test_an_aggregate_is_chosen_for_too() -> None:
     workload = Workload.log_uniform(500, 40_000, points=20)
     best = best_of(aggregate, workload)
     chosen = solvers.choose_size(aggregate, best, workload, rule=SizeRule())
-    _, mean, _ = brute(aggregate, best, workload, SizeRule())
-    assert chosen.mean_regret <= mean.min() + 1e-9
+    _, values = brute(aggregate, best, workload, SizeRule())
+    assert chosen.mean_regret <= values[Objective.MEAN].min() + 1e-9

@@ -24,9 +24,9 @@ Sluice.onPart(".regret-chart", (place) => {
       label: {formatter: "allowed", color: color("--bad"), position: "insideEndTop"},
     }];
     const marked = [...limits, {
-      yAxis: data.mean,
+      yAxis: data.average,
       lineStyle: {color: color("--line-strong"), type: "dotted"},
-      label: {formatter: "mean", color: color("--quiet"), position: "insideStartTop"},
+      label: {formatter: data.averageName, color: color("--quiet"), position: "insideStartTop"},
     }].filter((line) => line.yAxis !== null);
     chart.setOption({
       animation: false,

@@ -19,7 +19,6 @@ from app.questions.profiles import list_profiles
 from app.schemas.audit import AuditIn, AuditOut, AuditRowOut, PricedOut, SettingStepOut, SpanOut
 from app.schemas.base import ProblemOut, read_output, read_request
 from app.schemas.jobs import problem_of
-from app.text.notices import format_advised_regret
 from app.text.numbers import (
     format_count,
     format_percent,
@@ -28,12 +27,14 @@ from app.text.numbers import (
     format_regret_span,
     format_step_size,
 )
+from app.text.regrets import REGRET_OF, format_advised_regret, format_averages
 from app.text.units import OF_MODEL, PROVEN_BOUND, format_time
 from app.web.audits.form import MAX_ADDRESS, AuditForm
 from app.web.forms import format_timestamp, read_form
 from app.web.jobs.work import SHORT_S, WorkPlace, WorkView
 from app.web.pages import is_htmx, moved, page, says_refusals
 from domain.errors import NotFound, Overloaded, SluiceError, UnreadableRecord
+from domain.regret import Objective
 from domain.units import format_bytes
 from models.records import JobRecord, JobState
 
@@ -125,7 +126,9 @@ def _span(span: SpanOut) -> str:
 def _figures(audit: AuditOut) -> Iterator[AuditFigure]:
     setting = audit.setting
     worst = setting.worst
-    yield AuditFigure("Mean regret", _span(setting.mean), "over the workload")
+    if setting.time is not None:
+        yield AuditFigure("Total time", _span(setting.time), "over the best, of the workload")
+    yield AuditFigure("Mean regret", _span(setting.mean), "of its messages")
     at = f"at {format_bytes(worst.message_bytes)}"
     if count := audit.worst_of:  # audits that were kept before had none
         at += f", of {count} sizes"
@@ -136,7 +139,7 @@ def _figures(audit: AuditOut) -> Iterator[AuditFigure]:
         steps = f"{len(size_steps.steps)} steps"
         yield AuditFigure("Best size steps", steps, _advised(size_steps))
     if audit.best_repeats is not None:
-        value = f"mean {_advised_span(audit.repeats_span)}"
+        value = format_averages(audit.best_repeats_time, audit.repeats_span)
         yield AuditFigure("Size by lookup", value, "in a compiled table")
 
 
@@ -152,12 +155,8 @@ def _priced(name: str, priced: PricedOut) -> AuditFigure:
 
 
 def _advised(priced: PricedOut) -> str:
-    mean, worst = map(_advised_span, (priced.mean, priced.worst_span))
-    return f"mean {mean}, worst {worst}"
-
-
-def _advised_span(span: SpanOut) -> str:
-    return format_advised_regret(span.at_least, span.at_most)
+    worst = format_advised_regret(priced.worst_span.at_least, priced.worst_span.at_most)
+    return f"{format_averages(priced.time, priced.mean)}, worst {worst}"
 
 
 def _verdict(audit: AuditOut) -> tuple[str, str, str]:
@@ -165,7 +164,7 @@ def _verdict(audit: AuditOut) -> tuple[str, str, str]:
     if audit.verdict is None or audit.max_regret is None:
         return "", "", ""
     allowed = format_percent(audit.max_regret)
-    regret, limit = f"the {audit.objective} regret", f"the {allowed} that is allowed"
+    regret, limit = f"the {REGRET_OF[audit.objective]}", f"the {allowed} that is allowed"
     word = f"{'within' if audit.is_kept else 'over'} {allowed}"
     if audit.verdict == "within":
         return "good", word, f"Proven {OF_MODEL}: over any schedule, {regret} keeps to {limit}."
@@ -200,13 +199,16 @@ def _line(row: AuditRowOut, allowed: float | None) -> AuditLine:
 def _chart(audit: AuditOut) -> Mapping[str, object]:
     """Return message sizes in bytes and regrets in per cent; what is unbounded is null."""
     rows = audit.at_powers
-    limit = audit.max_regret
+    limit, setting = audit.max_regret, audit.setting
+    is_of_time = audit.objective is Objective.TIME and setting.time is not None
+    name, average = ("total time", setting.time) if is_of_time else ("mean", setting.mean)
     return {
         "sizes": [row.message_bytes for row in rows],
         "names": [format_bytes(row.message_bytes) for row in rows],
         "atLeast": [_percent(row.regret.at_least) for row in rows],
         "atMost": [_percent(row.regret.at_most) for row in rows],
-        "mean": _percent(audit.setting.mean.at_least),
+        "average": _percent(average.at_least if average else None),
+        "averageName": name,
         "allowed": None if limit is None else _percent(limit),
     }
 

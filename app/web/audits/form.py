@@ -27,12 +27,19 @@ from app.web.pages import page
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputSource, InputState, StageRow
 from domain.errors import InvalidInput, SluiceError
+from domain.regret import Objective
 from domain.units import format_bytes, parse_share
 from exports.targets.registry import TARGETS
 
 MAX_ADDRESS = 6_000  # characters of a query that browsers, proxies and mail programs pass on whole
 MAX_TITLE = 40  # characters of a setting
-_DEFAULT = {"objective": "mean", "over": "best", "time_limit": f"{DEFAULT_TIME_LIMIT_S:g}"}
+_OBJECTIVES = (
+    ("", "total time of a workload, mean regret of a range"),
+    (Objective.TIME.value, "total time"),
+    (Objective.MEAN.value, "mean regret"),
+    (Objective.WORST.value, "worst regret"),
+)
+_DEFAULT = {"objective": "", "over": "best", "time_limit": f"{DEFAULT_TIME_LIMIT_S:g}"}
 _TEXTS = (
     "profile",
     "setting",
@@ -120,7 +127,7 @@ class AuditForm:
             "max_message": _format_size(asked.max_message_bytes),
             "workload": "\n".join(_workload_lines(asked.workload or ())),
             "max_regret": _format_share(asked.max_regret),
-            "objective": str(asked.objective),
+            "objective": asked.objective or "",
             "over": str(asked.over),
             "time_limit": f"{asked.time_limit_s:g}",
         }
@@ -138,6 +145,11 @@ class AuditForm:
         return any(self.text(name) != _DEFAULT.get(name, "") for name in rarer) or any(
             name in self.mistakes for name in rarer
         )
+
+    @property
+    def objectives(self) -> tuple[tuple[str, str], ...]:
+        """What may be held against the limit; the first of them unless another is chosen."""
+        return _OBJECTIVES
 
     @property
     def targets(self) -> tuple[tuple[str, str], ...]:
@@ -196,12 +208,12 @@ class AuditForm:
             "max_message_bytes": reader.size("max_message"),
             "max_regret": reader.read("max_regret", parse_share),
             "workload": _long(reader, "workload", parse_workload),
+            "objective": self.text("objective") or None,
             "time_limit_s": time_limit,
         }
         return {
             **self._source(reader),
             "setting": self._setting(reader),
-            "objective": self.text("objective"),
             "over": self.text("over"),
             **{name: value for name, value in optional.items() if value is not None},
         }

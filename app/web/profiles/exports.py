@@ -17,8 +17,8 @@ from app.questions.settings import (
     export_question,
 )
 from app.schemas.exports import ChosenOut
-from app.text.notices import format_advised_regret
 from app.text.numbers import format_gap, format_size
+from app.text.regrets import format_advised_regret
 from app.web.forms import FieldReader, address, in_path
 from domain.errors import NotFound, SluiceError
 from domain.problem import FragmentLimits
@@ -41,6 +41,7 @@ TAKES_WORDS = {
     Takes.TABLE: "the compiled table",
 }
 OBJECTIVES = (
+    (Objective.TIME.value, "least total time"),
     (Objective.MEAN.value, "least mean regret"),
     (Objective.WORST.value, "least worst regret"),
 )
@@ -179,23 +180,25 @@ def format_export_cost(chosen: ChosenOut, warnings: tuple[str, ...] = ()) -> str
 
 
 def _cost_words(chosen: ChosenOut) -> str:
-    mean, worst = (
+    time, mean, worst = (
         format_advised_regret(at_least, at_most)
         for at_least, at_most in (
+            (chosen.time_regret, chosen.time_at_most),
             (chosen.mean_regret, chosen.mean_at_most),
             (chosen.worst_regret, chosen.worst_at_most),
         )
     )
+    total = "" if chosen.objective is None else f"{time} of the total time, "
     steps = chosen.steps
     ended = " Time ended: more of it may choose other sizes." if chosen.is_partial else ""
     if len(steps) > 1:
         each = "A size for each range of messages costs"
-        return f"{each} {mean} in the mean, {worst} at worst.{ended}"
+        return f"{each} {total}{mean} in the mean, {worst} at worst.{ended}"
     cut = steps[0].size_bytes
     name = (
         "Every message whole" if cut is None else f"One size, {format_bytes(cut)}, for all messages"
     )
-    return f"{name} costs {mean} in the mean, {worst} at worst.{ended}"
+    return f"{name} costs {total}{mean} in the mean, {worst} at worst.{ended}"
 
 
 def export_form(name: str, given: Mapping[str, str]) -> ExportForm:
@@ -234,7 +237,7 @@ def _options(target: Target, texts: Mapping[str, str]) -> Iterator[tuple[str, st
 
 
 def _objective(text: str) -> Objective:
-    return Objective.WORST if text == Objective.WORST else Objective.MEAN
+    return Objective(text) if text in [*Objective] else Objective.MEAN
 
 
 def _field(target: Target, refusal: SluiceError) -> str:

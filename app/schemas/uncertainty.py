@@ -453,7 +453,8 @@ class SettingsInDrawsOut(Output):
     """A setting over draws of the costs, and what to do: `decision`, and `sentence` in words.
 
     `advised` names one of `settings`, by their fields; the best of the others gains `gain` over the
-    first, in the mean over the messages, more than `margin` in `probability` of the draws.
+    first, more than `margin` in `probability` of the draws: in the mean over the messages, or where
+    the `objective` is `time` of their total time.
     """
 
     source: str

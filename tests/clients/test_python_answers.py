@@ -196,7 +196,15 @@ def test_a_job_has_the_fields_of_every_kind() -> None:
         (export_answers.Exported, {"chosen", "uncertainty", "is_gain_known", "warnings"}),
         (
             export_answers.Audit,
-            {"fit_warnings", "worst_of", "best_repeats_at_most", "in_draws", "uncertainty"},
+            {
+                "fit_warnings",
+                "worst_of",
+                "best_repeats_at_most",
+                "in_draws",
+                "uncertainty",
+                "best_repeats_time",
+                "schedules_time_at_most",
+            },
         ),
     ],
 )

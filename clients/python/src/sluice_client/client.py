@@ -885,8 +885,8 @@ class Client(Core):
         """Return a profile as a library's configuration; `name@2` pins a revision.
 
         Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, for the least mean
-        regret or, with `objective` "worst", for the least worst one. `time_limit_s` is for the
-        solves by which they are chosen. `options` are the target's own;
+        regret or, with `objective` "worst" or "time", for the least worst one or the least total time.
+        `time_limit_s` is for the solves by which they are chosen. `options` are the target's own;
         `table` is the digest of a compiled table in place of the active one.
         """
         return self.send(
@@ -925,8 +925,10 @@ class Client(Core):
         """Return what an existing setting costs over the optimum, and what to change.
 
         Exactly one of `pipeline`, `aggregate`, `profile` and `measurements`. Without a `workload` every
-        octave of the range counts the same. `max_regret` is a share, 0.05 for 5 %; with `in_draws`,
-        another share, it has to be kept in so many draws of the costs too. `uncertainty` says which.
+        octave of the range counts the same. The `objective` is "time" with a workload, the total time
+        of its messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
+        `in_draws`, another share, it has to be kept in so many draws of the costs too. `uncertainty`
+        says which.
         """
         return self.send(
             exporting.audit(
@@ -964,8 +966,8 @@ class Client(Core):
         """Return a profile as a library's configuration; `name@2` pins a revision.
 
         Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, for the least mean
-        regret or, with `objective` "worst", for the least worst one. `time_limit_s` is for the
-        solves by which they are chosen. `options` are the target's own;
+        regret or, with `objective` "worst" or "time", for the least worst one or the least total time.
+        `time_limit_s` is for the solves by which they are chosen. `options` are the target's own;
         `table` is the digest of a compiled table in place of the active one.
 
         Answered at once by the job that does it.
@@ -1006,8 +1008,10 @@ class Client(Core):
         """Return what an existing setting costs over the optimum, and what to change.
 
         Exactly one of `pipeline`, `aggregate`, `profile` and `measurements`. Without a `workload` every
-        octave of the range counts the same. `max_regret` is a share, 0.05 for 5 %; with `in_draws`,
-        another share, it has to be kept in so many draws of the costs too. `uncertainty` says which.
+        octave of the range counts the same. The `objective` is "time" with a workload, the total time
+        of its messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
+        `in_draws`, another share, it has to be kept in so many draws of the costs too. `uncertainty`
+        says which.
 
         Answered at once by the job that does it.
         """

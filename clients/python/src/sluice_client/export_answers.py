@@ -66,7 +66,8 @@ class ExportedFile:
 
 @dataclass(frozen=True, slots=True)
 class ComparedSetting:
-    """A setting beside that of an export: its regret over the same messages, as shares.
+    """A setting beside that of an export: its regrets over the same messages, as shares: of their
+    total time, in the mean and at worst.
 
     None is without a bound.
     """
@@ -74,14 +75,17 @@ class ComparedSetting:
     steps: tuple[SettingStep, ...]
     mean_regret: float | None
     worst_regret: float | None
+    time_regret: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenSizes:
-    """The sizes that an export has, and what they cost over the best schedules known, as shares.
+    """The sizes that an export has, and what they cost over the best schedules known, as shares:
+    of the total time of the messages, in the mean and at worst.
 
-    `default` is what the library does by itself, None where that has no price; `wanted` what would
-    be chosen if the library took every size that the limits admit.
+    They have the least of it by their `objective`. `default` is what the library does by itself,
+    None where that has no price; `wanted` what would be chosen if the library took every size that
+    the limits admit.
     """
 
     steps: tuple[SettingStep, ...]
@@ -92,6 +96,9 @@ class ChosenSizes:
     is_partial: bool = False
     default: ComparedSetting | None = None
     wanted: ComparedSetting | None = None
+    objective: str | None = None
+    time_regret: float | None = None
+    time_at_most: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +150,8 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class PricedSetting:
-    """A setting and its regret over the workload; `worst` is the message where it is greatest.
+    """A setting and its regret over the workload: of the total `time` of its messages, in the
+    `mean` of them, and of the `worst`, where it is greatest.
 
     No message that was looked at has a regret above `worst_at_most`, where that is known.
     """
@@ -152,11 +160,12 @@ class PricedSetting:
     mean: Regret
     worst: AuditRow
     worst_at_most: float | None = None
+    time: Regret | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedWorkload:
-    """The messages that the means are over, in words, and how many they are."""
+    """The messages that total times and means are over, in words, and how many they are."""
 
     words: str
     sizes: int
@@ -196,3 +205,5 @@ class Audit:
     best_repeats_at_most: float | None = None
     in_draws: float | None = None
     uncertainty: SettingsInDraws | None = None
+    best_repeats_time: Regret | None = None
+    schedules_time_at_most: float | None = None

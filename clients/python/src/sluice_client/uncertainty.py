@@ -233,8 +233,8 @@ class SettingsInDraws:
     """Settings over draws of the costs, and what to do: `decision`, and `sentence` in words.
 
     `advised` names one of `settings`; the best of the others gains `gain` over the first, in the
-    mean over the messages, more than `margin` in `probability` of the draws. Where there is one
-    setting alone `decision` is None.
+    mean over the messages or of their total time, as was asked, more than `margin` in `probability`
+    of the draws. Where there is one setting alone `decision` is None.
     """
 
     source: str

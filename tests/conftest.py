@@ -15,7 +15,7 @@ import pytest
 
 from analysis import explain
 from models.session import Store, create_store
-from tests.support import system
+from tests.support import once, system
 from tests.support.counts import keep_known_characters, register_hypothesis_profiles
 from tests.support.postgres import PostgresServer, RunFolder
 
@@ -24,8 +24,15 @@ DIALECTS = ("sqlite", "postgresql")
 register_hypothesis_profiles()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run write which tests passed, and another one leave these out."""
+    parser.addoption("--write-passed", type=Path, help="list the tests that passed in this file")
+    parser.addoption("--not-again", type=Path, help="leave out tests that passed, by such a file")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Open the folder that the processes of this run share."""
+    os.environ.pop("PYTEST_ADDOPTS", None)  # they are of this run, not of what the tests start
     config.stash[_RUN] = RunFolder.open()
     os.environ["SSL_CERT_FILE"] = str(_one_certificate(config.stash[_RUN].path))
     # A shell without job control has what it puts in the background ignore Ctrl-C, and so has
@@ -62,8 +69,13 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes long: at the end the other processes would wait for it."""
+    if (file := config.getoption("--not-again")) is not None:
+        passed = once.read_passed(file)
+        left_out = [item for item in items if not once.is_run_again(item.nodeid, passed)]
+        items[:] = [item for item in items if once.is_run_again(item.nodeid, passed)]
+        config.hook.pytest_deselected(items=left_out)
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
@@ -76,6 +88,8 @@ def pytest_collection_finish() -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """With CI=true a run that skipped anything has failed."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and (file := session.config.getoption("--write-passed")) is not None:
+        once.write_passed(file, reporter.stats)
     skipped = reporter.stats.get("skipped", []) if reporter else []
     if skipped and system.in_ci() and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -27,10 +27,20 @@ _SHELL_WORDS = (".venv/bin/", "curl ", "make ", "docker ", "cp ", "python")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of code: the language that its fence names, and its text."""
+    """A block of code: the language that its fence names, its text, and the programs it needs.
+
+    A fence names programs that not every machine has behind its language: `sh needs mpicc.mpich`.
+    """
 
     language: str
     text: str
+    programs: tuple[str, ...] = ()
+
+    @classmethod
+    def fenced(cls, fence: str, text: str) -> Block:
+        """Return the block below this fence."""
+        language, _, programs = fence.partition(" needs ")
+        return cls(language.strip(), text, tuple(programs.split()))
 
     @property
     def is_shell(self) -> bool:
@@ -117,7 +127,7 @@ def _pieces(text: str) -> Iterator[Block | str]:
             yield from _flushed(prose, indented)
             prose = indented = ""
             body = iter(lambda: next(lines), "```")
-            yield Block(line[3:].strip(), "\n".join(body))
+            yield Block.fenced(line[3:].strip(), "\n".join(body))
         elif line.startswith(_INDENT) and not prose.strip():
             indented += line.removeprefix(_INDENT) + "\n"
         elif line:

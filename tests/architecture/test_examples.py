@@ -25,6 +25,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.documents import ROOT, Block, Document, document, documents
+from tests.support.system import require_system
 
 GUARD_S = 120.0  # against commands that hang; nothing that works comes near
 # What sets up an environment, or needs more than this checkout. tests/tooling is about these.
@@ -32,6 +33,7 @@ NOT_RUN = ("make", "cp .env", "docker")
 ADDRESS = re.compile(r"(?:localhost|127\.0\.0\.1):8080")
 NOT_MIRRORED = {".git", "var", ".env", ".venv"}
 STAND_IN = Path(__file__).with_name("stand_in_curl.py")
+INSTALL = "apt-get install mpich libmpich-dev gcc"  # what the documents' blocks need
 FORKED = Path(__file__).with_name("forked_commands.py")
 
 
@@ -171,8 +173,16 @@ def printed(output: str) -> str:
 
 @pytest.mark.parametrize("name", [document.name for document in documents() if examples(document)])
 def test_the_commands_of_a_document_do_what_it_shows(name: str, stage: Stage) -> None:
-    """Each block ends with 0, and prints what stands below it."""
+    """Each block ends with 0, and prints what stands below it.
+
+    One that needs a program which is not here is left out, and the test is skipped at its end.
+    """
+    missing = list[str]()
     for commands, shown in examples(document(name)):
+        lacking = [program for program in commands.programs if shutil.which(program) is None]
+        missing += lacking
+        if lacking:
+            continue
         ended = stage.run(commands.text)
         output = printed(ended.stdout)
         assert ended.returncode == 0, f"{commands.text}\n{output}"
@@ -180,6 +190,7 @@ def test_the_commands_of_a_document_do_what_it_shows(name: str, stage: Stage) ->
             assert pattern(shown.text.rstrip()).fullmatch(output), (
                 f"{commands.text}\nprinted\n{output}\nand not\n{shown.text}"
             )
+    require_system(not missing, f"{', '.join(dict.fromkeys(missing))} for {name}", INSTALL)
 
 
 @pytest.mark.parametrize(
@@ -220,6 +231,7 @@ def test_the_stand_in_for_curl_gets_what_a_client_gets(
     arguments: str, stage: Stage, tmp_path: Path
 ) -> None:
     """Where there is no curl the examples run on this, so it has to do what they ask of curl."""
+    require_system(shutil.which("curl"), "curl", "apt-get install curl")
     _write_curl(tmp_path)
     line = arguments.format(address=stage.address)
     answers = [

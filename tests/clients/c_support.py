@@ -28,6 +28,8 @@ WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic")
 ADDRESSES = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 THREADS = ("-O1", "-g", "-fsanitize=thread")
 GUARD_S = 500
+# What a compiler does only where further packages are installed.
+_OPTIONS_OF_PACKAGES = ("-m32", "-static", "-fsanitize=")
 
 ERRORS = {
     "SLUICE_OK": 0,
@@ -52,6 +54,24 @@ def require(program: str) -> str:
     found = shutil.which(program)
     require_system(found, program, INSTALL)
     assert found is not None
+    return found
+
+
+@cache
+def require_compiler(compiler: str, options: tuple[str, ...] = ()) -> str:
+    """Return the compiler's path where it makes a program with these options.
+
+    A program is compiled to tell: `gcc` is there on many machines where its 32-bit headers are not,
+    and `clang` where its sanitizers are not. Else the test is skipped, and in CI it fails.
+    """
+    found = require(compiler)
+    told = [word for word in options if word.startswith(_OPTIONS_OF_PACKAGES)]
+    if told:
+        source = "#include <stdlib.h>\nint main(void) { return EXIT_SUCCESS; }\n"
+        made = _folder() / f"probe-{compiler}{'-'.join(told)}".replace("/", "")
+        line = [found, *told, "-x", "c", "-", "-o", str(made)]
+        ended = subprocess.run(line, input=source, text=True, capture_output=True, check=False)
+        require_system(ended.returncode == 0, " ".join([compiler, *told]), INSTALL)
     return found
 
 
@@ -96,11 +116,16 @@ def mover_archive(compiler: str, options: tuple[str, ...]) -> Path:
 
 
 def _archived(name: str, files: list[Path], compiler: str, options: tuple[str, ...]) -> Path:
+    line = [require_compiler(compiler, options), "-std=c11", "-fPIC", "-fvisibility=hidden"]
+    archiver = require("ar")
+    # A test that is skipped leaves no folder for the next one to meet.
     folder = _folder() / f"{name}-{compiler}-{'-'.join(options)}".replace("/", "")
     folder.mkdir()
-    line = [require(compiler), "-std=c11", "-fPIC", "-fvisibility=hidden", "-DSLUICE_BUILDING"]
-    run([*line, *WARNINGS, *options, *INCLUDES, "-c", *files], cwd=folder)
-    run(["ar", "rcs", folder / f"{name}.a", *sorted(folder.glob("*.o"))])
+    run(
+        [*line, "-DSLUICE_BUILDING", *WARNINGS, *options, *INCLUDES, "-c", *files],
+        cwd=folder,
+    )
+    run([archiver, "rcs", folder / f"{name}.a", *sorted(folder.glob("*.o"))])
     return folder / f"{name}.a"
 
 
@@ -111,7 +136,8 @@ def mover_program(name: str, *, compiler: str, options: tuple[str, ...] = ("-O2"
     files = sorted(folder.glob("*.c")) if folder.is_dir() else [MOVER / f"{name}.c"]
     made = mover_archive(compiler, options).parent / Path(name).name
     libraries = (mover_archive(compiler, options), archive(compiler, options))
-    line = [require(compiler), "-std=c11", *WARNINGS, *options, "-ffp-contract=off", *INCLUDES]
+    compiles = require_compiler(compiler, options)
+    line = [compiles, "-std=c11", *WARNINGS, *options, "-ffp-contract=off", *INCLUDES]
     run([*line, *files, *libraries, "-pthread", "-lm", "-o", made])
     return made
 
@@ -132,7 +158,8 @@ def program(name: str, folder: Path, *, compiler: str, options: Sequence[str] = 
     made = folder / f"{Path(name).name}-{compiler}"
     instrumented = tuple(word.replace("=fuzzer,", "=fuzzer-no-link,") for word in options)
     library = archive(compiler, instrumented)
-    line = [require(compiler), "-std=c11", *WARNINGS, *options, "-pthread"]
+    compiles = require_compiler(compiler, tuple(options))
+    line = [compiles, "-std=c11", *WARNINGS, *options, "-pthread"]
     run([*line, "-I", CLIENT / "include", CLIENT / f"{name}.c", library, "-o", made])
     return made
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.c_support import CLIENT, TABLES, WARNINGS, require, run
+from tests.clients.c_support import CLIENT, TABLES, WARNINGS, require, require_compiler, run
 
 CXX = ("-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic", "-x", "c++", "-std=c++17")
 C = (*WARNINGS, "-std=c11")
@@ -59,8 +59,9 @@ def test_it_does_all_that_the_library_does(build: str, amalgamation: Path, tmp_p
     """Without a warning, and right in each function and error, by every compiler."""
     compiler, options, caller = BUILDS[build]
     made, unit = tmp_path / "sluice.o", tmp_path / "unit"
-    run([require(compiler), *options, "-O2", "-c", amalgamation / "sluice.c", "-o", made])
-    line = [require(caller[0]), *caller[1:], "-std=c11", "-O1", "-I", amalgamation]
+    compiles, calls = require_compiler(compiler, options), require_compiler(caller[0], caller[1:])
+    run([compiles, *options, "-O2", "-c", amalgamation / "sluice.c", "-o", made])
+    line = [calls, *caller[1:], "-std=c11", "-O1", "-I", amalgamation]
     run([*line, CLIENT / "tests" / "unit.c", made, "-pthread", "-o", unit])
     (tmp_path / "scratch").mkdir()
     assert "as documented" in run([unit, TABLES / "v1", tmp_path / "scratch"])

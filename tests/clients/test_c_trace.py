@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from fitting import fit, read
-from tests.clients.c_support import ADDRESSES, CLIENT, COMPILERS, THREADS, WARNINGS, require, run
+from tests.clients.c_support import (
+    ADDRESSES,
+    CLIENT,
+    COMPILERS,
+    THREADS,
+    WARNINGS,
+    require,
+    require_compiler,
+    run,
+)
 
 INCLUDE = f"-I{CLIENT / 'include'}"
 POSIX = "-D_POSIX_C_SOURCE=200809L"
@@ -76,7 +85,8 @@ def built(folder: Path, source: str, *options: str, compiler: str = "gcc") -> Pa
     """A program of this text."""
     (folder / "program.c").write_text(source)
     program = folder / "program"
-    command = [require(compiler), "-std=c11", *WARNINGS, POSIX, INCLUDE, *options]
+    compiles = require_compiler(compiler, options)
+    command = [compiles, "-std=c11", *WARNINGS, POSIX, INCLUDE, *options]
     run([*command, folder / "program.c", "-pthread", "-o", program])
     return program
 

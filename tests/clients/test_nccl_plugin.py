@@ -18,14 +18,13 @@ from domain.problem import FragmentLimits
 from exports.table.slt import decode, encode
 from exports.targets.nccl import TARGET
 from exports.targets.target import ExportInput
+from tests.clients.c_support import require, require_compiler
 from tests.support.counts import count
 from tests.support.plan_tables import GOLDEN, a_plan_table
-from tests.support.system import require_system
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "clients" / "c" / "nccl"
 TABLES = ROOT / "tests" / "data" / "tables"
-INSTALL = "apt-get install gcc clang libclang-rt-14-dev make"
 THREADS = 8
 GRAIN, MIN_CHUNK = 512, 16384
 BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE = range(5)
@@ -70,7 +69,8 @@ class Answer:
 def build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the plugin and of the program that calls it."""
     compiler, flags = BUILDS[request.param]
-    require_system(shutil.which(compiler) and shutil.which("make"), compiler, INSTALL)
+    require("make")
+    require_compiler(compiler, tuple(flags.split()))
     folder = tmp_path_factory.mktemp("nccl")
     set_here = (f"BUILD={folder}", "WERROR=-Werror", f"CC={compiler}", f"CFLAGS={flags}")
     reported = subprocess.run(
@@ -297,7 +297,7 @@ def test_changes_are_logged_where_that_is_wanted(build: Path, tmp_path: Path) ->
 
 
 def test_only_the_plugins_symbol_is_seen(build: Path) -> None:
-    require_system(shutil.which("nm"), "nm", "apt-get install binutils")
+    require("nm")
     reported = subprocess.run(
         ["nm", "-D", "--defined-only", str(build / "libnccl-tuner-sluice.so")],
         capture_output=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
 import subprocess
 from dataclasses import replace
 from functools import cache
@@ -19,10 +18,10 @@ from domain.problem import FragmentLimits
 from exports.table.slt import decode, digest_of, encode
 from exports.targets.c_header import TARGET
 from exports.targets.target import ExportInput
+from tests.clients.c_support import require_compiler
 from tests.exports.given import given_for
 from tests.support.counts import count
 from tests.support.plan_tables import GOLDEN, PLAIN, a_line_pipeline, a_plan_table
-from tests.support.system import require_system
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror", "-pedantic")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -34,7 +33,6 @@ COMPILERS = {
     "clang C11": ("clang", *C11, "-O2"),
     "clang C++17": ("clang++", *CPP17, *SANITIZERS),
 }
-INSTALL = "apt-get install gcc g++ clang libclang-rt-14-dev"
 
 # One program for all tables: "number of the table, message" in; the repeated size, the number of
 # fragments and the fragments out. The iterator must agree, and a short array must stay untouched.
@@ -154,7 +152,7 @@ def test_it_compiles_without_a_warning_and_answers_as_the_plan_table(
     name: str, source: Path
 ) -> None:
     compiler, *options = COMPILERS[name]
-    require_system(shutil.which(compiler), compiler, INSTALL)
+    require_compiler(compiler, tuple(options))
     program = source.parent / name.replace(" ", "-").replace("+", "p")
     reported = subprocess.run(
         [compiler, *options, *WARNINGS, str(source), "-o", str(program)],
@@ -236,7 +234,7 @@ def test_a_prefix_that_c_would_not_take_is_refused(prefix: str) -> None:
     ],
 )
 def test_no_stage_name_ends_the_comment(name: str, tmp_path: Path) -> None:
-    require_system(shutil.which("gcc"), "gcc", INSTALL)
+    require_compiler("gcc")
     pipeline = Pipeline((Stage(name, (FitRange(1.0, 2.0),)), *a_line_pipeline().stages))
     text = _export(a_plan_table(pipeline=pipeline))
     assert text.index("*/") < text.index("#ifndef")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import pytest
 
 _MARK = "[system] "
 _INSTALL = " -- install: "
+_APT = re.compile(r"apt-get install ([^,]+)")
 
 
 def in_ci() -> bool:
@@ -36,7 +38,10 @@ def skip_reason(report: Any) -> str:
 
 
 def summary_lines(skipped: list[Any]) -> list[str]:
-    """What was not tested and the command that would help, each once; [] without any skip."""
+    """What was not tested and the command that would help, each once; [] without any skip.
+
+    The last line installs all of it, where packages do.
+    """
     reasons = [skip_reason(report) for report in skipped]
     lines = []
     for reason in dict.fromkeys(reasons):
@@ -45,4 +50,12 @@ def summary_lines(skipped: list[Any]) -> list[str]:
         lines.append(f"not tested ({times} skipped): {what}")
         if command:
             lines.append(f"    to test it: {command}")
+    packages = sorted({name for reason in reasons for name in _packages(reason)})
+    if packages:
+        lines.append(f"to test all of it: apt-get install {' '.join(packages)}")
     return lines
+
+
+def _packages(reason: str) -> list[str]:
+    command = reason.partition(_INSTALL)[2]
+    return [name for names in _APT.findall(command) for name in names.split()]

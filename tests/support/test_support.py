@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.counts import count
+from tests.support.once import is_run_again, read_passed, write_passed
 from tests.support.postgres import GIVEN, RUN_FOLDER
 from tests.support.postgres_keeper import is_installed
 from tests.support.system import require_system, skip_reason, summary_lines
@@ -51,14 +52,40 @@ def test_the_summary_names_each_missing_thing_once(monkeypatch: pytest.MonkeyPat
     with pytest.raises(pytest.skip.Exception) as skipped:
         require_system(None, "a C compiler", "apt-get install gcc")
     report = Report(("file.py", 1, f"Skipped: {skipped.value}"))
+    with pytest.raises(pytest.skip.Exception) as skipped:
+        require_system(None, "PostgreSQL", "apt-get install postgresql gcc, then set its URL")
+    server = Report(("file.py", 3, f"Skipped: {skipped.value}"))
     other = Report(("file.py", 2, "Skipped: for another reason"))
     assert skip_reason(other) == "for another reason"
-    assert summary_lines([report, other, report]) == [
+    assert summary_lines([report, other, report, server]) == [
         "not tested (2 skipped): a C compiler",
         "    to test it: apt-get install gcc",
         "not tested (1 skipped): for another reason",
+        "not tested (1 skipped): PostgreSQL",
+        "    to test it: apt-get install postgresql gcc, then set its URL",
+        "to test all of it: apt-get install gcc postgresql",
     ]
+    assert summary_lines([other]) == ["not tested (1 skipped): for another reason"]
     assert summary_lines([]) == []
+
+
+@dataclass(frozen=True)
+class Ended:
+    """As much of a pytest report as the list of passed tests reads."""
+
+    nodeid: str
+
+
+def test_what_passed_does_not_run_again_but_what_is_about_the_machine(tmp_path: Path) -> None:
+    """A test whose end failed has not passed; one of a longer name is another test."""
+    names = ("tests/app/test_a.py::test", "tests/app/test_a.py::test_b", "tests/clients/test_c.py::t")
+    good, late, compiled = map(Ended, names)
+    file = tmp_path / "passed"
+    write_passed(file, {"passed": [good, late, compiled], "error": [late], "skipped": []})
+    passed = read_passed(file)
+    assert passed == {good.nodeid, compiled.nodeid}
+    assert [is_run_again(name, passed) for name in names] == [False, True, True]
+    assert is_run_again("tests/app/test_new.py::test", passed)
 
 
 def test_the_server_of_a_killed_run_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:

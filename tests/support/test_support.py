@@ -78,7 +78,7 @@ class Ended:
 
 def test_what_passed_does_not_run_again_but_what_is_about_the_machine(tmp_path: Path) -> None:
     """A test whose end failed has not passed; one of a longer name is another test."""
-    names = ("tests/app/test_a.py::test", "tests/app/test_a.py::test_b", "tests/clients/test_c.py::t")
+    names = ("tests/app/a.py::test", "tests/app/a.py::test_b", "tests/clients/c.py::test")
     good, late, compiled = map(Ended, names)
     file = tmp_path / "passed"
     write_passed(file, {"passed": [good, late, compiled], "error": [late], "skipped": []})

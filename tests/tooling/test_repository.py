@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -12,6 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from pip._internal.models.index import PyPI, TestPyPI
+
+from tests.support.system import require_system
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = ("requirements.lock", "requirements-dask.lock", "requirements-dev.lock")
@@ -177,11 +180,30 @@ def test_the_licence_is_there_in_full() -> None:
 
 
 def test_ci_calls_the_command_that_a_person_calls() -> None:
-    """`.ci/run` can be executed, tries the wheel and ends in `make test`."""
+    """`.ci/run` can be executed, runs bare first, then tries the wheel and ends in `make test`."""
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & 0o111
     lines = script.read_text().splitlines()
     assert lines[0].startswith("#!")
     assert "set -euo pipefail" in lines
-    assert "export CI=true" in lines
-    assert lines[-2:] == ["make installed", "make test"]
+    everything = lines.index("export CI=true")
+    bare = [at for at, line in enumerate(lines) if line.startswith('"${bare[@]}"')]
+    assert [lines[at].split()[-2:] for at in bare] == [["demo", "ONCE=1"], ["make", "test"]]
+    assert max(bare) < everything
+    assert "make installed" in lines[everything:]
+    assert lines[-1].endswith(" make test")
+
+
+def test_what_ci_calls_bare_has_python_git_make_and_a_compiler_alone(tmp_path: Path) -> None:
+    """Whatever else this machine has is not found there."""
+    require_system(shutil.which("dpkg-query"), "dpkg-query", "apt-get install dpkg")
+    folder = tmp_path / "bin"
+    subprocess.run([ROOT / ".ci" / "bare-path", folder, sys.executable], check=True)
+    found = {path.name for path in folder.iterdir()}
+    assert {"python3", "sh", "awk", "grep", "env"} <= found
+    for name in ("git", "make", "gcc"):
+        assert (name in found) == (shutil.which(name, path="/usr/bin") is not None), name
+    others = (
+        "clang g++ c++ mpicc mpirun valgrind cmake curl openssl chromium zsh fish ucx_info psql"
+    )
+    assert not found & set(others.split())

@@ -13,7 +13,6 @@ Traps     one size that sits off the line alone looks like curvature: the worst 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -21,12 +20,12 @@ import numpy as np
 from domain.fit import FitMethod, StageFit, Verdict
 from domain.solution import Notice
 from domain.units import format_bytes
-from fitting.centres import MAX_CELLS, Centres
+from fitting.centres import MAX_CELLS
+from fitting.end_pairs import is_pair
+from fitting.evidence import Evidence
 from fitting.pieces import Piece
-from fitting.samples import Floats, SortedSamples
 
 MAX_NOTICES = 8
-MODEL = 0.01  # of deviation that every size is granted
 _FEW_SIZES, _FEW_REPETITIONS, _NARROW = 5, 3, 4.0
 _NOISE = 0.5  # relative; above, a stage that shows no dependence on size shows nothing
 _ERRORS = 4.0  # standard errors, for an effect
@@ -39,43 +38,6 @@ _HARDLY = 0.001  # of a time; smaller influences have no digits
 _SURE = 3.7  # standard deviations of the mean rank of first repetitions
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What is known about one stage when its lines have been fitted."""
-
-    name: str
-    method: FitMethod
-    samples: SortedSamples
-    centres: Centres
-    pieces: tuple[Piece, ...]
-    tick_us: float
-    deviation: float = 0.0
-    ranges_wanted: int = 1
-    max_ranges: int = 1
-
-    def fitted(self) -> Floats:
-        """Return fitted times of all entries, (N,), µs."""
-        return np.concatenate([piece.estimate.times_us(piece.samples.x) for piece in self.pieces])
-
-    def weights(self) -> Floats:
-        """Return weights of all entries, (N,)."""
-        return np.concatenate([piece.estimate.weights for piece in self.pieces])
-
-    def fitted_centres(self) -> Floats:
-        """Return fitted times at all cells, (m,), µs."""
-        return np.concatenate(
-            [piece.estimate.times_us(self.centres.x[piece.cells]) for piece in self.pieces]
-        )
-
-    def residuals(self, piece: Piece) -> tuple[Floats, Floats]:
-        """Return r and e of a piece's cells."""
-        f = piece.at(self.centres.x[piece.cells])
-        tick = self.tick_us / f / 2.0
-        with np.errstate(over="ignore"):  # lines next to 0
-            r = np.clip(self.centres.z[piece.cells] / f - 1.0, -1.0, 1e9)
-        return r, np.sqrt(self.centres.errors()[piece.cells] ** 2 + MODEL**2 + tick**2)
-
-
 def verdicts_of(evidence: Evidence) -> list[tuple[Verdict, Verdict]]:
     """Return the verdict on overhead and per-byte cost of every piece."""
     if _decides_nothing(evidence):
@@ -83,7 +45,8 @@ def verdicts_of(evidence: Evidence) -> list[tuple[Verdict, Verdict]]:
     out = []
     for piece in evidence.pieces:
         a, b = piece.verdicts()
-        if _bent(evidence, piece) is not None:
+        is_weak = is_pair(piece.cells, len(evidence.centres.x))
+        if is_weak or _bent(evidence, piece) is not None:
             a, b = _at_most_weak(a), _at_most_weak(b)
         out.append((a, b))
     return out
@@ -102,12 +65,12 @@ def diagnose(evidence: Evidence, stage: StageFit) -> tuple[Notice, ...]:
             _unmeasured(evidence),
             _quantised(evidence),
             _curvature(evidence),
+            _off_the_line(evidence),
             _clipped_overhead(evidence),
             _clipped_cost(evidence),
             _not_monotone(evidence),
             _outliers(evidence, stage),
             _warm_up(evidence),
-            _off_the_line(evidence),
             _unsupported_overhead(evidence, stage),
             _unsupported_cost(evidence, stage),
             _few_repetitions(evidence),
@@ -312,7 +275,7 @@ def _off_the_line(evidence: Evidence) -> Notice | None:
         if _bent(evidence, piece) is not None:  # that says it for all sizes of this range
             continue
         r, e = evidence.residuals(piece)
-        sizes = evidence.centres.x[piece.cells]
+        sizes = np.round(evidence.centres.x[piece.cells])
         off = np.abs(r) > np.maximum(_OFF, _ERRORS * e)
         found += [(float(r[at]), int(sizes[at])) for at in np.flatnonzero(off)]
     if not found:
@@ -323,8 +286,23 @@ def _off_the_line(evidence: Evidence) -> Notice | None:
     return Notice.of_stage(
         evidence.name,
         "sizes_off_the_line",
-        f"times of {stated}{more} do not lie on the line, by more than their own noise explains",
+        f"times of {stated}{more} do not lie on the line, by more than their own noise explains"
+        + _at_an_end(evidence, {size for _, size in found}),
         sizes=len(found),
+    )
+
+
+def _at_an_end(evidence: Evidence, off: set[int]) -> str:
+    """What is to be said where the least or the greatest size is off, and the next one is not."""
+    x = np.round(evidence.centres.x).astype(np.int64).tolist()
+    alone = [
+        (size, side)
+        for size, beside, side in ((x[0], x[1], "below"), (x[-1], x[-2], "above"))
+        if size in off and beside not in off
+    ]
+    return "".join(
+        f"; {format_bytes(size)} is off alone, and what is {side} was not measured"
+        for size, side in alone
     )
 
 

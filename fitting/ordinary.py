@@ -52,8 +52,9 @@ class OrdinaryLine:
 def fit_line(
     x: NDArray[np.float64], y: NDArray[np.float64], c: NDArray[np.float64]
 ) -> OrdinaryLine:
-    """Return the line through these samples. Needs N >= 3 and two distinct sizes; the caller
-    checks.
+    """Return the line through these samples of two distinct sizes or more; the caller checks.
+
+    Two samples, a pair at an end of the sizes, show no scatter: their errors are 0.
     """
     free = _free_line(x, y, c)
     scale = float(y.max())
@@ -73,12 +74,13 @@ def _free_line(
     sxx = float(c @ dx**2)
     b = float(c @ (dx * dy)) / sxx
     a = mean_y - b * mean_x
-    std = (float(c @ (dy - b * dx) ** 2) / (count - 2)) ** 0.5
+    freedom = max(1.0, count - 2.0)
+    std = (float(c @ (dy - b * dx) ** 2) / freedom) ** 0.5
     a_error = std * (1.0 / count + mean_x * mean_x / sxx) ** 0.5
     b_error = std / sxx**0.5
     correlation = -mean_x / (sxx / count + mean_x * mean_x) ** 0.5
     both = correlation * a_error * b_error
-    half = quantile(count - 2)
+    half = quantile(freedom)
     return OrdinaryLine(
         a=_not_below_rounding(a, float(y.max())),
         b=_not_below_rounding(b, float(y.max()) / float(x.max())),

@@ -30,6 +30,7 @@ import numpy as np
 
 from fitting.between import CONSTANT, Shape, parts_of_scatter
 from fitting.centres import Centres, chord_residuals
+from fitting.end_pairs import PAIR, end_pairs
 from fitting.line import MIN_SCALE, Floats, Line, solve
 from fitting.robust import scaled, tukey_loss
 from fitting.samples import SortedSamples
@@ -71,7 +72,13 @@ def find_ends(samples: SortedSamples, centres: Centres, maximum: int) -> FoundEn
     chosen = found[best]
     asked = _Cuts(samples, centres, chosen)
     places = asked.to_sizes(asked.kept(list(chosen.cuts), penalty))
-    return FoundEnds(places, wanted + 1, chosen.shape)
+    if m < len(samples.sizes):  # a bin holds several sizes
+        return FoundEnds(places, wanted + 1, chosen.shape)
+    errors = np.maximum(centres.errors(), _errors(centres, _neighbours_deviation(centres)))
+    every = end_pairs(centres, errors, places, chosen.shape)
+    pairs = [end for end in every if end not in places]
+    allowed = pairs[max(0, len(every) + 1 - maximum) :]  # the one of the greatest sizes before
+    return FoundEnds(tuple(sorted((*places, *allowed))), wanted + 1 + len(pairs), chosen.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +248,11 @@ class _Cuts:
         high = cuts[q + 1] if q + 1 < len(cuts) else len(self._x) - 1
         return low, high
 
+    def _least(self, is_at_an_end: bool) -> int:
+        """The least number of cells of a range."""
+        of_sizes = len(self._x) == len(self._samples.sizes)
+        return PAIR if is_at_an_end and of_sizes else MIN_SIZES
+
     def _line(self, low: int, high: int) -> Line:
         here = slice(low, high + 1)
         return solve(self._x[here], self._z[here], self._w[here])
@@ -259,8 +271,8 @@ class _Cuts:
         """
         low, high = self._around(cuts, q)
         cells = slice(
-            max(cuts[q] - _ASKED + 1, low + MIN_SIZES - 1),
-            min(cuts[q] + _ASKED, high - MIN_SIZES + 1) + 1,
+            max(cuts[q] - _ASKED + 1, low + self._least(low == 0) - 1),
+            min(cuts[q] + _ASKED, high - self._least(high == len(self._x) - 1) + 1) + 1,
         )
         first, last = int(self._first[cells.start]), int(self._centres.last[cells.stop - 1])
         if first >= last:

@@ -3,12 +3,14 @@
 Source    Tukey's biweight by iteratively reweighted least squares (Huber & Ronchetti 2009, ch. 7).
           Started from a least absolute line (iteratively reweighted too) through all samples, and
           from one through the fast quarter of every size; the narrower of the two ends wins:
-          outliers of times are slow ones.
+          outliers of times are slow ones. Where even that one is wide, a third start is the line
+          through two sizes whose median residual is least (Rousseeuw 1984): some sizes that lie far
+          below the others pull relative residuals after them.
 Notation  as in fitting/line.py; c weights (N,), how many samples an entry stands for; r = (y - f) /
           f; s the scale of r; u = r / (4.685 s); w Tukey's weight; J the objective.
 Cost      O(N) an iteration, some tens of iterations.
 Exact     each step is (fitting/line.py). The objective is not convex: what is found is the best
-          of two fixed points.
+          of two or three fixed points.
 Traps     the scale is a MAD over all samples: it is too large where a quarter of them are outliers,
           by less than half, and outliers of twice the time still lie far outside. Two residuals a
           line can always make 0: the MAD leaves them out, or few samples look exact. With a clock
@@ -19,13 +21,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from fitting.line import MIN_SCALE, Floats, Line, first_line, is_settled, solve
+from fitting.line import MIN_SCALE, TINY, Floats, Line, first_line, is_settled, solve
 from fitting.samples import SortedSamples
 
 TUKEY = 4.685
 _L1_STEPS, _STEPS = 30, 60
 _L1_SETTLED, _SETTLED = 1e-6, 1e-9
 _MIN_OFF = 1e-4  # a residual below this counts as this one in the least absolute line
+_WIDE = 0.2  # relative noise beyond which a line may be that of a few sizes alone
+_NARROWER = 0.9  # times the noise of that line has the one of most sizes, to be taken instead
+_LOOK = 40  # sizes, for the line of most of them
 _TICK = 0.5  # of a clock's step is noise that any sample may have
 
 
@@ -56,8 +61,17 @@ def robust_line(
     )
     ends = [_biweight(x, y, c, start, scales, tick) for start in starts]
     if scales is None:  # the narrower scale describes more of the samples
-        return min(ends, key=lambda end: float(np.median(end[1])))
+        best = min(ends, key=_noise)
+        if _noise(best) <= _WIDE:
+            return best
+        middle = samples.places(0.5)
+        other = _biweight(x, y, c, _of_most(x[middle], y[middle]), None, tick)
+        return other if _noise(other) < _NARROWER * _noise(best) else best
     return min(ends, key=lambda end: float(c @ tukey_loss(scaled(x, y, end[0], scales))))
+
+
+def _noise(end: tuple[Line, Floats, Floats]) -> float:
+    return float(np.median(end[1]))
 
 
 def scaled(x: Floats, y: Floats, line: Line, scale: Floats) -> Floats:
@@ -76,6 +90,22 @@ def _least_absolute(x: Floats, y: Floats, c: Floats) -> Line:
         if is_settled(line, f, x, _L1_SETTLED):
             break
     return line
+
+
+def _of_most(x: Floats, y: Floats) -> Line:
+    """The line through two sizes, or through one and parallel to an axis, whose median relative
+    residual is least: no half of the sizes can pull it away from the others.
+    """
+    looked = np.linspace(0, len(x) - 1, min(len(x), _LOOK)).astype(np.int64)
+    x, y = x[looked], y[looked]
+    i, j = np.triu_indices(len(x), 1)
+    b = np.maximum((y[j] - y[i]) / (x[j] - x[i]), 0.0)
+    a = y[i] - b * x[i]
+    b = np.where(a < 0.0, y[i] / x[i], b)
+    a = np.maximum(a, 0.0)
+    f = np.maximum(a[:, None] + b[:, None] * x[None, :], TINY)
+    best = int(np.argmin(np.median(np.abs(y[None, :] - f) / f, axis=1)))
+    return Line(float(a[best]), float(b[best]))
 
 
 def _biweight(

@@ -22,8 +22,10 @@ from domain.solution import Notice
 from domain.units import format_bytes
 from fitting.between import MAX_DEVIATION, between_size_deviation, neighbours_correlation
 from fitting.centres import Centres, centres_of
-from fitting.diagnostics import Evidence, diagnose, verdicts_of
+from fitting.diagnostics import diagnose, verdicts_of
+from fitting.end_pairs import unseen_by_pair
 from fitting.ends import end_intervals, without_falls
+from fitting.evidence import Evidence
 from fitting.line import TINY, Floats, Line, solve
 from fitting.pieces import Between, Estimate, FittedLine, Piece, estimate_of, fitted_line
 from fitting.ranges import FoundEnds, find_ends
@@ -119,7 +121,9 @@ def _pieces(
             line,
             resolution_us=tick,
             between=Between(
-                centres.common(where) + _common(deviation * h[where], correlation),
+                centres.common(where)
+                + _common(deviation * h[where], correlation)
+                + unseen_by_pair(centres, where),
                 free,
                 centres.start[where] - centres.start[where.start],
             ),

@@ -30,7 +30,7 @@ PAIR = 2  # sizes
 _LEFT = 3  # sizes at least that the range beside a pair keeps
 _FAR = 5.0  # standard errors of each of both
 _RARE = 1e-3  # the probability of two sizes as far off by chance
-_LEAST = 0.01  # relative deviation that every size is granted
+_MIN_DEVIATION = 0.01  # relative deviation that every size is granted
 _NEAR = 0.25  # of the squares off the line of the rest are those off their own one, at most
 _OWN_ERRORS = 3.0
 _UNSEEN = 0.03  # relative deviation that two sizes cannot show
@@ -84,7 +84,7 @@ def _is_beside(
     h = shape.relative(centres.s)
     e = errors.copy()
     e[pair] = centres.errors()[pair]  # they lie off, which is asked here
-    r, e = np.zeros(m), np.hypot(e, _LEAST)
+    r, e = np.zeros(m), np.hypot(e, _MIN_DEVIATION)
     for start, end in bounds:
         part = slice(start, end)
         line = solve(x[part], z[part], 1.0 / (z[part] * e[part]) ** 2)

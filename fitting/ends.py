@@ -104,8 +104,8 @@ def _drawn_ends(cells: _Cells) -> Floats:
     w = w / float(w.max())
     before = _squares(x, z, w)
     behind = _squares(x[::-1], z[:, ::-1], w[::-1])[:, ::-1]
-    least = min(MIN_SIZES, cells.left, m - cells.left)  # a pair is a range at an end
-    places = np.arange(least, m - least + 1)
+    min_cells = min(MIN_SIZES, cells.left, m - cells.left)  # a pair is a range at an end
+    places = np.arange(min_cells, m - min_cells + 1)
     S = before[:, places - 1] + behind[:, places]
     out: Floats = places[np.argmin(S, axis=1)].astype(np.float64)
     return out

@@ -248,7 +248,7 @@ class _Cuts:
         high = cuts[q + 1] if q + 1 < len(cuts) else len(self._x) - 1
         return low, high
 
-    def _least(self, is_at_an_end: bool) -> int:
+    def _min_cells(self, is_at_an_end: bool) -> int:
         """The least number of cells of a range."""
         of_sizes = len(self._x) == len(self._samples.sizes)
         return PAIR if is_at_an_end and of_sizes else MIN_SIZES
@@ -271,8 +271,8 @@ class _Cuts:
         """
         low, high = self._around(cuts, q)
         cells = slice(
-            max(cuts[q] - _ASKED + 1, low + self._least(low == 0) - 1),
-            min(cuts[q] + _ASKED, high - self._least(high == len(self._x) - 1) + 1) + 1,
+            max(cuts[q] - _ASKED + 1, low + self._min_cells(low == 0) - 1),
+            min(cuts[q] + _ASKED, high - self._min_cells(high == len(self._x) - 1) + 1) + 1,
         )
         first, last = int(self._first[cells.start]), int(self._centres.last[cells.stop - 1])
         if first >= last:

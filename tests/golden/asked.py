@@ -39,10 +39,31 @@ class Http:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command of the command line; `<folder>` is one of the run's own, `<name>` as above."""
+    """A command of the command line; `<folder>` is one of the run's own, in which it runs.
+
+    `given` is its standard input. Of one that `writes` a file that is kept in place of what it
+    prints; files that it `leaves` are texts, and are kept behind that.
+    """
 
     name: str
     words: tuple[str, ...]
     writes: str | None = None
+    leaves: tuple[str, ...] = ()
     form: Form = Form.TEXT
     environment: Mapping[str, str] = field(default_factory=dict)
+    given: str = ""
+
+
+def post(name: str, path: str, body: Mapping[str, Any], **more: Any) -> Http:
+    """Return a request with a body in JSON."""
+    return Http(name, "POST", path, body, **more)
+
+
+def page(name: str, path: str, method: str = "GET", **more: Any) -> Http:
+    """Return a request for a page."""
+    return Http(f"page/{name}", method, path, form=Form.PAGE, **more)
+
+
+def command(name: str, *words: str, **more: Any) -> Command:
+    """Return a command of these words."""
+    return Command(f"cli/{name}", words, **more)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from domain.solution import Strategy
 from exports.targets.registry import TARGETS
 from exports.targets.target import Takes
 from tests.app.serving import MYRINET
-from tests.golden.asked import Command, Form, Http
+from tests.golden.asked import Command, Form, Http, page, post
 from tests.golden.commands import COMMANDS
+from tests.golden.help import HELP
+from tests.golden.mistakes import MISTAKES
 from tests.golden.models import (
     AGGREGATE,
     LIMITS,
@@ -22,35 +23,32 @@ from tests.golden.models import (
     measured_csv,
     trace,
 )
+from tests.golden.verbs import HTTP_OF_VERBS
 
 # --- the service ----------------------------------------------------------------------------------
-
-
-def _post(name: str, path: str, body: Mapping[str, Any], **more: Any) -> Http:
-    return Http(name, "POST", path, body, **more)
 
 
 def _optimize(name: str, message_bytes: int, **asked: Any) -> Http:
     body = {"message_bytes": message_bytes, "time_limit_s": 600, **asked}
     if not {"profile", "aggregate", "pipeline", "measurements"} & body.keys():
         body["pipeline"] = MYRINET
-    return _post(f"optimize/{name}", "/optimize", body)
+    return post(f"optimize/{name}", "/optimize", body)
 
 
 def _profiles() -> list[Http]:
     return [
-        _post("profiles/line", "/profiles", {"name": "line", "pipeline": MYRINET}),
-        _post(
+        post("profiles/line", "/profiles", {"name": "line", "pipeline": MYRINET}),
+        post(
             "profiles/ranged",
             "/profiles",
             {"name": "ranged", "pipeline": RANGED, "detail": "made by hand: a < b"},
         ),
-        _post("profiles/sums", "/profiles", {"name": "sums", "aggregate": AGGREGATE}),
+        post("profiles/sums", "/profiles", {"name": "sums", "aggregate": AGGREGATE}),
         Http("profiles/ranged-2", "PUT", "/profiles/ranged", {"pipeline": TWO, "detail": "two"}),
-        _post("profiles/ranged-back", "/profiles/ranged/current", {"revision": 1}),
+        post("profiles/ranged-back", "/profiles/ranged/current", {"revision": 1}),
         Http("profiles/revisions", "GET", "/profiles/ranged/revisions"),
         Http("profiles/list", "GET", "/profiles"),
-        _post("profiles/taken", "/profiles", {"name": "line", "pipeline": TWO}),
+        post("profiles/taken", "/profiles", {"name": "line", "pipeline": TWO}),
         Http("profiles/none", "GET", "/profiles/none-such"),
         Http("profiles/schedule", "GET", "/profiles/line/schedule?bytes=4096"),
     ]
@@ -122,15 +120,15 @@ def _others() -> list[Http]:
     around = {"min_message_bytes": 64, "max_message_bytes": 1048576}
     first = {"content": measured_csv(*sizes)}
     return [
-        _post("simulate/cut", "/simulate", {"pipeline": TWO, "fragment_bytes": [100, 200, 50]}),
-        _post("simulate/ranges", "/simulate", {"profile": "ranged", "fragment_bytes": [1024] * 4}),
-        _post(
+        post("simulate/cut", "/simulate", {"pipeline": TWO, "fragment_bytes": [100, 200, 50]}),
+        post("simulate/ranges", "/simulate", {"profile": "ranged", "fragment_bytes": [1024] * 4}),
+        post(
             "simulate/levels",
             "/simulate",
             {"pipeline": TWO, "levels": [[100, 200], [50, 50, 100, 100]]},
         ),
-        _post("simulate/mistaken", "/simulate", {"pipeline": TWO, "fragment_bytes": [0]}),
-        _post(
+        post("simulate/mistaken", "/simulate", {"pipeline": TWO, "fragment_bytes": [0]}),
+        post(
             "compare/all",
             "/compare",
             {
@@ -142,7 +140,7 @@ def _others() -> list[Http]:
                 "allow_refragmentation": True,
             },
         ),
-        _post(
+        post(
             "compare/aggregate",
             "/compare",
             {
@@ -152,16 +150,17 @@ def _others() -> list[Http]:
                 "constraints": LIMITS,
             },
         ),
-        _post("plan/first", "/measurement-plans", around),
-        _post("plan/next", "/measurement-plans", {**around, "measurements": first}),
-        _post(
+        post("plan/first", "/measurement-plans", around),
+        post("plan/next", "/measurement-plans", {**around, "measurements": first}),
+        post(
             "plan/decided",
             "/measurement-plans",
             {**around, "measurements": [first, {"content": measured_csv(*wanted)}]},
         ),
-        _post("plan/mistaken", "/measurement-plans", {**around, "tolerance": 2}),
+        post("plan/mistaken", "/measurement-plans", {**around, "tolerance": 2}),
         Http("service/limits", "GET", "/limits"),
         Http("service/exports", "GET", "/exports"),
+        Http("service/openapi", "GET", "/openapi.json"),
     ]
 
 
@@ -192,7 +191,7 @@ def _fits() -> list[Http]:
     }
     return [
         *(Http(f"fit/{name}", "POST", f"/fit{query}", text=text) for name, text, query in of_one),
-        _post("fit/several", "/fit?save_as=osu", several),
+        post("fit/several", "/fit?save_as=osu", several),
         *(
             Http(f"sent/{name}", "POST", "/ui/fits", text=text, form=Form.PAGE, kept=False)
             for name, text in (
@@ -211,12 +210,12 @@ def _audits() -> list[Http]:
     steps = [{"from_bytes": 1, "size_bytes": None}, {"from_bytes": 2048, "size_bytes": 1024}]
     settings = "# ours\nUCX_RNDV_FRAG_SIZE=host:2048\n"
     return [
-        _post(
+        post(
             "audit/static",
             "/audit",
             {"pipeline": TWO, "setting": {"static_bytes": 2048}, "max_regret": 0.05, **around},
         ),
-        _post(
+        post(
             "audit/steps",
             "/audit",
             {
@@ -227,7 +226,7 @@ def _audits() -> list[Http]:
                 "workload": [{"message_bytes": 1024, "weight": 3}, {"message_bytes": 4096}],
             },
         ),
-        _post(
+        post(
             "audit/configuration",
             "/audit",
             {
@@ -237,7 +236,7 @@ def _audits() -> list[Http]:
                 **around,
             },
         ),
-        _post("audit/mistaken", "/audit", {"pipeline": MYRINET, "setting": {"whole": False}}),
+        post("audit/mistaken", "/audit", {"pipeline": MYRINET, "setting": {"whole": False}}),
     ]
 
 
@@ -245,8 +244,8 @@ def _tables() -> list[Http]:
     small = {"min_message_bytes": 100, "max_message_bytes": 8192, "relative_gap": 0.02}
     sizes = {"min_fragment_bytes": 64, "alignment_bytes": 64}
     return [
-        _post("table/line", "/profiles/line/tables", small),
-        _post("table/ranged", "/profiles/ranged@2/tables", {**small, "constraints": sizes}),
+        post("table/line", "/profiles/line/tables", small),
+        post("table/ranged", "/profiles/ranged@2/tables", {**small, "constraints": sizes}),
         *(
             Http(
                 f"table/{name}-file", "GET", f"/tables/<table/{name}>?format=slt", form=Form.DIGEST
@@ -257,7 +256,7 @@ def _tables() -> list[Http]:
         Http("table/list", "GET", "/profiles/ranged/tables"),
         Http("table/active", "GET", "/profiles/line/table"),
         Http("table/schedule", "GET", "/profiles/ranged@2/schedule?bytes=5000"),
-        _post(
+        post(
             "table/mistaken",
             "/profiles/line/tables",
             {"min_message_bytes": 9, "max_message_bytes": 8},
@@ -297,14 +296,14 @@ def _exports() -> list[Http]:
 
 def _jobs() -> list[Http]:
     return [
-        _post("job/optimize", "/optimize", {"message_bytes": 9999, "pipeline": MYRINET}, job=True),
-        _post(
+        post("job/optimize", "/optimize", {"message_bytes": 9999, "pipeline": MYRINET}, job=True),
+        post(
             "job/compare",
             "/compare",
             {"pipeline": TWO, "message_bytes": [500, 900], "strategies": ["auto", "single"]},
             job=True,
         ),
-        _post(
+        post(
             "job/audit",
             "/audit",
             {
@@ -316,7 +315,7 @@ def _jobs() -> list[Http]:
             },
             job=True,
         ),
-        _post(
+        post(
             "job/table",
             "/profiles/ranged@2/tables",
             {"min_message_bytes": 100, "max_message_bytes": 4000, "relative_gap": 0.05},
@@ -328,7 +327,7 @@ def _jobs() -> list[Http]:
             "/profiles/ranged@2/exports/mpich?min_message_bytes=4096&max_message_bytes=4096",
             job=True,
         ),
-        _post(
+        post(
             "job/failed",
             "/optimize",
             {
@@ -345,19 +344,15 @@ def _jobs() -> list[Http]:
 # --- pages ----------------------------------------------------------------------------------------
 
 
-def _page(name: str, path: str, method: str = "GET", **more: Any) -> Http:
-    return Http(f"page/{name}", method, path, form=Form.PAGE, **more)
-
-
 def _pages() -> list[Http]:
     answer = "/ui/answers/<optimize/auto>"
     return [
-        _page("workbench", "/"),
-        _page("workbench-example", "/?example=myrinet-gam&bytes=64+KiB"),
-        _page("workbench-trace", "/?example=local-path-direct"),
-        _page("workbench-profile", "/?profile=ranged"),
-        _page("workbench-names", "/ui/parts/profiles", htmx=True),
-        _page(
+        page("workbench", "/"),
+        page("workbench-example", "/?example=myrinet-gam&bytes=64+KiB"),
+        page("workbench-trace", "/?example=local-path-direct"),
+        page("workbench-profile", "/?profile=ranged"),
+        page("workbench-names", "/ui/parts/profiles", htmx=True),
+        page(
             "workbench-mistaken",
             "/ui/optimize",
             "POST",
@@ -369,62 +364,60 @@ def _pages() -> list[Http]:
                 ("message", "4 QiB"),
             ),
         ),
-        _page("docs", "/docs"),
+        page("docs", "/docs"),
         *(
-            _page(f"answer-{name}", f"/ui/answers/<optimize/{name}>")
+            page(f"answer-{name}", f"/ui/answers/<optimize/{name}>")
             for name in ("auto", "ranges", "aggregate", "nested", "measured", "limits")
         ),
         *(
-            _page(f"answer-{part}", f"{answer}/parts/{part}", htmx=True)
+            page(f"answer-{part}", f"{answer}/parts/{part}", htmx=True)
             for part in ("timeline", "cut", "why", "counts", "sizes", "alternatives")
         ),
-        _page("answer-why-aggregate", "/ui/answers/<optimize/aggregate>/parts/why", htmx=True),
-        _page("answer-report", f"{answer}/report.html"),
-        _page("answer-none", f"/ui/answers/{'0' * 32}"),
-        _page("answers", "/ui/answers"),
-        _page("answers-found", "/ui/answers?strategy=fixed"),
-        _page("compare", "/ui/compare?id=<optimize/auto>&id=<optimize/single>"),
-        _page("compare-all", "/ui/compare?id=<optimize/auto>&id=<optimize/ranges>&all=1"),
-        _page("compare-timeline", "/ui/compare/timeline?id=<optimize/auto>&id=<optimize/fixed>"),
-        _page("audit", "/ui/audit"),
-        _page("audit-form", "/ui/audit?profile=line&setting=8KiB"),
-        _page("audit-mistaken", "/ui/audit?profile=line&setting=many&max_regret=x"),
-        _page("audit-kept", "/ui/audits/<job/audit>"),
-        _page("profiles", "/ui/profiles"),
-        _page("profile-line", "/ui/profiles/line"),
-        _page("profile-ranged", "/ui/profiles/ranged"),
-        _page("profile-sums", "/ui/profiles/sums"),
-        _page("profile-paper", "/ui/profiles/myrinet-gam"),
-        _page("profile-measured", "/ui/profiles/measured"),
-        _page("profile-none", "/ui/profiles/none-such"),
-        _page("profile-table", "/ui/profiles/line/tables/<table/line>"),
-        _page(
+        page("answer-why-aggregate", "/ui/answers/<optimize/aggregate>/parts/why", htmx=True),
+        page("answer-report", f"{answer}/report.html"),
+        page("answer-none", f"/ui/answers/{'0' * 32}"),
+        page("answers", "/ui/answers"),
+        page("answers-found", "/ui/answers?strategy=fixed"),
+        page("compare", "/ui/compare?id=<optimize/auto>&id=<optimize/single>"),
+        page("compare-all", "/ui/compare?id=<optimize/auto>&id=<optimize/ranges>&all=1"),
+        page("compare-timeline", "/ui/compare/timeline?id=<optimize/auto>&id=<optimize/fixed>"),
+        page("audit", "/ui/audit"),
+        page("audit-form", "/ui/audit?profile=line&setting=8KiB"),
+        page("audit-mistaken", "/ui/audit?profile=line&setting=many&max_regret=x"),
+        page("audit-kept", "/ui/audits/<job/audit>"),
+        page("profiles", "/ui/profiles"),
+        page("profile-line", "/ui/profiles/line"),
+        page("profile-ranged", "/ui/profiles/ranged"),
+        page("profile-sums", "/ui/profiles/sums"),
+        page("profile-paper", "/ui/profiles/myrinet-gam"),
+        page("profile-measured", "/ui/profiles/measured"),
+        page("profile-none", "/ui/profiles/none-such"),
+        page("profile-table", "/ui/profiles/line/tables/<table/line>"),
+        page(
             "profile-table-mistaken",
             "/ui/profiles/line/tables",
             "POST",
             fields=(("max_message", "none"), ("relative_gap", "200")),
         ),
-        _page("profile-export", "/ui/profiles/line/exports/ucx"),
-        _page("profile-export-costs", "/ui/profiles/line/exports/simgrid"),
-        _page("profile-export-mistaken", "/ui/profiles/line/exports/ucx?min_message_bytes=x"),
-        *(_page(f"fit-{name}", f"/ui/fits/<sent/{name}>") for name in ("logp", "message")),
-        *(_page(f"fit-{name}", f"/ui/fits/<fit/{name}>") for name in ("direct", "several")),
-        _page("fit-charts", "/ui/fits/<fit/several>/parts/charts", htmx=True),
-        _page(
-            "fit-mistaken", "/ui/fits/<fit/direct>/again", "POST", fields=(("max_ranges", "17"),)
-        ),
-        _page("compose", "/ui/compose"),
-        _page(
+        page("profile-export", "/ui/profiles/line/exports/ucx"),
+        page("profile-export-costs", "/ui/profiles/line/exports/simgrid"),
+        page("profile-export-mistaken", "/ui/profiles/line/exports/ucx?min_message_bytes=x"),
+        *(page(f"fit-{name}", f"/ui/fits/<sent/{name}>") for name in ("logp", "message")),
+        *(page(f"fit-{name}", f"/ui/fits/<fit/{name}>") for name in ("direct", "several")),
+        page("fit-charts", "/ui/fits/<fit/several>/parts/charts", htmx=True),
+        page("fit-mistaken", "/ui/fits/<fit/direct>/again", "POST", fields=(("max_ranges", "17"),)),
+        page("compose", "/ui/compose"),
+        page(
             "compose-mistaken",
             "/ui/compose",
             "POST",
             fields=(("name", "a"), ("trace", "size,time\n1,2\n"), ("processor", "cpu0")),
         ),
         *(
-            _page(f"job-{name}", f"/ui/jobs/<job/{name}>")
+            page(f"job-{name}", f"/ui/jobs/<job/{name}>")
             for name in ("optimize", "compare", "table", "export")
         ),
-        _page("none", "/ui/no-such-view"),
+        page("none", "/ui/no-such-view"),
     ]
 
 
@@ -438,7 +431,13 @@ HTTP: tuple[Http, ...] = (
     *_exports(),
     *_jobs(),
     *_pages(),
+    *HTTP_OF_VERBS,
 )
 
 
-QUESTIONS: tuple[Http | Command, ...] = (*(one for one in HTTP if one.kept), *COMMANDS)
+QUESTIONS: tuple[Http | Command, ...] = (
+    *(question for question in HTTP if question.kept),
+    *COMMANDS,
+    *MISTAKES,
+    *HELP,
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import json
 import re
@@ -11,9 +12,11 @@ import pytest
 
 from tests.golden.asked import Command, Http
 from tests.golden.comparing import FOLDER, are_equal, difference, path_of, renamed, renames
+from tests.golden.help import HELP, in_every_python
+from tests.golden.mistakes import MISTAKES
 from tests.golden.models import ROOT
 from tests.golden.questions import QUESTIONS
-from tests.golden.texts import all_texts, page_text
+from tests.golden.texts import all_texts, normalised, page_text
 from tests.support.compiler import require_native_kernels
 
 
@@ -42,6 +45,7 @@ def worker_id_or_master(request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
 def test_nothing_but_names_has_changed(question: Http | Command, written: dict[str, str]) -> None:
     """The golden file, with the words renamed, says what is written today."""
+    assert path_of(question).exists(), "it has no file yet: python -m tests.golden.write"
     golden = path_of(question).read_text(encoding="utf-8")
     reported = difference(golden, written[question.name], question)
     assert not reported, f"\n{reported}"
@@ -51,6 +55,12 @@ def test_every_file_has_its_question() -> None:
     """None is left of a question that is no longer asked."""
     files = {path for path in FOLDER.rglob("*") if path.is_file()}
     assert files == {path_of(question) for question in QUESTIONS}
+
+
+def test_every_command_has_a_mistake() -> None:
+    """So that exit code, stream and sentence of each are kept."""
+    known = {question.words[0] for question in HELP if len(question.words) > 1} - {"--help"}
+    assert known <= {word for mistake in MISTAKES for word in mistake.words[:1]}
 
 
 def test_every_rename_is_in_the_changelog() -> None:
@@ -106,3 +116,29 @@ class TestComparing:
         assert "hint" in page_text('<input placeholder="hint">')
         assert "1" not in page_text("<script>1</script><style>1</style>")
         assert "1" in page_text('<script type="application/json">1</script>')
+
+    def test_choices_and_pictures_are_a_part_of_a_page(self) -> None:
+        """What is chosen in a form, and the words of a picture that is inside the page."""
+        marked, plain = (page_text(f'<option value="a"{mark}>a') for mark in (" selected", ""))
+        assert marked != plain
+        drawn = base64.b64encode(b"<svg><title>Gain</title><path d='M0 0'/></svg>").decode()
+        assert "Gain" in page_text(f'<img src="data:image/svg+xml;base64,{drawn}">')
+
+
+def test_help_is_the_same_in_every_python() -> None:
+    """The usage in one line, and a value named once for all names of its option."""
+    older = "usage: sluice x [-h]\n    SOURCE\n\noptions:\n  --from SIZE, --to SIZE\n      size\n"
+    later = "usage: sluice x [-h] SOURCE\n\noptions:\n  --from, --to SIZE\n      size\n"
+    assert in_every_python(older) == in_every_python(later) == later
+    assert in_every_python("  --from SIZE, or --to SIZE") == "  --from SIZE, or --to SIZE"
+
+
+def test_dates_and_this_machine_are_left_out() -> None:
+    """With a word of as many letters for a date, so that lines are broken where they were."""
+    said = "verified on\n#   2026-01-02: it holds"
+    assert normalised(said) == "verified on\n#   [the date]: it holds\n"
+    facts = (
+        "machine           x86, a processor of\n                  some name\nwindow            256"
+    )
+    assert normalised(facts) == "machine           [here]\nwindow            256\n"
+    assert normalised('{"kernel": "6.1", "size": "1"}') == '{"kernel": "[here]", "size": "1"}\n'

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import io
 import json
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
@@ -22,11 +24,17 @@ from app.settings import VERSION
 from tests.app.serving import serving, settings_for, wait_for_end
 from tests.golden.asked import Command, Form, Http
 from tests.golden.commands import COMMANDS, FILES
+from tests.golden.help import HELP, in_every_python
 from tests.golden.here import work_here
-from tests.golden.models import ROOT, logp_csv
+from tests.golden.mistakes import MISTAKES
+from tests.golden.models import ROOT
 from tests.golden.questions import HTTP
+from tests.golden.stand_ins import measured_here
 from tests.support.long_work import long_here_engine
 
+TRANSFERS = ROOT / "tests" / "data" / "transfers"
+# With any of them a later Python's argparse paints its help.
+_COLOURS = frozenset({"FORCE_COLOR", "PYTHON_COLORS"})
 KEPT_AS = re.compile(r"<([a-z0-9_-]+/[a-z0-9_-]+)>")
 # Members of documents that are a matter of the clock.
 OF_THE_CLOCK = frozenset({"solve_ms", "audit_ms", "compile_ms", "elapsed_s", "history"})
@@ -42,6 +50,8 @@ _BLOCKS = frozenset(
     }
 )
 _REPORTED = ("value", "placeholder", "title", "alt", "aria-label", "content")
+_CHOSEN = ("checked", "selected")
+_PICTURE = "data:image/svg+xml;base64,"
 
 
 def all_texts() -> dict[str, str]:
@@ -118,41 +128,65 @@ def _text_of(response: httpx.Response, question: Http) -> str:
 
 def _of_the_commands(folder: Path) -> dict[str, str]:
     for name, document in FILES.items():
-        (folder / name).write_text(json.dumps(document))
-    (folder / "logp.csv").write_text(logp_csv())
+        text = document if isinstance(document, str) else json.dumps(document)
+        (folder / name).write_text(text, encoding="utf-8")
+    for name, there in (("examples", ROOT / "examples"), ("transfers", TRANSFERS)):
+        (folder / name).symlink_to(there)
     environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("SLUICE_") and name not in _COLOURS
     }
     environment |= {"SLUICE_DATABASE_URL": f"sqlite:///{folder / 'cli.db'}", "COLUMNS": "80"}
-    with _standing_in(ROOT), mock.patch.dict(os.environ, environment, clear=True):
-        return {command.name: _of_command(command, folder) for command in COMMANDS}
+    with (
+        _standing_in(folder),
+        measured_here(folder / "programs"),
+        mock.patch.dict(os.environ, environment, clear=True),
+    ):
+        return {one.name: _of_command(one, folder) for one in (*COMMANDS, *MISTAKES, *HELP)}
 
 
 def _of_command(command: Command, folder: Path) -> str:
-    words = [word.replace("<folder>", str(folder)) for word in command.words]
+    def filled(text: str) -> str:
+        return text.replace("<folder>", str(folder))
+
     out, err = _stream(), _stream()
+    environment = {name: filled(value) for name, value in command.environment.items()}
     with (
-        mock.patch.dict(os.environ, command.environment),
+        mock.patch.dict(os.environ, environment),
+        mock.patch.object(sys, "stdin", _stream(command.given)),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
-        code = main(words)
-    printed = _written(out).replace(str(folder), "<folder>")
+        code = _exit_code([filled(word) for word in command.words])
+    printed, said = (_written(one).replace(str(folder), "<folder>") for one in (out, err))
+    if command.words[-1:] == ("--help",):
+        printed = in_every_python(printed)
     if command.form is Form.JSON:
         shown = {"exit code": code, "output": timeless(json.loads(printed))}
+        if said:
+            shown["standard error"] = said.splitlines()
         return normalised(json.dumps(shown, indent=1, ensure_ascii=False) + "\n")
-    refused = _written(err).replace(str(folder), "<folder>") if code else ""
     head = f"exit code {code}\n"
     if command.writes is None:
-        return normalised(head + printed + refused)
+        left = "".join(f"file {name}:\n{(folder / name).read_text()}" for name in command.leaves)
+        said = f"standard error:\n{said}" if said else ""
+        return normalised(head + printed + said + left)
     content = (folder / command.writes).read_bytes()
     if command.form is Form.DIGEST:
         return head + _digest(content)
     return normalised(head + page_text(content.decode()))
 
 
-def _stream() -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+def _exit_code(words: list[str]) -> object:
+    try:
+        return main(words)
+    except SystemExit as ended:  # of help
+        return ended.code
+
+
+def _stream(text: str = "") -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8", write_through=True)
 
 
 def _written(stream: io.TextIOWrapper) -> str:
@@ -190,6 +224,11 @@ _VOLATILE = (
     (re.compile(r"It took \d+(\.\d+)? (µs|ms|s)"), "It took [duration]"),
     (re.compile(r"^\d+(\.\d+)? s(?= of at most |$)", re.MULTILINE), "[duration]"),
     (re.compile(r'"(elapsed_s)": \d+(\.\d+)?'), r'"\1": "[duration]"'),
+    (re.compile(r"(?<=sluice: )\d+ s(?= in all)"), "[duration]"),
+    (re.compile(r'"(history)": \[[^\]]*\]'), r'"\1": "[of the clock]"'),
+    (re.compile(r"(?<=\bon)([\s#]+)\d{4}-\d\d-\d\d"), r"\1[the date]"),  # of as many letters
+    (re.compile(r'("(?:machine|kernel)": )"[^"]*"'), r'\1"[here]"'),
+    (re.compile(r"^((?:# )?(?:machine|kernel):? +).*(?:\n {9,}\S.*)*$", re.MULTILINE), r"\1[here]"),
     (re.compile(r"http://127\.0\.0\.1:\d+"), "[origin]"),
     (re.compile(r"127\.0\.0\.1:\d+"), "[origin]"),
     (re.compile(r"(?<![\d.])" + re.escape(VERSION) + r"(?![\d.])"), "[version]"),
@@ -197,10 +236,12 @@ _VOLATILE = (
 
 
 def timeless(document: Any) -> Any:
-    """A document without what the clock has put into it."""
+    """A document without what the clock has put into it; a schema says what such a member is."""
     if isinstance(document, dict):
         return {
-            name: "[of the clock]" if name in OF_THE_CLOCK else timeless(value)
+            name: "[of the clock]"
+            if name in OF_THE_CLOCK and not isinstance(value, dict)
+            else timeless(value)
             for name, value in document.items()
         }
     if isinstance(document, list):
@@ -211,7 +252,8 @@ def timeless(document: Any) -> Any:
 def page_text(markup: str) -> str:
     """What a page says: its words and figures, a line a block, without its markup.
 
-    Of attributes those that people read or send; of scripts the data that they draw.
+    Of attributes those that people read or send; of scripts the data that they draw; of pictures
+    inside the page their own words.
     """
     reader = _PageReader()
     reader.feed(markup)
@@ -236,8 +278,12 @@ class _PageReader(HTMLParser):
         if tag == "meta":
             return
         stated = [f"[{name}: {given[name]}]" for name in _REPORTED if given.get(name)]
+        stated += [f"[{name}]" for name in _CHOSEN if name in given]
         if stated:
             self.parts.append("\n" + " ".join(stated) + "\n")
+        source = given.get("src") or ""
+        if source.startswith(_PICTURE):
+            self.parts.append(page_text(base64.b64decode(source.removeprefix(_PICTURE)).decode()))
 
     def handle_endtag(self, tag: str) -> None:
         self._skips = False

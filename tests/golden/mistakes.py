@@ -1,0 +1,81 @@
+"""Wrong inputs of the command line, over all verbs: exit code, stream and sentence."""
+
+from __future__ import annotations
+
+from tests.golden.asked import Command
+from tests.golden.stand_ins import ALONE
+
+_TWO, _NOTHING = "<folder>/two.json", "0" * 32
+_LINES = {
+    "no-command": "",
+    "command": "optimise x",
+    "option": "optimize x --bytes 4 --strategi exact",
+    "no-source": "optimize --bytes 4",
+    "no-value": "optimize x --bytes",
+    "size": "optimize x --bytes 4QiB",
+    "choice": "optimize x --bytes 4 --strategy exatc",
+    "no-size": f"optimize {_TWO}",
+    "no-file": "optimize ./nowhere.json --bytes 4",
+    "profile": "optimize myrinet-gms --bytes 4KiB",
+    "field": "optimize wrong.json",
+    "field-json": "optimize wrong.json --json",
+    "json": "optimize broken.json --bytes 4",
+    "negative": f"optimize {_TWO} --bytes -4",
+    "share": f"optimize {_TWO} --bytes 4 --relative 1e999",
+    "names": f"compare {_TWO} --bytes 4 --strategies auto,fixd",
+    "kind": "fit examples/local-path-direct.csv --kind slow",
+    "whole": "fit examples/local-path-direct.csv --max-ranges 2.5",
+    "range": "fit examples/local-path-direct.csv --max-ranges 99",
+    "group": "fit examples/local-path-direct.csv --group both",
+    "pair": "compose --stage copy",
+    "tolerance": "plan --tolerance 300%",
+    "two-cuts": f"simulate {_TWO} --bytes 4 --repeat 2 --fragments 2,2",
+    "backwards": f"table {_TWO} --from 8KiB --to 4KiB",
+    "no-target": f"export {_TWO}",
+    "target": f"export {_TWO} --target ucs",
+    "target-option": f"export {_TWO} --target ucx --option colour=red",
+    "no-setting": f"audit {_TWO}",
+    "setting": f"audit {_TWO} --setting 1:whole,2KiB",
+    "unchecked": f"apply mpich {_TWO}",
+    "no-calculation": f"hide {_TWO} --bytes 4KiB",
+    "rules": f"deliver {_TWO} --bytes 4KiB --rules eager,lazy",
+    "stages": f"thresholds {_TWO} --bytes 4KiB --stages 1..x",
+    "unit": "layer cmam-finite --bytes 64 --clock 33",
+    "layer": "layer cmam-finit --bytes 64",
+    "measure": "measure --listen 127.0.0.1 --host 10.0.0.2",
+    "cpus": "measure memcpy --cpus one",
+    "recorded": f"verify {_TWO} --recorded nowhere.csv",
+    "path": "tune udp-to-file",
+    "mover": "mover shake",
+    "paper": "reproduce wang99",
+    "verb": "profiles lst",
+    "revision": "profiles use myrinet-gam 99",
+    "unasked": "profiles delete local-path",
+    "identifier": "answers show 42",
+    "nothing": f"jobs show {_NOTHING}",
+    "no-scope": "keys create build-server",
+    "key": "keys revoke 7f3a5c",
+    "page": "open none-such",
+    "workers": "fleet --workers -1",
+    "no-number": "work --workers many",
+    "port": "serve --port http",
+    "no-verb": "engine",
+    "demo": "demo --twice",
+    "limit": "changes --limit many",
+    "there": f"backup {_TWO}",
+    "keep": "collect --keep everything --dry-run",
+    "backup": "restore nowhere.sluice",
+    "shell": "completion tcsh",
+}
+MISTAKES: tuple[Command, ...] = tuple(
+    Command(f"mistaken/{name}", tuple(line.split()), environment=ALONE)
+    for name, line in _LINES.items()
+)
+FILES = {
+    "wrong.json": {
+        "pipeline": {"stages": [{"name": "a", "overhead_us": -1, "ns_per_byte": "slow"}]},
+        "message_bytes": 0,
+        "surprise": True,
+    },
+    "broken.json": "{",
+}

@@ -1,0 +1,27 @@
+"""Questions of verbs, a module a verb; later ones may rest on what earlier ones have stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.golden.asked import Command, Http
+from tests.golden.verbs import deliver, hide, layer, measure, thresholds, tune, verify
+
+HTTP_OF_VERBS: tuple[Http, ...] = (
+    *hide.HTTP,
+    *thresholds.HTTP,
+    *deliver.HTTP,
+    *layer.HTTP,
+    *measure.HTTP,
+    *verify.HTTP,
+)
+COMMANDS_OF_VERBS: tuple[Command, ...] = (
+    *hide.COMMANDS,
+    *thresholds.COMMANDS,
+    *deliver.COMMANDS,
+    *layer.COMMANDS,
+    *measure.COMMANDS,
+    *verify.COMMANDS,
+    *tune.COMMANDS,
+)
+FILES_OF_VERBS: dict[str, Any] = {**layer.FILES, **verify.FILES}

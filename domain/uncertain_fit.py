@@ -22,6 +22,7 @@ from domain.uncertainty import (
 )
 
 _MAX_MISFIT = 0.99
+_MAX_ERROR = 50.0  # standard errors in times as measured: an interval of a hundred says nothing
 
 
 def uncertain_model(fit: TraceFit) -> UncertainModel | None:
@@ -80,7 +81,8 @@ def _is_known(stage: StageFit) -> bool:
 
 
 def _stage(fit: StageFit) -> UncertainStage:
-    lines = [_line(line, line.to_range(), end) for line, end in _with_ends(fit)]
+    max_us = _max_us(fit)
+    lines = [_line(line, line.to_range(), end, max_us) for line, end in _with_ends(fit)]
     return _of_lines(fit, fit.name, fit.lines, lines)
 
 
@@ -92,10 +94,11 @@ def _bottleneck(fit: AggregateFit, model: Aggregate) -> UncertainStage:
     if model.bottleneck.ranges == fit.bottleneck.to_stage().ranges:
         return _stage(fit.bottleneck)
     used, lines, first = list[LineFit](), list[UncertainLine](), 1
+    max_us = max(_max_us(fit.total), _max_us(fit.bottleneck))
     for part in model.bottleneck.ranges:
         line = _line_of(fit, model.bottleneck, first)
         used.append(line)
-        lines.append(_line(line, part, None))
+        lines.append(_line(line, part, None, max_us))
         first = (part.up_to_bytes or 0) + 1
     return _of_lines(fit.bottleneck, fit.bottleneck.name, used, lines)
 
@@ -119,7 +122,14 @@ def _with_ends(fit: StageFit) -> list[tuple[LineFit, tuple[int, int] | None]]:
     return list(zip(fit.lines, [*ends, None], strict=True))
 
 
-def _line(fit: LineFit, estimate: FitRange, end: tuple[int, int] | None) -> UncertainLine:
+def _max_us(fit: StageFit) -> float:
+    """The largest median of a size."""
+    return max((size.median_us for size in fit.sizes), default=0.0)
+
+
+def _line(
+    fit: LineFit, estimate: FitRange, end: tuple[int, int] | None, max_us: float
+) -> UncertainLine:
     assert fit.free_overhead_us is not None
     assert fit.free_ns_per_byte is not None
     assert fit.covariance is not None
@@ -129,7 +139,22 @@ def _line(fit: LineFit, estimate: FitRange, end: tuple[int, int] | None) -> Unce
     }
     undecided = (name for name, said in verdicts.items() if said is Verdict.UNSUPPORTED)
     free = (fit.free_overhead_us, fit.free_ns_per_byte)
-    return UncertainLine(estimate, *free, fit.covariance, end, tuple(undecided))
+    covariance = _bounded(fit.covariance, fit.to_bytes, max_us)
+    return UncertainLine(estimate, *free, covariance, end, tuple(undecided))
+
+
+def _bounded(
+    covariance: tuple[float, float, float], to_bytes: int, max_us: float
+) -> tuple[float, float, float]:
+    """The covariance, or one in proportion to it whose standard errors, of the overhead and of what
+    the bytes of a measured size cost, are _MAX_ERROR times the max time measured.
+    """
+    overhead, both, per_byte = covariance
+    error_us = max(overhead**0.5, per_byte**0.5 * to_bytes / 1000.0)
+    if error_us <= _MAX_ERROR * max_us or max_us <= 0.0:
+        return covariance
+    share = (_MAX_ERROR * max_us / error_us) ** 2
+    return overhead * share, both * share, per_byte * share
 
 
 def _of_lines(

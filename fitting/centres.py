@@ -113,10 +113,11 @@ def centres_of(
     """Return the centre of every size, or of every bin; no bin reaches over one of these sizes by
     index.
 
-    Times of exactly 0 count as next to 0.
+    A reading of a clock is as wide as its step: 0 counts as half of it, give or take half. Without
+    a step, times of exactly 0 count as next to 0.
     """
     cells = cells_of(samples, ends)
-    minimum = max(float(cells.y.max()) * 1e-15, 5e-324)
+    minimum = max(float(cells.y.max()) * 1e-15, resolution_us / 2.0, 5e-324)
     y = np.maximum(cells.y, minimum)
     s = _pair_scales(cells, y)
     if s is None:

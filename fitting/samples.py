@@ -30,6 +30,7 @@ CLIPPED = 4.0  # medians of a size that a time counts with in its mean, at most
 _COMPRESS_FROM = 5_000  # samples; below, every one is used as it is
 _MAX_ENTRIES = 20_000
 _MIN_PAIRS, _MAX_APART, _OFF_TICK = 10, 0.8, 0.01  # what tells a clock's step
+_MIN_DISTINCT = 4  # times, one of them 0, that tell one
 _MAX_TICKS = 1e9  # in a time; more cannot be told from rounding
 
 
@@ -130,6 +131,8 @@ def sort_samples(message_bytes: Sequence[int], times_us: Sequence[float]) -> Sor
 def clock_step(samples: SortedSamples) -> float:
     """Return the step of the clock in µs, where equal times and whole multiples show one; 0
     otherwise.
+
+    Where some times are 0, whole multiples alone show one: no clock without a step reads 0.
     """
     inside = np.ones(len(samples.x), dtype=bool)
     inside[samples.start] = False
@@ -137,12 +140,26 @@ def clock_step(samples: SortedSamples) -> float:
     rounding = 1e-9 * samples.y[inside]
     steps = apart[apart > rounding]
     if len(apart) < _MIN_PAIRS or len(steps) == 0 or len(steps) > _MAX_APART * len(apart):
+        return _step_of_zeros(samples.y)
+    return _step_of_multiples(samples.y, steps)
+
+
+def _step_of_zeros(y: Floats) -> float:
+    """The step of which all times are multiples, where 0 is one and there are enough others."""
+    if bool((y > 0.0).all()):
         return 0.0
+    distinct = np.unique(y)
+    if len(distinct) < _MIN_DISTINCT:
+        return 0.0
+    return _step_of_multiples(y, np.diff(distinct))
+
+
+def _step_of_multiples(y: Floats, steps: Floats) -> float:
     step = float(steps.min())
-    if step * _MAX_TICKS < float(samples.y.max()):
+    if step * _MAX_TICKS < float(y.max()):
         return 0.0
     step = float(steps.sum() / np.round(steps / step).sum())
-    ticks = samples.y / step
+    ticks = y / step
     whole = np.abs(ticks - np.round(ticks)) <= _OFF_TICK + 1e-9 * ticks
     return step if bool(whole.all()) else 0.0
 

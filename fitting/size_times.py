@@ -51,8 +51,10 @@ def size_times(
     mean = cells.total(clipped * _carried(samples)[cells.of_size]) / every
     squares = cells.total((clipped - (cells.total(clipped) / every)[cells.group]) ** 2)
     own = np.sqrt(squares / np.maximum(count - 1.0, 1.0))
-    others = np.where(count < _OWN, _neighbours_scatter(centres, squares), 0.0) * median
-    of_median = np.where(count < _OWN, centres.s, 0.0) * median / np.sqrt(count)
+    some = cells.y[cells.y > 0.0]  # a time of 0 is less than these, and nobody knows by how much
+    at = np.where(median > 0.0, median, float(some.min()) / 2.0 if len(some) else 0.0)
+    others = np.where(count < _OWN, _neighbours_scatter(centres, squares), 0.0) * at
+    of_median = np.where(count < _OWN, centres.s, 0.0) * at / np.sqrt(count)
     of_median = np.where(count > 2.0, _OF_MEDIAN, 1.0) * of_median
     wide, step = np.sqrt(centres.wide), resolution_us / 12.0**0.5
     return SizeTimes(

@@ -179,7 +179,8 @@ def _deviation(
         [one.times_us(centres.x[where]) for one, where in zip(lines, cells, strict=True)]
     )
     f = np.maximum(f, max(float(centres.z.max()) * TINY, 5e-324))
-    r = np.clip(centres.z / f - 1.0, -1.0, 1e9)
+    off = centres.z - f  # a reading is as wide as the clock's step, and agrees with all within
+    r = np.clip(np.sign(off) * np.maximum(np.abs(off) - tick / 2.0, 0.0) / f, -1.0, 1e9)
     e = np.hypot(centres.errors(), tick / f / 2.0)
     deviation = between_size_deviation(r, e, h, free)
     z = r / np.maximum(np.hypot(e, deviation * h), 1e-300)

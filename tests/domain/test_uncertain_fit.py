@@ -202,3 +202,22 @@ def test_the_interval_of_a_latency_holds_the_truth(deviation: float) -> None:
         held += bool(low <= TRUTH.latency_us([size] * 16) <= high)
     share = held / cases
     assert share >= 0.84 - 3.0 * sqrt(0.84 * 0.16 / cases), f"{held} of {cases}"
+
+
+def test_no_interval_is_a_hundred_times_the_max_time_measured(traced: TraceFit) -> None:
+    """A fit that an earlier version stored may say so; its errors keep their correlation."""
+    first, *rest = traced.stages
+    line = replace(first.lines[-1], covariance=(1e20, -1e17, 4e14))
+    wide = replace(traced, stages=(replace(first, lines=(*first.lines[:-1], line)), *rest))
+    overhead, both, per_byte = _covariances(wide)[0][-1]
+    max_us = max(size.median_us for size in first.sizes)
+    assert max(overhead**0.5, per_byte**0.5 * line.to_bytes / 1000.0) == pytest.approx(50 * max_us)
+    assert both / (overhead * per_byte) ** 0.5 == pytest.approx(-1e17 / (1e20 * 4e14) ** 0.5)
+    assert _covariances(traced) == [
+        [line.covariance for line in one.lines] for one in traced.stages
+    ]
+
+
+def _covariances(found: TraceFit) -> list[list[tuple[float, float, float]]]:
+    stages = [stage for stage in _known(found).stages if isinstance(stage, UncertainStage)]
+    return [[line.covariance for line in stage.lines] for stage in stages]

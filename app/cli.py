@@ -119,11 +119,11 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         with ended_by_signals():
             return measure(arguments, output)
     if arguments.command in ("verify", "tune"):
-        from app.console import verify
+        from app.console import tune, verify
         from app.console.running import ended_by_signals
 
         with ended_by_signals():
-            return {"verify": verify.verify, "tune": verify.tune}[arguments.command](
+            return {"verify": verify.verify, "tune": tune.tune}[arguments.command](
                 arguments, output
             )
     if arguments.command == "table":

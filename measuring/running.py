@@ -35,6 +35,7 @@ from measuring.ucx import Ucx
 
 START_S = 30.0  # memory and files are filled before the first answer
 ANSWER_S = 30.0
+_READY = ": the memory and the files of the largest message are made before it"
 TOKEN = "SLUICE_MEASURE_TOKEN"  # what a listener and its peer know of each other
 _WRONG, _NOT_HERE = 2, 3  # exit statuses of the probe
 _PIECE = 65536
@@ -82,7 +83,8 @@ class Probe:
         self.facts: dict[str, str] = {}
         try:
             while "ready" not in self.facts:
-                name, _, value = self._line(start_s).removeprefix("# ").partition(": ")
+                line = self._line(start_s, until=_READY)
+                name, _, value = line.removeprefix("# ").partition(": ")
                 self.facts[name] = value
         except BaseException:
             self.close()
@@ -128,13 +130,13 @@ class Probe:
     ) -> None:
         self.close()
 
-    def _line(self, limit_s: float | None) -> str:
+    def _line(self, limit_s: float | None, *, until: str = "") -> str:
         assert self._process.stdout is not None
         end_s = None if limit_s is None else time.monotonic() + limit_s
         while b"\n" not in self._read:
             left_s = None if end_s is None else max(0.0, end_s - time.monotonic())
             if not select.select([self._process.stdout], [], [], left_s)[0]:
-                raise NotMeasurable(f"{self._name}: no answer in {limit_s:g} s")
+                raise NotMeasurable(f"{self._name}: no answer in {limit_s:g} s{until}")
             piece = os.read(self._process.stdout.fileno(), _PIECE)
             if not piece:
                 raise self._ended()

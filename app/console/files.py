@@ -41,10 +41,28 @@ _KEPT_EVERY_S = 1.0
 def check_target(name: str, *, field: str, noun: str, example: str) -> None:
     """Refuse what cannot become a file before any work is done. Raises InvalidInput."""
     path = Path(name)
-    if name in ("", "-") or path.is_dir():
+    try:
+        is_folder = path.is_dir()
+    except OSError as refusal:  # as of a name that is too long
+        raise InvalidInput(f"the file of {noun}: {refusal.strerror}", field=field) from None
+    if name in ("", "-") or is_folder:
         raise InvalidInput(f"expected the name of a file for {noun}, as {example}", field=field)
     if not path.parent.is_dir():
         raise InvalidInput(f"the folder for the file of {noun} does not exist", field=field)
+    if path.exists() and not path.is_file():  # a pipe or a device, which is written itself
+        if not os.access(path, os.W_OK):
+            raise InvalidInput(f"the file of {noun} may not be written", field=field)
+        return
+    check_folder(path.parent, field=field, noun=f"the file of {noun}")
+
+
+def check_folder(folder: Path, *, field: str, noun: str) -> None:
+    """Refuse a folder in which no file can be made. Raises InvalidInput."""
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as refusal:
+        reason = refusal.strerror or "no file can be made in it"
+        raise InvalidInput(f"the folder for {noun}: {reason}", field=field) from None
 
 
 def write_whole(name: str, content: bytes, *, field: str, noun: str) -> None:

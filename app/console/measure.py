@@ -17,13 +17,30 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.console.files import KeptAsItGoes, check_plot_file, check_target, write_whole
+from app.console.files import KeptAsItGoes, write_whole
 from app.console.fit import fit_named
+from app.console.measurable import check_results
 from app.console.running import erased_line
 from app.console.screen import Column, Grid, Output
 from app.text.units import printable
 from domain.errors import InconsistentInput, InvalidInput, NotMeasurable
 from domain.units import format_bytes
+from measuring.feasibility import (
+    MAX_BYTES,
+    MAX_MPI_BYTES,
+    MAX_WINDOW,
+    PAGE,
+    Needs,
+    can_be_cold,
+    check_count,
+    check_place,
+    check_processors,
+    check_several,
+    check_sizes,
+    check_whole_pages,
+    is_direct,
+)
+from measuring.sweep import check_plan
 
 if TYPE_CHECKING:
     from measuring.mpi import Mpi
@@ -32,9 +49,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 _STAGE_SIZES = tuple(64 << power for power in range(17))  # to 4 MiB
-_PAGE = 4096
-_DIRECT = ("write-direct", "read-direct")
 _SIGNATURE_SIZES = (64,)
+_SIGNATURE_TOLERANCE = 0.05  # at least: a burst is no better known
 _PROCESSOR = "model name"
 _SIGNATURE, _MPI, _UCX = "signature", "mpi", "ucx"
 _OF_MPI = ("mpicc", "launcher", "allow_run_as_root")
@@ -66,9 +82,7 @@ def measure(arguments: argparse.Namespace, output: Output) -> int:
     probe = program()
     kind = _kind_of(arguments, _known(probe, arguments))
     target = arguments.output or f"{as_file_name(arguments.name)}-{kind}.csv"
-    check_target(target, field="output", noun="measurements", example="pipe.csv")
-    if arguments.plot is not None:
-        check_plot_file(arguments.plot)
+    check_results(arguments, target, example="pipe.csv")
     is_complete, text = (measure_stage if kind == "stage" else _signatures)(
         probe, arguments, target, output
     )
@@ -157,14 +171,15 @@ def _measure_command(arguments: argparse.Namespace, output: Output) -> int:
     name, equals, line = arguments.stage.partition("=")
     if arguments.name is not None or arguments.what == "signature" or arguments.cold:
         raise InconsistentInput("a command is a stage by itself", field="stage")
+    if arguments.cpus is not None:
+        raise InconsistentInput("a command is run as it is", field="cpus")
     if not equals or not _STAGE_NAME.fullmatch(name):
         raise InvalidInput("expected NAME=COMMAND, as h2d=./copy {bytes}", field="stage")
     command = Command(name, line)
     target = arguments.output or f"{name}-stage.csv"
-    check_target(target, field="output", noun="measurements", example="h2d.csv")
-    if arguments.plot is not None:
-        check_plot_file(arguments.plot)
+    check_results(arguments, target, example="h2d.csv")
     sizes = tuple(sorted(set(arguments.bytes or _STAGE_SIZES)))
+    check_several(sizes)
     found = Sweep(SweepPlan(sizes, arguments.tolerance, arguments.time_limit, arguments.seed))
     facts = {"program": printable(line), **facts_of_machine(arguments)}
     is_complete = True
@@ -192,9 +207,10 @@ def _measure_tool(arguments: argparse.Namespace, output: Output) -> int:
     sizes = tuple(sorted(set(arguments.bytes or default)))
     if len(sizes) > _MAX_FILES:
         raise InvalidInput(f"expected {_MAX_FILES} sizes at most for a tool", field="bytes")
+    check_several(sizes)
+    check_plan(arguments.tolerance, arguments.time_limit)
     folder = Path(arguments.output or f"{arguments.name}-tool")
-    if arguments.plot is not None:
-        check_plot_file(arguments.plot)
+    check_results(arguments, None, example="")
     run = ToolRun(tool, sizes, folder, limit_s=arguments.time_limit)
     try:
         with erased_line(output.err) as show:
@@ -229,16 +245,10 @@ def _list(arguments: argparse.Namespace, output: Output) -> int:
 
 def _known(probe: Path, arguments: argparse.Namespace) -> dict[tuple[str, str], str]:
     """What the probe has, by kind and name, and what it is where it is compiled for a library."""
-    import subprocess
-
+    from measuring.feasibility import known_of
     from measuring.ucx import Ucx
 
-    mpi = _mpi_of(arguments)
-    done = subprocess.run([probe, "list"], capture_output=True, text=True, check=True)
-    lines = (line.split("\t") for line in done.stdout.splitlines())
-    found = {
-        ("signature" if kind == "transport" else kind, name): about for kind, name, about in lines
-    }
+    mpi, found = _mpi_of(arguments), known_of(probe)
     libraries = {
         _MPI: mpi.missing or f"messages between two ranks, started by {mpi.starts_with}",
         _UCX: Ucx().missing or "active messages of UCX",
@@ -264,8 +274,10 @@ def _kind_of(arguments: argparse.Namespace, known: dict[tuple[str, str], str]) -
     if name != _MPI and any(one is not None for one in given):
         field = next(word for word, one in zip(_OF_MPI, given, strict=True) if one is not None)
         raise InconsistentInput("only signatures over MPI are started by one", field=field)
-    if found == _SIGNATURE and arguments.cold:
+    if arguments.cold and (found == _SIGNATURE or not can_be_cold(name)):
         raise InconsistentInput("only copies and checksums can be cold", field="cold")
+    if (about := known[found, name]).startswith("not here: ") and found != _SIGNATURE:
+        raise NotMeasurable(f"{name}: {about}")
     return found
 
 
@@ -292,6 +304,25 @@ def _processor() -> str:
     return next(named, "unknown processor")
 
 
+def check_stage(arguments: argparse.Namespace, sizes: Sequence[int]) -> None:
+    """Check, without a probe, that the stage `arguments.name` can be measured at these sizes."""
+    stage = arguments.name
+    check_place(stage, field="name")
+    check_sizes(sizes, max_bytes=_largest(arguments))
+    if is_direct(stage):
+        check_whole_pages(sizes, field="bytes")
+    check_several(sizes)
+    check_processors(arguments.cpus)
+    Needs.of_stage(stage, max(sizes), is_cold=arguments.cold).check(arguments.path)
+
+
+def _largest(arguments: argparse.Namespace) -> int:
+    """The largest message that there is: a listener's, or an MPI's."""
+    if arguments.host is not None:
+        return _LISTENER_BYTES
+    return MAX_MPI_BYTES if arguments.name == _MPI else MAX_BYTES
+
+
 def probe_options(arguments: argparse.Namespace, max_bytes: int) -> list[str]:
     options = ["--max-bytes", str(max_bytes)]
     if arguments.cpus is not None:
@@ -309,16 +340,11 @@ def measure_stage(
     from measuring.running import Probe
     from measuring.sweep import Sweep, SweepPlan
 
-    is_direct = arguments.name in _DIRECT
-    default = tuple(size for size in _STAGE_SIZES if not is_direct or size >= _PAGE)
+    default = (size for size in _STAGE_SIZES if not is_direct(arguments.name) or size >= PAGE)
     sizes = tuple(sorted(set(arguments.bytes or default)))
-    wrong = next((size for size in sizes if is_direct and size % _PAGE), None)
-    if wrong is not None:
-        raise InvalidInput(
-            f"direct transfers are of multiples of {_PAGE} bytes, got {wrong}", field="bytes"
-        )
     plan = SweepPlan(sizes, arguments.tolerance, arguments.time_limit, arguments.seed)
     far_side, token = _far_side(arguments)
+    check_stage(arguments, sizes)
     options = [*probe_options(arguments, sizes[-1]), "--path", arguments.path, *far_side]
     found = Sweep(plan)
     # `verify` runs the stages of that name here: what needs another machine has another one.
@@ -368,6 +394,17 @@ def _signatures(
     from measuring.signature import Signature, SignaturePlan, signatures_csv
 
     sizes = tuple(sorted(set(arguments.bytes or _SIGNATURE_SIZES)))
+    if arguments.save_as is not None and len(sizes) < 2:
+        raise InconsistentInput(
+            "a profile is made of signatures of two sizes or more: give --bytes 64,1KiB",
+            field="save_as",
+        )
+    check_sizes(sizes, max_bytes=_largest(arguments))
+    check_place(arguments.name, field="name")
+    check_count(arguments.window, MAX_WINDOW, field="window")
+    check_processors(arguments.cpus)
+    check_plan(max(_SIGNATURE_TOLERANCE, arguments.tolerance), arguments.time_limit)
+    Needs(2 * sizes[-1]).check(arguments.path)
     facts = {
         "transport": arguments.name,
         **facts_of_machine(arguments),
@@ -384,7 +421,8 @@ def _signatures(
 
     with _started(probe, arguments, token) as start:
         for size in sizes:
-            plan = SignaturePlan(size, max(0.05, arguments.tolerance), limit_s, arguments.seed)
+            tolerance = max(_SIGNATURE_TOLERANCE, arguments.tolerance)
+            plan = SignaturePlan(size, tolerance, limit_s, arguments.seed)
             options = [*probe_options(arguments, size), "--window", str(arguments.window)]
             with start([_SIGNATURE, arguments.name, *options, *far_side]) as one:
                 facts |= {name: one.facts[name] for name in PROBED if name in one.facts}

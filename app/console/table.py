@@ -31,7 +31,7 @@ from app.console.screen import (
 from app.settings import Settings
 from app.text.numbers import format_count, format_gap
 from app.text.units import OF_MODEL, format_time, printable, quoted
-from domain.errors import InconsistentInput, Infeasible, InvalidInput
+from domain.errors import InvalidInput
 from domain.units import format_bytes
 
 if TYPE_CHECKING:
@@ -476,25 +476,3 @@ def _shown(made: Exported, output: Output) -> str:
     if output.out.is_unicode:
         return text
     return "".join(one if one.isascii() else "_" for one in text)
-
-
-def write_configuration(
-    arguments: argparse.Namespace, message_bytes: int, advised: int, smallest: int, output: Output
-) -> None:
-    """Print the size that was measured, or where the library takes none such, the model's choice
-    with a note, in the library's words.
-    """
-    from app.console.arguments import parse
-
-    options = [word for option in arguments.option for word in ("--option", option)]
-    message, size = str(message_bytes), str(advised)
-    words = ["export", arguments.save_as, "--target", arguments.target, *options]
-    words += ["--min-message", message, "--max-message", message]
-    alone = ["--alignment-bytes", size, "--max-fragment-bytes", size]  # no other multiple is in it
-    try:
-        export(parse([*words, *alone]), output)
-    except (Infeasible, InconsistentInput):
-        shown = format_bytes(advised)
-        output.note(f"{arguments.target} takes no {shown}: this is what the model chooses for it")
-        minimum = str(min(smallest, message_bytes))
-        export(parse([*words, "--min-fragment-bytes", minimum]), output)

@@ -121,7 +121,7 @@ class TestMeasure:
 
     def test_a_disk_that_is_full(self, printed: Any) -> None:
         """Is said, with the option that named it."""
-        asked = ("memcpy", "--bytes", "64", "--time-limit", "0.2", "--output", "/dev/full")
+        asked = ("memcpy", "--bytes", "64,128", "--time-limit", "0.2", "--output", "/dev/full")
         code, out, err = printed("measure", *asked)
         assert (code, out) == (2, "")
         assert "output" in err

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from app.cli import main
+from app.console import transfers, tune
 from app.console import verify as module
 from app.console.arguments import parse
 from app.console.screen import Output
-from app.console.table import write_configuration
-from app.console.verify import advice_of
+from app.console.tune import advice_of, write_configuration
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.verification import ModelVerdict, Verification, VerifiedSize
 from exports.targets.commentary import plain
@@ -93,7 +93,7 @@ class TestRecorded:
         store = module.Settings.from_environment()
         model = module._model("free", store, Output.standard(wants_json=False))
         assert model.min_bytes == 4096
-        assert 4096 <= module._recommended(model, MESSAGE, model.stages) < 8192
+        assert 4096 <= transfers.recommended_of(model, MESSAGE, model.stages) < 8192
         typed = module._model("model.json", store, Output.standard(wants_json=False))
         assert typed.min_bytes == 1
 
@@ -373,14 +373,14 @@ class TestReal:
         self, printed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """While the second stage is measured."""
-        measured, ask = list[str](), module.measure_stage
+        measured, ask = list[str](), tune.measure_stage
 
         def interrupted(probe: Path, arguments: Any, *rest: Any) -> tuple[bool, str]:
             measured.append(arguments.name)
             is_complete, text = ask(probe, arguments, *rest)
             return is_complete and len(measured) < 2, text
 
-        monkeypatch.setattr(module, "measure_stage", interrupted)
+        monkeypatch.setattr(tune, "measure_stage", interrupted)
         quick = ("--bytes", "16KiB", "--time-limit", "2", "--tolerance", "90%")
         code, _, err = printed("tune", "--stage", "memcpy", "--stage", "crc32", *quick)
         assert code == 130

@@ -99,9 +99,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "processes", "leaves"),
     [
-        ("measure pipe --bytes 4MiB --time-limit 600 --tolerance 0.000001", 3, False),
+        ("measure pipe --bytes 2MiB,4MiB --time-limit 600 --tolerance 0.000001", 3, False),
         ("measure shm --what signature --time-limit 600 --tolerance 0.000001", 3, False),
-        ("measure iperf3 --bytes 64 --time-limit 600", 5, True),
+        ("measure iperf3 --bytes 64,128 --time-limit 600", 5, True),
         ("measure --stage x={folder}/iperf3\t{{bytes}} --time-limit 600", 3, True),
         ("measure --listen 127.0.0.1:0", 2, False),
         ("verify pipe.csv --bytes 1MiB --time-limit 600 --tolerance 0.000001", 2, False),

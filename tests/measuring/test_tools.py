@@ -153,7 +153,7 @@ class TestRuns:
     ) -> None:
         put(tools, "iperf3", "")
         put(tools, "fio", "")
-        for asked in (("iperf3", "--bytes", "2MiB"), ("fio", "--bytes", "64")):
+        for asked in (("iperf3", "--bytes", "1MiB,2MiB"), ("fio", "--bytes", "64,512")):
             assert main(["measure", *asked]) == 2
             assert " bytes for " in capsys.readouterr().err
         assert main(["measure", "fio", "--cpus", "0"]) == 2

@@ -70,8 +70,10 @@ class PricedSizes:
         """Their places, by ascending mean latency."""
         return self.mean_us.argsort(kind="stable")
 
-    def capped(self, size: int, most_us: float) -> PricedSizes:
-        """Return the same where this size, if it is among these, takes no more than that."""
+    def capped(self, size: int, most_us: float | Floats) -> PricedSizes:
+        """Return the same where this size, if it is among these, takes no more than that, in µs or
+        (draws,).
+        """
         at_most = np.where(self.sizes[:, None] == size, most_us, np.inf)
         return replace(self, latency_us=np.minimum(self.latency_us, at_most))
 
@@ -177,6 +179,23 @@ def costs_of(draws: Draws) -> DrawnCosts:
 def _costs(draws: Draws) -> DrawnCosts:
     costs = draws.overhead_us, draws.ns_per_byte, draws.ends_bytes
     return DrawnCosts.of(*costs, draws.delay_us)
+
+
+def means_over_medians(draws: Draws, message_bytes: int) -> Floats | float:
+    """Return by which factor the draws' time of a message in one piece is above that by medians,
+    (draws,); 1 where they are of medians.
+    """
+    if draws.mean_factors is None:
+        return 1.0
+    alone = draws.stages if draws.kind != Aggregate.kind else 1  # the total
+    size = np.array([message_bytes], dtype=np.int64)
+    times_us = np.stack([stage_times_us(draws, j, size)[0] for j in range(alone)])
+    medians_us = (times_us / draws.mean_factors[:alone]).sum(axis=0)
+    means_us = times_us.sum(axis=0)
+    factors: Floats = np.divide(
+        means_us, medians_us, out=np.ones_like(means_us), where=medians_us > 0.0
+    )
+    return factors
 
 
 def cut_us(draws: Draws, message_bytes: int, cut: NamedCut) -> Floats:
@@ -329,7 +348,10 @@ def _drops_us(draws: Draws, low: Ints, high: Ints) -> Floats:
     """By how much the costs drop between these sizes, as `Aggregate.falls`: (sizes, draws)."""
     ends = np.concatenate([draws.ends_bytes[0], draws.ends_bytes[1]])
     found = np.zeros((len(low), draws.count))
+    lowest, highest = (low.min(), high.max()) if len(low) else (1, 1)
     for place, end in enumerate(ends):
+        if not ((lowest <= end) & (end < highest)).any():
+            continue
         counted = np.isfinite(end) & ~(end == ends[:place]).any(axis=0)  # each end once a draw
         at = np.where(counted, end, 1.0)
         bottleneck, behind = _times_of_draws_us(draws, 1, at), _times_of_draws_us(draws, 1, at + 1)

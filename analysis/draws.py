@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from domain.derived import Derived
 from domain.errors import InvalidInput
+from domain.model import CostModel
 from domain.pipeline import MAX_NS_PER_BYTE, MAX_OVERHEAD_US, Stage, ends_of
 from domain.uncertainty import (
     DEFAULT_DRAWS,
@@ -29,6 +30,7 @@ from domain.uncertainty import (
     UncertainModel,
     UncertainStage,
     seed_of,
+    stated_model,
 )
 
 Floats = NDArray[np.float64]
@@ -39,6 +41,9 @@ MAX_DEGREES = 64  # more are as good as a normal distribution
 _NO_VARIANCE = 1e-200  # a cost with less is known; beyond it quotients may overflow
 _SINGULAR = 1e-12  # of a variance that correlations take away
 _KEPT_CELLS = 2**15  # stages, ranges and draws of what is kept for a model's next question
+MEANS_DIFFER = 0.05  # of the medians: means that differ by more are what is told
+_MEANS_STREAM = 2**33  # beyond those of the stages, and of measurements' noise
+_MIN_FACTOR = 0.5  # of a ratio of means to medians, however wide its error
 _SWEEPS = 4  # of the projections that keep a bottleneck below the total
 
 
@@ -48,7 +53,8 @@ class Draws(Derived):
 
     `overhead_us` and `ns_per_byte` are (n, m, d); `ends_bytes` (n, m - 1, d) are the last bytes of
     ranges, whole numbers, ascending, infinite where there is no further range. `kind` and
-    `delay_us` are those of the model.
+    `delay_us` are those of the model. `mean_factors` (n, d) are what both costs were multiplied by
+    to be those of mean times, 1 where they are of medians; None where they are so everywhere.
     """
 
     kind: str
@@ -57,6 +63,7 @@ class Draws(Derived):
     ns_per_byte: Floats
     ends_bytes: Floats
     delay_us: float
+    mean_factors: Floats | None = None
 
     @property
     def count(self) -> int:
@@ -68,6 +75,11 @@ class Draws(Derived):
         """How many stages there are; of an aggregate two."""
         return len(self.names)
 
+    @property
+    def are_means(self) -> bool:
+        """Whether the costs of every draw are those of mean times."""
+        return self.derived(_are_means)
+
     def part(self, first: int, last: int) -> Draws:
         """Return the draws from `first` to the one before `last`."""
         return replace(
@@ -75,23 +87,46 @@ class Draws(Derived):
             overhead_us=self.overhead_us[..., first:last],
             ns_per_byte=self.ns_per_byte[..., first:last],
             ends_bytes=self.ends_bytes[..., first:last],
+            mean_factors=None if self.mean_factors is None else self.mean_factors[:, first:last],
         )
 
 
-def draw(model: UncertainModel, count: int, seed: int) -> Draws:
+def draw(model: UncertainModel, count: int, seed: int, *, sums_many: bool = False) -> Draws:
     """Return `count` draws of the costs; the first is the estimate.
 
-    Source: docs/theory.md, "Uncertain costs". The usual ones are kept with the model: every
-    message is priced on the same. Raises InvalidInput for a count outside 1..10 000 or a seed
-    outside 64 bits.
+    Source: docs/theory.md, "Uncertain costs". Every draw is of mean times where these differ from
+    the medians that lines are fitted to by more than 5 % in a stage, or what is priced
+    `sums_many` fragments or messages; else every second one. The usual ones are kept with the
+    model: every message is priced on the same. Raises InvalidInput for a count outside 1..10 000
+    or a seed outside 64 bits.
     """
     if not 1 <= count <= MAX_DRAWS:
         raise InvalidInput(f"expected 1 to {MAX_DRAWS} draws", field="draws")
     if not 0 <= seed <= MAX_SEED:
         raise InvalidInput("expected a seed of 64 bits, >= 0", field="seed")
+    known = None
     if count == DEFAULT_DRAWS and seed == seed_of(model):
-        return model.derived(_usual) or _draw(model, count, seed)
-    return _draw(model, count, seed)
+        known = model.derived(_usual_of_many if sums_many else _usual)
+    return known or _of_means(model, _draw(model, count, seed), seed, sums_many=sums_many)
+
+
+def _are_means(draws: Draws) -> bool:
+    factors = draws.mean_factors
+    return factors is not None and bool(np.all(np.any(factors != 1.0, axis=0)))
+
+
+def at_estimates(model: CostModel) -> Draws:
+    """Return the costs as they stand, as one draw; made once for each pipeline."""
+    return model.derived(_as_they_stand) if isinstance(model, Derived) else _as_they_stand(model)
+
+
+def _as_they_stand(model: CostModel) -> Draws:
+    return _draw(stated_model(model, 0.0), 1, 0)
+
+
+def takes_means(model: UncertainModel) -> bool:
+    """Return whether the mean times of a stage differ from its medians by more than 5 %."""
+    return any(abs(ratio - 1.0) > MEANS_DIFFER for ratio, _ in _mean_ratios(model))
 
 
 def _usual(model: UncertainModel) -> Draws | None:
@@ -99,7 +134,48 @@ def _usual(model: UncertainModel) -> Draws | None:
     stages, ranges, _ = _shape(model, DEFAULT_DRAWS)
     if stages * ranges * DEFAULT_DRAWS > _KEPT_CELLS:
         return None
-    return _draw(model, DEFAULT_DRAWS, seed_of(model))
+    seed = seed_of(model)
+    return _of_means(model, _draw(model, DEFAULT_DRAWS, seed), seed, sums_many=False)
+
+
+def _usual_of_many(model: UncertainModel) -> Draws | None:
+    """The same of many fragments: the very same ones where means are all that is drawn."""
+    usual = model.derived(_usual)
+    if usual is None or usual.mean_factors is None or takes_means(model):
+        return usual
+    seed = seed_of(model)
+    return _of_means(model, _draw(model, DEFAULT_DRAWS, seed), seed, sums_many=True)
+
+
+def _of_means(model: UncertainModel, drawn: Draws, seed: int, *, sums_many: bool) -> Draws:
+    """The costs of mean times: a stage's own factor, known to its error, in every draw or in every
+    second one.
+    """
+    ratios = _mean_ratios(model)
+    if all(ratio == 1.0 and error == 0.0 for ratio, error in ratios):
+        return drawn
+    factors = np.ones((drawn.stages, drawn.count))
+    for j, (ratio, error) in enumerate(ratios):
+        score = normals(uniforms(seed, _MEANS_STREAM + j, drawn.count, 2))[0]
+        factors[j] = np.maximum(ratio + error * score, _MIN_FACTOR * ratio)
+        factors[j, 0] = ratio
+    if not (sums_many or takes_means(model)):
+        factors[:, 0::2] = 1.0
+    overhead_us, ns_per_byte = (
+        one * factors[:, None, :] for one in (drawn.overhead_us, drawn.ns_per_byte)
+    )
+    for array in (overhead_us, ns_per_byte, factors):
+        array.flags.writeable = False
+    return replace(drawn, overhead_us=overhead_us, ns_per_byte=ns_per_byte, mean_factors=factors)
+
+
+def _mean_ratios(model: UncertainModel) -> list[tuple[float, float]]:
+    return [
+        (stage.mean_ratio, stage.mean_ratio_error)
+        if isinstance(stage, UncertainStage)
+        else (1.0, 0.0)
+        for stage in model.stages
+    ]
 
 
 def _shape(model: UncertainModel, count: int) -> tuple[int, int, int]:

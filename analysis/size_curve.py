@@ -8,7 +8,7 @@ curve.recommended.size_bytes, curve.latency_of(65536)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.draw_costs import repeated_us
-from analysis.draws import Draws, draw
+from analysis.draws import Draws, at_estimates
 from analysis.repeated_sizes import (
     admits,
     good_sizes,
@@ -25,7 +25,6 @@ from analysis.repeated_sizes import (
     round_sizes,
 )
 from domain.errors import Infeasible, StrategyDeclined
-from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import MessageProblem
 from domain.uncertain_answer import (
@@ -36,7 +35,6 @@ from domain.uncertain_answer import (
     Uncertainty,
     round_or_best,
 )
-from domain.uncertainty import stated_model
 
 Ints = NDArray[np.int64]
 
@@ -139,14 +137,15 @@ def choose_size(
     round one within 2 % of the best, or that; today's where it is as good. Sizes in bytes.
 
     `misfit` is the share of the latency that the model is known to be wrong by. None where the
-    limits admit no repeated size, and for stages that hand bytes on as they move.
+    limits admit no repeated size, and for stages that hand bytes on as they move. Where measured
+    times are told, latencies are of these; what is to be measured first is not chosen.
     """
     model, total = problem.model, problem.message_bytes
     if isinstance(model, Pipeline) and model.without_handoffs is not model:
         return None
     decided = known.repeats_bytes if known else 0
     also = [min(size, total) for size in (current_bytes, decided) if size]
-    exact = _exact(model)
+    exact = at_estimates(model)
     try:
         points = {size: _point(exact, total, size) for size in also if admits(problem, size)}
         wanted = points.get(min(decided, total))
@@ -158,18 +157,19 @@ def choose_size(
     except (StrategyDeclined, Infeasible):
         return None
     current = points.get(min(current_bytes or 0, total))
+    if known is not None and known.is_refused:
+        whole = _point(exact, total, total) if admits(problem, total) else wanted
+        return SizeChoice(current or whole, wanted, current)
+    file = known.file_of_repeated if known else None
+    if current is not None and file is not None and min(file.gains) <= 0.0:
+        wanted = current  # of uneven fragments: by the measured times the one size gains nothing
+    elif known is not None and file is not None and known.tells_file:
+        at = int(known.are_means)
+        wanted = replace(wanted, latency_us=file.latency_us[at])
+        current = replace(current, latency_us=file.against_us[at]) if current else None
     decision = known.decision.code if known and known.decision.advised.size_bytes else ""
     chosen = preferred(wanted, current, decision, misfit=misfit)
     return SizeChoice(chosen, wanted, current)
-
-
-def _exact(model: CostModel) -> Draws:
-    """The costs as they stand, as one draw; made once for each model."""
-    return model.derived(_as_draws) if isinstance(model, Pipeline) else _as_draws(model)
-
-
-def _as_draws(model: CostModel) -> Draws:
-    return draw(stated_model(model, 0.0), 1, 0)
 
 
 def size_curve(
@@ -183,7 +183,7 @@ def size_curve(
     O(sizes x stages), for some 300 sizes. Raises Infeasible, and StrategyDeclined where the limits
     admit no repeated size.
     """
-    exact = _exact(problem.model)
+    exact = at_estimates(problem.model)
     total = problem.message_bytes
     priced = price_sizes(problem, exact, also=also, mtu_bytes=mtu_bytes)
 

@@ -27,11 +27,18 @@ from analysis.decision import (
     is_set,
     quantiles,
     savings_of,
-    share_of,
     thresholds_of,
 )
-from analysis.draw_costs import PricedSizes, cut_us, mean_of, quantiles_of, regrets_over
+from analysis.draw_costs import (
+    PricedSizes,
+    cut_us,
+    mean_of,
+    means_over_medians,
+    quantiles_of,
+    regrets_over,
+)
 from analysis.draws import Draws, draw
+from analysis.file_rules import Measured, file_vote, held_to_file
 from analysis.measure_next import measurements, saved_by_knowing_us
 from analysis.repeated_sizes import (
     admits,
@@ -40,30 +47,35 @@ from analysis.repeated_sizes import (
     price_sizes,
     round_sizes,
 )
+from analysis.rests_on import rests_on
 from analysis.robust_cut import robust_choice
 from domain.default_sizes import ONE_PIECE
 from domain.errors import InvalidInput, StrategyDeclined
 from domain.fit import beyond_measured, cut_sizes
+from domain.measured_times import MeasuredTimes
 from domain.nested import NestedSchedule
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, MessageProblem, problem_of
 from domain.solution import Notice, Solution
 from domain.uncertain_answer import (
+    MAX_OFF,
     WORTH_LISTING,
     Against,
+    Decision,
+    DecisionCode,
+    FileVote,
     Measurement,
+    Quantiles,
     RegretFigures,
-    RestsOn,
     RoundSize,
     Thresholds,
     Uncertainty,
+    round_or_best,
 )
 from domain.uncertainty import (
     ANSWER,
     DEFAULT_DRAWS,
     NamedCut,
-    Parameter,
     UncertainModel,
-    UncertainStage,
     seed_of,
     source_of,
 )
@@ -73,10 +85,8 @@ Floats = NDArray[np.float64]
 ADVISED = "advised"
 LARGEST = "largest"
 MAX_MEASUREMENTS = 3
-_RESTS_ON_DRAWS = 0.1  # a parameter is named that matters in so many draws
-_RESTS_ON_PRICED = 128  # draws in which that is looked at, once a parameter
+MANY_FRAGMENTS = 8  # of which a message takes the sum of means, whatever their medians are
 MAX_CELLS = 20_000  # fragments times stages of an uneven answer that is priced in every draw
-_STEP = 1e-6  # of a parameter, relative to it, for its share of a latency
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +99,9 @@ class UncertaintyQuestion:
     measured to take, where it was: it is priced no higher. `misfit` is the share of the latency by
     which measured whole messages differ from the model. No repeated size beside `measured_bytes`,
     the least and the greatest size that every stage was measured at, is advised while the limits
-    admit one between. Without `seed` the costs have one. With `robust` the solution's cut is
-    `robust_from`, for which the best in the worst draw is sought.
+    admit one between. `times` are what the measured sizes took: without them no cut is held against
+    the file. Without `seed` the costs have one. With `robust` the solution's cut is `robust_from`,
+    for which the best in the worst draw is sought.
     """
 
     model: UncertainModel
@@ -104,6 +115,7 @@ class UncertaintyQuestion:
     misfit: float = 0.0
     measured_us: float | None = None
     measured_bytes: tuple[int, int] | None = None
+    times: MeasuredTimes | None = None
     draws: int = DEFAULT_DRAWS
     seed: int | None = None
     robust: bool = False
@@ -146,7 +158,9 @@ def _assessed(
         fragment_cap=question.fragment_cap,
     )
     seed = seed_of(question.model) if question.seed is None else question.seed
-    draws = draw(question.model, question.draws, seed)
+    sent = answer or question.current
+    sums_many = sent is not None and sent.fragments(question.message_bytes) >= MANY_FRAGMENTS
+    draws = draw(question.model, question.draws, seed, sums_many=sums_many)
     named = (answer, question.current, *question.defaults)
     also = [one.size_bytes for one in named if one is not None and one.size_bytes is not None]
     priced = price_sizes(
@@ -157,11 +171,25 @@ def _assessed(
         measured_bytes=question.measured_bytes,
     )
     if question.measured_us:
-        priced = priced.capped(question.message_bytes, question.measured_us)
+        priced = priced.capped(question.message_bytes, _whole_us(question, draws))
     found = round_sizes(problem, priced, mtu_bytes=question.mtu_bytes)
+    measured = Measured(
+        problem,
+        question.model,
+        question.times,
+        question.measured_bytes,
+        question.measured_us,
+        are_means=draws.are_means,
+    )
     if question.measured_bytes != priced.between:
         question = replace(question, measured_bytes=priced.between)
-    return _concluded(question, answer, robust_from, problem, draws, priced, found, seed)
+    return _concluded(question, answer, robust_from, measured, draws, priced, found, seed)
+
+
+def _whole_us(question: UncertaintyQuestion, draws: Draws) -> Floats | float:
+    """What one piece takes at most in each draw: its measured time is a median."""
+    most_us = question.measured_us or 0.0
+    return most_us * means_over_medians(draws, question.message_bytes)
 
 
 def forbids_current(question: UncertaintyQuestion) -> bool:
@@ -202,24 +230,27 @@ def _concluded(
     question: UncertaintyQuestion,
     of_answer: NamedCut | None,
     robust_from: tuple[int, ...] | None,
-    problem: MessageProblem,
+    measured: Measured,
     draws: Draws,
     priced: PricedSizes,
     rounded: tuple[RoundSize, ...],
     seed: int,
 ) -> Uncertainty:
-    thresholds = thresholds_of(question.misfit)
+    problem, thresholds = measured.problem, thresholds_of(question.misfit)
     answer, current = (
         None if one is None else _priced_cut(question, draws, priced, one)
         for one in (of_answer, question.current)
     )
+    total = problem.message_bytes
+    if answer and question.beyond(answer.cut) and not answer.cut.is_whole(total):
+        answer = None  # nothing is said of sizes that were not measured
     usable = None if forbids_current(question) else current
     largest = NamedCut(LARGEST, largest_admitted(problem, priced))
     choices = _choices(
         problem,
         priced,
         rounded,
-        None if answer is None or question.beyond(answer.cut) else answer,
+        answer,
         usable,
         _priced_cut(question, draws, priced, largest),
         thresholds,
@@ -244,28 +275,44 @@ def _concluded(
         measurement=next(iter(to_measure), None),
         thresholds=thresholds,
     )
+    decision = held_to_file(decision, choices, advice.advised, measured, thresholds)
     subject = answer or advice.advised
+    if answer is None and decision.code is DecisionCode.SET_IT:
+        subject = _priced_cut(question, draws, priced, decision.advised)
     regret = regrets_over(subject.latency_us, priced.best_us)
     others = [one for one in (choices.whole, current) if one is not None]
     others += (_priced_cut(question, draws, priced, one) for one in question.defaults)
     modelled_us = subject.latency_us
-    if question.measured_us and subject.cut.is_whole(problem.message_bytes):
-        modelled_us = cut_us(draws, problem.message_bytes, subject.cut)
+    if question.measured_us and subject.cut.is_whole(total):
+        modelled_us = cut_us(draws, total, subject.cut)
+    latency = quantiles(modelled_us)
+    file = file_of_repeated = file_vote(measured, decision.advised, choices.baseline.cut)
+    if decision.advised.size_bytes is None:
+        repeated = NamedCut(ADVISED, round_or_best(rounded, _size(choices.best)))
+        file_of_repeated = file_vote(measured, repeated, choices.baseline.cut)
+    if file is not None:
+        decision = _with_file_gain(decision, choices, measured, file)
+        is_replaced = (
+            file.replaces_lines or abs(_off_lines(measured, subject.cut, decision, file)) > MAX_OFF
+        )
+        latency = _with_file(latency, measured, draws, subject.cut, is_replaced=is_replaced)
+        if is_replaced:
+            subject, *others = (_by_file(measured, one) for one in (subject, *others))
     return Uncertainty(
         source=source_of(question.model),
         draws=question.draws,
         seed=seed,
         decision=decision,
         subject=subject.cut,
-        latency_us=quantiles(modelled_us),
+        latency_us=latency,
         against=_against(subject, others),
         regret=RegretFigures(mean_of(regret), *quantiles_of(regret, (0.95, 1.0))),
         best_size_bytes=_size(choices.best),
         good_sizes=good_sizes(problem, draws, priced),
         round_sizes=rounded,
         evpi_us=evpi_us,
-        measure_next=to_measure[:MAX_MEASUREMENTS],
-        rests_on=_rests_on(
+        measure_next=_to_measure(decision, to_measure),
+        rests_on=rests_on(
             question.model,
             draws,
             problem.message_bytes,
@@ -273,7 +320,52 @@ def _concluded(
             thresholds,
         ),
         robust=None if robust_from is None else robust_choice(problem, draws, priced, robust_from),
+        file=file,
+        file_of_repeated=file_of_repeated,
+        are_means=draws.are_means,
     )
+
+
+def _off_lines(measured: Measured, cut: NamedCut, decision: Decision, file: FileVote) -> float:
+    """By which share the file is off the lines for a cut, which most often is the advised one."""
+    same = replace(cut, name=decision.advised.name) == decision.advised
+    return file.off if same else measured.off_lines(cut)
+
+
+def _with_file_gain(
+    decision: Decision, choices: Choices, measured: Measured, file: FileVote
+) -> Decision:
+    """The decision with the gain in redrawn files, where these are told and a cut is set."""
+    if not file.replaces_lines or decision.code is not DecisionCode.SET_IT:
+        return decision
+    gains = measured.gains_redrawn(decision.advised, choices.baseline.cut)
+    return replace(decision, gain=quantiles(gains[int(measured.are_means)]))
+
+
+def _with_file(
+    latency: Quantiles, measured: Measured, draws: Draws, cut: NamedCut, *, is_replaced: bool
+) -> Quantiles:
+    """The interval of the lines, widened to hold that of the file's own times; that one alone where
+    it is told instead. It is of means where the draws are, else of medians and means.
+    """
+    redrawn_us = measured.redrawn_us(cut)
+    own = quantiles(redrawn_us[1] if draws.are_means else redrawn_us.ravel())
+    if is_replaced:
+        return own
+    return Quantiles(min(latency.p05, own.p05), latency.p50, max(latency.p95, own.p95))
+
+
+def _to_measure(decision: Decision, others: Sequence[Measurement]) -> tuple[Measurement, ...]:
+    """What the decision asks for, and what knowing the costs better is worth besides."""
+    first = [] if decision.measure is None else [decision.measure]
+    return (*first, *(one for one in others if one not in first))[:MAX_MEASUREMENTS]
+
+
+def _by_file(measured: Measured, one: PricedCut) -> PricedCut:
+    """The cut with its mean times in redrawn files."""
+    whole = one.cut.is_whole(measured.problem.message_bytes)
+    redrawn_us = measured.redrawn_us(one.cut)
+    return PricedCut(one.cut, (measured.capped(redrawn_us) if whole else redrawn_us)[1])
 
 
 def _choices(
@@ -339,7 +431,7 @@ def _priced_cut(
     known = priced.row(min(cut.size_bytes or 0, total))
     latency_us = cut_us(draws, total, cut) if known is None else known
     if question.measured_us and cut.is_whole(total):
-        latency_us = np.minimum(latency_us, question.measured_us)
+        latency_us = np.minimum(latency_us, _whole_us(question, draws))
     return PricedCut(cut, latency_us)
 
 
@@ -381,71 +473,6 @@ def _against(subject: PricedCut, others: Sequence[PricedCut]) -> tuple[Against, 
         Against(other.cut.name, other.cut.size_bytes, probability, saves)
         for other, (probability, saves) in zip(others, found, strict=True)
     )
-
-
-def _rests_on(
-    model: UncertainModel,
-    draws: Draws,
-    message_bytes: int,
-    subject: PricedCut,
-    thresholds: Thresholds,
-) -> tuple[RestsOn, ...]:
-    """Parameters that are not determined and make more of the latency than the margin.
-
-    A latency is a longest path, piecewise linear in each parameter: what a parameter makes of it is
-    the parameter times its derivative, here a difference. A path has each fragment once a stage, so
-    that the derivative is at most the number of fragments, or of bytes; most need no difference.
-    """
-    asked = model.derived(_unsupported)
-    if not asked:
-        return ()
-    latency_us = subject.latency_us[:_RESTS_ON_PRICED]
-    margin_us = thresholds.margin * latency_us
-    most = {
-        Parameter.OVERHEAD: float(_fragments(subject.cut, message_bytes)),
-        Parameter.PER_BYTE: message_bytes / 1000.0,
-    }
-    found = []
-    for name, j, r, parameter in asked:
-        costs = _costs(draws, parameter)[j, r, :_RESTS_ON_PRICED]
-        if not np.any(costs * most[parameter] > margin_us):
-            continue
-        raised = _raised(draws.part(0, _RESTS_ON_PRICED), j, r, parameter)
-        more_us = cut_us(raised, message_bytes, subject.cut) - latency_us
-        share = share_of(more_us > _STEP * margin_us)
-        if share >= _RESTS_ON_DRAWS:
-            found.append(RestsOn(name, r, parameter, share))
-    return tuple(found)
-
-
-def _unsupported(model: UncertainModel) -> list[tuple[str, int, int, Parameter]]:
-    """The parameters that are not determined: of which stage and range."""
-    return [
-        (stage.name, j, r, parameter)
-        for j, stage in enumerate(model.stages)
-        for r, line in enumerate(stage.lines if isinstance(stage, UncertainStage) else ())
-        for parameter in line.unsupported
-    ]
-
-
-def _fragments(cut: NamedCut, message_bytes: int) -> int:
-    """Of the stage that sees most."""
-    if cut.schedule is None:
-        return -(-message_bytes // min(cut.size_bytes or 1, message_bytes))
-    return max(map(len, cut.schedule.stage_bytes))
-
-
-def _costs(draws: Draws, parameter: Parameter) -> Floats:
-    return draws.overhead_us if parameter is Parameter.OVERHEAD else draws.ns_per_byte
-
-
-def _raised(draws: Draws, stage: int, place: int, parameter: Parameter) -> Draws:
-    """The draws with one parameter a step higher."""
-    costs = _costs(draws, parameter).copy()
-    costs[stage, place] *= 1.0 + _STEP
-    if parameter is Parameter.OVERHEAD:
-        return replace(draws, overhead_us=costs)
-    return replace(draws, ns_per_byte=costs)
 
 
 def _size(cut: PricedCut) -> int:

@@ -139,21 +139,35 @@ class Reason(StrEnum):
     """Why it was decided so.
 
     faster             the gain exceeds the margin in enough draws
+    file_faster        the file's own times gain more than 2 % in enough redrawn files
+    never_slower       it is slower than the user's setting in no draw, and faster in some
     near_best          the user's setting is within the regret that is admitted
     cut_not_faster     the best cut is faster than one piece in too few draws
     within_misfit      its gain may lie within what the model is known to be wrong by
     one_piece_is_best  of all repeated sizes one piece is expected to take least
+    file_not_faster    in the draws it is faster, and by the file's own times it is not
+    not_measured       it is faster by the lines alone: its size was not measured
+    only_in_bursts     its size costs little, and what is sent beyond it costs four times as much
     undecided          the gain is not certain, and a measurement is worth its time
     does_not_matter    the gain is not certain, and no measurement is worth its time
     """
 
     FASTER = "faster"
+    FILE_FASTER = "file_faster"
+    NEVER_SLOWER = "never_slower"
     NEAR_BEST = "near_best"
     CUT_NOT_FASTER = "cut_not_faster"
     WITHIN_MISFIT = "within_misfit"
     ONE_PIECE_IS_BEST = "one_piece_is_best"
+    FILE_NOT_FASTER = "file_not_faster"
+    NOT_MEASURED = "not_measured"
+    ONLY_IN_BURSTS = "only_in_bursts"
     UNDECIDED = "undecided"
     DOES_NOT_MATTER = "does_not_matter"
+
+
+# Why what the draws would set is to be measured first.
+REFUSED = (Reason.FILE_NOT_FASTER, Reason.NOT_MEASURED, Reason.ONLY_IN_BURSTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +176,8 @@ class Thresholds:
 
     `probability` is asked of a gain, `regret_p95` of the user's setting, `worth_measuring` of what
     a measurement saves, as a share of the latency, and `uneven_gain` of the 5 % quantile of what an
-    uneven cut gains over the best repeated size.
+    uneven cut gains over the best repeated size. `file_gain` is asked of a size that the file's own
+    times propose.
     """
 
     margin: float = 0.01
@@ -170,6 +185,7 @@ class Thresholds:
     regret_p95: float = 0.02
     worth_measuring: float = 0.005
     uneven_gain: float = 0.01
+    file_gain: float = 0.02
 
 
 def round_or_best(rounds: Sequence[RoundSize], best_bytes: int) -> int:
@@ -206,6 +222,42 @@ class Decision:
     thresholds: Thresholds
 
 
+SAID_FROM = 0.1  # of a gain: what bears on it is in the sentence from here on
+MAX_OFF = 0.25  # of a latency: from here on the file's own is told, not the lines'
+
+
+@dataclass(frozen=True, slots=True)
+class FileVote:
+    """What the file's own times say of the advised cut and of what it is compared with.
+
+    Pairs are by medians and by means, latencies in µs: each at most for the advised cut, at least
+    for the other one. `off` and `against_off` are by which share the file's medians are above the
+    lines, for the message in the fragments of the one and of the other.
+    """
+
+    latency_us: tuple[float, float]
+    against_us: tuple[float, float]
+    off: float
+    against_off: float
+
+    @property
+    def gains(self) -> tuple[float, float]:
+        """1 - T/T_against by medians and by means; 0 where the other takes no time."""
+        both = zip(self.latency_us, self.against_us, strict=True)
+        by_medians, by_means = (1.0 - one / other if other > 0.0 else 0.0 for one, other in both)
+        return by_medians, by_means
+
+    @property
+    def bears_on_gain(self) -> float:
+        """By which share the two latencies' quotient is beside that of the lines."""
+        return abs((1.0 + self.off) / (1.0 + self.against_off) - 1.0)
+
+    @property
+    def replaces_lines(self) -> bool:
+        """Whether the file is so far off the lines that its own latencies are told."""
+        return max(abs(self.off), abs(self.against_off)) > MAX_OFF
+
+
 @dataclass(frozen=True, slots=True)
 class RobustChoice:
     """The cut, and the repeated size, whose greatest regret over the first draws is least.
@@ -240,7 +292,9 @@ class Uncertainty:
     mean; `round_sizes` has one entry a rule, the recommended one first. `evpi_us` is what knowing
     the costs exactly would save, in µs a message; `measure_next` what to measure, the best first:
     nothing where that is less than 0.1 % of the latency. `robust` is None where it was not
-    asked for.
+    asked for. `file` is what the measured sizes say by themselves of the advised cut, and
+    `file_of_repeated` of the size to repeat, None where costs are of none. `are_means`: every draw
+    is of mean times, not of medians.
     """
 
     source: Source
@@ -258,12 +312,26 @@ class Uncertainty:
     measure_next: tuple[Measurement, ...]
     rests_on: tuple[RestsOn, ...]
     robust: RobustChoice | None = None
+    file: FileVote | None = None
+    file_of_repeated: FileVote | None = None
+    are_means: bool = False
 
     @property
     def repeats_bytes(self) -> int:
         """The size to repeat: the advised one; of uneven fragments a round one or the best."""
         advised = self.decision.advised.size_bytes
         return advised or round_or_best(self.round_sizes, self.best_size_bytes)
+
+    @property
+    def tells_file(self) -> bool:
+        """Whether latencies and gains are told of the measured times, not of the lines."""
+        is_replaced = self.file is not None and self.file.replaces_lines
+        return is_replaced or self.decision.reason is Reason.FILE_FASTER
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether what the draws would set is to be measured first."""
+        return self.decision.reason in REFUSED
 
 
 @dataclass(frozen=True, slots=True)

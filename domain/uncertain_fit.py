@@ -11,6 +11,7 @@ from statistics import median
 
 from domain.aggregate import Aggregate
 from domain.fit import AggregateFit, LineFit, StageFit, TraceFit, Verdict
+from domain.measured_times import mean_ratio
 from domain.pipeline import FitRange, Stage
 from domain.uncertainty import (
     Parameter,
@@ -163,6 +164,7 @@ def _of_lines(
     assert fit.size_deviation is not None
     spreads = [one.relative_spread for one in fit.sizes if one.num_samples > 1]
     measured = sorted({one.message_bytes for one in fit.sizes})
+    ratio = mean_ratio(fit.sizes)
     return UncertainStage(
         name,
         tuple(lines),
@@ -170,4 +172,6 @@ def _of_lines(
         fit.size_deviation,
         median(spreads) if spreads else fit.relative_residual_std,
         tuple(measured),
+        ratio.value,
+        ratio.error,
     )

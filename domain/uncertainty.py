@@ -17,6 +17,7 @@ from typing import ClassVar, TypeAlias
 from domain.aggregate import Aggregate
 from domain.derived import Derived
 from domain.errors import InconsistentInput, InvalidInput
+from domain.measured_times import MeasuredTimes, rounded
 from domain.model import CostModel
 from domain.nested import NestedSchedule
 from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline, Stage
@@ -82,7 +83,8 @@ class UncertainStage:
     `degrees_of_freedom` are those of the estimated error, shared by the lines. `size_deviation` is
     the relative deviation between sizes, `spread` that of single times around their median;
     `measured_bytes` the measured sizes, ascending: what to measure next is chosen by these three.
-    Raises InvalidInput, and InvalidStage as `Stage` does.
+    `mean_ratio` is the factor by which means of times are above their medians, which the lines are
+    of, with its standard error. Raises InvalidInput, and InvalidStage as `Stage` does.
     """
 
     name: str
@@ -91,6 +93,8 @@ class UncertainStage:
     size_deviation: float
     spread: float
     measured_bytes: tuple[int, ...] = ()
+    mean_ratio: float = 1.0
+    mean_ratio_error: float = 0.0
 
     def __post_init__(self) -> None:
         _ = self.stage
@@ -281,15 +285,9 @@ def seed_of(model: UncertainModel) -> int:
 
 
 def _seed(model: UncertainModel) -> int:
-    known = _rounded([model.kind, [_key(stage) for stage in model.stages], model.delay_us])
+    known = rounded([model.kind, [_key(stage) for stage in model.stages], model.delay_us])
     canonical = json.dumps(known, separators=(",", ":"), allow_nan=False)
     return int.from_bytes(hashlib.sha256(canonical.encode()).digest()[:8], "big")
-
-
-def _rounded(value: object) -> object:
-    if isinstance(value, float):
-        return float(f"{value:.9g}")
-    return [_rounded(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _key(stage: AnyStage) -> list[object]:
@@ -310,7 +308,8 @@ class KnownErrors:
 
     `misfit` is the share of the latency by which measured whole messages differ from the model.
     Without `seed` it is `seed_of(model)`. `whole_us` are the messages that were timed in one piece,
-    in bytes, and what each took, in µs.
+    in bytes, and what each took, in µs. `times` are what the measured sizes took, None where the
+    costs are of none.
     """
 
     model: UncertainModel
@@ -318,6 +317,7 @@ class KnownErrors:
     draws: int = DEFAULT_DRAWS
     seed: int | None = None
     whole_us: tuple[tuple[int, float], ...] = ()
+    times: MeasuredTimes | None = None
 
 
 class Source(StrEnum):
@@ -365,6 +365,12 @@ class NamedCut:
         if self.schedule is None:
             return self.size_bytes is not None and self.size_bytes >= message_bytes
         return all(len(one) == 1 for one in self.schedule.stage_bytes)
+
+    def fragments(self, message_bytes: int) -> int:
+        """Return into how many fragments a message of this size is cut, where most are."""
+        if self.schedule is None:
+            return -(-message_bytes // min(self.size_bytes or 1, message_bytes))
+        return max(map(len, self.schedule.stage_bytes))
 
     @classmethod
     def of_fragments(cls, name: str, fragment_bytes: Sequence[int]) -> NamedCut:

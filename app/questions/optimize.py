@@ -169,6 +169,7 @@ def _uncertain(
         misfit=errors.misfit,
         measured_us=None if fit is None else measured_whole_us(fit, size),
         measured_bytes=None if fit is None else fit.measured_bytes,
+        times=errors.times,
         draws=errors.draws,
         seed=errors.seed,
         robust=options.robust,
@@ -352,7 +353,7 @@ def _is_reusable(record: AnswerRecord, relative_gap: float) -> bool:
 
 
 # Another one when the rules that decide change: what others decided is not given for an answer.
-_DECIDED_BY = "rules 3"
+_DECIDED_BY = "rules 4"
 
 
 def _digest(
@@ -380,6 +381,8 @@ def _digest(
         parts += (repr((errors, uncertain.misfit, cuts, drawn)),)
         parts += ("robust",) if uncertain.robust else ()
         parts += (repr(uncertain.measured_bytes),) if uncertain.measured_bytes else ()
+        parts += (uncertain.times.digest,) if uncertain.times else ()
+        parts += (repr(uncertain.measured_us),) if uncertain.measured_us else ()
     elif question.current_bytes is not None:
         parts += (repr(("current", question.current_bytes)),)
     if verification is not None:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from domain.aggregate import Aggregate
 from domain.errors import InconsistentInput, InvalidInput, NotFound, StrategyDeclined
 from domain.fit import FitOptions, TraceFit
+from domain.measured_times import measured_times
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
@@ -231,12 +232,15 @@ def known_errors(
             stated = stated_model(model, asked.relative or 0.0, asked.intervals)
         except InvalidInput as refusal:
             raise type(refusal)(refusal.detail, field=f"uncertainty.{refusal.field}") from None
-        return KnownErrors(stated, misfit, asked.draws, asked.seed)
+        own = fit is not None and fit.to_model() == model
+        times = measured_times(fit) if fit is not None and own else None
+        return KnownErrors(stated, misfit, asked.draws, asked.seed, times=times)
     known = None if fit is None else uncertain_model(fit)
     if fit is not None and known is not None and known.model == model:
         whole_us = tuple((one.message_bytes, one.measured_us) for one in fit.whole_messages)
         misfit = max(misfit, misfit_at(fit, *message_bytes))
-        return KnownErrors(known, misfit, asked.draws, asked.seed, whole_us)
+        times = measured_times(fit)
+        return KnownErrors(known, misfit, asked.draws, asked.seed, whole_us, times)
     if options is None or options.only_names_current:
         return None
     raise InconsistentInput(UNKNOWN_ERRORS, field="uncertainty.relative")

@@ -354,7 +354,12 @@ def _set_this_bytes(question: ExportQuestion, messages: Messages) -> int | None:
             asked = replace(asked, draws=errors.draws, seed=errors.seed)
             measured_us = dict(errors.whole_us).get(size)
             known = assess(
-                replace(asked, measured_us=measured_us, measured_bytes=question.measured_bytes)
+                replace(
+                    asked,
+                    measured_us=measured_us,
+                    measured_bytes=question.measured_bytes,
+                    times=errors.times,
+                )
             )
     problem = problem_of(question.pipeline, size, limits, fragment_cap=cap)
     choice = choose_size(problem, known, current_bytes=None)

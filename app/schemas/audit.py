@@ -40,8 +40,9 @@ from app.schemas.base import (
 )
 from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
 from app.schemas.optimize import SOURCES, OptimizeIn, ProfileAt, exactly_one, pinned
+from app.schemas.settings_in_draws import SettingsInDrawsOut
 from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut
-from app.schemas.uncertainty import DrawsIn, SettingsInDrawsOut
+from app.schemas.uncertainty import DrawsIn
 from app.text.notices import setting_words
 from app.text.regrets import format_change
 from domain.errors import InconsistentInput, InvalidInput

@@ -12,7 +12,7 @@ from app.questions.settings import Exported, ExportQuestion, ExportScope
 from app.schemas.audit import SettingStepOut, finite, steps_out
 from app.schemas.base import Output, ProfileRevisionOut, dump_json, same_named
 from app.schemas.queries import Digits, Query
-from app.schemas.uncertainty import SettingsInDrawsOut
+from app.schemas.settings_in_draws import SettingsInDrawsOut
 from app.text.notices import setting_words
 from domain.errors import InconsistentInput
 from domain.pipeline import MAX_MESSAGE_BYTES

@@ -42,6 +42,7 @@ from app.schemas.stages import (
     PipelineOut,
     SensitivitiesOut,
 )
+from app.schemas.sureness import notices_of
 from app.schemas.uncertainty import SetThisOut, UncertaintyIn, UncertaintyOut
 from app.text.numbers import format_count, format_figure
 from app.text.units import format_time
@@ -55,30 +56,12 @@ from domain.delivery import (
     sustained_mb_per_s,
 )
 from domain.errors import FieldProblem, InvalidFields, UnreadableRecord
-from domain.fit import beyond_measured, cut_sizes
 from domain.pipeline import Pipeline, unique_names
 from domain.profile import PROFILE_NAME_RULE, ProfileReference, ProfileRevision
-from domain.solution import Notice, Solution, Status, Strategy
-from domain.uncertainty import ANSWER
+from domain.solution import Solution, Status, Strategy
 from domain.uncertainty import Source as ErrorSource
-from domain.verification import said_of
 
 SOURCES = ("pipeline", "aggregate", "profile", "measurements")
-_ERRORS_NOT_KNOWN = Notice(
-    "errors_not_known",
-    "how sure this answer is cannot be told: the errors of its fitted costs are not known. Measure "
-    "more sizes of each stage, and fit them again, or give the deviation of the costs (relative)",
-)
-_ANSWER_NOT_IN_DRAWS = Notice(
-    "answer_not_in_draws",
-    "how sure this cut is was not computed: it has too many fragments of different sizes to be "
-    "priced in every draw of the costs. What is said is of the cut that is advised instead",
-)
-_NOTHING_IN_DRAWS = Notice(
-    "no_repeated_size",
-    "how sure this answer is was not computed: no size can be repeated within the limits, so that "
-    "there is nothing to compare it with",
-)
 
 ProfileAt = Annotated[
     str,
@@ -346,7 +329,7 @@ class OptimizeOut(Output):
             fit=FitOut.of(fitted, None) if fitted else None,
             profile=ProfileRevisionOut.of(answer.profile),
             solve_ms=round(answer.solve_ms, 3),
-            warnings=notices_out((*_known(answer), *_unsure(answer), *solution.notices, *of_fit)),
+            warnings=notices_out((*notices_of(answer), *solution.notices, *of_fit)),
             uncertainty=known,
             sensitivities=SensitivitiesOut.of(answer.sensitivities, problem.model),
             set_this=SetThisOut.of(answer.choice, known, problem.message_bytes),
@@ -455,26 +438,6 @@ def current_of(answer: OptimizeOut) -> int | None:
     """Return the size that is repeated today, bytes; None where the answer does not have it."""
     found = next((one for one in answer.baselines if one.name == CURRENT), None)
     return None if found is None else found.static_bytes or answer.message_bytes
-
-
-def _known(answer: Answer) -> Iterator[Notice]:
-    """Yield what transfers said of the profile, before all else, and sizes not measured."""
-    solution, fit = answer.solution, answer.prepared.fit
-    if said := said_of(answer.prepared.verification):
-        yield said
-    cuts = solution.levels or (solution.schedule.fragment_bytes,)
-    sizes = {size for cut in cuts for size in cut_sizes(cut)}
-    if beyond := beyond_measured(sizes, fit.measured_bytes if fit else None):
-        yield beyond
-
-
-def _unsure(answer: Answer) -> tuple[Notice, ...]:
-    """What is said where costs may be wrong and the answer cannot say how much that matters."""
-    if answer.prepared.uncertain is None:
-        return (_ERRORS_NOT_KNOWN,) if answer.prepared.fit is not None else ()
-    if answer.uncertainty is None:
-        return (_NOTHING_IN_DRAWS,)
-    return () if answer.uncertainty.subject.name == ANSWER else (_ANSWER_NOT_IN_DRAWS,)
 
 
 def render_answer(answer: Answer) -> bytes:

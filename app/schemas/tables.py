@@ -31,8 +31,8 @@ from app.schemas.base import (
     same_named,
     timestamp,
 )
+from app.schemas.settings_in_draws import SettingsInDrawsOut
 from app.schemas.stages import ConstraintsIn, ConstraintsOut, PipelineOut
-from app.schemas.uncertainty import SettingsInDrawsOut
 from app.text.numbers import format_percent
 from app.text.units import format_given_time
 from domain.errors import InconsistentInput

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from analysis.size_curve import SizeChoice, gain_over
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import UncertaintyOptions
 from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, Seed, same_named, whole
-from app.text.notices import both_ways, decision_sentence, settings_sentence
+from app.text.notices import both_ways, decision_sentence
 from app.text.numbers import (
     format_gain,
     format_percent,
@@ -28,20 +28,22 @@ from app.text.units import (
     format_set_this,
     format_setting_name,
     format_time,
+    format_until_then,
     printable,
 )
 from domain.errors import InconsistentInput, InvalidInput
 from domain.uncertain_answer import (
+    REFUSED,
     WORTH_LISTING,
     Measurement,
     Quantiles,
+    Reason,
     RegretFigures,
     RobustChoice,
-    SettingsInDraws,
     Thresholds,
     Uncertainty,
 )
-from domain.uncertainty import DEFAULT_DRAWS, MAX_RELATIVE, KnownErrors, StatedInterval
+from domain.uncertainty import DEFAULT_DRAWS, MAX_RELATIVE, StatedInterval
 from domain.units import format_bytes
 
 MAX_INTERVALS = 1000
@@ -262,13 +264,39 @@ class RobustOut(Output):
 
 
 @dataclass(frozen=True)
+class FileVoteOut(Output):
+    """The advised cut and what it is compared with by the times of the measured sizes, no line
+    between them; `off_lines` is by which share the message is above the lines so. `replaces_lines`:
+    the answer says these latencies, since the lines are more than 25 % beside them.
+    """
+
+    latency_us: float
+    compared_us: float
+    gain_by_medians: float
+    gain_by_means: float
+    off_lines: float
+    compared_off_lines: float
+    replaces_lines: bool
+
+    @classmethod
+    def of(cls, found: Uncertainty) -> FileVoteOut | None:
+        """Return the same as it is sent, None for costs of no measured sizes."""
+        file, at = found.file, int(found.are_means)
+        if file is None:
+            return None
+        both = file.latency_us[at], file.against_us[at]
+        return cls(*both, *file.gains, file.off, file.against_off, file.replaces_lines)
+
+
+@dataclass(frozen=True)
 class UncertaintyOut(Output):
     """How sure the answer is, and what to do: `decision`, and `sentence` in words.
 
     `advised_bytes` is the size to repeat, null for the answer's own fragments; it gains `gain` over
     `compared_with`, more than `margin` in `probability` of the draws. `one_piece_measured_us` is
     what this message in one piece was measured to take, null where it was not. `robust` is null
-    where it was not asked for, and for stages that hand bytes on as they move.
+    where it was not asked for, and for stages that hand bytes on as they move. `of_means`:
+    latencies are of mean times, else of medians.
     """
 
     source: str
@@ -292,6 +320,8 @@ class UncertaintyOut(Output):
     measure_next: tuple[MeasureOut, ...]
     rests_on: tuple[RestsOnOut, ...]
     robust: RobustOut | None = None
+    file: FileVoteOut | None = None
+    of_means: bool = False
 
     @classmethod
     def of(
@@ -338,7 +368,20 @@ class UncertaintyOut(Output):
                 for one in found.rests_on
             ),
             robust=RobustOut.of(found.robust),
+            file=FileVoteOut.of(found),
+            of_means=found.are_means,
         )
+
+    @property
+    def tells_file(self) -> bool:
+        """Whether latencies and gains are of the measured times, not of the lines."""
+        is_replaced = self.file is not None and self.file.replaces_lines
+        return is_replaced or self.reason == Reason.FILE_FASTER
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether what the draws would set is to be measured first."""
+        return self.reason in REFUSED
 
     @property
     def repeats_bytes(self) -> int | None:
@@ -361,7 +404,8 @@ class UncertaintyOut(Output):
             }
             typed = given.get(self.source, "")
             low, high = format_time(latency.p05), format_time(latency.p95)
-            yield "interval", f"{low} to {high}, 90 %{typed}"
+            means = ", of mean times" if self.of_means else ""
+            yield "interval", f"{low} to {high}, 90 %{typed}{means}"
         if self.one_piece_measured_us is not None:
             yield "one piece took", f"{format_time(self.one_piece_measured_us)}, measured"
         for other in self.against:
@@ -417,6 +461,17 @@ class SetThisOut(Output):
             return None
         chosen, current = choice.chosen, choice.current
         is_kept = current is not None and current.size_bytes == chosen.size_bytes
+        if known is not None and known.is_refused:
+            kept = format_until_then(chosen.size_bytes, message_bytes, is_yours=is_kept)
+            may = format_set_this(
+                choice.recommended.size_bytes,
+                message_bytes,
+                is_kept=False,
+                decision=known.decision,
+            )
+            return cls(
+                chosen.size_bytes, chosen.fragments, chosen.latency_us, is_kept, f"{may}; {kept}."
+            )
         said = format_set_this(
             chosen.size_bytes,
             message_bytes,
@@ -433,65 +488,6 @@ class SetThisOut(Output):
             more = format_against(chosen.latency_us, current.latency_us, yours)
         sentence = f"{said}: {more}." if more else f"{said}."
         return cls(chosen.size_bytes, chosen.fragments, chosen.latency_us, is_kept, sentence)
-
-
-@dataclass(frozen=True)
-class SettingInDrawsOut(Output):
-    """What a setting costs over the best repeated sizes, in the mean over the messages of a draw.
-
-    In `good` of the draws that is 2 % at most; `kept` is the share in which `max_regret` is kept.
-    """
-
-    name: str
-    regret: RegretOut
-    good: float
-    kept: float | None
-
-
-@dataclass(frozen=True)
-class SettingsInDrawsOut(Output):
-    """A setting over draws of the costs, and what to do: `decision`, and `sentence` in words.
-
-    `advised` names one of `settings`, by their fields; the best of the others gains `gain` over the
-    first, more than `margin` in `probability` of the draws: in the mean over the messages, or where
-    the `objective` is `time` of their total time.
-    """
-
-    source: str
-    draws: int
-    seed: str
-    messages: int
-    decision: str | None
-    sentence: str
-    advised: str
-    gain: QuantilesOut
-    probability: float
-    margin: float
-    settings: tuple[SettingInDrawsOut, ...]
-
-    @classmethod
-    def of(
-        cls, found: SettingsInDraws | None, errors: KnownErrors | None, words: Mapping[str, str]
-    ) -> SettingsInDrawsOut | None:
-        """Return the same as it is sent; `words` say what each setting is."""
-        if found is None or errors is None:
-            return None
-        return cls(
-            source=found.source,
-            draws=found.draws,
-            seed=str(found.seed),
-            messages=found.messages,
-            decision=found.code,
-            sentence=settings_sentence(found, errors, words),
-            advised=found.advised,
-            gain=QuantilesOut.of(found.gain),
-            probability=found.probability,
-            margin=found.thresholds.margin,
-            settings=tuple(
-                SettingInDrawsOut(one.name, RegretOut.of(one.regret), one.good, one.kept)
-                for one in found.settings
-            ),
-        )
 
 
 def finite(value: float) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.uncertainty import LARGEST, UncertaintyQuestion, forbids_current
+from app.text.measured_times import gain_words, refusal_words, remarks, stages_to_time
 from app.text.numbers import (
     format_gain,
     format_percent,
@@ -18,6 +19,7 @@ from domain.fragment_setting import FragmentSetting
 from domain.sensitivity import Sensitivities
 from domain.solution import Notice
 from domain.uncertain_answer import (
+    REFUSED,
     Decision,
     DecisionCode,
     Measurement,
@@ -50,14 +52,12 @@ _NEARLY_AS_GOOD = 0.02  # in the mean over the draws
 
 def decision_sentence(found: Uncertainty, question: UncertaintyQuestion) -> str:
     """Return what to do and why, what it rests on, and what to measure where that is worth it."""
-    said = [_decided(found, question), *_rest_on(found)]
+    said = [_decided(found, question), *remarks(found), *_rest_on(found)]
     if forbids_current(question):
         said.insert(0, f"Your {_setting(question)} is not within the limits.")
-    if found.decision.code is DecisionCode.SET_IT:
-        said += [sentence(one.detail) for one in [question.beyond(found.decision.advised)] if one]
     said += _known_to(question.model)
     if found.decision.measure is not None:
-        said.append(_to_measure(found.decision.measure, found.decision, question.message_bytes))
+        said.append(_to_measure(found.decision.measure, found.decision, question))
     return " ".join(said)
 
 
@@ -127,6 +127,11 @@ def _decided(found: Uncertainty, question: UncertaintyQuestion) -> str:
             return _set_it(found, question)
         case DecisionCode.KEEP_YOURS:
             return f"Keep your {_setting(question)}: {_kept_because(decision)}."
+        case DecisionCode.MEASURE_FIRST if decision.reason in REFUSED:
+            size = decision.advised.size_bytes
+            cut = "this cut" if size is None else _size_in(question, size)
+            other = _compared(decision, question)
+            return refusal_words(decision, found.file, cut, other)
         case DecisionCode.MEASURE_FIRST:
             may = format_gain((decision.gain.p05, decision.gain.p95))
             return f"Measure first: {_a_cut(decision.advised)} may be {may}."
@@ -135,22 +140,27 @@ def _decided(found: Uncertainty, question: UncertaintyQuestion) -> str:
 
 def _set_it(found: Uncertainty, question: UncertaintyQuestion) -> str:
     decision, size = found.decision, found.decision.advised.size_bytes
-    gain = decision.gain
+    by_file = decision.reason is Reason.FILE_FASTER  # what is near by the lines is not
     if size is None:
         first = "Send the fragments of this answer."
     elif size >= question.message_bytes:
         first = "Do not cut."
     else:
-        first = f"Set {format_bytes(size)}{_or_round(found, size)}."
-    other = f"your {_setting(question)}" if decision.against == CURRENT else decision.against
-    other = "the largest size that the limits admit" if decision.against == LARGEST else other
+        near = "" if by_file else _or_round(found, size)
+        first = f"Set {format_bytes(size)}{near}."
     if size is None:
         flat = f" Where one size has to be repeated: {_size_in(question, found.repeats_bytes)}."
     else:
-        flat = _flat(found, size)
-    low, high = two_digits(gain.p05), two_digits(gain.p95)
-    between = f" (between {low} and {high} %)" if low != high else ""
-    return f"{first} {two_digits(gain.p50)} % faster than {other}{between}.{flat}"
+        flat = "" if by_file else _flat(found, size)
+    return f"{first} {gain_words(decision, _compared(decision, question))}.{flat}"
+
+
+def _compared(decision: Decision, question: UncertaintyQuestion) -> str:
+    """What the advised cut is compared with."""
+    if decision.against == CURRENT:
+        return f"your {_setting(question)}"
+    is_largest = decision.against == LARGEST
+    return "the largest size that the limits admit" if is_largest else decision.against
 
 
 def _or_round(found: Uncertainty, size: int) -> str:
@@ -202,7 +212,7 @@ def _not_cut(decision: Decision, question: UncertaintyQuestion) -> str:
     return f"{'It hardly matters' if is_cut else 'Do not cut'}: {why}."
 
 
-def _to_measure(one: Measurement, decision: Decision, message_bytes: int) -> str:
+def _to_measure(one: Measurement, decision: Decision, question: UncertaintyQuestion) -> str:
     would = " may gain more"
     if decision.code is DecisionCode.MEASURE_FIRST:
         would = " would tell"
@@ -210,9 +220,12 @@ def _to_measure(one: Measurement, decision: Decision, message_bytes: int) -> str
         would = " would" if decision.reason is Reason.CUT_NOT_FASTER else " may find a gain"
     if one.kind is MeasurementKind.WHOLE_MESSAGES:
         sizes = [cut.size_bytes for cut in one.cuts or ()]
-        return f"Timing {one.repetitions} {both_ways(sizes, message_bytes)}{would}."
-    size = format_bytes(one.fragment_bytes or 0)
-    return f"Timing stage {one.stage} at {size}, {one.repetitions} times,{would}."
+        ways = both_ways(sizes, question.message_bytes)
+        return f"Timing {one.repetitions} {ways}{would}."
+    size, measured = one.fragment_bytes or 0, question.measured_bytes
+    is_new = measured is not None and not measured[0] <= size <= measured[1]
+    what = stages_to_time(question.model, one.stage or "", is_new=is_new)
+    return f"Timing {what} at {format_bytes(size)}, {one.repetitions} times,{would}."
 
 
 def both_ways(sizes: Sequence[int | None], message_bytes: int | None = None) -> str:

@@ -351,6 +351,13 @@ def format_current(current_bytes: int, message_bytes: int) -> str:
     return "sending it whole, your setting" if is_whole else f"your {format_size(current_bytes)}"
 
 
+def format_until_then(size_bytes: int, message_bytes: int, *, is_yours: bool) -> str:
+    """Return what stays until something else is measured."""
+    if size_bytes >= message_bytes:
+        return "send it whole until then"
+    return f"{'keep your' if is_yours else 'repeat'} {format_size(size_bytes)} until then"
+
+
 def format_not_worth(size_bytes: int, gain: float) -> str:
     """Return what a size gains over today's, which stays; "" for nothing."""
     is_gain = gain > SAME

@@ -358,10 +358,12 @@ def _is_about(answer: OptimizeOut, current: SizePoint | None) -> bool:
 
 def _headline(answer: OptimizeOut, chosen: SizePoint, *, is_kept: bool) -> str:
     known = answer.uncertainty
+    is_refused = known is not None and known.is_refused
+    asked = known.repeats_bytes if known is not None and is_refused else None
     return format_set_this(
-        chosen.size_bytes,
+        asked or chosen.size_bytes,
         answer.message_bytes,
-        is_kept=is_kept,
+        is_kept=is_kept and not is_refused,
         decision=known.decision if known else "",
         is_uneven=known is not None and known.advised_bytes is None,
     )
@@ -379,14 +381,23 @@ def _facts(
     if current is None:
         yield from _against_defaults(answer, chosen)
     elif chosen.size_bytes != current.size_bytes:
-        yours = format_current(current.size_bytes, answer.message_bytes)
-        yield format_against(chosen.latency_us, current.latency_us, yours)
+        yield from _against_current(answer, chosen, current)
     elif answer.uncertainty is None and (gain := gain_over(other, current)) > SAME:
         yield format_not_worth(other.size_bytes, gain)
-    if chosen.fragments > 1 and (current is None or current.fragments > 1):
+    is_by_lines = answer.uncertainty is None or not answer.uncertainty.tells_file
+    if is_by_lines and chosen.fragments > 1 and (current is None or current.fragments > 1):
         whole = next((one for one in curve.points if one.fragments == 1), None)
         if whole is not None:
             yield format_against(chosen.latency_us, whole.latency_us, "sending it whole")
+
+
+def _against_current(answer: OptimizeOut, chosen: SizePoint, current: SizePoint) -> Iterator[str]:
+    """What it gains over today's setting, by the measured times where the answer tells these."""
+    known, yours = answer.uncertainty, format_current(current.size_bytes, answer.message_bytes)
+    if known is None or not known.tells_file:
+        yield format_against(chosen.latency_us, current.latency_us, yours)
+    elif known.file is not None and known.advised_bytes == chosen.size_bytes:
+        yield format_against(known.file.latency_us, known.file.compared_us, yours)
 
 
 def _against_defaults(answer: OptimizeOut, chosen: SizePoint) -> Iterator[str]:

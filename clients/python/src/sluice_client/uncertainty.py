@@ -184,12 +184,29 @@ class Robust:
 
 
 @dataclass(frozen=True, slots=True)
+class FileVote:
+    """The advised cut and what it is compared with by the times of the measured sizes, no line
+    between them; `off_lines` is by which share the message is above the lines so. `replaces_lines`:
+    the answer says these latencies, since the lines are more than 25 % beside them.
+    """
+
+    latency_us: float
+    compared_us: float
+    gain_by_medians: float
+    gain_by_means: float
+    off_lines: float
+    compared_off_lines: float
+    replaces_lines: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Uncertainty:
     """How sure an answer is, and what to do: `decision`, and `sentence` in words.
 
     `advised_bytes` is the size to repeat, None for the answer's own fragments; it gains `gain` over
     `compared_with`, more than `margin` in `probability` of the draws. `one_piece_measured_us` is
-    what this message in one piece was measured to take, None where it was not.
+    what this message in one piece was measured to take, None where it was not. `of_means`:
+    latencies are of mean times, else of medians.
     """
 
     source: str
@@ -213,6 +230,8 @@ class Uncertainty:
     measure_next: tuple[WorthMeasuring, ...]
     rests_on: tuple[RestsOn, ...]
     robust: Robust | None = None
+    file: FileVote | None = None
+    of_means: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,9 +165,9 @@ def check_processors(cpus: Sequence[int] | None) -> None:
             try:
                 os.sched_setaffinity(0, {cpu})
             except (OSError, OverflowError, ValueError):
-                here = ", ".join(map(str, sorted(before)))
                 raise InvalidInput(
-                    f"cpu {cpu}: expected processors of this process, of {here}", field="cpus"
+                    f"expected processors that this process may run on, and cpu {cpu} is none",
+                    field="cpus",
                 ) from None
     finally:
         os.sched_setaffinity(0, before)

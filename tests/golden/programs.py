@@ -77,11 +77,11 @@ def probe(words: Sequence[str]) -> int:
         sys.stdout.write("# port: 7500\n# ready: listen\npeer 10.0.0.1: stage tcp\n")
         return 0
     name = words[1]
-    if missing := [one for one in _stages(name) if one == "d2h"]:
-        sys.stderr.write(f"{missing[0]}: there is no libcuda.so.1, which a GPU's driver brings\n")
+    if "d2h" in _stages(name):
+        sys.stderr.write("not here: there is no libcuda.so.1, which a GPU's driver brings\n")
         return NOT_HERE
     if "--cpus" in words and words[words.index("--cpus") + 1] == "4000":
-        sys.stderr.write("cpu 4000 is not one of this machine's\n")
+        sys.stderr.write("cpu 4000: Invalid argument\n")
         return WRONG
     head = ["# timer_ns: 25", *([f"# library: {MPI}"] if name == "mpi" else []), "# ready: yes"]
     sys.stdout.write("".join(f"{line}\n" for line in head))

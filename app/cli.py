@@ -40,7 +40,7 @@ def _open_closed_streams() -> None:
 
 def _guarded(words: Sequence[str], output: Output) -> int:
     try:
-        return _run(parse(words), output)
+        return _run(_parsed(words), output)
     except SluiceError as error:
         output.error(error)
         return exit_code(error)
@@ -57,6 +57,14 @@ def _guarded(words: Sequence[str], output: Output) -> int:
         traceback.print_exc()
         output.note(f"this is a defect of Sluice: {type(defect).__name__}")
         return INTERNAL.exit_code
+
+
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    try:
+        return parse(words)
+    except SystemExit:
+        sys.stdout.flush()  # help and version: where that fails it is said, as of any output
+        raise
 
 
 def _run(arguments: argparse.Namespace, output: Output) -> int:

@@ -66,12 +66,13 @@ def require_compiler(compiler: str, options: tuple[str, ...] = ()) -> str:
     """
     found = require(compiler)
     told = [word for word in options if word.startswith(_OPTIONS_OF_PACKAGES)]
-    if told:
+    language = "c++" if "c++" in options else "c"
+    if told or language == "c++":
         source = "#include <stdlib.h>\nint main(void) { return EXIT_SUCCESS; }\n"
-        made = _folder() / f"probe-{compiler}{'-'.join(told)}".replace("/", "")
-        line = [found, *told, "-x", "c", "-", "-o", str(made)]
+        made = _folder() / f"probe-{compiler}{'-'.join(told)}-{language}".replace("/", "")
+        line = [found, *told, "-x", language, "-", "-o", str(made)]
         ended = subprocess.run(line, input=source, text=True, capture_output=True, check=False)
-        require_system(ended.returncode == 0, " ".join([compiler, *told]), INSTALL)
+        require_system(ended.returncode == 0, " ".join([compiler, language, *told]), INSTALL)
     return found
 
 

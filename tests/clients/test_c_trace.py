@@ -102,7 +102,7 @@ def rows_of(file: Path) -> tuple[list[str], list[list[str]]]:
 def test_the_example_is_fitted(tmp_path: Path, compiler: str, language: tuple[str, ...]) -> None:
     """Its stages in the order in which they begin, every size as often as it was sent."""
     source = CLIENT / "examples" / "traced.c"
-    command = [require(compiler), *language, "-O2", *WARNINGS, INCLUDE, source]
+    command = [require_compiler(compiler, language), *language, "-O2", *WARNINGS, INCLUDE, source]
     link = ["-lstdc++"] if "c++" in language else []
     run([*command, *link, "-o", tmp_path / "traced"])
     run([tmp_path / "traced", tmp_path / "stages.csv"])

@@ -108,6 +108,7 @@ def test_c_has_the_sizes(document: OptimizeOut, tmp_path: Path) -> None:
 
 def test_c_looks_up_in_the_active_table(ask: Ask, live: Live, tmp_path: Path) -> None:
     """With libsluice, from the file that the command in its comment gets."""
+    c_support.require("curl")
     scope = {"min_message_bytes": 1024, "max_message_bytes": 8192, "activate": True}
     digest = live.client.post("/profiles/myrinet-gam/tables", json=scope).json()["digest"]
     live.client.post("/profiles/myrinet-gam/table", json={"digest": digest})

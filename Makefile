@@ -3,11 +3,11 @@
 #   PYTHON=python3.12   the Python that .venv is made with (3.11 to 3.14; python3 when not given)
 #   ONCE=1              demo: stop after printing
 #   PORT=8080           demo, serve: the port (SLUICE_PORT in the environment wins)
-#   JOBS=3              test, campaign: test processes; one more than cores, since some tests wait
+#   JOBS=3              test, quick, campaign: processes; one more than cores, since some tests wait
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo serve test check fmt bench screenshots campaign lock installed clean ready-run ready-dev
+.PHONY: help demo serve test quick check fmt bench screenshots campaign lock installed clean ready-run ready-dev
 
 # Some thousand starts of Python would each compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -18,7 +18,8 @@ JOBS   ?= 3
 
 BIN   := .venv/bin
 # Tests that share a fixture stay together: each process would make it anew.
-PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+SPREAD = -n $(JOBS) --dist worksteal
+PYTEST = $(BIN)/python -m pytest $(SPREAD)
 # A package is checked from the day it exists.
 PACKAGES := $(wildcard domain fitting measuring solvers analysis papers exports models app)
 TYPED := $(PACKAGES) $(wildcard migrations bench tools clients/python/src)
@@ -38,6 +39,9 @@ serve: ready-run  ## only serve (PORT=8080)
 
 test: check  ## all checks, then all tests (a campaign's twentieth, fixed seed)
 	$(PYTEST)
+
+quick: check  ## before a commit: all checks, and the tests nearest to what has changed (two minutes)
+	$(BIN)/python -m tools.quick_tests $(SPREAD)
 
 check: ready-dev  ## style, types and which package imports which
 	$(BIN)/ruff check .

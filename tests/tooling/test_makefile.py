@@ -13,6 +13,7 @@ VERBS = (
     "demo",
     "serve",
     "test",
+    "quick",
     "check",
     "fmt",
     "bench",
@@ -60,7 +61,7 @@ def test_what_a_person_starts_installs_only_what_the_service_needs(verb: str) ->
     assert "bootstrap.py --search dev" not in plan
 
 
-@pytest.mark.parametrize("verb", ["test", "check", "bench", "campaign"])
+@pytest.mark.parametrize("verb", ["test", "quick", "check", "bench", "campaign"])
 def test_tests_install_no_system_package(verb: str) -> None:
     """The lock of the tests, without that leave."""
     plan = planned(verb)
@@ -68,7 +69,7 @@ def test_tests_install_no_system_package(verb: str) -> None:
     assert "--system-packages" not in plan
 
 
-@pytest.mark.parametrize("verb", ["demo", "serve", "test", "check", "bench", "campaign"])
+@pytest.mark.parametrize("verb", ["demo", "serve", "test", "quick", "check", "bench", "campaign"])
 def test_the_kernels_are_built_before_anything_runs(verb: str) -> None:
     """Directly behind the set-up; it takes no time where nothing has changed."""
     lines = planned(verb).splitlines()
@@ -109,9 +110,12 @@ def test_a_campaign_asks_for_the_full_counts() -> None:
     assert "SLUICE_CAMPAIGN" not in planned("test")
 
 
-def test_tests_follow_the_checks() -> None:
+@pytest.mark.parametrize(
+    ("verb", "tests"), [("test", "pytest -n 3"), ("quick", "tools.quick_tests -n 3")]
+)
+def test_tests_follow_the_checks(verb: str, tests: str) -> None:
     """Style, types and walls come first; then pytest with a process more than there are cores."""
-    plan = planned("test")
-    words = ["ruff check", "ruff format --check", "mypy", "lint-imports", "pytest -n 3"]
+    plan = planned(verb)
+    words = ["ruff check", "ruff format --check", "mypy", "lint-imports", tests]
     positions = [plan.index(word) for word in words]
     assert positions == sorted(positions)

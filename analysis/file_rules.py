@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from analysis.decision import Choices, PricedCut, gain_of, gains_over, quantiles, share_of
 from analysis.draw_costs import cut_us, mean_of
 from analysis.draws import Draws, at_estimates
-from analysis.file_votes import as_measured, cut_by_file_us, redrawn, sizes_by_file_us
+from analysis.file_votes import FileCosts, as_measured, cut_by_file_us, redrawn, sizes_by_file_us
 from analysis.measure_next import REPETITIONS
 from analysis.repeated_sizes import admits
 from domain.default_sizes import ONE_PIECE
@@ -43,7 +44,7 @@ _BURST = 4.0  # times as much a byte is what follows a range that is cheap only 
 _SAME = 1e-9  # latencies that differ by less, relative to them, are equal
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # no slots: redrawn times are kept beside the fields
 class Measured:
     """What was measured of a message's stages, and of the message itself.
 
@@ -115,16 +116,21 @@ class Measured:
 
         Expects `times`.
         """
-        assert self.times is not None
-        return cut_by_file_us(redrawn(self.times).at_most, self.problem.message_bytes, cut)
+        return cut_by_file_us(self._again.at_most, self.problem.message_bytes, cut)
 
     def gains_redrawn(self, cut: NamedCut, other: NamedCut) -> Floats:
-        """Return 1 - T/T_other by medians and by means of redrawn files, (2, files)."""
-        assert self.times is not None
-        again = redrawn(self.times)
+        """Return 1 - T/T_other by medians and by means of redrawn files, (2, files).
+
+        Expects `times`.
+        """
         return gains_over(
-            self.by_file_us(again.at_most, cut), self.by_file_us(again.at_least, other)
+            self.by_file_us(self._again.at_most, cut), self.by_file_us(self._again.at_least, other)
         )
+
+    @cached_property
+    def _again(self) -> FileCosts:
+        assert self.times is not None
+        return redrawn(self.times)
 
     def off_lines(self, cut: NamedCut) -> float:
         """Return by which share the message in this cut is above the lines' estimates by the file's

@@ -32,6 +32,7 @@ Ints = NDArray[np.int64]
 REDRAWS = 64  # the standard error of a share of 90 % is 4 %
 _RISES = 1.05  # of two neighbouring sizes' times a byte: by more the upper one's counts
 _MIN = 0.1  # of a time, as a redrawn one, however wide its error
+_KEPT_SIZES = 512  # of all stages, whose redrawn times are kept with a fit: 3 MB
 _SEED = 0
 
 
@@ -52,7 +53,13 @@ def as_measured(times: MeasuredTimes) -> FileCosts:
 
 
 def redrawn(times: MeasuredTimes) -> FileCosts:
-    """Return them as rows drawn anew may have them: 64 columns of medians, and as many of means."""
+    """Return them as rows drawn anew may have them: 64 columns of medians, and as many of means.
+
+    Those of very many sizes are made at each call.
+    """
+    sizes = max(len(stage.sizes) for stage in times.stages)
+    if sizes * len(times.stages) > _KEPT_SIZES:
+        return _redrawn(times)
     return times.derived(_redrawn)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from tests.execution.support import (
 )
 from tests.support.chaos import CHECKOUT, Member
 from tests.support.cluster import TestCluster, cluster, wait_for_slots
+from tests.support.system import require_system
 
 ONE_SLOT = {Pool.SOLVE: pool_options(1)}
 
@@ -262,6 +264,7 @@ def test_a_cancelled_task_that_waits_at_the_scheduler_never_runs(
 
 
 def _openssl(*words: str | Path) -> None:
+    require_system(shutil.which("openssl"), "openssl", "apt-get install openssl")
     subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
 
 

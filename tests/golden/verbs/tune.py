@@ -26,6 +26,12 @@ COMMANDS: tuple[Command, ...] = (
         "json", "--stage", "pipe", "--bytes", "16KiB", "--current", "4KiB", "--json", form=Form.JSON
     ),
     _tune("fails", *_BOTH, "--bytes", "64KiB", environment={**ALONE, "TRANSFERS_TAKE": "1.5"}),
+    _tune("keep", *_BOTH, "--bytes", "64KiB", "--current", "16KiB"),
+    _tune(
+        "uncertain",
+        *(*_BOTH, "--bytes", "64KiB", "--tolerance", "100%"),
+        environment={**ALONE, "TRANSFERS_DEVIATE": "60"},
+    ),
     command("tune-profile", "profiles", "show", "path"),
     _tune("gpu-none", "--stage", "memcpy", "--stage", "d2h", "--bytes", "16KiB"),
     _tune("no-folder", "--folder", "nowhere"),

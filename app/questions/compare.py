@@ -7,15 +7,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from analysis.comparison import Cell
-from app.questions.optimize import FindRevision, stored_revision
-from app.questions.question import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
+from app.questions import source
+from app.questions.question import (
+    DEFAULT_RELATIVE_GAP,
+    DEFAULT_TIME_LIMIT_S,
+    Source,
+    check_static_bytes,
+)
+from app.questions.source import Stored, field_of, fit_for
 from domain.delivery import Delivery, deliver, flows_of, store_and_forward_us
 from domain.errors import InconsistentInput, StrategyDeclined
+from domain.fit import FitOptions
 from domain.model import CostModel
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline
 from domain.problem import FragmentLimits, Problem
-from domain.profile import ProfileReference, ProfileRevision
+from domain.profile import ProfileRevision
 from domain.schedule import simulate as simulate_shared
 from domain.solution import Notice, Strategy
 from domain.timeline import nested_timeline_of, timeline_of
@@ -33,7 +40,7 @@ MAX_COMPARED = 1_000  # message sizes x strategies in one comparison
 class Comparison:
     """What to compare. `time_limit_s` is for the entire table. Raises InvalidInput."""
 
-    source: CostModel | ProfileReference
+    source: Source
     message_bytes: tuple[int, ...]
     strategies: tuple[Strategy, ...]
     static_bytes: int | None = None
@@ -41,6 +48,7 @@ class Comparison:
     allow_refragmentation: bool = False
     relative_gap: float = DEFAULT_RELATIVE_GAP
     time_limit_s: float = DEFAULT_TIME_LIMIT_S
+    fit_options: FitOptions | None = None
 
     def __post_init__(self) -> None:
         if len(self.message_bytes) * len(self.strategies) > MAX_COMPARED:
@@ -76,13 +84,11 @@ class Resolved:
     verified: Notice | None = None
 
 
-def resolve(comparison: Comparison, find_revision: FindRevision) -> Resolved:
-    """Find the model. Raises NotFound."""
-    if not isinstance(comparison.source, ProfileReference):
-        return Resolved(comparison, comparison.source, None)
-    revision = find_revision(comparison.source)
-    profile = ProfileRevision(revision.profile, revision.number)
-    return Resolved(comparison, revision.model, profile, said_of(revision.verification))
+def resolve(comparison: Comparison, stored: Stored) -> Resolved:
+    """Find or fit the model. Raises NotFound, InvalidInput, and what a fit does."""
+    fit_now = fit_for(comparison.fit_options)
+    found = source.resolve(comparison.source, stored, fit_now)
+    return Resolved(comparison, found.model, found.profile, said_of(found.verification))
 
 
 # --- simulations of a given cut -------------------------------------------------------------------
@@ -149,34 +155,29 @@ class Simulation:
         return self.busy_us.index(max(self.busy_us))
 
 
-def run(store: Store, source: Pipeline | ProfileReference, cut: Cut) -> Simulation:
-    """Run a cut on a pipeline, or on a stored profile. Raises NotFound, InvalidInput,
-    and StrategyDeclined for an aggregate.
+def run(store: Store, asked: Source, options: FitOptions | None, cut: Cut) -> Simulation:
+    """Run a cut on a pipeline, wherever that comes from. Raises NotFound, InvalidInput, what a fit
+    does, and StrategyDeclined for an aggregate.
     """
-    if isinstance(source, Pipeline):
-        return _run(source, cut)
-    with store.reading() as unit:
-        pipeline, profile = pipeline_of(source, stored_revision(unit))
+    pipeline, profile = pipeline_of(asked, options, Stored.of_store(store))
     return replace(_run(pipeline, cut), profile=profile)
 
 
 def pipeline_of(
-    source: Pipeline | ProfileReference, find_revision: FindRevision
+    asked: Source, options: FitOptions | None, stored: Stored
 ) -> tuple[Pipeline, ProfileRevision | None]:
-    """Return the pipeline, and the profile that it is of.
+    """Return the pipeline, found or fitted, and the profile that it is of.
 
-    Raises NotFound, and StrategyDeclined for an aggregate.
+    Raises NotFound, what a fit does, and StrategyDeclined for an aggregate.
     """
-    if isinstance(source, Pipeline):
-        return source, None
-    revision = find_revision(source)
-    if not isinstance(revision.model, Pipeline):
+    found = source.resolve(asked, stored, fit_for(options))
+    if not isinstance(found.model, Pipeline):
         raise StrategyDeclined(
-            "a simulation shows every stage, and this profile is an aggregate: the time of every "
+            "a simulation shows every stage, and these costs are an aggregate: the time of every "
             "stage (a direct measurement) is missing",
-            field="profile",
+            field=field_of(asked),
         )
-    return revision.model, ProfileRevision(revision.profile, revision.number)
+    return found.model, found.profile
 
 
 def draw(simulation: Simulation, cut: Cut) -> bytes:

@@ -77,6 +77,9 @@ class Client(Core):
         aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         strategy: str | None = None,
         static_bytes: int | None = None,
         constraints: Constraints | None = None,
@@ -84,14 +87,14 @@ class Client(Core):
         relative_gap: float | None = None,
         time_limit_s: float | None = None,
         save_as: str | None = None,
-        fit_options: FitOptions | None = None,
         uncertainty: UncertaintyOptions | None = None,
     ) -> Optimization:
         """Cut a message of this size, with a proof of how good the cut is.
 
-        Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2") and `measurements`.
-        Of fitted costs the answer says how sure it is; `uncertainty` says over which draws, and what
-        setting is in use.
+        Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2"), `measurements`, `fit`
+        (what `fit` and `compose` return, or the document that `sluice fit --json` prints) and `fit_id`
+        (of a stored fit); `fit_options` go with `measurements`. Of fitted costs the answer says how
+        sure it is; `uncertainty` says over which draws, and what setting is in use.
         """
         return self.send(
             solving.optimize(
@@ -100,6 +103,9 @@ class Client(Core):
                 aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 strategy=strategy,
                 static_bytes=static_bytes,
                 constraints=constraints,
@@ -107,7 +113,6 @@ class Client(Core):
                 relative_gap=relative_gap,
                 time_limit_s=time_limit_s,
                 save_as=save_as,
-                fit_options=fit_options,
                 uncertainty=uncertainty,
             )
         )
@@ -120,6 +125,10 @@ class Client(Core):
         pipeline: Pipeline | None = None,
         aggregate: Aggregate | None = None,
         profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         static_bytes: int | None = None,
         constraints: Constraints | None = None,
         allow_refragmentation: bool | None = None,
@@ -136,6 +145,10 @@ class Client(Core):
                 pipeline=pipeline,
                 aggregate=aggregate,
                 profile=profile,
+                measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 static_bytes=static_bytes,
                 constraints=constraints,
                 allow_refragmentation=allow_refragmentation,
@@ -148,7 +161,12 @@ class Client(Core):
         self,
         *,
         pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
         profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         fragment_bytes: Sequence[int] | None = None,
         levels: Sequence[Sequence[int]] | None = None,
         delivery: Sequence[Delivery] | None = None,
@@ -160,7 +178,12 @@ class Client(Core):
         return self.send(
             solving.simulate(
                 pipeline=pipeline,
+                aggregate=aggregate,
                 profile=profile,
+                measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 fragment_bytes=fragment_bytes,
                 levels=levels,
                 delivery=delivery,
@@ -173,7 +196,12 @@ class Client(Core):
         message_bytes: Sequence[int],
         *,
         pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
         profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         rule: str | None = None,
         stages: Sequence[int] | None = None,
         sizes: Sequence[int] | None = None,
@@ -188,7 +216,12 @@ class Client(Core):
             solving.thresholds(
                 message_bytes,
                 pipeline=pipeline,
+                aggregate=aggregate,
                 profile=profile,
+                measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 rule=rule,
                 stages=stages,
                 sizes=sizes,
@@ -286,6 +319,9 @@ class Client(Core):
         aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         strategy: str | None = None,
         static_bytes: int | None = None,
         constraints: Constraints | None = None,
@@ -293,14 +329,14 @@ class Client(Core):
         relative_gap: float | None = None,
         time_limit_s: float | None = None,
         save_as: str | None = None,
-        fit_options: FitOptions | None = None,
         uncertainty: UncertaintyOptions | None = None,
     ) -> Job:
         """Cut a message of this size, with a proof of how good the cut is.
 
-        Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2") and `measurements`.
-        Of fitted costs the answer says how sure it is; `uncertainty` says over which draws, and what
-        setting is in use.
+        Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2"), `measurements`, `fit`
+        (what `fit` and `compose` return, or the document that `sluice fit --json` prints) and `fit_id`
+        (of a stored fit); `fit_options` go with `measurements`. Of fitted costs the answer says how
+        sure it is; `uncertainty` says over which draws, and what setting is in use.
 
         Answered at once by the job that does it.
         """
@@ -311,6 +347,9 @@ class Client(Core):
                 aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 strategy=strategy,
                 static_bytes=static_bytes,
                 constraints=constraints,
@@ -318,7 +357,6 @@ class Client(Core):
                 relative_gap=relative_gap,
                 time_limit_s=time_limit_s,
                 save_as=save_as,
-                fit_options=fit_options,
                 uncertainty=uncertainty,
             )
         )
@@ -331,6 +369,10 @@ class Client(Core):
         pipeline: Pipeline | None = None,
         aggregate: Aggregate | None = None,
         profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         static_bytes: int | None = None,
         constraints: Constraints | None = None,
         allow_refragmentation: bool | None = None,
@@ -349,6 +391,10 @@ class Client(Core):
                 pipeline=pipeline,
                 aggregate=aggregate,
                 profile=profile,
+                measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 static_bytes=static_bytes,
                 constraints=constraints,
                 allow_refragmentation=allow_refragmentation,
@@ -362,7 +408,12 @@ class Client(Core):
         message_bytes: Sequence[int],
         *,
         pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
         profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         rule: str | None = None,
         stages: Sequence[int] | None = None,
         sizes: Sequence[int] | None = None,
@@ -379,7 +430,12 @@ class Client(Core):
             solving.start_thresholds(
                 message_bytes,
                 pipeline=pipeline,
+                aggregate=aggregate,
                 profile=profile,
+                measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 rule=rule,
                 stages=stages,
                 sizes=sizes,
@@ -393,10 +449,13 @@ class Client(Core):
         *,
         calculation_us: float | None = None,
         pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
-        granularity: Granularity | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         fit_options: FitOptions | None = None,
+        granularity: Granularity | None = None,
         constraints: Constraints | None = None,
         messages: int | None = None,
         messages_are: str | None = None,
@@ -414,18 +473,21 @@ class Client(Core):
     ) -> Hidden:
         """Return what hiding a message behind a calculation gains, and the fragments for it.
 
-        Exactly one of `pipeline`, `profile`, `measurements` and `granularity`; with one of the first
-        three a message, and `calculation_us` or `instructions` with `instructions_per_us`.
+        Exactly one of where stages may come from (see `optimize`) and `granularity`; with the former a
+        message, and `calculation_us` or `instructions` with `instructions_per_us`.
         """
         return self.send(
             hiding.hide(
                 message_bytes,
                 calculation_us=calculation_us,
                 pipeline=pipeline,
+                aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
-                granularity=granularity,
+                fit=fit,
+                fit_id=fit_id,
                 fit_options=fit_options,
+                granularity=granularity,
                 constraints=constraints,
                 messages=messages,
                 messages_are=messages_are,
@@ -449,10 +511,13 @@ class Client(Core):
         *,
         calculation_us: float | None = None,
         pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
-        granularity: Granularity | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         fit_options: FitOptions | None = None,
+        granularity: Granularity | None = None,
         constraints: Constraints | None = None,
         messages: int | None = None,
         messages_are: str | None = None,
@@ -470,8 +535,8 @@ class Client(Core):
     ) -> Job:
         """Return what hiding a message behind a calculation gains, and the fragments for it.
 
-        Exactly one of `pipeline`, `profile`, `measurements` and `granularity`; with one of the first
-        three a message, and `calculation_us` or `instructions` with `instructions_per_us`.
+        Exactly one of where stages may come from (see `optimize`) and `granularity`; with the former a
+        message, and `calculation_us` or `instructions` with `instructions_per_us`.
 
         Answered at once by the job that does it.
         """
@@ -480,10 +545,13 @@ class Client(Core):
                 message_bytes,
                 calculation_us=calculation_us,
                 pipeline=pipeline,
+                aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
-                granularity=granularity,
+                fit=fit,
+                fit_id=fit_id,
                 fit_options=fit_options,
+                granularity=granularity,
                 constraints=constraints,
                 messages=messages,
                 messages_are=messages_are,
@@ -521,6 +589,7 @@ class Client(Core):
         excluded: Sequence[ExcludedSample] = (),
         as_stage: str | None = None,
         columns: str | None = None,
+        total_is_uncut: bool | None = None,
         message_bytes: int | None = None,
         save_as: str | None = None,
         plot: bool | None = None,
@@ -529,6 +598,7 @@ class Client(Core):
 
         The service detects formats by their content. `content_type` "application/json" is for its own
         JSON format alone. `columns` are those of a table, as in "size=bytes,time=copy:ms".
+        `total_is_uncut` says that nothing cut the messages whose latencies were measured.
         """
         return self.send(
             measuring.fit(
@@ -542,6 +612,7 @@ class Client(Core):
                 excluded=excluded,
                 as_stage=as_stage,
                 columns=columns,
+                total_is_uncut=total_is_uncut,
                 message_bytes=message_bytes,
                 save_as=save_as,
                 plot=plot,
@@ -559,6 +630,7 @@ class Client(Core):
         excluded: Sequence[ExcludedSample] = (),
         as_stage: str | None = None,
         columns: str | None = None,
+        total_is_uncut: bool | None = None,
         message_bytes: int | None = None,
         save_as: str | None = None,
         plot: bool | None = None,
@@ -574,6 +646,7 @@ class Client(Core):
                 excluded=excluded,
                 as_stage=as_stage,
                 columns=columns,
+                total_is_uncut=total_is_uncut,
                 message_bytes=message_bytes,
                 save_as=save_as,
                 plot=plot,
@@ -671,11 +744,17 @@ class Client(Core):
         *,
         pipeline: Pipeline | None = None,
         aggregate: Aggregate | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         detail: str | None = None,
     ) -> Profile:
-        """Create a profile with revision 1: a pipeline, or an aggregate in its place."""
+        """Create a profile with revision 1: a pipeline, an aggregate, or a fit, as a document or by the
+        identifier of a stored one.
+        """
         return self.send(
-            storing.create_profile(name, pipeline=pipeline, aggregate=aggregate, detail=detail)
+            storing.create_profile(
+                name, pipeline=pipeline, aggregate=aggregate, fit=fit, fit_id=fit_id, detail=detail
+            )
         )
 
     def revise_profile(
@@ -684,11 +763,15 @@ class Client(Core):
         *,
         pipeline: Pipeline | None = None,
         aggregate: Aggregate | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         detail: str | None = None,
     ) -> Profile:
         """Add a revision, which becomes the current one. Sent twice it would add two."""
         return self.send(
-            storing.revise_profile(name, pipeline=pipeline, aggregate=aggregate, detail=detail)
+            storing.revise_profile(
+                name, pipeline=pipeline, aggregate=aggregate, fit=fit, fit_id=fit_id, detail=detail
+            )
         )
 
     def delete_profile(
@@ -911,6 +994,8 @@ class Client(Core):
         aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         fit_options: FitOptions | None = None,
         min_message_bytes: int | None = None,
         max_message_bytes: int | None = None,
@@ -924,9 +1009,9 @@ class Client(Core):
     ) -> Audit:
         """Return what an existing setting costs over the optimum, and what to change.
 
-        Exactly one of `pipeline`, `aggregate`, `profile` and `measurements`. Without a `workload` every
-        octave of the range counts the same. The `objective` is "time" with a workload, the total time
-        of its messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
+        Exactly one of where costs may come from (see `optimize`). Without a `workload` every octave of
+        the range counts the same. The `objective` is "time" with a workload, the total time of its
+        messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
         `in_draws`, another share, it has to be kept in so many draws of the costs too. `uncertainty`
         says which.
         """
@@ -937,6 +1022,8 @@ class Client(Core):
                 aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
                 fit_options=fit_options,
                 min_message_bytes=min_message_bytes,
                 max_message_bytes=max_message_bytes,
@@ -994,6 +1081,8 @@ class Client(Core):
         aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         fit_options: FitOptions | None = None,
         min_message_bytes: int | None = None,
         max_message_bytes: int | None = None,
@@ -1007,9 +1096,9 @@ class Client(Core):
     ) -> Job:
         """Return what an existing setting costs over the optimum, and what to change.
 
-        Exactly one of `pipeline`, `aggregate`, `profile` and `measurements`. Without a `workload` every
-        octave of the range counts the same. The `objective` is "time" with a workload, the total time
-        of its messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
+        Exactly one of where costs may come from (see `optimize`). Without a `workload` every octave of
+        the range counts the same. The `objective` is "time" with a workload, the total time of its
+        messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
         `in_draws`, another share, it has to be kept in so many draws of the costs too. `uncertainty`
         says which.
 
@@ -1022,6 +1111,8 @@ class Client(Core):
                 aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
                 fit_options=fit_options,
                 min_message_bytes=min_message_bytes,
                 max_message_bytes=max_message_bytes,

@@ -302,6 +302,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "noise_decides_nothing": Meaning(
         "noise decides nothing", "Measure more, and do not cut by this stage until then."
     ),
+    "preempted": Meaning("others wanted the processor", "Measure on an idle machine."),
     "no_bottleneck": Meaning("no bottleneck is known", "Add a bandwidth test of the same path."),
     "latency_missing": Meaning("latencies are missing", "Add a latency test of the same path."),
     "one_size": Meaning("one size was measured", "Measure signatures of two sizes and more."),
@@ -383,6 +384,9 @@ MEANINGS: Mapping[str, Meaning] = {
         "a larger size is faster", "Measure in random order, and leave first repetitions out."
     ),
     "warm_up": Meaning("the first repetition is slower", "Leave first repetitions out."),
+    "drift_found": Meaning(
+        "times moved while they were measured", "Measure longer, or on a quiet machine."
+    ),
     "sizes_off_the_line": Meaning(
         "single sizes lie off the line", "Look at them in the chart; measure them again."
     ),

@@ -74,8 +74,9 @@ def ask_text(
         body["static_bytes"] = static_bytes
     if current_bytes is not None:
         body["uncertainty"] = {"current": {"repeat": current_bytes}}
-    if fit_options:
-        body["fit_options"] = fit_options
+    options = {name: value for name, value in fit_options.items() if value is not None}
+    if options:
+        body["fit_options"] = options
     asked = parse_json(OptimizeIn, json.dumps(body).encode())
     try:
         prepared = prepare(asked.to_domain(), _no_profile, fragment_cap=DEFAULT_FRAGMENT_CAP)

@@ -1,15 +1,18 @@
 """What a file's own sizes leave of a decision that draws of its lines have made, and what they say.
 
 Source    docs/theory.md, "Uncertain costs", the file's own times. In this order: what the draws set
-          is refused where its size was not measured, where it is cheap only in bursts, or where the
-          file gains nothing by it; where nothing is set then, the file's best size is, if it gains
-          enough; and else what is never slower than the user's setting, and faster in some draws.
+          is refused where a stage's times are no fragments', where its size was not measured, where
+          it is cheap only in bursts, or where the file gains nothing by it. Where nothing is set
+          then, or the lines bear on what is gained and the file's best size gains more, that size
+          is set, if it gains enough; and else what is never slower than the user's setting, and
+          faster in some draws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import hypot
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +21,16 @@ from analysis.decision import Choices, PricedCut, gain_of, gains_over, quantiles
 from analysis.draw_costs import cut_us, mean_of
 from analysis.draws import Draws, at_estimates
 from analysis.file_votes import as_measured, cut_by_file_us, redrawn, sizes_by_file_us
+from analysis.held_up import held_up
 from analysis.measure_next import REPETITIONS
 from analysis.repeated_sizes import admits
 from domain.default_sizes import ONE_PIECE
 from domain.fit import cut_sizes
-from domain.measured_times import MeasuredTimes
+from domain.measured_times import MeasuredStage, MeasuredTimes
 from domain.pipeline import Stage
 from domain.problem import MessageProblem
 from domain.uncertain_answer import (
+    SAID_FROM,
     Decision,
     DecisionCode,
     FileVote,
@@ -40,6 +45,8 @@ Floats = NDArray[np.float64]
 
 PROPOSED = "proposed"  # the name of a size that the file proposes
 _BURST = 4.0  # times as much a byte is what follows a range that is cheap only in bursts
+_FALL, _FALLING = 0.2, 3  # by more than this share, over so many sizes from the least on
+_FALL_ERRORS = 2.5  # standard errors, for a fall
 _SAME = 1e-9  # latencies that differ by less, relative to them, are equal
 
 
@@ -96,12 +103,27 @@ class Measured:
         ]
         return min(ends, default=None)
 
-    def by_file_us(self, costs: Draws, cut: NamedCut) -> Floats:
-        """Return what a cut takes by these times, in µs: (2, columns); one piece takes no more than
-        it was measured to take.
+    @property
+    def falls_with_size(self) -> bool:
+        """Whether a stage's times fall from its least size on: those of whole messages do, cut into
+        ever larger fragments, but a larger fragment takes no less time.
         """
-        found = cut_by_file_us(costs, self.problem.message_bytes, cut)
-        return self.capped(found) if cut.is_whole(self.problem.message_bytes) else found
+        return self.times is not None and any(map(_falls, self.times.stages))
+
+    def by_file_us(self, costs: Draws, cut: NamedCut) -> Floats:
+        """Return what a cut takes by these times, in µs: (2, columns), by means with what fragments
+        that vary hold each other up; one piece takes no more than it was measured to take.
+        """
+        total = self.problem.message_bytes
+        found = cut_by_file_us(costs, total, cut)
+        if cut.is_whole(total):
+            return self.capped(found)
+        found[1] *= self.held_up(cut)
+        return found
+
+    def held_up(self, cut: NamedCut) -> float:
+        """Return by which factor fragments that vary hold each other up; 1 without `times`."""
+        return 1.0 if self.times is None else held_up(self.times, self.problem.message_bytes, cut)
 
     def sizes_by_file_us(self, costs: Draws, sizes: Sequence[int]) -> Floats:
         """Return the same of repeated sizes in bytes, ascending: (sizes, 2, columns)."""
@@ -111,12 +133,12 @@ class Measured:
         return found
 
     def redrawn_us(self, cut: NamedCut) -> Floats:
-        """Return what a cut takes by medians and by means of redrawn files, in µs: (2, files).
+        """Return the same by medians and by means of redrawn files: (2, files).
 
         Expects `times`.
         """
         assert self.times is not None
-        return cut_by_file_us(redrawn(self.times).at_most, self.problem.message_bytes, cut)
+        return self.by_file_us(redrawn(self.times).at_most, cut)
 
     def gains_redrawn(self, cut: NamedCut, other: NamedCut) -> Floats:
         """Return 1 - T/T_other by medians and by means of redrawn files, (2, files)."""
@@ -183,7 +205,9 @@ def held_to_file(
     if decision.code is DecisionCode.SET_IT:
         refused = _refused(decision, choices, advised, measured)
         if refused is None:
-            return decision
+            return _better_by_file(decision, choices, measured, thresholds) or decision
+    if measured.falls_with_size:
+        return refused or decision
     proposed = _proposed(decision, choices, measured, thresholds)
     if proposed is not None:
         return replace(proposed, measure=refused.measure if refused else None)
@@ -209,6 +233,21 @@ def file_vote(measured: Measured, advised: NamedCut, against: NamedCut) -> FileV
     )
 
 
+def _falls(stage: MeasuredStage) -> bool:
+    first = stage.sizes[0]
+    falling = [first]
+    for size in stage.sizes[1:]:
+        if size.median_us >= falling[-1].median_us:
+            break
+        falling.append(size)
+    last = falling[-1]
+    fall_us = first.median_us - last.median_us
+    needed_us = max(
+        _FALL * first.median_us, _FALL_ERRORS * hypot(first.median_error_us, last.median_error_us)
+    )
+    return len(falling) >= _FALLING and fall_us > needed_us
+
+
 def _burst_ends(stage: Stage, sizes: set[int]) -> Iterator[int]:
     for part, following in zip(stage.ranges, stage.ranges[1:], strict=False):
         end, later_us = part.up_to_bytes or 0, following.ns_per_byte / 1000.0
@@ -229,6 +268,9 @@ def _refused(
 ) -> Decision | None:
     """What is to be measured before this cut is set; None where it may be."""
     baseline = choices.baseline
+    if measured.falls_with_size:
+        both = _both_ways(advised.cut, baseline.cut)
+        return _measured_first(decision, Reason.FALLS_WITH_SIZE, both, advised, baseline)
     if not measured.knows(advised.cut):
         return _unmeasured(decision, baseline, advised, measured)
     end = measured.burst_end(advised.cut)
@@ -307,7 +349,7 @@ def _proposed(
     decision: Decision, choices: Choices, measured: Measured, thresholds: Thresholds
 ) -> Decision | None:
     """What is to be set by the file's own times: the measured size that gains most, where that is
-    more than 2 %, and than the known misfit, by medians and by means, and in 90 % of redrawn files.
+    more than 2 %, and than the known misfit, by medians and by means, and in 95 % of redrawn files.
     """
     sizes = _measured_sizes(choices, measured)
     if measured.times is None or not sizes:
@@ -324,7 +366,7 @@ def _proposed(
     cut = NamedCut(ONE_PIECE if sizes[best] >= total else PROPOSED, sizes[best])
     both = measured.gains_redrawn(cut, other)
     probability = min(share_of(one > needed) for one in both)
-    if probability < thresholds.probability:
+    if probability < thresholds.file_probability:
         return None
     return replace(
         decision,
@@ -336,6 +378,22 @@ def _proposed(
         gain=quantiles(both[int(measured.are_means)]),
         thresholds=replace(thresholds, margin=needed),
     )
+
+
+def _better_by_file(
+    decision: Decision, choices: Choices, measured: Measured, thresholds: Thresholds
+) -> Decision | None:
+    """What the file proposes in the place of a cut that the lines set, where these are beside it by
+    so much that the gain is another one, and by the file the proposed size gains more.
+    """
+    vote = file_vote(measured, decision.advised, choices.baseline.cut)
+    if vote is None or vote.bears_on_gain <= SAID_FROM:
+        return None
+    proposed = _proposed(decision, choices, measured, thresholds)
+    if proposed is None:
+        return None
+    other = file_vote(measured, proposed.advised, choices.baseline.cut)
+    return proposed if other is not None and sum(other.gains) > sum(vote.gains) else None
 
 
 def _measured_sizes(choices: Choices, measured: Measured) -> list[int]:

@@ -27,8 +27,8 @@ from domain.uncertainty import NamedCut
 
 Floats = NDArray[np.float64]
 
-_MESSAGES = 128
-_FRAGMENTS = 128
+_MESSAGES = 64
+_FRAGMENTS = 64
 _SEED = 0
 _MOST = 1.0  # relative deviation of single times: as wide as waiting in a queue makes them
 

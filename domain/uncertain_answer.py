@@ -148,6 +148,7 @@ class Reason(StrEnum):
     file_not_faster    in the draws it is faster, and by the file's own times it is not
     not_measured       it is faster by the lines alone: its size was not measured
     only_in_bursts     its size costs little, and what is sent beyond it costs four times as much
+    falls_with_size    a stage's times fall from its least size on, as no fragment's do
     undecided          the gain is not certain, and a measurement is worth its time
     does_not_matter    the gain is not certain, and no measurement is worth its time
     """
@@ -162,12 +163,18 @@ class Reason(StrEnum):
     FILE_NOT_FASTER = "file_not_faster"
     NOT_MEASURED = "not_measured"
     ONLY_IN_BURSTS = "only_in_bursts"
+    FALLS_WITH_SIZE = "falls_with_size"
     UNDECIDED = "undecided"
     DOES_NOT_MATTER = "does_not_matter"
 
 
 # Why what the draws would set is to be measured first.
-REFUSED = (Reason.FILE_NOT_FASTER, Reason.NOT_MEASURED, Reason.ONLY_IN_BURSTS)
+REFUSED = (
+    Reason.FILE_NOT_FASTER,
+    Reason.NOT_MEASURED,
+    Reason.ONLY_IN_BURSTS,
+    Reason.FALLS_WITH_SIZE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +184,7 @@ class Thresholds:
     `probability` is asked of a gain, `regret_p95` of the user's setting, `worth_measuring` of what
     a measurement saves, as a share of the latency, and `uneven_gain` of the 5 % quantile of what an
     uneven cut gains over the best repeated size. `file_gain` is asked of a size that the file's own
-    times propose.
+    times propose, in a share of redrawn files of `file_probability`: it is the best of many.
     """
 
     margin: float = 0.01
@@ -186,6 +193,7 @@ class Thresholds:
     worth_measuring: float = 0.005
     uneven_gain: float = 0.01
     file_gain: float = 0.02
+    file_probability: float = 0.95
 
 
 def round_or_best(rounds: Sequence[RoundSize], best_bytes: int) -> int:

@@ -201,6 +201,23 @@ class TestProposal:
         timed = assess(replace(larger, measured_us=90.0))
         assert timed.decision.advised.size_bytes == 2**22
 
+    def test_it_takes_the_place_of_a_cut_that_the_lines_set(self) -> None:
+        """Where these are beside it, and it gains more: sizes between two that switched are not
+        what the lines say.
+        """
+        current = 2**20
+        by_lines = assess(asked(on_the_lines(), current)).decision
+        assert by_lines.reason is Reason.FASTER
+        size = by_lines.advised.size_bytes
+        assert size is not None
+        assert size > 2**15
+        found = assess(asked(changed(2**16, 2**19, 1.4), current))
+        assert found.decision.code is DecisionCode.SET_IT
+        assert found.decision.reason is Reason.FILE_FASTER
+        assert found.decision.advised.size_bytes == 2**15
+        near = assess(asked(changed(2**16, 2**19, 1.04), current))
+        assert near.decision.advised == by_lines.advised
+
 
 class TestRefusals:
     """Sizes that nobody measured, and sizes that are cheap in bursts alone."""
@@ -239,6 +256,34 @@ class TestRefusals:
         found = assess(asked(on_the_lines(), 64, 2**14, limits=limits))
         assert found.decision.code is DecisionCode.MEASURE_FIRST
         assert found.decision.reason is Reason.NOT_MEASURED
+
+    def falling(self, *sizes_us: float, error: float = 0.01) -> Uncertainty:
+        """One stage with these times from 1 KiB on, each four times as large, and lines that set
+        one piece.
+        """
+        rows = [(1024 * 4**at, us) for at, us in enumerate(sizes_us)]
+        model = UncertainPipeline((stage(FitRange(3000.0, 1.0)),))
+        question = replace(asked(times_of(rows, error=error), 2**16), model=model)
+        return assess(replace(question, measured_bytes=(rows[0][0], rows[-1][0])))
+
+    def test_times_that_fall_with_the_size_are_no_stage(self) -> None:
+        """They are whole messages' in such fragments: 9.3, 4.8, 3.7 ms; by less or later they may
+        be a stage's.
+        """
+        found = self.falling(9300.0, 4800.0, 3700.0, 3600.0, 4500.0, 5900.0)
+        assert found.decision.code is DecisionCode.MEASURE_FIRST
+        assert found.decision.reason is Reason.FALLS_WITH_SIZE
+        assert found.decision.measure is not None
+        assert found.decision.measure.kind is MeasurementKind.WHOLE_MESSAGES
+        for sizes_us, error in (
+            ((4800.0, 4700.0, 4600.0, 4500.0, 4600.0, 5900.0), 0.01),  # less than a fifth
+            ((9300.0, 4800.0, 4900.0, 3600.0, 4500.0, 5900.0), 0.01),  # one step
+            ((3000.0, 4800.0, 3700.0, 3600.0, 3500.0, 3400.0), 0.01),  # not from the least on
+            ((9300.0, 6800.0, 5700.0, 5600.0, 5500.0, 5900.0), 0.4),  # within the errors
+        ):
+            assert (
+                self.falling(*sizes_us, error=error).decision.reason is not Reason.FALLS_WITH_SIZE
+            )
 
     def bucket(self, per_byte: float) -> UncertaintyQuestion:
         """A second stage that lets 16 KiB pass at once."""
@@ -312,6 +357,26 @@ class TestWhatIsTold:
         found = assess(asked(bent(0, 2.0), 2**18))
         assert found.tells_file
         assert found.latency_us.p05 > 1.5 * plain.latency_us.p95
+
+    def test_what_fragments_hold_each_other_up_is_in_it(self) -> None:
+        """In the upper half of the interval; a message in one piece holds up nothing."""
+        steady = on_the_lines()
+        varying = replace(
+            steady,
+            stages=tuple(
+                replace(one, sizes=tuple(replace(size, deviation=0.5) for size in one.sizes))
+                for one in steady.stages
+            ),
+        )
+        cut, whole = NamedCut("answer", 2**16), NamedCut("answer", 2**20)
+        found, plain = (assess(asked(one, 2**18, answer=cut)) for one in (varying, steady))
+        assert found.latency_us.p05 == plain.latency_us.p05
+        assert found.latency_us.p50 > 1.02 * plain.latency_us.p50
+        assert found.latency_us.p95 > 1.02 * plain.latency_us.p95
+        in_one, in_one_plain = (
+            assess(asked(one, 2**18, answer=whole)) for one in (varying, steady)
+        )
+        assert in_one.latency_us == in_one_plain.latency_us
 
     def test_means_are_drawn_where_they_are_above_medians(self) -> None:
         """By more than 5 %; by less in every second draw, but of many fragments."""

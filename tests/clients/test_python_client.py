@@ -39,6 +39,7 @@ from sluice_client import (
 )
 from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live, serving, settings_for
 from tests.clients.python_clients import KINDS, opened
+from tests.support.compiler import require_native_kernels
 from tests.support.transfers import transfers_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -87,6 +88,7 @@ def name(client: Any, request: pytest.FixtureRequest) -> str:
 
 def test_optimize_answers_with_the_paper_s_schedule(client: Any) -> None:
     """Every part of it in its own type."""
+    require_native_kernels()  # NumPy's rounding cuts a byte elsewhere, as fast
     answer = client.optimize(4096, pipeline=PIPELINE)
     assert answer.fragment_bytes == (294, 729, 824, 918, 1013, 318)
     assert answer.latency_us == pytest.approx(184.357, abs=1e-3)

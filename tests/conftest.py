@@ -32,7 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Open the folder that the processes of this run share."""
-    os.environ.pop("PYTEST_ADDOPTS", None)  # they are of this run, not of what the tests start
+    # They are of this run, test processes included, and not of what the tests start.
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        os.environ.pop("PYTEST_ADDOPTS", None)
     config.stash[_RUN] = RunFolder.open()
     os.environ["SSL_CERT_FILE"] = str(_one_certificate(config.stash[_RUN].path))
     # A shell without job control has what it puts in the background ignore Ctrl-C, and so has

@@ -23,6 +23,7 @@ from app.schemas.jobs import AnyJobOut
 from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 from app.schemas.layers import LayersOut, PublishedLayerOut
 from app.schemas.optimize import AnyOptimizeOut, OptimizeIn
+from app.schemas.priced_cut import PricedCutOut
 from app.schemas.profiles import (
     CurrentIn,
     ProfileIn,
@@ -85,6 +86,7 @@ _OUTPUTS: tuple[type[Output], ...] = (
     ExplanationOut,
     *get_args(AnyCompareOut),
     DeliveredOut,
+    PricedCutOut,
     SimulateOut,
     ThresholdsOut,
     AuditOut,

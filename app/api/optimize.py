@@ -42,6 +42,7 @@ from app.schemas.hide import HideIn, StoredHideOut
 from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 from app.schemas.layers import LayersOut, PublishedLayerOut, layer_named
 from app.schemas.optimize import AnyOptimizeOut, OptimizeIn, read_answer
+from app.schemas.priced_cut import PricedCutOut, simulated
 from app.schemas.queries import (
     DescriptionIn,
     ExplanationQuery,
@@ -184,7 +185,10 @@ _PICTURE: dict[int, dict[str, Any]] = {200: {"content": {SVG: {"schema": {"type"
 _POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 
 
-@router.post("/simulate", **reads(SimulateIn, 404, also=_PICTURE, sends=SimulateOut | DeliveredOut))
+@router.post(
+    "/simulate",
+    **reads(SimulateIn, 404, also=_PICTURE, sends=SimulateOut | DeliveredOut | PricedCutOut),
+)
 @keyed
 async def simulate(request: Request, query: Annotated[SimulateQuery, Query()]) -> Response:
     """When each fragment is in each stage, for a cut that is given: as data, or drawn."""
@@ -194,9 +198,7 @@ async def simulate(request: Request, query: Annotated[SimulateQuery, Query()]) -
     if (query.format or _accepted(request)) is SimulationFormat.SVG:
         picture = await service.call(lambda: draw(run(service.context.store, source, cut), cut))
         return Response(picture, headers=_POLICY, media_type=SVG)
-    body = await service.call(
-        lambda: dump_json(SimulateOut.of(run(service.context.store, source, cut)))
-    )
+    body = await service.call(lambda: dump_json(simulated(run(service.context.store, source, cut))))
     return json_bytes(body)
 
 

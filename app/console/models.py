@@ -41,7 +41,7 @@ from domain.units import format_bytes
 
 if TYPE_CHECKING:
     from app.operations.models import Hide
-    from app.questions.compare import Cut, Simulation
+    from app.questions.compare import Cut, PricedCut, Simulation
     from app.schemas.base import Input
     from app.schemas.hide import HideIn, HideOut
     from app.schemas.simulate import DeliveredOut, MessageThresholdsOut, SimulateIn, ThresholdsOut
@@ -54,8 +54,7 @@ T = TypeVar("T", bound="Input")
 
 def simulate(arguments: argparse.Namespace, output: Output) -> int:
     """Run a cut that is given, print what it takes, and draw it where that is asked for."""
-    from app.questions.compare import pipeline_of, simulate_delivery, simulate_levels
-    from app.questions.compare import simulate as simulate_cut
+    from app.questions.compare import model_of, run_on
     from app.schemas.simulate import SimulateIn
 
     if arguments.timeline is not None:
@@ -64,15 +63,10 @@ def simulate(arguments: argparse.Namespace, output: Output) -> int:
     asked = _asked(SimulateIn, arguments, {}, settings, output, needs_message=False)
     source = asked.source()
     with store_for(source, settings) as store:
-        pipeline, profile = pipeline_of(source, finder(store))
-    cut = _given_cut(arguments, asked, len(pipeline))
-    if cut.rules:
-        simulation = simulate_delivery(pipeline, cut.message_bytes, cut.rules)
-    elif cut.is_nested:
-        simulation = simulate_levels(pipeline, cut.levels)
-    else:
-        simulation = simulate_cut(pipeline, cut.levels[0])
-    _show_simulation(replace(simulation, profile=profile), cut, arguments, output)
+        model, profile = model_of(source, finder(store))
+    cut = _given_cut(arguments, asked, len(model.stages or (model,)))
+    simulation = replace(run_on(model, cut), profile=profile)
+    _show_simulation(simulation, cut, arguments, output)
     return 0
 
 
@@ -107,23 +101,26 @@ def _given_cut(arguments: argparse.Namespace, asked: SimulateIn, stages: int) ->
 
 
 def _show_simulation(
-    simulation: Simulation, cut: Cut, arguments: argparse.Namespace, output: Output
+    simulation: Simulation | PricedCut, cut: Cut, arguments: argparse.Namespace, output: Output
 ) -> None:
+    from app.questions.compare import PricedCut
     from app.questions.compare import draw as drawn
     from app.schemas.base import dump_json
-    from app.schemas.simulate import DeliveredOut, SimulateOut
+    from app.schemas.priced_cut import PricedCutOut, simulated
+    from app.schemas.simulate import DeliveredOut
 
-    found = SimulateOut.of(simulation)
+    picture = None if arguments.timeline is None else drawn(simulation, cut)
+    found = simulated(simulation)
     if output.wants_json:
         output.document(dump_json(found))
+    elif isinstance(simulation, PricedCut):
+        output.parts([Facts(tuple(PricedCutOut.of(simulation).facts()))])
     elif isinstance(found, DeliveredOut):
         output.parts(_delivered(found))
     else:
         output.parts(_simulated(simulation, cut, width=output.out.width, ink=output.out.ink))
-    if arguments.timeline is not None:
-        write_whole(
-            arguments.timeline, drawn(simulation, cut), field="timeline", noun="the timeline"
-        )
+    if picture is not None:
+        write_whole(arguments.timeline, picture, field="timeline", noun="the timeline")
         if not output.wants_json:
             output.parts([f"timeline written to {printable(arguments.timeline)}"])
 

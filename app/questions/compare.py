@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from analysis.comparison import Cell
 from app.questions.optimize import FindRevision, stored_revision
 from app.questions.question import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
+from domain.aggregate import Aggregate
 from domain.delivery import Delivery, deliver, flows_of, store_and_forward_us
 from domain.errors import InconsistentInput, StrategyDeclined
 from domain.model import CostModel
@@ -16,6 +17,7 @@ from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline
 from domain.problem import FragmentLimits, Problem
 from domain.profile import ProfileReference, ProfileRevision
+from domain.schedule import check_sizes
 from domain.schedule import simulate as simulate_shared
 from domain.solution import Notice, Strategy
 from domain.timeline import nested_timeline_of, timeline_of
@@ -149,40 +151,88 @@ class Simulation:
         return self.busy_us.index(max(self.busy_us))
 
 
-def run(store: Store, source: Pipeline | ProfileReference, cut: Cut) -> Simulation:
-    """Run a cut on a pipeline, or on a stored profile. Raises NotFound, InvalidInput,
-    and StrategyDeclined for an aggregate.
+@dataclass(frozen=True, slots=True)
+class PricedCut:
+    """What a cut takes at most where all stages are known together and the slowest of them alone:
+    nothing is known of when each fragment is where.
     """
-    if isinstance(source, Pipeline):
-        return _run(source, cut)
+
+    aggregate: Aggregate
+    fragment_bytes: tuple[int, ...]
+    latency_us: float
+    profile: ProfileRevision | None = None
+
+    @property
+    def message_bytes(self) -> int:
+        """The size of the message that this cuts."""
+        return sum(self.fragment_bytes)
+
+
+def run(store: Store, source: CostModel | ProfileReference, cut: Cut) -> Simulation | PricedCut:
+    """Run a cut on a model, or on a stored profile. Raises NotFound, InvalidInput,
+    and StrategyDeclined for an aggregate whose stages would cut by themselves.
+    """
+    if not isinstance(source, ProfileReference):
+        return run_on(source, cut)
     with store.reading() as unit:
-        pipeline, profile = pipeline_of(source, stored_revision(unit))
-    return replace(_run(pipeline, cut), profile=profile)
+        model, profile = model_of(source, stored_revision(unit))
+    return replace(run_on(model, cut), profile=profile)
+
+
+def model_of(
+    source: CostModel | ProfileReference, find_revision: FindRevision
+) -> tuple[CostModel, ProfileRevision | None]:
+    """Return the model, and the profile that it is of. Raises NotFound."""
+    if not isinstance(source, ProfileReference):
+        return source, None
+    revision = find_revision(source)
+    return revision.model, ProfileRevision(revision.profile, revision.number)
+
+
+def run_on(model: CostModel, cut: Cut) -> Simulation | PricedCut:
+    """Run a cut on a model. Raises as `run` does."""
+    if isinstance(model, Pipeline):
+        return _run(model, cut)
+    assert isinstance(model, Aggregate)  # the two kinds there are
+    if cut.rules or cut.is_nested:
+        raise StrategyDeclined(
+            "an aggregate has one cut for all stages: they are not told apart", field="aggregate"
+        )
+    sizes = cut.levels[0]
+    check_sizes(sizes)
+    _check_cells(len(sizes), field="fragment_bytes")
+    return PricedCut(model, sizes, model.latency_us(sizes))
 
 
 def pipeline_of(
-    source: Pipeline | ProfileReference, find_revision: FindRevision
+    source: CostModel | ProfileReference, find_revision: FindRevision
 ) -> tuple[Pipeline, ProfileRevision | None]:
     """Return the pipeline, and the profile that it is of.
 
     Raises NotFound, and StrategyDeclined for an aggregate.
     """
-    if isinstance(source, Pipeline):
-        return source, None
-    revision = find_revision(source)
-    if not isinstance(revision.model, Pipeline):
+    model, profile = model_of(source, find_revision)
+    if not isinstance(model, Pipeline):
         raise StrategyDeclined(
-            "a simulation shows every stage, and this profile is an aggregate: the time of every "
-            "stage (a direct measurement) is missing",
-            field="profile",
+            "this needs every stage, and this is an aggregate: the time of every stage (a direct "
+            "measurement) is missing",
+            field="aggregate" if profile is None else "profile",
         )
-    return revision.model, ProfileRevision(revision.profile, revision.number)
+    return model, profile
 
 
-def draw(simulation: Simulation, cut: Cut) -> bytes:
-    """Return the timeline of a cut that was run, as an SVG document."""
+def draw(simulation: Simulation | PricedCut, cut: Cut) -> bytes:
+    """Return the timeline of a cut that was run, as an SVG document.
+
+    Raises StrategyDeclined where the stages are not known.
+    """
     from app.plots.timeline_plan import DrawnSchedule
     from app.plots.timeline_svg import render_timeline_svg
+
+    if isinstance(simulation, PricedCut):
+        raise StrategyDeclined(
+            "a timeline shows every stage, and of an aggregate they are not known", field="format"
+        )
 
     pipeline = simulation.pipeline
     if cut.is_nested:

@@ -41,7 +41,8 @@ from app.schemas.optimize import (
     pinned,
 )
 from app.schemas.queries import Query
-from app.schemas.stages import ConstraintsOut, PipelineIn, PipelineOut
+from app.schemas.stages import AggregateIn, ConstraintsOut, PipelineIn, PipelineOut
+from domain.aggregate import Aggregate
 from domain.delivery import Delivery, DeliveryRule
 from domain.errors import InconsistentInput, InvalidInput
 from domain.pipeline import MAX_STAGES, Pipeline
@@ -212,31 +213,36 @@ class SimulateQuery(Query):
 
 
 class SimulateIn(Input):
-    """A pipeline or a profile, and one cut for all stages, one cut a stage, or a rule a stage by
-    which it cuts what arrives of a message.
+    """A pipeline, an aggregate or a profile, and one cut for all stages, one cut a stage, or a rule
+    a stage by which it cuts what arrives of a message.
     """
 
     model_config = ConfigDict(
         json_schema_extra={
             "allOf": [
-                {"oneOf": exactly_one("pipeline", "profile")},
+                {"oneOf": exactly_one("pipeline", "aggregate", "profile")},
                 {"oneOf": exactly_one("fragment_bytes", "levels", "delivery")},
             ]
         }
     )
 
     pipeline: PipelineIn | None = None
+    aggregate: AggregateIn | None = None
     profile: ProfileAt | None = None
     fragment_bytes: Sizes | None = None
     levels: Levels | None = None
     delivery: Rules | None = None
     message_bytes: Bytes | None = None
 
-    def source(self) -> Pipeline | ProfileReference:
-        """Return the pipeline or the profile that holds it. Raises InvalidInput for both, none."""
-        check_exactly_one({"pipeline": self.pipeline, "profile": self.profile})
+    def source(self) -> Pipeline | Aggregate | ProfileReference:
+        """Return the model or the profile that holds it. Raises InvalidInput for several, none."""
+        check_exactly_one(
+            {"pipeline": self.pipeline, "aggregate": self.aggregate, "profile": self.profile}
+        )
         if self.pipeline is not None:
             return self.pipeline.to_domain()
+        if self.aggregate is not None:
+            return self.aggregate.to_domain()
         return ProfileReference.parse(self.profile or "")
 
     def cut(self) -> Cut:

@@ -68,6 +68,21 @@ class TestOptimize:
         assert document["pipeline"] is None
         assert document["aggregate"]["total"] == AGGREGATE["total"]
 
+    def test_a_cut_of_one_s_own_is_priced(self, printed: Any, outside: str, tmp_path: Path) -> None:
+        """By the formula of `optimize`; its stages are not drawn."""
+        cut = ("simulate", outside, "--bytes", "4KiB", "--repeat", "1KiB")
+        code, out, _ = printed(*cut)
+        assert code == 0
+        assert "4 KiB through a pipeline seen from outside" in out
+        assert "fragments  4: 4 × 1024 bytes" in out
+        document = json.loads(printed(*cut, "--json")[1])
+        static = ("--strategy", "static", "--static-bytes", "1KiB", "--json")
+        solved = json.loads(printed("optimize", outside, "--bytes", "4KiB", *static)[1])
+        assert document["latency_us"] == solved["latency_us"]
+        code, _, err = printed(*cut, "--timeline", str(tmp_path / "drawn.svg"))
+        assert code == 3
+        assert "a timeline shows every stage" in err
+
     def test_a_refusal_says_what_is_missing(self, printed: Any, outside: str) -> None:
         code, out, err = printed("optimize", outside, "--bytes", "4KiB", "--strategy", "exact")
         assert (code, out) == (3, "")

@@ -10,6 +10,7 @@ import pytest
 
 from app.questions.compare import MAX_INTERVALS
 from app.schemas.base import read_output
+from app.schemas.priced_cut import PricedCutOut
 from app.schemas.simulate import DeliveredOut, SimulateOut
 from tests.app.serving import MYRINET, Live
 
@@ -19,6 +20,13 @@ TWO: dict[str, Any] = {
         {"name": "second", "overhead_us": 2.0, "ns_per_byte": 30.0},
     ],
     "delay_us": 5.0,
+}
+
+
+OUTSIDE: dict[str, Any] = {
+    "total": {"overhead_us": 30.0, "ns_per_byte": 40.0},
+    "bottleneck": {"overhead_us": 10.0, "ns_per_byte": 20.0},
+    "delay_us": 1.0,
 }
 
 
@@ -250,3 +258,40 @@ def test_tables_and_exports_of_stages_that_hand_bytes_on(client: httpx.Client) -
     assert exported.status_code == 200, exported.text
     audit = {"profile": "handing", "setting": {"static_bytes": 1024}, "max_message_bytes": 8192}
     assert client.post("/audit", json=audit).status_code == 200
+
+
+class TestAggregate:
+    """A total and a bottleneck: what the cut takes at most, and no stage."""
+
+    def test_it_is_the_formula_s_latency(self, client: httpx.Client) -> None:
+        """S of the first fragment and b of the others, and what the solver's answer says."""
+        body = {"aggregate": OUTSIDE, "fragment_bytes": [1000, 1000, 500]}
+        answer = client.post("/simulate", json=body)
+        assert answer.status_code == 200
+        document = answer.json()
+        read_output(PricedCutOut, answer.content)
+        assert document["latency_us"] == pytest.approx(1 + 70 + 30 + 20)
+        assert document["one_piece_us"] == pytest.approx(1 + 30 + 100)
+        assert document["message_bytes"] == 2500
+        optimized = client.post(
+            "/optimize", json={"message_bytes": 2500, "aggregate": OUTSIDE}
+        ).json()
+        cut = {"aggregate": OUTSIDE, "fragment_bytes": optimized["fragment_bytes"]}
+        again = client.post("/simulate", json=cut).json()
+        assert again["latency_us"] == optimized["latency_us"]
+
+    @pytest.mark.parametrize(
+        ("more", "query"),
+        [
+            ({"levels": [[10], [10]]}, ""),
+            ({"message_bytes": 10, "delivery": [{"rule": "eager"}]}, ""),
+            ({"fragment_bytes": [10]}, "?format=svg"),
+        ],
+    )
+    def test_what_needs_stages_is_refused(
+        self, client: httpx.Client, more: dict[str, Any], query: str
+    ) -> None:
+        """Cuts by stage, rules, and pictures."""
+        found = client.post(f"/simulate{query}", json={"aggregate": OUTSIDE, **more})
+        assert found.status_code in (409, 422)
+        assert found.json()["code"] == "strategy_declined"

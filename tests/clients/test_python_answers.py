@@ -19,6 +19,7 @@ from app.schemas import (
     layer_costs,
     layers,
     optimize,
+    priced_cut,
     profiles,
     queries,
     settings_in_draws,
@@ -60,7 +61,6 @@ PAIRS: list[tuple[type, type]] = [
     (answers.OptimizationSummary, queries.SummaryOut),
     (answers.Comparison, compare.VerifiedCompareOut),
     (answers.ComparisonRow, compare.CompareRowOut),
-    (answers.Simulation, simulate.DeliveredOut),
     (answers.Interval, Interval),
     (answers.PathStep, simulate.PathStepOut),
     (threshold_answers.Thresholds, simulate.ThresholdsOut),
@@ -172,6 +172,12 @@ def names(kind: type) -> set[str]:
 def test_an_answer_has_every_field(kind: type, model: type) -> None:
     """That the service publishes, and no other."""
     assert names(kind) == names(model)
+
+
+def test_a_simulation_has_the_fields_of_every_kind() -> None:
+    """Of stages, of stages that chose their pulses, and of an aggregate."""
+    kinds = (simulate.DeliveredOut, priced_cut.PricedCutOut)
+    assert names(answers.Simulation) == set().union(*map(names, kinds))
 
 
 def test_a_job_has_the_fields_of_every_kind() -> None:

@@ -110,8 +110,7 @@ OPTIMIZE: Call[Any] = solving.optimize(
 )
 COMPARE: Call[Any] = solving.compare([1], strategies=["auto"], **SOURCES, **SOLVING)
 SIMULATE: Call[Any] = solving.simulate(
-    pipeline=PIPELINE,
-    profile="a",
+    **SOURCES,
     fragment_bytes=[1],
     levels=[[1]],
     delivery=[RULE],

@@ -279,21 +279,26 @@ class PathStep:
 class Simulation:
     """A run of a cut. `critical_path` is None where stages cut differently.
 
-    The last four are there where the stages chose their pulses by `delivery`.
+    `levels` to `warnings` are there where the stages chose their pulses by `delivery`. The last
+    three are there of an aggregate, whose `latency_us` is the most that the cut takes, and of whose
+    stages nothing is known: neither intervals nor a pipeline.
     """
 
     message_bytes: int
     latency_us: float
-    intervals: tuple[Interval, ...]
-    critical_path: tuple[PathStep, ...] | None
-    bottleneck_stage: int
-    busy_us: tuple[float, ...]
-    pipeline: Pipeline
     profile: ProfileRevision | None
+    intervals: tuple[Interval, ...] = ()
+    critical_path: tuple[PathStep, ...] | None = None
+    bottleneck_stage: int | None = None
+    busy_us: tuple[float, ...] = ()
+    pipeline: Pipeline | None = None
     levels: tuple[tuple[int, ...], ...] | None = None
     store_and_forward_us: float | None = None
     lower_bound_us: float | None = None
     warnings: tuple[Notice, ...] = ()
+    fragment_bytes: tuple[int, ...] | None = None
+    one_piece_us: float | None = None
+    aggregate: Aggregate | None = None
 
 
 # --- jobs -----------------------------------------------------------------------------------------

@@ -148,6 +148,7 @@ class Client(Core):
         self,
         *,
         pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
         profile: str | None = None,
         fragment_bytes: Sequence[int] | None = None,
         levels: Sequence[Sequence[int]] | None = None,
@@ -155,11 +156,13 @@ class Client(Core):
         message_bytes: int | None = None,
     ) -> Simulation:
         """Return when each fragment is in each stage: one cut for all stages, `levels`, one a stage, or
-        what the stages choose by `delivery`, one rule a stage, of a message of `message_bytes`.
+        what the stages choose by `delivery`, one rule a stage, of a message of `message_bytes`. Of an
+        aggregate what one cut takes at most.
         """
         return self.send(
             solving.simulate(
                 pipeline=pipeline,
+                aggregate=aggregate,
                 profile=profile,
                 fragment_bytes=fragment_bytes,
                 levels=levels,

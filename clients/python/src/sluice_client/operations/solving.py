@@ -109,6 +109,7 @@ def compare(
 def simulate(
     *,
     pipeline: Pipeline | None = None,
+    aggregate: Aggregate | None = None,
     profile: str | None = None,
     fragment_bytes: Sequence[int] | None = None,
     levels: Sequence[Sequence[int]] | None = None,
@@ -116,10 +117,11 @@ def simulate(
     message_bytes: int | None = None,
 ) -> Call[Simulation]:
     """Return when each fragment is in each stage: one cut for all stages, `levels`, one a stage, or
-    what the stages choose by `delivery`, one rule a stage, of a message of `message_bytes`.
+    what the stages choose by `delivery`, one rule a stage, of a message of `message_bytes`. Of an
+    aggregate what one cut takes at most.
     """
     document = {
-        **_source(pipeline, None, profile),
+        **_source(pipeline, aggregate, profile),
         "fragment_bytes": None if fragment_bytes is None else list(fragment_bytes),
         "levels": None if levels is None else [list(sizes) for sizes in levels],
         "delivery": None if delivery is None else [rule.as_json() for rule in delivery],

@@ -258,15 +258,19 @@ class TestProfiles:
         again = client.get("/profiles/looked-up/schedule?bytes=1", headers=tag)
         assert again.status_code == 304
 
-    def test_simulation_needs_the_stages(self, client: httpx.Client) -> None:
-        client.post("/profiles", json={"name": "not-simulated", "aggregate": OUTSIDE})
-        body = {"profile": "not-simulated", "fragment_bytes": [2048, 2048]}
-        response = client.post("/simulate", json=body)
+    def test_a_cut_is_priced_by_name(self, client: httpx.Client) -> None:
+        """By its total and its bottleneck; cuts of each stage need the stages."""
+        client.post("/profiles", json={"name": "priced", "aggregate": OUTSIDE})
+        body = {"profile": "priced", "fragment_bytes": [2048, 2048]}
+        named = client.post("/simulate", json=body).raise_for_status().json()
+        typed = client.post(
+            "/simulate", json={"aggregate": OUTSIDE, "fragment_bytes": [2048, 2048]}
+        )
+        assert named["latency_us"] == typed.json()["latency_us"]
+        levels = {"profile": "priced", "levels": [[4096], [2048, 2048]]}
+        response = client.post("/simulate", json=levels)
         assert response.status_code == 422
         assert response.json()["code"] == "strategy_declined"
-        assert "time of every stage" in response.json()["detail"]
-        unknown = client.post("/simulate", json={"aggregate": OUTSIDE, "fragment_bytes": [1]})
-        assert unknown.status_code == 422
 
 
 class TestCompare:

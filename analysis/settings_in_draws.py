@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from analysis.decision import gains_over, quantiles, thresholds_of
 from analysis.draw_costs import cut_us, quantile, regrets_over
 from analysis.draws import Draws, draw
+from analysis.premise import setting_held_back
 from analysis.repeated_sizes import price_sizes
 from domain.errors import Infeasible, StrategyDeclined
 from domain.fragment_setting import FragmentSetting
@@ -68,7 +69,8 @@ def settings_in_draws(question: SettingsQuestion) -> SettingsInDraws:
     time that these take with the first setting where time counts. Decided is
     as of one message: `set_it`, the other setting that is expected to gain most, where it gains
     more than the margin in 90 % of the draws; else `keep_yours`, where the regret of the first is
-    at most 2 % in 95 %; else `no_gain_provable`. Raises InvalidInput.
+    at most 2 % in 95 %; else `no_gain_provable`. `measure_first` in the place of `set_it` where the
+    model has a premise. Raises InvalidInput.
     """
     errors = question.errors
     seed = seed_of(errors.model) if errors.seed is None else errors.seed
@@ -99,7 +101,7 @@ def settings_in_draws(question: SettingsQuestion) -> SettingsInDraws:
         code = DecisionCode.SET_IT
     elif quantile(regrets[0], 0.95) <= thresholds.regret_p95:
         code = DecisionCode.KEEP_YOURS
-    return SettingsInDraws(
+    found = SettingsInDraws(
         source=source_of(errors.model),
         draws=errors.draws,
         seed=seed,
@@ -114,6 +116,7 @@ def settings_in_draws(question: SettingsQuestion) -> SettingsInDraws:
         thresholds=thresholds,
         is_of_time=question.objective is Objective.TIME,
     )
+    return setting_held_back(found, errors.model.model)
 
 
 def _messages(question: SettingsQuestion, draws: Draws) -> list[tuple[int, float]]:

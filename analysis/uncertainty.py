@@ -40,6 +40,7 @@ from analysis.draw_costs import (
 from analysis.draws import Draws, draw
 from analysis.file_rules import Measured, file_vote, held_to_file
 from analysis.measure_next import measurements, saved_by_knowing_us
+from analysis.premise import held_back
 from analysis.repeated_sizes import (
     admits,
     good_sizes,
@@ -302,7 +303,7 @@ def _concluded(
         source=source_of(question.model),
         draws=question.draws,
         seed=seed,
-        decision=decision,
+        decision=held_back(decision, question.model.model),
         subject=subject.cut,
         latency_us=latency,
         against=_against(subject, others),

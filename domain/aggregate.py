@@ -29,6 +29,10 @@ from domain.pipeline import (
     ends_of,
 )
 
+PREMISE = (
+    "the latency is taken for that of messages which nothing cut; many libraries cut them on "
+    "their way"
+)
 _ROUNDING = 1e-9  # relative difference of two times that is rounding alone
 
 
@@ -46,7 +50,9 @@ class Aggregate:
 
     `total` is an unpipelined message's latency, `bottleneck` the inter-arrival time of back-to-back
     messages (Wang98 sec. 5.3). Any constant delay is part of the total's overhead, unless it is
-    known and given as `delay_us` (theory.md sec. 7). Raises InvalidStage.
+    known and given as `delay_us` (theory.md sec. 7). `total_is_uncut` says that nothing cut those
+    messages on their way: else that is a premise, and no gain of a cut is certain (`PREMISE`).
+    Raises InvalidStage.
     """
 
     kind: ClassVar = "aggregate"
@@ -54,6 +60,7 @@ class Aggregate:
     total: Stage
     bottleneck: Stage
     delay_us: float = 0.0
+    total_is_uncut: bool = False
 
     def __post_init__(self) -> None:
         check_cost("delay_us", self.delay_us, MAX_OVERHEAD_US)
@@ -63,6 +70,11 @@ class Aggregate:
     def range_ends(self) -> tuple[int, ...]:
         """Sizes at which the total or the bottleneck passes to its next range, ascending."""
         return ends_of((self.total, self.bottleneck))
+
+    @property
+    def premise(self) -> str:
+        """What is taken for granted of the total; "" where its messages are said to be uncut."""
+        return "" if self.total_is_uncut else PREMISE
 
     @property
     def stages(self) -> None:

@@ -24,6 +24,7 @@ MAX_EXCLUDED = 5_000
 END_TO_END_STAGE = "end to end"
 BOTTLENECK_STAGE = "bottleneck"
 BEYOND_MEASURED = "beyond_measured_sizes"  # the code of the notice that comes before an answer
+MAY_BE_PIPELINED = "total_may_be_pipelined"  # that of what is taken for granted of a total
 
 
 class FitMethod(StrEnum):
@@ -115,7 +116,8 @@ class ComposedStage:
 @dataclass(frozen=True, slots=True)
 class FitOptions:
     """How to fit. `groups` are for direct traces. `as_stage` says that times of whole messages are
-    those of one stage, and names it. `composed` are the stages of a pipeline, each of files of its
+    those of one stage, and names it. `total_is_uncut` says that nothing cut the messages whose
+    latencies they hold. `composed` are the stages of a pipeline, each of files of its
     own, in their order. `columns` says which columns of tables hold what (`domain.table_columns`).
     Raises InvalidInput.
     """
@@ -128,6 +130,7 @@ class FitOptions:
     as_stage: str | None = None
     composed: tuple[ComposedStage, ...] = ()
     columns: str | None = None
+    total_is_uncut: bool = False
 
     def __post_init__(self) -> None:
         if self.columns is not None:
@@ -162,6 +165,8 @@ class FitOptions:
             raise InconsistentInput("expected different names of stages", field="stages")
         if len(names) > MAX_STAGES:
             raise InvalidInput(f"expected at most {MAX_STAGES} stages", field="stages")
+        if self.total_is_uncut:
+            raise InconsistentInput("stages have no total", field="total_is_uncut")
         if self.groups or self.as_stage is not None:
             field = "groups" if self.groups else "as_stage"
             raise InconsistentInput(
@@ -305,11 +310,12 @@ class AggregateFit:
     """All stages together and the slowest of them, as fitted from outside (theory.md sec. 7).
 
     Each was measured by itself: estimates of the one and of the other are independent, and the
-    covariances of both are those of their lines.
+    covariances of both are those of their lines. `total_is_uncut` is as it was said with the fit.
     """
 
     total: StageFit
     bottleneck: StageFit
+    total_is_uncut: bool = False
 
     def to_aggregate(self) -> Aggregate:
         """Return the cost model that this fit describes.
@@ -318,7 +324,8 @@ class AggregateFit:
         the total counts, so that no uncut message is priced above what it was measured to take.
         """
         total = self.total.to_stage()
-        return Aggregate(total, lower_of(self.bottleneck.to_stage(), total))
+        lower = lower_of(self.bottleneck.to_stage(), total)
+        return Aggregate(total, lower, total_is_uncut=self.total_is_uncut)
 
 
 @dataclass(frozen=True)  # no slots: what follows from a fit is kept beside its fields
@@ -429,6 +436,16 @@ def beyond_measured(
         f"{noun} has fragments of {span}, and {where}: times of other sizes are those of the "
         "lines, continued; measure these sizes, or use others",
         values=(("min_bytes", float(minimum)), ("max_bytes", float(maximum))),
+    )
+
+
+def taken_for_granted(premise: str) -> Notice:
+    """Return a model's premise, how to see whether it holds, and how to say so."""
+    return Notice(
+        "total_may_be_pipelined",
+        f"{premise}. Measure it once more with the library's fragments as large as the message, or "
+        "its pipelining off. If it takes as long, say that the total is uncut (total_is_uncut, "
+        "--uncut)",
     )
 
 

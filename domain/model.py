@@ -30,6 +30,10 @@ class CostModel(Protocol):
         """The stages in order, or None where they are not distinguished."""
 
     @property
+    def premise(self) -> str:
+        """What is taken for granted because nobody has said it; "" where nothing is."""
+
+    @property
     def range_ends(self) -> tuple[int, ...]:
         """Sizes in bytes at which a cost passes to its next range, ascending."""
 

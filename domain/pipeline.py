@@ -174,6 +174,7 @@ class Pipeline(Derived):
     """Ordered stages and a constant delay (µs) that occupies no stage. Raises InvalidStage."""
 
     kind: ClassVar = "stages"
+    premise: ClassVar = ""
 
     stages: tuple[Stage, ...]
     delay_us: float = 0.0

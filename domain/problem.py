@@ -266,7 +266,10 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=F
 
 def _key_of(model: CostModel) -> dict[str, object]:
     costs = {name: _key(cost) for name, cost in model.costs().items()}
-    return {**costs, "delay_us": model.delay_us}
+    # Left out where it is not said, so that what is stored of such questions is found again.
+    is_uncut = isinstance(model, Aggregate) and model.total_is_uncut
+    uncut = {"total_is_uncut": True} if is_uncut else {}
+    return {**costs, "delay_us": model.delay_us, **uncut}
 
 
 def _key(cost: Cost) -> list[object]:

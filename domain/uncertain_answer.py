@@ -150,6 +150,7 @@ class Reason(StrEnum):
     only_in_bursts     its size costs little, and what is sent beyond it costs four times as much
     undecided          the gain is not certain, and a measurement is worth its time
     does_not_matter    the gain is not certain, and no measurement is worth its time
+    premise            the gain rests on something that nobody has confirmed: see the warnings
     """
 
     FASTER = "faster"
@@ -164,10 +165,16 @@ class Reason(StrEnum):
     ONLY_IN_BURSTS = "only_in_bursts"
     UNDECIDED = "undecided"
     DOES_NOT_MATTER = "does_not_matter"
+    PREMISE = "premise"
 
 
 # Why what the draws would set is to be measured first.
-REFUSED = (Reason.FILE_NOT_FASTER, Reason.NOT_MEASURED, Reason.ONLY_IN_BURSTS)
+REFUSED = (
+    Reason.FILE_NOT_FASTER,
+    Reason.NOT_MEASURED,
+    Reason.ONLY_IN_BURSTS,
+    Reason.PREMISE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,3 +377,8 @@ class SettingsInDraws:
     probability: float
     thresholds: Thresholds
     is_of_time: bool = False
+
+    @property
+    def is_gain_certain(self) -> bool:
+        """Whether the costs say that there is one: a premise of the model aside."""
+        return self.probability >= self.thresholds.probability

@@ -37,15 +37,18 @@ def uncertain_model(fit: TraceFit) -> UncertainModel | None:
 
 def _uncertain(fit: TraceFit) -> UncertainModel | None:
     fitted = (fit.aggregate.total, fit.aggregate.bottleneck) if fit.aggregate else fit.stages
-    if not all(_is_known(stage) for stage in fitted):
+    if not all(has_errors(stage) for stage in fitted):
         return None
     model = fit.to_model()
     if isinstance(model, Aggregate):
         assert fit.aggregate is not None
         return UncertainAggregate(
-            _stage(fit.aggregate.total), _bottleneck(fit.aggregate, model), model.delay_us
+            uncertain_stage(fit.aggregate.total),
+            _bottleneck(fit.aggregate, model),
+            model.delay_us,
+            model.total_is_uncut,
         )
-    return UncertainPipeline(tuple(map(_stage, fit.stages)), fit.delay_us)
+    return UncertainPipeline(tuple(map(uncertain_stage, fit.stages)), fit.delay_us)
 
 
 def misfit_at(fit: TraceFit, min_message_bytes: int, max_message_bytes: int) -> float:
@@ -71,7 +74,8 @@ def measured_whole_us(fit: TraceFit, message_bytes: int) -> float | None:
     return next(found, None)
 
 
-def _is_known(stage: StageFit) -> bool:
+def has_errors(stage: StageFit) -> bool:
+    """Return whether the errors of a stage's costs are known, as of fits of this version."""
     return stage.size_deviation is not None and all(
         line.covariance is not None
         and line.free_overhead_us is not None
@@ -81,7 +85,10 @@ def _is_known(stage: StageFit) -> bool:
     )
 
 
-def _stage(fit: StageFit) -> UncertainStage:
+def uncertain_stage(fit: StageFit) -> UncertainStage:
+    """Return a stage's costs with their errors, which are known. Raises InvalidInput for errors
+    that cannot be.
+    """
     max_us = _max_us(fit)
     lines = [_line(line, line.to_range(), end, max_us) for line, end in _with_ends(fit)]
     return _of_lines(fit, fit.name, fit.lines, lines)
@@ -93,7 +100,7 @@ def _bottleneck(fit: AggregateFit, model: Aggregate) -> UncertainStage:
     Where the two cross is no measured end: it is taken as it is.
     """
     if model.bottleneck.ranges == fit.bottleneck.to_stage().ranges:
-        return _stage(fit.bottleneck)
+        return uncertain_stage(fit.bottleneck)
     used, lines, first = list[LineFit](), list[UncertainLine](), 1
     max_us = max(_max_us(fit.total), _max_us(fit.bottleneck))
     for part in model.bottleneck.ranges:

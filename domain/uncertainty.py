@@ -198,6 +198,7 @@ class UncertainAggregate(Derived):
     total: AnyStage
     bottleneck: AnyStage
     delay_us: float = 0.0
+    total_is_uncut: bool = False
 
     @property
     def stages(self) -> tuple[AnyStage, ...]:
@@ -207,7 +208,8 @@ class UncertainAggregate(Derived):
     @cached_property
     def model(self) -> Aggregate:
         """The aggregate at the estimates."""
-        return Aggregate(self.total.stage, self.bottleneck.stage, self.delay_us)
+        costs = self.total.stage, self.bottleneck.stage, self.delay_us
+        return Aggregate(*costs, self.total_is_uncut)
 
 
 UncertainModel: TypeAlias = UncertainPipeline | UncertainAggregate
@@ -232,7 +234,7 @@ def stated_model(
         given[place] = (at, one)
     stated = [_stated(stage, relative, given) for stage in stages]
     if isinstance(model, Aggregate):
-        return UncertainAggregate(stated[0], stated[1], model.delay_us)
+        return UncertainAggregate(stated[0], stated[1], model.delay_us, model.total_is_uncut)
     assert isinstance(model, Pipeline)  # the two kinds there are
     return UncertainPipeline(tuple(stated), model.delay_us)
 

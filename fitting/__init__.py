@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from domain.errors import UnreadableTrace
 from domain.fit import FitOptions, TraceFit
 from domain.fit_plot import FitPlot
 from domain.measurement import Reading, Trace, TraceKind
@@ -17,6 +18,7 @@ from domain.trace_formats import TraceFormat
 __all__ = [
     "fit",
     "formats",
+    "is_of_a_tool",
     "join",
     "measured_sizes",
     "part_within",
@@ -40,6 +42,17 @@ def read(content: bytes, *, kind: TraceKind | None = None, columns: str | None =
     from fitting.detect import read_recognised
 
     return read_recognised(content, kind)
+
+
+def is_of_a_tool(content: bytes) -> bool:
+    """Return whether this has the layout of a format that is read, our own JSON aside."""
+    from fitting.detect import reader_of
+    from fitting.readers import json_trace
+
+    try:
+        return reader_of(content) is not json_trace.SPEC
+    except UnreadableTrace:
+        return False
 
 
 def formats() -> tuple[TraceFormat, ...]:

@@ -34,6 +34,12 @@ def fit_readings(readings: Sequence[Reading], options: FitOptions) -> TraceFit:
     trace = joined([reading.trace for reading in readings])
     if options.groups and not isinstance(trace, DirectTrace):
         raise InvalidInput("groups are of the steps of a direct trace", field="groups")
+    if options.total_is_uncut and not isinstance(trace, MessageTrace):
+        raise InvalidInput(
+            "latencies of whole messages, seen from outside, are uncut or not; these measurements "
+            "are of stages",
+            field="total_is_uncut",
+        )
     fit = _fit(trace, options, _understood(readings))
     notices = chain.from_iterable(reading.notices for reading in readings)
     return replace(fit, notices=(*notices, *fit.notices))

@@ -7,11 +7,13 @@ Cost      two fits of one stage each.
 Exact     as fitting/stage.py; b(x) <= S(x) is checked against the data, and enforced on the costs
           that answers come from (AggregateFit.to_aggregate), not on the fits.
 Traps     latencies alone say nothing about a bottleneck: as a pipeline of one stage their best cut
-          would be no cut. Inter-arrival times alone say nothing about what surrounds it.
+          would be no cut. A library may cut messages on their way, and nothing in their latencies
+          tells. Inter-arrival times alone say nothing about what surrounds it.
 """
 
 from __future__ import annotations
 
+from domain.aggregate import PREMISE
 from domain.errors import PoorFit
 from domain.fit import (
     BOTTLENECK_STAGE,
@@ -20,6 +22,7 @@ from domain.fit import (
     FitOptions,
     StageFit,
     TraceFit,
+    taken_for_granted,
 )
 from domain.measurement import MessageTrace, Samples
 from domain.solution import Notice
@@ -41,8 +44,8 @@ def fit_messages(
             kind=trace.kind,
             method=options.method,
             understood=understood,
-            aggregate=AggregateFit(total, bottleneck),
-            notices=(*_check_order(total, bottleneck), *found),
+            aggregate=AggregateFit(total, bottleneck, options.total_is_uncut),
+            notices=(*_check_order(total, bottleneck), *_premise(options), *found),
         )
     alone = total or bottleneck
     assert alone is not None
@@ -53,6 +56,10 @@ def fit_messages(
         stages=(alone,),
         notices=(_half(is_latency=total is not None), *found),
     )
+
+
+def _premise(options: FitOptions) -> tuple[Notice, ...]:
+    return () if options.total_is_uncut else (taken_for_granted(PREMISE),)
 
 
 def _stage(

@@ -26,7 +26,10 @@ VERSION = 1
 def dump_model(model: CostModel) -> str:
     """The document of a model: its kind, its costs by name, and its delay."""
     costs = {name: _of_cost(cost) for name, cost in model.costs().items()}
-    return _dump({"version": VERSION, "kind": model.kind, **costs, "delay_us": model.delay_us})
+    known: dict[str, Any] = {**costs, "delay_us": model.delay_us}
+    if isinstance(model, Aggregate) and model.total_is_uncut:  # earlier software: not said
+        known["total_is_uncut"] = True
+    return _dump({"version": VERSION, "kind": model.kind, **known})
 
 
 def load_model(text: str) -> CostModel:
@@ -70,7 +73,7 @@ def _pipeline(document: dict[str, Any]) -> Pipeline:
 
 def _aggregate(document: dict[str, Any]) -> Aggregate:
     costs = _stage(document["total"]), _stage(document["bottleneck"])
-    return Aggregate(*costs, document["delay_us"])
+    return Aggregate(*costs, document["delay_us"], document.get("total_is_uncut", False))
 
 
 _LOADED: Mapping[str, Callable[[dict[str, Any]], CostModel]] = {

@@ -34,9 +34,10 @@ from models.records import FitRequest
 VERSION = 2
 _FIRST = 1
 # A reader of version 1 knows no samples left out by hand, one of version 2 no measurement that is
-# called a stage, one of version 3 no stages of files of their own, and one of version 4 no columns
-# of tables: they would make another fit.
-REQUEST_VERSION = 5
+# called a stage, one of version 3 no stages of files of their own, one of version 4 no columns of
+# tables, and one of version 5 no total that is said to be uncut: they would make another fit.
+REQUEST_VERSION = 6
+_NAMES_COLUMNS = 5
 _COMPOSES, _AS_STAGE, _EXCLUDES, _FIRST_REQUEST = 4, 3, 2, 1
 
 T = TypeVar("T")
@@ -51,7 +52,11 @@ def dump_fit(fit: TraceFit) -> str:
 
 def load_fit(text: str) -> TraceFit:
     """The fit of a document. Raises Conflict for a version that is not known."""
-    document: dict[str, Any] = json.loads(text)
+    return fit_of(json.loads(text))
+
+
+def fit_of(document: dict[str, Any]) -> TraceFit:
+    """The fit of a document that was read already. Raises Conflict as `load_fit` does."""
     version = document["version"]
     if version not in (_FIRST, VERSION):
         raise Conflict(
@@ -77,10 +82,16 @@ def dump_request(request: FitRequest) -> str:
     if request.options.composed:
         version = _COMPOSES
     asked = asdict(request)
+    if not request.is_document:  # earlier software finds no samples in a document, and says so
+        del asked["is_document"]
     # Left out where there are none, so that what earlier software reads is as it wrote it.
     named = [_without_none(one) for one in (asked["options"], *asked["options"]["composed"])]
     if any(named):
+        version = _NAMES_COLUMNS
+    if request.options.total_is_uncut:
         version = REQUEST_VERSION
+    else:
+        del asked["options"]["total_is_uncut"]
     document = {"version": version, **asked}
     return json.dumps(document, separators=(",", ":"), ensure_ascii=True)
 
@@ -111,9 +122,11 @@ def load_request(text: str | None) -> FitRequest | None:
             as_stage=options.get("as_stage"),
             composed=tuple(ComposedStage(**one) for one in options.get("composed", ())),
             columns=options.get("columns"),
+            total_is_uncut=options.get("total_is_uncut", False),
         ),
         message_bytes=document["message_bytes"],
         kinds=tuple(None if kind is None else TraceKind(kind) for kind in document["kinds"]),
+        is_document=document.get("is_document", False),
     )
 
 
@@ -125,7 +138,11 @@ def _with_rest(common: TraceFit, document: dict[str, Any]) -> TraceFit:
         understood=common.understood,
         stages=common.stages,
         aggregate=aggregate
-        and AggregateFit(_stage(aggregate["total"]), _stage(aggregate["bottleneck"])),
+        and AggregateFit(
+            _stage(aggregate["total"]),
+            _stage(aggregate["bottleneck"]),
+            aggregate.get("total_is_uncut", False),
+        ),
         loggp=loggp and _loggp(loggp),
         delay_us=document["delay_us"],
         notices=common.notices,

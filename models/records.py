@@ -156,12 +156,14 @@ class FitRequest:
     """How a fit was asked for: enough to make it again from its traces.
 
     `kinds` are what the user said of each trace, in their order, None where nothing was said.
-    `message_bytes` goes with the shape `narrowed`.
+    `message_bytes` goes with the shape `narrowed`. With `is_document` the fit was given as one,
+    which is then in the place of its traces: it cannot be made again.
     """
 
     options: FitOptions = field(default_factory=FitOptions)
     message_bytes: int | None = None
     kinds: tuple[TraceKind | None, ...] = ()
+    is_document: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

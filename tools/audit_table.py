@@ -20,10 +20,10 @@ from analysis.setting_price import price
 from app.questions.optimize import prepare
 from app.questions.profiles import paper_profiles
 from app.questions.question import Measurement, Question
+from app.questions.source import Stored
 from domain.fragment_setting import FragmentSetting, breakpoints
 from domain.model import CostModel
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
-from domain.profile import ProfileReference, Revision
 from domain.regret import BestKnown, SizeRule
 from domain.units import format_bytes
 from domain.workload import (
@@ -73,12 +73,8 @@ def _models() -> Iterator[tuple[str, CostModel]]:
     question = Question(message_bytes=DEFAULT_MAX_MESSAGE_BYTES, source=source)
     yield (
         f"`{TRACE}`",
-        prepare(question, _no_profile, fragment_cap=DEFAULT_FRAGMENT_CAP).problem.model,
+        prepare(question, Stored(), fragment_cap=DEFAULT_FRAGMENT_CAP).problem.model,
     )
-
-
-def _no_profile(reference: ProfileReference) -> Revision:
-    raise AssertionError("a trace names no profile")
 
 
 def _studied(name: str, model: CostModel) -> Studied:

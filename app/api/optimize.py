@@ -33,7 +33,7 @@ from app.operations.compare import (
 from app.operations.models import get_hidden_answer, hide_operation, layer_operation
 from app.operations.operation import Outcome
 from app.operations.optimize import Optimize, optimize_operation
-from app.questions.compare import draw, run
+from app.questions.compare import PricedCut, Simulation, draw, run
 from app.questions.optimize import AnswerFilter, describe_answer, get_answer, list_answers
 from app.schemas.audit import AuditIn, AuditOut
 from app.schemas.base import dump_json
@@ -194,11 +194,15 @@ async def simulate(request: Request, query: Annotated[SimulateQuery, Query()]) -
     """When each fragment is in each stage, for a cut that is given: as data, or drawn."""
     service = service_of(request)
     asked = await read_json(request, SimulateIn, **body_rules(request))
-    source, cut = asked.source(), asked.cut()
+    cut = asked.cut()
+
+    def run_cut() -> Simulation | PricedCut:  # in a thread: measurements are fitted there
+        return run(service.context.store, asked.source(), asked.options(), cut)
+
     if (query.format or _accepted(request)) is SimulationFormat.SVG:
-        picture = await service.call(lambda: draw(run(service.context.store, source, cut), cut))
+        picture = await service.call(lambda: draw(run_cut(), cut))
         return Response(picture, headers=_POLICY, media_type=SVG)
-    body = await service.call(lambda: dump_json(simulated(run(service.context.store, source, cut))))
+    body = await service.call(lambda: dump_json(simulated(run_cut())))
     return json_bytes(body)
 
 

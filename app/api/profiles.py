@@ -64,12 +64,12 @@ async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Re
     """A new profile, with revision 1."""
     service = service_of(request)
     asked = await read_json(request, ProfileIn, **body_rules(request))
-    model = asked.model()
+    costs = await service.call(asked.costs)
     profile = await service.write(
         lambda: questions.create_profile(
             service.context.store,
             asked.name,
-            model,
+            costs,
             detail=asked.detail,
             then=once(request, partial(profile_response, status=201)),
         )
@@ -90,12 +90,12 @@ async def revise_profile(request: Request, name: str, _: Annotated[NoQuery, Quer
     """Add a revision, which becomes the current one; earlier ones stay as they are."""
     service = service_of(request)
     asked = await read_json(request, RevisionIn, **body_rules(request))
-    model = asked.model()
+    costs = await service.call(asked.costs)
     profile = await service.write(
         lambda: questions.revise_profile(
             service.context.store,
             name,
-            model,
+            costs,
             detail=asked.detail,
             expected=profile_expected(request),
         )

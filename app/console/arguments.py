@@ -182,6 +182,11 @@ def _add_fit(commands: Commands[Parser]) -> None:
         help="of any table: size=COLUMN,time=COLUMN:us or rate=COLUMN:GB/s; #2 is the second one",
     )
     parser.add_argument(
+        "--uncut",
+        action="store_true",
+        help="nothing cut the messages whose latencies were measured: no library pipelines inside",
+    )
+    parser.add_argument(
         "--group",
         action="append",
         metavar="GROUP",

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from app.console.commands import INTERRUPTED, finder, fit_finder, store_for, unrequested
+from app.console.commands import INTERRUPTED, store_for, unrequested
 from app.console.files import (
     Source,
     TraceSource,
@@ -160,7 +160,6 @@ def _span(span: SpanOut) -> str:
 
 TOO_HIGH = 7  # the exit code where the regret is above --max-regret
 MAX_FILE_CHARACTERS = 2**20
-_OURS = ("pipeline", "aggregate", "profile", "measurements", "fit_options", "uncertainty")
 _ASKED = (
     "min_message_bytes",
     "max_message_bytes",
@@ -202,8 +201,10 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[AuditScope, Q
     from app.questions.question import Measurement
     from app.schemas.audit import AuditIn
     from app.schemas.base import dump_json, parse_json
+    from app.schemas.source import SOURCE_FIELDS
 
-    given = {name: value for name, value in body_of(source).items() if name in _OURS}
+    ours = (*SOURCE_FIELDS, "uncertainty")
+    given = {name: value for name, value in body_of(source).items() if name in ours}
     asked = {name: getattr(arguments, name) for name in _ASKED}
     options = {
         **asked,
@@ -224,11 +225,11 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[AuditScope, Q
 def _question(scope: AuditScope, question: Question, settings: Settings) -> AuditQuestion:
     from app.questions.optimize import prepare
     from app.questions.settings import audit_question
+    from app.questions.source import Stored
 
     cap = settings.max_fragments
     with store_for(question.source, settings) as store:
-        find_fit = None if store is None else fit_finder(store)
-        prepared = prepare(question, finder(store), fragment_cap=cap, find_fit=find_fit)
+        prepared = prepare(question, Stored.of_store(store), fragment_cap=cap)
     return audit_question(prepared, scope, fragment_cap=cap)
 
 

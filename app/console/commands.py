@@ -39,14 +39,12 @@ from domain.solution import Strategy
 
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace
-    from app.questions.optimize import FindFit, FindRevision
     from app.questions.question import Question
     from app.questions.tables import TableScope
     from app.schemas.exports import ExportTargetsOut
     from app.schemas.optimize import OptimizeOut
     from app.schemas.tables import FleetOut
-    from domain.fit import TraceFit
-    from domain.profile import ProfileRevision, Revision
+    from domain.profile import ProfileRevision
     from models.session import Store
 
 INTERRUPTED = 130
@@ -65,7 +63,7 @@ def optimize(arguments: argparse.Namespace, output: Output) -> int:
         check_timeline_file(arguments.timeline)
     settings = Settings.from_environment()
     question = _question(arguments, read_source(arguments.source, settings))
-    needs_store = isinstance(question.source, ProfileReference) or question.save_as is not None
+    needs_store = is_stored(question.source) or question.save_as is not None
     if needs_store:
         with opened_store(settings) as store:
             body, is_interrupted = _answer(question, settings, output, store=store)
@@ -131,15 +129,11 @@ def _answer(
     """Return the answer's document, and whether Ctrl-C ended the search."""
     from app.operations.optimize import Optimize
     from app.questions.optimize import prepare
+    from app.questions.source import Stored
     from app.schemas.optimize import render_answer
 
     with ticking_line(output.err, "fitting"):  # of a trace; nothing else takes long there
-        prepared = prepare(
-            question,
-            finder(store),
-            fragment_cap=settings.max_fragments,
-            find_fit=None if store is None else fit_finder(store),
-        )
+        prepared = prepare(question, Stored.of_store(store), fragment_cap=settings.max_fragments)
     operation = Optimize(prepared, unrequested)
     if store is not None:
         with store.reading() as unit:
@@ -161,6 +155,7 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
     """Solve every strategy on every size and print the table."""
     from app.operations.compare import Compare
     from app.questions.compare import resolve
+    from app.questions.source import Stored
     from app.schemas.base import dump_json, parse_json
     from app.schemas.compare import CompareIn, CompareOut
 
@@ -168,7 +163,7 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
     body = _comparison_body(arguments, read_source(arguments.source, settings), settings, output)
     comparison = parse_json(CompareIn, dump_json(body)).to_domain()
     with store_for(comparison.source, settings) as store:
-        resolved = resolve(comparison, finder(store))
+        resolved = resolve(comparison, Stored.of_store(store))
     operation = Compare(resolved, settings.max_fragments, unrequested)
     with counting_line(output.err) as show:
         ran = run_operation(operation, settings, show)
@@ -263,38 +258,21 @@ def _with_nearest(missing: NotFound, store: Store) -> NotFound:
     return NotFound(f"{what}; did you mean {near[0]}?", field=missing.field)
 
 
+def is_stored(source: object) -> bool:
+    """Return whether a question's source is in the store: a profile or a fit."""
+    from app.questions.question import FitReference
+
+    return isinstance(source, ProfileReference | FitReference)
+
+
 @contextmanager
 def store_for(source: object, settings: Settings) -> Iterator[Store | None]:
     """Return the store where the source is in it; a question about a file opens none."""
-    if isinstance(source, ProfileReference):
+    if is_stored(source):
         with opened_store(settings) as store:
             yield store
     else:
         yield None
-
-
-def finder(store: Store | None) -> FindRevision:
-    """Return a function that looks profiles up in the store."""
-    from app.questions.optimize import stored_revision
-
-    def find(reference: ProfileReference) -> Revision:
-        if store is None:
-            raise InvalidInput("expected a pipeline, not a profile", field="profile")
-        with store.reading() as unit:
-            return stored_revision(unit)(reference)
-
-    return find
-
-
-def fit_finder(store: Store) -> FindFit:
-    """Return a function that looks fits up in the store."""
-    from app.questions.optimize import stored_fit
-
-    def find(fit_id: str) -> TraceFit:
-        with store.reading() as unit:
-            return stored_fit(unit)(fit_id)
-
-    return find
 
 
 def _solving_options(arguments: argparse.Namespace) -> dict[str, Any]:

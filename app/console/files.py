@@ -25,8 +25,6 @@ from domain.errors import (
     StrategyDeclined,
     UnitMismatch,
 )
-from domain.fit import check_enough
-from domain.measurement import TraceKind
 from domain.profile import PROFILE_NAME_RULE
 from domain.units import parse_bytes, parse_ns_per_byte, parse_time_us
 
@@ -208,12 +206,19 @@ _QUANTITIES: Mapping[str, Callable[[str], float]] = {
     "max_fragment_bytes": parse_bytes,
     "alignment_bytes": parse_bytes,
 }
+# Of these an object has one or more that is costs, or asks about them.
+_REQUESTED = frozenset(
+    (
+        *("stages", "total", "pipeline", "aggregate", "profile", "measurements", "fit", "fit_id"),
+        *("message_bytes", "setting", "granularity"),
+    )
+)
 _PROFILE_REFERENCE = re.compile(rf"{PROFILE_NAME_RULE}(@[0-9]+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestSource:
-    """A request body, or a pipeline or an aggregate made into one."""
+    """A request body, or a pipeline, an aggregate or a fit made into one."""
 
     body: dict[str, Any]
 
@@ -250,12 +255,14 @@ def read_source(name: str, settings: Settings) -> Source:
         return TraceSource(raw)
     from app.schemas.base import refuse_doubled_keys
 
-    document = _json_of(raw)
-    if isinstance(document, dict) and "kind" in document and "understood" not in document:
-        return TraceSource(raw)  # in our own JSON format, which may be as long as any trace
+    document = _document_of(raw)
+    if document is None:
+        return TraceSource(raw)
     if len(raw) > settings.max_body_bytes:
         raise BodyTooLarge(f"expected JSON of at most {settings.max_body_bytes} bytes")
     refuse_doubled_keys(raw.removeprefix(codecs.BOM_UTF8))
+    if isinstance(document, dict) and "understood" in document:
+        return RequestSource({"fit": document})
     return RequestSource(in_plain_units(_request_of(document)))
 
 
@@ -285,6 +292,25 @@ def _read(name: str, limit: int) -> bytes:
     return expand(raw, limit)
 
 
+def _document_of(raw: bytes) -> object:
+    """Return the JSON of a request or of costs; None of a trace, whose first line begins like JSON
+    or which is JSON itself: in our own format, or in that of a tool. Raises NotJson.
+    """
+    from fitting import is_of_a_tool
+
+    try:
+        document = _json_of(raw)
+    except NotJson:
+        if is_of_a_tool(raw):
+            return None
+        raise
+    names = document.keys() if isinstance(document, dict) else ()
+    if "understood" in names:
+        return document
+    is_ours = any(name in _REQUESTED for name in names)
+    return None if "kind" in names or (not is_ours and is_of_a_tool(raw)) else document
+
+
 def _json_of(raw: bytes) -> object:
     import orjson
 
@@ -304,8 +330,6 @@ def _request_of(document: object) -> dict[str, Any]:
         return {"pipeline": document}
     if "total" in document and "bottleneck" in document:
         return {"aggregate": document}
-    if "understood" in document:
-        return _fitted(document)
     return document
 
 
@@ -331,29 +355,6 @@ def _plain(name: str, value: Any, depth: int) -> Any:
     if isinstance(value, list):
         return [_plain("", one, depth + 1) for one in value]
     return value
-
-
-def _fitted(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the bare model of what `sluice fit --json` printed. Raises MeasurementMissing."""
-    try:
-        if document["aggregate"] is not None:
-            parts = ("total", "bottleneck")
-            return {"aggregate": {part: _costs(document["aggregate"][part]) for part in parts}}
-        if document["kind"] in (TraceKind.END_TO_END, TraceKind.INDIRECT):
-            check_enough(TraceKind(document["kind"]))
-        fitted = document["pipeline"]
-        stages = [_costs(stage) for stage in fitted["stages"]]
-        return {"pipeline": {"stages": stages, "delay_us": fitted["delay_us"]}}
-    except (KeyError, TypeError):
-        raise InvalidInput("expected a fit with its stages", field="pipeline") from None
-
-
-def _costs(stage: dict[str, Any]) -> dict[str, Any]:
-    return {"name": stage.get("name"), "ranges": [_bare(line) for line in stage["ranges"]]}
-
-
-def _bare(line: dict[str, Any]) -> dict[str, Any]:
-    return {name: line[name] for name in ("up_to_bytes", "overhead_us", "ns_per_byte")}
 
 
 def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:

@@ -204,7 +204,11 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
 
     groups = tuple(map(parse_group, arguments.group or ()))
     request = _request(
-        arguments, groups=groups, as_stage=arguments.as_stage, columns=arguments.columns
+        arguments,
+        groups=groups,
+        as_stage=arguments.as_stage,
+        columns=arguments.columns,
+        total_is_uncut=arguments.uncut,
     )
     message_bytes = None
     if arguments.test is None and arguments.message_bytes is not None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from app.console.commands import INTERRUPTED, finder, fit_finder, fit_source, store_for
+from app.console.commands import INTERRUPTED, fit_source, store_for
 from app.console.files import (
     TraceSource,
     body_of,
@@ -55,6 +55,7 @@ T = TypeVar("T", bound="Input")
 def simulate(arguments: argparse.Namespace, output: Output) -> int:
     """Run a cut that is given, print what it takes, and draw it where that is asked for."""
     from app.questions.compare import model_of, run_on
+    from app.questions.source import Stored
     from app.schemas.simulate import SimulateIn
 
     if arguments.timeline is not None:
@@ -63,7 +64,7 @@ def simulate(arguments: argparse.Namespace, output: Output) -> int:
     asked = _asked(SimulateIn, arguments, {}, settings, output, needs_message=False)
     source = asked.source()
     with store_for(source, settings) as store:
-        model, profile = model_of(source, finder(store))
+        model, profile = model_of(source, asked.options(), Stored.of_store(store))
     cut = _given_cut(arguments, asked, len(model.stages or (model,)))
     simulation = replace(run_on(model, cut), profile=profile)
     _show_simulation(simulation, cut, arguments, output)
@@ -152,6 +153,7 @@ def _simulated(simulation: Simulation, cut: Cut, *, width: int, ink: Ink) -> Ite
 def deliver(arguments: argparse.Namespace, output: Output) -> int:
     """Run the rules, print what each stage did, and draw it where that is asked for."""
     from app.questions.compare import pipeline_of, simulate_delivery
+    from app.questions.source import Stored
     from app.schemas.simulate import SimulateIn
 
     if arguments.timeline is not None:
@@ -161,7 +163,7 @@ def deliver(arguments: argparse.Namespace, output: Output) -> int:
     asked = _asked(SimulateIn, arguments, options, settings, output)
     source, cut = asked.source(), asked.cut()
     with store_for(source, settings) as store:
-        pipeline, profile = pipeline_of(source, finder(store))
+        pipeline, profile = pipeline_of(source, asked.options(), Stored.of_store(store))
     simulation = replace(simulate_delivery(pipeline, cut.message_bytes, cut.rules), profile=profile)
     _show_simulation(simulation, cut, arguments, output)
     return 0
@@ -193,6 +195,7 @@ def thresholds(arguments: argparse.Namespace, output: Output) -> int:
     """Price the grid, print the best of each message and of all, and draw the first message."""
     from app.operations.compare import PriceThresholds
     from app.questions.compare import pipeline_of
+    from app.questions.source import Stored
     from app.schemas.base import dump_json
     from app.schemas.simulate import ThresholdsIn, ThresholdsOut
 
@@ -209,7 +212,7 @@ def thresholds(arguments: argparse.Namespace, output: Output) -> int:
     asked = _asked(ThresholdsIn, arguments, options, settings, output)
     source = asked.source()
     with store_for(source, settings) as store:
-        pipeline, profile = pipeline_of(source, finder(store))
+        pipeline, profile = pipeline_of(source, asked.options(), Stored.of_store(store))
     question = asked.to_domain(pipeline, profile, max_pulses=settings.max_fragments)
     with counting_line(output.err) as show:
         ran = run_operation(PriceThresholds(question, asked.as_job), settings, show)
@@ -322,8 +325,6 @@ def _asked(
     else:
         given = body_of(source)
     base = {name: value for name, value in given.items() if name in model.model_fields}
-    if "aggregate" in given:
-        base["aggregate"] = given["aggregate"]
     sizes = model.model_fields["message_bytes"]
     if isinstance(base.get("message_bytes"), int) and "list" in str(sizes.annotation):
         base["message_bytes"] = [base["message_bytes"]]
@@ -337,9 +338,6 @@ def _no_message() -> InvalidInput:
     return InvalidInput(
         "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
     )
-
-
-_OURS = ("pipeline", "profile", "measurements", "fit_options", "message_bytes", "constraints")
 
 
 def hide_parts(found: HideOut, *, width: int, ink: Ink) -> Iterator[Part]:
@@ -424,25 +422,25 @@ def _operation(arguments: argparse.Namespace, settings: Settings) -> Hide:
     from app.operations.models import Hide, prepared_hide
     from app.questions.optimize import prepare
     from app.questions.question import Measurement
+    from app.questions.source import Stored
     from app.schemas.base import dump_json, parse_json
     from app.schemas.hide import HideIn
 
     source = None if arguments.source is None else read_source(arguments.source, settings)
     given = {} if source is None else body_of(source)
-    base = {name: value for name, value in given.items() if name in (*_OURS, *HideIn.model_fields)}
+    base = {name: value for name, value in given.items() if name in HideIn.model_fields}
     asked: HideIn = parse_json(HideIn, dump_json(merged(base, _options(arguments))))
     cap = settings.max_fragments
     if asked.granularity is not None:
         with store_for(None, settings) as store:
-            return prepared_hide(asked, finder(store), None, fragment_cap=cap)
+            return prepared_hide(asked, Stored.of_store(store), fragment_cap=cap)
     asked.to_model()
     question = asked.to_question()
     if isinstance(source, TraceSource):
         # The trace goes round the JSON parser: it may be a hundred times longer than any request.
         question = replace(question, source=(Measurement(source.content),))
     with store_for(question.source, settings) as store:
-        find_fit = None if store is None else fit_finder(store)
-        prepared = prepare(question, finder(store), fragment_cap=cap, find_fit=find_fit)
+        prepared = prepare(question, Stored.of_store(store), fragment_cap=cap)
     return Hide(asked.to_domain(prepared.problem, prepared.uncertain), prepared, asked.as_job)
 
 

@@ -31,6 +31,7 @@ from domain.units import format_bytes
 
 if TYPE_CHECKING:
     from app.questions.keys import NewKey
+    from app.questions.profiles import Costs
     from app.schemas.base import Output as OutputPart
     from app.schemas.jobs import JobOut
     from app.schemas.profiles import AnyProfileOut, AnyRevisionOut
@@ -194,6 +195,7 @@ def _save(
 ) -> HardwareProfile:
     from app.questions.fits import save_fit
     from app.questions.profiles import create_profile, get_revision, revise_profile
+    from app.questions.question import FitReference
     from app.schemas.base import dump_json, parse_json
     from app.schemas.profiles import SOURCES, RevisionIn
 
@@ -202,17 +204,20 @@ def _save(
         with store.unit_of_work() as unit:
             return save_fit(unit, fitted, name=name).profile
     if isinstance(source, ProfileSource):
-        reference = ProfileReference.parse(source.reference)
-        model = get_revision(store, reference).model
+        revision = get_revision(store, ProfileReference.parse(source.reference))
+        fit_id = revision.provenance.fit_id
+        costs: Costs = revision.model if fit_id is None else FitReference(fit_id)
         detail = f"copied from {source.reference}"
     else:
         given = {name: source.body.get(name) for name in SOURCES}
-        model = parse_json(RevisionIn, dump_json(given)).model()
+        costs = parse_json(RevisionIn, dump_json(given)).costs()
         detail = ""
     try:
-        return revise_profile(store, name, model, detail=detail)
-    except NotFound:
-        return create_profile(store, name, model, detail=detail)
+        return revise_profile(store, name, costs, detail=detail)
+    except NotFound as missing:
+        if missing.field != "profile":
+            raise
+        return create_profile(store, name, costs, detail=detail)
 
 
 def _show(profile: HardwareProfile, output: Output) -> None:

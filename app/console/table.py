@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.console.commands import INTERRUPTED, finder, fit_finder, list_targets, store_for
+from app.console.commands import INTERRUPTED, list_targets, store_for
 from app.console.files import (
     Source,
     TraceSource,
@@ -148,7 +148,6 @@ def _span(minimum: int, maximum: int) -> str:
 
 MISSED = 7  # the exit code of a table that misses its tolerance, unless that is accepted
 _FIELD = "output"
-_OURS = ("pipeline", "aggregate", "profile", "measurements", "fit_options", "constraints")
 
 
 def table(arguments: argparse.Namespace, output: Output) -> int:
@@ -194,10 +193,12 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Q
     from app.questions.question import Measurement
     from app.schemas.base import dump_json, parse_json
     from app.schemas.optimize import OptimizeIn
+    from app.schemas.source import SOURCE_FIELDS
     from app.schemas.tables import TableIn
 
     # What only an optimisation has is left out, so that its request file serves here too.
-    given = {name: value for name, value in body_of(source).items() if name in _OURS}
+    ours = (*SOURCE_FIELDS, "constraints")
+    given = {name: value for name, value in body_of(source).items() if name in ours}
     body = merged(given, {"constraints": _constraints(arguments)})
     constraints = {"constraints": body["constraints"]} if "constraints" in body else {}
     options = {
@@ -233,12 +234,12 @@ def _question_of(
 ) -> tuple[TableQuestion, Notice | None]:
     """Return what to compile, and what transfers said of its profile."""
     from app.questions.optimize import prepare
+    from app.questions.source import Stored
     from app.questions.tables import table_question
     from domain.verification import said_of
 
     cap = settings.max_fragments
-    find_fit = None if store is None else fit_finder(store)
-    prepared = prepare(question, finder(store), fragment_cap=cap, find_fit=find_fit)
+    prepared = prepare(question, Stored.of_store(store), fragment_cap=cap)
     model, profile, fit = prepared.problem.model, prepared.profile, prepared.fit
     asked = table_question(model, profile, scope, fragment_cap=cap, fit=fit)
     asked = replace(asked, behind=_behind(arguments, prepared.problem))
@@ -311,7 +312,6 @@ def _form(name: str, file: bytes) -> bytes:
     return json_twin(file) if name.lower().endswith(".json") else file
 
 
-_NOT_OF_EXPORTS = ("pipeline", "aggregate", "profile", "measurements", "fit_options")
 _ASKED = (
     "min_message_bytes",
     "max_message_bytes",
@@ -392,9 +392,10 @@ def _question(source: Source) -> Question:
     from app.questions.question import Measurement
     from app.schemas.base import dump_json, parse_json
     from app.schemas.optimize import OptimizeIn
+    from app.schemas.source import SOURCE_FIELDS
 
     # What only an optimisation has is left out, so that its request file serves here too.
-    given = {name: value for name, value in body_of(source).items() if name in _NOT_OF_EXPORTS}
+    given = {name: value for name, value in body_of(source).items() if name in SOURCE_FIELDS}
     body: dict[str, Any] = merged(given, {"message_bytes": 1})
     question = parse_json(OptimizeIn, dump_json(body)).to_domain()
     if isinstance(source, TraceSource):
@@ -411,10 +412,10 @@ def _asked_export(
 ) -> ExportQuestion:
     from app.questions.optimize import prepare
     from app.questions.settings import export_question
+    from app.questions.source import Stored
 
     cap = settings.max_fragments
-    find_fit = None if store is None else fit_finder(store)
-    prepared = prepare(question, finder(store), fragment_cap=cap, find_fit=find_fit)
+    prepared = prepare(question, Stored.of_store(store), fragment_cap=cap)
     table = _table(arguments.table, prepared.profile, settings, store)
     return export_question(
         prepared.problem.model,

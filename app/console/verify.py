@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.console.commands import fit_source, opened_store
+from app.console.commands import fit_source, opened_store, store_for
 from app.console.files import ProfileSource, TraceSource, read_source
 from app.console.measure import INTERRUPTED
 from app.console.screen import Column, Facts, Grid, Output, Part
@@ -61,8 +61,9 @@ def verify(arguments: argparse.Namespace, output: Output) -> int:
 
 def _model(name: str, settings: Settings, output: Output) -> Model:
     """Return what a source names. Raises NotFound, InvalidInput, and what reading it does."""
+    from app.questions.source import Stored, fit_for, resolve
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.profiles import SOURCES, RevisionIn
+    from app.schemas.source import SOURCE_FIELDS, SourceIn
 
     source = read_source(name, settings)
     if isinstance(source, ProfileSource):
@@ -80,8 +81,13 @@ def _model(name: str, settings: Settings, output: Output) -> Model:
         fitted = fit_source(source, settings, output.err).fit
         stages = (stage,) if stage else ()
         return Model(pipeline_of(fitted.to_model()), None, stages, smallest_of(fitted))
-    given = {name: source.body.get(name) for name in SOURCES}
-    return Model(pipeline_of(parse_json(RevisionIn, dump_json(given)).model()), None, ())
+    given = {name: source.body.get(name) for name in SOURCE_FIELDS}
+    asked = parse_json(SourceIn, dump_json(given))
+    costs = asked.source()
+    with store_for(costs, settings) as known:
+        found = resolve(costs, Stored.of_store(known), fit_for(asked.options()))
+    min_bytes = 1 if found.fit is None else smallest_of(found.fit)
+    return Model(pipeline_of(found.model), None, (), min_bytes)
 
 
 def pipeline_of(model: CostModel) -> Pipeline:

@@ -15,8 +15,9 @@ from app.operations.operation import OperationDefaults, OperationKind, Outcome, 
 from app.operations.solves import GRACE_S, Cells, CellWork, CompareWork, Solve, cut_off
 from app.operations.work import AuditPartWork, AuditWork, ThresholdWork
 from app.questions.compare import Comparison, ComparisonTable, Resolved, pipeline_of, resolve
-from app.questions.optimize import prepare, stored_fit, stored_revision
+from app.questions.optimize import prepare
 from app.questions.settings import audit_question
+from app.questions.source import Stored
 from app.schemas.audit import AuditIn, render_audit
 from app.schemas.base import dump_json, parse_json
 from app.schemas.compare import CompareIn, CompareOut
@@ -177,8 +178,8 @@ def compare_operation(
     unit: UnitOfWork,
     settings: Settings,
 ) -> Compare:
-    """Find the model. Raises NotFound."""
-    resolved = resolve(comparison, stored_revision(unit))
+    """Find or fit the model. Raises NotFound, and what a fit does."""
+    resolved = resolve(comparison, Stored.of_unit(unit))
     return Compare(resolved, settings.max_fragments, request_for)
 
 
@@ -293,8 +294,7 @@ class AuditPart(_Part[SolvedPart]):
 def audit_operation(asked: AuditIn, unit: UnitOfWork, settings: Settings) -> AuditSetting:
     """Find or fit the model. Raises NotFound, InvalidInput, and what a fit does."""
     scope, cap = asked.to_domain(), settings.max_fragments
-    find, find_fit = stored_revision(unit), stored_fit(unit)
-    prepared = prepare(asked.to_question(), find, fragment_cap=cap, find_fit=find_fit)
+    prepared = prepare(asked.to_question(), Stored.of_unit(unit), fragment_cap=cap)
     question = audit_question(prepared, scope, fragment_cap=cap)
     return AuditSetting(question, asked.as_job)
 
@@ -362,8 +362,10 @@ class PriceThresholds(OperationDefaults[Thresholds]):
 def threshold_operation(
     asked: ThresholdsIn, unit: UnitOfWork, settings: Settings
 ) -> PriceThresholds:
-    """Find the pipeline. Raises NotFound, InvalidInput, and StrategyDeclined for an aggregate."""
-    pipeline, profile = pipeline_of(asked.source(), stored_revision(unit))
+    """Find or fit the pipeline. Raises NotFound, InvalidInput, what a fit does, and
+    StrategyDeclined for an aggregate.
+    """
+    pipeline, profile = pipeline_of(asked.source(), asked.options(), Stored.of_unit(unit))
     question = asked.to_domain(pipeline, profile, max_pulses=settings.max_fragments)
     return PriceThresholds(question, asked.as_job)
 

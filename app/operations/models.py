@@ -19,14 +19,11 @@ from app.operations.solves import GRACE_S
 from app.operations.work import HideWork, LayerWork
 from app.plots.models_svg import CountTimes, Picture, gain_svg, run_time_svg, speedup_svg
 from app.questions.optimize import (
-    FindFit,
-    FindRevision,
     PreparedQuestion,
     prepare,
-    stored_fit,
-    stored_revision,
 )
 from app.questions.question import known_identifier
+from app.questions.source import Stored
 from app.schemas.base import dump_json, parse_json
 from app.schemas.hide import HideIn, HideOut, StoredHideOut
 from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
@@ -245,19 +242,15 @@ class Hide(OperationDefaults[Hidden | ModelHidden]):
 
 def hide_operation(asked: HideIn, unit: UnitOfWork, settings: Settings) -> Hide:
     """Find or fit the pipeline. Raises NotFound, InvalidInput, and what a fit does."""
-    return prepared_hide(
-        asked, stored_revision(unit), stored_fit(unit), fragment_cap=settings.max_fragments
-    )
+    return prepared_hide(asked, Stored.of_unit(unit), fragment_cap=settings.max_fragments)
 
 
-def prepared_hide(
-    asked: HideIn, find: FindRevision, find_fit: FindFit | None, *, fragment_cap: int
-) -> Hide:
-    """Return the operation by these ways to find what is stored. Raises as `hide_operation`."""
+def prepared_hide(asked: HideIn, stored: Stored, *, fragment_cap: int) -> Hide:
+    """Return the operation by what is stored. Raises as `hide_operation`."""
     model = asked.to_model()
     if model is not None:
         return Hide(model, None, asked.as_job)
-    prepared = prepare(asked.to_question(), find, fragment_cap=fragment_cap, find_fit=find_fit)
+    prepared = prepare(asked.to_question(), stored, fragment_cap=fragment_cap)
     return Hide(asked.to_domain(prepared.problem, prepared.uncertain), prepared, asked.as_job)
 
 

@@ -17,8 +17,9 @@ from app.operations.operation import (
 )
 from app.operations.solves import GRACE_S, Solve, Solved, cut_off
 from app.questions import optimize
-from app.questions.optimize import PreparedQuestion, stored_fit, stored_revision
+from app.questions.optimize import PreparedQuestion
 from app.questions.question import Question
+from app.questions.source import Stored
 from app.schemas.base import dump_json, parse_json
 from app.schemas.optimize import BestSoFarOut, OptimizeIn, render_answer
 from domain.profile import ProfileRevision
@@ -137,10 +138,8 @@ def optimize_operation(
     question: Question, request_for: RequestFor, unit: UnitOfWork, settings: Settings
 ) -> Optimize:
     """Find or fit the model. Raises what `optimize.prepare` does."""
-    find = stored_revision(unit)
-    prepared = optimize.prepare(
-        question, find, fragment_cap=settings.max_fragments, find_fit=stored_fit(unit)
-    )
+    stored = Stored.of_unit(unit)
+    prepared = optimize.prepare(question, stored, fragment_cap=settings.max_fragments)
     return Optimize(prepared, request_for)
 
 

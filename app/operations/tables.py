@@ -11,8 +11,8 @@ from app.operations.operation import OperationDefaults, OperationKind, Outcome, 
 from app.operations.work import ExportWork, TableWork
 from app.questions import settings as export_questions
 from app.questions import tables
-from app.questions.optimize import fit_of, stored_fit, stored_revision
 from app.questions.settings import Exported, ExportQuestion, ExportScope
+from app.questions.source import Stored
 from app.questions.tables import CompiledTable, TableQuestion, TableScope
 from app.schemas.base import parse_json
 from app.schemas.exports import render_exported
@@ -102,10 +102,11 @@ def table_operation(
     activate: bool | None,
 ) -> CompileTable:
     """Ask about the revision that this is now. Raises NotFound and StrategyDeclined."""
-    revision = stored_revision(unit)(reference)
+    stored = Stored.of_unit(unit)
+    revision = stored.revision(reference)
     profile = ProfileRevision(revision.profile, revision.number)
     cap = settings.max_fragments
-    fit = fit_of(revision, stored_fit(unit))
+    fit = stored.fit_of(revision)
     question = tables.table_question(revision.model, profile, scope, fragment_cap=cap, fit=fit)
     return CompileTable(question, activate)
 
@@ -216,7 +217,8 @@ def export_operation(
 
     Raises NotFound, Conflict and StrategyDeclined.
     """
-    revision = stored_revision(unit)(reference)
+    stored = Stored.of_unit(unit)
+    revision = stored.revision(reference)
     profile = ProfileRevision(revision.profile, revision.number)
     return ExportSetting(
         export_questions.export_question(
@@ -225,7 +227,7 @@ def export_operation(
             scope,
             export_questions.stored_table(unit, profile, table),
             fragment_cap=settings.max_fragments,
-            fit=fit_of(revision, stored_fit(unit)),
+            fit=stored.fit_of(revision),
             verification=revision.verification,
         )
     )
@@ -234,7 +236,8 @@ def export_operation(
 def requested_export(request: bytes, unit: UnitOfWork, settings: Settings) -> ExportSetting:
     """Read a job's request again, by the table that it had. Raises NotFound where that is gone."""
     asked = parse_json(ExportJobIn, request)
-    revision = stored_revision(unit)(asked.reference)
+    stored = Stored.of_unit(unit)
+    revision = stored.revision(asked.reference)
     profile = ProfileRevision(revision.profile, revision.number)
     table = export_questions.stored_table(unit, profile, asked.table) if asked.table else None
     return ExportSetting(
@@ -244,7 +247,7 @@ def requested_export(request: bytes, unit: UnitOfWork, settings: Settings) -> Ex
             asked.to_domain(),
             table,
             fragment_cap=settings.max_fragments,
-            fit=fit_of(revision, stored_fit(unit)),
+            fit=stored.fit_of(revision),
             verification=revision.verification,
         )
     )

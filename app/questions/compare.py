@@ -7,16 +7,23 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from analysis.comparison import Cell
-from app.questions.optimize import FindRevision, stored_revision
-from app.questions.question import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
+from app.questions import source
+from app.questions.question import (
+    DEFAULT_RELATIVE_GAP,
+    DEFAULT_TIME_LIMIT_S,
+    Source,
+    check_static_bytes,
+)
+from app.questions.source import Stored, field_of, fit_for
 from domain.aggregate import Aggregate
 from domain.delivery import Delivery, deliver, flows_of, store_and_forward_us
 from domain.errors import InconsistentInput, StrategyDeclined
+from domain.fit import FitOptions
 from domain.model import CostModel
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline
 from domain.problem import FragmentLimits, Problem
-from domain.profile import ProfileReference, ProfileRevision
+from domain.profile import ProfileRevision
 from domain.schedule import check_sizes
 from domain.schedule import simulate as simulate_shared
 from domain.solution import Notice, Strategy
@@ -35,7 +42,7 @@ MAX_COMPARED = 1_000  # message sizes x strategies in one comparison
 class Comparison:
     """What to compare. `time_limit_s` is for the entire table. Raises InvalidInput."""
 
-    source: CostModel | ProfileReference
+    source: Source
     message_bytes: tuple[int, ...]
     strategies: tuple[Strategy, ...]
     static_bytes: int | None = None
@@ -43,6 +50,7 @@ class Comparison:
     allow_refragmentation: bool = False
     relative_gap: float = DEFAULT_RELATIVE_GAP
     time_limit_s: float = DEFAULT_TIME_LIMIT_S
+    fit_options: FitOptions | None = None
 
     def __post_init__(self) -> None:
         if len(self.message_bytes) * len(self.strategies) > MAX_COMPARED:
@@ -78,13 +86,11 @@ class Resolved:
     verified: Notice | None = None
 
 
-def resolve(comparison: Comparison, find_revision: FindRevision) -> Resolved:
-    """Find the model. Raises NotFound."""
-    if not isinstance(comparison.source, ProfileReference):
-        return Resolved(comparison, comparison.source, None)
-    revision = find_revision(comparison.source)
-    profile = ProfileRevision(revision.profile, revision.number)
-    return Resolved(comparison, revision.model, profile, said_of(revision.verification))
+def resolve(comparison: Comparison, stored: Stored) -> Resolved:
+    """Find or fit the model. Raises NotFound, InvalidInput, and what a fit does."""
+    fit_now = fit_for(comparison.fit_options)
+    found = source.resolve(comparison.source, stored, fit_now)
+    return Resolved(comparison, found.model, found.profile, said_of(found.verification))
 
 
 # --- simulations of a given cut -------------------------------------------------------------------
@@ -168,25 +174,24 @@ class PricedCut:
         return sum(self.fragment_bytes)
 
 
-def run(store: Store, source: CostModel | ProfileReference, cut: Cut) -> Simulation | PricedCut:
-    """Run a cut on a model, or on a stored profile. Raises NotFound, InvalidInput,
-    and StrategyDeclined for an aggregate whose stages would cut by themselves.
+def run(
+    store: Store, asked: Source, options: FitOptions | None, cut: Cut
+) -> Simulation | PricedCut:
+    """Run a cut on a model, wherever that comes from. Raises NotFound, InvalidInput, what a fit
+    does, and StrategyDeclined for an aggregate whose stages would cut by themselves.
     """
-    if not isinstance(source, ProfileReference):
-        return run_on(source, cut)
-    with store.reading() as unit:
-        model, profile = model_of(source, stored_revision(unit))
+    model, profile = model_of(asked, options, Stored.of_store(store))
     return replace(run_on(model, cut), profile=profile)
 
 
 def model_of(
-    source: CostModel | ProfileReference, find_revision: FindRevision
+    asked: Source, options: FitOptions | None, stored: Stored
 ) -> tuple[CostModel, ProfileRevision | None]:
-    """Return the model, and the profile that it is of. Raises NotFound."""
-    if not isinstance(source, ProfileReference):
-        return source, None
-    revision = find_revision(source)
-    return revision.model, ProfileRevision(revision.profile, revision.number)
+    """Return the model, found or fitted, and the profile that it is of. Raises NotFound, and what
+    a fit does.
+    """
+    found = source.resolve(asked, stored, fit_for(options))
+    return found.model, found.profile
 
 
 def run_on(model: CostModel, cut: Cut) -> Simulation | PricedCut:
@@ -205,18 +210,18 @@ def run_on(model: CostModel, cut: Cut) -> Simulation | PricedCut:
 
 
 def pipeline_of(
-    source: CostModel | ProfileReference, find_revision: FindRevision
+    asked: Source, options: FitOptions | None, stored: Stored
 ) -> tuple[Pipeline, ProfileRevision | None]:
-    """Return the pipeline, and the profile that it is of.
+    """Return the pipeline, found or fitted, and the profile that it is of.
 
-    Raises NotFound, and StrategyDeclined for an aggregate.
+    Raises NotFound, what a fit does, and StrategyDeclined for an aggregate.
     """
-    model, profile = model_of(source, find_revision)
+    model, profile = model_of(asked, options, stored)
     if not isinstance(model, Pipeline):
         raise StrategyDeclined(
-            "this needs every stage, and this is an aggregate: the time of every stage (a direct "
-            "measurement) is missing",
-            field="aggregate" if profile is None else "profile",
+            "this needs every stage, and these costs are an aggregate: the time of every stage (a "
+            "direct measurement) is missing",
+            field=field_of(asked),
         )
     return model, profile
 

@@ -10,7 +10,7 @@ from itertools import accumulate, zip_longest
 from typing import TYPE_CHECKING
 
 from analysis.narrowed_fit import Range, SizesUsed, fit_narrowed, hull
-from app.questions.question import LoadedTrace, Measurement, known_identifier
+from app.questions.question import GivenFit, LoadedTrace, Measurement, known_identifier
 from domain.errors import InconsistentInput, InvalidInput, NotFound, UnreadableTrace
 from domain.fit import ExcludedSample, FitOptions, FitShape, TraceFit
 from domain.fit_plot import FitPlot
@@ -194,14 +194,28 @@ def keep_fit(unit: UnitOfWork, fitted: FittedTrace) -> str:
     return unit.fits.add(fitted.trace_digests, fitted.fit, fitted.request)
 
 
+def keep_given(unit: UnitOfWork, given: GivenFit) -> str:
+    """Return the identifier of a fit, stored in this unit of work where it came as a document."""
+    if given.fit_id is not None:
+        return given.fit_id
+    request = replace(given.request, is_document=True)
+    return keep_fit(unit, FittedTrace(given.fit, (LoadedTrace.of(given.document),), request))
+
+
 def name_fit(unit: UnitOfWork, fit_id: str, *, name: str) -> SavedFit:
     """Make a stored fit a profile's current revision. Raises NotFound and MeasurementMissing."""
     record = unit.fits.get(fit_id)
+    profile = unit.profiles.save(name, record.fit.to_model(), provenance_of(record))
+    return SavedFit(fit_id, profile)
+
+
+def provenance_of(record: FitRecord) -> Provenance:
+    """Return where the costs of a stored fit came from."""
     count = len(record.trace_digests)
     several = f"{count} traces" if count > 1 else "trace"
-    detail = f"{record.fit.method} of {several} ({record.fit.kind})"
-    provenance = Provenance(Origin.FIT, detail, fit_id)
-    return SavedFit(fit_id, unit.profiles.save(name, record.fit.to_model(), provenance))
+    came_as_one = record.request is not None and record.request.is_document
+    of = "a fit's document" if came_as_one else several
+    return Provenance(Origin.FIT, f"{record.fit.method} of {of} ({record.fit.kind})", record.id)
 
 
 def get_fit(store: Store, fit_id: str) -> FitRecord:
@@ -287,6 +301,8 @@ def measured_stage(store: Store, reference: ProfileReference, name: str) -> Meas
             )
         record = unit.fits.get(revision.provenance.fit_id)
         request = record.request or FitRequest()
+        if request.is_document:
+            raise InvalidInput("this fit came as a document, which has none of its samples")
         known = _files_by_stage(record, request.options)
         if not known:
             raise InvalidInput(
@@ -329,6 +345,8 @@ def list_measured_stages(store: Store, *, limit: int) -> list[tuple[ProfileRefer
 def _files_by_stage(record: FitRecord, options: FitOptions) -> dict[str, _StageFiles]:
     """Return the stages whose times stand by themselves in a fit's files; none of an aggregate."""
     count = len(record.trace_digests)
+    if record.request is not None and record.request.is_document:
+        return {}
     if options.composed:
         ends = accumulate(stage.files for stage in options.composed)
         return {

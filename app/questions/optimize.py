@@ -19,22 +19,23 @@ import solvers
 from analysis.narrowed_fit import SizesUsed, equal_sizes
 from analysis.size_curve import SizeChoice, SizePoint
 from analysis.uncertainty import UncertaintyQuestion
-from app.questions.fits import FittedTrace, fit_measurements, options_named, save_fit
+from app.questions.fits import FittedTrace, keep_given, name_fit, save_fit
 from app.questions.question import (
     IDENTIFIER,
-    Measurement,
+    GivenFit,
     Question,
     UncertaintyOptions,
     known_errors,
     known_identifier,
 )
+from app.questions.source import FitNow, Resolved, Stored, fit_for, resolve
 from domain.default_sizes import CURRENT, default_sizes
 from domain.errors import InvalidInput, NotFound
-from domain.fit import FitOptions, FitShape, TraceFit
+from domain.fit import FitShape, TraceFit
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import AnyProblem, problem_of
-from domain.profile import Origin, ProfileReference, ProfileRevision, Provenance
+from domain.profile import Origin, ProfileRevision, Provenance
 from domain.schedule import busiest_stage
 from domain.sensitivity import Sensitivities
 from domain.solution import Solution, Status, Strategy
@@ -43,11 +44,10 @@ from domain.uncertain_fit import measured_whole_us
 from domain.uncertainty import NamedCut, seed_of
 from domain.verification import Verification
 from models.identifiers import new_id
-from models.records import AnswerRecord, FitRequest
+from models.records import AnswerRecord
 
 if TYPE_CHECKING:
-    from domain.profile import Revision
-    from models.records import AnswerRecord, AnswerSummary
+    from models.records import AnswerSummary
     from models.session import Store, UnitOfWork
     from solvers.default_settings import BaselineSet
 
@@ -58,7 +58,8 @@ class PreparedQuestion:
 
     `digest` is equal exactly for questions that one stored answer can serve. `uncertain` is what
     is known of the costs' errors, None where nothing is; `fit` what the costs were fitted by;
-    `verification` what transfers said of the profile, None where there were none.
+    `verification` what transfers said of the profile, None where there were none. `given` is there
+    where a fit was the source.
     """
 
     question: Question
@@ -69,6 +70,7 @@ class PreparedQuestion:
     uncertain: UncertaintyQuestion | None = None
     fit: TraceFit | None = None
     verification: Verification | None = None
+    given: GivenFit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,50 +91,32 @@ class Answer:
 
 
 Render: TypeAlias = Callable[[Answer], bytes]
-FindRevision: TypeAlias = Callable[[ProfileReference], "Revision"]
-FindFit: TypeAlias = Callable[[str], TraceFit]
 
 
-def prepare(
-    question: Question,
-    find_revision: FindRevision,
-    *,
-    fragment_cap: int,
-    find_fit: FindFit | None = None,
-) -> PreparedQuestion:
+def prepare(question: Question, stored: Stored, *, fragment_cap: int) -> PreparedQuestion:
     """Find or fit the model. Raises NotFound, UnreadableTrace, PoorFit, MeasurementMissing,
     Infeasible, and InconsistentInput where uncertainty is asked for and no errors are known.
-
-    `find_fit` gives the fit of a profile's revision by its identifier; without it none is looked
-    for.
     """
-    profile, fitted = None, None
-    fit: TraceFit | None = None
-    verification: Verification | None = None
-    model: CostModel
-    if isinstance(question.source, ProfileReference):
-        revision = find_revision(question.source)
-        model, verification = revision.model, revision.verification
-        profile = ProfileRevision(revision.profile, revision.number)
-        fit = None if find_fit is None else fit_of(revision, find_fit)
-    elif isinstance(question.source, tuple):
-        fitted = _fitted(question, question.source, fragment_cap)
-        fit = fitted.fit
-        model = fit.to_model()
-    else:
-        model = question.source
+    found = resolve(question.source, stored, _fit_now(question, fragment_cap))
     problem = problem_of(
-        model,
+        found.model,
         question.message_bytes,
         question.limits,
         fragment_cap=fragment_cap,
         allow_refragmentation=question.allow_refragmentation,
     )
     problem.count_range()  # what no cut can satisfy is refused before anything is queued
-    uncertain = _uncertain(question, problem, fit, fragment_cap, verification)
-    digest = _digest(question, problem, profile, fitted, uncertain, verification)
+    uncertain = _uncertain(question, problem, found.fit, fragment_cap, found.verification)
     return PreparedQuestion(
-        question, problem, profile, fitted, digest, uncertain, fit, verification
+        question=question,
+        problem=problem,
+        profile=found.profile,
+        fitted=found.fitted,
+        digest=_digest(question, problem, found, uncertain),
+        uncertain=uncertain,
+        fit=found.fit,
+        verification=found.verification,
+        given=found.given,
     )
 
 
@@ -176,15 +160,14 @@ def _uncertain(
     )
 
 
-def _fitted(
-    question: Question, measurements: tuple[Measurement, ...], fragment_cap: int
-) -> FittedTrace:
-    options = question.fit_options or FitOptions()
-    is_narrowed = options.shape is FitShape.NARROWED
-    request = FitRequest(options, question.message_bytes if is_narrowed else None)
-    sizes_used = sizes_used_by(question, fragment_cap=fragment_cap)
-    with options_named({name: f"fit_options.{name}" for name in ("groups", "columns")}):
-        return fit_measurements(measurements, request, sizes_used=sizes_used)
+def _fit_now(question: Question, fragment_cap: int) -> FitNow:
+    options = question.fit_options
+    is_narrowed = options is not None and options.shape is FitShape.NARROWED
+    return fit_for(
+        options,
+        message_bytes=question.message_bytes if is_narrowed else None,
+        sizes_used=sizes_used_by(question, fragment_cap=fragment_cap),
+    )
 
 
 def sizes_used_by(question: Question, *, fragment_cap: int) -> SizesUsed:
@@ -221,29 +204,6 @@ def sizes_used_for(message_bytes: int | None, *, fragment_cap: int) -> SizesUsed
         return lambda _: ()
     question = Question(message_bytes=message_bytes, source=())
     return sizes_used_by(question, fragment_cap=fragment_cap)
-
-
-def stored_revision(unit: UnitOfWork) -> FindRevision:
-    """Return a function that looks profiles up in this unit of work."""
-
-    def find(reference: ProfileReference) -> Revision:
-        try:
-            return unit.profiles.revision(reference.name, reference.revision)
-        except NotFound as missing:
-            raise NotFound(missing.detail, field="profile", subject=missing.subject) from None
-
-    return find
-
-
-def fit_of(revision: Revision, find_fit: FindFit) -> TraceFit | None:
-    """Return the fit that a revision was made of, None where it was not."""
-    fit_id = revision.provenance.fit_id
-    return None if fit_id is None else find_fit(fit_id)
-
-
-def stored_fit(unit: UnitOfWork) -> FindFit:
-    """Return a function that looks fits up in this unit of work."""
-    return unit.fits.fit
 
 
 def find_stored(unit: UnitOfWork, prepared: PreparedQuestion) -> AnswerRecord | None:
@@ -337,10 +297,13 @@ def keep(unit: UnitOfWork, answer: Answer, render: Render) -> AnswerRecord:
 
 def _with_saved_profile(unit: UnitOfWork, answer: Answer) -> Answer:
     name, fitted = answer.prepared.question.save_as, answer.prepared.fitted
+    given = answer.prepared.given
     if name is None:
         return answer
     if fitted is not None:
         profile = save_fit(unit, fitted, name=name).profile
+    elif given is not None:
+        profile = name_fit(unit, keep_given(unit, given), name=name).profile
     else:
         provenance = Provenance(Origin.GIVEN, "saved with an optimisation")
         profile = unit.profiles.save(name, answer.prepared.problem.model, provenance)
@@ -359,13 +322,12 @@ _DECIDED_BY = "rules 4"
 def _digest(
     question: Question,
     problem: AnyProblem,
-    profile: ProfileRevision | None,
-    fitted: FittedTrace | None,
+    found: Resolved,
     uncertain: UncertaintyQuestion | None,
-    verification: Verification | None,
 ) -> str:
     # The answer's body names the profile, shows the fit and says how it was verified, so all three
     # are part of the question.
+    profile, fitted, given = found.profile, found.fitted, found.given
     parts: tuple[str, ...] = (
         problem.digest(),
         str(question.strategy),
@@ -375,6 +337,8 @@ def _digest(
         repr((fitted.trace_digests, fitted.request)) if fitted else "",
         _DECIDED_BY,
     )
+    if given is not None:
+        parts += (given.digest,)
     if uncertain is not None:
         errors = seed_of(uncertain.model)
         cuts, drawn = (uncertain.current, uncertain.mtu_bytes), (uncertain.draws, uncertain.seed)
@@ -385,8 +349,8 @@ def _digest(
         parts += (repr(uncertain.measured_us),) if uncertain.measured_us else ()
     elif question.current_bytes is not None:
         parts += (repr(("current", question.current_bytes)),)
-    if verification is not None:
-        parts += (repr(verification.notice()),)
+    if found.verification is not None:
+        parts += (repr(found.verification.notice()),)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

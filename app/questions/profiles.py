@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from app.questions.fits import keep_given, provenance_of
+from app.questions.question import FitReference, GivenFit
+from app.questions.source import Stored
 from domain.errors import Conflict, InvalidInput, NotFound
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.profile import (
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from models.session import Store, UnitOfWork
 
 
+# What a revision holds: costs that were typed, or a fit.
+Costs: TypeAlias = "CostModel | FitReference | GivenFit"
 # What is checked of a profile before it is changed, and what is stored with the change.
 Expected: TypeAlias = Callable[[HardwareProfile], None]
 Then: TypeAlias = Callable[["UnitOfWork", HardwareProfile], None]
@@ -66,26 +71,37 @@ def get_revision(store: Store, reference: ProfileReference) -> Revision:
 
 
 def create_profile(
-    store: Store, name: str, model: CostModel, *, detail: str = "", then: Then = nothing
+    store: Store, name: str, costs: Costs, *, detail: str = "", then: Then = nothing
 ) -> HardwareProfile:
-    """Return a new profile with revision 1. Raises InvalidInput for the name, Conflict."""
+    """Return a new profile with revision 1. Raises InvalidInput for the name, Conflict, and
+    NotFound for a fit that is not stored.
+    """
     check_profile_name(name)
     with store.unit_of_work() as unit:
-        profile = unit.profiles.create(name, model, Provenance(Origin.GIVEN, detail))
+        profile = unit.profiles.create(name, *_with_origin(unit, costs, detail))
         then(unit, profile)
         return profile
 
 
 def revise_profile(
-    store: Store, name: str, model: CostModel, *, detail: str = "", expected: Expected = nothing
+    store: Store, name: str, costs: Costs, *, detail: str = "", expected: Expected = nothing
 ) -> HardwareProfile:
     """Add a revision, which becomes current. Raises NotFound, and what `expected` raises for the
     profile as it is.
     """
     with store.unit_of_work() as unit:
         expected(unit.profiles.lock(known_name(name)))
-        provenance = Provenance(Origin.GIVEN, detail)
-        return unit.profiles.add_revision(known_name(name), model, provenance)
+        return unit.profiles.add_revision(known_name(name), *_with_origin(unit, costs, detail))
+
+
+def _with_origin(unit: UnitOfWork, costs: Costs, detail: str) -> tuple[CostModel, Provenance]:
+    """The model, and where it came from: a fit, which is stored with it, or whoever typed it."""
+    if not isinstance(costs, FitReference | GivenFit):
+        return costs, Provenance(Origin.GIVEN, detail)
+    fit_id = keep_given(unit, costs) if isinstance(costs, GivenFit) else costs.fit_id
+    record = Stored.of_unit(unit).fit(fit_id)
+    found = provenance_of(record)
+    return record.fit.to_model(), replace(found, detail=detail or found.detail)
 
 
 def list_revisions(store: Store, name: str) -> tuple[HardwareProfile, tuple[Revision, ...]]:

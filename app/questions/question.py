@@ -11,13 +11,13 @@ from typing import TypeAlias
 
 from domain.aggregate import Aggregate
 from domain.errors import InconsistentInput, InvalidInput, NotFound, StrategyDeclined
-from domain.fit import FitOptions, TraceFit
+from domain.fit import MAY_BE_PIPELINED, FitOptions, TraceFit, taken_for_granted
 from domain.measured_times import measured_times
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference, check_profile_name
-from domain.solution import Strategy
+from domain.solution import Notice, Strategy
 from domain.uncertain_fit import misfit_at, uncertain_model
 from domain.uncertainty import (
     MAX_SEED,
@@ -27,6 +27,7 @@ from domain.uncertainty import (
     stated_model,
 )
 from domain.verification import Verification
+from models.records import FitRequest
 
 _PIECE_BYTES = 2**20
 
@@ -126,12 +127,38 @@ class UncertaintyOptions:
             raise InvalidInput("expected a seed of 64 bits", field="uncertainty.seed")
 
 
-Source: TypeAlias = CostModel | ProfileReference | tuple[Measurement, ...]
+@dataclass(frozen=True, slots=True)
+class FitReference:
+    """A stored fit, by its identifier."""
+
+    fit_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenFit:
+    """A fit that was made before: the digests of its files, and how it was asked for.
+
+    `fit_id` is the one under which it is stored here, None for one that came as a `document`.
+    """
+
+    fit: TraceFit
+    trace_digests: tuple[str, ...]
+    request: FitRequest
+    fit_id: str | None = None
+    document: bytes = b""
+
+    @property
+    def digest(self) -> str:
+        """What distinguishes it: where it is stored, or else all of it."""
+        return self.fit_id or hashlib.sha256(self.document).hexdigest()
+
+
+Source: TypeAlias = CostModel | ProfileReference | tuple[Measurement, ...] | FitReference | GivenFit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One optimisation. `source` is a model, a stored profile, or measurements to fit.
+    """One optimisation. `source` is a model, a stored profile, measurements to fit, or a fit.
 
     `fit_options` go with measurements. `save_as` stores the model under this profile name together
     with the answer, or not at all. Without `uncertainty` fitted costs have the default one. Raises
@@ -163,10 +190,6 @@ class Question:
         if not 0.0 < self.time_limit_s <= MAX_TIME_LIMIT_S:
             raise InvalidInput(
                 f"expected 0 < time_limit_s <= {MAX_TIME_LIMIT_S:g}", field="time_limit_s"
-            )
-        if self.fit_options is not None and not isinstance(self.source, tuple):
-            raise InconsistentInput(
-                "fit_options say how to fit measurements, and there are none", field="fit_options"
             )
         if self.save_as is None:
             return
@@ -209,6 +232,13 @@ def stages_of_table(model: CostModel) -> Pipeline:
     if isinstance(model, Aggregate):
         return model.slowest_pipeline()
     raise StrategyDeclined(f"there are no plan tables of the kind {model.kind}", field="profile")
+
+
+def notices_of_costs(model: CostModel, fit: TraceFit | None) -> tuple[Notice, ...]:
+    """Return what is said of a model's costs: its premise, and what else the fit of them says."""
+    premise = (taken_for_granted(model.premise),) if model.premise else ()
+    of_fit = () if fit is None else fit.notices
+    return (*premise, *(one for one in of_fit if one.code != MAY_BE_PIPELINED))
 
 
 def known_errors(

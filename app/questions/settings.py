@@ -23,7 +23,7 @@ from analysis.audit import (
     check_time_limit,
 )
 from app.questions.optimize import PreparedQuestion
-from app.questions.question import known_errors, stages_of_table
+from app.questions.question import known_errors, notices_of_costs, stages_of_table
 from domain.errors import (
     Conflict,
     InconsistentInput,
@@ -434,7 +434,6 @@ def audit_question(
     from analysis.size_choice import from_measured
 
     said = said_of(prepared.verification)
-    fit = prepared.fitted.fit if prepared.fitted else None
     model, between = prepared.problem.model, (scope.min_message_bytes, scope.max_message_bytes)
     measured = prepared.fit.measured_bytes if prepared.fit else None
     return AuditQuestion(
@@ -442,7 +441,7 @@ def audit_question(
         profile=prepared.profile,
         scope=replace(scope, rule=from_measured(scope.rule, measured)),
         fragment_cap=fragment_cap,
-        fit_notices=fit.notices if fit else (),
+        fit_notices=notices_of_costs(model, prepared.fit),
         measured_bytes=measured,
         errors=known_errors(
             model,

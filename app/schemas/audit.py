@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import isfinite, isnan, nan
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Discriminator, FailFast, Field, Tag
+from pydantic import BeforeValidator, Discriminator, FailFast, Field, Tag
 from pydantic.config import JsonValue
 from typing_extensions import TypeAliasType
 
@@ -38,10 +38,10 @@ from app.schemas.base import (
     same_named,
     whole,
 )
-from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
-from app.schemas.optimize import SOURCES, OptimizeIn, ProfileAt, exactly_one, pinned
+from app.schemas.optimize import OptimizeIn
 from app.schemas.settings_in_draws import SettingsInDrawsOut
-from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut
+from app.schemas.source import SourceIn, pinned
+from app.schemas.stages import AggregateOut, PipelineOut
 from app.schemas.uncertainty import DrawsIn
 from app.text.notices import setting_words
 from app.text.regrets import format_change
@@ -164,7 +164,7 @@ WorkloadList = TypeAliasType(
 )
 
 
-class AuditIn(Input):
+class AuditIn(SourceIn):
     """A setting, the pipeline it is for, and the messages that count.
 
     Without a `workload` every octave of the range counts the same, and the `objective` is the mean
@@ -172,13 +172,6 @@ class AuditIn(Input):
     workload's, or 1 KiB to 16 MiB; below a largest message of less than 1 KiB, from 1 byte.
     """
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one(*SOURCES)})
-
-    pipeline: PipelineIn | None = None
-    aggregate: AggregateIn | None = None
-    profile: ProfileAt | None = None
-    measurements: MeasurementsIn | None = None
-    fit_options: FitOptionsIn | None = None
     setting: SettingIn
     min_message_bytes: Bytes | None = None
     max_message_bytes: Bytes | None = None
@@ -222,9 +215,10 @@ class AuditIn(Input):
 
     def to_question(self) -> Question:
         """Return the question that finds or fits the model. Raises InvalidInput."""
-        given = {name: getattr(self, name) for name in (*SOURCES, "fit_options", "uncertainty")}
         asked = OptimizeIn.model_construct(
-            message_bytes=self.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES, **given
+            message_bytes=self.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES,
+            uncertainty=self.uncertainty,
+            **self.given_source(),
         )
         return asked.to_domain()
 

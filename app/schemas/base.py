@@ -72,7 +72,10 @@ class Output:
     __slots__ = ()
     # What has a default for bodies of earlier versions is always sent.
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid", strict=True, json_schema_serialization_defaults_required=True
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        json_schema_serialization_defaults_required=True,
     )
 
 
@@ -91,6 +94,9 @@ class SchemaOf:
 def whole(value: Any) -> Any:
     """Return 4096.0 as 4096: JSON knows one kind of number only."""
     return int(value) if type(value) is float and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(whole)]
 
 
 def all_whole(values: Any) -> Any:
@@ -250,7 +256,7 @@ class ProfileRevisionOut(Output):
     """A hardware profile's revision by name and number."""
 
     name: str
-    revision: int
+    revision: Whole
 
     @property
     def reference(self) -> str:
@@ -292,8 +298,10 @@ def _as_domain_error(refusal: ValidationError) -> InvalidInput | NotJson:
 
 _MESSAGES = {
     "extra_forbidden": "unknown field",
+    "unexpected_keyword_argument": "unknown field",
     "missing": "this field is required",
     "model_type": "expected an object",
+    "dataclass_type": "expected an object",
     "model_attributes_type": "expected an object",
     "dict_type": "expected an object",
     "list_type": "expected a list",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby, starmap
 from typing import Annotated, TypeAlias
 
-from pydantic import ConfigDict, FailFast, Field
+from pydantic import FailFast, Field
 
 from analysis.comparison import Cell, Excess, excesses
 from analysis.explain import Explained
@@ -16,7 +16,6 @@ from app.questions.compare import MAX_COMPARED, Comparison, ComparisonTable
 from app.questions.question import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S
 from app.schemas.base import (
     Bytes,
-    Input,
     NoticeOut,
     Output,
     ProfileRevisionOut,
@@ -26,35 +25,22 @@ from app.schemas.base import (
 )
 from app.schemas.optimize import (
     OptimizeOut,
-    ProfileAt,
     RelativeGap,
     TimeLimitS,
-    check_exactly_one,
-    exactly_one,
-    pinned,
 )
+from app.schemas.source import SourceIn
 from app.schemas.stages import (
-    AggregateIn,
     AggregateOut,
     ConstraintsIn,
-    PipelineIn,
     PipelineOut,
 )
 from domain.errors import StrategyDeclined, UnreadableRecord
-from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Status, Strategy
 
-SOURCES = ("pipeline", "aggregate", "profile")
 
-
-class CompareIn(Input):
+class CompareIn(SourceIn):
     """What to compare. `time_limit_s` is for the entire table."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one(*SOURCES)})
-
-    pipeline: PipelineIn | None = None
-    aggregate: AggregateIn | None = None
-    profile: ProfileAt | None = None
     message_bytes: Annotated[list[Bytes], FailFast(), Field(min_length=1, max_length=MAX_COMPARED)]
     strategies: Annotated[list[Strategy], FailFast(), Field(min_length=1, max_length=len(Strategy))]
     static_bytes: Bytes | None = None
@@ -65,10 +51,9 @@ class CompareIn(Input):
 
     def to_domain(self) -> Comparison:
         """Return the comparison. Raises InvalidInput."""
-        check_exactly_one({name: getattr(self, name) for name in SOURCES})
-        given = self.pipeline or self.aggregate
         return Comparison(
-            source=given.to_domain() if given else ProfileReference.parse(self.profile or ""),
+            source=self.source(),
+            fit_options=self.options(),
             message_bytes=tuple(self.message_bytes),
             strategies=tuple(self.strategies),
             static_bytes=self.static_bytes,
@@ -77,10 +62,6 @@ class CompareIn(Input):
             relative_gap=self.relative_gap,
             time_limit_s=self.time_limit_s,
         )
-
-    def as_job(self, profile: ProfileRevision | None) -> bytes:
-        """Return this request as a job keeps it: a profile pinned to the revision that it had."""
-        return pinned(self, profile).model_dump_json(exclude_none=True).encode()
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,8 @@ class FitOptionsIn(Input):
     """How to fit measurements; `groups` are for direct traces, `excluded` is left out by hand.
 
     `as_stage` says that times of whole messages are those of one stage, and names it; `columns`
-    which columns of tables hold what.
+    which columns of tables hold what; `total_is_uncut` that nothing cut the messages whose
+    latencies were measured.
     """
 
     method: FitMethod = FitMethod.ROBUST
@@ -163,6 +164,7 @@ class FitOptionsIn(Input):
     excluded: Excluded = ()
     as_stage: Name | None = None
     columns: Columns | None = None
+    total_is_uncut: bool = False
 
     def to_domain(self) -> FitOptions:
         """Return the options. Raises InvalidInput."""
@@ -174,6 +176,7 @@ class FitOptionsIn(Input):
             tuple(sample.to_domain() for sample in self.excluded),
             self.as_stage,
             columns=self.columns,
+            total_is_uncut=self.total_is_uncut,
         )
 
 

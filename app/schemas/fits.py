@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
 
 from app.questions.fits import FittedTrace, SavedFit
-from app.schemas.base import NoticeOut, Output, ProfileRevisionOut, notices_out, same_named
+from app.questions.question import GivenFit
+from app.schemas.base import (
+    Bytes,
+    NoticeOut,
+    Output,
+    ProfileRevisionOut,
+    Whole,
+    notices_out,
+    same_named,
+    whole,
+)
 from domain.fit import AggregateFit, FitMethod, StageFit, TraceFit, Verdict
 from domain.fit_plot import FitPlot, PlotRole, SignaturePlot, StagePlot
 from domain.loggp import Estimate, LogGPFit, LogGPParameters
 from domain.measurement import TraceKind
+from domain.pipeline import MAX_MESSAGE_BYTES, MAX_STAGES
 from models.records import FitRecord, FitRequest
+
+Count = Annotated[int, Field(ge=0), BeforeValidator(whole)]
+NotNegative = Annotated[float, Field(ge=0.0)]
+MeasuredBytes = Annotated[
+    int, Field(ge=0, le=MAX_MESSAGE_BYTES, description="whole bytes"), BeforeValidator(whole)
+]
+MAX_ESTIMATED = 1e30  # the square of every cost that a stage may have, and room
+# Of estimates that may come out negative, and of their variances.
+Estimated = Annotated[float, Field(ge=-MAX_ESTIMATED, le=MAX_ESTIMATED)]
 
 
 @dataclass(frozen=True)
@@ -20,7 +43,7 @@ class PlotPointsOut(Output):
     `relative_residual` is (time - fitted) / fitted, null where the fitted time is 0.
     """
 
-    message_bytes: tuple[int, ...]
+    message_bytes: tuple[Whole, ...]
     time_us: tuple[float, ...]
     relative_residual: tuple[float | None, ...]
     is_outlier: tuple[bool, ...]
@@ -35,7 +58,7 @@ class CurvePieceOut(Output):
     time_us: tuple[float, ...]
     low_us: tuple[float, ...]
     high_us: tuple[float, ...]
-    up_to_bytes: int | None
+    up_to_bytes: Whole | None
 
 
 @dataclass(frozen=True)
@@ -44,7 +67,7 @@ class StagePlotOut(Output):
 
     name: str
     role: PlotRole
-    num_samples: int
+    num_samples: Whole
     shows_medians: bool
     points: PlotPointsOut
     pieces: tuple[CurvePieceOut, ...]
@@ -67,7 +90,7 @@ class SignatureCurveOut(Output):
     """Mean cost of one of `bursts` messages, at so much computation between them."""
 
     computation_us: float
-    bursts: tuple[int, ...]
+    bursts: tuple[Whole, ...]
     cost_us: tuple[float, ...]
 
 
@@ -75,7 +98,7 @@ class SignatureCurveOut(Output):
 class SignaturePlotOut(Output):
     """The signature of an end point at one message size."""
 
-    message_bytes: int
+    message_bytes: Whole
     curves: tuple[SignatureCurveOut, ...]
 
     @classmethod
@@ -112,25 +135,25 @@ class LineFitOut(Output):
     stored.
     """
 
-    up_to_bytes: int | None
-    from_bytes: int
-    to_bytes: int
-    overhead_us: float
-    ns_per_byte: float
-    overhead_us_interval: tuple[float, float]
-    ns_per_byte_interval: tuple[float, float]
-    overhead_std_error_us: float
-    ns_per_byte_std_error: float
+    up_to_bytes: Bytes | None
+    from_bytes: MeasuredBytes
+    to_bytes: MeasuredBytes
+    overhead_us: NotNegative
+    ns_per_byte: NotNegative
+    overhead_us_interval: tuple[NotNegative, NotNegative]
+    ns_per_byte_interval: tuple[NotNegative, NotNegative]
+    overhead_std_error_us: NotNegative
+    ns_per_byte_std_error: NotNegative
     correlation: float
     overhead_verdict: Verdict
     ns_per_byte_verdict: Verdict
-    num_samples: int
+    num_samples: Count
     clipped: tuple[str, ...]
-    up_to_bytes_interval: tuple[int, int] | None = None
-    free_overhead_us: float | None = None
-    free_ns_per_byte: float | None = None
-    covariance: tuple[float, float, float] | None = None
-    degrees_of_freedom: float | None = None
+    up_to_bytes_interval: tuple[Count, Count] | None = None
+    free_overhead_us: Estimated | None = None
+    free_ns_per_byte: Estimated | None = None
+    covariance: tuple[Estimated, Estimated, Estimated] | None = None
+    degrees_of_freedom: NotNegative | None = None
 
 
 @dataclass(frozen=True)
@@ -141,16 +164,26 @@ class SizeFitOut(Output):
     the median and of that mean. All three are null in fits that earlier versions stored.
     """
 
-    message_bytes: int
-    num_samples: int
-    median_us: float
-    fitted_us: float
+    message_bytes: MeasuredBytes
+    num_samples: Count
+    median_us: NotNegative
+    fitted_us: NotNegative
     relative_residual: float
-    relative_spread: float
-    outliers: int
-    mean_us: float | None = None
-    median_error_us: float | None = None
-    mean_error_us: float | None = None
+    relative_spread: NotNegative
+    outliers: Count
+    mean_us: NotNegative | None = None
+    median_error_us: NotNegative | None = None
+    mean_error_us: NotNegative | None = None
+
+
+@dataclass(frozen=True)
+class WholeMessagesOut(Output):
+    """Whole messages of one size that were timed in one piece: their median, and the model's."""
+
+    message_bytes: Bytes
+    num_samples: Count
+    measured_us: NotNegative
+    modelled_us: NotNegative
 
 
 @dataclass(frozen=True)
@@ -164,15 +197,15 @@ class StageFitOut(Output):
     overhead_us_interval: tuple[float, float] | None
     ns_per_byte_interval: tuple[float, float] | None
     ranges: tuple[LineFitOut, ...]
-    num_samples: int
-    outliers: int
-    outlier_influence: float
-    relative_residual_std: float
-    residual_std_us: float
+    num_samples: Count
+    outliers: Count
+    outlier_influence: NotNegative
+    relative_residual_std: NotNegative
+    residual_std_us: NotNegative
     r_squared: float
     sizes: tuple[SizeFitOut, ...]
-    size_deviation: float | None = None
-    misfit: float | None = None
+    size_deviation: NotNegative | None = None
+    misfit: NotNegative | None = None
 
     @classmethod
     def of(cls, stage: StageFit) -> StageFitOut:
@@ -202,8 +235,8 @@ class StageFitOut(Output):
 class FittedPipelineOut(Output):
     """The fitted stages, in order, and the constant delay."""
 
-    stages: tuple[StageFitOut, ...]
-    delay_us: float
+    stages: Annotated[tuple[StageFitOut, ...], Field(max_length=MAX_STAGES)]
+    delay_us: NotNegative
 
     @classmethod
     def of(cls, fit: TraceFit) -> FittedPipelineOut:
@@ -221,6 +254,7 @@ class AggregateFitOut(Output):
     sum_ns_per_byte_interval: tuple[float, float] | None
     total: StageFitOut
     bottleneck: StageFitOut
+    total_is_uncut: bool = False
 
     @classmethod
     def of(cls, fit: AggregateFit) -> AggregateFitOut:
@@ -233,6 +267,7 @@ class AggregateFitOut(Output):
             total.ns_per_byte_interval,
             total,
             StageFitOut.of(fit.bottleneck),
+            fit.total_is_uncut,
         )
 
 
@@ -253,7 +288,7 @@ class EstimateOut(Output):
 class LogGPParametersOut(Output):
     """The parameters at one message size; null where the measurements do not give one."""
 
-    message_bytes: int
+    message_bytes: Whole
     send_overhead_us: EstimateOut | None
     receive_overhead_us: EstimateOut | None
     message_gap_us: EstimateOut | None
@@ -293,7 +328,7 @@ class ExcludedSampleOut(Output):
     """A sample that was left out by hand."""
 
     stage: str
-    message_bytes: int
+    message_bytes: Whole
     time_us: float
 
 
@@ -305,6 +340,8 @@ class FitOut(Output):
     point; each is null elsewhere. `trace_digests` are the SHA-256 of the files, in their
     order. `excluded` are the samples that were to be left out by hand. `profile` is what the fit
     was saved as with this request; `plot` is what a plot of it shows, where that was asked for.
+    `timed_whole` are whole messages that were timed beside the stages. Requests take this document
+    as `fit`.
     """
 
     kind: TraceKind
@@ -319,6 +356,7 @@ class FitOut(Output):
     fit_id: str | None
     profile: ProfileRevisionOut | None
     plot: FitPlotOut | None
+    timed_whole: tuple[WholeMessagesOut, ...] = ()
 
     @classmethod
     def of(cls, fitted: FittedTrace, saved: SavedFit | None) -> FitOut:
@@ -339,11 +377,17 @@ class FitOut(Output):
     @classmethod
     def of_stored(cls, record: FitRecord) -> FitOut:
         """Return a stored fit."""
+        request = record.request or FitRequest()
+        return cls.of_given(GivenFit(record.fit, record.trace_digests, request, record.id))
+
+    @classmethod
+    def of_given(cls, given: GivenFit) -> FitOut:
+        """Return a fit that was made before."""
         return cls._of(
-            record.fit,
-            excluded=excluded_out(record.request),
-            trace_digests=record.trace_digests,
-            fit_id=record.id,
+            given.fit,
+            excluded=excluded_out(given.request),
+            trace_digests=given.trace_digests,
+            fit_id=given.fit_id,
             profile=None,
             plot=None,
         )
@@ -372,10 +416,10 @@ class FitOut(Output):
             fit_id=fit_id,
             profile=profile,
             plot=plot,
+            timed_whole=tuple(same_named(WholeMessagesOut, one) for one in fit.timed_whole),
         )
 
 
-def excluded_out(request: FitRequest | None) -> tuple[ExcludedSampleOut, ...]:
-    """Return what was left out by hand; nothing for a fit of a version that kept no request."""
-    samples = request.options.excluded if request else ()
-    return tuple(same_named(ExcludedSampleOut, one) for one in samples)
+def excluded_out(request: FitRequest) -> tuple[ExcludedSampleOut, ...]:
+    """Return what was left out by hand."""
+    return tuple(same_named(ExcludedSampleOut, one) for one in request.options.excluded)

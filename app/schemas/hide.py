@@ -35,17 +35,13 @@ from app.schemas.base import (
     timestamp,
     whole,
 )
-from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
 from app.schemas.optimize import (
     OptimizeIn,
-    ProfileAt,
     RelativeGap,
     TimeLimitS,
-    check_exactly_one,
-    exactly_one,
-    pinned,
 )
-from app.schemas.stages import ConstraintsIn, ConstraintsOut, Name, PipelineIn, PipelineOut
+from app.schemas.source import SOURCES, SourceIn, check_exactly_one, exactly_one, pinned
+from app.schemas.stages import ConstraintsIn, ConstraintsOut, Name, PipelineOut
 from domain.errors import InconsistentInput, StrategyDeclined
 from domain.hiding import (
     MAX_CALCULATION_US,
@@ -64,7 +60,7 @@ from domain.profile import ProfileRevision
 from domain.solution import Notice, Status
 from domain.uncertainty import UncertainPipeline
 
-SOURCES = ("pipeline", "profile", "measurements", "granularity")
+_SOURCES = (*SOURCES, "granularity")
 _OF_PIPELINES = (
     "message_bytes",
     "messages",
@@ -148,20 +144,16 @@ class HostStagesIn(Input):
     )
 
 
-class HideIn(Input):
+class HideIn(SourceIn):
     """A message, what it crosses, and the calculation that it is hidden behind.
 
     Exactly one of `calculation_us`, and `instructions` with `instructions_per_us`; with
     `granularity` neither, since ratios are all that is asked about.
     """
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one(*SOURCES)})
+    model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one(*_SOURCES)})
 
-    pipeline: PipelineIn | None = None
-    profile: ProfileAt | None = None
-    measurements: MeasurementsIn | None = None
     granularity: GranularityIn | None = None
-    fit_options: FitOptionsIn | None = None
     constraints: ConstraintsIn = ConstraintsIn()
     message_bytes: Bytes | None = None
     messages: Annotated[int, Field(ge=1, le=MAX_MESSAGES), BeforeValidator(whole)] = 1
@@ -184,7 +176,7 @@ class HideIn(Input):
 
         Raises InvalidInput for sources that exclude others, and fields that need a pipeline.
         """
-        check_exactly_one({name: getattr(self, name) for name in SOURCES})
+        check_exactly_one({name: getattr(self, name) for name in _SOURCES})
         if self.granularity is None:
             return None
         for name in _OF_PIPELINES:
@@ -213,11 +205,8 @@ class HideIn(Input):
         self._calculation_us()
         asked = OptimizeIn.model_construct(
             message_bytes=self.message_bytes,
-            pipeline=self.pipeline,
-            profile=self.profile,
-            measurements=self.measurements,
-            fit_options=self.fit_options,
             constraints=self.constraints,
+            **self.given_source(),
         )
         return asked.to_domain()
 
@@ -231,7 +220,7 @@ class HideIn(Input):
             raise StrategyDeclined(
                 "hiding needs the stages of a pipeline; of this one the total and the bottleneck "
                 "alone are known",
-                field="profile" if self.profile else "measurements",
+                field=next(name for name in SOURCES if getattr(self, name) is not None),
             )
         uncertain = None if errors is None else errors.model
         names = [stage.name for stage in problem.pipeline.stages]

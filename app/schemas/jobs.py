@@ -28,8 +28,9 @@ from app.schemas.compare import AnyCompareOut
 from app.schemas.exports import ExportedOut
 from app.schemas.hide import StoredHideOut
 from app.schemas.layer_costs import LayerCostsOut
-from app.schemas.optimize import BestSoFarOut, ProfileAt
+from app.schemas.optimize import BestSoFarOut
 from app.schemas.simulate import ThresholdsOut
+from app.schemas.source import ProfileAt
 from app.schemas.stages import ConstraintsIn, ConstraintsOut
 from app.schemas.tables import TableIn, TableOut
 from domain.profile import ProfileReference, ProfileRevision

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, TypeAlias
 
-from pydantic import ConfigDict, Field
-from pydantic.config import JsonValue
+from pydantic import Field
 
 from app.questions.optimize import Answer
 from app.questions.question import (
     DEFAULT_RELATIVE_GAP,
     DEFAULT_TIME_LIMIT_S,
     MAX_TIME_LIMIT_S,
-    Measurement,
     Question,
-    Source,
+    notices_of_costs,
 )
 from app.schemas.base import (
     Bytes,
-    Input,
     NoticeOut,
     Output,
     ProfileName,
@@ -31,14 +28,12 @@ from app.schemas.base import (
     same_named,
     timestamp,
 )
-from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
 from app.schemas.fits import FitOut
+from app.schemas.source import SourceIn
 from app.schemas.stages import (
-    AggregateIn,
     AggregateOut,
     ConstraintsIn,
     ConstraintsOut,
-    PipelineIn,
     PipelineOut,
     SensitivitiesOut,
 )
@@ -55,71 +50,19 @@ from domain.delivery import (
     store_and_forward_us,
     sustained_mb_per_s,
 )
-from domain.errors import FieldProblem, InvalidFields, UnreadableRecord
+from domain.errors import UnreadableRecord
 from domain.pipeline import Pipeline, unique_names
-from domain.profile import PROFILE_NAME_RULE, ProfileReference, ProfileRevision
 from domain.solution import Solution, Status, Strategy
 from domain.uncertainty import Source as ErrorSource
 
-SOURCES = ("pipeline", "aggregate", "profile", "measurements")
-
-ProfileAt = Annotated[
-    str,
-    Field(
-        pattern=f"^{PROFILE_NAME_RULE}(@[1-9][0-9]{{0,8}})?$",
-        description="a profile's name: its current revision; name@2 pins one",
-    ),
-]
 RelativeGap = Annotated[float, Field(ge=0.0, le=1.0)]
 TimeLimitS = Annotated[float, Field(gt=0.0, le=MAX_TIME_LIMIT_S)]
 
-InputT = TypeVar("InputT", bound=Input)
 
-
-def exactly_one(*names: str) -> list[JsonValue]:
-    """Return the JSON Schema `oneOf` by which exactly one of these fields is not null."""
-    return [
-        {
-            "required": [name],
-            "properties": {
-                other: {"not": {"type": "null"}} if other == name else {"type": "null"}
-                for other in names
-            },
-        }
-        for name in names
-    ]
-
-
-def check_exactly_one(given: dict[str, object]) -> None:
-    """Raise InvalidFields unless one of these fields, and only one, is not null."""
-    present = [name for name, value in given.items() if value is not None]
-    if len(present) == 1:
-        return
-    rule = f"expected exactly one of {', '.join(given)}"
-    places = present or list(given)
-    raise InvalidFields(
-        f"{rule}, got {', '.join(present) or 'none'}",
-        problems=tuple(FieldProblem(f"/{name}", rule) for name in places),
-    )
-
-
-def pinned(asked: InputT, profile: ProfileRevision | None) -> InputT:
-    """Return a request for the revision of its profile that was found; itself without a profile."""
-    if profile is None:
-        return asked
-    return asked.model_copy(update={"profile": f"{profile.name}@{profile.revision}"})
-
-
-class OptimizeIn(Input):
+class OptimizeIn(SourceIn):
     """A message, where its pipeline comes from, and how to cut it."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one(*SOURCES)})
-
     message_bytes: Bytes
-    pipeline: PipelineIn | None = None
-    aggregate: AggregateIn | None = None
-    profile: ProfileAt | None = None
-    measurements: MeasurementsIn | None = None
     strategy: Strategy = Strategy.AUTO
     static_bytes: Bytes | None = None
     constraints: ConstraintsIn = ConstraintsIn()
@@ -127,15 +70,13 @@ class OptimizeIn(Input):
     relative_gap: RelativeGap = DEFAULT_RELATIVE_GAP
     time_limit_s: TimeLimitS = DEFAULT_TIME_LIMIT_S
     save_as: ProfileName | None = None
-    fit_options: FitOptionsIn | None = None
     uncertainty: UncertaintyIn | None = None
 
     def to_domain(self) -> Question:
         """Return the question. Raises InvalidInput for sources or fields that exclude others."""
-        check_exactly_one({name: getattr(self, name) for name in SOURCES})
         return Question(
             message_bytes=self.message_bytes,
-            source=self._source(),
+            source=self.source(),
             strategy=self.strategy,
             static_bytes=self.static_bytes,
             limits=self.constraints.to_domain(),
@@ -143,23 +84,9 @@ class OptimizeIn(Input):
             relative_gap=self.relative_gap,
             time_limit_s=self.time_limit_s,
             save_as=self.save_as,
-            fit_options=self.fit_options.to_domain() if self.fit_options else None,
+            fit_options=self.options(),
             uncertainty=self.uncertainty.to_domain() if self.uncertainty else None,
         )
-
-    def as_job(self, profile: ProfileRevision | None) -> bytes:
-        """Return this request as a job keeps it: a profile pinned to the revision that it had."""
-        return pinned(self, profile).model_dump_json(exclude_none=True).encode()
-
-    def _source(self) -> Source:
-        if self.pipeline is not None:
-            return self.pipeline.to_domain()
-        if self.aggregate is not None:
-            return self.aggregate.to_domain()
-        if self.profile is not None:
-            return ProfileReference.parse(self.profile)
-        given = self.measurements if isinstance(self.measurements, list) else [self.measurements]
-        return tuple(Measurement(one.content, one.kind) for one in given if one is not None)
 
 
 @dataclass(frozen=True)
@@ -286,6 +213,11 @@ class OptimizeOut(Output):
         return of_fit or self.fit is not None
 
     @property
+    def has_premise(self) -> bool:
+        """Whether it is taken for granted that nothing cut the messages that were measured."""
+        return self.aggregate is not None and not self.aggregate.total_is_uncut
+
+    @property
     def cells(self) -> int:
         """Fragments times stages; fragments alone where no stage is known."""
         if self.levels:
@@ -299,10 +231,10 @@ class OptimizeOut(Output):
     @classmethod
     def of(cls, answer: Answer) -> OptimizeOut:
         """Return an answer as it is sent and stored."""
-        solution, fitted = answer.solution, answer.prepared.fitted
+        solution = answer.solution
         problem, best = solution.problem, answer.baselines.best_repeat
         known = UncertaintyOut.of(answer.uncertainty, answer.prepared.uncertain)
-        of_fit = fitted.fit.notices if fitted else ()
+        of_costs = notices_of_costs(problem.model, answer.prepared.fit)
         return cls(
             id=answer.id,
             created_at=timestamp(answer.created_at),
@@ -326,13 +258,18 @@ class OptimizeOut(Output):
             allow_refragmentation=problem.allow_refragmentation,
             pipeline=PipelineOut.of_model(problem.model),
             aggregate=AggregateOut.of_model(problem.model),
-            fit=FitOut.of(fitted, None) if fitted else None,
+            fit=_fit_out(answer),
             profile=ProfileRevisionOut.of(answer.profile),
             solve_ms=round(answer.solve_ms, 3),
-            warnings=notices_out((*notices_of(answer), *solution.notices, *of_fit)),
+            warnings=notices_out((*notices_of(answer), *solution.notices, *of_costs)),
             uncertainty=known,
             sensitivities=SensitivitiesOut.of(answer.sensitivities, problem.model),
-            set_this=SetThisOut.of(answer.choice, known, problem.message_bytes),
+            set_this=SetThisOut.of(
+                answer.choice,
+                known,
+                problem.message_bytes,
+                has_premise=bool(problem.model.premise),
+            ),
         )
 
 
@@ -438,6 +375,14 @@ def current_of(answer: OptimizeOut) -> int | None:
     """Return the size that is repeated today, bytes; None where the answer does not have it."""
     found = next((one for one in answer.baselines if one.name == CURRENT), None)
     return None if found is None else found.static_bytes or answer.message_bytes
+
+
+def _fit_out(answer: Answer) -> FitOut | None:
+    """The fit that was asked about, or made: a profile names its own."""
+    fitted, given = answer.prepared.fitted, answer.prepared.given
+    if fitted is not None:
+        return FitOut.of(fitted, None)
+    return None if given is None else FitOut.of_given(given)
 
 
 def render_answer(answer: Answer) -> bytes:

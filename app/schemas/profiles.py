@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from app.questions.profiles import ProfilePage
+from app.questions.question import FitReference, GivenFit
 from app.schemas.base import (
     Input,
     NoticeOut,
@@ -20,13 +21,14 @@ from app.schemas.base import (
     timestamp,
     whole,
 )
-from app.schemas.optimize import check_exactly_one, exactly_one
+from app.schemas.fit_documents import FitDocument, given_fit
+from app.schemas.source import FitId, check_exactly_one, exactly_one
 from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut
 from domain.model import CostModel
 from domain.profile import HardwareProfile, Origin, Revision
 from domain.verification import ModelVerdict, Verification, VerifiedSize
 
-SOURCES = ("pipeline", "aggregate")
+SOURCES = ("pipeline", "aggregate", "fit", "fit_id")
 Out = TypeVar("Out", bound=Output)
 
 # A text column of PostgreSQL cannot hold NUL.
@@ -37,17 +39,23 @@ Detail = Annotated[
 
 
 class RevisionIn(Input):
-    """A new revision of a profile: a pipeline, or an aggregate in its place."""
+    """A new revision of a profile: a pipeline, an aggregate, or a fit, which is stored with it."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one(*SOURCES)})
 
     pipeline: PipelineIn | None = None
     aggregate: AggregateIn | None = None
+    fit: FitDocument | None = None
+    fit_id: FitId | None = None
     detail: Detail = ""
 
-    def model(self) -> CostModel:
-        """Return what the revision holds. Raises InvalidInput for both or none."""
+    def costs(self) -> CostModel | FitReference | GivenFit:
+        """Return what the revision holds. Raises InvalidInput for none, and for more than one."""
         check_exactly_one({name: getattr(self, name) for name in SOURCES})
+        if self.fit is not None:
+            return given_fit(self.fit, "fit")
+        if self.fit_id is not None:
+            return FitReference(self.fit_id)
         given = self.pipeline or self.aggregate
         assert given is not None
         return given.to_domain()

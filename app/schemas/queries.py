@@ -154,6 +154,9 @@ class FitQuery(Query):
     ] = []
     as_stage: Name | None = None
     columns: Annotated[Columns | None, Field(description="size=column,time=column:unit")] = None
+    total_is_uncut: Annotated[
+        Flag, Field(description="nothing cut the messages whose latencies were measured")
+    ] = False
     message_bytes: Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES), Digits] | None = None
     save_as: ProfileName | None = None
     plot: Flag = False
@@ -170,6 +173,7 @@ class FitQuery(Query):
             excluded,
             self.as_stage,
             columns=self.columns,
+            total_is_uncut=self.total_is_uncut,
         )
         request = FitRequest(options, self.message_bytes, (self.kind,) * num_traces)
         check_request(request)

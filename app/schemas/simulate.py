@@ -34,20 +34,16 @@ from app.schemas.base import (
 )
 from app.schemas.optimize import (
     BestFixedOut,
-    ProfileAt,
     TimeLimitS,
-    check_exactly_one,
-    exactly_one,
-    pinned,
 )
 from app.schemas.queries import Query
-from app.schemas.stages import AggregateIn, ConstraintsOut, PipelineIn, PipelineOut
-from domain.aggregate import Aggregate
+from app.schemas.source import SOURCES, SourceIn, check_exactly_one, exactly_one
+from app.schemas.stages import ConstraintsOut, PipelineOut
 from domain.delivery import Delivery, DeliveryRule
 from domain.errors import InconsistentInput, InvalidInput
 from domain.pipeline import MAX_STAGES, Pipeline
 from domain.problem import FragmentLimits
-from domain.profile import ProfileReference, ProfileRevision
+from domain.profile import ProfileRevision
 from domain.solution import Notice, Status
 from domain.units import format_bytes
 from exports.table.lookup import Answer
@@ -212,38 +208,24 @@ class SimulateQuery(Query):
     format: SimulationFormat | None = None
 
 
-class SimulateIn(Input):
-    """A pipeline, an aggregate or a profile, and one cut for all stages, one cut a stage, or a rule
-    a stage by which it cuts what arrives of a message.
+class SimulateIn(SourceIn):
+    """Stages or an aggregate, wherever their costs come from, and one cut for all stages, one cut a
+    stage, or a rule a stage by which it cuts what arrives of a message.
     """
 
     model_config = ConfigDict(
         json_schema_extra={
             "allOf": [
-                {"oneOf": exactly_one("pipeline", "aggregate", "profile")},
+                {"oneOf": exactly_one(*SOURCES)},
                 {"oneOf": exactly_one("fragment_bytes", "levels", "delivery")},
             ]
         }
     )
 
-    pipeline: PipelineIn | None = None
-    aggregate: AggregateIn | None = None
-    profile: ProfileAt | None = None
     fragment_bytes: Sizes | None = None
     levels: Levels | None = None
     delivery: Rules | None = None
     message_bytes: Bytes | None = None
-
-    def source(self) -> Pipeline | Aggregate | ProfileReference:
-        """Return the model or the profile that holds it. Raises InvalidInput for several, none."""
-        check_exactly_one(
-            {"pipeline": self.pipeline, "aggregate": self.aggregate, "profile": self.profile}
-        )
-        if self.pipeline is not None:
-            return self.pipeline.to_domain()
-        if self.aggregate is not None:
-            return self.aggregate.to_domain()
-        return ProfileReference.parse(self.profile or "")
 
     def cut(self) -> Cut:
         """Return the shared cut, the cuts by stage, or the rules. Raises InvalidInput for more than
@@ -348,33 +330,19 @@ TriedSizes = TypeAliasType(
 )
 
 
-class ThresholdsIn(Input):
-    """A pipeline or a profile, messages, and the sizes to try as thresholds or as static pulses.
+class ThresholdsIn(SourceIn):
+    """Stages, wherever their costs come from, messages, and the sizes to try as thresholds or as
+    static pulses.
 
     All stages have the same size, or those named in `stages` vary independently of each other and
     the others take whatever has arrived. Without `sizes`, powers of two up to the largest message.
     """
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one("pipeline", "profile")})
-
-    pipeline: PipelineIn | None = None
-    profile: ProfileAt | None = None
     message_bytes: Annotated[list[Bytes], FailFast(), Field(min_length=1, max_length=MAX_MESSAGES)]
     rule: Literal[DeliveryRule.STATIC, DeliveryRule.EAGER] = DeliveryRule.EAGER
     stages: StagePlaces | None = None
     sizes: TriedSizes | None = None
     time_limit_s: TimeLimitS = DEFAULT_THRESHOLDS_LIMIT_S
-
-    def source(self) -> Pipeline | ProfileReference:
-        """Return the pipeline or the profile that holds it. Raises InvalidInput for both, none."""
-        check_exactly_one({"pipeline": self.pipeline, "profile": self.profile})
-        if self.pipeline is not None:
-            return self.pipeline.to_domain()
-        return ProfileReference.parse(self.profile or "")
-
-    def as_job(self, profile: ProfileRevision | None) -> bytes:
-        """Return this request as a job keeps it: a profile pinned to the revision that it had."""
-        return pinned(self, profile).model_dump_json(exclude_none=True).encode()
 
     def to_domain(
         self, pipeline: Pipeline, profile: ProfileRevision | None, *, max_pulses: int

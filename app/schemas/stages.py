@@ -30,6 +30,9 @@ from domain.sensitivity import Sensitivities, Slope
 
 OverheadUs = Annotated[float, Field(ge=0.0, le=MAX_OVERHEAD_US, description="µs per fragment")]
 NsPerByte = Annotated[float, Field(ge=0.0, le=MAX_NS_PER_BYTE, description="ns per byte")]
+TotalIsUncut = Annotated[
+    bool, Field(description="nothing cut the messages whose latencies are the total")
+]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
 Handoff = Annotated[
     Bytes | None, Field(description="bytes are handed on as they move, so many at a time")
@@ -143,6 +146,7 @@ class AggregateIn(Input):
     total: CostIn
     bottleneck: CostIn
     delay_us: OverheadUs = 0.0
+    total_is_uncut: TotalIsUncut = False
 
     def to_domain(self) -> Aggregate:
         """Return the domain's aggregate. Raises InvalidStage naming the part at fault."""
@@ -150,6 +154,7 @@ class AggregateIn(Input):
             stage_of(self.total, 1, field="aggregate.total", called="the total"),
             stage_of(self.bottleneck, 2, field="aggregate.bottleneck", called="the bottleneck"),
             self.delay_us,
+            self.total_is_uncut,
         )
 
 
@@ -279,6 +284,7 @@ class AggregateOut(Output):
     total: LineStageOut | RangesStageOut
     bottleneck: LineStageOut | RangesStageOut
     delay_us: float
+    total_is_uncut: bool = False
 
     @classmethod
     def of(cls, aggregate: Aggregate) -> AggregateOut:
@@ -290,6 +296,7 @@ class AggregateOut(Output):
             stage_out(aggregate.total),
             stage_out(aggregate.bottleneck),
             aggregate.delay_us,
+            aggregate.total_is_uncut,
         )
 
     @classmethod
@@ -299,7 +306,8 @@ class AggregateOut(Output):
 
     def to_domain(self) -> Aggregate:
         """Return the domain's aggregate. Raises InvalidStage."""
-        return Aggregate(stage_model(self.total), stage_model(self.bottleneck), self.delay_us)
+        costs = stage_model(self.total), stage_model(self.bottleneck)
+        return Aggregate(*costs, self.delay_us, self.total_is_uncut)
 
 
 def given_model(model: CostModel) -> dict[str, object]:

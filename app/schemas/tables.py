@@ -36,10 +36,9 @@ from app.schemas.stages import ConstraintsIn, ConstraintsOut, PipelineOut
 from app.text.numbers import format_percent
 from app.text.units import format_given_time
 from domain.errors import InconsistentInput
-from domain.fit import beyond_measured
+from domain.fit import beyond_measured, taken_for_granted
 from domain.plan_table import DEFAULT_TABLE_GAP
 from domain.solution import Notice
-from exports.targets.gain import PREMISE
 from models.records import TableSummary
 
 _WORDS = {REPEATS: "the table's repeated sizes", CUTS: "the table's schedules"}
@@ -245,8 +244,10 @@ def _notices(compiled: CompiledTable) -> Iterator[Notice]:
             "repeated_sizes_alone",
             "only the total and the bottleneck are known: each schedule repeats the repeated size, "
             "whose gap is over every repeated size; its own is over every cut of every pipeline "
-            f"with these costs. Premise: {PREMISE}",
+            "with these costs",
         )
+    if premise := compiled.question.model.premise:
+        yield taken_for_granted(premise)
     if facts.is_cut_off:
         yield Notice(
             "time_limit",

@@ -35,6 +35,7 @@ from domain.errors import InconsistentInput, InvalidInput
 from domain.uncertain_answer import (
     REFUSED,
     WORTH_LISTING,
+    DecisionCode,
     Measurement,
     Quantiles,
     Reason,
@@ -454,11 +455,19 @@ class SetThisOut(Output):
 
     @classmethod
     def of(
-        cls, choice: SizeChoice | None, known: UncertaintyOut | None, message_bytes: int
+        cls,
+        choice: SizeChoice | None,
+        known: UncertaintyOut | None,
+        message_bytes: int,
+        *,
+        has_premise: bool = False,
     ) -> SetThisOut | None:
-        """Return the same as it is sent, None where no size can be repeated."""
+        """Return the same as it is sent, None where no size can be repeated; `has_premise` says
+        that the model has one.
+        """
         if choice is None:
             return None
+        by_model = by_premise(choice, message_bytes, has_premise=has_premise)
         chosen, current = choice.chosen, choice.current
         is_kept = current is not None and current.size_bytes == chosen.size_bytes
         if known is not None and known.is_refused:
@@ -476,7 +485,7 @@ class SetThisOut(Output):
             chosen.size_bytes,
             message_bytes,
             is_kept=is_kept,
-            decision=known.decision if known else "",
+            decision=known.decision if known else by_model,
             is_uneven=known is not None and known.advised_bytes is None,
         )
         more = ""
@@ -488,6 +497,14 @@ class SetThisOut(Output):
             more = format_against(chosen.latency_us, current.latency_us, yours)
         sentence = f"{said}: {more}." if more else f"{said}."
         return cls(chosen.size_bytes, chosen.fragments, chosen.latency_us, is_kept, sentence)
+
+
+def by_premise(choice: SizeChoice, message_bytes: int, *, has_premise: bool) -> str:
+    """Return the decision where no errors of the costs are known: `measure_first` where a change of
+    setting rests on a premise of the model, else none.
+    """
+    is_change = choice.current is not None or choice.chosen.size_bytes < message_bytes
+    return DecisionCode.MEASURE_FIRST if has_premise and is_change else ""
 
 
 def finite(value: float) -> float | None:

@@ -20,6 +20,13 @@ from domain.units import format_bytes
 _MEANS_SAID = 0.01  # of the medians: means that differ by less are not spoken of
 
 
+IF_UNCUT = (
+    "if the latency was measured of uncut messages. Many libraries cut them on their way. Measure "
+    "it once more with the library's fragments as large as the message. If it takes as long, fit "
+    "again and say so (total_is_uncut, --uncut)"
+)
+
+
 def refusal_words(decision: Decision, file: FileVote | None, cut: str, other: str) -> str:
     """Return what is measured before a cut is set, and why; `cut` and `other` say what it is and
     what it is compared with.
@@ -27,6 +34,8 @@ def refusal_words(decision: Decision, file: FileVote | None, cut: str, other: st
     lines = f"by the fitted lines {cut} is {format_gain((decision.gain.p05, decision.gain.p95))}"
     if decision.reason is Reason.FILE_NOT_FASTER and file is not None:
         return f"Measure first: {lines} than {other}, by the measured times {_gains(file)}."
+    if decision.reason is Reason.PREMISE:
+        return f"Measure first: {lines} than {other}, {IF_UNCUT}."
     size = decision.measure.fragment_bytes if decision.measure else None
     if decision.reason is Reason.NOT_MEASURED and size:
         return (

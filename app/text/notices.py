@@ -6,7 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.uncertainty import LARGEST, UncertaintyQuestion, forbids_current
-from app.text.measured_times import gain_words, refusal_words, remarks, stages_to_time
+from app.text.measured_times import (
+    IF_UNCUT,
+    gain_words,
+    refusal_words,
+    remarks,
+    stages_to_time,
+)
 from app.text.numbers import (
     format_gain,
     format_percent,
@@ -78,9 +84,12 @@ def settings_sentence(found: SettingsInDraws, errors: KnownErrors, words: Mappin
     """Return what to do about a setting for many messages; `words` say what each setting is."""
     setting, *others = found.settings
     gain = format_gain((found.gain.p05, found.gain.p95))
+    of = "in total time" if found.is_of_time else "in the mean"
+    set_instead = f"{words[found.advised]}: {gain} than {words[setting.name]}, {of}"
     if found.code is DecisionCode.SET_IT:
-        of = "in total time" if found.is_of_time else "in the mean"
-        said = f"Set {words[found.advised]}: {gain} than {words[setting.name]}, {of}"
+        said = f"Set {set_instead}"
+    elif found.code is DecisionCode.MEASURE_FIRST:
+        said = f"Measure first, then {set_instead}, {IF_UNCUT}"
     elif found.code is DecisionCode.KEEP_YOURS:
         near = two_digits(found.thresholds.regret_p95)
         said = f"Keep {words[setting.name]}: within {near} % of the best in 95 % of the draws"
@@ -302,6 +311,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "noise_decides_nothing": Meaning(
         "noise decides nothing", "Measure more, and do not cut by this stage until then."
     ),
+    "total_may_be_pipelined": Meaning("the latency may be of messages that a library cut"),
     "no_bottleneck": Meaning("no bottleneck is known", "Add a bandwidth test of the same path."),
     "latency_missing": Meaning("latencies are missing", "Add a latency test of the same path."),
     "one_size": Meaning("one size was measured", "Measure signatures of two sizes and more."),

@@ -15,14 +15,9 @@ from collections.abc import Iterator
 from domain.fit import beyond_measured
 from domain.fragment_setting import FragmentSetting
 from domain.regret import Objective, PricedSetting
-from domain.uncertain_answer import DecisionCode
 from domain.units import format_bytes
 from exports.targets.target import ExportInput, Target
 
-PREMISE = (
-    "the total is taken for the time of an uncut message: a latency that a library already "
-    "pipelines inside is none"
-)
 _EQUAL = 1e-9  # regrets that differ by less are one figure, computed twice
 _OF = {
     Objective.TIME: "of the total time",
@@ -41,15 +36,15 @@ def doubts(given: ExportInput, target: Target) -> tuple[str, ...]:
     reasons = [f"not priced: {', '.join(found)}"] if found else []
     if beyond := _beyond(given):
         reasons.append(beyond)
-    if given.model.stages is None:
-        reasons.append(f"premise: {PREMISE}")
+    if given.model.premise:
+        reasons.append(f"premise: {given.model.premise}")
     if chosen.default is None:
         reasons.append(f"the default has no price: {target.default(given.options).words}")
     elif chosen.written.regret_of(chosen.objective) >= (
         chosen.default.regret_of(chosen.objective) - _EQUAL
     ):
         reasons.append("by the fitted costs the default is as good or better")
-    elif given.over_default is not None and given.over_default.code is not DecisionCode.SET_IT:
+    elif given.over_default is not None and not given.over_default.is_gain_certain:
         gain, margin = given.over_default.gain, given.over_default.thresholds.margin
         reasons.append(
             f"it gains {_share(gain.p05)} to {_share(gain.p95)} in nine of ten draws of the costs, "
@@ -67,8 +62,8 @@ def warnings(given: ExportInput, target: Target) -> Iterator[str]:
     chosen = given.chosen
     if chosen is None and (beyond := _beyond(given)):
         yield f"NOT MEASURED: {beyond}"
-    if chosen is None and given.model.stages is None:
-        yield f"by a premise: {PREMISE}"
+    if chosen is None and given.model.premise:
+        yield f"by a premise: {given.model.premise}"
     if chosen is None or chosen.wanted is None:
         return
     written, wanted = (one.regret_of(chosen.objective) for one in (chosen.written, chosen.wanted))

@@ -56,6 +56,7 @@ class TestOptimize:
             "sum_overhead_us": 27.3,
             "sum_ns_per_byte": 63.37890625,
             "delay_us": 0.0,
+            "total_is_uncut": False,
         }
 
     def test_auto_is_the_best_of_those_that_can(self, client: httpx.Client) -> None:
@@ -72,8 +73,26 @@ class TestOptimize:
     def test_a_latency_that_is_the_most_says_so(self, client: httpx.Client) -> None:
         equal = client.post("/optimize", json=ask(strategy="static", static_bytes=1024)).json()
         other = client.post("/optimize", json=ask(strategy="static", static_bytes=1000)).json()
-        assert codes(equal) == set()
-        assert codes(other) == {"latency_is_upper_bound"}
+        assert codes(equal) == {"total_may_be_pipelined"}
+        assert codes(other) == {"latency_is_upper_bound", "total_may_be_pipelined"}
+
+    def test_a_total_that_is_said_to_be_uncut_has_no_premise(self, client: httpx.Client) -> None:
+        """It is another question, whose answer sets a size."""
+        said = {**OUTSIDE, "total_is_uncut": True}
+        known = {"relative": 0.02, "current": "whole"}
+        uncut = client.post("/optimize", json=ask(aggregate=said, uncertainty=known)).json()
+        asked = client.post("/optimize", json=ask(uncertainty=known)).json()
+        assert codes(asked) - codes(uncut) == {"total_may_be_pipelined"}
+        assert (asked["uncertainty"]["decision"], asked["uncertainty"]["reason"]) == (
+            "measure_first",
+            "premise",
+        )
+        assert uncut["uncertainty"]["decision"] == "set_it"
+        assert uncut["aggregate"]["total_is_uncut"]
+        assert asked["uncertainty"]["gain"] == uncut["uncertainty"]["gain"]
+        assert asked["uncertainty"]["advised_bytes"] == uncut["uncertainty"]["advised_bytes"]
+        assert asked["set_this"]["sentence"].startswith("Measure first: ")
+        assert "if the latency was measured of uncut messages" in asked["uncertainty"]["sentence"]
 
     def test_ranges_and_delay(self, client: httpx.Client) -> None:
         ranged = {"total": TOTAL, "bottleneck": SWITCHING, "delay_us": 100.0}

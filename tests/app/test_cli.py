@@ -280,7 +280,7 @@ class TestBadInput:
             ('{"stages": [{"name": "a", "overhead_us": NaN, "ns_per_byte": 1}]}', 2, "not JSON"),
             ('{"stages": [{"name": "a"}]}', 2, "this field is required"),
             ('{"stages": 3, "colour": "red"}', 2, "expected a list"),
-            ('{"understood": {}, "pipeline": 3}', 2, "pipeline"),
+            ('{"understood": {}, "pipeline": 3}', 2, "/fit/kind: this field is required"),
             ("{}", 2, "exactly one of pipeline, aggregate, profile, measurements"),
             ("[]", 2, "JSON object"),
             ("{", 2, "not JSON"),

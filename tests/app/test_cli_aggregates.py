@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.cli import main
-from tests.support.outside_traces import BOTH_CSV, LATENCY_CSV
+from tests.support.outside_traces import BOTH_CSV, INTERARRIVAL_CSV, LATENCY_CSV
 
 AGGREGATE: dict[str, Any] = {
     "total": {"name": "all", "overhead_us": 27.3, "ns_per_byte": 63.37890625},
@@ -51,7 +51,9 @@ class TestOptimize:
     def test_the_report(self, printed: Any, outside: str) -> None:
         code, out, _ = printed("optimize", outside, "--bytes", "4KiB", "--strategy", "fixed")
         assert code == 0
-        assert out.startswith("Repeat 1 KiB.\n\n4 KiB through a pipeline seen from outside\n")
+        assert out.startswith(
+            "Measure first: 1 KiB may be faster.\n\n4 KiB through a pipeline seen from outside\n"
+        )
         assert "latency     at most 18" in out
         assert "no Gantt: outside measurements" in out
         assert "latency_is_upper_bound" in out
@@ -96,20 +98,15 @@ class TestOptimize:
             assert (code, out) == (3, "")
             assert "inter-arrival times of back-to-back messages are missing" in err
 
-    @pytest.mark.parametrize("kind", ["end_to_end", "indirect"])
+    @pytest.mark.parametrize("trace", [LATENCY_CSV, INTERARRIVAL_CSV])
     def test_a_fit_of_half_of_it_is_no_pipeline(
-        self, printed: Any, tmp_path: Path, kind: str
+        self, printed: Any, tmp_path: Path, trace: str
     ) -> None:
         """Nor is it one when it comes as the document that `fit --json` printed."""
-        stage = {"name": "end to end", "ranges": [{"overhead_us": 1.0, "ns_per_byte": 1.0}]}
-        fitted = {
-            "kind": kind,
-            "understood": {},
-            "aggregate": None,
-            "pipeline": {"stages": [stage], "delay_us": 0.0},
-        }
-        path = tmp_path / "fit.json"
-        path.write_text(json.dumps(fitted))
+        measured, path = tmp_path / "half.csv", tmp_path / "fit.json"
+        measured.write_text(trace)
+        _, document, _ = printed("fit", str(measured), "--json")
+        path.write_text(document)
         code, _, err = printed("optimize", str(path), "--bytes", "4KiB")
         assert code == 3
         assert "are missing" in err

@@ -131,7 +131,7 @@ def test_latency_and_bandwidth_files_give_a_setting(printed: Any) -> None:
     asked = ("export", osu, *sizes, "--target")
     code, reported, note = printed(*asked, "ucx")
     assert code == 0
-    assert "premise: the total is taken for the time of an uncut message" in note
+    assert "premise: the latency is taken for that of messages which nothing cut" in note
     assert "total of all stages together: " in reported
     assert "bottleneck of all stages together: " in reported
     assert re.search(r"^UCX_RNDV_FRAG_SIZE=host:\d+$", reported, flags=re.MULTILINE)

@@ -42,6 +42,7 @@ from app.operations.optimize import Optimize
 from app.operations.solves import Solved
 from app.questions.optimize import prepare
 from app.questions.question import Question
+from app.questions.source import Stored
 from app.settings import Settings
 from domain.errors import Cancelled, StrategyDeclined, TimeLimitReached
 from domain.pipeline import pipeline_of_lines
@@ -100,11 +101,7 @@ def ran(
     open_engine: Callable[[], Engine] = InProcessEngine,
 ) -> OperationRun[Solved]:
     question = Question(message_bytes=1024, source=PIPELINE, time_limit_s=time_limit_s)
-
-    def find(reference: object) -> Any:
-        raise AssertionError("the question names no profile")
-
-    operation = Optimize(prepare(question, find, fragment_cap=10**6), unrequested)
+    operation = Optimize(prepare(question, Stored(), fragment_cap=10**6), unrequested)
     return run_operation(operation, Settings(), show, open_engine=open_engine)
 
 
@@ -139,7 +136,7 @@ class TestWatchedOperation:
             raise AssertionError("an engine was opened")
 
         question = Question(message_bytes=1024, source=PIPELINE)
-        prepared = prepare(question, lambda _: None, fragment_cap=10**6)  # type: ignore
+        prepared = prepare(question, Stored(), fragment_cap=10**6)
         found = run_operation(Optimize(prepared, unrequested), Settings(), open_engine=open_engine)
         assert not found.is_interrupted
         assert found.result.solution.status in (Status.OPTIMAL, Status.OPTIMAL_BEFORE_ROUNDING)

@@ -18,7 +18,7 @@ from tests.architecture.documents import PACKAGES, ROOT, documents, python_files
 
 LETTERS = frozenset("gGoLBk")  # Wang's and LogP's: they mean different things
 LETTERED = ("solvers", "fitting", "measuring")
-MAX_LINES = 500
+MAX_LINES = 1000
 # The glossary's column of what others say, and titles of papers.
 MAY_NAME_OTHERS = {"docs/glossary.md", "docs/references.md"}
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -98,7 +98,7 @@ def test_no_file_is_too_long(folder: str) -> None:
     assert {name: lines for name, lines in lengths.items() if lines > MAX_LINES} == {}
 
 
-@pytest.mark.parametrize(("folder", "most"), [("app", 170), ("solvers", 70)])
+@pytest.mark.parametrize(("folder", "most"), [("app", 300), ("solvers", 70)])
 def test_a_package_has_few_files(folder: str, most: int) -> None:
     """What a reader would open together is one file."""
     assert 0 < len(list(python_files(folder))) <= most

@@ -70,7 +70,9 @@ GIVEN = Measurement("x", "direct")
 LIMITS = Constraints(1, 2, 1, 4)
 GROUP = StepGroup("a", ("b", "c"), "overlap")
 LEFT_OUT = ExcludedSample("a", 1, 0.1)
-OPTIONS = FitOptions("robust", "line", 3, (GROUP,), (LEFT_OUT,), "copy", "size=bytes,time=t:us")
+OPTIONS = FitOptions(
+    "robust", "line", 3, (GROUP,), (LEFT_OUT,), "copy", "size=bytes,time=t:us", False
+)
 RULE = Delivery("eager", 1, 2, 3, (4,))
 DRAWN = Draws(100, 7, 0.1)
 IN_USE = UncertaintyOptions(100, 7, 0.1, 65536, 1500)
@@ -78,6 +80,10 @@ SOURCES: dict[str, Any] = {
     "pipeline": PIPELINE,
     "aggregate": AGGREGATE,
     "profile": "a",
+    "measurements": GIVEN,
+    "fit": {"kind": "direct"},
+    "fit_id": "a",
+    "fit_options": OPTIONS,
 }
 SOLVING: dict[str, Any] = {
     "static_bytes": 1,
@@ -94,6 +100,7 @@ FITTING: dict[str, Any] = {
     "excluded": [LEFT_OUT],
     "as_stage": "copy",
     "columns": "size=bytes,time=t:us",
+    "total_is_uncut": True,
     "message_bytes": 1,
     "save_as": "a",
     "plot": True,
@@ -102,10 +109,8 @@ OPTIMIZE: Call[Any] = solving.optimize(
     1,
     **SOURCES,
     **SOLVING,
-    measurements=GIVEN,
     strategy="auto",
     save_as="a",
-    fit_options=OPTIONS,
     uncertainty=IN_USE,
 )
 COMPARE: Call[Any] = solving.compare([1], strategies=["auto"], **SOURCES, **SOLVING)
@@ -117,7 +122,7 @@ SIMULATE: Call[Any] = solving.simulate(
     message_bytes=1,
 )
 THRESHOLDS: Call[Any] = solving.thresholds(
-    [1], pipeline=PIPELINE, profile="a", rule="eager", stages=[1], sizes=[1], time_limit_s=1.0
+    [1], **SOURCES, rule="eager", stages=[1], sizes=[1], time_limit_s=1.0
 )
 FIT: Call[Any] = measuring.fit("x", kind="direct", **FITTING)
 PLAN: Call[Any] = measuring.plan_measurements(1, 2, measurements=[GIVEN], tolerance=0.1)
@@ -130,8 +135,9 @@ COMPOSE: Call[Any] = measuring.compose(
     save_as="a",
     plot=True,
 )
-CREATE: Call[Any] = storing.create_profile("a", pipeline=PIPELINE, aggregate=AGGREGATE, detail="x")
-REVISE: Call[Any] = storing.revise_profile("a", pipeline=PIPELINE, aggregate=AGGREGATE, detail="x")
+HELD: dict[str, Any] = {name: SOURCES[name] for name in ("pipeline", "aggregate", "fit", "fit_id")}
+CREATE: Call[Any] = storing.create_profile("a", **HELD, detail="x")
+REVISE: Call[Any] = storing.revise_profile("a", **HELD, detail="x")
 COMPILE: Call[Any] = storing.compile_table(
     "a",
     min_message_bytes=1,
@@ -155,8 +161,6 @@ EXPORT: Call[Any] = exporting.export(
 AUDIT: Call[Any] = exporting.audit(
     Setting.static(1),
     **SOURCES,
-    measurements=GIVEN,
-    fit_options=OPTIONS,
     min_message_bytes=1,
     max_message_bytes=2,
     workload=[WorkloadSize(1, 2.0)],
@@ -187,11 +191,8 @@ LAYER: Call[Any] = messaging.layer_costs(
 HIDE: Call[Any] = hiding.hide(
     1,
     calculation_us=1.0,
-    pipeline=PIPELINE,
-    profile="a",
-    measurements=GIVEN,
+    **SOURCES,
     granularity=Granularity(1.0, 1.0),
-    fit_options=OPTIONS,
     constraints=LIMITS,
     messages=1,
     messages_are="train",

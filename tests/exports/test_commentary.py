@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
+from domain.aggregate import PREMISE
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.pipeline import MAX_RANGES, FitRange, Pipeline, Stage
@@ -16,7 +17,7 @@ from domain.regret import Objective, PricedSetting, SizeRule
 from domain.uncertain_answer import DecisionCode, Quantiles, SettingsInDraws, Thresholds
 from domain.uncertainty import Source
 from exports.targets.commentary import LINE_BYTES, check_size, commentary, one_size, plain
-from exports.targets.gain import PREMISE, doubts, warnings
+from exports.targets.gain import doubts, warnings
 from exports.targets.registry import TARGETS
 from exports.targets.target import ExportInput, LibraryDefault, Takes, Target, Unpriced
 from tests.exports.given import given_for
@@ -252,9 +253,11 @@ def test_one_size_is_one_size() -> None:
     check_size(4096, SizeRule(4096, 4096, 4096, is_power_of_two=True))
 
 
-@pytest.mark.parametrize(("code", "is_known"), [(DecisionCode.SET_IT, True), (None, False)])
+@pytest.mark.parametrize(
+    ("code", "probability", "is_known"), [(DecisionCode.SET_IT, 0.95, True), (None, 0.7, False)]
+)
 def test_a_gain_that_draws_of_the_costs_do_not_show_is_none(
-    code: DecisionCode | None, is_known: bool
+    code: DecisionCode | None, probability: float, is_known: bool
 ) -> None:
     """However much less its regret is by the estimates."""
     given, target = compared(priced(0.9))
@@ -267,7 +270,7 @@ def test_a_gain_that_draws_of_the_costs_do_not_show_is_none(
         code=code,
         advised="default",
         gain=Quantiles(-0.02, 0.1, 0.3),
-        probability=0.7,
+        probability=probability,
         thresholds=Thresholds(margin=0.34),
     )
     found = doubts(replace(given, over_default=in_draws), target)
@@ -287,3 +290,14 @@ def test_a_table_without_stages_says_its_premise(target: Target) -> None:
     assert not list(warnings(given, target))
     assert list(warnings(of_aggregate, target)) == [f"by a premise: {PREMISE}"]
     assert commentary(of_aggregate, target).startswith("# by a premise: the total is taken for")
+
+
+def test_a_total_that_is_said_to_be_uncut_leaves_no_premise() -> None:
+    """Neither before a table nor among the doubts of a size."""
+    table = next(one for one in TARGETS if one.takes is Takes.TABLE)
+    uncut = replace(an_aggregate(), total_is_uncut=True)
+    assert not list(warnings(replace(given_for(table), model=uncut), table))
+    given, target = compared(priced(0.9))
+    open_premise = doubts(replace(given, model=an_aggregate()), target)
+    assert open_premise == (f"premise: {PREMISE}",)
+    assert not doubts(replace(given, model=uncut), target)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.aggregate import Aggregate
+from domain.aggregate import PREMISE, Aggregate
 from domain.errors import InvalidInput, MeasurementMissing, PoorFit, UnreadableTrace
 from domain.fit import (
     BOTTLENECK_STAGE,
@@ -85,6 +85,18 @@ class TestMessages:
     def test_a_bottleneck_above_the_total_is_said(self) -> None:
         found = fitted(MessageTrace(samples(8.0, 5.0), samples(50.0, 11.0)))
         assert codes(found)[0] == "bottleneck_above_total"
+
+    def test_that_nothing_cut_the_messages_is_a_premise_until_it_is_said(self) -> None:
+        trace = MessageTrace(samples(50.0, 20.0), samples(8.0, 11.0))
+        taken = fitted(trace)
+        said = fitted(trace, options=FitOptions(total_is_uncut=True))
+        assert codes(taken) == ["total_may_be_pipelined", *codes(said)]
+        assert (taken.to_model().premise, said.to_model().premise) == (PREMISE, "")
+
+    def test_stages_have_no_total(self) -> None:
+        with pytest.raises(InvalidInput, match="of whole messages") as refused:
+            fitted(direct(), options=FitOptions(total_is_uncut=True))
+        assert refused.value.field == "total_is_uncut"
 
     def test_an_uncut_message_is_not_priced_above_what_it_was_measured_to_take(self) -> None:
         """Back-to-back messages 8 % further apart than one takes all the way, as RDMA shows."""

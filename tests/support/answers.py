@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from app.questions.optimize import conclude, prepare
 from app.questions.question import Question
+from app.questions.source import Stored
 from app.schemas.optimize import OptimizeOut
-from domain.errors import NotFound
 from domain.model import CostModel
-from domain.profile import ProfileReference, Revision
 from solvers import solve
 
 
 def solved(model: CostModel, message_bytes: int = 128) -> OptimizeOut:
     """Return the answer to a question about this model, as it is stored."""
     question = Question(message_bytes=message_bytes, source=model)
-    prepared = prepare(question, _no_profiles, fragment_cap=100_000)
+    prepared = prepare(question, Stored(), fragment_cap=100_000)
     solution = solve(prepared.problem, question.strategy, relative_gap=question.relative_gap)
     return OptimizeOut.of(conclude(prepared, solution, solve_ms=1.0))
-
-
-def _no_profiles(reference: ProfileReference) -> Revision:
-    raise NotFound("there are no profiles")

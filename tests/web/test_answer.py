@@ -90,7 +90,7 @@ def test_it_opens_with_one_round_size(live: Live) -> None:
     assert f"{format_gap(above)} above the best possible of this model" in first
     yours = document["baselines"][0]["latency_us"]
     assert f"{format_percent(1.0 - latency / yours)} faster than your 64 KiB" in first
-    assert "typed without their error" in first
+    assert "These costs are taken as exact." in first
     assert "No uneven sizes are faster" in first
     told = live.client.post("/optimize", json=staging | {"uncertainty": {"relative": 0.1}}).json()
     first = text_of(live, f"/ui/answers/{told['id']}")

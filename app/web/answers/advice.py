@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from math import inf
 
 from analysis.explanation import Cost, Explanation, PathShare, Saving
-from analysis.size_curve import SizeCurve, SizePoint, gain_over, preferred
+from analysis.size_curve import SizeChoice, SizeCurve, SizePoint, gain_over, preferred
 from app.schemas.optimize import BaselineOut, OptimizeOut, current_of
 from app.schemas.stages import PipelineOut, StageOut
+from app.schemas.uncertainty import by_premise
 from app.text.numbers import (
     MIN_SHARE,
     format_count,
@@ -306,13 +307,12 @@ def set_this(answer: OptimizeOut, curve: SizeCurve | None, *, current_bytes: int
         return SetThis("Send the fragments below", (), sentence, "", (), unit.name, None)
     current = curve.asked[0] if current_bytes else None
     chosen = _chosen(answer, curve, current)
-    is_kept = current is not None and chosen.size_bytes == current.size_bytes
     unit = TimeUnit.of(curve.best.latency_us)
     has_current = bool(current_bytes)
     is_forbidden = current is None and current_bytes and answer.uncertainty is None
     forbidden = f"your {format_size(current_bytes or 0)} is not within the limits"
     return SetThis(
-        headline=_headline(answer, chosen, is_kept=is_kept),
+        headline=_headline(answer, SizeChoice(chosen, chosen, current)),
         facts=(*_facts(answer, curve, chosen, current), *([forbidden] if is_forbidden else [])),
         sentence=_deciding(answer, curve, current),
         sureness=_sureness(answer, chosen),
@@ -356,15 +356,17 @@ def _is_about(answer: OptimizeOut, current: SizePoint | None) -> bool:
     return is_compared and min(current_of(answer) or 0, answer.message_bytes) == current.size_bytes
 
 
-def _headline(answer: OptimizeOut, chosen: SizePoint, *, is_kept: bool) -> str:
-    known = answer.uncertainty
+def _headline(answer: OptimizeOut, choice: SizeChoice) -> str:
+    known, chosen, current = answer.uncertainty, choice.chosen, choice.current
+    by_model = by_premise(choice, answer.message_bytes, has_premise=answer.has_premise)
+    is_kept = current is not None and chosen.size_bytes == current.size_bytes
     is_refused = known is not None and known.is_refused
     asked = known.repeats_bytes if known is not None and is_refused else None
     return format_set_this(
         asked or chosen.size_bytes,
         answer.message_bytes,
         is_kept=is_kept and not is_refused,
-        decision=known.decision if known else "",
+        decision=known.decision if known else by_model,
         is_uneven=known is not None and known.advised_bytes is None,
     )
 
@@ -441,7 +443,7 @@ def _sureness(answer: OptimizeOut, chosen: SizePoint) -> str:
     if found is None:
         if any(one.code == "errors_not_known" for one in answer.warnings):
             return "How sure this is cannot be told: the errors of its fitted costs are not known."
-        return "How sure this is cannot be told: these costs were typed without their error."
+        return "These costs are taken as exact."
     for good in found.good_sizes:
         if any(low <= chosen.size_bytes <= high for low, high in good.intervals):
             share = f"{good.in_draws * 100:.0f} % of the draws"

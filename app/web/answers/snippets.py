@@ -223,7 +223,11 @@ def _source(question: Question) -> Iterator[str]:
         yield f"    total={_stage(about['total'])},"
         yield f"    bottleneck={_stage(about['bottleneck'])},"
         yield f"    delay_us={about['delay_us']!r},"
+        if about["total_is_uncut"]:
+            yield "    total_is_uncut=True,"
         yield ")"
+    if "fit" in question:
+        yield f"fit = {pformat(question['fit'], width=_WIDTH, sort_dicts=False)}"
 
 
 def _stage(stage: Question) -> str:
@@ -239,10 +243,10 @@ def _stage(stage: Question) -> str:
 
 
 def _given(question: Question) -> Iterator[str]:
-    for name in ("pipeline", "aggregate"):
+    for name in ("pipeline", "aggregate", "fit"):
         if name in question:
             yield f"{name}={name}"
-    for name in ("profile", "strategy", "static_bytes"):
+    for name in ("profile", "fit_id", "strategy", "static_bytes"):
         if name in question:
             yield f"{name}={question[name]!r}"
     if "constraints" in question:

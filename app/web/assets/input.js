@@ -292,7 +292,8 @@
   /** The form of an audit with the costs as they stand in the panel now. */
   function auditAddress(form) {
     const given = new FormData(form);
-    const names = given.get("source") === "profile" ? ["profile"]
+    const source = given.get("source");
+    const names = ["profile", "fit"].includes(source) ? [source]
       : ["name", "overhead", "cost", "up_to", "overhead_unit", "cost_unit", "delay"];
     const query = new URLSearchParams(names.flatMap((name) => given.getAll(name).map((value) => [name, value])));
     return `${Sluice.root}/ui/audit?${query}`;

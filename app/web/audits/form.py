@@ -42,6 +42,7 @@ _OBJECTIVES = (
 _DEFAULT = {"objective": "", "over": "best", "time_limit": f"{DEFAULT_TIME_LIMIT_S:g}"}
 _TEXTS = (
     "profile",
+    "fit",
     "setting",
     "target",
     "configuration",
@@ -58,6 +59,7 @@ _PLACES = (
     ("/setting/configuration", "configuration"),
     ("/setting", "setting"),
     ("/profile", "profile"),
+    ("/fit_id", "profile"),
     ("/pipeline", "stages"),
     ("/min_message_bytes", "min_message"),
     ("/max_message_bytes", "max_message"),
@@ -68,7 +70,11 @@ _PLACES = (
     ("/time_limit_s", "time_limit"),
 )
 
-_ELSEWHERE = {"aggregate": "costs that are known from outside", "measurements": "measurements"}
+_ELSEWHERE = {
+    "aggregate": "costs that are known from outside",
+    "measurements": "measurements",
+    "fit": "a fit",
+}
 
 T = TypeVar("T")
 
@@ -122,6 +128,7 @@ class AuditForm:
         """Return what a job was asked, as far as the form has fields for it."""
         texts = {
             "profile": asked.profile or "",
+            "fit": asked.fit_id or "",
             **_setting_texts(asked.setting),
             "min_message": _format_size(asked.min_message_bytes),
             "max_message": _format_size(asked.max_message_bytes),
@@ -161,7 +168,7 @@ class AuditForm:
         """Return the same as the query of an address; defaults are left out."""
         pairs = [(name, text) for name, text in self.texts.items() if text]
         pairs = [pair for pair in pairs if _DEFAULT.get(pair[0]) != pair[1]]
-        if not self.text("profile"):
+        if not (self.text("profile") or self.text("fit")):
             pairs += [(name, getattr(row, name)) for row in self.rows for name in _STAGES]
             pairs += self.units() if self.rows else []
         return urlencode(pairs)
@@ -221,6 +228,8 @@ class AuditForm:
     def _source(self, reader: FieldReader) -> dict[str, Any]:
         if self.text("profile"):
             return {"profile": self.text("profile")}
+        if self.text("fit"):
+            return {"fit_id": self.text("fit")}
         if not self.rows:
             reader.mistakes["profile"] = "expected the name of a stored profile"
             return {}
@@ -318,7 +327,10 @@ def audit_address(entry: InputState) -> str:
     """
     if entry.source is InputSource.TRACE:
         return ""
-    is_stored = entry.source is InputSource.PROFILE
-    form = AuditForm({"profile": entry.profile}) if is_stored else AuditForm(stages=entry)
+    named = {
+        InputSource.PROFILE: {"profile": entry.profile},
+        InputSource.FIT: {"fit": entry.fit},
+    }.get(entry.source)
+    form = AuditForm(stages=entry) if named is None else AuditForm(named)
     query = form.query()
     return f"/ui/audit?{query}" if query and len(query) <= MAX_ADDRESS else ""

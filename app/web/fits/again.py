@@ -12,8 +12,9 @@ from fastapi import Request
 from app.errors import kind_of
 from app.http.dependencies import client_of, service_of
 from app.operations.fits import FitTraces
-from app.questions.fits import FittedTrace, get_trace, keep_fit, known_kind, utf8
-from app.questions.question import LoadedTrace
+from app.questions.fits import FittedTrace, get_trace, keep_fit, keep_given, known_kind, utf8
+from app.questions.question import GivenFit, LoadedTrace
+from app.schemas.fit_documents import may_be_fit, read_fit
 from app.text.notices import MEANINGS, named, notice_items
 from app.web.forms import InvalidForm
 from app.web.workbench.choices import METHODS, SHAPES
@@ -175,6 +176,8 @@ def _asked(before: FitOptions, after: FitOptions) -> Iterator[str]:
         one, other = getattr(before, name), getattr(after, name)
         if one != other:
             yield f"{words} {other} instead of {one}" + (" ranges" if name == "max_ranges" else "")
+    if before.total_is_uncut != after.total_is_uncut:
+        yield "latencies of uncut messages" if after.total_is_uncut else "latencies of any messages"
     if before.as_stage != after.as_stage:
         yield f"times of the stage {after.as_stage}" if after.as_stage else "times of messages"
     for group in after.groups:
@@ -218,15 +221,31 @@ _OF_THE_TRACE = ("trace", "kind")
 
 
 async def fit_and_store(request: Request, traces: Sequence[LoadedTrace], asked: FitRequest) -> str:
-    """Fit and store; return the fit's address. Raises what `Service.fit` does."""
+    """Fit and store; return the fit's address. A fit in the place of the file is stored as it is.
+
+    Raises what `Service.fit` does, and `read_fit`.
+    """
     service = service_of(request)
-    fitted = await _fitted(request, traces, asked)
+    limit = service.context.settings.max_body_bytes
+    given = await service.call(lambda: _given(traces, limit))
+    fitted = None if given is not None else await _fitted(request, traces, asked)
 
     def keep() -> str:
         with service.context.store.unit_of_work() as unit:
+            if given is not None:
+                return keep_given(unit, given)
+            assert fitted is not None
             return keep_fit(unit, fitted)
 
     return f"/ui/fits/{await service.write(keep)}"
+
+
+def _given(traces: Sequence[LoadedTrace], limit: int) -> GivenFit | None:
+    """The fit that the one file is; None where it is measurements."""
+    if len(traces) != 1 or traces[0].content_bytes > limit:
+        return None
+    content = traces[0].content()
+    return read_fit(content) if may_be_fit(content) else None
 
 
 async def fit_again(request: Request, record: FitRecord, wanted: FitRequest) -> str:
@@ -319,7 +338,8 @@ class StepChoice:
 @dataclass(frozen=True, slots=True)
 class AgainForm:
     """How a fit was made, to be changed. `steps` are there where a trace has several, `as_stage`
-    where the times may be those of one stage ("": they are not).
+    where the times may be those of one stage ("": they are not), and `total_is_uncut` where
+    latencies of whole messages were measured.
     """
 
     method: str
@@ -329,6 +349,7 @@ class AgainForm:
     max_ranges: str
     steps: tuple[StepChoice, ...]
     as_stage: str | None = None
+    total_is_uncut: bool | None = None
     joins: tuple[tuple[str, str], ...] = JOINS
 
     @property
@@ -337,7 +358,7 @@ class AgainForm:
         default = FitOptions()
         chosen = (self.method, self.shape, self.max_ranges, self.as_stage or "")
         usual = (default.method, default.shape, str(default.max_ranges), "")
-        return chosen != usual or self.has_groups
+        return chosen != usual or self.has_groups or bool(self.total_is_uncut)
 
     @property
     def has_groups(self) -> bool:
@@ -358,6 +379,7 @@ def again_form(record: FitRecord) -> AgainForm:
         max_ranges=str(options.max_ranges),
         steps=tuple(_steps(record)) if _has_steps(record, options) else (),
         as_stage=(options.as_stage or "") if _may_be_a_stage(record, options) else None,
+        total_is_uncut=None if record.fit.aggregate is None else options.total_is_uncut,
     )
 
 
@@ -402,6 +424,7 @@ def asked_again(record: FitRecord, pairs: Sequence[tuple[str, str]]) -> FitReque
         max_ranges=_maximum(given.get("max_ranges", [""])[-1], options.max_ranges),
         groups=groups,
         as_stage=_stage_name(given, options.as_stage),
+        total_is_uncut="total_is_uncut" in given,
         excluded=tuple(dict.fromkeys(map(sample_of, given.get("excluded", ())))),
     )
     message_bytes = before.message_bytes if shape is FitShape.NARROWED else None

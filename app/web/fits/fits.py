@@ -27,7 +27,6 @@ from app.questions.fits import (
 )
 from app.questions.question import LoadedTrace
 from app.schemas.queries import FitQuery
-from app.schemas.stages import given_model
 from app.web.fits.again import FitChanges, asked_again, fit_again, fit_and_store, fit_changes
 from app.web.fits.view import chart_views, fit_beside, fit_view, parameters_data, signature_views
 from app.web.forms import FORM, asked_document, change_of, move_row, read_form
@@ -153,11 +152,10 @@ async def again(request: Request, fit_id: str) -> Response:
 @router.post("/ui/fits/{fit_id}/optimize")
 @says_refusals
 async def optimize(request: Request, fit_id: str) -> Response:
-    """Cut a message by what was fitted."""
+    """Cut a message by the fit: with its errors, the sizes that it is of, and its warnings."""
     message = dict(await read_form(request)).get("message", "")
-    model = (await stored_fit(request, fit_id)).fit.to_model()
     try:
-        document = {"message_bytes": parse_bytes(message), **given_model(model)}
+        document = {"message_bytes": parse_bytes(message), "fit_id": fit_id}
         return moved(request, await answer_address(request, asked_document(document)))
     except SluiceError as refusal:
         return await _mistaken(request, fit_id, refusal, {"message": message}, message=message)

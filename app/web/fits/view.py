@@ -403,7 +403,7 @@ class FitView:
     stages: tuple[StageView, ...]
     logp: tuple[LogPRow, ...]
     excluded: tuple[tuple[str, ExcludedSample], ...]
-    again: AgainForm
+    again: AgainForm | None
     digests: tuple[str, ...]
     missing: str
     wanted: str
@@ -413,6 +413,7 @@ def fit_view(record: FitRecord) -> FitView:
     """Return the page of a stored fit."""
     fit = record.fit
     options = record.request.options if record.request else None
+    is_document = record.request is not None and record.request.is_document
     return FitView(
         id=record.id,
         title=TITLES[fit.kind],
@@ -422,7 +423,7 @@ def fit_view(record: FitRecord) -> FitView:
         stages=tuple(_stage(stage) for stage in fitted_stages(fit)),
         logp=tuple(map(_logp, fit.loggp.sizes)) if fit.loggp else (),
         excluded=tuple((sample_value(one), one) for one in options.excluded) if options else (),
-        again=again_form(record),
+        again=None if is_document else again_form(record),
         digests=record.trace_digests,
         missing=_missing(fit),
         wanted=WANTED.get(fit.kind, ""),

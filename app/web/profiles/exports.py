@@ -17,6 +17,7 @@ from app.questions.settings import (
     export_question,
 )
 from app.schemas.exports import ChosenOut
+from app.schemas.fit_documents import given_fit
 from app.text.numbers import format_gap, format_size
 from app.text.regrets import format_advised_regret
 from app.web.forms import FieldReader, address, in_path
@@ -384,7 +385,8 @@ def _library_question(
         with store.reading() as unit:
             return export_operation(reference, scope, unit, settings, table=None).question
     model, cap = answer.model.to_domain(), settings.max_fragments
-    return export_question(model, None, scope, None, fragment_cap=cap)
+    fit = None if answer.fit is None else given_fit(answer.fit, "fit").fit
+    return export_question(model, None, scope, None, fragment_cap=cap, fit=fit)
 
 
 def _undecided(answer: OptimizeOut) -> Iterator[str]:

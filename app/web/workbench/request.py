@@ -46,8 +46,11 @@ def question_of(answer: OptimizeOut) -> dict[str, Any]:
 
 
 def whole_question_of(answer: OptimizeOut) -> dict[str, Any]:
-    """Return the same with costs in place of a profile's name: it needs no store."""
-    return question_of(replace(answer, profile=None))
+    """Return the same with costs in place of a profile's name, or a fit in place of where it is
+    stored: it needs no store.
+    """
+    fit = None if answer.fit is None else replace(answer.fit, fit_id=None)
+    return question_of(replace(answer, profile=None, fit=fit))
 
 
 _EXPONENTS = {"half": -1.0, "double": 1.0}
@@ -92,7 +95,8 @@ def changed_question(
     for name, factor in factors.items():
         stage, _, cost = name.partition(".")
         pipeline = with_cost(pipeline, int(stage), ChangedCost(cost), factor)
-    question = question_of(replace(answer, profile=None, pipeline=PipelineOut.of(pipeline)))
+    typed = replace(answer, profile=None, fit=None, pipeline=PipelineOut.of(pipeline))
+    question = question_of(typed)
     kept = InputState.of_answer(answer).keeping(units.kept)
     reader = _Reader(kept)
     uncertainty = reader.uncertainty()
@@ -125,6 +129,9 @@ def _fields(answer: OptimizeOut) -> Iterator[tuple[str, Any]]:
 def _source(answer: OptimizeOut) -> tuple[str, Any]:
     if answer.profile is not None:
         return "profile", answer.profile.reference
+    if answer.fit is not None:
+        fit_id = answer.fit.fit_id
+        return ("fit", _plain(answer.fit)) if fit_id is None else ("fit_id", fit_id)
     if answer.aggregate is not None:
         return "aggregate", _plain(given_aggregate(answer.aggregate))
     return "pipeline", _plain(answer.pipeline)
@@ -206,6 +213,8 @@ def request_of(entry: InputState) -> InputRequest:
         document["pipeline"] = reader.pipeline()
     elif entry.source is InputSource.PROFILE:
         document["profile"] = reader.profile()
+    elif entry.source is InputSource.FIT:
+        document["fit_id"] = reader.fit()
     else:
         document |= reader.measurements()
     return InputRequest(document, reader.places, reader.mistakes)
@@ -275,6 +284,11 @@ class _Reader:
         if not self.entry.profile:
             self.mistakes["profile"] = "expected the name of a stored profile"
         return self.entry.profile
+
+    def fit(self) -> str:
+        """Return the identifier of a stored fit."""
+        self.places["/fit_id"] = "fit"
+        return self.entry.fit
 
     def measurements(self) -> dict[str, Any]:
         """Return pasted measurements."""

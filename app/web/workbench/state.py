@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from app.schemas.base import read_part
+from app.schemas.base import dump_json, read_part
+from app.schemas.fits import FitOut
 from app.schemas.optimize import OptimizeOut, current_of
 from app.schemas.stages import ConstraintsOut, PipelineOut
 from app.web.workbench.choices import OFFERS, Offers, ShownUnits, example_named, read_example_trace
@@ -33,12 +34,18 @@ class InputSource(StrEnum):
 
     TABLE = "table"
     PROFILE = "profile"
+    FIT = "fit"
     TRACE = "trace"
 
     @property
     def words(self) -> str:
         """Its name on a page."""
-        return {"table": "Stages", "profile": "Stored profile", "trace": "Trace"}[self.value]
+        return {
+            "table": "Stages",
+            "profile": "Stored profile",
+            "fit": "Fit",
+            "trace": "Trace",
+        }[self.value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,7 @@ class InputState:
     cost_unit: CostUnit = CostUnit.NS_PER_BYTE
     delay: str = "0"
     profile: str = ""
+    fit: str = ""  # the identifier of a stored one
     trace: str = ""
     kind: str = ""
     method: str = "robust"
@@ -94,6 +102,11 @@ class InputState:
     def __post_init__(self) -> None:
         if self.mistakes:
             object.__setattr__(self, "first_mistake", self._first_mistake())
+
+    @property
+    def sources(self) -> tuple[InputSource, ...]:
+        """Where the costs may come from: a fit only where one is at hand."""
+        return tuple(one for one in InputSource if one is not InputSource.FIT or self.fit)
 
     @property
     def has_constraints(self) -> bool:
@@ -145,7 +158,17 @@ class InputState:
     def _first_mistake(self) -> str:
         order = [f"{name}.{row}" for row in range(len(self.rows)) for name in _COLUMNS]
         before = ("overhead-unit", "cost-unit", *order)
-        chosen = ("delay", "save_as", "profile", "trace", "kind", "message", "current", "relative")
+        chosen = (
+            "delay",
+            "save_as",
+            "profile",
+            "fit",
+            "trace",
+            "kind",
+            "message",
+            "current",
+            "relative",
+        )
         places = (*before, *chosen, *_UNUSUAL)
         return next((name for name in places if name in self.mistakes), "")
 
@@ -220,6 +243,8 @@ class InputState:
             profile=answer.profile.reference if answer.profile else None,
             pipeline=answer.pipeline.to_domain() if answer.pipeline else None,
         )
+        if answer.fit is not None and answer.profile is None:
+            found = found.with_fit(answer.fit)
         current = current_of(answer)
         is_whole = current is not None and current >= answer.message_bytes
         return replace(found, current="whole" if is_whole else _format_size(current))
@@ -277,6 +302,13 @@ class InputState:
         """Return the same with this stored profile as where the costs come from."""
         return replace(self, source=InputSource.PROFILE, profile=reference)
 
+    def with_fit(self, fit: FitOut) -> InputState:
+        """Return the same with this fit as where the costs come from, where it is stored."""
+        if fit.fit_id is None:
+            document = dump_json(replace(fit, plot=None)).decode()
+            return replace(self, source=InputSource.TRACE, trace=document)
+        return replace(self, source=InputSource.FIT, fit=fit.fit_id)
+
     def with_pipeline(self, pipeline: Pipeline) -> InputState:
         """Return the same with this pipeline in the table, in µs and ns a byte."""
         rows = [row for stage in pipeline.stages for row in _rows_of(stage)]
@@ -308,7 +340,7 @@ _UNUSUAL = (
     "time_limit",
 )
 _TEXTS = (
-    *("delay", "save_as", "profile", "trace", "kind", "method", "shape", "message"),
+    *("delay", "save_as", "profile", "fit", "trace", "kind", "method", "shape", "message"),
     "current",
     "relative",
     *(name for name in _UNUSUAL if name != "may_refragment"),

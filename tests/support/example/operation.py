@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import solvers
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
-from app.questions.optimize import stored_revision
+from app.questions.source import Stored
 from app.schemas.base import Bytes, Input, dump_json, parse_json
 from domain.problem import FragmentLimits, problem_of
 from domain.profile import ProfileReference, Revision
@@ -76,7 +76,7 @@ class ComputeCurve(OperationDefaults[Curve]):
 
 def curve_operation(asked: CurveIn, unit: UnitOfWork, settings: Settings) -> ComputeCurve:
     """Find the revision that this is now. Raises NotFound."""
-    revision = stored_revision(unit)(ProfileReference.parse(asked.profile))
+    revision = Stored.of_unit(unit).revision(ProfileReference.parse(asked.profile))
     return ComputeCurve(revision, asked.max_message_bytes)
 
 

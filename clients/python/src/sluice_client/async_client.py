@@ -73,6 +73,9 @@ class AsyncClient(AsyncCore):
         aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         strategy: str | None = None,
         static_bytes: int | None = None,
         constraints: Constraints | None = None,
@@ -80,14 +83,14 @@ class AsyncClient(AsyncCore):
         relative_gap: float | None = None,
         time_limit_s: float | None = None,
         save_as: str | None = None,
-        fit_options: FitOptions | None = None,
         uncertainty: UncertaintyOptions | None = None,
     ) -> Optimization:
         """Cut a message of this size, with a proof of how good the cut is.
 
-        Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2") and `measurements`.
-        Of fitted costs the answer says how sure it is; `uncertainty` says over which draws, and what
-        setting is in use.
+        Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2"), `measurements`, `fit`
+        (what `fit` and `compose` return, or the document that `sluice fit --json` prints) and `fit_id`
+        (of a stored fit); `fit_options` go with `measurements`. Of fitted costs the answer says how
+        sure it is; `uncertainty` says over which draws, and what setting is in use.
         """
         return await self.send(
             solving.optimize(
@@ -96,6 +99,9 @@ class AsyncClient(AsyncCore):
                 aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 strategy=strategy,
                 static_bytes=static_bytes,
                 constraints=constraints,
@@ -103,7 +109,6 @@ class AsyncClient(AsyncCore):
                 relative_gap=relative_gap,
                 time_limit_s=time_limit_s,
                 save_as=save_as,
-                fit_options=fit_options,
                 uncertainty=uncertainty,
             )
         )
@@ -116,6 +121,10 @@ class AsyncClient(AsyncCore):
         pipeline: Pipeline | None = None,
         aggregate: Aggregate | None = None,
         profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         static_bytes: int | None = None,
         constraints: Constraints | None = None,
         allow_refragmentation: bool | None = None,
@@ -132,6 +141,10 @@ class AsyncClient(AsyncCore):
                 pipeline=pipeline,
                 aggregate=aggregate,
                 profile=profile,
+                measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 static_bytes=static_bytes,
                 constraints=constraints,
                 allow_refragmentation=allow_refragmentation,
@@ -146,6 +159,10 @@ class AsyncClient(AsyncCore):
         pipeline: Pipeline | None = None,
         aggregate: Aggregate | None = None,
         profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         fragment_bytes: Sequence[int] | None = None,
         levels: Sequence[Sequence[int]] | None = None,
         delivery: Sequence[Delivery] | None = None,
@@ -160,6 +177,10 @@ class AsyncClient(AsyncCore):
                 pipeline=pipeline,
                 aggregate=aggregate,
                 profile=profile,
+                measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 fragment_bytes=fragment_bytes,
                 levels=levels,
                 delivery=delivery,
@@ -172,7 +193,12 @@ class AsyncClient(AsyncCore):
         message_bytes: Sequence[int],
         *,
         pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
         profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         rule: str | None = None,
         stages: Sequence[int] | None = None,
         sizes: Sequence[int] | None = None,
@@ -187,7 +213,12 @@ class AsyncClient(AsyncCore):
             solving.thresholds(
                 message_bytes,
                 pipeline=pipeline,
+                aggregate=aggregate,
                 profile=profile,
+                measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 rule=rule,
                 stages=stages,
                 sizes=sizes,
@@ -285,6 +316,9 @@ class AsyncClient(AsyncCore):
         aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         strategy: str | None = None,
         static_bytes: int | None = None,
         constraints: Constraints | None = None,
@@ -292,14 +326,14 @@ class AsyncClient(AsyncCore):
         relative_gap: float | None = None,
         time_limit_s: float | None = None,
         save_as: str | None = None,
-        fit_options: FitOptions | None = None,
         uncertainty: UncertaintyOptions | None = None,
     ) -> Job:
         """Cut a message of this size, with a proof of how good the cut is.
 
-        Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2") and `measurements`.
-        Of fitted costs the answer says how sure it is; `uncertainty` says over which draws, and what
-        setting is in use.
+        Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2"), `measurements`, `fit`
+        (what `fit` and `compose` return, or the document that `sluice fit --json` prints) and `fit_id`
+        (of a stored fit); `fit_options` go with `measurements`. Of fitted costs the answer says how
+        sure it is; `uncertainty` says over which draws, and what setting is in use.
 
         Answered at once by the job that does it.
         """
@@ -310,6 +344,9 @@ class AsyncClient(AsyncCore):
                 aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 strategy=strategy,
                 static_bytes=static_bytes,
                 constraints=constraints,
@@ -317,7 +354,6 @@ class AsyncClient(AsyncCore):
                 relative_gap=relative_gap,
                 time_limit_s=time_limit_s,
                 save_as=save_as,
-                fit_options=fit_options,
                 uncertainty=uncertainty,
             )
         )
@@ -330,6 +366,10 @@ class AsyncClient(AsyncCore):
         pipeline: Pipeline | None = None,
         aggregate: Aggregate | None = None,
         profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         static_bytes: int | None = None,
         constraints: Constraints | None = None,
         allow_refragmentation: bool | None = None,
@@ -348,6 +388,10 @@ class AsyncClient(AsyncCore):
                 pipeline=pipeline,
                 aggregate=aggregate,
                 profile=profile,
+                measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 static_bytes=static_bytes,
                 constraints=constraints,
                 allow_refragmentation=allow_refragmentation,
@@ -361,7 +405,12 @@ class AsyncClient(AsyncCore):
         message_bytes: Sequence[int],
         *,
         pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
         profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         rule: str | None = None,
         stages: Sequence[int] | None = None,
         sizes: Sequence[int] | None = None,
@@ -378,7 +427,12 @@ class AsyncClient(AsyncCore):
             solving.start_thresholds(
                 message_bytes,
                 pipeline=pipeline,
+                aggregate=aggregate,
                 profile=profile,
+                measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 rule=rule,
                 stages=stages,
                 sizes=sizes,
@@ -392,10 +446,13 @@ class AsyncClient(AsyncCore):
         *,
         calculation_us: float | None = None,
         pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
-        granularity: Granularity | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         fit_options: FitOptions | None = None,
+        granularity: Granularity | None = None,
         constraints: Constraints | None = None,
         messages: int | None = None,
         messages_are: str | None = None,
@@ -413,18 +470,21 @@ class AsyncClient(AsyncCore):
     ) -> Hidden:
         """Return what hiding a message behind a calculation gains, and the fragments for it.
 
-        Exactly one of `pipeline`, `profile`, `measurements` and `granularity`; with one of the first
-        three a message, and `calculation_us` or `instructions` with `instructions_per_us`.
+        Exactly one of where stages may come from (see `optimize`) and `granularity`; with the former a
+        message, and `calculation_us` or `instructions` with `instructions_per_us`.
         """
         return await self.send(
             hiding.hide(
                 message_bytes,
                 calculation_us=calculation_us,
                 pipeline=pipeline,
+                aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
-                granularity=granularity,
+                fit=fit,
+                fit_id=fit_id,
                 fit_options=fit_options,
+                granularity=granularity,
                 constraints=constraints,
                 messages=messages,
                 messages_are=messages_are,
@@ -448,10 +508,13 @@ class AsyncClient(AsyncCore):
         *,
         calculation_us: float | None = None,
         pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
-        granularity: Granularity | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         fit_options: FitOptions | None = None,
+        granularity: Granularity | None = None,
         constraints: Constraints | None = None,
         messages: int | None = None,
         messages_are: str | None = None,
@@ -469,8 +532,8 @@ class AsyncClient(AsyncCore):
     ) -> Job:
         """Return what hiding a message behind a calculation gains, and the fragments for it.
 
-        Exactly one of `pipeline`, `profile`, `measurements` and `granularity`; with one of the first
-        three a message, and `calculation_us` or `instructions` with `instructions_per_us`.
+        Exactly one of where stages may come from (see `optimize`) and `granularity`; with the former a
+        message, and `calculation_us` or `instructions` with `instructions_per_us`.
 
         Answered at once by the job that does it.
         """
@@ -479,10 +542,13 @@ class AsyncClient(AsyncCore):
                 message_bytes,
                 calculation_us=calculation_us,
                 pipeline=pipeline,
+                aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
-                granularity=granularity,
+                fit=fit,
+                fit_id=fit_id,
                 fit_options=fit_options,
+                granularity=granularity,
                 constraints=constraints,
                 messages=messages,
                 messages_are=messages_are,
@@ -520,6 +586,7 @@ class AsyncClient(AsyncCore):
         excluded: Sequence[ExcludedSample] = (),
         as_stage: str | None = None,
         columns: str | None = None,
+        total_is_uncut: bool | None = None,
         message_bytes: int | None = None,
         save_as: str | None = None,
         plot: bool | None = None,
@@ -528,6 +595,7 @@ class AsyncClient(AsyncCore):
 
         The service detects formats by their content. `content_type` "application/json" is for its own
         JSON format alone. `columns` are those of a table, as in "size=bytes,time=copy:ms".
+        `total_is_uncut` says that nothing cut the messages whose latencies were measured.
         """
         return await self.send(
             measuring.fit(
@@ -541,6 +609,7 @@ class AsyncClient(AsyncCore):
                 excluded=excluded,
                 as_stage=as_stage,
                 columns=columns,
+                total_is_uncut=total_is_uncut,
                 message_bytes=message_bytes,
                 save_as=save_as,
                 plot=plot,
@@ -558,6 +627,7 @@ class AsyncClient(AsyncCore):
         excluded: Sequence[ExcludedSample] = (),
         as_stage: str | None = None,
         columns: str | None = None,
+        total_is_uncut: bool | None = None,
         message_bytes: int | None = None,
         save_as: str | None = None,
         plot: bool | None = None,
@@ -573,6 +643,7 @@ class AsyncClient(AsyncCore):
                 excluded=excluded,
                 as_stage=as_stage,
                 columns=columns,
+                total_is_uncut=total_is_uncut,
                 message_bytes=message_bytes,
                 save_as=save_as,
                 plot=plot,
@@ -670,11 +741,17 @@ class AsyncClient(AsyncCore):
         *,
         pipeline: Pipeline | None = None,
         aggregate: Aggregate | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         detail: str | None = None,
     ) -> Profile:
-        """Create a profile with revision 1: a pipeline, or an aggregate in its place."""
+        """Create a profile with revision 1: a pipeline, an aggregate, or a fit, as a document or by the
+        identifier of a stored one.
+        """
         return await self.send(
-            storing.create_profile(name, pipeline=pipeline, aggregate=aggregate, detail=detail)
+            storing.create_profile(
+                name, pipeline=pipeline, aggregate=aggregate, fit=fit, fit_id=fit_id, detail=detail
+            )
         )
 
     async def revise_profile(
@@ -683,11 +760,15 @@ class AsyncClient(AsyncCore):
         *,
         pipeline: Pipeline | None = None,
         aggregate: Aggregate | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         detail: str | None = None,
     ) -> Profile:
         """Add a revision, which becomes the current one. Sent twice it would add two."""
         return await self.send(
-            storing.revise_profile(name, pipeline=pipeline, aggregate=aggregate, detail=detail)
+            storing.revise_profile(
+                name, pipeline=pipeline, aggregate=aggregate, fit=fit, fit_id=fit_id, detail=detail
+            )
         )
 
     async def delete_profile(
@@ -910,6 +991,8 @@ class AsyncClient(AsyncCore):
         aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         fit_options: FitOptions | None = None,
         min_message_bytes: int | None = None,
         max_message_bytes: int | None = None,
@@ -923,9 +1006,9 @@ class AsyncClient(AsyncCore):
     ) -> Audit:
         """Return what an existing setting costs over the optimum, and what to change.
 
-        Exactly one of `pipeline`, `aggregate`, `profile` and `measurements`. Without a `workload` every
-        octave of the range counts the same. The `objective` is "time" with a workload, the total time
-        of its messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
+        Exactly one of where costs may come from (see `optimize`). Without a `workload` every octave of
+        the range counts the same. The `objective` is "time" with a workload, the total time of its
+        messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
         `in_draws`, another share, it has to be kept in so many draws of the costs too. `uncertainty`
         says which.
         """
@@ -936,6 +1019,8 @@ class AsyncClient(AsyncCore):
                 aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
                 fit_options=fit_options,
                 min_message_bytes=min_message_bytes,
                 max_message_bytes=max_message_bytes,
@@ -993,6 +1078,8 @@ class AsyncClient(AsyncCore):
         aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         fit_options: FitOptions | None = None,
         min_message_bytes: int | None = None,
         max_message_bytes: int | None = None,
@@ -1006,9 +1093,9 @@ class AsyncClient(AsyncCore):
     ) -> Job:
         """Return what an existing setting costs over the optimum, and what to change.
 
-        Exactly one of `pipeline`, `aggregate`, `profile` and `measurements`. Without a `workload` every
-        octave of the range counts the same. The `objective` is "time" with a workload, the total time
-        of its messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
+        Exactly one of where costs may come from (see `optimize`). Without a `workload` every octave of
+        the range counts the same. The `objective` is "time" with a workload, the total time of its
+        messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
         `in_draws`, another share, it has to be kept in so many draws of the costs too. `uncertainty`
         says which.
 
@@ -1021,6 +1108,8 @@ class AsyncClient(AsyncCore):
                 aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
                 fit_options=fit_options,
                 min_message_bytes=min_message_bytes,
                 max_message_bytes=max_message_bytes,

@@ -77,6 +77,9 @@ class Client(Core):
         aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         strategy: str | None = None,
         static_bytes: int | None = None,
         constraints: Constraints | None = None,
@@ -84,14 +87,14 @@ class Client(Core):
         relative_gap: float | None = None,
         time_limit_s: float | None = None,
         save_as: str | None = None,
-        fit_options: FitOptions | None = None,
         uncertainty: UncertaintyOptions | None = None,
     ) -> Optimization:
         """Cut a message of this size, with a proof of how good the cut is.
 
-        Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2") and `measurements`.
-        Of fitted costs the answer says how sure it is; `uncertainty` says over which draws, and what
-        setting is in use.
+        Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2"), `measurements`, `fit`
+        (what `fit` and `compose` return, or the document that `sluice fit --json` prints) and `fit_id`
+        (of a stored fit); `fit_options` go with `measurements`. Of fitted costs the answer says how
+        sure it is; `uncertainty` says over which draws, and what setting is in use.
         """
         return self.send(
             solving.optimize(
@@ -100,6 +103,9 @@ class Client(Core):
                 aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 strategy=strategy,
                 static_bytes=static_bytes,
                 constraints=constraints,
@@ -107,7 +113,6 @@ class Client(Core):
                 relative_gap=relative_gap,
                 time_limit_s=time_limit_s,
                 save_as=save_as,
-                fit_options=fit_options,
                 uncertainty=uncertainty,
             )
         )
@@ -120,6 +125,10 @@ class Client(Core):
         pipeline: Pipeline | None = None,
         aggregate: Aggregate | None = None,
         profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         static_bytes: int | None = None,
         constraints: Constraints | None = None,
         allow_refragmentation: bool | None = None,
@@ -136,6 +145,10 @@ class Client(Core):
                 pipeline=pipeline,
                 aggregate=aggregate,
                 profile=profile,
+                measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 static_bytes=static_bytes,
                 constraints=constraints,
                 allow_refragmentation=allow_refragmentation,
@@ -150,6 +163,10 @@ class Client(Core):
         pipeline: Pipeline | None = None,
         aggregate: Aggregate | None = None,
         profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         fragment_bytes: Sequence[int] | None = None,
         levels: Sequence[Sequence[int]] | None = None,
         delivery: Sequence[Delivery] | None = None,
@@ -164,6 +181,10 @@ class Client(Core):
                 pipeline=pipeline,
                 aggregate=aggregate,
                 profile=profile,
+                measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 fragment_bytes=fragment_bytes,
                 levels=levels,
                 delivery=delivery,
@@ -176,7 +197,12 @@ class Client(Core):
         message_bytes: Sequence[int],
         *,
         pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
         profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         rule: str | None = None,
         stages: Sequence[int] | None = None,
         sizes: Sequence[int] | None = None,
@@ -191,7 +217,12 @@ class Client(Core):
             solving.thresholds(
                 message_bytes,
                 pipeline=pipeline,
+                aggregate=aggregate,
                 profile=profile,
+                measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 rule=rule,
                 stages=stages,
                 sizes=sizes,
@@ -289,6 +320,9 @@ class Client(Core):
         aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         strategy: str | None = None,
         static_bytes: int | None = None,
         constraints: Constraints | None = None,
@@ -296,14 +330,14 @@ class Client(Core):
         relative_gap: float | None = None,
         time_limit_s: float | None = None,
         save_as: str | None = None,
-        fit_options: FitOptions | None = None,
         uncertainty: UncertaintyOptions | None = None,
     ) -> Job:
         """Cut a message of this size, with a proof of how good the cut is.
 
-        Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2") and `measurements`.
-        Of fitted costs the answer says how sure it is; `uncertainty` says over which draws, and what
-        setting is in use.
+        Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2"), `measurements`, `fit`
+        (what `fit` and `compose` return, or the document that `sluice fit --json` prints) and `fit_id`
+        (of a stored fit); `fit_options` go with `measurements`. Of fitted costs the answer says how
+        sure it is; `uncertainty` says over which draws, and what setting is in use.
 
         Answered at once by the job that does it.
         """
@@ -314,6 +348,9 @@ class Client(Core):
                 aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 strategy=strategy,
                 static_bytes=static_bytes,
                 constraints=constraints,
@@ -321,7 +358,6 @@ class Client(Core):
                 relative_gap=relative_gap,
                 time_limit_s=time_limit_s,
                 save_as=save_as,
-                fit_options=fit_options,
                 uncertainty=uncertainty,
             )
         )
@@ -334,6 +370,10 @@ class Client(Core):
         pipeline: Pipeline | None = None,
         aggregate: Aggregate | None = None,
         profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         static_bytes: int | None = None,
         constraints: Constraints | None = None,
         allow_refragmentation: bool | None = None,
@@ -352,6 +392,10 @@ class Client(Core):
                 pipeline=pipeline,
                 aggregate=aggregate,
                 profile=profile,
+                measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 static_bytes=static_bytes,
                 constraints=constraints,
                 allow_refragmentation=allow_refragmentation,
@@ -365,7 +409,12 @@ class Client(Core):
         message_bytes: Sequence[int],
         *,
         pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
         profile: str | None = None,
+        measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
+        fit_options: FitOptions | None = None,
         rule: str | None = None,
         stages: Sequence[int] | None = None,
         sizes: Sequence[int] | None = None,
@@ -382,7 +431,12 @@ class Client(Core):
             solving.start_thresholds(
                 message_bytes,
                 pipeline=pipeline,
+                aggregate=aggregate,
                 profile=profile,
+                measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
+                fit_options=fit_options,
                 rule=rule,
                 stages=stages,
                 sizes=sizes,
@@ -396,10 +450,13 @@ class Client(Core):
         *,
         calculation_us: float | None = None,
         pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
-        granularity: Granularity | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         fit_options: FitOptions | None = None,
+        granularity: Granularity | None = None,
         constraints: Constraints | None = None,
         messages: int | None = None,
         messages_are: str | None = None,
@@ -417,18 +474,21 @@ class Client(Core):
     ) -> Hidden:
         """Return what hiding a message behind a calculation gains, and the fragments for it.
 
-        Exactly one of `pipeline`, `profile`, `measurements` and `granularity`; with one of the first
-        three a message, and `calculation_us` or `instructions` with `instructions_per_us`.
+        Exactly one of where stages may come from (see `optimize`) and `granularity`; with the former a
+        message, and `calculation_us` or `instructions` with `instructions_per_us`.
         """
         return self.send(
             hiding.hide(
                 message_bytes,
                 calculation_us=calculation_us,
                 pipeline=pipeline,
+                aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
-                granularity=granularity,
+                fit=fit,
+                fit_id=fit_id,
                 fit_options=fit_options,
+                granularity=granularity,
                 constraints=constraints,
                 messages=messages,
                 messages_are=messages_are,
@@ -452,10 +512,13 @@ class Client(Core):
         *,
         calculation_us: float | None = None,
         pipeline: Pipeline | None = None,
+        aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
-        granularity: Granularity | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         fit_options: FitOptions | None = None,
+        granularity: Granularity | None = None,
         constraints: Constraints | None = None,
         messages: int | None = None,
         messages_are: str | None = None,
@@ -473,8 +536,8 @@ class Client(Core):
     ) -> Job:
         """Return what hiding a message behind a calculation gains, and the fragments for it.
 
-        Exactly one of `pipeline`, `profile`, `measurements` and `granularity`; with one of the first
-        three a message, and `calculation_us` or `instructions` with `instructions_per_us`.
+        Exactly one of where stages may come from (see `optimize`) and `granularity`; with the former a
+        message, and `calculation_us` or `instructions` with `instructions_per_us`.
 
         Answered at once by the job that does it.
         """
@@ -483,10 +546,13 @@ class Client(Core):
                 message_bytes,
                 calculation_us=calculation_us,
                 pipeline=pipeline,
+                aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
-                granularity=granularity,
+                fit=fit,
+                fit_id=fit_id,
                 fit_options=fit_options,
+                granularity=granularity,
                 constraints=constraints,
                 messages=messages,
                 messages_are=messages_are,
@@ -524,6 +590,7 @@ class Client(Core):
         excluded: Sequence[ExcludedSample] = (),
         as_stage: str | None = None,
         columns: str | None = None,
+        total_is_uncut: bool | None = None,
         message_bytes: int | None = None,
         save_as: str | None = None,
         plot: bool | None = None,
@@ -532,6 +599,7 @@ class Client(Core):
 
         The service detects formats by their content. `content_type` "application/json" is for its own
         JSON format alone. `columns` are those of a table, as in "size=bytes,time=copy:ms".
+        `total_is_uncut` says that nothing cut the messages whose latencies were measured.
         """
         return self.send(
             measuring.fit(
@@ -545,6 +613,7 @@ class Client(Core):
                 excluded=excluded,
                 as_stage=as_stage,
                 columns=columns,
+                total_is_uncut=total_is_uncut,
                 message_bytes=message_bytes,
                 save_as=save_as,
                 plot=plot,
@@ -562,6 +631,7 @@ class Client(Core):
         excluded: Sequence[ExcludedSample] = (),
         as_stage: str | None = None,
         columns: str | None = None,
+        total_is_uncut: bool | None = None,
         message_bytes: int | None = None,
         save_as: str | None = None,
         plot: bool | None = None,
@@ -577,6 +647,7 @@ class Client(Core):
                 excluded=excluded,
                 as_stage=as_stage,
                 columns=columns,
+                total_is_uncut=total_is_uncut,
                 message_bytes=message_bytes,
                 save_as=save_as,
                 plot=plot,
@@ -674,11 +745,17 @@ class Client(Core):
         *,
         pipeline: Pipeline | None = None,
         aggregate: Aggregate | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         detail: str | None = None,
     ) -> Profile:
-        """Create a profile with revision 1: a pipeline, or an aggregate in its place."""
+        """Create a profile with revision 1: a pipeline, an aggregate, or a fit, as a document or by the
+        identifier of a stored one.
+        """
         return self.send(
-            storing.create_profile(name, pipeline=pipeline, aggregate=aggregate, detail=detail)
+            storing.create_profile(
+                name, pipeline=pipeline, aggregate=aggregate, fit=fit, fit_id=fit_id, detail=detail
+            )
         )
 
     def revise_profile(
@@ -687,11 +764,15 @@ class Client(Core):
         *,
         pipeline: Pipeline | None = None,
         aggregate: Aggregate | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         detail: str | None = None,
     ) -> Profile:
         """Add a revision, which becomes the current one. Sent twice it would add two."""
         return self.send(
-            storing.revise_profile(name, pipeline=pipeline, aggregate=aggregate, detail=detail)
+            storing.revise_profile(
+                name, pipeline=pipeline, aggregate=aggregate, fit=fit, fit_id=fit_id, detail=detail
+            )
         )
 
     def delete_profile(
@@ -914,6 +995,8 @@ class Client(Core):
         aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         fit_options: FitOptions | None = None,
         min_message_bytes: int | None = None,
         max_message_bytes: int | None = None,
@@ -927,9 +1010,9 @@ class Client(Core):
     ) -> Audit:
         """Return what an existing setting costs over the optimum, and what to change.
 
-        Exactly one of `pipeline`, `aggregate`, `profile` and `measurements`. Without a `workload` every
-        octave of the range counts the same. The `objective` is "time" with a workload, the total time
-        of its messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
+        Exactly one of where costs may come from (see `optimize`). Without a `workload` every octave of
+        the range counts the same. The `objective` is "time" with a workload, the total time of its
+        messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
         `in_draws`, another share, it has to be kept in so many draws of the costs too. `uncertainty`
         says which.
         """
@@ -940,6 +1023,8 @@ class Client(Core):
                 aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
                 fit_options=fit_options,
                 min_message_bytes=min_message_bytes,
                 max_message_bytes=max_message_bytes,
@@ -997,6 +1082,8 @@ class Client(Core):
         aggregate: Aggregate | None = None,
         profile: str | None = None,
         measurements: Measurement | Sequence[Measurement] | None = None,
+        fit: Fit | Mapping[str, Any] | None = None,
+        fit_id: str | None = None,
         fit_options: FitOptions | None = None,
         min_message_bytes: int | None = None,
         max_message_bytes: int | None = None,
@@ -1010,9 +1097,9 @@ class Client(Core):
     ) -> Job:
         """Return what an existing setting costs over the optimum, and what to change.
 
-        Exactly one of `pipeline`, `aggregate`, `profile` and `measurements`. Without a `workload` every
-        octave of the range counts the same. The `objective` is "time" with a workload, the total time
-        of its messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
+        Exactly one of where costs may come from (see `optimize`). Without a `workload` every octave of
+        the range counts the same. The `objective` is "time" with a workload, the total time of its
+        messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
         `in_draws`, another share, it has to be kept in so many draws of the costs too. `uncertainty`
         says which.
 
@@ -1025,6 +1112,8 @@ class Client(Core):
                 aggregate=aggregate,
                 profile=profile,
                 measurements=measurements,
+                fit=fit,
+                fit_id=fit_id,
                 fit_options=fit_options,
                 min_message_bytes=min_message_bytes,
                 max_message_bytes=max_message_bytes,

@@ -102,6 +102,16 @@ class FittedStage:
 
 
 @dataclass(frozen=True, slots=True)
+class WholeMessages:
+    """Whole messages of one size that were timed in one piece: their median, and the model's."""
+
+    message_bytes: int
+    num_samples: int
+    measured_us: float
+    modelled_us: float
+
+
+@dataclass(frozen=True, slots=True)
 class FittedPipeline:
     """The fitted stages, in order, and the constant delay."""
 
@@ -119,6 +129,7 @@ class FittedAggregate:
     sum_ns_per_byte_interval: tuple[float, float] | None
     total: FittedStage
     bottleneck: FittedStage
+    total_is_uncut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +236,7 @@ class Fit:
     profile: ProfileRevision | None
     plot: FitPlot | None
     excluded: tuple[ExcludedSample, ...] = ()
+    timed_whole: tuple[WholeMessages, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,11 +92,16 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """All stages together, the slowest of them, and a delay (µs) that is not in the total."""
+    """All stages together, the slowest of them, and a delay (µs) that is not in the total.
+
+    `total_is_uncut` says that nothing cut the messages whose latencies are the total; else no
+    answer says to set a size.
+    """
 
     total: Stage
     bottleneck: Stage
     delay_us: float = 0.0
+    total_is_uncut: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return it as requests have it."""
@@ -104,6 +109,7 @@ class Aggregate:
             "total": self.total.as_json(),
             "bottleneck": self.bottleneck.as_json(),
             "delay_us": self.delay_us,
+            "total_is_uncut": self.total_is_uncut,
         }
 
 
@@ -218,6 +224,7 @@ class FitOptions:
     excluded: tuple[ExcludedSample, ...] = ()
     as_stage: str | None = None
     columns: str | None = None
+    total_is_uncut: bool | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as bodies have it."""
@@ -227,6 +234,7 @@ class FitOptions:
             "max_ranges": self.max_ranges,
             "as_stage": self.as_stage,
             "columns": self.columns,
+            "total_is_uncut": self.total_is_uncut,
         }
         document: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         if self.groups:

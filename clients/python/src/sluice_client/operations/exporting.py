@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from sluice_client.calls import Answer, Call, get, reads, reads_page, segment, send
 from sluice_client.export_answers import Audit, ExportedFile, ExportTarget
+from sluice_client.fit_answers import Fit
 from sluice_client.operations.as_job import as_job
-from sluice_client.operations.solving import measurements_json
+from sluice_client.operations.sources import source_json
 from sluice_client.shapes import (
     Aggregate,
     Constraints,
@@ -73,6 +75,8 @@ def audit(
     aggregate: Aggregate | None = None,
     profile: str | None = None,
     measurements: Measurement | Sequence[Measurement] | None = None,
+    fit: Fit | Mapping[str, Any] | None = None,
+    fit_id: str | None = None,
     fit_options: FitOptions | None = None,
     min_message_bytes: int | None = None,
     max_message_bytes: int | None = None,
@@ -86,19 +90,15 @@ def audit(
 ) -> Call[Audit]:
     """Return what an existing setting costs over the optimum, and what to change.
 
-    Exactly one of `pipeline`, `aggregate`, `profile` and `measurements`. Without a `workload` every
-    octave of the range counts the same. The `objective` is "time" with a workload, the total time
-    of its messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
+    Exactly one of where costs may come from (see `optimize`). Without a `workload` every octave of
+    the range counts the same. The `objective` is "time" with a workload, the total time of its
+    messages, else the "mean" regret; or "worst". `max_regret` is a share, 0.05 for 5 %; with
     `in_draws`, another share, it has to be kept in so many draws of the costs too. `uncertainty`
     says which.
     """
     document = {
         "setting": setting.document,
-        "pipeline": pipeline and pipeline.as_json(),
-        "aggregate": aggregate and aggregate.as_json(),
-        "profile": profile,
-        "measurements": measurements_json(measurements),
-        "fit_options": fit_options and fit_options.as_json(),
+        **source_json(pipeline, aggregate, profile, measurements, fit, fit_id, fit_options),
         "min_message_bytes": min_message_bytes,
         "max_message_bytes": max_message_bytes,
         "workload": None if workload is None else [one.as_json() for one in workload],

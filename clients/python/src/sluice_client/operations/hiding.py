@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sluice_client.calls import Call, get, reads, segment, send
+from sluice_client.fit_answers import Fit
 from sluice_client.hide_answers import Hidden
 from sluice_client.operations.as_job import as_job
-from sluice_client.operations.solving import measurements_json
+from sluice_client.operations.sources import source_json
 from sluice_client.shapes import (
+    Aggregate,
     Constraints,
     FitOptions,
     Granularity,
@@ -26,10 +29,13 @@ def hide(
     *,
     calculation_us: float | None = None,
     pipeline: Pipeline | None = None,
+    aggregate: Aggregate | None = None,
     profile: str | None = None,
     measurements: Measurement | Sequence[Measurement] | None = None,
-    granularity: Granularity | None = None,
+    fit: Fit | Mapping[str, Any] | None = None,
+    fit_id: str | None = None,
     fit_options: FitOptions | None = None,
+    granularity: Granularity | None = None,
     constraints: Constraints | None = None,
     messages: int | None = None,
     messages_are: str | None = None,
@@ -47,17 +53,14 @@ def hide(
 ) -> Call[Hidden]:
     """Return what hiding a message behind a calculation gains, and the fragments for it.
 
-    Exactly one of `pipeline`, `profile`, `measurements` and `granularity`; with one of the first
-    three a message, and `calculation_us` or `instructions` with `instructions_per_us`.
+    Exactly one of where stages may come from (see `optimize`) and `granularity`; with the former a
+    message, and `calculation_us` or `instructions` with `instructions_per_us`.
     """
     document = {
         "message_bytes": message_bytes,
         "calculation_us": calculation_us,
-        "pipeline": pipeline and pipeline.as_json(),
-        "profile": profile,
-        "measurements": measurements_json(measurements),
+        **source_json(pipeline, aggregate, profile, measurements, fit, fit_id, fit_options),
         "granularity": granularity and granularity.as_json(),
-        "fit_options": fit_options and fit_options.as_json(),
         "constraints": constraints and constraints.as_json(),
         "messages": messages,
         "messages_are": messages_are,

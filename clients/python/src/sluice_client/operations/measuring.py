@@ -8,7 +8,7 @@ from dataclasses import replace
 from sluice_client.calls import Answer, Call, get, reads, send
 from sluice_client.calls import segment as one_segment
 from sluice_client.fit_answers import Fit, FitPlot, MeasurementPlan
-from sluice_client.operations.solving import measurements_json
+from sluice_client.operations.sources import measurements_json
 from sluice_client.shapes import ComposedStage, ExcludedSample, Measurement, StepGroup
 
 _FIT_LIMIT_S = 120.0  # the service's own, for a long file
@@ -26,6 +26,7 @@ def fit(
     excluded: Sequence[ExcludedSample] = (),
     as_stage: str | None = None,
     columns: str | None = None,
+    total_is_uncut: bool | None = None,
     message_bytes: int | None = None,
     save_as: str | None = None,
     plot: bool | None = None,
@@ -34,9 +35,19 @@ def fit(
 
     The service detects formats by their content. `content_type` "application/json" is for its own
     JSON format alone. `columns` are those of a table, as in "size=bytes,time=copy:ms".
+    `total_is_uncut` says that nothing cut the messages whose latencies were measured.
     """
     query = _fit_query(
-        method, shape, max_ranges, groups, as_stage, columns, message_bytes, save_as, plot
+        method,
+        shape,
+        max_ranges,
+        groups,
+        as_stage,
+        columns,
+        total_is_uncut,
+        message_bytes,
+        save_as,
+        plot,
     )
     query["exclude"] = [sample.as_word() for sample in excluded]
     return Call(
@@ -61,6 +72,7 @@ def fit_together(
     excluded: Sequence[ExcludedSample] = (),
     as_stage: str | None = None,
     columns: str | None = None,
+    total_is_uncut: bool | None = None,
     message_bytes: int | None = None,
     save_as: str | None = None,
     plot: bool | None = None,
@@ -78,7 +90,16 @@ def fit_together(
         takes_s=_FIT_LIMIT_S,
     )
     query = _fit_query(
-        method, shape, max_ranges, groups, as_stage, columns, message_bytes, save_as, plot
+        method,
+        shape,
+        max_ranges,
+        groups,
+        as_stage,
+        columns,
+        total_is_uncut,
+        message_bytes,
+        save_as,
+        plot,
     )
     return replace(call, query=query)
 
@@ -157,6 +178,7 @@ def _fit_query(
     groups: Sequence[StepGroup],
     as_stage: str | None,
     columns: str | None,
+    total_is_uncut: bool | None,
     message_bytes: int | None,
     save_as: str | None,
     plot: bool | None,
@@ -168,6 +190,7 @@ def _fit_query(
         "group": [group.as_word() for group in groups],
         "as_stage": as_stage,
         "columns": columns,
+        "total_is_uncut": total_is_uncut,
         "message_bytes": message_bytes,
         "save_as": save_as,
         "plot": plot,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,9 @@ from sluice_client.answers import (
     Simulation,
 )
 from sluice_client.calls import Call, get, reads, reads_page, segment, send
+from sluice_client.fit_answers import Fit
 from sluice_client.operations.as_job import as_job
+from sluice_client.operations.sources import source_json
 from sluice_client.shapes import (
     Aggregate,
     Constraints,
@@ -38,6 +40,9 @@ def optimize(
     aggregate: Aggregate | None = None,
     profile: str | None = None,
     measurements: Measurement | Sequence[Measurement] | None = None,
+    fit: Fit | Mapping[str, Any] | None = None,
+    fit_id: str | None = None,
+    fit_options: FitOptions | None = None,
     strategy: str | None = None,
     static_bytes: int | None = None,
     constraints: Constraints | None = None,
@@ -45,23 +50,21 @@ def optimize(
     relative_gap: float | None = None,
     time_limit_s: float | None = None,
     save_as: str | None = None,
-    fit_options: FitOptions | None = None,
     uncertainty: UncertaintyOptions | None = None,
 ) -> Call[Optimization]:
     """Cut a message of this size, with a proof of how good the cut is.
 
-    Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2") and `measurements`.
-    Of fitted costs the answer says how sure it is; `uncertainty` says over which draws, and what
-    setting is in use.
+    Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2"), `measurements`, `fit`
+    (what `fit` and `compose` return, or the document that `sluice fit --json` prints) and `fit_id`
+    (of a stored fit); `fit_options` go with `measurements`. Of fitted costs the answer says how
+    sure it is; `uncertainty` says over which draws, and what setting is in use.
     """
     document = {
         "message_bytes": message_bytes,
-        **_source(pipeline, aggregate, profile),
-        "measurements": measurements_json(measurements),
+        **source_json(pipeline, aggregate, profile, measurements, fit, fit_id, fit_options),
         "strategy": strategy,
         **_options(static_bytes, constraints, allow_refragmentation, relative_gap, time_limit_s),
         "save_as": save_as,
-        "fit_options": fit_options and fit_options.as_json(),
         "uncertainty": uncertainty and uncertainty.as_json(),
     }
     return send(
@@ -81,6 +84,10 @@ def compare(
     pipeline: Pipeline | None = None,
     aggregate: Aggregate | None = None,
     profile: str | None = None,
+    measurements: Measurement | Sequence[Measurement] | None = None,
+    fit: Fit | Mapping[str, Any] | None = None,
+    fit_id: str | None = None,
+    fit_options: FitOptions | None = None,
     static_bytes: int | None = None,
     constraints: Constraints | None = None,
     allow_refragmentation: bool | None = None,
@@ -93,7 +100,7 @@ def compare(
     document = {
         "message_bytes": list(message_bytes),
         "strategies": list(strategies),
-        **_source(pipeline, aggregate, profile),
+        **source_json(pipeline, aggregate, profile, measurements, fit, fit_id, fit_options),
         **_options(static_bytes, constraints, allow_refragmentation, relative_gap, time_limit_s),
     }
     return send(
@@ -111,6 +118,10 @@ def simulate(
     pipeline: Pipeline | None = None,
     aggregate: Aggregate | None = None,
     profile: str | None = None,
+    measurements: Measurement | Sequence[Measurement] | None = None,
+    fit: Fit | Mapping[str, Any] | None = None,
+    fit_id: str | None = None,
+    fit_options: FitOptions | None = None,
     fragment_bytes: Sequence[int] | None = None,
     levels: Sequence[Sequence[int]] | None = None,
     delivery: Sequence[Delivery] | None = None,
@@ -121,7 +132,7 @@ def simulate(
     aggregate what one cut takes at most.
     """
     document = {
-        **_source(pipeline, aggregate, profile),
+        **source_json(pipeline, aggregate, profile, measurements, fit, fit_id, fit_options),
         "fragment_bytes": None if fragment_bytes is None else list(fragment_bytes),
         "levels": None if levels is None else [list(sizes) for sizes in levels],
         "delivery": None if delivery is None else [rule.as_json() for rule in delivery],
@@ -134,7 +145,12 @@ def thresholds(
     message_bytes: Sequence[int],
     *,
     pipeline: Pipeline | None = None,
+    aggregate: Aggregate | None = None,
     profile: str | None = None,
+    measurements: Measurement | Sequence[Measurement] | None = None,
+    fit: Fit | Mapping[str, Any] | None = None,
+    fit_id: str | None = None,
+    fit_options: FitOptions | None = None,
     rule: str | None = None,
     stages: Sequence[int] | None = None,
     sizes: Sequence[int] | None = None,
@@ -146,7 +162,7 @@ def thresholds(
     All stages have the same size, or those of `stages`, from 0, vary independently.
     """
     document = {
-        **_source(pipeline, None, profile),
+        **source_json(pipeline, aggregate, profile, measurements, fit, fit_id, fit_options),
         "message_bytes": list(message_bytes),
         "rule": rule,
         "stages": None if stages is None else list(stages),
@@ -215,23 +231,6 @@ def schedule(name: str, message_bytes: int) -> Call[Schedule]:
 start_optimize = as_job(optimize)
 start_compare = as_job(compare)
 start_thresholds = as_job(thresholds, may_repeat=True)
-
-
-def measurements_json(given: Measurement | Sequence[Measurement] | None) -> Any:
-    """Return measurements as bodies have them: one, a list, or none."""
-    if given is None or isinstance(given, Measurement):
-        return given and given.as_json()
-    return [one.as_json() for one in given]
-
-
-def _source(
-    pipeline: Pipeline | None, aggregate: Aggregate | None, profile: str | None
-) -> dict[str, Any]:
-    return {
-        "pipeline": pipeline and pipeline.as_json(),
-        "aggregate": aggregate and aggregate.as_json(),
-        "profile": profile,
-    }
 
 
 def _options(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sluice_client.answers import Job, Page
 from sluice_client.calls import Answer, Call, get, reads, reads_page, segment, send
+from sluice_client.fit_answers import Fit
 from sluice_client.operations.as_job import as_job
+from sluice_client.operations.sources import fit_json
 from sluice_client.profile_answers import (
     CompiledTable,
     Profile,
@@ -38,10 +41,14 @@ def create_profile(
     *,
     pipeline: Pipeline | None = None,
     aggregate: Aggregate | None = None,
+    fit: Fit | Mapping[str, Any] | None = None,
+    fit_id: str | None = None,
     detail: str | None = None,
 ) -> Call[Profile]:
-    """Create a profile with revision 1: a pipeline, or an aggregate in its place."""
-    document = {"name": name, **_revision(pipeline, aggregate, detail)}
+    """Create a profile with revision 1: a pipeline, an aggregate, or a fit, as a document or by the
+    identifier of a stored one.
+    """
+    document = {"name": name, **_revision(pipeline, aggregate, fit, fit_id, detail)}
     return send("POST", "/profiles", reads(Profile), document, may_repeat=False)
 
 
@@ -50,10 +57,12 @@ def revise_profile(
     *,
     pipeline: Pipeline | None = None,
     aggregate: Aggregate | None = None,
+    fit: Fit | Mapping[str, Any] | None = None,
+    fit_id: str | None = None,
     detail: str | None = None,
 ) -> Call[Profile]:
     """Add a revision, which becomes the current one. Sent twice it would add two."""
-    document = _revision(pipeline, aggregate, detail)
+    document = _revision(pipeline, aggregate, fit, fit_id, detail)
     return send("PUT", _at(name), reads(Profile), document, may_repeat=False)
 
 
@@ -200,11 +209,17 @@ def _by(digest: str) -> str:
 
 
 def _revision(
-    pipeline: Pipeline | None, aggregate: Aggregate | None, detail: str | None
+    pipeline: Pipeline | None,
+    aggregate: Aggregate | None,
+    fit: Fit | Mapping[str, Any] | None,
+    fit_id: str | None,
+    detail: str | None,
 ) -> dict[str, Any]:
     return {
         "pipeline": pipeline and pipeline.as_json(),
         "aggregate": aggregate and aggregate.as_json(),
+        "fit": fit_json(fit),
+        "fit_id": fit_id,
         "detail": detail,
     }
 

@@ -1,0 +1,30 @@
+"""What is decided where a model rests on a premise that nobody has confirmed: nothing is set.
+
+Source    docs/theory.md, "From outside". The latency of a library that cuts messages on their way
+          is less than that of an uncut one, and what a cut gains over that is not what it gains
+          over what is in use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from domain.model import CostModel
+from domain.uncertain_answer import Decision, DecisionCode, Reason, SettingsInDraws
+
+
+def held_back(decision: Decision, model: CostModel) -> Decision:
+    """Return the decision; `measure_first` in the place of `set_it` where the model has a premise.
+
+    The cut and its gain stay: what is to be measured is whether the premise holds.
+    """
+    if not (model.premise and decision.code is DecisionCode.SET_IT):
+        return decision
+    return replace(decision, code=DecisionCode.MEASURE_FIRST, reason=Reason.PREMISE, measure=None)
+
+
+def setting_held_back(found: SettingsInDraws, model: CostModel) -> SettingsInDraws:
+    """Return the same of settings for many messages."""
+    if not (model.premise and found.code is DecisionCode.SET_IT):
+        return found
+    return replace(found, code=DecisionCode.MEASURE_FIRST)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from analysis.draw_costs import repeated_us
 from analysis.draws import Draws, at_estimates
+from analysis.range_size import RangeSize
 from analysis.repeated_sizes import (
     admits,
     good_sizes,
@@ -98,12 +99,14 @@ class SizeCurve:
 class SizeChoice:
     """The size to repeat, `chosen`: today's, `current`, or the one that is best to change to.
 
-    `current` is None where none was named or the limits do not admit it.
+    `current` is None where none was named or the limits do not admit it. `over` is the one size for
+    messages of a range, None where it was not looked for.
     """
 
     chosen: SizePoint
     recommended: SizePoint
     current: SizePoint | None
+    over: RangeSize | None = None
 
 
 def gain_over(one: SizePoint, other: SizePoint) -> float:

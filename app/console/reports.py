@@ -39,6 +39,7 @@ from app.text.units import (
     format_time,
     printable,
 )
+from domain.fit import MAY_BE_PIPELINED
 from domain.units import format_bytes
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ def answer_parts(
         yield ""
     elif answer.set_this:
         yield from (answer.set_this.sentence, "")
+    if answer.set_this and answer.set_this.over:
+        yield from (answer.set_this.over.sentence, "")
     yield from schedule_parts(answer, width=width, ink=ink)
     yield ""
     if with_sensitivities and answer.sensitivities:
@@ -90,7 +93,12 @@ def answer_parts(
     yield ""
     # Those of its fit are counted above it, and listed by the fit.
     of_fit = answer.fit.warnings if answer.fit else ()
-    yield from warning_parts([one for one in others(answer.warnings) if one not in of_fit])
+    shown = [
+        warning
+        for warning in others(answer.warnings)
+        if warning not in of_fit or warning.code == MAY_BE_PIPELINED
+    ]
+    yield from warning_parts(shown)
 
 
 def uncertainty_parts(known: UncertaintyOut) -> Parts:

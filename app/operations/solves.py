@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import solvers
 from analysis.comparison import Cell, cells, each_cell
+from analysis.range_size import range_size
 from analysis.sensitivities import sensitivities
 from analysis.size_curve import SizeChoice, choose_size
 from analysis.uncertainty import UncertaintyQuestion, assess_solution
@@ -95,10 +96,18 @@ class Solve:
             baselines,
             uncertainty,
             sensitivities(found.solution, self.strategy),
-            choose_size(
-                self.problem, uncertainty, current_bytes=self.current_bytes, misfit=self.misfit
-            ),
+            self._choice(uncertainty),
         )
+
+    def _choice(self, uncertainty: Uncertainty | None) -> SizeChoice | None:
+        """The size to repeat, and where costs were measured the one size for many messages."""
+        found = choose_size(
+            self.problem, uncertainty, current_bytes=self.current_bytes, misfit=self.misfit
+        )
+        measured = self.uncertain.measured_bytes if self.uncertain else None
+        if found is None or measured is None:
+            return found
+        return replace(found, over=range_size(self.problem, measured_bytes=measured))
 
     def quick_solution(self) -> Solution | None:
         """Return the solution where it takes no longer than QUICK_LIMIT_S, else None.

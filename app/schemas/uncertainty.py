@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from analysis.size_curve import SizeChoice, gain_over
+from analysis.range_size import RangeSize
+from analysis.size_curve import SizeChoice, SizePoint, gain_over
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import UncertaintyOptions
 from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, Seed, same_named, whole
@@ -441,10 +442,37 @@ class UncertaintyOut(Output):
 
 
 @dataclass(frozen=True)
+class RangeSizeOut(Output):
+    """The power of two that is best as the one size of messages of a range, of those that were
+    measured and at the costs as they stand; `sentence` says it.
+    """
+
+    min_message_bytes: int
+    max_message_bytes: int
+    size_bytes: int
+    sentence: str
+
+    @classmethod
+    def of(cls, found: RangeSize | None) -> RangeSizeOut | None:
+        """Return the same as it is sent, None where it is not known."""
+        if found is None:
+            return None
+        first, last = map(format_bytes, (found.min_message_bytes, found.max_message_bytes))
+        is_whole = found.size_bytes >= found.max_message_bytes
+        best = "is to send them whole" if is_whole else f"is {format_bytes(found.size_bytes)}"
+        sentence = (
+            f"This is for messages of {last} alone: over {first} to {last} the best single power "
+            f"of two {best}."
+        )
+        return cls(found.min_message_bytes, found.max_message_bytes, found.size_bytes, sentence)
+
+
+@dataclass(frozen=True)
 class SetThisOut(Output):
     """The size to set where a library repeats one, with its latency in µs; `sentence` says it.
 
-    `keeps_current`: it is the one that is repeated today, which nothing gains enough over.
+    `keeps_current`: it is the one that is repeated today, which nothing gains enough over. `over`
+    is what would be set for shorter messages too, null where costs were not measured.
     """
 
     size_bytes: int
@@ -452,6 +480,7 @@ class SetThisOut(Output):
     latency_us: float
     keeps_current: bool
     sentence: str
+    over: RangeSizeOut | None = None
 
     @classmethod
     def of(
@@ -478,9 +507,7 @@ class SetThisOut(Output):
                 is_kept=False,
                 decision=known.decision,
             )
-            return cls(
-                chosen.size_bytes, chosen.fragments, chosen.latency_us, is_kept, f"{may}; {kept}."
-            )
+            return cls._at(chosen, f"{may}; {kept}.", choice, is_kept=is_kept)
         said = format_set_this(
             chosen.size_bytes,
             message_bytes,
@@ -496,7 +523,16 @@ class SetThisOut(Output):
             yours = format_current(current.size_bytes, message_bytes)
             more = format_against(chosen.latency_us, current.latency_us, yours)
         sentence = f"{said}: {more}." if more else f"{said}."
-        return cls(chosen.size_bytes, chosen.fragments, chosen.latency_us, is_kept, sentence)
+        return cls._at(chosen, sentence, choice, is_kept=is_kept)
+
+    @classmethod
+    def _at(
+        cls, point: SizePoint, sentence: str, choice: SizeChoice, *, is_kept: bool
+    ) -> SetThisOut:
+        over = RangeSizeOut.of(choice.over)
+        return cls(
+            point.size_bytes, point.fragments, point.latency_us, is_kept, sentence, over=over
+        )
 
 
 def by_premise(choice: SizeChoice, message_bytes: int, *, has_premise: bool) -> str:

@@ -311,9 +311,14 @@ def set_this(answer: OptimizeOut, curve: SizeCurve | None, *, current_bytes: int
     has_current = bool(current_bytes)
     is_forbidden = current is None and current_bytes and answer.uncertainty is None
     forbidden = f"your {format_size(current_bytes or 0)} is not within the limits"
+    over = answer.set_this.over if answer.set_this else None
     return SetThis(
         headline=_headline(answer, SizeChoice(chosen, chosen, current)),
-        facts=(*_facts(answer, curve, chosen, current), *([forbidden] if is_forbidden else [])),
+        facts=(
+            *_facts(answer, curve, chosen, current),
+            *([forbidden] if is_forbidden else []),
+            *([over.sentence.removesuffix(".")] if over else []),
+        ),
         sentence=_deciding(answer, curve, current),
         sureness=_sureness(answer, chosen),
         rows=tuple(_size_rows(answer, curve, chosen, current, unit, has_current=has_current)),

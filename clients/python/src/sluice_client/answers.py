@@ -85,10 +85,21 @@ class StageDelivery:
 
 
 @dataclass(frozen=True, slots=True)
+class RangeSize:
+    """The power of two that is best as the one size of messages of a range; `sentence` says it."""
+
+    min_message_bytes: int
+    max_message_bytes: int
+    size_bytes: int
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class SetThis:
     """The size to set where a library repeats one, with its latency in µs; `sentence` says it.
 
-    `keeps_current`: it is the one that is repeated today, which nothing gains enough over.
+    `keeps_current`: it is the one that is repeated today, which nothing gains enough over. `over`
+    is what would be set for shorter messages too, None where costs were not measured.
     """
 
     size_bytes: int
@@ -96,6 +107,7 @@ class SetThis:
     latency_us: float
     keeps_current: bool
     sentence: str
+    over: RangeSize | None = None
 
 
 @dataclass(frozen=True, slots=True)

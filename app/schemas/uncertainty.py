@@ -453,17 +453,21 @@ class RangeSizeOut(Output):
     sentence: str
 
     @classmethod
-    def of(cls, found: RangeSize | None) -> RangeSizeOut | None:
-        """Return the same as it is sent, None where it is not known."""
+    def of(cls, found: RangeSize | None, *, set_bytes: int) -> RangeSizeOut | None:
+        """Return it with its sentence beside one to set `set_bytes`; None where it is not known."""
         if found is None:
             return None
         first, last = map(format_bytes, (found.min_message_bytes, found.max_message_bytes))
         is_whole = found.size_bytes >= found.max_message_bytes
-        best = "is to send them whole" if is_whole else f"is {format_bytes(found.size_bytes)}"
-        sentence = (
-            f"This is for messages of {last} alone: over {first} to {last} the best single power "
-            f"of two {best}."
-        )
+        if found.size_bytes == set_bytes:
+            best = "sending them whole" if is_whole else format_bytes(set_bytes)
+            sentence = f"Over {first} to {last} too {best} is best of all powers of two."
+        else:
+            best = "sends them whole" if is_whole else f"is {format_bytes(found.size_bytes)}"
+            sentence = (
+                f"This is for messages of {last} alone: over {first} to {last} the best single "
+                f"power of two {best}."
+            )
         return cls(found.min_message_bytes, found.max_message_bytes, found.size_bytes, sentence)
 
 
@@ -529,7 +533,7 @@ class SetThisOut(Output):
     def _at(
         cls, point: SizePoint, sentence: str, choice: SizeChoice, *, is_kept: bool
     ) -> SetThisOut:
-        over = RangeSizeOut.of(choice.over)
+        over = RangeSizeOut.of(choice.over, set_bytes=point.size_bytes)
         return cls(
             point.size_bytes, point.fragments, point.latency_us, is_kept, sentence, over=over
         )

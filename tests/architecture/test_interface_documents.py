@@ -21,11 +21,12 @@ INTERFACE = create_app(settings_for("sqlite:///unused.db")).openapi()
 PAGES = [one for one in documents() if one.name.startswith("docs/") and one.name.count("/") == 1]
 # Fields of a fit's options and of a layer's document stand where these are explained.
 OF_REQUESTS = "".join(document(f"docs/{name}.md").text for name in ("service", "fitting", "layers"))
+A_FIT = "#/components/schemas/FitGiven"  # Nobody writes one: it is the answer of POST /fit.
 
 
 def named(schema: dict[str, Any]) -> Iterator[str]:
     """The fields of what a schema describes, of all below it too."""
-    seen: set[str] = set()
+    seen = {A_FIT}
     waiting: list[Any] = [schema]
     while waiting:
         node = waiting.pop()

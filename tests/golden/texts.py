@@ -223,9 +223,11 @@ _VOLATILE = (
     (re.compile(r"(?<=[Ii]n )\d+(\.\d+)? (µs|ms|s)(?= on |$)", re.MULTILINE), "[duration]"),
     (re.compile(r"It took \d+(\.\d+)? (µs|ms|s)"), "It took [duration]"),
     (re.compile(r"^\d+(\.\d+)? s(?= of at most |$)", re.MULTILINE), "[duration]"),
-    (re.compile(r'"(elapsed_s)": \d+(\.\d+)?'), r'"\1": "[duration]"'),
-    (re.compile(r"(?<=sluice: )\d+ s(?= in all)"), "[duration]"),
     (re.compile(r'"(history)": \[[^\]]*\]'), r'"\1": "[of the clock]"'),
+    (re.compile(r'"(elapsed_s)": \d+(\.\d+)?'), r'"\1": "[duration]"'),
+    # Of a solve's improvements the last: how many are seen is a matter of the clock.
+    (re.compile(r"(?<=\nGap at most\n)(?:\[duration\]\n(?:.+\n){3})+(?=\[duration\]\n)"), ""),
+    (re.compile(r"(?<=sluice: )\d+ s(?= in all)"), "[duration]"),
     (re.compile(r"(?<=\bon)([\s#]+)\d{4}-\d\d-\d\d"), r"\1[the date]"),  # of as many letters
     (re.compile(r'("(?:machine|kernel)": )"[^"]*"'), r'\1"[here]"'),
     (re.compile(r"^((?:# )?(?:machine|kernel):? +).*(?:\n {9,}\S.*)*$", re.MULTILINE), r"\1[here]"),

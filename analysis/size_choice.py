@@ -31,11 +31,15 @@ _AS_GIVEN = 0.01  # of a size: rounded up by so much it is still the one that wa
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """The messages that sizes are chosen for, and the limits of their fragments."""
+    """The messages that sizes are chosen for, and the limits of their fragments.
+
+    `workload` None is log-uniform over the range.
+    """
 
     min_message_bytes: int
     max_message_bytes: int
     limits: FragmentLimits = field(default_factory=FragmentLimits)
+    workload: Workload | None = None
 
 
 def messages_of(
@@ -43,6 +47,7 @@ def messages_of(
     max_message_bytes: int | None,
     limits: FragmentLimits | None,
     table: PlanTable | None,
+    workload: Workload | None = None,
 ) -> Messages:
     """Return the messages asked for; what is not asked for, the table says. Raises InvalidInput."""
     maximum = max_message_bytes or (table.max_message_bytes if table else DEFAULT_MAX_MESSAGE_BYTES)
@@ -55,7 +60,8 @@ def messages_of(
             f"expected min_message_bytes <= max_message_bytes, which are {minimum} and {maximum}",
             field="max_message_bytes" if max_message_bytes else "min_message_bytes",
         )
-    return Messages(minimum, maximum, limits or (table.limits if table else FragmentLimits()))
+    kept = limits or (table.limits if table else FragmentLimits())
+    return Messages(minimum, maximum, kept, workload)
 
 
 def choose_sizes(
@@ -86,7 +92,7 @@ def choose_sizes(
     caller that has to stop it. Raises Infeasible.
     """
     low, high = messages.min_message_bytes, messages.max_message_bytes
-    workload = Workload.log_uniform(low, high)
+    workload = messages.workload or Workload.log_uniform(low, high)
     admitted, free = (
         narrowed(from_measured(one, measured_bytes, messages.limits), messages.limits, high)
         for one in (rule, SizeRule())
@@ -115,7 +121,8 @@ def choose_sizes(
         wanted = chosen_by(best, free).setting if free != admitted else chosen.setting
         beside = (wanted, *([default] if default is not None else []))
         best = improved(pipeline, best, chosen.setting, *beside)
-        every = [one.message_bytes for one in best]
+        # Of a given workload nothing else is sent that may be the worst.
+        every = [] if messages.workload else [one.message_bytes for one in best]
 
         def over_all(setting: FragmentSetting) -> PricedSetting:
             one = price(pipeline, setting, best, workload, also=every)

@@ -450,7 +450,10 @@ def _add_export(commands: Commands[Parser]) -> None:
         "--objective",
         choices=[*Objective],
         metavar="NAME",
-        help="least mean (default) or worst regret, or total time",
+        help="what is least: total time (default with --workload), mean (else) or worst regret",
+    )
+    parser.add_argument(
+        "--workload", metavar="FILE", help="lines SIZE WEIGHT, in place of a range of messages"
     )
     parser.add_argument("--table", metavar="TABLE", help="digest or file of a compiled table")
     add_constraints(parser)

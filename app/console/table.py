@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from app.console.audit import text_of
 from app.console.commands import INTERRUPTED, list_targets, store_for
 from app.console.files import (
     Source,
@@ -30,7 +31,7 @@ from app.console.screen import (
 )
 from app.settings import Settings
 from app.text.numbers import format_count, format_gap
-from app.text.units import OF_MODEL, format_time, printable, quoted
+from app.text.units import OF_MODEL, format_time, parse_workload, printable, quoted
 from domain.errors import InvalidInput
 from domain.units import format_bytes
 
@@ -366,7 +367,7 @@ def exported(
 def export_scope(arguments: argparse.Namespace) -> ExportScope:
     """Return what is asked for. Raises InvalidInput."""
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.exports import ExportIn
+    from app.schemas.exports import ExportIn, weights_of
 
     for name in ("source", "target"):
         if getattr(arguments, name) is None:
@@ -377,6 +378,11 @@ def export_scope(arguments: argparse.Namespace) -> ExportScope:
     given = {name: getattr(arguments, name, None) for name in _ASKED}
     body = {name: value for name, value in given.items() if value is not None}
     body["option"] = [_colon(option) for option in arguments.option]
+    if getattr(arguments, "workload", None) is not None:
+        sizes = parse_workload(text_of(arguments.workload, field="workload"))
+        if not sizes:
+            raise InvalidInput("expected lines of a size and a weight", field="workload")
+        body["workload"] = weights_of(sizes)
     return parse_json(ExportIn, dump_json(body)).to_domain(arguments.target)
 
 

@@ -38,11 +38,11 @@ from domain.pipeline import Pipeline
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits, problem_of
 from domain.profile import ProfileRevision
-from domain.regret import ChosenSetting, Objective, SizeRule
+from domain.regret import ChosenSetting, Objective, SizeRule, default_objective
 from domain.uncertain_answer import SettingsInDraws
 from domain.uncertainty import KnownErrors
 from domain.verification import Verification, said_of
-from domain.workload import DEFAULT_MAX_MESSAGE_BYTES
+from domain.workload import DEFAULT_MAX_MESSAGE_BYTES, Workload
 from exports.targets.gain import doubts, warnings
 from exports.targets.registry import target_named
 from exports.targets.target import ExportInput, Takes, Target
@@ -64,7 +64,9 @@ class ExportScope:
     """What is asked for besides the pipeline. Raises InvalidInput.
 
     `min_message_bytes` None is the table's, but at least 1 KiB where the maximum is no less, as
-    without a table; `max_message_bytes` None is the table's, or 16 MiB; `limits` None are the
+    without a table; `max_message_bytes` None is the table's, or 16 MiB. `workload` None is
+    log-uniform over these; a given one is of these ends. `objective` None is the total time of a
+    workload, else the mean regret. `limits` None are the
     table's, or none. `options` are checked by the target. `time_limit_s` is for the solves by which
     sizes are chosen.
     """
@@ -73,9 +75,15 @@ class ExportScope:
     options: tuple[tuple[str, str], ...] = ()
     min_message_bytes: int | None = None
     max_message_bytes: int | None = None
-    objective: Objective = Objective.MEAN
+    workload: Workload | None = None
+    objective: Objective | None = None
     limits: FragmentLimits | None = None
     time_limit_s: float = DEFAULT_TIME_LIMIT_S
+
+    @property
+    def decides_by(self) -> Objective:
+        """What the sizes have the least of."""
+        return self.objective or default_objective(self.workload)
 
     def __post_init__(self) -> None:
         check_time_limit(self.time_limit_s)
@@ -321,13 +329,15 @@ def _chosen(
 
     scope, target = question.scope, question.target
     table = stored.table if stored else None
-    messages = messages_of(scope.min_message_bytes, scope.max_message_bytes, scope.limits, table)
+    messages = messages_of(
+        scope.min_message_bytes, scope.max_message_bytes, scope.limits, table, scope.workload
+    )
     return choose_sizes(
         question.pipeline,
         messages,
         rule=target.sizes,
         takes_size_steps=target.takes is Takes.SIZE_STEPS,
-        objective=scope.objective,
+        objective=scope.decides_by,
         table=table,
         fragment_cap=question.fragment_cap,
         default=target.default(target.options_from(dict(scope.options))).setting,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite, isnan, nan
 from typing import Annotated, Any, Literal
@@ -164,6 +165,15 @@ WorkloadList = TypeAliasType(
 )
 
 
+def workload_of(sizes: Sequence[WorkloadSizeIn]) -> Workload:
+    """Return the workload that is given. Raises InconsistentInput."""
+    weights = [(size.message_bytes, size.weight) for size in sizes]
+    try:
+        return Workload.weighted(weights, f"the given workload of {len(weights)} sizes")
+    except InvalidInput as refusal:
+        raise InconsistentInput(refusal.detail, field="workload") from None
+
+
 class AuditIn(SourceIn):
     """A setting, the pipeline it is for, and the messages that count.
 
@@ -230,13 +240,7 @@ class AuditIn(SourceIn):
         return request.model_dump_json(exclude_unset=True, warnings=False).encode()
 
     def _workload(self) -> Workload | None:
-        if self.workload is None:
-            return None
-        weights = [(size.message_bytes, size.weight) for size in self.workload]
-        try:
-            return Workload.weighted(weights, f"the given workload of {len(weights)} sizes")
-        except InvalidInput as refusal:
-            raise InconsistentInput(refusal.detail, field="workload") from None
+        return None if self.workload is None else workload_of(self.workload)
 
     def _library(self) -> dict[str, Any]:
         """Return what the configuration's library can be set to, and so be advised."""

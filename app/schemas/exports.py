@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from analysis.audit import DEFAULT_TIME_LIMIT_S, MAX_TIME_LIMIT_S
+from analysis.audit import DEFAULT_TIME_LIMIT_S, MAX_AUDIT_WORKLOAD_SIZES, MAX_TIME_LIMIT_S
 from app.questions.settings import Exported, ExportQuestion, ExportScope
-from app.schemas.audit import SettingStepOut, finite, steps_out
+from app.schemas.audit import SettingStepOut, WorkloadSizeIn, finite, steps_out, workload_of
 from app.schemas.base import Output, ProfileRevisionOut, dump_json, same_named
 from app.schemas.queries import Digits, Query
 from app.schemas.settings_in_draws import SettingsInDrawsOut
 from app.text.notices import setting_words
-from domain.errors import InconsistentInput
+from domain.errors import InconsistentInput, InvalidInput
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.problem import FragmentLimits
 from domain.regret import ChosenSetting, Objective, PricedSetting
 from domain.units import format_bytes
+from domain.workload import Workload
 from exports.targets.registry import TARGETS
 from exports.targets.target import Takes, Target
 
@@ -29,17 +31,29 @@ MAX_OPTIONS = 32
 _Whole = Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES), Digits]
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _TimeLimitS = Annotated[float, Field(gt=0.0, le=MAX_TIME_LIMIT_S, description="of the solves")]
+_Weighted = Annotated[str, Field(max_length=48, pattern=r"^[0-9]{1,15}:[0-9.eE+-]{1,32}$")]
 _Option = Annotated[str, Field(max_length=200, pattern="^[a-z_]{1,32}:.+$")]
 
 
 class _ExportFields(BaseModel):
-    """The range of messages and what the sizes are chosen for, limits, and options."""
+    """The messages, by their range or a workload, and what the sizes are chosen for; limits, and
+    options.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     min_message_bytes: _Whole | None = None
     max_message_bytes: _Whole | None = None
-    objective: Objective = Objective.MEAN
+    workload: Annotated[
+        tuple[_Weighted, ...],
+        Field(
+            max_length=MAX_AUDIT_WORKLOAD_SIZES,
+            description="message_bytes:weight, in place of a range",
+        ),
+    ] = ()
+    objective: Annotated[
+        Objective | None, Field(description="null: time of a workload, mean over a range")
+    ] = None
     min_fragment_bytes: _Whole | None = None
     max_fragment_bytes: _Whole | None = None
     alignment_bytes: _Whole | None = None
@@ -53,6 +67,9 @@ class _ExportFields(BaseModel):
     def to_domain(self, target: str) -> ExportScope:
         """Return what is asked for. Raises InvalidInput."""
         minimum, maximum = self.min_message_bytes, self.max_message_bytes
+        workload = self._workload() if self.workload else None
+        if workload is not None:
+            minimum, maximum = workload.sizes[0].message_bytes, workload.sizes[-1].message_bytes
         if minimum is not None and maximum is not None and minimum > maximum:
             raise InconsistentInput(
                 "expected min_message_bytes <= max_message_bytes", field="max_message_bytes"
@@ -62,10 +79,18 @@ class _ExportFields(BaseModel):
             options=tuple(split_option(option) for option in self.option),
             min_message_bytes=minimum,
             max_message_bytes=maximum,
+            workload=workload,
             objective=self.objective,
             limits=self._limits(),
             time_limit_s=self.time_limit_s,
         )
+
+    def _workload(self) -> Workload:
+        if self.min_message_bytes is not None or self.max_message_bytes is not None:
+            raise InconsistentInput(
+                "expected a range of messages or a workload, not both", field="workload"
+            )
+        return workload_of_weights(self.workload)
 
     def _limits(self) -> FragmentLimits | None:
         given = {name: getattr(self, name) for name in FragmentLimits.__slots__}
@@ -83,6 +108,29 @@ class ExportQuery(_ExportFields, Query):
 
 class ExportIn(_ExportFields):
     """The options of the command line."""
+
+
+def workload_of_weights(weighted: Sequence[str]) -> Workload:
+    """Return the workload of `message_bytes:weight`, once each or repeated. Raises InvalidInput and
+    InconsistentInput.
+    """
+    if not 1 <= len(weighted) <= MAX_AUDIT_WORKLOAD_SIZES:
+        raise InvalidInput(
+            f"expected 1 to {MAX_AUDIT_WORKLOAD_SIZES} message sizes", field="workload"
+        )
+    pairs = [one.split(":") for one in weighted]
+    try:
+        sizes = [
+            WorkloadSizeIn(message_bytes=int(size), weight=float(weight)) for size, weight in pairs
+        ]
+    except ValueError:
+        raise InvalidInput("expected sizes and weights, as 1048576:700", field="workload") from None
+    return workload_of(sizes)
+
+
+def weights_of(sizes: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+    """Return the sizes and weights of a request as the query of an export has them."""
+    return tuple(f"{one['message_bytes']}:{one['weight']!r}" for one in sizes)
 
 
 def split_option(text: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from pydantic import Field
 from analysis.audit import DEFAULT_TIME_LIMIT_S
 from app.questions.settings import ExportQuestion, ExportScope
 from app.questions.tables import TableQuestion, TableScope
-from app.schemas.audit import AuditOut
+from app.schemas.audit import AuditOut, WorkloadList, workload_of
 from app.schemas.base import (
     Bytes,
     Input,
@@ -58,7 +58,8 @@ class ExportJobIn(Input):
     options: dict[str, str]
     min_message_bytes: Bytes | None = None
     max_message_bytes: Bytes | None = None
-    objective: Objective = Objective.MEAN
+    workload: WorkloadList | None = None
+    objective: Objective | None = None
     constraints: ConstraintsIn | None = None
     time_limit_s: float = DEFAULT_TIME_LIMIT_S
     table: Annotated[str | None, Field(pattern="^[0-9a-f]{64}$")] = None
@@ -75,6 +76,7 @@ class ExportJobIn(Input):
             options=tuple(self.options.items()),
             min_message_bytes=self.min_message_bytes,
             max_message_bytes=self.max_message_bytes,
+            workload=workload_of(self.workload) if self.workload else None,
             objective=self.objective,
             limits=self.constraints.to_domain() if self.constraints else None,
             time_limit_s=self.time_limit_s,
@@ -96,6 +98,12 @@ def export_request(question: ExportQuestion) -> bytes:
             "options": dict(scope.options),
             "min_message_bytes": scope.min_message_bytes,
             "max_message_bytes": scope.max_message_bytes,
+            "workload": [
+                {"message_bytes": size.message_bytes, "weight": size.share}
+                for size in scope.workload.sizes
+            ]
+            if scope.workload
+            else None,
             "objective": scope.objective,
             "constraints": ConstraintsOut.of(scope.limits) if scope.limits else None,
             "time_limit_s": scope.time_limit_s,

@@ -152,6 +152,7 @@ EXPORT: Call[Any] = exporting.export(
     "ucx",
     min_message_bytes=1,
     max_message_bytes=2,
+    workload=(WorkloadSize(3, 2.0),),
     objective="mean",
     constraints=LIMITS,
     options={"a": "b"},

@@ -33,7 +33,7 @@ from exports.targets.registry import TARGETS
 
 MAX_ADDRESS = 6_000  # characters of a query that browsers, proxies and mail programs pass on whole
 MAX_TITLE = 40  # characters of a setting
-_OBJECTIVES = (
+OBJECTIVES = (
     ("", "total time of a workload, mean regret of a range"),
     (Objective.TIME.value, "total time"),
     (Objective.MEAN.value, "mean regret"),
@@ -132,7 +132,7 @@ class AuditForm:
             **_setting_texts(asked.setting),
             "min_message": _format_size(asked.min_message_bytes),
             "max_message": _format_size(asked.max_message_bytes),
-            "workload": "\n".join(_workload_lines(asked.workload or ())),
+            "workload": "\n".join(workload_lines(asked.workload or ())),
             "max_regret": _format_share(asked.max_regret),
             "objective": asked.objective or "",
             "over": str(asked.over),
@@ -156,7 +156,7 @@ class AuditForm:
     @property
     def objectives(self) -> tuple[tuple[str, str], ...]:
         """What may be held against the limit; the first of them unless another is chosen."""
-        return _OBJECTIVES
+        return OBJECTIVES
 
     @property
     def targets(self) -> tuple[tuple[str, str], ...]:
@@ -303,7 +303,8 @@ def _format_share(share: float | None) -> str:
     return "" if share is None else f"{100.0 * share:.12g} %"
 
 
-def _workload_lines(workload: Iterable[WorkloadSizeIn]) -> Iterator[str]:
+def workload_lines(workload: Iterable[WorkloadSizeIn]) -> Iterator[str]:
+    """Yield a workload as it is typed: a size and a weight a line."""
     for one in workload:
         size = format_bytes(one.message_bytes).replace(" ", "")
         yield f"{size} {one.weight:.12g}"

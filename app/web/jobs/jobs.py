@@ -34,7 +34,7 @@ from app.schemas.simulate import ThresholdsIn
 from app.schemas.uncertainty import RepeatIn
 from app.text.numbers import format_count, format_gap
 from app.text.units import TimeUnit, format_proven, format_time
-from app.web.audits.form import AuditForm, panel_page
+from app.web.audits.form import AuditForm, panel_page, workload_lines
 from app.web.forms import ValidRequest, address, in_path, sent_fields
 from app.web.jobs.work import (
     WORDS,
@@ -50,7 +50,6 @@ from app.web.workbench.choices import ShownUnits
 from app.web.workbench.state import InputState
 from domain.delivery import DeliveryRule
 from domain.errors import UnreadableRecord
-from domain.regret import Objective
 from domain.solution import Status, relative_excess
 from domain.units import format_bytes, format_number, format_share
 from models.records import JobRecord, JobState
@@ -112,9 +111,11 @@ def _choices(asked: ExportJobIn) -> Iterator[tuple[str, str]]:
         ("min_message", asked.min_message_bytes),
         ("max_message", asked.max_message_bytes),
     ):
-        if bound is not None:
+        if bound is not None and not asked.workload:
             yield name, format_bytes(bound)
-    if asked.objective is not Objective.MEAN:
+    if asked.workload:
+        yield "workload", "\n".join(workload_lines(asked.workload))
+    if asked.objective is not None:
         yield "objective", asked.objective
     limits = dict(asked.constraints) if asked.constraints else {}
     for key, name in _LIMITS.items():

@@ -16,10 +16,12 @@ from app.questions.settings import (
     export,
     export_question,
 )
-from app.schemas.exports import ChosenOut
+from app.schemas.exports import ChosenOut, weights_of, workload_of_weights
 from app.schemas.fit_documents import given_fit
 from app.text.numbers import format_gap, format_size
 from app.text.regrets import format_advised_regret
+from app.text.units import parse_workload
+from app.web.audits.form import OBJECTIVES
 from app.web.forms import FieldReader, address, in_path
 from domain.errors import NotFound, SluiceError
 from domain.problem import FragmentLimits
@@ -33,6 +35,7 @@ from exports.targets.target import Takes, Target
 if TYPE_CHECKING:
     from app.schemas.optimize import OptimizeOut
     from app.settings import Settings
+    from domain.workload import Workload
     from models.session import Store
 
 TAKES_WORDS = {
@@ -41,11 +44,7 @@ TAKES_WORDS = {
     Takes.COSTS: "the costs of the stages",
     Takes.TABLE: "the compiled table",
 }
-OBJECTIVES = (
-    (Objective.TIME.value, "least total time"),
-    (Objective.MEAN.value, "least mean regret"),
-    (Objective.WORST.value, "least worst regret"),
-)
+MAX_WORKLOAD_TEXT = 6_000  # characters: it stands in the page's address
 _FINER = (Takes.SIZE_STEPS, Takes.TABLE)
 _SIZES = ("min_message", "max_message", "min", "max", "align", "max_fragments")
 _KEYS = {
@@ -93,6 +92,11 @@ class ExportForm:
         return self.target.takes in (Takes.ONE_SIZE, Takes.SIZE_STEPS)
 
     @property
+    def objectives(self) -> tuple[tuple[str, str], ...]:
+        """What sizes may be chosen for; the first of them unless another is."""
+        return OBJECTIVES
+
+    @property
     def has_limits(self) -> bool:
         """Whether a limit was given, so that they are shown open."""
         return any(self.texts.get(name) for name in ("min", "max", "align", "max_fragments"))
@@ -115,11 +119,6 @@ class ExportForm:
         return tuple(_offered(one) for one in _by_title() if one.takes in _FINER)
 
     @property
-    def objectives(self) -> tuple[tuple[str, str], ...]:
-        """What sizes may be chosen for."""
-        return OBJECTIVES
-
-    @property
     def options(self) -> Iterator[OptionField]:
         """The target's options as fields."""
         for one in self.target.options:
@@ -136,8 +135,12 @@ class ExportForm:
             "max_message_bytes": self.scope.max_message_bytes,
             **{name: getattr(limits, name) for name in _LIMITS if limits is not None},
         }
+        given = parse_workload(self.texts.get("workload", ""))
+        if given:
+            del sizes["min_message_bytes"], sizes["max_message_bytes"]
         pairs = [(name, str(value)) for name, value in sizes.items() if value is not None]
-        if self.scope.objective is not Objective.MEAN:
+        pairs += [("workload", weighted) for weighted in weights_of(given)]
+        if self.scope.objective is not None:
             pairs.append(("objective", self.scope.objective.value))
         return pairs + [("option", f"{name}:{value}") for name, value in self.scope.options]
 
@@ -212,15 +215,22 @@ def export_form(name: str, given: Mapping[str, str]) -> ExportForm:
     min_message, max_message = reader.size("min_message"), reader.size("max_message")
     has_limits = any(texts.get(one) for one in ("min", "max", "align", "max_fragments"))
     limits = reader.limits() if has_limits else None
-    objective = reader.read("objective", _objective) or Objective.MEAN
+    objective = reader.read("objective", _objective)
+    workload = reader.read("workload", _workload, longest=MAX_WORKLOAD_TEXT)
+    if workload is not None and (min_message or max_message):
+        reader.mistakes["workload"] = "expected a range of messages or a workload, not both"
     if reader.mistakes:
         return ExportForm(target, texts, reader.mistakes)
+    if workload is not None:
+        min_message = workload.sizes[0].message_bytes
+        max_message = workload.sizes[-1].message_bytes
     try:
         scope = ExportScope(
             target=name,
             options=tuple(_options(target, texts)),
             min_message_bytes=min_message,
             max_message_bytes=max_message,
+            workload=workload,
             objective=objective,
             limits=limits,
         )
@@ -237,8 +247,12 @@ def _options(target: Target, texts: Mapping[str, str]) -> Iterator[tuple[str, st
             yield one.name, value
 
 
-def _objective(text: str) -> Objective:
-    return Objective(text) if text in [*Objective] else Objective.MEAN
+def _objective(text: str) -> Objective | None:
+    return Objective(text) if text in [*Objective] else None
+
+
+def _workload(text: str) -> Workload:
+    return workload_of_weights(weights_of(parse_workload(text)))
 
 
 def _field(target: Target, refusal: SluiceError) -> str:

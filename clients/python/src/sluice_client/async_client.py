@@ -956,6 +956,7 @@ class AsyncClient(AsyncCore):
         *,
         min_message_bytes: int | None = None,
         max_message_bytes: int | None = None,
+        workload: Sequence[WorkloadSize] | None = None,
         objective: str | None = None,
         constraints: Constraints | None = None,
         options: Mapping[str, str] | None = None,
@@ -964,8 +965,9 @@ class AsyncClient(AsyncCore):
     ) -> ExportedFile:
         """Return a profile as a library's configuration; `name@2` pins a revision.
 
-        Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, for the least mean
-        regret or, with `objective` "worst" or "time", for the least worst one or the least total time.
+        Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, or for a `workload`
+        in place of that range. The `objective` is what they have the least of: the regret of the total
+        "time" with a workload, else the "mean" regret; or the "worst".
         `time_limit_s` is for the solves by which they are chosen. `options` are the target's own;
         `table` is the digest of a compiled table in place of the active one.
         """
@@ -975,6 +977,7 @@ class AsyncClient(AsyncCore):
                 target,
                 min_message_bytes=min_message_bytes,
                 max_message_bytes=max_message_bytes,
+                workload=workload,
                 objective=objective,
                 constraints=constraints,
                 options=options,
@@ -1041,6 +1044,7 @@ class AsyncClient(AsyncCore):
         *,
         min_message_bytes: int | None = None,
         max_message_bytes: int | None = None,
+        workload: Sequence[WorkloadSize] | None = None,
         objective: str | None = None,
         constraints: Constraints | None = None,
         options: Mapping[str, str] | None = None,
@@ -1049,8 +1053,9 @@ class AsyncClient(AsyncCore):
     ) -> Job:
         """Return a profile as a library's configuration; `name@2` pins a revision.
 
-        Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, for the least mean
-        regret or, with `objective` "worst" or "time", for the least worst one or the least total time.
+        Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, or for a `workload`
+        in place of that range. The `objective` is what they have the least of: the regret of the total
+        "time" with a workload, else the "mean" regret; or the "worst".
         `time_limit_s` is for the solves by which they are chosen. `options` are the target's own;
         `table` is the digest of a compiled table in place of the active one.
 
@@ -1062,6 +1067,7 @@ class AsyncClient(AsyncCore):
                 target,
                 min_message_bytes=min_message_bytes,
                 max_message_bytes=max_message_bytes,
+                workload=workload,
                 objective=objective,
                 constraints=constraints,
                 options=options,

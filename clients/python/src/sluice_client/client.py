@@ -960,6 +960,7 @@ class Client(Core):
         *,
         min_message_bytes: int | None = None,
         max_message_bytes: int | None = None,
+        workload: Sequence[WorkloadSize] | None = None,
         objective: str | None = None,
         constraints: Constraints | None = None,
         options: Mapping[str, str] | None = None,
@@ -968,8 +969,9 @@ class Client(Core):
     ) -> ExportedFile:
         """Return a profile as a library's configuration; `name@2` pins a revision.
 
-        Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, for the least mean
-        regret or, with `objective` "worst" or "time", for the least worst one or the least total time.
+        Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, or for a `workload`
+        in place of that range. The `objective` is what they have the least of: the regret of the total
+        "time" with a workload, else the "mean" regret; or the "worst".
         `time_limit_s` is for the solves by which they are chosen. `options` are the target's own;
         `table` is the digest of a compiled table in place of the active one.
         """
@@ -979,6 +981,7 @@ class Client(Core):
                 target,
                 min_message_bytes=min_message_bytes,
                 max_message_bytes=max_message_bytes,
+                workload=workload,
                 objective=objective,
                 constraints=constraints,
                 options=options,
@@ -1045,6 +1048,7 @@ class Client(Core):
         *,
         min_message_bytes: int | None = None,
         max_message_bytes: int | None = None,
+        workload: Sequence[WorkloadSize] | None = None,
         objective: str | None = None,
         constraints: Constraints | None = None,
         options: Mapping[str, str] | None = None,
@@ -1053,8 +1057,9 @@ class Client(Core):
     ) -> Job:
         """Return a profile as a library's configuration; `name@2` pins a revision.
 
-        Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, for the least mean
-        regret or, with `objective` "worst" or "time", for the least worst one or the least total time.
+        Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, or for a `workload`
+        in place of that range. The `objective` is what they have the least of: the regret of the total
+        "time" with a workload, else the "mean" regret; or the "worst".
         `time_limit_s` is for the solves by which they are chosen. `options` are the target's own;
         `table` is the digest of a compiled table in place of the active one.
 
@@ -1066,6 +1071,7 @@ class Client(Core):
                 target,
                 min_message_bytes=min_message_bytes,
                 max_message_bytes=max_message_bytes,
+                workload=workload,
                 objective=objective,
                 constraints=constraints,
                 options=options,

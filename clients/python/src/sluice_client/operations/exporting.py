@@ -40,6 +40,7 @@ def export(
     *,
     min_message_bytes: int | None = None,
     max_message_bytes: int | None = None,
+    workload: Sequence[WorkloadSize] | None = None,
     objective: str | None = None,
     constraints: Constraints | None = None,
     options: Mapping[str, str] | None = None,
@@ -48,8 +49,9 @@ def export(
 ) -> Call[ExportedFile]:
     """Return a profile as a library's configuration; `name@2` pins a revision.
 
-    Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, for the least mean
-    regret or, with `objective` "worst" or "time", for the least worst one or the least total time.
+    Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, or for a `workload`
+    in place of that range. The `objective` is what they have the least of: the regret of the total
+    "time" with a workload, else the "mean" regret; or the "worst".
     `time_limit_s` is for the solves by which they are chosen. `options` are the target's own;
     `table` is the digest of a compiled table in place of the active one.
     """
@@ -59,6 +61,7 @@ def export(
         remembers=True,
         min_message_bytes=min_message_bytes,
         max_message_bytes=max_message_bytes,
+        workload=[f"{one.message_bytes}:{one.weight!r}" for one in workload or ()],
         objective=objective,
         **_limits(constraints),
         option=[f"{option}:{value}" for option, value in (options or {}).items()],

@@ -15,7 +15,7 @@ import pytest
 
 from analysis import explain
 from models.session import Store, create_store
-from tests.support import once, system
+from tests.support import compiler, once, system
 from tests.support.counts import keep_known_characters, register_hypothesis_profiles
 from tests.support.postgres import PostgresServer, RunFolder
 
@@ -187,3 +187,9 @@ def explained_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine, every cheaper pipeline is solved to its end."""
     for name in ("SOLVES_LIMIT_S", "ONE_SOLVE_LIMIT_S"):
         monkeypatch.setattr(explain, name, 300.0)
+
+
+@pytest.fixture(scope="session")
+def native_kernels() -> None:
+    """What a C compiler makes: the solvers' kernels, and with them the probe."""
+    compiler.require_native_kernels()

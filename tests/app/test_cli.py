@@ -107,6 +107,7 @@ class TestStart:
     def test_help_imports_nothing_heavy(self, arguments: list[str]) -> None:
         assert loaded(HEAVY, arguments) == "LOADED []"
 
+    @pytest.mark.usefixtures("native_kernels")
     def test_a_question_about_a_file_does_not_import_the_service(self) -> None:
         names = ("fastapi", "starlette", "uvicorn", "sqlalchemy", "scipy", "ortools")
         assert loaded(names, ["optimize", MYRINET]) == "LOADED []"

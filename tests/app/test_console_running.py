@@ -129,6 +129,7 @@ class Interrupts:
 
 
 class TestWatchedOperation:
+    @pytest.mark.usefixtures("native_kernels")
     def test_a_quick_one_needs_no_engine(self) -> None:
         """Nothing is opened, and nothing shown."""
 
@@ -260,6 +261,7 @@ class TestEveryLongCommand:
     """With no time that is too short to show anything."""
 
     @pytest.mark.parametrize("words", LONG, ids=lambda words: words[0])
+    @pytest.mark.usefixtures("native_kernels")
     def test_a_terminal_sees_progress_and_nobody_else(
         self,
         words: tuple[str, ...],

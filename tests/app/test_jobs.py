@@ -176,6 +176,7 @@ class TestProgress:
         gate()
         assert wait_for_end(gated.client, location)["best"]["fragments"] == 4
 
+    @pytest.mark.usefixtures("native_kernels")
     def test_the_history_has_every_improvement_that_was_seen(
         self, gate: Callable[[], None], gated: Live
     ) -> None:

@@ -159,6 +159,7 @@ class TestOptimize:
         assert levels[4] <= levels[0]  # the disk sees whole blocks of what the network cuts
         assert answer["bottleneck_stage"] == 4
 
+    @pytest.mark.usefixtures("native_kernels")
     def test_large_problems_go_to_the_engine(self, client: httpx.Client) -> None:
         body = {"message_bytes": LARGE_BYTES, "pipeline": LARGE, "time_limit_s": 1.0}
         answer = client.post("/optimize", json=body).json()

@@ -33,6 +33,7 @@ class TestCommand:
         monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'cli.db'}")
         monkeypatch.setenv("COLUMNS", "80")
 
+    @pytest.mark.usefixtures("native_kernels")
     def test_the_answer_above_the_best_fixed_size(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -83,6 +84,7 @@ class TestCommand:
         assert captured.out == ""
         assert "timeline" in captured.err
 
+    @pytest.mark.usefixtures("native_kernels")
     def test_the_picture_in_the_documents_is_what_the_command_draws(self, tmp_path: Path) -> None:
         file = tmp_path / "out.svg"
         assert main(["optimize", "myrinet-gam", "--bytes", "4KiB", "--timeline", str(file)]) == 0

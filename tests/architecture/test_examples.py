@@ -25,6 +25,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.documents import ROOT, Block, Document, document, documents
+from tests.support.compiler import require_native_kernels
 from tests.support.system import require_system
 
 GUARD_S = 120.0  # against commands that hang; nothing that works comes near
@@ -176,7 +177,9 @@ def test_the_commands_of_a_document_do_what_it_shows(name: str, stage: Stage) ->
     """Each block ends with 0, and prints what stands below it.
 
     One that needs a program which is not here is left out, and the test is skipped at its end.
+    They show figures of a machine with a C compiler.
     """
+    require_native_kernels()
     missing = list[str]()
     for commands, shown in examples(document(name)):
         lacking = [program for program in commands.programs if shutil.which(program) is None]

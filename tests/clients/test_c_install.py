@@ -13,6 +13,8 @@ import pytest
 from tests.architecture.documents import document
 from tests.clients.c_support import CLIENT, GUARD_S, ROOT, TABLES, require, run
 
+pytestmark = pytest.mark.usefixtures("native_kernels")
+
 EXAMPLE = TABLES / "v1" / "worked-example.slt"
 INSTALLED = {
     "include/sluice.h",

@@ -17,6 +17,8 @@ import pytest
 from sluice_client.mover import Mover, MoverError, Stalled, TimedOut
 from tests.clients.c_support import CLIENT, TABLES, require, run
 
+pytestmark = pytest.mark.usefixtures("native_kernels")
+
 PEER, PROTOCOL, CLOSED, TRUNCATED = -37, -38, -41, -39
 TABLE = TABLES / "v1" / "worked-example.slt"
 

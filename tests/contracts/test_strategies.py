@@ -85,6 +85,7 @@ def _check_reason(detail: str) -> None:
 
 @pytest.mark.parametrize("strategy", ALL)
 @given(problem=problems | ranged_problems)
+@pytest.mark.usefixtures("native_kernels")
 def test_every_answer_keeps_the_contract(strategy: Strategy, problem: Problem) -> None:
     """Admitted whole bytes, the evaluator's latency, a bound below it, a status that follows."""
     solution = attempt(problem, strategy)

@@ -22,6 +22,8 @@ from measuring.probe import FLAGS, LIBRARIES, sources
 from measuring.running import output_of, own_folder
 from tests.support.compiler import ROOT, compiler
 
+pytestmark = pytest.mark.usefixtures("native_kernels")
+
 PYTHON = sys.executable
 MARK = "SLUICE_TEST_OF"
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")

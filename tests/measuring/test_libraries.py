@@ -151,6 +151,7 @@ class TestCommand:
         assert head["library"].startswith("UCX 1.")
         assert "/" in head["lanes"]
 
+    @pytest.mark.usefixtures("native_kernels")
     def test_without_ucx_it_is_said(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -174,6 +175,7 @@ class TestCommand:
             (("mpi", "--mpicc", "mpicc.none"), "there is no mpicc.none here"),
         ],
     )
+    @pytest.mark.usefixtures("native_kernels")
     def test_what_does_not_go_together(
         self, words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -30,6 +30,8 @@ from measuring.signature import Signature, SignaturePlan, signatures_csv
 from tests.support.compiler import ROOT, compiler
 from tests.support.undisturbed import as_if_undisturbed
 
+pytestmark = pytest.mark.usefixtures("native_kernels")
+
 TOKEN = "0123456789abcdef" * 2
 LOOPBACK = "127.0.0.1"
 NAME = b"SLUICE-PROBE-1\0\0"

@@ -348,6 +348,7 @@ def test_without_time_no_bound_is_raised() -> None:
         assert np.array_equal(search.lower[could_win], before[could_win])
 
 
+@pytest.mark.usefixtures("native_kernels")
 def test_answers_equal_a_mixed_program_over_all_counts() -> None:
     """The optimum in whole bytes lies between bound and latency; both are it where proven."""
     rule, proven = Rule(stages=(2, 3), message_bytes=(200, 20_000)), 0

@@ -85,6 +85,7 @@ def test_a_positive_overhead_makes_the_best_count_stand_by_itself() -> None:
 
 @pytest.mark.parametrize("kernels", ["native", "numpy"])
 @given(pipelines, st.integers(20, 600), st.sampled_from([None, 7, 40]))
+@pytest.mark.usefixtures("native_kernels")
 def test_counts_left_out_for_a_known_cut_cannot_win(
     kernels: Choice, pipeline: Pipeline, size: int, maximum: int | None
 ) -> None:

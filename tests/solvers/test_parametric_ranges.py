@@ -307,6 +307,7 @@ def test_structures_are_ranked_as_if_all_were_solved() -> None:
 
 
 @pytest.mark.parametrize("unit", [1, 3])
+@pytest.mark.usefixtures("native_kernels")
 def test_tables_of_few_units_are_proven_in_whole_bytes(unit: int) -> None:
     """No gap is left by sizes between bytes, nor in repeated sizes."""
     for seed in range(count(60)):
@@ -373,6 +374,7 @@ def test_counts_of_many_stages_and_ranges_take_little_memory() -> None:
     assert peak < 200 << 20
 
 
+@pytest.mark.usefixtures("native_kernels")
 def test_closed_forms_and_trees_bound_every_cut_of_a_span_in_whole_units() -> None:
     """All compositions of a few short messages: counts that are left out reach the chord, and what
     is stated of the others, by the closed form and by trees, is no less than what they take.

@@ -206,6 +206,7 @@ def test_a_size_stops_at_the_end_of_a_cheap_range() -> None:
     assert solution.lower_bound_us <= solution.latency_us
 
 
+@pytest.mark.usefixtures("native_kernels")
 def test_a_gap_that_convexity_leaves_is_explained() -> None:
     """Where nodes are left when the work is done the gap is stated, with what it means."""
     steep = Stage("disk", (FitRange(0.0, 5.0, 1000), FitRange(9.0, 0.1)))
@@ -217,6 +218,7 @@ def test_a_gap_that_convexity_leaves_is_explained() -> None:
     assert [notice.code for notice in solution.notices] == ["ranges_not_convex"]
 
 
+@pytest.mark.usefixtures("native_kernels")
 def test_convex_ranges_are_solved_like_lines() -> None:
     """Continuous and steeper with the size: the minorants are the costs, and whole bytes remain."""
     knee = Stage("cache", (FitRange(6.0, 1.0, 4000), FitRange(2.0, 2.0)))

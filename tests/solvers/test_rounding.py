@@ -178,6 +178,7 @@ def test_exchanges_find_what_trying_every_cut_finds(seed: int) -> None:
     st.sampled_from([0, EXCHANGE_CELLS]),
     st.sampled_from([0.0, 1.0, 1.01]),
 )
+@pytest.mark.usefixtures("native_kernels")
 def test_c_and_numpy_round_to_the_same_cut(seed: int, k: int, cells: int, enough: float) -> None:
     """Ties are broken by place, whatever the last digits: both give the same sizes."""
     (problem,) = small_problems(1, seed=seed)
@@ -190,6 +191,7 @@ def test_c_and_numpy_round_to_the_same_cut(seed: int, k: int, cells: int, enough
         assert round_cut(problem, real, exchange_cells=cells, enough_us=enough_us) == native
 
 
+@pytest.mark.usefixtures("native_kernels")
 def test_auto_is_not_above_exact_by_what_the_gap_allows() -> None:
     """Three fragments are better than four by 2.8e-7 here: less than the gap, and still found."""
     rows = [(5681.68, 20893900.0), (1.72e-8, 0.0), (1.14e-4, 0.658132), (16005.4, 1.438e-5)]

@@ -183,6 +183,7 @@ def test_a_compiler_for_another_machine(small: Path, tmp_path: Path) -> None:
     assert objects(small) == set()
 
 
+@pytest.mark.usefixtures("native_kernels")
 def test_a_folder_that_cannot_be_written(small: Path) -> None:
     """A file stands where the folder would be made."""
     (native(small) / "build").write_text("")

@@ -76,6 +76,7 @@ def run(home: Path, *words: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.usefixtures("native_kernels")
 def test_it_installs_one_package(installed: Path) -> None:
     """Nothing called app or models, and the kernels where a compiler is."""
     (packages,) = (installed / "lib").glob("python*/site-packages")

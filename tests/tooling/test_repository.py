@@ -199,7 +199,7 @@ def test_what_ci_calls_bare_has_python_git_make_and_a_compiler_alone(tmp_path: P
     require_system(shutil.which("dpkg-query"), "dpkg-query", "apt-get install dpkg")
     folder = tmp_path / "bin"
     subprocess.run([ROOT / ".ci" / "bare-path", folder, sys.executable], check=True)
-    found = {path.name for path in folder.iterdir()}
+    found = {path.name for path in folder.iterdir() if path.exists()}
     assert {"python3", "sh", "awk", "grep", "env"} <= found
     for name in ("git", "make", "gcc"):
         assert (name in found) == (shutil.which(name, path="/usr/bin") is not None), name

@@ -56,6 +56,7 @@ def chart_of(text: str) -> dict[str, Any]:
     return data
 
 
+@pytest.mark.usefixtures("native_kernels")
 def test_the_page_says_what_the_document_says(live: Live, ask: Ask) -> None:
     """Figures, sizes, the default settings and what they cost."""
     document = ask()
@@ -156,6 +157,7 @@ def test_the_rules_of_the_timeline_are_those_of_the_picture() -> None:
         ),
     ],
 )
+@pytest.mark.usefixtures("native_kernels")
 def test_no_more_is_said_than_was_proven(
     ask: Ask, changes: dict[str, Any], word: str, reported: str
 ) -> None:
@@ -202,6 +204,7 @@ def test_times_beside_each_other_share_a_unit(time_us: float, reported: str) -> 
     assert f"{unit.text(time_us)} {unit.name}" == reported
 
 
+@pytest.mark.usefixtures("native_kernels")
 def test_why_in_words(live: Live, ask: Ask, explained_in_full: None) -> None:
     """Binding stages and what each cost less would save, the most first."""
     text = text_of(live, f"/ui/answers/{ask().id}/parts/why")

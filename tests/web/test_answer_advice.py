@@ -181,6 +181,7 @@ def test_one_cost_is_swept(live: Live, ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("what", ["1.per_byte.half", "0.overhead.double", "3.both.half"])
+@pytest.mark.usefixtures("native_kernels")
 def test_what_if_asks_again(live: Live, ask: Ask, what: str) -> None:
     """With that cost alone changed; the answer says what that changed, and offers to compare."""
     before = ask(message_bytes=65536)
@@ -217,6 +218,7 @@ def test_what_if_asks_again(live: Live, ask: Ask, what: str) -> None:
     assert f"{before.pipeline.stages[int(stage)].name}: " in said
 
 
+@pytest.mark.usefixtures("native_kernels")
 def test_what_if_of_several_costs(live: Live, ask: Ask) -> None:
     """Sliders have binary logarithms; a script is told in place, a form led to the same answer.
 

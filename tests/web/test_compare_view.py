@@ -36,6 +36,7 @@ def test_only_what_differs_or_all(pair: list[OptimizeOut]) -> None:
     assert rows(whole)["Stage 1"][0] == "sender copy: 7.2 µs + 7.03125 ns/byte"
 
 
+@pytest.mark.usefixtures("native_kernels")
 def test_latencies_are_beside_the_first(pair: list[OptimizeOut]) -> None:
     """The first as it is, others with their excess."""
     first, second = rows(CompareView.of(pair, shows_all=False))["Latency"]

@@ -41,6 +41,7 @@ def report(live: Live, document: OptimizeOut) -> str:
     return answer.text
 
 
+@pytest.mark.usefixtures("native_kernels")
 def test_it_has_all_of_the_answer(ask: Ask, live: Live) -> None:
     """Figures, stages, every fragment, pictures, strategies; nothing loaded."""
     document = ask(profile="myrinet-gam")

@@ -233,6 +233,7 @@ def test_the_address_under_mistakes_leads_back(live: Live) -> None:
     assert (opened.status_code, opened.headers["location"]) == (303, "/")
 
 
+@pytest.mark.usefixtures("native_kernels")
 def test_the_table_says_that_it_has_no_handoffs(live: Live) -> None:
     """An answer of stages that hand bytes on as they move; a change of it is another question."""
     stages = [{**stage, "handoff_bytes": 1} for stage in MYRINET["stages"]]

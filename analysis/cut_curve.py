@@ -26,9 +26,9 @@ Floats = NDArray[np.float64]
 
 MAX_MISFIT = 0.02  # a size that the curve misses by no more does not speak against it
 MIN_SIZES = 5
-_WINDOW = 2.0  # the curve is fitted to the sizes that take less than this times the best
+_WINDOW = 1.25  # the curve is fitted to the sizes that take less than this times the best
 _ADDED_ERROR = 0.005  # no centre is held for better known than this
-_MIN_MISSED = 0.007
+_MIN_MISSED = 0.012  # where stages take turns as the slowest, sizes between are off by so much
 _SETS = tuple(found for count in (3, 2, 1) for found in combinations(range(3), count))
 
 
@@ -99,8 +99,8 @@ class CutCurve:
 def curve_around_best(
     centres: Centres, message_bytes: int, *, is_everywhere: bool = False
 ) -> CutCurve:
-    """Return the curve over the stretch around the best centre that takes less than twice its time,
-    the best one's neighbours always among it; or over all sizes.
+    """Return the curve over the stretch around the best centre that takes less than 1.25 times its
+    time, the best one's neighbours always among it; or over all sizes.
 
     It holds with five sizes, a degree of freedom left, and misfits that the errors explain or that
     are small. `missed` is what it misses sizes by beyond their errors: it may miss others so too.
@@ -121,9 +121,7 @@ def curve_around_best(
     is_near = bool((np.abs(off) <= np.maximum(3.0 * errors, MAX_MISFIT)).all())
     holds = len(sizes) >= MIN_SIZES and freedom >= 1 and (is_explained or is_small) and is_near
     missed = max(_MIN_MISSED, sqrt(max(0.0, float((off**2 - errors**2).mean()))))
-    return CutCurve(
-        message_bytes, sizes, places, constants, unit_us, weights, off, holds, missed
-    )
+    return CutCurve(message_bytes, sizes, places, constants, unit_us, weights, off, holds, missed)
 
 
 def _all_places(centres: Centres) -> tuple[int, ...]:

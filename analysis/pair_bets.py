@@ -73,7 +73,7 @@ def sign_chance(log_ratios: Sequence[float]) -> float:
 
 
 def wins_bet(pairs: Sequence[Pair], number: int) -> bool:
-    """Return whether the bet of the n-th compared size was ever worth 1 over its share of ALPHA/2."""
+    """Return whether the n-th compared size's bet was ever worth 1 over its share of ALPHA/2."""
     return most_wealth(pairs) >= 1.0 / (ALPHA / 2 * share_of_challenge(number))
 
 

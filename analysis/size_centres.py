@@ -126,7 +126,12 @@ class _Design:
     """Normal equations of sizes, blocks but for the first, and a slope, without a dense matrix."""
 
     def __init__(
-        self, at_size: NDArray[np.int64], sizes: int, at_block: NDArray[np.int64], *, has_slope: bool
+        self,
+        at_size: NDArray[np.int64],
+        sizes: int,
+        at_block: NDArray[np.int64],
+        *,
+        has_slope: bool,
     ) -> None:
         self._at_size, self._at_block, self._sizes = at_size, at_block, sizes
         self._blocks = int(at_block.max()) + 1

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import log
+from math import inf, log
 
 import numpy as np
 
@@ -281,7 +281,9 @@ class SizeRace:
 
     def _map_sizes(self) -> list[int]:
         """The next sizes of the map, a step on every open side in random order; none at its end."""
-        seen = {row.fragment_bytes for row in self._rows if row.status is not TransferStatus.WARM_UP}
+        seen = {
+            row.fragment_bytes for row in self._rows if row.status is not TransferStatus.WARM_UP
+        }
         wanted = (self._current, self._plan.message_bytes, *self._plan.suggested_bytes)
         for size in wanted:
             if size not in seen:
@@ -291,7 +293,9 @@ class SizeRace:
         return steps
 
     def _outward(self, side: int, seen: set[int]) -> Iterator[int]:
-        """The first size on a side that was not run, unless one before it is far slower or fails."""
+        """The first size on a side that was not run, unless one before it fails, or is far slower
+        than the best and no faster than the one before that.
+        """
         times = {size: min(taken) for size, taken in self._times().items()}
         slowest_us = _HILL * min(times.values())
         size = self._current
@@ -303,7 +307,8 @@ class SizeRace:
             if step not in seen:
                 yield step
                 return
-            if times.get(step, float("inf")) > slowest_us:
+            time_us = times.get(step, inf)
+            if time_us > slowest_us and time_us >= times.get(size, 0.0):
                 return
             size = step
 

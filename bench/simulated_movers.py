@@ -135,7 +135,9 @@ def _true(
     if kind == "two valleys":  # another protocol from a size on: dearer to begin, cheaper a byte
         cheaper = per_byte * np.where(per_byte == per_byte.max(), 0.85, 1.0)
         return lambda size: (
-            plain(size) if size <= threshold else pipelined_us(overhead * 6.0, cheaper, message, size)
+            plain(size)
+            if size <= threshold
+            else pipelined_us(overhead * 6.0, cheaper, message, size)
         )
     if kind == "round trips":  # a window of so many fragments
         return lambda size: max(plain(size), ceil(message / size) * round_trip_us / lanes)

@@ -1,4 +1,4 @@
-"""Centres of one message's times by fragment size, with blocks that drift and runs that are far off.
+"""Centres of one message's times by fragment size: blocks drift, and some runs are far off.
 
 Logarithms of times are a size's effect, a block's, and noise; the effects of blocks are a random
 walk whose steps have the noise's own spread. A run that is further off than 1.5 spreads counts less
@@ -144,13 +144,11 @@ class _Design:
     def solve(self, weights: Floats, values: Floats) -> Floats:
         """The weighted least-squares effects."""
         right = self._gather(weights * values)
-        found: Floats = np.linalg.solve(self._matrix(weights), right)
-        return found
+        return np.asarray(np.linalg.solve(self._matrix(weights), right), dtype=np.float64)
 
     def covariance(self, weights: Floats) -> Floats:
         """The inverse of the normal matrix."""
-        found: Floats = np.linalg.inv(self._matrix(weights))
-        return found
+        return np.asarray(np.linalg.inv(self._matrix(weights)), dtype=np.float64)
 
     def predict(self, effects: Floats) -> Floats:
         """What the effects make of each run."""

@@ -30,25 +30,20 @@ def decision_of(
     current_bytes: int | None,
     size_bytes: int | None,
     condition: str = "",
-    leader_bytes: int | None = None,
 ) -> SizeDecision:
     """Return the decision with everything that the transfers say; no evidence: none was usable.
 
-    `leader_bytes` is by default the size that is set, or the fastest that was transferred.
+    The size that is set leads, else the fastest that was transferred.
     """
     current = default_current(transfers, current_bytes)
     refused = tuple(sorted(transfers.refused.items()))
     spent = [row for row in transfers.rows if row.status is not TransferStatus.WARM_UP]
-    is_set = verdict is SizeVerdict.SET
+    leader_bytes = size_bytes if verdict is SizeVerdict.SET else None
     if evidence is not None and leader_bytes is None:
-        leader_bytes = size_bytes if is_set else evidence.by_mean[0]
-    is_compared = (
-        evidence is not None
-        and leader_bytes in evidence.sizes
-        and current in evidence.sizes
-        and leader_bytes != current
-    )
-    gain = evidence.gain(leader_bytes, current) if is_compared else None
+        leader_bytes = evidence.by_mean[0]
+    gain = None
+    if evidence is not None and leader_bytes in evidence.sizes and leader_bytes != current:
+        gain = evidence.gain(leader_bytes, current) if current in evidence.sizes else None
     return SizeDecision(
         verdict=verdict,
         message_bytes=transfers.message_bytes,

@@ -8,9 +8,9 @@ Source    docs/decisions/0029-own-transfers-decide.md. Regret is T/min T - 1 in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from math import exp, sqrt
+from math import exp
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +37,12 @@ def round_sizes(message_bytes: int, smallest_bytes: int, *more: int) -> tuple[in
     return tuple(sorted({*admitted, message_bytes, *more}))
 
 
-def timed_runs(rows: Iterable[OwnTransfer], blocks: Iterable[int] | None = None) -> list[TimedRun]:
+def timed_runs(rows: Sequence[OwnTransfer], blocks: Sequence[int] | None = None) -> list[TimedRun]:
     """Return the runs of usable transfers in the blocks given, by default in their own."""
-    numbers = blocks if blocks is not None else (row.block or 0 for row in rows)
+    numbers = [row.block or 0 for row in rows] if blocks is None else blocks
     return [
         TimedRun(block, row.fragment_bytes, row.latency_us)
-        for row, block in zip(rows, numbers, strict=False)
+        for row, block in zip(rows, numbers, strict=True)
         if row.latency_us is not None
     ]
 
@@ -51,7 +51,7 @@ class SizeEvidence:
     """Centres, the curve around the best, and draws of the log time at every candidate.
 
     Candidates between the sizes of a curve that holds have times as well. The draws are the same
-    for the same transfers. Raises nothing; at least one run is needed.
+    for the same transfers. At least one run is needed.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class SizeEvidence:
         for other in self.sizes:
             lag, error = self.centres.lead(other, size)
             is_repeated = self.centres.runs_of(other) > 1
-            if is_repeated and lag > max(NEAR_BEST, _QUANTILE_90 * sqrt(max(1e-12, error**2))):
+            if is_repeated and lag > max(NEAR_BEST, _QUANTILE_90 * max(1e-6, error)):
                 found = max(found, exp(lag) - 1.0)
         return found
 

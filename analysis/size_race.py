@@ -216,13 +216,10 @@ class SizeRace:
         if evidence is None or self._current not in evidence.sizes:
             return self._decide(evidence, SizeVerdict.NOT_DECIDED, self._current)
         sessions = sum(row.status is TransferStatus.WARM_UP for row in transfers.rows)
-        won = [
-            challenge.size
-            for challenge in map(self._challenge, range(1, len(self._challengers) + 1))
-            if self._has_won(challenge, evidence, is_last=sessions <= 1)
-        ]
+        won = self._won_sizes(evidence, is_last=sessions <= 1)
         if won:
-            return self._decide(evidence, SizeVerdict.SET, min(won, key=evidence.means.__getitem__))
+            size = min(won, key=lambda size: (evidence.means[size], size))
+            return self._decide(evidence, SizeVerdict.SET, size)
         is_kept = evidence.centres.runs_of(self._current) > 1
         if is_kept and evidence.regret(self._current) <= NEAR_BEST:
             return self._decide(evidence, SizeVerdict.KEEP, self._current)
@@ -281,9 +278,7 @@ class SizeRace:
 
     def _map_sizes(self) -> list[int]:
         """The next sizes of the map, a step on every open side in random order; none at its end."""
-        seen = {
-            row.fragment_bytes for row in self._rows if row.status is not TransferStatus.WARM_UP
-        }
+        seen = {*self._times(), *self._transfers.refused}
         wanted = (self._current, self._plan.message_bytes, *self._plan.suggested_bytes)
         for size in wanted:
             if size not in seen:
@@ -337,7 +332,7 @@ class SizeRace:
             self._is_done = self._is_decided(evidence)
             if self._is_done:
                 return
-        challenge = self._challenge(len(self._challengers)) if is_explored else None
+        challenge = self._last_challenge() if is_explored else None
         level = challenge.size if challenge else leader
         is_pairs_alone = challenge is not None and not self._has_won(challenge, evidence)
         more = [*fresh[:_NEW_SIZES], *suspects]
@@ -400,7 +395,7 @@ class SizeRace:
 
     def _is_decided(self, evidence: SizeEvidence) -> bool:
         """Whether more runs would change nothing: the challenger won, or the current size stays."""
-        challenge = self._challenge(len(self._challengers))
+        challenge = self._last_challenge()
         if challenge is not None:
             is_known = len(challenge.pairs) >= _MAX_PAIRS
             is_near = is_known or self._is_near_best(evidence, challenge.size)
@@ -412,18 +407,30 @@ class SizeRace:
     def _is_near_best(self, evidence: SizeEvidence, size: int) -> bool:
         return size in evidence.sizes and evidence.regret(size) <= NEAR_BEST
 
+    def _won_sizes(self, evidence: SizeEvidence, *, is_last: bool) -> set[int]:
+        """The sizes that have shown that they are faster than the current one."""
+        challenges = map(self._challenge, range(1, len(self._challengers) + 1))
+        shown = {one.size for one in challenges if self._has_won(one, evidence, is_last=is_last)}
+        return shown | {size for size in evidence.sizes if self._is_far_apart(size, evidence)}
+
     def _has_won(
-        self, challenge: _Challenge | None, evidence: SizeEvidence, *, is_last: bool = False
+        self, challenge: _Challenge, evidence: SizeEvidence, *, is_last: bool = False
     ) -> bool:
-        if challenge is None or challenge.size not in evidence.sizes:
+        if challenge.size not in evidence.sizes:
             return False
-        if evidence.lead(challenge.size, self._current)[0] <= MARGIN:
-            return False
-        times = self._times()
-        if are_far_apart(times[challenge.size], times[self._current], evidence.noise):
+        if self._is_far_apart(challenge.size, evidence):
             return True
         pairs, number = challenge.pairs, challenge.number
-        return wins_bet(pairs, number) or (is_last and wins_last_look(pairs, number))
+        is_faster = evidence.lead(challenge.size, self._current)[0] > MARGIN
+        return is_faster and (
+            wins_bet(pairs, number) or (is_last and wins_last_look(pairs, number))
+        )
+
+    def _is_far_apart(self, size: int, evidence: SizeEvidence) -> bool:
+        """Whether a size that was run needs no pairs: any may be, a challenger or not."""
+        times = self._times()
+        is_faster = evidence.lead(size, self._current)[0] > MARGIN
+        return is_faster and are_far_apart(times[size], times[self._current], evidence.noise)
 
     def _read_challengers(self) -> list[int]:
         """The sizes that earlier rows compare with the current one, by their numbers. Raises
@@ -438,10 +445,11 @@ class SizeRace:
             raise InvalidInput("expected challenges numbered from 1", field="challenge")
         return [size for _, size in sorted(chosen.items())]
 
-    def _challenge(self, number: int) -> _Challenge | None:
+    def _last_challenge(self) -> _Challenge | None:
+        return self._challenge(len(self._challengers)) if self._challengers else None
+
+    def _challenge(self, number: int) -> _Challenge:
         """The challenge of this number, with the pairs of all blocks that have both runs."""
-        if number < 1:
-            return None
         size = self._challengers[number - 1]
         times = dict[int, dict[int, float]]()
         for row in self._transfers.usable:

@@ -13,6 +13,9 @@ from math import ceil, exp, sin
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.size_race import DEFAULT_RUNS, RacePlan, SizeRace
+from domain.own_transfers import SizeDecision, SizeVerdict
+
 MESSAGE_BYTES = 64 << 20
 OCTAVES = 12  # current sizes go from the message over 2^12 to the message
 _PER_OCTAVE = 16
@@ -106,7 +109,7 @@ def mover(kind: str, seed: int, noise: float = 0.03) -> SimulatedMover:
     per_byte = 10.0 ** random.uniform(-4.0, -2.3, stages)
     if kind == "noisy":
         noise = float(random.choice([0.01, 0.05, 0.1, 0.2]))
-    made = SimulatedMover(
+    return SimulatedMover(
         kind,
         _true(kind, overhead, per_byte, random),
         noise,
@@ -114,7 +117,6 @@ def mover(kind: str, seed: int, noise: float = 0.03) -> SimulatedMover:
         outliers=0.05 if kind == "outliers" else 0.0,
         swing=float(random.uniform(0.05, 0.25)) if kind == "drift" else 0.0,
     )
-    return made
 
 
 def _true(
@@ -134,10 +136,9 @@ def _true(
         return lambda size: constant_us + plain(size)
     if kind == "two valleys":  # another protocol from a size on: dearer to begin, cheaper a byte
         cheaper = per_byte * np.where(per_byte == per_byte.max(), 0.85, 1.0)
+        slow_start = overhead * 6.0
         return lambda size: (
-            plain(size)
-            if size <= threshold
-            else pipelined_us(overhead * 6.0, cheaper, message, size)
+            plain(size) if size <= threshold else pipelined_us(slow_start, cheaper, message, size)
         )
     if kind == "round trips":  # a window of so many fragments
         return lambda size: max(plain(size), ceil(message / size) * round_trip_us / lanes)
@@ -155,3 +156,85 @@ def _true(
             ceil(message / size) * float(overhead.sum()) + message * float(per_byte.sum())
         )
     return plain
+
+
+@dataclass(frozen=True, slots=True)
+class RaceOutcome:
+    """What a procedure did on one mover; times are true ones, in µs.
+
+    `claims_near` says that the procedure calls its size one within 2 % of the best round size.
+    """
+
+    kind: str
+    is_set: bool
+    runs: int
+    current_us: float
+    chosen_us: float
+    best_us: float
+    best_round_us: float
+    claims_near: bool = False
+
+    @property
+    def regret(self) -> float:
+        """What the chosen size costs over the best."""
+        return self.chosen_us / self.best_us - 1.0
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether what was set is more than 1 % slower than the current size."""
+        return self.is_set and self.chosen_us > 1.01 * self.current_us
+
+    @property
+    def has_large_gain(self) -> bool:
+        """Whether the current size takes more than 10 % longer than the best."""
+        return self.current_us > 1.1 * self.best_us
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the chosen size is within 2 % of the best round size."""
+        return self.chosen_us <= 1.02 * self.best_round_us
+
+
+def current_of(seed: int) -> int:
+    """Draw the size in use: the message over a power of two up to 2^12."""
+    return MESSAGE_BYTES >> int(np.random.default_rng((7, seed)).integers(0, OCTAVES + 1))
+
+
+def outcome(
+    simulated: SimulatedMover, current: int, chosen: int, runs: int, *, claims_near: bool = False
+) -> RaceOutcome:
+    """Return the outcome of a procedure that ended with a size after so many runs."""
+    return RaceOutcome(
+        simulated.kind,
+        chosen != current,
+        runs,
+        simulated.true_us(current),
+        simulated.true_us(chosen),
+        simulated.best_us(current),
+        simulated.best_round_us(current),
+        claims_near,
+    )
+
+
+def race_on(
+    run_us: Callable[[int], float], current: int, *, seed: int, max_runs: int = DEFAULT_RUNS
+) -> tuple[SizeDecision, SizeRace]:
+    """Run a race to its end over the times that `run_us` gives."""
+    race = SizeRace(RacePlan(MESSAGE_BYTES, current, max_runs=max_runs, seed=seed))
+    while (size := race.next()) is not None:
+        race.tell(size, run_us(size))
+    return race.decision(), race
+
+
+def race_outcome(kind: str, seed: int, *, max_runs: int = DEFAULT_RUNS) -> RaceOutcome:
+    """Return what the race does on one mover, from a current size anywhere."""
+    simulated, current = mover(kind, seed), current_of(seed)
+    decision, race = race_on(simulated.run_us, current, seed=seed, max_runs=max_runs)
+    is_decided = decision.verdict in (SizeVerdict.SET, SizeVerdict.KEEP)
+    return outcome(
+        simulated,
+        current,
+        decision.size_bytes or current,
+        len(race.rows()),
+        claims_near=is_decided and decision.is_near_best,
+    )

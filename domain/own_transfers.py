@@ -157,13 +157,15 @@ class GainInterval:
     high: float
 
     def words(self) -> str:
-        """Return it in whole percent, as in "67 to 69 % faster" and "-2 to 9 % faster"."""
-        low, high = (f"{100.0 * end:.0f}".replace("-0", "0") for end in (self.low, self.high))
-        if self.high < 0.0:
-            low, high = (f"{-100.0 * end:.0f}" for end in (self.high, self.low))
-            return f"{low} to {high} % slower".replace("-", "")
-        between = low if low == high else f"{low.replace('-', '−')} to {high}"
-        return f"{between} % faster"
+        """Return it in whole percent, as in "67 to 69 % faster" and "−2 to 9 % faster"."""
+        low, high = round(100.0 * self.low), round(100.0 * self.high)
+        if high < 0:
+            return f"{_span(-high, -low)} % slower"
+        return f"{_span(low, high)} % faster"
+
+
+def _span(low: int, high: int) -> str:
+    return f"{low}" if low == high else f"{low} to {high}".replace("-", "−")
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,13 +246,13 @@ class SizeDecision:
 
     def sentence(self) -> str:
         """Return the verdict in words, with its interval and how many runs it took."""
-        spent = f"{self.runs} runs, {self.seconds:.2g} s" if self.seconds < 99.5 else ""
-        spent = spent or f"{self.runs} runs, {self.seconds:.0f} s"
+        digits = ".2g" if self.seconds < 99.5 else ".0f"
+        spent = f"{self.runs} {'run' if self.runs == 1 else 'runs'}, {self.seconds:{digits}} s"
         current = format_bytes(self.current_bytes)
         yours = f"your {current}" if self.is_current_known else current
+        condition = f", {self.condition}" if self.condition else ""
         if self.verdict is SizeVerdict.SET and self.size_bytes and self.gain:
             near = " Within 2 % of the best round size, with 90 %." if self.is_near_best else ""
-            condition = f", {self.condition}" if self.condition else ""
             return (
                 f"Set {format_bytes(self.size_bytes)}: {self.gain.words()} than {yours}"
                 f"{condition} ({spent}).{near}"
@@ -259,7 +261,7 @@ class SizeDecision:
             low, high = (end(size.fragment_bytes for size in self.sizes) for end in (min, max))
             return (
                 f"Keep {yours}: no round size from {format_bytes(low)} to {format_bytes(high)} is "
-                f"more than 2 % faster, with 90 % ({spent})."
+                f"more than 2 % faster, with 90 %{condition} ({spent})."
             )
         if self.verdict is SizeVerdict.TRY and self.size_bytes:
             return f"Try {format_bytes(self.size_bytes)} beside {yours}, in turns ({spent})."

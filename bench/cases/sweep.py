@@ -139,7 +139,7 @@ def _run(effort: Effort) -> CaseResult:
     race = found["race"]
     return CaseResult(
         (
-            Table(f"{len(race)} movers, at most 40 runs of the race", _COLUMNS, rows),
+            Table(f"{len(race)} movers", _COLUMNS, rows),
             Table("the race by kind of mover", ("kind", *_COLUMNS[1:]), by_kind, is_detail=True),
         ),
         (
@@ -162,13 +162,13 @@ def _workload(kind: str) -> AbstractContextManager[Callable[[], object]]:
 
 SPEC = BenchSpec(
     name="sweep",
-    title="Runs of a user's own program that decide its size",
+    title="Runs that decide a user's own size",
     about=(
-        "The race of sizes beside a full sweep (13 sizes, 3 runs each) and golden section (13 "
-        "points, 3 runs each) on simulated movers of ten kinds: a message of 64 MiB, a current "
-        "size anywhere from a 4096th of it, noise of 3 % (one kind 1 to 20 %). Regret is over "
-        "the best of sixteen sizes an octave; the race keeps the current size where "
-        "it is not certain."
+        "The race of sizes beside a full sweep and golden section, on simulated movers of ten "
+        "kinds. The full sweep runs 13 sizes 3 times, golden section 13 points. The message has 64 "
+        "MiB, the current size is anywhere from a 4096th of it, and the noise is 3 % (of one kind "
+        "1 to 20 %). Regret is over the best of sixteen sizes an octave; the race keeps the "
+        "current size where it is not certain."
     ),
     run=_run,
     workloads={"stages": partial(_workload, "stages")},

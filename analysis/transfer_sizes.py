@@ -83,7 +83,7 @@ class _Decided:
         """
         evidence, current = self._evidence, self.current
         times = _times_of(rows)
-        share = ALPHA / max(1, len(evidence.sizes) - 1)
+        share = ALPHA / 2 / max(1, len(evidence.sizes) - 1)
         for size in evidence.by_mean:
             if size == current or evidence.lead(size, current)[0] <= MARGIN:
                 continue

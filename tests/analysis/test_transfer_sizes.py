@@ -202,6 +202,21 @@ def test_equal_sizes_are_set_in_five_percent_at_most() -> None:
     assert found <= 0.05 * runs
 
 
+@pytest.mark.parametrize("drift", [0.0, 0.02])
+def test_two_equal_sizes_that_alternate_are_set_in_five_percent_at_most(drift: float) -> None:
+    """20 pairs of one order, with and without a drift of 2 % a run."""
+    runs, found = count(1000, share=10), 0
+    for seed in range(runs):
+        random = np.random.default_rng((13, seed))
+        rows = tuple(
+            OwnTransfer(size, exp(0.03 * random.standard_normal() + drift * at))
+            for at, size in enumerate(SIZES[3:5] * 20)
+        )
+        decision = decide_size(OwnTransfers(MESSAGE, rows), SIZES[3])
+        found += decision.verdict is SizeVerdict.SET
+    assert found <= 0.05 * runs
+
+
 def test_three_sizes_of_a_pure_curve_are_enough() -> None:
     """A run each at 3 % noise, a factor of 8 apart around the best: regret 0.5 % in 95 %."""
     regrets = []

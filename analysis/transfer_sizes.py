@@ -79,7 +79,7 @@ class _Decided:
 
     def in_turns(self, rows: Sequence[OwnTransfer], turns: Sequence[int]) -> SizeDecision:
         """The fastest size whose pairs with the current one show it; each may be the one chosen, so
-        that all share the 5 %.
+        that all share 2.5 %; as much is left for sizes that are far apart.
         """
         evidence, current = self._evidence, self.current
         times = _times_of(rows)

@@ -114,12 +114,12 @@ def decide(
     """Return the decision by the fixed rules, in this order.
 
     `set_it`: the advised cut gains more than the margin over the user's setting, or one piece, in
-    90 % of the draws. `keep_yours`: the user's setting has a regret of 2 % at most, over the best
-    of each draw, `best_us`, in 95 %, or is itself a cut where none is certain enough to be faster
-    than one piece, or the advised one gains nothing in 95 %. `no_gain_provable`: none is, and there
-    is no such setting. `measure_first`: the best measurement saves 0.5 % of the latency. Else the
-    choice does not matter: the baseline stays, as the user's setting does that is kept. `evpi_us`
-    is what knowing the costs exactly would save.
+    90 % of the draws, and loses no more than 5 % in 95 %. `keep_yours`: the user's setting has a
+    regret of 2 % at most, over the best of each draw, `best_us`, in 95 %, or is itself a cut where
+    none is certain enough to be faster than one piece, or the advised one gains nothing in 95 %.
+    `no_gain_provable`: none is, and there is no such setting. `measure_first`: the best measurement
+    saves 0.5 % of the latency. Else the choice does not matter: the baseline stays, as the user's
+    setting does that is kept. `evpi_us` is what knowing the costs exactly would save.
     """
     advised, baseline = advice.advised, choices.baseline
     gains = gains_over(advised.latency_us, baseline.latency_us)
@@ -127,7 +127,7 @@ def decide(
     worth_us = thresholds.worth_measuring * mean_of(advised.latency_us)
     is_worth = measurement is not None and 0.0 < measurement.saves_us >= worth_us
     has_current = choices.current is not None
-    if probability >= thresholds.probability:
+    if is_certain(gains, thresholds):
         code, reason = DecisionCode.SET_IT, Reason.FASTER
         is_worth = measurement is not None and 0.0 < evpi_us >= worth_us
     elif has_current and is_near(baseline, best_us, thresholds):
@@ -189,9 +189,17 @@ def gains_over(latency_us: Floats, other_us: Floats) -> Floats:
 
 
 def is_set(cut: PricedCut, baseline: PricedCut, thresholds: Thresholds) -> bool:
-    """Return whether a cut gains more than the margin over the baseline in 90 % of the draws."""
-    gains = gains_over(cut.latency_us, baseline.latency_us)
-    return share_of(gains > thresholds.margin) >= thresholds.probability
+    """Return whether what a cut gains over the baseline is certain enough to be set."""
+    return is_certain(gains_over(cut.latency_us, baseline.latency_us), thresholds)
+
+
+def is_certain(gains: Floats, thresholds: Thresholds) -> bool:
+    """Return whether gains, (draws,), are more than the margin in 90 % of the draws, and losses no
+    more than 5 % in 95 %.
+    """
+    if share_of(gains > thresholds.margin) < thresholds.probability:
+        return False
+    return quantile(gains, 0.05) >= -thresholds.max_loss
 
 
 def gain_of(latency_us: Floats, other_us: Floats) -> Quantiles:

@@ -1,175 +1,39 @@
 """What a file's own sizes leave of a decision that draws of its lines have made, and what they say.
 
 Source    docs/theory.md, "Uncertain costs", the file's own times. In this order: what the draws set
-          is refused where its size was not measured, where it is cheap only in bursts, or where the
-          file gains nothing by it; where nothing is set then, the file's best size is, if it gains
-          enough; and else what is never slower than the user's setting, and faster in some draws.
+          is refused where a stage's times are no fragments', where its size was not measured, where
+          it is cheap only in bursts, or where the file gains nothing by it; a small gain that the
+          file does not bear out is none. Where nothing is set then, or the lines bear on what is
+          gained and the file's best size gains more, that size is set, if it gains enough; and else
+          what is never slower than the user's setting, and faster in some draws.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import replace
 
 from analysis.decision import Choices, PricedCut, gain_of, gains_over, quantiles, share_of
-from analysis.draw_costs import cut_us, mean_of
-from analysis.draws import Draws, at_estimates
-from analysis.file_votes import FileCosts, as_measured, cut_by_file_us, redrawn, sizes_by_file_us
+from analysis.draw_costs import mean_of
+from analysis.file_votes import as_measured
 from analysis.measure_next import REPETITIONS
+from analysis.measured import Measured
 from analysis.repeated_sizes import admits
 from domain.default_sizes import ONE_PIECE
-from domain.fit import cut_sizes
-from domain.measured_times import MeasuredTimes
-from domain.pipeline import Stage
-from domain.problem import MessageProblem
 from domain.uncertain_answer import (
+    SAID_FROM,
     Decision,
     DecisionCode,
     FileVote,
     Measurement,
     MeasurementKind,
+    Quantiles,
     Reason,
     Thresholds,
 )
-from domain.uncertainty import NamedCut, UncertainModel
-
-Floats = NDArray[np.float64]
+from domain.uncertainty import NamedCut
 
 PROPOSED = "proposed"  # the name of a size that the file proposes
-_BURST = 4.0  # times as much a byte is what follows a range that is cheap only in bursts
 _SAME = 1e-9  # latencies that differ by less, relative to them, are equal
-
-
-@dataclass(frozen=True, eq=False)  # no slots: redrawn times are kept beside the fields
-class Measured:
-    """What was measured of a message's stages, and of the message itself.
-
-    `measured_bytes` are the least and the greatest size that every stage was measured at, None for
-    costs that were typed; `whole_us` is what the message in one piece was measured to take. `times`
-    are the sizes' own, None where they are not known; `are_means`: means of them are told.
-    """
-
-    problem: MessageProblem
-    model: UncertainModel
-    times: MeasuredTimes | None
-    measured_bytes: tuple[int, int] | None
-    whole_us: float | None
-    are_means: bool = False
-
-    def knows(self, cut: NamedCut) -> bool:
-        """Return whether the cut's sizes, the remainder aside, are among those measured.
-
-        So they are where costs were typed, and of a message that was timed whole.
-        """
-        if self.measured_bytes is None:
-            return True
-        total = self.problem.message_bytes
-        if self.whole_us is not None and cut.is_whole(total):
-            return True
-        low, high = self.measured_bytes
-        return all(low <= size <= high for size in self.sizes_of(cut))
-
-    def sizes_of(self, cut: NamedCut) -> set[int]:
-        """Return a cut's sizes in bytes, the remainder aside."""
-        if cut.schedule is None:
-            return {min(cut.size_bytes or 1, self.problem.message_bytes)}
-        return {size for one in cut.schedule.stage_bytes for size in cut_sizes(one)}
-
-    def burst_end(self, cut: NamedCut) -> int | None:
-        """Return the end in bytes of a range that holds a size of the cut and is cheap only in
-        bursts; None where none does.
-
-        What follows it costs more than four times as much a byte, and the fragments would pass
-        faster than that, though the message is longer.
-        """
-        costs = self.model.model.costs().values()
-        stages = [stage for one in costs for stage in ((one,) if isinstance(one, Stage) else one)]
-        sizes = self.sizes_of(cut)
-        ends = [
-            end
-            for stage in stages
-            for end in _burst_ends(stage, sizes)
-            if end < self.problem.message_bytes
-        ]
-        return min(ends, default=None)
-
-    def by_file_us(self, costs: Draws, cut: NamedCut) -> Floats:
-        """Return what a cut takes by these times, in µs: (2, columns); one piece takes no more than
-        it was measured to take.
-        """
-        found = cut_by_file_us(costs, self.problem.message_bytes, cut)
-        return self.capped(found) if cut.is_whole(self.problem.message_bytes) else found
-
-    def sizes_by_file_us(self, costs: Draws, sizes: Sequence[int]) -> Floats:
-        """Return the same of repeated sizes in bytes, ascending: (sizes, 2, columns)."""
-        found = sizes_by_file_us(costs, self.problem.message_bytes, sizes)
-        if sizes[-1] >= self.problem.message_bytes:
-            found[-1] = self.capped(found[-1])
-        return found
-
-    def redrawn_us(self, cut: NamedCut) -> Floats:
-        """Return what a cut takes by medians and by means of redrawn files, in µs: (2, files).
-
-        Expects `times`.
-        """
-        return cut_by_file_us(self._again.at_most, self.problem.message_bytes, cut)
-
-    def gains_redrawn(self, cut: NamedCut, other: NamedCut) -> Floats:
-        """Return 1 - T/T_other by medians and by means of redrawn files, (2, files).
-
-        Expects `times`.
-        """
-        return gains_over(
-            self.by_file_us(self._again.at_most, cut), self.by_file_us(self._again.at_least, other)
-        )
-
-    @cached_property
-    def _again(self) -> FileCosts:
-        assert self.times is not None
-        return redrawn(self.times)
-
-    def off_lines(self, cut: NamedCut) -> float:
-        """Return by which share the message in this cut is above the lines' estimates by the file's
-        medians; 0 where the lines take no time, and without `times`.
-
-        Of fragments below the measured sizes all counts that is between at least and at most.
-        """
-        if self.times is None:
-            return 0.0
-        costs, total = as_measured(self.times), self.problem.message_bytes
-        lines_us = float(cut_us(self.model.derived(_estimates), total, cut)[0])
-        if not lines_us > 0.0:
-            return 0.0
-        most_us = float(cut_by_file_us(costs.at_most, total, cut)[0, 0])
-        if lines_us < most_us and self._reaches_below(cut):
-            lower_us = float(cut_by_file_us(costs.at_least, total, cut)[0, 0])
-            return max(lines_us, lower_us) / lines_us - 1.0
-        return most_us / lines_us - 1.0
-
-    def _reaches_below(self, cut: NamedCut) -> bool:
-        """Whether a fragment, the remainder too, is smaller than some stage's least size."""
-        if self.times is None:
-            return False
-        minimum = max(stage.sizes[0].message_bytes for stage in self.times.stages)
-        if cut.schedule is not None:
-            return any(size < minimum for one in cut.schedule.stage_bytes for size in one)
-        total = self.problem.message_bytes
-        size = min(cut.size_bytes or 1, total)
-        return size < minimum or 0 < total % size < minimum
-
-    def capped(self, whole_us: Floats) -> Floats:
-        """Return what one piece takes by medians and by means, (2, columns), where that is more
-        than it was measured to take: the median was, and the mean is above it as the stages' are.
-        """
-        if self.whole_us is None:
-            return whole_us
-        most_us = np.full_like(whole_us, self.whole_us)
-        np.divide(whole_us[1] * self.whole_us, whole_us[0], out=most_us[1], where=whole_us[0] > 0.0)
-        return np.minimum(whole_us, most_us)
 
 
 def held_to_file(
@@ -189,7 +53,10 @@ def held_to_file(
     if decision.code is DecisionCode.SET_IT:
         refused = _refused(decision, choices, advised, measured)
         if refused is None:
-            return decision
+            better = _better_by_file(decision, choices, measured, thresholds)
+            return better or _borne_out(decision, choices, measured, thresholds)
+    if measured.falls_with_size:
+        return refused or decision
     proposed = _proposed(decision, choices, measured, thresholds)
     if proposed is not None:
         return replace(proposed, measure=refused.measure if refused else None)
@@ -215,26 +82,14 @@ def file_vote(measured: Measured, advised: NamedCut, against: NamedCut) -> FileV
     )
 
 
-def _burst_ends(stage: Stage, sizes: set[int]) -> Iterator[int]:
-    for part, following in zip(stage.ranges, stage.ranges[1:], strict=False):
-        end, later_us = part.up_to_bytes or 0, following.ns_per_byte / 1000.0
-        if part.ns_per_byte * _BURST >= following.ns_per_byte:
-            continue
-        if any(
-            stage.range_at(size) is part and stage.time_us(size) < size * later_us for size in sizes
-        ):
-            yield end
-
-
-def _estimates(model: UncertainModel) -> Draws:
-    return at_estimates(model.model)
-
-
 def _refused(
     decision: Decision, choices: Choices, advised: PricedCut, measured: Measured
 ) -> Decision | None:
     """What is to be measured before this cut is set; None where it may be."""
     baseline = choices.baseline
+    if measured.falls_with_size:
+        both = _both_ways(advised.cut, baseline.cut)
+        return _measured_first(decision, Reason.FALLS_WITH_SIZE, both, advised, baseline)
     if not measured.knows(advised.cut):
         return _unmeasured(decision, baseline, advised, measured)
     end = measured.burst_end(advised.cut)
@@ -301,19 +156,20 @@ def _behind(measured: Measured, end: int) -> NamedCut:
 
 
 def _gains_by_file(measured: Measured, cut: NamedCut, other: NamedCut) -> float:
-    """The lesser of what a cut gains by medians and by means; 1 where no times are known."""
+    """The least of what a cut gains by the figures that are asked; 1 without times."""
     if measured.times is None:
         return 1.0
     costs = as_measured(measured.times)
     latency_us = measured.by_file_us(costs.at_most, cut)
-    return float(gains_over(latency_us, measured.by_file_us(costs.at_least, other)).min())
+    gains = gains_over(latency_us, measured.by_file_us(costs.at_least, other))
+    return float(measured.asked(gains).min())
 
 
 def _proposed(
     decision: Decision, choices: Choices, measured: Measured, thresholds: Thresholds
 ) -> Decision | None:
     """What is to be set by the file's own times: the measured size that gains most, where that is
-    more than 2 %, and than the known misfit, by medians and by means, and in 90 % of redrawn files.
+    more than 2 %, and than the known misfit, by what is asked, and in 90 % of redrawn files.
     """
     sizes = _measured_sizes(choices, measured)
     if measured.times is None or not sizes:
@@ -324,12 +180,12 @@ def _proposed(
     latency_us = measured.sizes_by_file_us(costs.at_most, sizes)[..., 0]
     gains = gains_over(latency_us, measured.by_file_us(costs.at_least, other)[:, 0])
     best = int(gains.sum(axis=1).argmax())
-    if gains[best].min() <= needed:
+    if measured.asked(gains[best]).min() <= needed:
         return None
     total = measured.problem.message_bytes
     cut = NamedCut(ONE_PIECE if sizes[best] >= total else PROPOSED, sizes[best])
     both = measured.gains_redrawn(cut, other)
-    probability = min(share_of(one > needed) for one in both)
+    probability = min(share_of(one > needed) for one in measured.asked(both))
     if probability < thresholds.probability:
         return None
     return replace(
@@ -341,6 +197,50 @@ def _proposed(
         probability=probability,
         gain=quantiles(both[int(measured.are_means)]),
         thresholds=replace(thresholds, margin=needed),
+    )
+
+
+def _better_by_file(
+    decision: Decision, choices: Choices, measured: Measured, thresholds: Thresholds
+) -> Decision | None:
+    """What the file proposes in the place of a cut that the lines set, where these are beside it by
+    so much that the gain is another one, and by the file the proposed size gains more.
+    """
+    vote = file_vote(measured, decision.advised, choices.baseline.cut)
+    if vote is None or vote.bears_on_gain <= SAID_FROM:
+        return None
+    proposed = _proposed(decision, choices, measured, thresholds)
+    if proposed is None:
+        return None
+    other = file_vote(measured, proposed.advised, choices.baseline.cut)
+    return proposed if other is not None and sum(other.gains) > sum(vote.gains) else None
+
+
+def _borne_out(
+    decision: Decision, choices: Choices, measured: Measured, thresholds: Thresholds
+) -> Decision:
+    """What is left of a cut that the lines set, whose small gain may be what sizes deviate by.
+
+    Nothing, unless by what is asked 90 % of redrawn files say that it gains, or that it loses no
+    more than 5 % where it gains 2 % at least.
+    """
+    gain = decision.gain.p50
+    if measured.times is None or gain >= thresholds.max_loss:
+        return decision
+    needed = 0.0 if gain < thresholds.file_gain else -thresholds.max_loss
+    both = measured.gains_redrawn(decision.advised, choices.baseline.cut)
+    probability = min(share_of(one > needed) for one in measured.asked(both))
+    if probability >= thresholds.probability:
+        return decision
+    has_current = choices.current is not None
+    return replace(
+        decision,
+        code=DecisionCode.KEEP_YOURS if has_current else DecisionCode.NO_GAIN_PROVABLE,
+        reason=Reason.DOES_NOT_MATTER,
+        advised=choices.baseline.cut,
+        probability=0.0,
+        gain=Quantiles(0.0, 0.0, 0.0),
+        measure=None,
     )
 
 

@@ -34,6 +34,7 @@ _RISES = 1.05  # of two neighbouring sizes' times a byte: by more the upper one'
 _MIN = 0.1  # of a time, as a redrawn one, however wide its error
 _KEPT_SIZES = 512  # of all stages, whose redrawn times are kept with a fit: 3 MB
 _SEED = 0
+_TOGETHER = 2**32  # the stream of what all sizes of the first stage are off by
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +90,9 @@ def _redrawn(times: MeasuredTimes) -> FileCosts:
 
 
 def _redrawn_stage(stage: MeasuredStage, stream: int) -> Floats:
-    """Times of one stage, (S, 2 R): sizes by themselves, the pooled ratio as one."""
+    """Times of one stage, (S, 2 R): sizes by themselves, the pooled ratio as one, and as one what
+    all sizes are off by.
+    """
     fields = [
         (one.median_us, one.median_error_us, one.mean_us, one.mean_error_us) for one in stage.sizes
     ]
@@ -98,11 +101,15 @@ def _redrawn_stage(stage: MeasuredStage, stream: int) -> Floats:
     scores = normals(uniforms(_SEED, stream, REDRAWS, 2 * count + 2))
     medians = np.maximum(median_us + error_us * scores[:count], _MIN * median_us)
     ratio = stage.mean_ratio + stage.mean_ratio_error * scores[-1]
+    together = np.exp(
+        stage.common_error * normals(uniforms(_SEED, _TOGETHER + stream, REDRAWS, 2))[0]
+    )
     means = medians * np.maximum(ratio, _MIN * stage.mean_ratio)
     by_itself = np.maximum(mean_us + mean_error_us * scores[count : 2 * count], _MIN * mean_us)
     is_own = np.array([one.is_own for one in stage.sizes])
     means[is_own] = by_itself[is_own]
-    return np.concatenate([medians, means], axis=1)
+    found: Floats = np.concatenate([medians, means], axis=1) * np.tile(together, 2)
+    return found
 
 
 def _costs(times: MeasuredTimes, columns: list[Floats]) -> FileCosts:

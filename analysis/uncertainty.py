@@ -38,8 +38,9 @@ from analysis.draw_costs import (
     regrets_over,
 )
 from analysis.draws import Draws, draw
-from analysis.file_rules import Measured, file_vote, held_to_file
+from analysis.file_rules import file_vote, held_to_file
 from analysis.measure_next import measurements, saved_by_knowing_us
+from analysis.measured import Measured
 from analysis.premise import held_back
 from analysis.repeated_sizes import (
     admits,
@@ -346,14 +347,17 @@ def _with_file_gain(
 def _with_file(
     latency: Quantiles, measured: Measured, draws: Draws, cut: NamedCut, *, is_replaced: bool
 ) -> Quantiles:
-    """The interval of the lines, widened to hold that of the file's own times; that one alone where
-    it is told instead. It is of means where the draws are, else of medians and means.
+    """The interval of the lines, widened to hold that of the file's own times, and what fragments
+    that vary hold each other up; that of the file alone where it is told instead. It is of means
+    where the draws are, else of medians and means.
     """
     redrawn_us = measured.redrawn_us(cut)
     own = quantiles(redrawn_us[1] if draws.are_means else redrawn_us.ravel())
     if is_replaced:
         return own
-    return Quantiles(min(latency.p05, own.p05), latency.p50, max(latency.p95, own.p95))
+    longer = measured.held_up(cut)
+    middle, high = longer * latency.p50, longer * latency.p95
+    return Quantiles(min(latency.p05, own.p05), middle, max(high, own.p95))
 
 
 def _to_measure(decision: Decision, others: Sequence[Measurement]) -> tuple[Measurement, ...]:
@@ -364,9 +368,7 @@ def _to_measure(decision: Decision, others: Sequence[Measurement]) -> tuple[Meas
 
 def _by_file(measured: Measured, one: PricedCut) -> PricedCut:
     """The cut with its mean times in redrawn files."""
-    whole = one.cut.is_whole(measured.problem.message_bytes)
-    redrawn_us = measured.redrawn_us(one.cut)
-    return PricedCut(one.cut, (measured.capped(redrawn_us) if whole else redrawn_us)[1])
+    return PricedCut(one.cut, measured.redrawn_us(one.cut)[1])
 
 
 def _choices(

@@ -278,7 +278,8 @@ class StageFit:
     sample were weighted down (0 without outliers). `size_deviation` is the relative deviation
     between sizes, beyond the noise of single times, None where too few sizes tell it; `misfit` the
     95th percentile of the relative residuals of sizes, without their signs. Both are None in fits
-    that earlier versions stored.
+    that earlier versions stored. `common_error` is the relative standard error that the times of
+    all sizes have in common, as neighbouring rows of the file are alike.
     """
 
     name: str
@@ -293,6 +294,7 @@ class StageFit:
     outlier_influence: float = 0.0
     size_deviation: float | None = None
     misfit: float | None = None
+    common_error: float = 0.0
 
     def to_stage(self) -> Stage:
         """Return the stage that this fit describes."""
@@ -410,8 +412,11 @@ def _max_bytes(stage: StageFit) -> int:
 
 
 def cut_sizes(fragment_bytes: Sequence[int]) -> tuple[int, ...]:
-    """Return the sizes that a cut is of: all of its fragments but the remainder at its end."""
-    return tuple(fragment_bytes[:-1]) or tuple(fragment_bytes)
+    """Return the sizes that a cut is of: all of its fragments but the remainder at its end, which
+    is smaller than the one before it.
+    """
+    has_remainder = len(fragment_bytes) > 1 and fragment_bytes[-1] < fragment_bytes[-2]
+    return tuple(fragment_bytes[:-1] if has_remainder else fragment_bytes)
 
 
 def beyond_measured(

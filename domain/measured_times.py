@@ -26,6 +26,7 @@ class MeasuredSize:
     """One size of one stage: the median and the mean of its times, with standard errors, in µs.
 
     `is_own`: its mean is its own. Else the mean is the median times the stage's ratio of the two.
+    `deviation` is the standard deviation of single times, relative to their mean.
     """
 
     message_bytes: int
@@ -34,18 +35,21 @@ class MeasuredSize:
     mean_us: float
     mean_error_us: float
     is_own: bool
+    deviation: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredStage:
     """The sizes of one stage, ascending; `mean_ratio` is how much its means are above its medians,
-    pooled over the sizes, with its standard error.
+    pooled over the sizes, with its standard error; `common_error` the relative one that the times
+    of all sizes have in common.
     """
 
     name: str
     sizes: tuple[MeasuredSize, ...]
     mean_ratio: float
     mean_ratio_error: float
+    common_error: float = 0.0
 
 
 @dataclass(frozen=True)  # no slots: what follows is kept beside the fields
@@ -75,6 +79,7 @@ class MeasuredTimes(Derived):
                 one.name,
                 one.mean_ratio,
                 one.mean_ratio_error,
+                one.common_error,
                 [astuple(size) for size in one.sizes],
             ]
             for one in self.stages
@@ -145,7 +150,7 @@ def _stage(fit: StageFit) -> MeasuredStage:
     ratio = mean_ratio(fit.sizes)
     sizes = sorted(fit.sizes, key=lambda size: size.message_bytes)
     found = tuple(_size(size, ratio) for size in sizes)
-    return MeasuredStage(fit.name, found, ratio.value, ratio.error)
+    return MeasuredStage(fit.name, found, ratio.value, ratio.error, fit.common_error)
 
 
 def _size(size: SizeFit, pooled: MeanRatio) -> MeasuredSize:
@@ -157,11 +162,14 @@ def _size(size: SizeFit, pooled: MeanRatio) -> MeasuredSize:
     if error_us is None:
         error_us = size.relative_spread * median_us / sqrt(samples)
     own, own_error = _ratio(size)
+    deviation = sqrt(samples) * own_error / own if own > 0.0 else 0.0
     error = max(own_error, pooled.deviation / sqrt(samples))
     is_far = abs(own - pooled.value) > _OWN * error
     is_better = error * median_us < pooled.value * error_us
     if size.mean_us is None or not (is_far or is_better or median_us <= 0.0):
         mean_us, mean_error_us = pooled.value * median_us, pooled.value * error_us
-        return MeasuredSize(size.message_bytes, median_us, error_us, mean_us, mean_error_us, False)
+        times_us = (median_us, error_us, mean_us, mean_error_us)
+        return MeasuredSize(size.message_bytes, *times_us, False, deviation)
     mean_error_us = error * median_us if median_us > 0.0 else size.mean_error_us or 0.0
-    return MeasuredSize(size.message_bytes, median_us, error_us, size.mean_us, mean_error_us, True)
+    times_us = (median_us, error_us, size.mean_us, mean_error_us)
+    return MeasuredSize(size.message_bytes, *times_us, True, deviation)

@@ -148,6 +148,7 @@ class Reason(StrEnum):
     file_not_faster    in the draws it is faster, and by the file's own times it is not
     not_measured       it is faster by the lines alone: its size was not measured
     only_in_bursts     its size costs little, and what is sent beyond it costs four times as much
+    falls_with_size    a stage's times fall from its least size on, as no fragment's do
     undecided          the gain is not certain, and a measurement is worth its time
     does_not_matter    the gain is not certain, and no measurement is worth its time
     premise            the gain rests on something that nobody has confirmed: see the warnings
@@ -163,6 +164,7 @@ class Reason(StrEnum):
     FILE_NOT_FASTER = "file_not_faster"
     NOT_MEASURED = "not_measured"
     ONLY_IN_BURSTS = "only_in_bursts"
+    FALLS_WITH_SIZE = "falls_with_size"
     UNDECIDED = "undecided"
     DOES_NOT_MATTER = "does_not_matter"
     PREMISE = "premise"
@@ -173,6 +175,7 @@ REFUSED = (
     Reason.FILE_NOT_FASTER,
     Reason.NOT_MEASURED,
     Reason.ONLY_IN_BURSTS,
+    Reason.FALLS_WITH_SIZE,
     Reason.PREMISE,
 )
 
@@ -181,10 +184,10 @@ REFUSED = (
 class Thresholds:
     """The limits of the rules that decide; `margin` is the larger of 1 % and the known misfit.
 
-    `probability` is asked of a gain, `regret_p95` of the user's setting, `worth_measuring` of what
-    a measurement saves, as a share of the latency, and `uneven_gain` of the 5 % quantile of what an
-    uneven cut gains over the best repeated size. `file_gain` is asked of a size that the file's own
-    times propose.
+    `probability` is asked of a gain, and that it loses no more than `max_loss` in 95 %;
+    `regret_p95` of the user's setting, `worth_measuring` of what a measurement saves, as a share of
+    the latency, and `uneven_gain` of the 5 % quantile of what an uneven cut gains over the best
+    repeated size. `file_gain` is asked of a size that the file's own times propose.
     """
 
     margin: float = 0.01
@@ -192,6 +195,7 @@ class Thresholds:
     regret_p95: float = 0.02
     worth_measuring: float = 0.005
     uneven_gain: float = 0.01
+    max_loss: float = 0.05
     file_gain: float = 0.02
 
 
@@ -256,7 +260,11 @@ class FileVote:
 
     @property
     def bears_on_gain(self) -> float:
-        """By which share the two latencies' quotient is beside that of the lines."""
+        """By which share the two latencies' quotient is beside that of the lines; all of it, 1,
+        where by the file the other takes no time.
+        """
+        if self.against_off <= -1.0:
+            return 1.0
         return abs((1.0 + self.off) / (1.0 + self.against_off) - 1.0)
 
     @property

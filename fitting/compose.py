@@ -214,6 +214,7 @@ def sum_of(fits: Sequence[StageFit]) -> StageFit:
         outlier_influence=max(fit.outlier_influence for fit in fits),
         size_deviation=_worst([fit.size_deviation for fit in fits]),
         misfit=residuals[min(len(residuals) - 1, int(0.95 * len(residuals)))],
+        common_error=max(fit.common_error for fit in fits),
     )
 
 

@@ -71,6 +71,7 @@ def fit_stage(
         outlier_influence=max(_influence(piece) for piece in pieces),
         size_deviation=_known(deviation, free=_free(centres, len(pieces))),
         misfit=_misfit(sizes),
+        common_error=samples.repetitions.common_error,
     )
     return stage, diagnose(evidence, stage)
 

@@ -206,6 +206,7 @@ class StageFitOut(Output):
     sizes: tuple[SizeFitOut, ...]
     size_deviation: NotNegative | None = None
     misfit: NotNegative | None = None
+    common_error: NotNegative = 0.0
 
     @classmethod
     def of(cls, stage: StageFit) -> StageFitOut:
@@ -228,6 +229,7 @@ class StageFitOut(Output):
             sizes=tuple(same_named(SizeFitOut, size) for size in stage.sizes),
             size_deviation=stage.size_deviation,
             misfit=stage.misfit,
+            common_error=stage.common_error,
         )
 
 

@@ -42,6 +42,11 @@ def refusal_words(decision: Decision, file: FileVote | None, cut: str, other: st
             f"Measure first: {lines} than {other}, but {format_bytes(size)} is outside the sizes "
             "that were measured."
         )
+    if decision.reason is Reason.FALLS_WITH_SIZE:
+        return (
+            f"Measure first: {lines} than {other}, but the measured times fall from the least size "
+            "on, as those of whole messages in such fragments do, not those of single fragments."
+        )
     return (
         f"Measure first: {lines} than {other}, but what is sent beyond such sizes costs more than "
         "four times as much a byte: they may be fast in bursts alone."

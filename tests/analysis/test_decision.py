@@ -84,6 +84,14 @@ class TestRules:
         assert found.cut.size_bytes == 100
         assert found.cut_probability_faster == 0.89
 
+    def test_a_gain_that_may_be_a_great_loss_is_not_set(self) -> None:
+        """A loss of 4 % in 7 draws of 100, and one of 6 %."""
+        found = decided(priced(500, 0.2, in_draws=93, else_gain=-0.04))
+        assert found.code is DecisionCode.SET_IT
+        found = decided(priced(500, 0.2, in_draws=93, else_gain=-0.06), saves_us=5.0)
+        assert found.code is DecisionCode.MEASURE_FIRST
+        assert found.reason is Reason.UNDECIDED
+
     def test_a_gain_below_the_margin_does_not_matter(self) -> None:
         """Half a per cent for certain."""
         found = decided(priced(100, 0.005))

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.file_rules import Measured, file_vote
+from analysis.file_rules import file_vote
+from analysis.held_up import held_up
+from analysis.measured import Measured
 from analysis.repeated_sizes import admits
 from analysis.size_curve import choose_size
 from analysis.uncertainty import UncertaintyQuestion, assess
@@ -22,6 +24,7 @@ from domain.problem import FragmentLimits, MessageProblem, problem_of
 from domain.uncertain_answer import (
     REFUSED,
     DecisionCode,
+    FileVote,
     MeasurementKind,
     Reason,
     Uncertainty,
@@ -133,6 +136,36 @@ class TestVeto:
         assert found.file is not None
         assert found.file.gains[0] > 0.0 >= found.file.gains[1]
 
+    def test_means_alone_are_asked_where_they_are_above_medians(self) -> None:
+        """Sizes below the message have twice their medians, and their means as the lines say."""
+        times = changed(0, 2**19, 2.0, means=0.5)
+        assert assess(asked(times, 2**20)).decision.reason is Reason.FILE_NOT_FASTER
+        model = UncertainPipeline(tuple(stage(one, ratio=1.1) for one in LINES))
+        found = assess(replace(asked(times, 2**20), model=model))
+        assert found.decision.code is DecisionCode.SET_IT
+
+    @pytest.mark.parametrize(
+        ("current", "error", "code"),
+        [
+            (90_000, 0.0005, DecisionCode.SET_IT),
+            (90_000, 0.03, DecisionCode.KEEP_YOURS),
+            (200_000, 0.01, DecisionCode.SET_IT),
+            (200_000, 0.1, DecisionCode.KEEP_YOURS),
+        ],
+    )
+    def test_a_small_gain_is_borne_out_by_redrawn_files(
+        self, current: int, error: float, code: DecisionCode
+    ) -> None:
+        """By the lines, which are known exactly, 128 KiB gain 1.02 % over 90 KB and 2.1 % over 200
+        KB: redrawn files gain as well, or do not lose much.
+        """
+        assert assess(asked(None, current)).decision.code is DecisionCode.SET_IT
+        found = assess(asked(on_the_lines(error=error), current)).decision
+        assert found.code is code
+        if code is DecisionCode.KEEP_YOURS:
+            assert found.reason is Reason.DOES_NOT_MATTER
+            assert found.advised.size_bytes == current
+
     def test_an_uneven_cut_is_held_against_it_too(self) -> None:
         """Fragments of sizes between measured ones are priced as well."""
         cut = NamedCut("answer", schedule=NestedSchedule(((2**16,) * 15 + (2**15,) * 2,)))
@@ -201,6 +234,23 @@ class TestProposal:
         timed = assess(replace(larger, measured_us=90.0))
         assert timed.decision.advised.size_bytes == 2**22
 
+    def test_it_takes_the_place_of_a_cut_that_the_lines_set(self) -> None:
+        """Where these are beside it, and it gains more: sizes between two that switched are not
+        what the lines say.
+        """
+        current = 2**20
+        by_lines = assess(asked(on_the_lines(), current)).decision
+        assert by_lines.reason is Reason.FASTER
+        size = by_lines.advised.size_bytes
+        assert size is not None
+        assert size > 2**15
+        found = assess(asked(changed(2**16, 2**19, 1.4), current))
+        assert found.decision.code is DecisionCode.SET_IT
+        assert found.decision.reason is Reason.FILE_FASTER
+        assert found.decision.advised.size_bytes == 2**15
+        near = assess(asked(changed(2**16, 2**19, 1.04), current))
+        assert near.decision.advised == by_lines.advised
+
 
 class TestRefusals:
     """Sizes that nobody measured, and sizes that are cheap in bursts alone."""
@@ -239,6 +289,43 @@ class TestRefusals:
         found = assess(asked(on_the_lines(), 64, 2**14, limits=limits))
         assert found.decision.code is DecisionCode.MEASURE_FIRST
         assert found.decision.reason is Reason.NOT_MEASURED
+
+    def falling(self, *sizes_us: float, error: float = 0.01) -> Uncertainty:
+        """One stage with these times from 1 KiB on, each four times as large, and lines that set
+        one piece.
+        """
+        rows = [(1024 * 4**at, us) for at, us in enumerate(sizes_us)]
+        model = UncertainPipeline((stage(FitRange(3000.0, 1.0)),))
+        question = replace(asked(times_of(rows, error=error), 2**16), model=model)
+        return assess(replace(question, measured_bytes=(rows[0][0], rows[-1][0])))
+
+    def test_times_that_fall_with_the_size_are_no_stage(self) -> None:
+        """They are whole messages' in such fragments: 9.3, 4.8, 3.7 ms; by less or later they may
+        be a stage's.
+        """
+        found = self.falling(9300.0, 4800.0, 3700.0, 3600.0, 4500.0, 5900.0)
+        assert found.decision.code is DecisionCode.MEASURE_FIRST
+        assert found.decision.reason is Reason.FALLS_WITH_SIZE
+        assert found.decision.measure is not None
+        assert found.decision.measure.kind is MeasurementKind.WHOLE_MESSAGES
+        for sizes_us, error in (
+            ((4800.0, 4700.0, 4600.0, 4500.0, 4600.0, 5900.0), 0.01),  # less than 30 %
+            ((9300.0, 4800.0, 4900.0, 3600.0, 4500.0, 5900.0), 0.01),  # one step
+            ((3000.0, 4800.0, 3700.0, 3600.0, 3500.0, 3400.0), 0.01),  # not from the least on
+            ((9300.0, 6800.0, 5700.0, 5600.0, 5500.0, 5900.0), 0.4),  # within the errors
+        ):
+            assert (
+                self.falling(*sizes_us, error=error).decision.reason is not Reason.FALLS_WITH_SIZE
+            )
+
+    def test_a_stage_that_grows_with_the_size_speaks_against_it(self) -> None:
+        """Whole messages' times grow in none: 13 % of noise may let overheads fall."""
+        fall = [(9300.0, 7000.0, 3700.0)[min(at, 2)] for at in range(len(SIZES))]
+        grown = [(size, 3.0 + 0.1 * size) for size in SIZES]
+        model = UncertainPipeline((stage(FitRange(3700.0, 0.0)), stage(FitRange(3.0, 100.0))))
+        times = times_of(list(zip(SIZES, fall, strict=True)), grown, error=0.01)
+        found = assess(replace(asked(times, 2**12), model=model))
+        assert found.decision.reason is not Reason.FALLS_WITH_SIZE
 
     def bucket(self, per_byte: float) -> UncertaintyQuestion:
         """A second stage that lets 16 KiB pass at once."""
@@ -312,6 +399,33 @@ class TestWhatIsTold:
         found = assess(asked(bent(0, 2.0), 2**18))
         assert found.tells_file
         assert found.latency_us.p05 > 1.5 * plain.latency_us.p95
+
+    def test_lines_beside_a_file_of_no_time_bear_on_all_of_the_gain(self) -> None:
+        """A coarse clock may read 0 at every size in use."""
+        assert FileVote((1.0, 1.0), (0.0, 0.0), 0.0, -1.0).bears_on_gain == 1.0
+        assert FileVote((1.0, 1.0), (2.0, 2.0), 0.5, 0.25).bears_on_gain == pytest.approx(0.2)
+
+    def test_what_fragments_hold_each_other_up_is_in_it(self) -> None:
+        """In the upper half of the interval; a message in one piece holds up nothing."""
+        steady = on_the_lines()
+        varying = replace(
+            steady,
+            stages=tuple(
+                replace(one, sizes=tuple(replace(size, deviation=0.5) for size in one.sizes))
+                for one in steady.stages
+            ),
+        )
+        cut, whole = NamedCut("answer", 2**16), NamedCut("answer", 2**20)
+        found, plain = (assess(asked(one, 2**18, answer=cut)) for one in (varying, steady))
+        longer = held_up(varying, 2**20, cut)
+        assert longer > 1.01
+        assert found.latency_us.p05 < 1.01 * plain.latency_us.p05
+        assert found.latency_us.p50 == pytest.approx(longer * plain.latency_us.p50)
+        assert found.latency_us.p95 > 1.01 * plain.latency_us.p95
+        in_one, in_one_plain = (
+            assess(asked(one, 2**18, answer=whole)) for one in (varying, steady)
+        )
+        assert in_one.latency_us == in_one_plain.latency_us
 
     def test_means_are_drawn_where_they_are_above_medians(self) -> None:
         """By more than 5 %; by less in every second draw, but of many fragments."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -127,6 +128,16 @@ class TestRedrawnFiles:
         times = times_of([(100, 100.0), (200, 200.0)], error=0.05, ratio=1.5)
         medians, means = sizes_by_file_us(redrawn(times).at_most, 200, [100])[0]
         assert means == pytest.approx(1.5 * medians)
+
+    def test_what_all_sizes_are_off_by_moves_them_together(self) -> None:
+        """By its own error, in each stage by itself."""
+        times = times_of(*([(100, 100.0), (200, 200.0)],) * 2, error=0.0)
+        off = tuple(replace(one, common_error=0.05) for one in times.stages)
+        costs = redrawn(replace(times, stages=off)).at_most
+        first, second = (stage_times_us(costs, j, np.array([100, 200])) for j in range(2))
+        assert first[1] == pytest.approx(2.0 * first[0])
+        assert np.log(first[0]).std() == pytest.approx(0.05, rel=0.25)
+        assert abs(np.corrcoef(first[0], second[0])[0, 1]) < 0.3
 
     def test_they_are_the_same_each_time(self) -> None:
         one, other = (times_of([(1, 2.0), (9, 3.0)], error=0.1) for _ in range(2))

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from analysis.file_rules import Measured
 from analysis.file_votes import as_measured
+from analysis.measured import Measured
 from analysis.size_curve import choose_size
 from analysis.uncertainty import UncertaintyQuestion, assess
 from domain.default_sizes import CURRENT

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -47,9 +49,10 @@ class TestCorrelation:
         found = [_samples(seed, 0.0).repetitions for seed in range(60)]
         assert sum(one.at_most > 0.0 for one in found) <= 6
 
-    def test_sweeps_say_nothing(self) -> None:
+    def test_sweeps_say_nothing_of_repetitions(self) -> None:
         """No repetition follows another one of its size."""
-        assert _samples(1, 0.9, swept=True).repetitions == INDEPENDENT
+        found = _samples(1, 0.9, swept=True).repetitions
+        assert found == replace(INDEPENDENT, common_error=found.common_error)
 
     def test_few_repetitions_say_nothing(self) -> None:
         x = np.repeat([64, 128, 256, 512], 5)
@@ -68,6 +71,38 @@ class TestCorrelation:
         x = np.repeat([64, 128, 256, 512], 10)
         for times in ([12.0] * 40, [0.0] * 40, [12.0, 12.0, 12.0, 13.0] * 10):
             assert sort_samples(x.tolist(), times).repetitions.at_most == 0.0
+
+
+class TestCommonError:
+    """What all sizes are off by where they take turns."""
+
+    @pytest.mark.parametrize("rho", [0.0, 0.8, 0.95, 0.99])
+    def test_it_holds_the_mean_of_the_file(self, rho: float) -> None:
+        """Said 90 %, beside the error that independent times would have."""
+        held, independent = [], NOISE / (SIZES * REPETITIONS) ** 0.5
+        for seed in range(100):
+            z = _noise(np.random.default_rng([31, seed]), rho, SIZES * REPETITIONS)
+            found = _samples(seed, rho, swept=True).repetitions.common_error
+            held.append(abs(NOISE * z.mean()) <= 1.645 * np.hypot(found, independent))
+        assert np.mean(held) >= 0.8
+
+    def test_it_is_small_where_times_are_independent(self) -> None:
+        found = [_samples(seed, 0.0, swept=True).repetitions.common_error for seed in range(60)]
+        assert np.median(found) <= 1.5 * NOISE / (SIZES * REPETITIONS) ** 0.5
+
+    def test_a_drift_is_off_by_what_batches_scatter(self) -> None:
+        """Uniform over a width of 0.4, whose deviation is that over the root of 12."""
+        x = np.tile(2 ** np.arange(4, 4 + SIZES), REPETITIONS)
+        times = (10.0 + 0.005 * x) * np.linspace(0.8, 1.2, len(x))
+        found = sort_samples(x.tolist(), times.tolist()).repetitions.common_error
+        assert found == pytest.approx(0.4 / 12**0.5, rel=0.1)
+
+    def test_few_or_equal_times_have_none(self) -> None:
+        for times in ([12.0] * 16, [10.0, 11.0, 12.0, 13.0] * 4, [0.0] * 16):
+            for turns in (3, 4):
+                x = np.tile([64, 128, 256, 512], turns)
+                found = sort_samples(x.tolist(), times[: len(x)]).repetitions
+                assert found.common_error == 0.0
 
 
 class TestErrors:

@@ -92,6 +92,11 @@ def test_bursts_are_named(found: Uncertainty) -> None:
     assert "they may be fast in bursts alone." in text
 
 
+def test_times_of_whole_messages_are_named(found: Uncertainty) -> None:
+    text = said(found, Reason.FALLS_WITH_SIZE, code=DecisionCode.MEASURE_FIRST)
+    assert "the measured times fall from the least size on, as those of whole messages" in text
+
+
 def test_what_the_file_sets_says_so(found: Uncertainty) -> None:
     """And nothing of sizes that are near by the lines."""
     text = said(found, Reason.FILE_FASTER)

@@ -99,6 +99,7 @@ class FittedStage:
     sizes: tuple[FittedSize, ...]
     size_deviation: float | None = None
     misfit: float | None = None
+    common_error: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,100 @@
+"""What a user asks, by the functions that `POST /optimize` calls, and what the answer advises."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.operations.optimize import Optimize
+from app.operations.solves import Solved
+from app.questions.optimize import prepare
+from app.questions.source import Stored
+from app.schemas.base import parse_json
+from app.schemas.optimize import OptimizeIn, OptimizeOut
+from bench.users.kinds import csv_of
+from bench.users.machines import Row, repeated
+from domain.errors import SluiceError
+from domain.problem import DEFAULT_FRAGMENT_CAP
+from domain.solution import Strategy
+
+_RELATIVE_GAP = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an answer says, `decision` and all; `refused` has the error where there is none.
+
+    `advised` is the cut that is advised, and `sizes_to_set` what is said to be set where one size
+    is repeated.
+    """
+
+    message_bytes: int
+    answer: OptimizeOut | None
+    refused: str = ""
+
+    @property
+    def decision(self) -> str:
+        """`set_it` and the like; `refused` where nothing was answered."""
+        if self.answer is None or self.answer.uncertainty is None:
+            return "refused"
+        return self.answer.uncertainty.decision
+
+    @property
+    def advised(self) -> tuple[tuple[int, ...], ...]:
+        """The cuts that are advised: of the decision, and the size to repeat beside it."""
+        answer = self.answer
+        if answer is None or answer.uncertainty is None:
+            return ()
+        size = answer.uncertainty.advised_bytes
+        cuts = [answer.fragment_bytes if size is None else repeated(self.message_bytes, size)]
+        beside = answer.set_this
+        if beside is not None and not beside.keeps_current:
+            cuts.append(repeated(self.message_bytes, beside.size_bytes))
+        return tuple(dict.fromkeys(cuts))
+
+
+def ask_text(
+    text: str,
+    message_bytes: int,
+    current_bytes: int | None,
+    strategy: Strategy = Strategy.REPEAT,
+    *,
+    static_bytes: int | None = None,
+    **fit_options: object,
+) -> Told:
+    """Ask about a file. What is refused is told as that."""
+    body: dict[str, object] = {
+        "message_bytes": message_bytes,
+        "measurements": {"content": text},
+        "strategy": strategy,
+        "relative_gap": _RELATIVE_GAP,
+    }
+    if static_bytes is not None:
+        body["static_bytes"] = static_bytes
+    if current_bytes is not None:
+        body["uncertainty"] = {"current": {"repeat": current_bytes}}
+    options = {name: value for name, value in fit_options.items() if value is not None}
+    if options:
+        body["fit_options"] = options
+    asked = parse_json(OptimizeIn, json.dumps(body).encode())
+    try:
+        prepared = prepare(asked.to_domain(), Stored(), fragment_cap=DEFAULT_FRAGMENT_CAP)
+        operation = Optimize(prepared, asked.as_job)
+        work = operation.work
+        answer = operation.answer(work.completed(Solved(work.solution(), 0.0)))
+    except SluiceError as refusal:
+        return Told(message_bytes, None, f"{refusal.code}: {refusal.detail}")
+    return Told(message_bytes, OptimizeOut.of(answer))
+
+
+def ask(
+    rows: Sequence[Row],
+    message_bytes: int,
+    current_bytes: int | None,
+    strategy: Strategy = Strategy.REPEAT,
+    *,
+    static_bytes: int | None = None,
+) -> Told:
+    """Ask about rows of times of each stage."""
+    return ask_text(csv_of(rows), message_bytes, current_bytes, strategy, static_bytes=static_bytes)

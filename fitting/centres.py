@@ -18,6 +18,7 @@ Traps     one time a size shows no spread: it is then how far a time lies off th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -192,12 +193,29 @@ def _pair_scales(cells: Cells, y: Floats) -> Floats | None:
         return None
     near = windows(pairs.astype(np.float64), _PAIRS)
     return np.array(
-        [2.2219 * np.quantile(np.concatenate(apart[low:high]), 0.25) for low, high in near]
+        [2.2219 * _first_quartile(np.concatenate(apart[low:high])) for low, high in near]
     )
 
 
+def _first_quartile(value: Floats) -> float:
+    """As numpy.quantile has it, which takes four times as long."""
+    place = (len(value) - 1) * 0.25
+    low = int(place)
+    high, share = min(low + 1, len(value) - 1), place - low
+    parted = np.partition(value, (low, high))
+    below, above = float(parted[low]), float(parted[high])
+    if share < 0.5:
+        return below + (above - below) * share
+    return above - (above - below) * (1.0 - share)
+
+
+@lru_cache(maxsize=_LOOK)
+def _pairs(count: int) -> tuple[Ints, Ints]:
+    return np.triu_indices(count, 1)
+
+
 def _differences(y: Floats) -> Floats:
-    i, j = np.triu_indices(len(y), 1)
+    i, j = _pairs(len(y))
     out: Floats = 2.0 * np.abs(y[j] - y[i]) / (y[i] + y[j])
     return out
 

@@ -45,6 +45,7 @@ from fitting.readers.text import (
     is_no_stage,
     is_repetition,
     is_size,
+    with_below_zero,
 )
 
 MAX_NEAR = 4
@@ -186,7 +187,7 @@ _FIELD = "measurements"
 
 def read_recognised(content: bytes, kind: TraceKind | None) -> Reading:
     """Read with the first reader that knows the layout. Raises UnreadableTrace."""
-    return reader_of(content).read(content, kind)
+    return with_below_zero(reader_of(content).read(content, kind))
 
 
 def reader_of(content: bytes) -> ReaderSpec:

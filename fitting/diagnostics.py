@@ -71,6 +71,7 @@ def diagnose(evidence: Evidence, stage: StageFit) -> tuple[Notice, ...]:
             _not_monotone(evidence),
             _outliers(evidence, stage),
             _warm_up(evidence),
+            _drift(evidence),
             _unsupported_overhead(evidence, stage),
             _unsupported_cost(evidence, stage),
             _few_repetitions(evidence),
@@ -474,4 +475,22 @@ def _warm_up(evidence: Evidence) -> Notice | None:
         f"sizes, by {excess:.0%} in the middle; leave first repetitions out",
         sizes=slow,
         relative_excess=excess,
+    )
+
+
+def _drift(evidence: Evidence) -> Notice | None:
+    found = evidence.samples.drift
+    if abs(found.change) >= _OFF:
+        way = "rise" if found.change > 0.0 else "fall"
+        moved = f"{way} by {abs(found.change):.0%} from the first to the last repetitions"
+    elif found.deviation >= _OFF:
+        moved = f"of all sizes move together, by {found.deviation:.0%} in the mean of the file"
+    else:
+        return None
+    return Notice.of_stage(
+        evidence.name,
+        "drift_found",
+        f"times {moved}; the intervals allow for that",
+        relative_change=found.change,
+        relative_deviation=found.deviation,
     )

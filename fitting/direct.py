@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from domain.errors import InvalidInput
 from domain.fit import Combine, FitOptions, StepGroup, TraceFit, WholeMessages
 from domain.measurement import DirectTrace, TraceKind
-from domain.solution import Notice
 
 _FIELD = "groups"
 Column = tuple[str, Sequence[float]]
@@ -26,19 +25,19 @@ def fit_direct(
     """
     # NumPy is loaded for a fit, not where this package is only named.
     from fitting.overlap import explain_total, timed_whole
+    from fitting.preemption import without_preempted
     from fitting.stage import fit_stage
 
-    stages, notices = [], list[Notice]()
     columns = abstract_stages(trace, options.groups)
-    for name, times in columns:
-        stage, found = fit_stage(name, trace.message_bytes, times, options)
-        stages.append(stage)
-        notices += found
+    fitted = [fit_stage(name, trace.message_bytes, times, options) for name, times in columns]
+    fitted, said = without_preempted(fitted, trace.message_bytes, columns, options)
+    stages = [stage for stage, _ in fitted]
+    notices = [*said, *(notice for _, found in fitted for notice in found)]
     whole: tuple[WholeMessages, ...] = ()
     if trace.total_us is not None:
         notices[:0] = explain_total(trace.message_bytes, columns, trace.total_us)
-        fitted = [stage.to_stage() for stage in stages]
-        whole = timed_whole(trace.message_bytes, trace.total_us, fitted)
+        model = [stage.to_stage() for stage in stages]
+        whole = timed_whole(trace.message_bytes, trace.total_us, model)
     return TraceFit(
         kind=TraceKind.DIRECT,
         method=options.method,

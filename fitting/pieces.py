@@ -20,7 +20,7 @@ import numpy as np
 
 from domain.fit import FitMethod, LineFit, Verdict
 from domain.units import format_bytes
-from fitting.intervals import Known, uncertainty
+from fitting.intervals import Known, quantile, uncertainty
 from fitting.line import TINY, Floats, Line, relative_scale, weighted_line
 from fitting.ordinary import OrdinaryLine, fit_line
 from fitting.robust import robust_line
@@ -62,6 +62,21 @@ class Estimate:
         """Return the estimate with these two; the free ones move by as much."""
         free = (self.free[0] + a - self.a, self.free[1] + b - self.b)
         return replace(self, a=a, b=b, free=free)
+
+    def with_level(self, deviation: float) -> Estimate:
+        """Return the estimate with wider errors: of all times together by so much, relatively."""
+        if deviation <= 0.0:
+            return self
+        level = deviation * np.array([self.a, self.b])
+        V = self.covariance() + np.outer(level, level)
+        half = np.hypot(self.half, quantile(self.degrees_of_freedom) * level)
+        return replace(
+            self,
+            errors=(float(V[0, 0] ** 0.5), float(V[1, 1] ** 0.5)),
+            half=(float(half[0]), float(half[1])),
+            correlation=_correlation(V),
+            free_covariance=self.free_covariance + np.outer(level, level),
+        )
 
 
 @dataclass(frozen=True, slots=True)

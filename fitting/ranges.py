@@ -65,17 +65,18 @@ def find_ends(samples: SortedSamples, centres: Centres, maximum: int) -> FoundEn
     if maximum < 2 or m < 2 * MIN_SIZES or float(samples.y.max()) <= 0.0:
         return FoundEnds()
     penalty = _PENALTY + _PENALTY_OF_ALIKE * centres.sure_alike
-    found = _by_number(centres, maximum + _BEYOND)
+    off = _neighbours_deviation(centres)
+    errors = _errors(centres, off)
+    found = _by_number(centres, errors, off, maximum + _BEYOND)
     cost = [one.cost + penalty * more for more, one in enumerate(found)]
     wanted = int(np.argmin(cost))
     best = int(np.argmin(cost[:maximum]))
     chosen = found[best]
-    asked = _Cuts(samples, centres, chosen)
+    asked = _Cuts(samples, centres, errors, chosen)
     places = asked.to_sizes(asked.kept(list(chosen.cuts), penalty))
     if m < len(samples.sizes):  # a bin holds several sizes
         return FoundEnds(places, wanted + 1, chosen.shape)
-    errors = np.maximum(centres.errors(), _errors(centres, _neighbours_deviation(centres)))
-    every = end_pairs(centres, errors, places, chosen.shape)
+    every = end_pairs(centres, np.maximum(centres.errors(), errors), places, chosen.shape)
     pairs = [end for end in every if end not in places]
     allowed = pairs[max(0, len(every) + 1 - maximum) :]  # the one of the greatest sizes before
     return FoundEnds(tuple(sorted((*places, *allowed))), wanted + 1 + len(pairs), chosen.shape)
@@ -90,11 +91,11 @@ class _Choice:
     shape: Shape
 
 
-def _by_number(centres: Centres, maximum: int) -> list[_Choice]:
-    """For 1, 2, ... ranges the best choice over all deviations between sizes."""
+def _by_number(centres: Centres, errors: Floats, off: float, maximum: int) -> list[_Choice]:
+    """For 1, 2, ... ranges the best choice over all deviations between sizes; `off` is that of
+    neighbours.
+    """
     best: list[_Choice] = []
-    off = _neighbours_deviation(centres)
-    errors = _errors(centres, off)
     for part in parts_of_scatter(centres.s):
         # What neighbours show is the sum of both.
         constant_off = max(0.0, off**2 - (part * float(np.median(centres.s))) ** 2) ** 0.5
@@ -215,10 +216,11 @@ def _cheapest(C: Floats, maximum: int) -> list[tuple[float, list[int]]]:
 class _Cuts:
     """Cuts under one deviation between sizes: which of them stand up, and where they lie."""
 
-    def __init__(self, samples: SortedSamples, centres: Centres, chosen: _Choice) -> None:
+    def __init__(
+        self, samples: SortedSamples, centres: Centres, errors: Floats, chosen: _Choice
+    ) -> None:
         self._samples, self._centres = samples, centres
         self._x, self._z = (part / float(part.max()) for part in (centres.x, centres.z))
-        errors = _errors(centres, _neighbours_deviation(centres))
         self._deviation = chosen.shape.at(centres.s)
         self._w = 1.0 / (self._z**2 * (errors**2 + self._deviation**2))
         self._first = np.append(0, centres.last[:-1] + 1)

@@ -142,10 +142,18 @@ def _common_error(residuals: Floats, repetitions: int) -> float:
     return min(_MAX_COMMON, float(max(0.0, s2 / n * (min(wide, float(n)) - 1.0)) ** 0.5))
 
 
+def residuals(y: Floats, by_size: Floats, start: Ints, count: Ints) -> tuple[Floats, Floats]:
+    """Return relative residuals around the middle of each size in units of their scale there, (N,),
+    NaN for outliers; and these scales, (m,). Arguments are those of `repetitions_of`.
+    """
+    u, scale = _residuals(y, by_size, start, count)
+    return np.where(np.abs(u) < _REACH, u, np.nan), scale
+
+
 def _psi(y: Floats, by_size: Floats, start: Ints, count: Ints) -> Floats:
-    """The residuals around the mean of each size; those of outliers are 0."""
-    u, _ = _residuals(y, by_size, start, count)
-    kept = (np.abs(u) < _REACH).astype(np.float64)
+    """Residuals less the mean of each size; those of outliers are 0."""
+    u, _ = residuals(y, by_size, start, count)
+    kept = np.isfinite(u).astype(np.float64)
     u = np.where(kept > 0.0, u, 0.0)
     mean = np.add.reduceat(u, start) / np.maximum(np.add.reduceat(kept, start), 1.0)
     out: Floats = (u - np.repeat(mean, count)) * kept
@@ -165,7 +173,8 @@ def _residuals(y: Floats, by_size: Floats, start: Ints, count: Ints) -> tuple[Fl
     middle = np.maximum(middle, max(float(by_size.max()) * 1e-15, 5e-324))
     padded = np.pad((high - low) / middle / 1.349, _NEIGHBOURS, mode="symmetric")
     scale = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * _NEIGHBOURS + 1), axis=1)
-    u = (y / np.repeat(middle, count) - 1.0) / np.repeat(np.maximum(scale, 1e-280), count)
+    with np.errstate(over="ignore"):  # times next to nothing scatter by nothing
+        u = (y / np.repeat(middle, count) - 1.0) / np.repeat(np.maximum(scale, 1e-280), count)
     return u, scale
 
 

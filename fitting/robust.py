@@ -29,6 +29,7 @@ _L1_STEPS, _STEPS = 30, 60
 _L1_SETTLED, _SETTLED = 1e-6, 1e-9
 _MIN_OFF = 1e-4  # a residual below this counts as this one in the least absolute line
 _WIDE = 0.2  # relative noise beyond which a line may be that of a few sizes alone
+_NEARER = 0.5  # times as far as that one is the line of most sizes off their middles, to be tried
 _NARROWER = 0.9  # times the noise of that line has the one of most sizes, to be taken instead
 _LOOK = 40  # sizes, for the line of most of them
 _TICK = 0.5  # of a clock's step is noise that any sample may have
@@ -65,9 +66,18 @@ def robust_line(
         if _noise(best) <= _WIDE:
             return best
         middle = samples.places(0.5)
-        other = _biweight(x, y, c, _of_most(x[middle], y[middle]), None, tick)
+        most = _of_most(x[middle], y[middle])
+        if _off(most, x[middle], y[middle]) > _NEARER * _off(best[0], x[middle], y[middle]):
+            return best
+        other = _biweight(x, y, c, most, None, tick)
         return other if _noise(other) < _NARROWER * _noise(best) else best
     return min(ends, key=lambda end: float(c @ tukey_loss(scaled(x, y, end[0], scales))))
+
+
+def _off(line: Line, x: Floats, y: Floats) -> float:
+    """The median relative residual of these times."""
+    f = line.at(x)
+    return float(np.median(np.abs(y - f) / f))
 
 
 def _noise(end: tuple[Line, Floats, Floats]) -> float:

@@ -4,7 +4,7 @@ Notation  x sizes in bytes, y times in µs, c how many samples an entry stands f
           m distinct sizes; `start` (m,) is where each size's entries begin, `count` (m,) how many
           samples it had, `first` (m,) the time that was measured first, `mean` (m,) the mean of
           its times, each clipped at CLIPPED medians; `repetitions` how alike those are which follow
-          each other in the file.
+          each other in the file, `drift` how its level moved.
 Cost      one stable sort of the sizes, one sort of the times of each size.
 Traps     a size with many repetitions is represented by QUANTILES of its sorted times, each with
           the same weight: outliers keep their share, and the sums over a size keep their values but
@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fitting.drift import UNMOVED, Drift, drift_of
 from fitting.repetitions import INDEPENDENT, Repetitions, repetitions_of
 
 Floats = NDArray[np.float64]
@@ -47,6 +48,7 @@ class SortedSamples:
     first: Floats
     mean: Floats
     repetitions: Repetitions = INDEPENDENT
+    drift: Drift = UNMOVED
 
     @property
     def entries(self) -> Ints:
@@ -73,6 +75,7 @@ class SortedSamples:
             self.first[sizes],
             self.mean[sizes],
             self.repetitions,
+            self.drift,
         )
 
     def places(self, share: float) -> Ints:
@@ -113,7 +116,7 @@ def sort_samples(message_bytes: Sequence[int], times_us: Sequence[float]) -> Sor
         y = times[np.lexsort((times, sizes))]
     else:
         y = np.concatenate([np.sort(part) for part in np.split(y, start[1:])])
-    repetitions = repetitions_of(order, times[order], y, start.astype(np.int64))
+    rows = (order, times[order], y, start.astype(np.int64))
     every = SortedSamples(
         x=x.astype(np.float64),
         y=y,
@@ -123,7 +126,8 @@ def sort_samples(message_bytes: Sequence[int], times_us: Sequence[float]) -> Sor
         count=count,
         first=first,
         mean=clipped_means(y, np.ones(len(y)), start),
-        repetitions=repetitions,
+        repetitions=repetitions_of(*rows),
+        drift=drift_of(*rows),
     )
     return every if len(x) <= _COMPRESS_FROM else _thinned(_compressed(every))
 
@@ -196,4 +200,5 @@ def _thinned(samples: SortedSamples) -> SortedSamples:
         samples.first[kept],
         samples.mean[kept],
         samples.repetitions,
+        samples.drift,
     )

@@ -15,6 +15,7 @@ Traps     few repetitions may be equal by chance: with fewer than _OWN no error 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
@@ -53,7 +54,9 @@ def size_times(
     own = np.sqrt(squares / np.maximum(count - 1.0, 1.0))
     some = cells.y[cells.y > 0.0]  # a time of 0 is less than these, and nobody knows by how much
     at = np.where(median > 0.0, median, float(some.min()) / 2.0 if len(some) else 0.0)
-    others = np.where(count < _OWN, _neighbours_scatter(centres, squares), 0.0) * at
+    few = bool((count < _OWN).any())
+    scatter = _neighbours_scatter(centres, squares) if few else centres.s
+    others = np.where(count < _OWN, scatter, 0.0) * at
     of_median = np.where(count < _OWN, centres.s, 0.0) * at / np.sqrt(count)
     of_median = np.where(count > 2.0, _OF_MEDIAN, 1.0) * of_median
     wide, step = np.sqrt(centres.wide), resolution_us / 12.0**0.5
@@ -102,6 +105,7 @@ def _median_errors(cells: Cells, count: Floats) -> Floats:
     return out
 
 
+@lru_cache(maxsize=256)
 def _places(n: float) -> Floats:
     """K places, of the same probability each, of the middle of n uniform numbers."""
     if n < _NORMAL:

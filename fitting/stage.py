@@ -70,7 +70,7 @@ def fit_stage(
         r_squared=r_squared,
         outlier_influence=max(_influence(piece) for piece in pieces),
         size_deviation=_known(deviation, free=_free(centres, len(pieces))),
-        misfit=_misfit(sizes),
+        misfit=misfit_of(sizes),
         common_error=samples.repetitions.common_error,
     )
     return stage, diagnose(evidence, stage)
@@ -139,6 +139,7 @@ def _pieces(
                 field="measurements",
             )
     found = without_falls(found, [int(part.sizes[-1]) for part in parts[:-1]])
+    found = [estimate.with_level(samples.drift.deviation) for estimate in found]
     ups: list[int | None] = [
         _range_end(left, int(part.sizes[-1]), right, int(samples.sizes[end + 1]))
         for left, right, part, end in zip(found, found[1:], parts, ends.places, strict=False)
@@ -235,8 +236,8 @@ def _sizes(evidence: Evidence, times: SizeTimes) -> tuple[SizeFit, ...]:
     return tuple(SizeFit(*row) for row in columns)
 
 
-def _misfit(sizes: tuple[SizeFit, ...]) -> float:
-    """How far medians of sizes lie off the fit, relative to it: the 95th percentile."""
+def misfit_of(sizes: tuple[SizeFit, ...]) -> float:
+    """Return how far medians of sizes lie off the fit, relative to it: the 95th percentile."""
     off = [abs(size.relative_residual) for size in sizes]
     return min(1e18, float(np.quantile(off, _MISFIT)))
 

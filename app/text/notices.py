@@ -312,6 +312,7 @@ MEANINGS: Mapping[str, Meaning] = {
         "noise decides nothing", "Measure more, and do not cut by this stage until then."
     ),
     "total_may_be_pipelined": Meaning("the latency may be of messages that a library cut"),
+    "preempted": Meaning("others wanted the processor", "Measure on an idle machine."),
     "no_bottleneck": Meaning("no bottleneck is known", "Add a bandwidth test of the same path."),
     "latency_missing": Meaning("latencies are missing", "Add a latency test of the same path."),
     "one_size": Meaning("one size was measured", "Measure signatures of two sizes and more."),
@@ -393,10 +394,16 @@ MEANINGS: Mapping[str, Meaning] = {
         "a larger size is faster", "Measure in random order, and leave first repetitions out."
     ),
     "warm_up": Meaning("the first repetition is slower", "Leave first repetitions out."),
+    "drift_found": Meaning(
+        "times moved while they were measured", "Measure longer, or on a quiet machine."
+    ),
     "sizes_off_the_line": Meaning(
         "single sizes lie off the line", "Look at them in the chart; measure them again."
     ),
     "too_few_repetitions": Meaning("few repetitions", "Measure each size five times or more."),
+    "times_below_zero": Meaning(
+        "times below 0 were left out", "Take differences of longer times, or of more at once."
+    ),
     "tool_warned": Meaning("the tool printed warnings", "See what it complained of."),
     "narrowed_fit": Meaning("one line over the sizes in use", ""),
     "switch_found": Meaning(

@@ -164,9 +164,14 @@ class Column:
         if not word and self.may_be_empty:
             return nan
         value = size_of(word) if self.is_whole else number_of(word)
-        if value is None or not self.minimum <= value <= self.maximum:
+        if value is None or not self.lowest <= value <= self.maximum:
             refuse(f"{where}: {self.rule}" + ("" if word else ", got an empty field"))
         return value
+
+    @property
+    def lowest(self) -> float:
+        """What is read: a time below 0, a difference of noisy ones, is left out and not refused."""
+        return self.minimum if self.is_whole else -self.maximum
 
     @property
     def rule(self) -> str:
@@ -182,12 +187,17 @@ BURST = Column("burst", 1, 2**31, is_whole=True)
 
 
 class Block:
-    """The rows below one header line, by column: SIZE, other whole numbers, then times."""
+    """The rows below one header line, by column: SIZE, other whole numbers, then times.
+
+    `below_zero` counts times below 0: such a time is not there where it may be empty, elsewhere its
+    row is not.
+    """
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = tuple(columns)
         self._num_whole = sum(column.is_whole for column in self.columns)
         self._values = tuple(Sizes("q") if c.is_whole else Times("d") for c in self.columns)
+        self.below_zero = 0
 
     def __len__(self) -> int:
         return len(self._values[0])
@@ -212,14 +222,19 @@ class Block:
             column.value(word, f"line {number}, column {place}")
             for place, (column, word) in enumerate(zip(self.columns, fields, strict=True), 1)
         ]
+        below = [value < 0.0 for value in row]
+        self.below_zero += any(below)
+        if any(at and not one.may_be_empty for at, one in zip(below, self.columns, strict=True)):
+            return
         for values, value in zip(self._values, row, strict=True):
-            values.append(value)  # type: ignore[arg-type]
+            values.append(nan if value < 0.0 else value)  # type: ignore[arg-type]
 
     def take(self, chunk: bytes) -> bool:
         """Take all rows of this chunk at once; False, and nothing taken, where that cannot be."""
         rows = plain_rows(self._filled(chunk), len(self.columns), num_whole=self._num_whole)
         if rows is None or not self._are_within(rows):
             return False
+        rows = self._without_negative(rows)
         for values, column in zip(self._values, rows.T, strict=True):
             if isinstance(values, Times):
                 column[column == _EMPTY] = nan
@@ -240,9 +255,22 @@ class Block:
     def _are_within(self, rows: Matrix) -> bool:
         for column, values in zip(self.columns, rows.T, strict=True):
             given = values[values != _EMPTY] if column.may_be_empty else values
-            if len(given) and not column.minimum <= given.min() <= given.max() <= column.maximum:
+            if len(given) and not column.lowest <= given.min() <= given.max() <= column.maximum:
                 return False
         return True
+
+    def _without_negative(self, rows: Matrix) -> Matrix:
+        """The rows without times below 0, which are counted."""
+        import numpy as np
+
+        negative = rows < 0.0
+        if not negative.any():
+            return rows
+        self.below_zero += int(negative.any(axis=1).sum())
+        optional = np.array([column.may_be_empty for column in self.columns])
+        filled = np.where(negative & optional, _EMPTY, rows)
+        out: Matrix = filled[~(negative & ~optional).any(axis=1)]
+        return out
 
     def _of(self, name: str) -> Sizes | Times:
         return self._values[[column.name for column in self.columns].index(name)]

@@ -29,7 +29,16 @@ from domain.units import format_bytes
 from fitting.columns import Sizes, Times
 from fitting.contract import FIRST_SIZE, ReaderSpec, mark
 from fitting.readers.columns import plain_rows
-from fitting.readers.text import BadRows, check_kind, is_no_stage, is_repetition, is_size
+from fitting.readers.text import (
+    BELOW_ZERO,
+    BadRows,
+    check_kind,
+    format_reasons,
+    is_no_stage,
+    is_repetition,
+    is_size,
+    refuse_below_zero,
+)
 
 if TYPE_CHECKING:
     from fitting.readers.columns import Matrix
@@ -48,8 +57,9 @@ _PLAIN_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?",
 _WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,20}", re.ASCII)
 
 
-def _read_file(content: bytes) -> tuple[_Header, DirectTrace]:
-    """The columns and the trace in this file, in one pass, 8 bytes a number.
+def _read_file(content: bytes) -> tuple[_Header, DirectTrace, int]:
+    """The columns and the trace in this file, in one pass, 8 bytes a number; and how many rows with
+    a time below 0 were left out.
 
     A chunk of plain rows is read at once, one with anything else in it row by row: that is where
     every refusal comes from, with its line. Those of several rows are reported together.
@@ -62,7 +72,7 @@ def _read_file(content: bytes) -> tuple[_Header, DirectTrace]:
             if not columns.take(chunk):
                 for number, line in _content_lines(_decoded(chunk, where.offset), where.number):
                     bad.tried(columns.add, line, number)
-    return header, columns.trace()
+    return header, columns.trace(), columns.below_zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +267,7 @@ class _Columns:
         self._header = header
         self._sizes, self._repetitions = Sizes("q"), Sizes("q")
         self._times = tuple(Times("d") for _ in header.names)
+        self.below_zero = 0
 
     def take(self, chunk: bytes) -> bool:
         """Take all rows of this chunk at once; False, and nothing taken, where that cannot be."""
@@ -267,6 +278,10 @@ class _Columns:
             return True
         if not self._are_within(rows):
             return False
+        is_below = (rows < 0.0).any(axis=1)
+        if is_below.any():
+            self.below_zero += int(is_below.sum())
+            rows = rows[~is_below]
         by_column, first = rows.T, self._header.num_whole
         self._sizes.frombytes(by_column[0].astype("q").data.cast("B"))
         if self._header.has_repetitions:
@@ -282,7 +297,8 @@ class _Columns:
             low[0] >= 1
             and high[0] <= MAX_MESSAGE_BYTES
             and high[1:first].max(initial=0) <= MAX_REPETITION
-            and low.min() >= 0.0
+            and low[:first].min() >= 0.0
+            and low[first:].min() >= -MAX_TIME_US
             and high[first:].max() <= MAX_TIME_US
         )
 
@@ -294,6 +310,9 @@ class _Columns:
                 f"line {number}: expected {expected} fields, as in the header, got {len(fields)}"
             )
         wholes, times = _numbers(fields, number, self._header.num_whole)
+        if min(times) < 0.0:  # a difference of noisy times
+            self.below_zero += 1
+            return
         self._sizes.append(wholes[0])
         self._repetitions.extend(wholes[1:])
         for column, time in zip(self._times, times, strict=True):
@@ -301,6 +320,8 @@ class _Columns:
 
     def trace(self) -> DirectTrace:
         """The trace of these columns. Raises UnreadableTrace where there is no row."""
+        if self.below_zero and not self._sizes:
+            refuse_below_zero(self.below_zero, self.below_zero)
         if not self._sizes:
             raise _unreadable("no measurements: expected at least one row after the header")
         names, times, total = self._header.names, self._times, None
@@ -336,7 +357,7 @@ def _numbers(fields: list[str], number: int, num_whole: int) -> tuple[list[int],
         _PLAIN_ROW.fullmatch("".join(fields)) is None
         or not 1 <= wholes[0] <= MAX_MESSAGE_BYTES
         or not all(0 <= repetition <= MAX_REPETITION for repetition in wholes[1:])
-        or not 0.0 <= min(times) <= max(times) <= MAX_TIME_US
+        or not -MAX_TIME_US <= min(times) <= max(times) <= MAX_TIME_US
     ):
         _explain(fields, number, num_whole)
     return wholes, times
@@ -352,7 +373,7 @@ def _explain(fields: list[str], number: int, num_whole: int) -> NoReturn:
             raise _unreadable(
                 f"line {number}, column {place}: expected a finite decimal number of µs, as 12.5"
             )
-        if not 0.0 <= float(field.strip()) <= MAX_TIME_US:
+        if not -MAX_TIME_US <= float(field.strip()) <= MAX_TIME_US:
             raise _unreadable(
                 f"line {number}, column {place}: expected a time from 0 to {MAX_TIME_US:g} µs"
             )
@@ -387,9 +408,10 @@ def _detects(head: str) -> bool:
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
-    header, trace = _read_file(content)
+    header, trace, below = _read_file(content)
     check_kind(trace, kind, "direct CSV")
-    return Reading("direct CSV", trace, (*understood(trace), *_header_entries(header)))
+    stated = (*understood(trace), *_header_entries(header), *format_reasons({BELOW_ZERO: below}))
+    return Reading("direct CSV", trace, stated)
 
 
 def _header_entries(header: _Header) -> tuple[tuple[str, str], ...]:

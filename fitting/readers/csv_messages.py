@@ -22,7 +22,15 @@ from fitting.readers.columns import (
     read_blocks,
     samples_of,
 )
-from fitting.readers.text import check_kind, format_sizes, is_repetition, refuse
+from fitting.readers.text import (
+    BELOW_ZERO,
+    check_kind,
+    format_reasons,
+    format_sizes,
+    is_repetition,
+    refuse,
+    refuse_below_zero,
+)
 
 FORMAT = "message CSV"
 _LATENCY, _INTERARRIVAL = "latency_us", "interarrival_us"
@@ -51,7 +59,10 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
 
     read_blocks(content, block_of)
     latency, interarrival = (samples_of(blocks.values(), n) for n in (_LATENCY, _INTERARRIVAL))
+    below = sum(block.below_zero for block in blocks.values())
     if latency is None and interarrival is None:
+        if below:
+            refuse_below_zero(below, below)
         refuse("no measurements: expected at least one row with a time")
     trace = MessageTrace(latency, interarrival)
     check_kind(trace, kind, FORMAT)
@@ -60,7 +71,8 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         stated.append(("latency_is", "one way, as the file says"))
     if interarrival is not None:
         stated.append(("interarrival_is", "between arrivals, as the file says"))
-    return Reading(FORMAT, trace, (*stated, *format_sizes(latency, interarrival)))
+    counted = (*format_sizes(latency, interarrival), *format_reasons({BELOW_ZERO: below}))
+    return Reading(FORMAT, trace, (*stated, *counted))
 
 
 def _check_header(names: tuple[str, ...], number: int) -> None:

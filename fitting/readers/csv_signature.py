@@ -31,7 +31,15 @@ from fitting.readers.columns import (
     read_blocks,
     samples_of,
 )
-from fitting.readers.text import check_kind, format_sizes, refuse
+from fitting.readers.text import (
+    BELOW_ZERO,
+    LEFT_OUT,
+    check_kind,
+    format_reasons,
+    format_sizes,
+    refuse,
+    refuse_below_zero,
+)
 
 FORMAT = "signature CSV"
 _REPLIES, _TIMER = "handles_replies", "timer_subtracted"
@@ -64,7 +72,10 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
 
     read_blocks(content, block_of)
     facts = _facts(content)
+    below = sum(block.below_zero for block in blocks.values())
     if not len(bursts):
+        if bursts.below_zero:
+            refuse_below_zero(bursts.below_zero, bursts.below_zero)
         refuse(f"no signature: expected at least one row below {_BURSTS_HEADER}")
     sizes, counts = bursts.whole(SIZE.name), bursts.whole(BURST.name)
     cost = bursts.times(_COST)
@@ -93,8 +104,8 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         stated.append(("round_trips", f"{len(round_trip)}, full round trips"))
     if receive is not None:
         stated.append(("receives", f"{len(receive)}, of messages that were there"))
-    stated += format_sizes(Samples(sizes, cost))
-    taken = {name for name, _ in stated}
+    stated += (*format_sizes(Samples(sizes, cost)), *format_reasons({BELOW_ZERO: below}))
+    taken = {LEFT_OUT, *(name for name, _ in stated)}  # counted here, whatever the file says
     said = [(name, value) for name, value in facts.items() if name not in taken]
     return Reading(FORMAT, trace, (*stated, *said[:_MAX_FACTS]))
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar
 
 from domain.measurement import (
     DirectTrace,
@@ -26,10 +28,19 @@ from domain.measurement import (
 from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES, stage_name
 from fitting.contract import ReaderSpec, mark
 from fitting.readers.columns import BURST, REPETITION, SIZE, Column
-from fitting.readers.text import check_kind, decoded, format_sizes, refuse
+from fitting.readers.text import (
+    BELOW_ZERO,
+    check_kind,
+    decoded,
+    format_reasons,
+    format_sizes,
+    refuse,
+    refuse_below_zero,
+)
 from fitting.readers.tool_json import TOOLS, tool_of
 
 FORMAT = "JSON"
+_Number = TypeVar("_Number", int, float)
 _KEYS = {
     TraceKind.DIRECT: {"kind", "message_bytes", "repetition", "stages", "total_us"},
     TraceKind.INDIRECT: {"kind", "latency", "interarrival"},
@@ -67,11 +78,28 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     unknown = sorted(set(document) - _KEYS[trace_kind])
     if unknown:
         refuse(f"{unknown[0][:60]}: not a key of {trace_kind} traces")
-    trace = _TRACES[trace_kind](document)
+    below = _Below()
+    trace = _TRACES[trace_kind](document, below)
     check_kind(trace, kind, FORMAT)
     check_kind(trace, trace_kind, FORMAT)
     stated = (("format", f"{FORMAT}, {trace_kind}"), ("time_unit", "µs"), ("size_unit", "bytes"))
-    return Reading(FORMAT, trace, (*stated, *format_sizes(*_parts(trace))))
+    left_out = format_reasons({BELOW_ZERO: below.rows})
+    return Reading(FORMAT, trace, (*stated, *format_sizes(*_parts(trace)), *left_out))
+
+
+@dataclass(slots=True)
+class _Below:
+    """Rows that are left out because a time of theirs is below 0."""
+
+    rows: int = 0
+
+    def kept(self, *times: Sequence[float]) -> list[int]:
+        """Return the places of the others, and count. Raises UnreadableTrace for none."""
+        kept = [row for row, values in enumerate(zip(*times, strict=True)) if min(values) >= 0.0]
+        self.rows += len(times[0]) - len(kept)
+        if not kept:
+            refuse_below_zero(len(times[0]), len(times[0]))
+        return kept
 
 
 def _document(text: str) -> dict[str, Any]:
@@ -100,7 +128,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _direct(document: dict[str, Any]) -> Trace:
+def _at(column: Sequence[_Number], rows: list[int]) -> tuple[_Number, ...]:
+    return tuple(column) if len(rows) == len(column) else tuple(column[row] for row in rows)
+
+
+def _direct(document: dict[str, Any], below: _Below) -> Trace:
     sizes = _whole(document, SIZE)
     stages = document.get("stages")
     if not isinstance(stages, list) or not 1 <= len(stages) <= MAX_STAGES:
@@ -122,14 +154,23 @@ def _direct(document: dict[str, Any]) -> Trace:
     total = None
     if document.get("total_us") is not None:
         total = _times(document, "total_us", len(sizes))
-    return DirectTrace(tuple(names), sizes, repetitions, tuple(columns), total)
+    rows = below.kept(*columns, *(() if total is None else (total,)))
+    return DirectTrace(
+        tuple(names),
+        _at(sizes, rows),
+        _at(repetitions, rows),
+        tuple(_at(column, rows) for column in columns),
+        None if total is None else _at(total, rows),
+    )
 
 
-def _messages(document: dict[str, Any]) -> Trace:
-    return MessageTrace(_samples(document, "latency"), _samples(document, "interarrival"))
+def _messages(document: dict[str, Any], below: _Below) -> Trace:
+    return MessageTrace(
+        _samples(document, "latency", below), _samples(document, "interarrival", below)
+    )
 
 
-def _signature(document: dict[str, Any]) -> Trace:
+def _signature(document: dict[str, Any], below: _Below) -> Trace:
     flags = {
         "handles_replies": document.get("handles_replies", True),
         "timer_subtracted": document.get("timer_subtracted", False),
@@ -138,13 +179,16 @@ def _signature(document: dict[str, Any]) -> Trace:
         if not isinstance(value, bool):
             refuse(f"{name}: expected true or false")
     sizes = _whole(document, SIZE)
+    bursts = _whole(document, BURST, len(sizes))
+    computation, cost = (_times(document, key, len(sizes)) for key in ("computation_us", "cost_us"))
+    rows = below.kept(computation, cost)
     return SignatureTrace(
-        sizes,
-        _whole(document, BURST, len(sizes)),
-        _times(document, "computation_us", len(sizes)),
-        _times(document, "cost_us", len(sizes)),
-        round_trip=_samples(document, "round_trip"),
-        receive=_samples(document, "receive"),
+        _at(sizes, rows),
+        _at(bursts, rows),
+        _at(computation, rows),
+        _at(cost, rows),
+        round_trip=_samples(document, "round_trip", below),
+        receive=_samples(document, "receive", below),
         **flags,
     )
 
@@ -157,14 +201,16 @@ _TRACES = {
 }
 
 
-def _samples(document: dict[str, Any], key: str) -> Samples | None:
+def _samples(document: dict[str, Any], key: str, below: _Below) -> Samples | None:
     given = document.get(key)
     if given is None:
         return None
     if not isinstance(given, dict) or set(given) != {"message_bytes", "time_us"}:
         refuse(f"{key}: expected the keys message_bytes and time_us")
     sizes = _whole(given, SIZE, where=f"{key}.")
-    return Samples(sizes, _times(given, "time_us", len(sizes), where=f"{key}."))
+    times = _times(given, "time_us", len(sizes), where=f"{key}.")
+    rows = below.kept(times)
+    return Samples(_at(sizes, rows), _at(times, rows))
 
 
 def _whole(
@@ -184,7 +230,7 @@ def _times(given: dict[str, Any], key: str, length: int, *, where: str = "") -> 
     values, column = _list(given, where + key, length), Column(key)
     for place, value in enumerate(values):
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not column.minimum <= value <= column.maximum:
+        if not is_number or not column.lowest <= value <= column.maximum:
             refuse(f"{where}{key}.{place}: {column.rule}")
     return tuple(map(float, values))
 

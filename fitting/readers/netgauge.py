@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from domain.measurement import MAX_TIME_US, Reading, SignatureTrace, TraceKind
 from fitting.contract import ReaderSpec, mark
 from fitting.readers.text import (
+    BELOW_ZERO,
     Collector,
     Line,
     check_kind,
@@ -64,7 +65,8 @@ class _Rows:
     def add(self, size: int, burst: int, computation_us: float, cost_us: float) -> None:
         """Take one cost, or count why not."""
         if not 0.0 <= cost_us <= MAX_TIME_US:
-            self.receive.leave_out("bursts faster than a single message, or not finite")
+            # A negative one is of a burst that took less than a single message.
+            self.receive.leave_out(BELOW_ZERO if cost_us < 0.0 else "not finite")
             return
         self.sizes.append(size)
         self.bursts.append(burst)

@@ -23,6 +23,7 @@ from fitting.contract import ReaderSpec, mark
 from fitting.readers.columns import fields_of
 from fitting.readers.stage_rows import StageRows
 from fitting.readers.text import (
+    BELOW_ZERO,
     Collector,
     Line,
     check_kind,
@@ -114,7 +115,7 @@ class _PingPongs:
         answer_us = answers_us.pop(0)
         self.paired += 2
         if min(duration_us, answer_us) < 0.0:
-            self.samples.leave_out("with a duration below 0")
+            self.samples.leave_out(BELOW_ZERO)
         else:
             self.samples.add(size, (duration_us + answer_us) * _HALF)
 

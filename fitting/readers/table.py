@@ -31,6 +31,7 @@ from fitting.readers.text import (
     lines_of,
     number_of,
     refuse,
+    with_below_zero,
 )
 
 FORMAT = "table"
@@ -220,7 +221,7 @@ def read_table(
     interarrival = parts.get(ColumnRole.INTERARRIVAL) or parts.get(ColumnRole.RATE)
     trace = MessageTrace(parts.get(ColumnRole.TIME), interarrival)
     check_kind(trace, kind, FORMAT)
-    return Reading(FORMAT, trace, _understood(trace, table))
+    return with_below_zero(Reading(FORMAT, trace, _understood(trace, table)))
 
 
 def _understood(trace: MessageTrace, table: _Table) -> tuple[tuple[str, str], ...]:

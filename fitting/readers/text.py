@@ -15,17 +15,20 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn, ParamSpec, TypeVar
 
 from domain.errors import UnreadableTrace
-from domain.measurement import MAX_TIME_US, Samples, Trace, TraceKind
+from domain.measurement import MAX_TIME_US, Reading, Samples, Trace, TraceKind
 from domain.pipeline import MAX_MESSAGE_BYTES
+from domain.solution import Notice
 from domain.trace_formats import UnreadableRows
 from domain.units import format_bytes
 
+BELOW_ZERO = "with a time below 0"  # a reason why rows were left out
+LEFT_OUT = "rows_left_out"  # the entry of `understood` that counts them, by reason
 MAX_LINES = 5_000_000
 MAX_LINE_LENGTH = 16_384
 _HTML_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
@@ -123,8 +126,10 @@ class Collector:
             self.leave_out(f"of more than {MAX_MESSAGE_BYTES} bytes")
         elif not math.isfinite(time_us):
             self.leave_out("not finite")
-        elif not 0.0 <= time_us <= MAX_TIME_US:
-            self.leave_out(f"outside 0 to {MAX_TIME_US:g} µs")
+        elif time_us < 0.0:
+            self.leave_out(BELOW_ZERO)
+        elif time_us > MAX_TIME_US:
+            self.leave_out(f"of more than {MAX_TIME_US:g} µs")
         else:
             self.sizes.append(size)
             self.times_us.append(time_us)
@@ -147,10 +152,47 @@ def format_left_out(*collectors: Collector) -> tuple[tuple[str, str], ...]:
     for collector in collectors:
         for why, count in collector.left_out.items():
             reasons[why] = reasons.get(why, 0) + count
-    if not reasons:
+    return format_reasons(reasons)
+
+
+def format_reasons(reasons: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
+    """Return that entry of these counts by reason; nothing where none was left out."""
+    counted = {why: count for why, count in reasons.items() if count}
+    if not counted:
         return ()
-    listed = "; ".join(f"{count} {why}" for why, count in reasons.items())
-    return (("rows_left_out", f"{sum(reasons.values())}: {listed}"),)
+    listed = "; ".join(f"{count} {why}" for why, count in counted.items())
+    return ((LEFT_OUT, f"{sum(counted.values())}: {listed}"),)
+
+
+def refuse_below_zero(count: int, total: int) -> NoReturn:
+    """Raise UnreadableTrace for times of which too many are below 0."""
+    refuse(
+        f"{count} of {total} times are below 0: as differences of two times they may be now and "
+        "then, but not half of them; was the earlier one taken from the later one?"
+    )
+
+
+def with_below_zero(reading: Reading) -> Reading:
+    """Return the reading with a notice of the times below 0 that were left out, if there are any.
+
+    Raises UnreadableTrace where they are more than those that stayed.
+    """
+    stated = dict(reading.understood).get(LEFT_OUT, "")
+    found = re.search(rf"([0-9]+) {BELOW_ZERO}", stated)
+    if found is None:
+        return reading
+    count = int(found[1])
+    total = count + len(reading.trace)
+    if 2 * count > total:
+        refuse_below_zero(count, total)
+    are = "is" if count == 1 else "are"
+    notice = Notice(
+        "times_below_zero",
+        f"{count} of {total} times {are} below 0, as a difference of noisy times may be, and left "
+        "out; of sizes that take no longer than the noise what stays is too long",
+        values=(("rows", float(count)), ("of", float(total))),
+    )
+    return replace(reading, notices=(*reading.notices, notice))
 
 
 def format_sizes(*parts: Samples | None) -> tuple[tuple[str, str], ...]:

@@ -277,7 +277,9 @@ class TestNpkit:
         reading = read(json.dumps({"traceEvents": events}).encode())
         assert stages(reading) == {"a": [(64, 2.0)]}
         assert understood(reading)["events_left_out"] == "2"
-        assert understood(reading)["rows_left_out"].startswith("2: 1 not a number; 1 outside")
+        assert understood(reading)["rows_left_out"].startswith(
+            "2: 1 not a number; 1 with a time below 0"
+        )
 
     def test_other_trace_events_and_statistics_are_refused(self) -> None:
         with pytest.raises(UnreadableTrace, match="1 others: trace events are read of NPKit alone"):

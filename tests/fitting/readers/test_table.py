@@ -132,7 +132,7 @@ class TestTables:
             "another number",
             "empty",
             "cut off",
-            "0 to",
+            "1 with a time below 0",
         ):
             assert why in left_out
 

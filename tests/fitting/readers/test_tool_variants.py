@@ -84,7 +84,7 @@ class TestOsuVariants:
         reported = understood(reading)["rows_left_out"]
         assert reported.startswith("5: ")
         assert "2 not finite" in reported
-        assert "1 outside 0 to" in reported
+        assert "1 with a time below 0" in reported
         assert "1 of more than" in reported
         assert "1 cut off or not a number" in reported
 

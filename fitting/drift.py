@@ -25,6 +25,7 @@ from fitting.repetitions import Floats, Ints, residuals
 
 _MIN_REPETITIONS, _MAX_TURNS = 5, 24
 _SPREAD = 0.5  # of a uniform spread over the file have the repetitions of a size
+_KNOWN = 0.25  # of the weight of a turn in the middle has one that says something
 _FAR = 3.0  # standard deviations that a turn lies off at most
 # Batches, and phi times their squares that one file in a thousand of unmoved times has.
 _BATCHES = ((2, 10.83), (4, 5.42), (8, 3.47))
@@ -66,8 +67,8 @@ def drift_of(order: Ints, y: Floats, by_size: Floats, start: Ints) -> Drift:
     is_spread = (12.0 * float(np.average(q**2, weights=w))) ** 0.5 >= _SPREAD
     place = order / len(y) if is_spread else (np.arange(len(y)) - np.repeat(start, count)) / many
     turns = min(int(np.median(count)), _MAX_TURNS)
-    B, W = _turns(r, w, (place * turns).astype(np.int64), turns, phi)
-    change = _change(B, phi * float(np.mean(1.0 / W)))
+    turn, B, W = _turns(r, w, (place * turns).astype(np.int64), turns, phi)
+    change = _change(turn, B, phi * float(np.mean(1.0 / W)))
     of_batches = _deviation_of_batches(B, W, phi) if is_spread else 0.0
     return Drift(change, max(of_batches, _OF_TREND * abs(change)))
 
@@ -78,24 +79,26 @@ def _less_means(value: Floats, w: Floats, start: Ints, count: Ints) -> Floats:
     return out
 
 
-def _turns(r: Floats, w: Floats, turn: Ints, turns: int, phi: float) -> tuple[Floats, Floats]:
-    """B and W, those far off brought in; without turns that nothing is known of."""
+def _turns(r: Floats, w: Floats, turn: Ints, turns: int, phi: float) -> tuple[Ints, Floats, Floats]:
+    """Places of turns that something is known of; their B, those far off brought in; their W."""
     W: Floats = np.bincount(turn, w, turns).astype(np.float64)
     B = np.bincount(turn, w * r, turns) / np.maximum(W, 1e-300)
-    B, W = B[W > 0.0], W[W > 0.0]
+    known = np.flatnonzero((W > 0.0) & (_KNOWN * float(np.median(W[W > 0.0])) <= W))
+    B, W = B[known], W[known]
     middle = float(np.median(B))
     sd = np.maximum(1.4826 * float(np.median(np.abs(B - middle))), np.sqrt(phi / W))
     brought: Floats = np.clip(B, middle - _FAR * sd, middle + _FAR * sd)
-    return brought, W
+    return known, brought, W
 
 
-def _change(B: Floats, variance: float) -> float:
+def _change(turn: Ints, B: Floats, variance: float) -> float:
     """From the first to the last turn, 0 where it is not sure; `variance` is the mean of turns'."""
     T = len(B)
     if T < _MIN_REPETITIONS - 1:
         return 0.0
     i, j = np.triu_indices(T, 1)
-    change = float(np.median((B[j] - B[i]) / (j - i))) * (T - 1)
+    slopes = (B[j] - B[i]) / (turn[j] - turn[i])
+    change = float(np.median(slopes)) * float(turn[-1] - turn[0])
     return change if abs(change) >= _SURE * (12.0 * variance / T) ** 0.5 else 0.0
 
 

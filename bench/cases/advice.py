@@ -16,7 +16,7 @@ from domain.solution import Strategy
 
 USERS, GRID, FILES, CLOCKS = 504, 288, 200, 100
 SEED = 37
-LEAST_SET = 0.95  # of the gains above 10 % where there is no cliff
+MIN_SET = 0.95  # of the gains above 10 % where there is no cliff
 MOST_TIMES = 10.0  # the measured sum: where the interval of a coarse clock is to end
 _Part = tuple[tuple[Table, ...], tuple[Check, ...]]
 
@@ -54,20 +54,18 @@ def _grid(count: int) -> _Part:
         Table("A cost a byte that rises above the last one to three sizes", columns, tuple(rows)),
     ), (
         Check("users harmed where costs rise above the last sizes", harmed, 0, "users"),
-        Check(
-            "gains set where they do not", 1.0 - flat.missed_share, LEAST_SET, "share", "at least"
-        ),
+        Check("gains set where they do not", 1.0 - flat.missed_share, MIN_SET, "share", "at least"),
     )
 
 
 def _files(count: int) -> _Part:
     verdicts = judged_files(count, SEED)
-    decisions = sorted({one.told.decision for one in verdicts})
+    decisions = sorted({one.stated.decision for one in verdicts})
     rows: list[tuple[Cell, ...]] = [
         (
             decision,
-            sum(one.told.decision == decision for one in verdicts),
-            sum(one.is_slowed for one in verdicts if one.told.decision == decision),
+            sum(one.stated.decision == decision for one in verdicts),
+            sum(one.is_slowed for one in verdicts if one.stated.decision == decision),
         )
         for decision in decisions
     ]
@@ -80,14 +78,14 @@ def _files(count: int) -> _Part:
 
 def _clocks(count: int) -> _Part:
     found = [over_measured(ticking_user(number, SEED)) for number in range(count)]
-    told = [one for one in found if one is not None]
+    stated = [one for one in found if one is not None]
     check = Check(
         "end of the interval over the measured sum, ticks up to 10 µs",
-        max(told, default=0.0),
+        max(stated, default=0.0),
         MOST_TIMES,
         "ratio",
     )
-    row = ("coarse clocks", count, len(told), round(max(told, default=0.0), 2))
+    row = ("coarse clocks", count, len(stated), round(max(stated, default=0.0), 2))
     columns = ("users", "asked", "with an interval", "greatest end over the measured sum")
     return (Table("Clocks with a tick of 0.5 to 10 µs", columns, (row,)),), (check,)
 
@@ -104,7 +102,7 @@ SPEC = BenchSpec(
         "setting in use, and ask as `POST /optimize` does, by turns for a size to repeat and for "
         "any cut. What is to be set is judged by the machine's expected latency, the mean of "
         "simulated messages; a file of few times by its own medians. A gain is missed where it is "
-        "above 10 % and nothing is to be set; an interval is that told of the advised cut, 90 %."
+        "above 10 % and nothing is to be set; an interval is that stated of the advised cut, 90 %."
     ),
     run=_run,
     workloads={str(kind): partial(_workload, kind) for kind in (Kind.CLEAN, Kind.CLIFF)},

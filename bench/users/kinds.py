@@ -34,7 +34,7 @@ class Spread:
     stages: tuple[int, int] = (2, 4)
     sizes: tuple[int, int] = (6, 13)
     repetitions: tuple[int, int] = (5, 30)
-    least_octave: tuple[int, int] = (9, 13)
+    min_octave: tuple[int, int] = (9, 13)
     overhead_us: Pair = (0.4, 60.0)
     ns_per_byte: Pair = (0.04, 5.0)
     others_faster: Pair = (1.0, 6.0)  # by how much the other stages are
@@ -124,7 +124,7 @@ def _whole(rng: Generator, ends: tuple[int, int]) -> int:
 
 def _sizes(rng: Generator, spread: Spread) -> tuple[int, ...]:
     """Powers of two, of four where they are few, and sometimes decimal sizes."""
-    count, octave = _whole(rng, spread.sizes), _whole(rng, spread.least_octave)
+    count, octave = _whole(rng, spread.sizes), _whole(rng, spread.min_octave)
     if count <= 8 and rng.random() < 0.4:
         return tuple(2 ** (octave + 2 * at) for at in range(count))
     if rng.random() < 0.15:
@@ -192,7 +192,7 @@ def _noises(rng: Generator, spread: Spread, kind: Kind, stages: int) -> tuple[No
         if kind is Kind.HETEROSCEDASTIC:
             wide = _uniform(rng, spread.wide_deviation)
             ends = (wide, deviation) if rng.random() < 0.7 else (deviation, wide)
-            noise = replace(noise, least_deviation=ends[0], greatest_deviation=ends[1])
+            noise = replace(noise, min_deviation=ends[0], max_deviation=ends[1])
         elif kind is Kind.CORRELATED:
             step = float(rng.uniform(0.005, 0.03))
             noise = replace(noise, walk=_uniform(rng, spread.walk), walk_step=step)

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 _EVENTS = 400_000  # fragments that an expected latency is simulated with
 _RARE_FACTORS = (2.0, 6.0)
-_LEAST_MESSAGES, _MOST_MESSAGES = 200, 20_000
+_MIN_MESSAGES, _MOST_MESSAGES = 200, 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +66,15 @@ class Shape(StrEnum):
 class Noise:
     """How the times of one stage vary about its curve.
 
-    The deviation goes from `least_deviation`, at the least size measured, to `greatest_deviation`.
+    The deviation goes from `min_deviation`, at the least size measured, to `max_deviation`.
     In `slow_share` of the events, which follow each other for `slow_run` in the mean, a time is
     `slow_factor` times as long; in `rare_share` two to six times. `walk` is the deviation of a
     state that changes slowly, by `walk_step` an event; `drift` by how much the times grow
     from the first event of the file to the last, at once in its middle where `drifts_at_once`.
     """
 
-    least_deviation: float
-    greatest_deviation: float
+    min_deviation: float
+    max_deviation: float
     shape: Shape = Shape.LOGNORMAL
     slow_share: float = 0.0
     slow_factor: float = 1.0
@@ -134,22 +134,22 @@ Row = tuple[int, int, tuple[float, ...]]  # size, repetition, a time a stage
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Stages and their noise; `least_bytes` and `greatest_bytes` are what their noise goes from
+    """Stages and their noise; `min_bytes` and `max_bytes` are what their noise goes from
     and to.
     """
 
     curves: tuple[Curve, ...]
     noises: tuple[Noise, ...]
     clock: Clock
-    least_bytes: int
-    greatest_bytes: int
+    min_bytes: int
+    max_bytes: int
 
     def deviation(self, stage: int, size: float) -> float:
         """The deviation of single times of this size."""
         noise = self.noises[stage]
-        low, high = np.log(self.least_bytes), np.log(self.greatest_bytes)
+        low, high = np.log(self.min_bytes), np.log(self.max_bytes)
         share = float(np.clip((np.log(size) - low) / (high - low), 0.0, 1.0))
-        return noise.least_deviation + share * (noise.greatest_deviation - noise.least_deviation)
+        return noise.min_deviation + share * (noise.max_deviation - noise.min_deviation)
 
     def measured(
         self, rng: np.random.Generator, sizes: Sequence[int], repetitions: int
@@ -243,7 +243,7 @@ class Machine:
 
     def expected_us(self, seed: Sequence[int], cut: Sequence[int], *, times: int = 1) -> float:
         """The mean latency of a message in these fragments; of `times` as many messages."""
-        messages = int(np.clip(_EVENTS // len(cut), _LEAST_MESSAGES, _MOST_MESSAGES))
+        messages = int(np.clip(_EVENTS // len(cut), _MIN_MESSAGES, _MOST_MESSAGES))
         return float(self.latencies_us(seed, cut, times * messages).mean())
 
 

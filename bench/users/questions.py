@@ -22,7 +22,7 @@ _RELATIVE_GAP = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Stated:
     """What an answer says, `decision` and all; `refused` has the error where there is none.
 
     `advised` is the cut that is advised, and `sizes_to_set` what is said to be set where one size
@@ -62,8 +62,8 @@ def ask_text(
     *,
     static_bytes: int | None = None,
     **fit_options: object,
-) -> Told:
-    """Ask about a file. What is refused is told as that."""
+) -> Stated:
+    """Ask about a file. What is refused is said to be."""
     body: dict[str, object] = {
         "message_bytes": message_bytes,
         "measurements": {"content": text},
@@ -84,8 +84,8 @@ def ask_text(
         work = operation.work
         answer = operation.answer(work.completed(Solved(work.solution(), 0.0)))
     except SluiceError as refusal:
-        return Told(message_bytes, None, f"{refusal.code}: {refusal.detail}")
-    return Told(message_bytes, OptimizeOut.of(answer))
+        return Stated(message_bytes, None, f"{refusal.code}: {refusal.detail}")
+    return Stated(message_bytes, OptimizeOut.of(answer))
 
 
 def ask(
@@ -95,6 +95,6 @@ def ask(
     strategy: Strategy = Strategy.REPEAT,
     *,
     static_bytes: int | None = None,
-) -> Told:
+) -> Stated:
     """Ask about rows of times of each stage."""
     return ask_text(csv_of(rows), message_bytes, current_bytes, strategy, static_bytes=static_bytes)

@@ -9,7 +9,7 @@ from statistics import median
 import numpy as np
 
 from bench.users.machines import Row, repeated
-from bench.users.questions import Told, ask, ask_text
+from bench.users.questions import Stated, ask, ask_text
 from bench.users.verdicts import STRATEGIES
 from domain.solution import Strategy
 from domain.uncertain_answer import DecisionCode
@@ -28,7 +28,7 @@ class SwitchedFile:
         """How many columns of times it has."""
         return len(self.rows[0][2])
 
-    def asked(self, strategy: Strategy) -> Told:
+    def asked(self, strategy: Strategy) -> Stated:
         """What is answered; one column of times is said to be a stage."""
         if self.stages > 1:
             return ask(self.rows, self.message_bytes, self.current_bytes, strategy)
@@ -100,11 +100,11 @@ def switched_file(number: int, seed: int) -> SwitchedFile:
 
 @dataclass(frozen=True, slots=True)
 class FileVerdict:
-    """What was told of a file; `gain` is that of what is to be set, 0 where nothing is."""
+    """What was answered of a file; `gain` is that of what is to be set, 0 where nothing is."""
 
     number: int
     file: SwitchedFile
-    told: Told
+    stated: Stated
     gain: float
 
     @property
@@ -118,8 +118,8 @@ def judged_files(count: int, seed: int) -> list[FileVerdict]:
     found = []
     for number in range(count):
         file = switched_file(number, seed)
-        told = file.asked(STRATEGIES[number % len(STRATEGIES)])
-        is_set = told.decision == DecisionCode.SET_IT
-        gain = min(map(file.gain, told.advised)) if is_set else 0.0
-        found.append(FileVerdict(number, file, told, gain))
+        stated = file.asked(STRATEGIES[number % len(STRATEGIES)])
+        is_set = stated.decision == DecisionCode.SET_IT
+        gain = min(map(file.gain, stated.advised)) if is_set else 0.0
+        found.append(FileVerdict(number, file, stated, gain))
     return found

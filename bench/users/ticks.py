@@ -54,7 +54,7 @@ def measured_sum_us(user: User, cut: Sequence[int]) -> float:
 
 
 def over_measured(user: User) -> float | None:
-    """Ask for this user: the end of the interval told over the measured sum; None without one."""
+    """Ask for this user: the end of the interval over the measured sum; None without one."""
     answer = ask(user.rows, user.message_bytes, user.current_bytes).answer
     known = None if answer is None else answer.uncertainty
     if answer is None or known is None:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from bench.spec import Cell, Check, Table
 from bench.users.kinds import Kind, Spread, User, user_of
 from bench.users.machines import repeated
-from bench.users.questions import Told, ask
+from bench.users.questions import Stated, ask
 from domain.solution import Strategy
 from domain.uncertain_answer import DecisionCode
 
 HARMED = 0.01  # slower than before by more than this share
 GREAT_HARM = 0.10
 WORTH = 0.10  # a gain above this is missed where it is not set
-MAX_HARMED, MAX_MISSED, LEAST_COVERED = 0.005, 0.03, 0.80  # shares of users
+MAX_HARMED, MAX_MISSED, MIN_COVERED = 0.005, 0.03, 0.80  # shares of users
 _CLOSE = 0.02  # an expected latency this near to a limit is simulated anew, with more messages
 STRATEGIES = (Strategy.REPEAT, Strategy.AUTO)
 _SIMULATED = 3  # candidates whose latency is simulated, those that seem best
@@ -23,16 +23,16 @@ _SIMULATED = 3  # candidates whose latency is simulated, those that seem best
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one user was told, and what is true, times in µs.
+    """What one user was answered, and what is true, times in µs.
 
     `loss` is by which share the advised cut is slower than the setting in use, 0 unless it is to be
-    set; `to_gain` by which share the best size is faster. `interval_us` is what was told of the
+    set; `to_gain` by which share the best size is faster. `interval_us` is that of the
     advised cut, with `true_us` its expected latency; None where nothing was.
     """
 
     user: User
     strategy: Strategy
-    told: Told
+    stated: Stated
     loss: float
     to_gain: float
     best_bytes: int
@@ -42,8 +42,8 @@ class Verdict:
 
     @property
     def is_set(self) -> bool:
-        """Whether the user is told to change the setting."""
-        return self.told.decision == DecisionCode.SET_IT
+        """Whether the answer sets another size."""
+        return self.stated.decision == DecisionCode.SET_IT
 
     @property
     def is_harmed(self) -> bool:
@@ -52,7 +52,7 @@ class Verdict:
 
     @property
     def could_gain(self) -> bool:
-        """Whether there is a gain that is worth being told."""
+        """Whether there is a gain that is worth telling."""
         return self.to_gain > WORTH
 
     @property
@@ -62,7 +62,7 @@ class Verdict:
 
     @property
     def covers(self) -> bool | None:
-        """Whether the interval that was told holds what is true; None without one."""
+        """Whether the interval of the answer holds what is true; None without one."""
         if self.interval_us is None or self.true_us is None:
             return None
         return self.interval_us[0] <= self.true_us <= self.interval_us[1]
@@ -86,16 +86,16 @@ def judged_users(count: int, seed: int, spread: Spread | None = None) -> list[Ve
 def judged(user: User, strategy: Strategy) -> Verdict:
     """Ask for this user, and look at what that does."""
     total, machine = user.message_bytes, user.machine
-    told = ask(user.rows, total, user.current_bytes, strategy)
+    stated = ask(user.rows, total, user.current_bytes, strategy)
     now = repeated(total, user.current_bytes)
     current_us = machine.expected_us(user.seed, now)
     loss = 0.0
-    if told.decision == DecisionCode.SET_IT:
-        loss = max(_loss(user, cut, now, current_us) for cut in told.advised)
+    if stated.decision == DecisionCode.SET_IT:
+        loss = max(_loss(user, cut, now, current_us) for cut in stated.advised)
     best_bytes, best_us = _best(user)
-    interval, true_us = _interval(user, told)
+    interval, true_us = _interval(user, stated)
     to_gain = max(1.0 - best_us / current_us, 0.0)
-    return Verdict(user, strategy, told, loss, to_gain, best_bytes, current_us, true_us, interval)
+    return Verdict(user, strategy, stated, loss, to_gain, best_bytes, current_us, true_us, interval)
 
 
 def _loss(user: User, cut: tuple[int, ...], now: tuple[int, ...], current_us: float) -> float:
@@ -119,12 +119,12 @@ def _best(user: User) -> tuple[int, float]:
     return best, found[best]
 
 
-def _interval(user: User, told: Told) -> tuple[tuple[float, float] | None, float | None]:
-    """The interval told of the advised cut; of a size other than the answer's by asking for it."""
-    if told.answer is None or not told.advised:
+def _interval(user: User, stated: Stated) -> tuple[tuple[float, float] | None, float | None]:
+    """The interval of the advised cut; of a size other than the answer's by asking for it."""
+    if stated.answer is None or not stated.advised:
         return None, None
-    cut = told.advised[0]
-    answer = told.answer
+    cut = stated.advised[0]
+    answer = stated.answer
     if answer.fragment_bytes != cut:
         again = ask(
             user.rows,
@@ -157,7 +157,7 @@ class Tally:
     could_gain: int
     missed: int
     refused: int
-    told: int
+    stated: int
     covered: int
 
     @property
@@ -172,8 +172,8 @@ class Tally:
 
     @property
     def covered_share(self) -> float:
-        """Of the intervals told."""
-        return self.covered / self.told if self.told else 1.0
+        """Of the intervals of answers."""
+        return self.covered / self.stated if self.stated else 1.0
 
 
 def tally(verdicts: Iterable[Verdict]) -> Tally:
@@ -186,8 +186,8 @@ def tally(verdicts: Iterable[Verdict]) -> Tally:
         worst_loss=max((one.loss for one in found if one.is_set), default=0.0),
         could_gain=sum(one.could_gain for one in found),
         missed=sum(one.is_missed for one in found),
-        refused=sum(one.told.decision == "refused" for one in found),
-        told=sum(one.covers is not None for one in found),
+        refused=sum(one.stated.decision == "refused" for one in found),
+        stated=sum(one.covers is not None for one in found),
         covered=sum(one.covers is True for one in found),
     )
 
@@ -206,7 +206,7 @@ def table(verdicts: Sequence[Verdict], title: str) -> Table:
                 one.harmed,
                 round(100.0 * max(one.worst_loss, 0.0), 1),
                 f"{one.missed}/{one.could_gain}",
-                f"{one.covered}/{one.told}",
+                f"{one.covered}/{one.stated}",
                 one.refused,
             )
         )
@@ -226,12 +226,12 @@ def table(verdicts: Sequence[Verdict], title: str) -> Table:
 def checks(verdicts: Sequence[Verdict]) -> tuple[Check, ...]:
     """What is asked of the answers."""
     of_all = tally(verdicts)
-    least = min(
+    minimum = min(
         tally(one for one in verdicts if one.user.kind is kind).covered_share for kind in Kind
     )
     return (
         Check("users harmed", of_all.harmed_share, MAX_HARMED, "share"),
         Check("worst loss of a user", max(of_all.worst_loss, 0.0), GREAT_HARM, "share"),
         Check("gains above 10 % that are missed", of_all.missed_share, MAX_MISSED, "share"),
-        Check("intervals that hold, least kind", least, LEAST_COVERED, "share", "at least"),
+        Check("intervals that hold, least kind", minimum, MIN_COVERED, "share", "at least"),
     )

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from bench.cases.advice import CLOCKS, FILES, GRID, LEAST_SET, MOST_TIMES, SEED, USERS
+from bench.cases.advice import CLOCKS, FILES, GRID, MIN_SET, MOST_TIMES, SEED, USERS
 from bench.users.cliffs import cliff_user, judged_grid
 from bench.users.kinds import Kind, user_of
 from bench.users.machines import Clock, Curve, Machine, Noise, Piece, repeated
@@ -18,9 +18,9 @@ from bench.users.switched import judged_files, switched_file
 from bench.users.ticks import over_measured, ticking_user
 from bench.users.verdicts import (
     GREAT_HARM,
-    LEAST_COVERED,
     MAX_HARMED,
     MAX_MISSED,
+    MIN_COVERED,
     Verdict,
     judged_users,
     tally,
@@ -62,8 +62,8 @@ def test_gains_are_not_missed() -> None:
 def test_intervals_hold_the_truth(kind: Kind | None) -> None:
     """Said 90 %, and in 80 % of every kind at least; of all together where they are few."""
     found = tally(one for one in verdicts() if kind is None or one.user.kind is kind)
-    assert found.told > 0
-    assert found.covered_share >= LEAST_COVERED
+    assert found.stated > 0
+    assert found.covered_share >= MIN_COVERED
 
 
 def test_a_cliff_above_the_last_sizes_harms_nobody() -> None:
@@ -73,7 +73,7 @@ def test_a_cliff_above_the_last_sizes_harms_nobody() -> None:
 
 
 def test_where_there_is_no_cliff_gains_are_set() -> None:
-    assert tally(grid()[1.0]).missed_share <= 1.0 - LEAST_SET
+    assert tally(grid()[1.0]).missed_share <= 1.0 - MIN_SET
 
 
 def test_files_with_a_switch_are_not_contradicted() -> None:

@@ -25,6 +25,7 @@ from fitting.repetitions import Floats, Ints, residuals
 
 _MIN_REPETITIONS, _MAX_TURNS = 5, 24
 _SPREAD = 0.5  # of a uniform spread over the file have the repetitions of a size
+_ROUNDING = 1e-12  # relative scatter of times that do not differ
 _KNOWN = 0.25  # of the weight of a turn in the middle has one that says something
 _FAR = 3.0  # standard deviations that a turn lies off at most
 # Batches, and phi times their squares that one file in a thousand of unmoved times has.
@@ -54,7 +55,7 @@ def drift_of(order: Ints, y: Floats, by_size: Floats, start: Ints) -> Drift:
         return UNMOVED
     u, scale = residuals(y, by_size, start, count)
     s = np.repeat(np.maximum(scale, 0.1 * float(np.median(scale))), count)
-    kept = np.isfinite(u) & (s > 0.0)
+    kept = np.isfinite(u) & (s > _ROUNDING)
     kept[start] = False
     freedom = float(kept.sum() - np.logical_or.reduceat(kept, start).sum())
     if freedom < _MIN_REPETITIONS:

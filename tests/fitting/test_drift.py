@@ -83,6 +83,13 @@ class TestChange:
         found = [drift_in(seed, "sizes", "0.4", 30).change for seed in range(count(400))]
         assert 0.0 < np.max(found) <= 0.08
 
+    def test_times_that_differ_by_their_last_digits_say_nothing(self) -> None:
+        """Their weights would be infinite."""
+        times = [1.0 + 1e-200 * (at % 3) for at in range(100)]
+        assert sort_samples([1024 * (at % 5 + 1) for at in range(100)], times).drift == UNMOVED
+        times = [1e9 if at % 5 else 1e-310 * (at % 3 + 1) for at in range(100)]
+        assert sort_samples([1024 * (at % 5 + 1) for at in range(100)], times).drift == UNMOVED
+
     @pytest.mark.parametrize("repetitions", [1, 4])
     def test_few_repetitions_say_nothing(self, repetitions: int) -> None:
         assert drift_in(1, "turns", "0.4", repetitions) == UNMOVED

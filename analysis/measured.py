@@ -36,6 +36,7 @@ from domain.uncertainty import NamedCut, UncertainModel, UncertainStage
 Floats = NDArray[np.float64]
 
 _BURST = 4.0  # times as much a byte is what follows a range that is cheap only in bursts
+_GROWTH = 4.0  # times the least size takes the largest one, of fragments
 _FALL, _FALLING = 0.3, 3  # by more than this share, over so many sizes from the least on
 _FALL_ERRORS = 2.5  # standard errors, for a fall
 _SEED = 0
@@ -97,11 +98,13 @@ class Measured:
 
     @property
     def falls_with_size(self) -> bool:
-        """Whether a stage's times fall from its least size on, and no other's rise, as those of
-        whole messages do that are cut into ever larger fragments.
+        """Whether a stage's times fall from its least size on, and no stage's rise or grow much, as
+        those of whole messages do that are cut into ever larger fragments.
         """
         stages = self.times.stages if self.times else ()
-        return any(map(_falls, stages)) and not any(map(_rises, stages))
+        if any(map(_grows, stages)) or any(map(_rises, stages)):
+            return False
+        return any(map(_falls, stages))
 
     def asked(self, by_both: Floats) -> Floats:
         """Return those of figures by medians and by means, (2, ...), that must bear a gain out: of
@@ -251,6 +254,14 @@ def _falls(stage: MeasuredStage, *, sign: float = 1.0) -> bool:
 
 def _rises(stage: MeasuredStage) -> bool:
     return _falls(stage, sign=-1.0)
+
+
+def _grows(stage: MeasuredStage) -> bool:
+    """Whether the largest size takes more than four times the least one: a whole message through n
+    stages alike takes at most n times as long in one piece as in the best fragments, and these no
+    longer than the least ones.
+    """
+    return stage.sizes[-1].median_us > _GROWTH * stage.sizes[0].median_us
 
 
 def _burst_ends(stage: Stage, sizes: set[int]) -> Iterator[int]:

@@ -187,10 +187,10 @@ def _flat(found: Uncertainty, size: int | None) -> str:
     around = (
         [(low, high) for low, high in near.intervals if low <= (size or 0) <= high] if near else []
     )
-    if not around or around[0][0] == around[0][1]:
+    if not around:
         return ""
     low, high = (format_size(end, with_bytes=False) for end in around[0])
-    return f" Sizes from {low} to {high} are within about 2 %."
+    return "" if low == high else f" Sizes from {low} to {high} are within about 2 %."
 
 
 def _kept_because(decision: Decision) -> str:

@@ -187,7 +187,8 @@ class Thresholds:
     `probability` is asked of a gain, and that it loses no more than `max_loss` in 95 %;
     `regret_p95` of the user's setting, `worth_measuring` of what a measurement saves, as a share of
     the latency, and `uneven_gain` of the 5 % quantile of what an uneven cut gains over the best
-    repeated size. `file_gain` is asked of a size that the file's own times propose.
+    repeated size. `file_gain` is asked of a size that the file's own times propose, and that it
+    gains in a share of redrawn files of `file_probability`.
     """
 
     margin: float = 0.01
@@ -197,6 +198,7 @@ class Thresholds:
     uneven_gain: float = 0.01
     max_loss: float = 0.05
     file_gain: float = 0.02
+    file_probability: float = 0.95
 
 
 def round_or_best(rounds: Sequence[RoundSize], best_bytes: int) -> int:

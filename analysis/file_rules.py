@@ -156,8 +156,10 @@ def _behind(measured: Measured, end: int) -> NamedCut:
 
 
 def _gains_by_file(measured: Measured, cut: NamedCut, other: NamedCut) -> float:
-    """The least of what a cut gains by the figures that are asked; 1 without times."""
-    if measured.times is None:
+    """The least of what a cut gains by the figures that are asked; 1 without times, and over sizes
+    that were not measured: of these the file says nothing.
+    """
+    if measured.times is None or not measured.knows(other):
         return 1.0
     costs = as_measured(measured.times)
     latency_us = measured.by_file_us(costs.at_most, cut)
@@ -170,10 +172,11 @@ def _proposed(
 ) -> Decision | None:
     """What is to be set by the file's own times: the measured size that gains most, where that is
     more than 2 %, and than the known misfit, by what is asked, also in 90 % of redrawn files, and
-    it gains in 95 %: it is the best of many.
+    it gains in 95 %: it is the best of many. Of a setting that was not measured the file says
+    nothing.
     """
     sizes = _measured_sizes(choices, measured)
-    if measured.times is None or not sizes:
+    if measured.times is None or not sizes or not measured.knows(choices.baseline.cut):
         return None
     needed = max(thresholds.file_gain, thresholds.margin)
     costs = as_measured(measured.times)

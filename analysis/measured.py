@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from math import hypot, log, sqrt
 
 import numpy as np
@@ -28,7 +29,7 @@ from analysis.file_votes import (
 )
 from analysis.held_up import held_up
 from domain.fit import cut_sizes
-from domain.measured_times import MeasuredStage, MeasuredTimes
+from domain.measured_times import MeasuredSize, MeasuredStage, MeasuredTimes
 from domain.pipeline import Stage
 from domain.problem import MessageProblem
 from domain.uncertainty import NamedCut, UncertainModel, UncertainStage
@@ -37,7 +38,8 @@ Floats = NDArray[np.float64]
 
 _BURST = 4.0  # times as much a byte is what follows a range that is cheap only in bursts
 _GROWTH = 4.0  # times the least size takes the largest one, of fragments
-_FALL, _FALLING = 0.3, 3  # by more than this share, over so many sizes from the least on
+_FALL, _RISE = 0.05, 0.3  # relative to the least size's time
+_FALLING = 3  # sizes from the least one on
 _FALL_ERRORS = 2.5  # standard errors, for a fall
 _SEED = 0
 _UNMEASURED = 2**33  # the stream of what the first stage's sizes that were not measured deviate by
@@ -184,11 +186,11 @@ class Measured:
 
     def off_lines(self, cut: NamedCut) -> float:
         """Return by which share the message in this cut is above the lines' estimates by the file's
-        medians; 0 where the lines take no time, and without `times`.
+        medians; 0 where the lines take no time, without `times`, and of sizes not measured.
 
         Of fragments below the measured sizes all counts that is between at least and at most.
         """
-        if self.times is None:
+        if self.times is None or not self.knows(cut):
             return 0.0
         costs, total = as_measured(self.times), self.problem.message_bytes
         lines_us = float(cut_us(self.model.derived(_estimates), total, cut)[0])
@@ -236,24 +238,35 @@ def _apart(known: Sequence[int], size: int) -> float:
     return sqrt(2.0 * share * (1.0 - share))
 
 
-def _falls(stage: MeasuredStage, *, sign: float = 1.0) -> bool:
-    """Whether a stage's times fall from its least size on; with the sign -1, whether they rise."""
-    first = stage.sizes[0]
-    falling = [first]
-    for size in stage.sizes[1:]:
-        if sign * (size.median_us - falling[-1].median_us) >= 0.0:
-            break
-        falling.append(size)
-    last = falling[-1]
-    fall_us = sign * (first.median_us - last.median_us)
-    needed_us = max(
-        _FALL * first.median_us, _FALL_ERRORS * hypot(first.median_error_us, last.median_error_us)
-    )
-    return len(falling) >= _FALLING and fall_us > needed_us
+def _falls(stage: MeasuredStage) -> bool:
+    """Whether a stage's times fall from its least size to its fastest one, noise aside."""
+    best = min(range(len(stage.sizes)), key=lambda at: stage.sizes[at].median_us)
+    falling = stage.sizes[: best + 1]
+    if len(falling) < _FALLING:
+        return False
+    if any(_above(later, former) for former, later in pairwise(falling)):
+        return False
+    fall_us = falling[0].median_us - falling[-1].median_us
+    return _above(falling[0], falling[-1]) and fall_us > _FALL * falling[0].median_us
 
 
 def _rises(stage: MeasuredStage) -> bool:
-    return _falls(stage, sign=-1.0)
+    """Whether a stage's times rise from its least size on, over three sizes or more."""
+    first, *others = stage.sizes
+    rising = [first]
+    for size in others:
+        if size.median_us <= rising[-1].median_us:
+            break
+        rising.append(size)
+    last = rising[-1]
+    rise_us = last.median_us - first.median_us
+    return len(rising) >= _FALLING and _above(last, first) and rise_us > _RISE * first.median_us
+
+
+def _above(one: MeasuredSize, other: MeasuredSize) -> bool:
+    """Whether a size takes longer than another one, by more than their errors."""
+    error_us = hypot(one.median_error_us, other.median_error_us)
+    return one.median_us - other.median_us > _FALL_ERRORS * error_us
 
 
 def _grows(stage: MeasuredStage) -> bool:

@@ -349,8 +349,11 @@ def _with_file(
 ) -> Quantiles:
     """The interval of the lines, widened to hold that of the file's own times, and what fragments
     that vary hold each other up; that of the file alone where it is told instead. It is of means
-    where the draws are, else of medians and means.
+    where the draws are, else of medians and means. Of sizes that were not measured the file says
+    nothing.
     """
+    if not measured.knows(cut):
+        return latency
     redrawn_us = measured.redrawn_us(cut)
     own = quantiles(redrawn_us[1] if draws.are_means else redrawn_us.ravel())
     if is_replaced:

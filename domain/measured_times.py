@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
-from math import sqrt
+from math import hypot, sqrt
 
 from domain.aggregate import Aggregate
 from domain.derived import Derived
@@ -124,9 +124,8 @@ def mean_ratio(sizes: Sequence[SizeFit]) -> MeanRatio:
     if not samples:
         return MeanRatio()
     pooled = sum(count * ratio for count, ratio, _ in known) / samples
-    squared = sum((count * error) ** 2 for count, _, error in known)
-    variance = sum(count * (count * error**2) for count, _, error in known) / samples
-    return MeanRatio(pooled, sqrt(squared) / samples, sqrt(variance))
+    norm = hypot(*(count * error for count, _, error in known))
+    return MeanRatio(pooled, norm / samples, norm / sqrt(samples))
 
 
 def _ratio(size: SizeFit) -> tuple[float, float]:

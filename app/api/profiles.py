@@ -58,7 +58,7 @@ async def list_profiles(request: Request, query: Annotated[ProfilesQuery, Query(
     return json_document(ProfilesOut.of(page))
 
 
-@router.post("", **reads(ProfileIn, 409, sends=AnyProfileOut, status=201))
+@router.post("", **reads(ProfileIn, 404, 409, sends=AnyProfileOut, status=201))
 @keyed
 async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """A new profile, with revision 1."""

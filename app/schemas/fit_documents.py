@@ -21,6 +21,7 @@ from app.schemas.base import Input, dump_json, parse_json
 from app.schemas.fits import AggregateFitOut, FitOut, LineFitOut, StageFitOut
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fit import ExcludedSample, FitOptions, StageFit, TraceFit, check_enough
+from domain.measurement import MAX_TIME_US
 from domain.pipeline import FitRange
 from domain.uncertain_fit import has_errors, uncertain_model, uncertain_stage
 from domain.uncertainty import UncertainLine
@@ -28,6 +29,8 @@ from models.fit_documents import VERSION, fit_of
 from models.records import FitRequest
 
 MAX_FIT_BYTES = 2**20  # as JSON, without a plot: 60 stages of 60 sizes take so much
+MAX_NUMBER = 2**53  # whole numbers that every JSON reader takes; times are at most 1e12 µs
+MIN_TIME_US = 1e-9  # of a median: no clock tells shorter times
 
 
 def _alone(document: FitOut) -> FitOut:
@@ -50,6 +53,9 @@ def given_fit(document: FitOut, field: str) -> GivenFit:
     MeasurementMissing for a fit by which no message can be cut.
     """
     kept = _alone(document)
+    for name, part in asdict(kept).items():
+        if name not in ("understood", "warnings"):
+            _check_bounds(part, f"{field}.{name}")
     content = dump_json(kept)
     if len(content) > MAX_FIT_BYTES:
         raise InvalidInput(f"expected a fit of at most {MAX_FIT_BYTES} bytes", field=field)
@@ -88,6 +94,24 @@ def may_be_fit(content: bytes) -> bool:
     measurements were understood.
     """
     return content.lstrip()[:1] == b"{" and b'"understood"' in content
+
+
+def _check_bounds(value: object, place: str) -> None:
+    """Raise InvalidInput, naming the field, for a number that no fit of measurements has: counts,
+    times and ratios are bounded as readers bound times, and covariances as their squares.
+    """
+    if isinstance(value, dict):
+        for name, part in value.items():
+            _check_bounds(part, f"{place}.{name}")
+    elif isinstance(value, (list, tuple)):
+        for at, part in enumerate(value):
+            _check_bounds(part, f"{place}.{at}")
+    elif isinstance(value, (int, float)):
+        bound = MAX_TIME_US**2 if ".covariance." in place else MAX_NUMBER
+        if abs(value) > bound:
+            raise InvalidInput(f"expected numbers of at most {bound:g}", field=place)
+        if place.endswith(".median_us") and 0.0 < value < MIN_TIME_US:
+            raise InvalidInput(f"expected 0, or at least {MIN_TIME_US:g}", field=place)
 
 
 def _check_parts(document: FitOut, field: str) -> None:

@@ -196,7 +196,7 @@ class TestResults:
         assert job["state"] == "done"
         job = wait_for_end(client, accepted(start(client, "export", name, target="ucx")))
         assert job["state"] == "done"
-        assert "uncut" in job["export"]["text"]
+        assert "premise: the latency is taken" in job["export"]["text"]
 
 
 class TestTheSameQuestion:

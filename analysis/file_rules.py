@@ -105,7 +105,7 @@ def _refused(
 def _unmeasured(
     decision: Decision, baseline: PricedCut, advised: PricedCut, measured: Measured
 ) -> Decision:
-    size = max(measured.sizes_of(advised.cut), key=lambda one: _outside(one, measured))
+    size = max(measured.sizes_of(advised.cut), key=measured.outside)
     one = _at_stage(measured, size)
     return _measured_first(decision, Reason.NOT_MEASURED, one, advised, baseline)
 
@@ -121,12 +121,6 @@ def _measured_first(
     gained_us = mean_of(baseline.latency_us - advised.latency_us)
     measure = replace(measurement, saves_us=max(0.0, gained_us) / 2.0)
     return replace(decision, code=DecisionCode.MEASURE_FIRST, reason=reason, measure=measure)
-
-
-def _outside(size: int, measured: Measured) -> float:
-    """By which factor a size is outside those that were measured."""
-    low, high = measured.measured_bytes or (size, size)
-    return max(size / high, low / size)
 
 
 def _at_stage(measured: Measured, size: int) -> Measurement:

@@ -32,7 +32,7 @@ from domain.fit import cut_sizes
 from domain.measured_times import MeasuredSize, MeasuredStage, MeasuredTimes
 from domain.pipeline import Stage
 from domain.problem import MessageProblem
-from domain.uncertainty import NamedCut, UncertainModel, UncertainStage
+from domain.uncertainty import KnownErrors, NamedCut, UncertainModel, UncertainStage
 
 Floats = NDArray[np.float64]
 
@@ -73,6 +73,11 @@ class Measured:
             return True
         low, high = self.measured_bytes
         return all(low <= size <= high for size in self.sizes_of(cut))
+
+    def outside(self, size: int) -> float:
+        """Return by which factor a size in bytes is outside those measured; 1 or less within."""
+        low, high = self.measured_bytes or (size, size)
+        return max(size / high, low / size)
 
     def sizes_of(self, cut: NamedCut) -> set[int]:
         """Return a cut's sizes in bytes, the remainder aside."""
@@ -222,6 +227,20 @@ class Measured:
         most_us = np.full_like(whole_us, self.whole_us)
         np.divide(whole_us[1] * self.whole_us, whole_us[0], out=most_us[1], where=whole_us[0] > 0.0)
         return np.minimum(whole_us, most_us)
+
+
+def measured_of(problem: MessageProblem, errors: KnownErrors) -> Measured:
+    """Return what was measured of a message's stages where the errors of their costs are known."""
+    known = [
+        one.measured_bytes
+        for one in errors.model.stages
+        if isinstance(one, UncertainStage) and one.measured_bytes
+    ]
+    between = (
+        (max(sizes[0] for sizes in known), min(sizes[-1] for sizes in known)) if known else None
+    )
+    whole_us = dict(errors.whole_us).get(problem.message_bytes)
+    return Measured(problem, errors.model, errors.times, between, whole_us)
 
 
 def _apart(known: Sequence[int], size: int) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from domain.model import CostModel
-from domain.uncertain_answer import Decision, DecisionCode, Reason, SettingsInDraws
+from domain.uncertain_answer import Decision, DecisionCode, Reason
 
 
 def held_back(decision: Decision, model: CostModel) -> Decision:
@@ -21,10 +21,3 @@ def held_back(decision: Decision, model: CostModel) -> Decision:
     if not (model.premise and decision.code is DecisionCode.SET_IT):
         return decision
     return replace(decision, code=DecisionCode.MEASURE_FIRST, reason=Reason.PREMISE, measure=None)
-
-
-def setting_held_back(found: SettingsInDraws, model: CostModel) -> SettingsInDraws:
-    """Return the same of settings for many messages."""
-    if not (model.premise and found.code is DecisionCode.SET_IT):
-        return found
-    return replace(found, code=DecisionCode.MEASURE_FIRST)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import inf
 from typing import TypeAlias
@@ -22,13 +22,20 @@ from numpy.typing import NDArray
 from analysis.decision import gains_over, quantiles, thresholds_of
 from analysis.draw_costs import cut_us, quantile, regrets_over
 from analysis.draws import Draws, draw
-from analysis.premise import setting_held_back
+from analysis.file_votes import as_measured
+from analysis.measured import Measured, measured_of
 from analysis.repeated_sizes import price_sizes
 from domain.errors import Infeasible, StrategyDeclined
 from domain.fragment_setting import FragmentSetting
-from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, problem_of
+from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, MessageProblem, problem_of
 from domain.regret import Objective
-from domain.uncertain_answer import DecisionCode, RegretFigures, SettingInDraws, SettingsInDraws
+from domain.uncertain_answer import (
+    DecisionCode,
+    Reason,
+    RegretFigures,
+    SettingInDraws,
+    SettingsInDraws,
+)
 from domain.uncertainty import KnownErrors, NamedCut, seed_of, source_of
 from domain.workload import Workload
 
@@ -69,8 +76,9 @@ def settings_in_draws(question: SettingsQuestion) -> SettingsInDraws:
     time that these take with the first setting where time counts. Decided is
     as of one message: `set_it`, the other setting that is expected to gain most, where it gains
     more than the margin in 90 % of the draws; else `keep_yours`, where the regret of the first is
-    at most 2 % in 95 %; else `no_gain_provable`. `measure_first` in the place of `set_it` where the
-    model has a premise. Raises InvalidInput.
+    at most 2 % in 95 %; else `no_gain_provable`. `measure_first` in the place of `set_it` where
+    what was measured refuses it, as it would for one message, or the model has a premise. Raises
+    InvalidInput.
     """
     errors = question.errors
     seed = seed_of(errors.model) if errors.seed is None else errors.seed
@@ -116,7 +124,75 @@ def settings_in_draws(question: SettingsQuestion) -> SettingsInDraws:
         thresholds=thresholds,
         is_of_time=question.objective is Objective.TIME,
     )
-    return setting_held_back(found, errors.model.model)
+    return _held_to_file(question, messages, found)
+
+
+def _held_to_file(
+    question: SettingsQuestion, messages: Sequence[tuple[int, float]], found: SettingsInDraws
+) -> SettingsInDraws:
+    """Return what the measured sizes and the model's premise leave of what the draws would set."""
+    if found.code is not DecisionCode.SET_IT:
+        return found
+    cuts, errors = dict(question.settings), question.errors
+    first, advised = cuts[question.settings[0][0]], cuts[found.advised]
+    sent = [
+        _Sent(measured_of(_problem(question, size), errors), first(size), advised(size), share)
+        for size, share in messages
+    ]
+    factor, size = max(one.outside for one in sent)
+    reason: Reason | None = None
+    if sent[0].measured.falls_with_size:
+        reason = Reason.FALLS_WITH_SIZE
+    elif factor > 1.0:
+        reason = Reason.NOT_MEASURED
+    elif any(one.measured.burst_end(one.advised) is not None for one in sent):
+        reason = Reason.ONLY_IN_BURSTS
+    elif _gain_by_file(sent, is_of_time=found.is_of_time) <= 0.0:
+        reason = Reason.FILE_NOT_FASTER
+    elif errors.model.model.premise:
+        reason = Reason.PREMISE
+    if reason is None:
+        return found
+    unmeasured = size if reason is Reason.NOT_MEASURED else None
+    return replace(
+        found, code=DecisionCode.MEASURE_FIRST, reason=reason, unmeasured_bytes=unmeasured
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A message as it is sent now and as advised, how often, and what was measured for it."""
+
+    measured: Measured
+    first: NamedCut
+    advised: NamedCut
+    share: float
+
+    @property
+    def outside(self) -> tuple[float, int]:
+        """The factor by which the advised cut is outside the sizes measured, and that size."""
+        if self.measured.knows(self.advised):
+            return 1.0, 0
+        sizes = self.measured.sizes_of(self.advised)
+        return max((self.measured.outside(one), one) for one in sizes)
+
+
+def _gain_by_file(sent: Sequence[_Sent], *, is_of_time: bool) -> float:
+    """The least that is gained by the figures that are asked, in total time or in the mean over the
+    messages; 1 where the file does not say what the first setting takes.
+    """
+    before, after, gains = np.zeros(2), np.zeros(2), np.zeros(2)
+    for one in sent:
+        if one.measured.times is None or not one.measured.knows(one.first):
+            return 1.0
+        costs = as_measured(one.measured.times)
+        first_us = one.measured.by_file_us(costs.at_least, one.first)[:, 0]
+        advised_us = one.measured.by_file_us(costs.at_most, one.advised)[:, 0]
+        before += one.share * first_us
+        after += one.share * advised_us
+        gains += one.share * gains_over(advised_us, first_us)
+    found = gains_over(after, before) if is_of_time else gains
+    return float(sent[0].measured.asked(found).min())
 
 
 def _messages(question: SettingsQuestion, draws: Draws) -> list[tuple[int, float]]:
@@ -145,12 +221,7 @@ def _priced(question: SettingsQuestion, draws: Draws, message_bytes: int) -> tup
     The best is that of the repeated sizes that the limits admit, and of the settings themselves.
     """
     cuts: Sequence[NamedCut] = [cut_of(message_bytes) for _, cut_of in question.settings]
-    problem = problem_of(
-        question.errors.model.model,
-        message_bytes,
-        question.limits,
-        fragment_cap=question.fragment_cap,
-    )
+    problem = _problem(question, message_bytes)
     measured_us = dict(question.errors.whole_us).get(message_bytes, inf)
     latency_us = np.stack([cut_us(draws, message_bytes, cut) for cut in cuts])
     for at, cut in enumerate(cuts):  # one piece takes no more than it was measured to take
@@ -161,6 +232,11 @@ def _priced(question: SettingsQuestion, draws: Draws, message_bytes: int) -> tup
         priced = price_sizes(problem, draws).capped(message_bytes, measured_us)
         best_us = np.minimum(best_us, priced.best_us)
     return latency_us, best_us
+
+
+def _problem(question: SettingsQuestion, message_bytes: int) -> MessageProblem:
+    model, cap = question.errors.model.model, question.fragment_cap
+    return problem_of(model, message_bytes, question.limits, fragment_cap=cap)
 
 
 def _in_draws(

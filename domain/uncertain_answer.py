@@ -373,7 +373,8 @@ class SettingsInDraws:
     `advised` names the one to use: the first itself, or the other of which more is gained, 1 -
     T/T_first in the mean over the messages, or where it `is_of_time` of their total time: `gain`,
     more than the margin in `probability` of the draws. `code` is None where there is no other.
-    `messages` is how many were priced.
+    `messages` is how many were priced. `reason` says why what the draws would set is to be measured
+    first, None elsewhere; `unmeasured_bytes` is the size that was not measured, where that is why.
     """
 
     source: Source
@@ -387,6 +388,8 @@ class SettingsInDraws:
     probability: float
     thresholds: Thresholds
     is_of_time: bool = False
+    reason: Reason | None = None
+    unmeasured_bytes: int | None = None
 
     @property
     def is_gain_certain(self) -> bool:

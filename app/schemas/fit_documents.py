@@ -97,8 +97,8 @@ def may_be_fit(content: bytes) -> bool:
 
 
 def _check_bounds(value: object, place: str) -> None:
-    """Raise InvalidInput, naming the field, for a number that no fit of measurements has: counts,
-    times and ratios are bounded as readers bound times, and covariances as their squares.
+    """Raise InconsistentInput, naming the field, for a number that no fit of measurements has:
+    counts, times and ratios are bounded as readers bound times, and covariances as their squares.
     """
     if isinstance(value, dict):
         for name, part in value.items():
@@ -109,9 +109,9 @@ def _check_bounds(value: object, place: str) -> None:
     elif isinstance(value, (int, float)):
         bound = MAX_TIME_US**2 if ".covariance." in place else MAX_NUMBER
         if abs(value) > bound:
-            raise InvalidInput(f"expected numbers of at most {bound:g}", field=place)
+            raise InconsistentInput(f"expected numbers of at most {bound:g}", field=place)
         if place.endswith(".median_us") and 0.0 < value < MIN_TIME_US:
-            raise InvalidInput(f"expected 0, or at least {MIN_TIME_US:g}", field=place)
+            raise InconsistentInput(f"expected 0, or at least {MIN_TIME_US:g}", field=place)
 
 
 def _check_parts(document: FitOut, field: str) -> None:

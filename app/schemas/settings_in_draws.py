@@ -29,6 +29,7 @@ class SettingInDrawsOut(Output):
 class SettingsInDrawsOut(Output):
     """A setting over draws of the costs, and what to do: `decision`, and `sentence` in words.
 
+    `reason` says why it is to be measured first, null elsewhere.
     `advised` names one of `settings`, by their fields; the best of the others gains `gain` over the
     first, more than `margin` in `probability` of the draws: in the mean over the messages, or where
     the `objective` is `time` of their total time.
@@ -39,6 +40,7 @@ class SettingsInDrawsOut(Output):
     seed: str
     messages: int
     decision: str | None
+    reason: str | None
     sentence: str
     advised: str
     gain: QuantilesOut
@@ -59,6 +61,7 @@ class SettingsInDrawsOut(Output):
             seed=str(found.seed),
             messages=found.messages,
             decision=found.code,
+            reason=found.reason,
             sentence=settings_sentence(found, errors, words),
             advised=found.advised,
             gain=QuantilesOut.of(found.gain),

@@ -37,19 +37,25 @@ def refusal_words(decision: Decision, file: FileVote | None, cut: str, other: st
     if decision.reason is Reason.PREMISE:
         return f"Measure first: {lines} than {other}, {IF_UNCUT}."
     size = decision.measure.fragment_bytes if decision.measure else None
-    if decision.reason is Reason.NOT_MEASURED and size:
+    return f"Measure first: {lines} than {other}, {doubt(decision.reason, size)}."
+
+
+def doubt(reason: Reason, unmeasured_bytes: int | None) -> str:
+    """Return what speaks against a gain by the lines, by the measured sizes; `unmeasured_bytes` is
+    the size that was not measured, where that is why.
+    """
+    if reason is Reason.FILE_NOT_FASTER:
+        return "but not by the measured times"
+    if reason is Reason.NOT_MEASURED and unmeasured_bytes:
+        return f"but {format_bytes(unmeasured_bytes)} is outside the sizes that were measured"
+    if reason is Reason.FALLS_WITH_SIZE:
         return (
-            f"Measure first: {lines} than {other}, but {format_bytes(size)} is outside the sizes "
-            "that were measured."
-        )
-    if decision.reason is Reason.FALLS_WITH_SIZE:
-        return (
-            f"Measure first: {lines} than {other}, but the measured times fall from the least size "
-            "on, as those of whole messages in such fragments do, not those of single fragments."
+            "but the measured times fall from the least size on, as those of whole messages in "
+            "such fragments do, not those of single fragments"
         )
     return (
-        f"Measure first: {lines} than {other}, but what is sent beyond such sizes costs more than "
-        "four times as much a byte: they may be fast in bursts alone."
+        "but what is sent beyond such sizes costs more than four times as much a byte: they may be "
+        "fast in bursts alone"
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from analysis.uncertainty import LARGEST, UncertaintyQuestion, forbids_current
 from app.text.measured_times import (
     IF_UNCUT,
+    doubt,
     gain_words,
     refusal_words,
     remarks,
@@ -90,6 +91,9 @@ def settings_sentence(found: SettingsInDraws, errors: KnownErrors, words: Mappin
         said = f"Set {set_instead}"
     elif found.code is DecisionCode.MEASURE_FIRST:
         said = f"Measure first, then {set_instead}, {IF_UNCUT}"
+        if found.reason not in (None, Reason.PREMISE):
+            why = doubt(found.reason, found.unmeasured_bytes)
+            said = f"Measure first: by the fitted lines {set_instead}, {why}"
     elif found.code is DecisionCode.KEEP_YOURS:
         near = two_digits(found.thresholds.regret_p95)
         said = f"Keep {words[setting.name]}: within {near} % of the best in 95 % of the draws"

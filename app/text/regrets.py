@@ -9,6 +9,7 @@ from analysis.setting_price import Averages, Priced
 from app.text.numbers import format_gap, format_regret_span
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.regret import Objective
+from domain.uncertain_answer import DecisionCode
 from domain.units import format_bytes
 
 REGRET_OF = {
@@ -16,6 +17,15 @@ REGRET_OF = {
     Objective.MEAN: "mean regret",
     Objective.WORST: "worst regret",
 }
+
+
+def changes_title(decision: str | None) -> str:
+    """Return what heads an audit's changes: where draws or the file decide against setting them,
+    that they are the model's.
+    """
+    if decision in (None, DecisionCode.SET_IT):
+        return "What to change"
+    return "What would change by the model alone"
 
 
 def format_change(outcome: Audit, change: Change) -> str:

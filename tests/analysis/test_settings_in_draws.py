@@ -19,11 +19,21 @@ from analysis.settings_in_draws import (
     settings_in_draws,
 )
 from domain.fragment_setting import FragmentSetting, SettingStep
+from domain.pipeline import FitRange
 from domain.problem import FragmentLimits, problem_of
 from domain.regret import Objective
-from domain.uncertain_answer import DecisionCode
-from domain.uncertainty import KnownErrors, NamedCut, Source, seed_of
+from domain.uncertain_answer import DecisionCode, Reason, SettingsInDraws
+from domain.uncertainty import (
+    KnownErrors,
+    NamedCut,
+    Source,
+    UncertainLine,
+    UncertainPipeline,
+    UncertainStage,
+    seed_of,
+)
 from domain.workload import Workload
+from tests.support.measured import times_of
 from tests.support.uncertain import MYRINET, model_of, stated
 
 MODEL = stated(MYRINET, 0.1)
@@ -199,3 +209,65 @@ class TestDecisions:
         found = settings_in_draws(question(("mine", repeat(4096))))
         assert (found.code, found.advised) == (None, "mine")
         assert found.gain.p95 == 0.0
+
+
+class TestMeasuredSizes:
+    """Two stages alike, each known exactly from 1 KiB to 1 MiB: 20 µs and 2 ns a byte."""
+
+    SIZES = tuple(2**power for power in range(10, 21))
+    LINE = FitRange(20.0, 2.0)
+
+    def errors(self, *times_us: float, line: FitRange = LINE) -> KnownErrors:
+        """Costs with these times at SIZES, in both stages; the line's own where none are given."""
+        known = UncertainLine(line, line.overhead_us, line.ns_per_byte, (0.0, 0.0, 0.0))
+        stage = UncertainStage("link", (known,), 20, 0.0, 0.02, self.SIZES, 1.0)
+        rows = times_us or [line.line.time_us(size) for size in self.SIZES]
+        times = times_of(*2 * [list(zip(self.SIZES, rows, strict=True))], error=0.005)
+        return KnownErrors(UncertainPipeline((stage, stage)), draws=50, times=times)
+
+    def decided(
+        self, errors: KnownErrors, *sizes: int | None, message_bytes: int = 2**20
+    ) -> SettingsInDraws:
+        """The first of these sizes is in use; what is decided about the others."""
+        workload = Workload.weighted([(message_bytes, 1.0)], "one size")
+        settings = [(str(size), repeat(size)) for size in sizes]
+        asked = SettingsQuestion(errors, workload, tuple(settings), objective=Objective.TIME)
+        return settings_in_draws(asked)
+
+    def test_what_was_measured_is_set(self) -> None:
+        found = self.decided(self.errors(), None, 2**16)
+        assert (found.code, found.advised, found.reason) == (DecisionCode.SET_IT, "65536", None)
+
+    def test_a_size_that_was_not_measured_is_measured_first(self) -> None:
+        """One piece of 64 MiB, where 1 MiB is the greatest size; what is in use is not asked."""
+        found = self.decided(self.errors(), 1024, None, message_bytes=2**26)
+        assert (found.code, found.reason) == (DecisionCode.MEASURE_FIRST, Reason.NOT_MEASURED)
+        assert found.unmeasured_bytes == 2**26
+        found = self.decided(self.errors(), None, 2**18, message_bytes=2**26)
+        assert (found.code, found.unmeasured_bytes) == (DecisionCode.SET_IT, None)
+
+    def test_times_of_whole_messages_set_nothing(self) -> None:
+        falling = (9300.0, 7000.0, 4800.0, 3700.0, 3600.0, *6 * [3600.0])
+        errors = self.errors(*falling, line=FitRange(3600.0, 0.001))
+        found = self.decided(errors, 1024, None)
+        assert (found.code, found.reason) == (DecisionCode.MEASURE_FIRST, Reason.FALLS_WITH_SIZE)
+
+    def test_the_file_speaks_against_it(self) -> None:
+        """Above 8 KiB a message takes 40 µs and no more: sixteen pieces of 64 KiB cost more."""
+        level = tuple(min(self.LINE.line.time_us(size), 40.0) for size in self.SIZES)
+        found = self.decided(self.errors(*level), None, 2**16)
+        assert (found.code, found.reason) == (DecisionCode.MEASURE_FIRST, Reason.FILE_NOT_FASTER)
+        assert found.advised == "65536"
+
+    def test_a_range_that_is_fast_in_bursts_alone_is_measured_first(self) -> None:
+        """A bucket lets 16 KiB pass at once: 0.1 ns a byte, and 8 ns beyond."""
+        ranges = FitRange(1.0, 0.1, 2**14), FitRange(0.0, 8.0)
+        lines = tuple(
+            UncertainLine(one, one.overhead_us, one.ns_per_byte, (0.0, 0.0, 0.0)) for one in ranges
+        )
+        stage = UncertainStage("bucket", lines, 20, 0.0, 0.02, self.SIZES, 1.0)
+        rows = [(size, ranges[size > 2**14].line.time_us(size)) for size in self.SIZES]
+        model = UncertainPipeline((stage,))
+        errors = KnownErrors(model, draws=50, times=times_of(rows, error=0.005))
+        found = self.decided(errors, None, 2**14)
+        assert (found.code, found.reason) == (DecisionCode.MEASURE_FIRST, Reason.ONLY_IN_BURSTS)

@@ -54,6 +54,7 @@ TOGETHER = (
     "not_published",
     "invalid_stage",  # the order of ranges
     "infeasible",
+    "measurement_missing",  # a fit by which no message can be cut
     "strategy_declined",
     "unreadable_trace",
     "poor_fit",

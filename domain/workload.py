@@ -105,7 +105,7 @@ class Workload:
             raise InvalidInput("expected finite weights of at least 0", field="workload")
         total = sum(weight for _, weight in weights)
         if not 0.0 < total < float("inf"):
-            raise InvalidInput("expected weights of a sum above 0", field="workload")
+            raise InvalidInput("expected weights of a finite sum above 0", field="workload")
         merged: dict[int, float] = {}
         for message_bytes, weight in weights:
             merged[message_bytes] = merged.get(message_bytes, 0.0) + weight / total

@@ -357,7 +357,7 @@ class FitOut(Output):
     trace_digests: tuple[str, ...]
     fit_id: str | None
     profile: ProfileRevisionOut | None
-    plot: FitPlotOut | None
+    plot: FitPlotOut | None = None
     timed_whole: tuple[WholeMessagesOut, ...] = ()
 
     @classmethod

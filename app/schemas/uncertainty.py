@@ -21,6 +21,7 @@ from app.text.numbers import (
     format_probability,
     format_size,
     format_sizes,
+    two_digits,
 )
 from app.text.units import (
     format_against,
@@ -32,6 +33,7 @@ from app.text.units import (
     format_until_then,
     printable,
 )
+from domain.default_sizes import CURRENT
 from domain.errors import InconsistentInput, InvalidInput
 from domain.uncertain_answer import (
     REFUSED,
@@ -380,6 +382,11 @@ class UncertaintyOut(Output):
         is_replaced = self.file is not None and self.file.replaces_lines
         return is_replaced or self.reason == Reason.FILE_FASTER
 
+    def sets(self, size_bytes: int) -> bool:
+        """Return whether this size is to be set for what it gains over the user's setting."""
+        is_advised = self.decision == DecisionCode.SET_IT and self.advised_bytes == size_bytes
+        return is_advised and self.compared_with == CURRENT and self.reason != Reason.NEVER_SLOWER
+
     @property
     def is_refused(self) -> bool:
         """Whether what the draws would set is to be measured first."""
@@ -526,6 +533,8 @@ class SetThisOut(Output):
         elif current is not None and not is_kept:
             yours = format_current(current.size_bytes, message_bytes)
             more = format_against(chosen.latency_us, current.latency_us, yours)
+            if known is not None and known.sets(chosen.size_bytes):  # one gain, that of the draws
+                more = f"{two_digits(known.gain.p50 or 0.0)} % faster than {yours}"
         sentence = f"{said}: {more}." if more else f"{said}."
         return cls._at(chosen, sentence, choice, is_kept=is_kept)
 

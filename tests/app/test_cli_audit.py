@@ -214,7 +214,7 @@ def test_what_is_wrong_is_named(
         (b"4KiB -1\n", "weight"),
         (b"0 1\n", "message_bytes"),
         (b"# nothing\n", "workload"),
-        (b"4KiB 0\n", "sum above 0"),
+        (b"4KiB 0\n", "finite sum above 0"),
         (b"\xff\xfe", "UTF-8"),
         (b"4KiB\n" * 300_000, "at most"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,40 @@ class TestOverHttp:
         assert said["values"]["a"] == pytest.approx(0.14, abs=0.02)
         assert "b" not in said["values"]
         assert known["latency_us"]["p95"] > answer["latency_us"]
+
+    def test_an_answer_tells_one_gain(self, client: httpx.Client) -> None:
+        """By mean times, as it was decided; by the lines, which are of medians, it is another."""
+        answer = ask(client, BIMODAL, 2**18, 2**17)
+        known, said = answer["uncertainty"], answer["set_this"]
+        assert known["decision"] == "set_it"
+        gains = [
+            re.search(r"(\d+) % faster than your 128 KiB", one["sentence"]) for one in (known, said)
+        ]
+        assert gains[0] is not None
+        assert gains[1] is not None
+        assert gains[0][1] == gains[1][1]
+
+    @pytest.mark.parametrize(
+        ("costs", "reason"),
+        [
+            (lambda x: 500.0 + 0.001 * x, "not_measured"),  # one piece of 64 MiB
+            (lambda x: 3600.0 + 6e6 / x, "falls_with_size"),  # a whole message in such fragments
+        ],
+    )
+    def test_an_audit_sets_nothing_else(
+        self, client: httpx.Client, costs: Callable[[float], float], reason: str
+    ) -> None:
+        """What is refused for one message is not set for many."""
+        total, content = 2**26, trace(SIZES[:6], 5, [costs])
+        fitted = {"measurements": {"content": content}, "save_as": "file", "message_bytes": total}
+        assert client.post("/optimize", json=fitted).status_code == 200
+        workload = {"min_message_bytes": total, "max_message_bytes": total}
+        body = {"profile": "file", "setting": {"static_bytes": 4096}, **workload}
+        found = client.post("/audit", json=body)
+        assert found.status_code == 200, found.text
+        known = found.json()["uncertainty"]
+        assert (known["decision"], known["reason"]) == ("measure_first", reason)
+        assert known["sentence"].startswith("Measure first: by the fitted lines ")
 
 
 @pytest.fixture

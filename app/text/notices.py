@@ -139,7 +139,7 @@ def _decided(found: Uncertainty, question: UncertaintyQuestion) -> str:
         case DecisionCode.SET_IT:
             return _set_it(found, question)
         case DecisionCode.KEEP_YOURS:
-            return f"Keep your {_setting(question)}: {_kept_because(decision)}."
+            return f"Keep your {_setting(question)}: {_kept_because(decision, question)}."
         case DecisionCode.MEASURE_FIRST if decision.reason in REFUSED:
             size = decision.advised.size_bytes
             cut = "this cut" if size is None else _size_in(question, size)
@@ -197,11 +197,23 @@ def _flat(found: Uncertainty, size: int | None) -> str:
     return "" if low == high else f" Sizes from {low} to {high} are within about 2 %."
 
 
-def _kept_because(decision: Decision) -> str:
+def _kept_because(decision: Decision, question: UncertaintyQuestion) -> str:
     if decision.reason is Reason.NEAR_BEST:
-        return f"it is within {two_digits(decision.thresholds.regret_p95)} % of the best"
+        within = two_digits(decision.thresholds.regret_p95)
+        kept = decision.advised.size_bytes
+        return f"{_continued(kept, question)}it is within {within} % of the best"
     why = "no other size is certain to be faster"
     return why if decision.measure else f"{why}, and no measurement is worth its time"
+
+
+def _continued(size: int | None, question: UncertaintyQuestion) -> str:
+    """That what is said of a size is not said by its measured time, where it has none."""
+    low, high = question.measured_bytes or (1, question.message_bytes)
+    size = min(size or low, question.message_bytes)
+    is_timed = question.measured_us is not None and size == question.message_bytes
+    if is_timed or low <= size <= high:
+        return ""
+    return "by the lines, continued beyond the sizes that were measured, "
 
 
 def _not_cut(decision: Decision, question: UncertaintyQuestion) -> str:
@@ -219,7 +231,8 @@ def _not_cut(decision: Decision, question: UncertaintyQuestion) -> str:
     elif decision.reason is Reason.CUT_NOT_FASTER:
         why = f"{_a_cut(cut)} may be {may}; {_cannot_tell(question.model)}"
     elif decision.reason is Reason.ONE_PIECE_IS_BEST:
-        why = f"one piece is expected to take the least time; {_a_cut(cut)} may be {may}"
+        by_lines = _continued(question.message_bytes, question)
+        why = f"{by_lines}one piece is expected to take the least time; {_a_cut(cut)} may be {may}"
     else:
         why = f"{_a_cut(cut)} may be {may}, and no measurement is worth its time"
     return f"{'It hardly matters' if is_cut else 'Do not cut'}: {why}."

@@ -38,13 +38,13 @@ BIMODAL = "message_bytes,repetition,a_us,b_us\n" + "".join(
 )
 
 
-def ask(client: httpx.Client, content: str, total: int, current: int) -> dict[str, Any]:
+def ask(client: httpx.Client, content: str, total: int, current: int | None) -> dict[str, Any]:
     """The answer about a trace, with the size that is repeated today."""
     body = {
         "message_bytes": total,
         "measurements": {"content": content},
         "strategy": "repeat",
-        "uncertainty": {"current": {"repeat": current}},
+        "uncertainty": {} if current is None else {"current": {"repeat": current}},
     }
     found = client.post("/optimize", json=body)
     assert found.status_code == 200, found.text
@@ -111,6 +111,19 @@ class TestOverHttp:
         assert gains[0] is not None
         assert gains[1] is not None
         assert gains[0][1] == gains[1][1]
+
+    @pytest.mark.parametrize("current", [2**16, None])
+    def test_what_is_kept_by_lines_alone_is_said_to_be(
+        self, client: httpx.Client, current: int | None
+    ) -> None:
+        """Sizes up to 64 B were measured, and 1 MiB is sent."""
+        small = tuple(2**power for power in range(7))
+        content = trace(small, 10, [lambda x: 1.0 + 0.01 * x, lambda x: 2.0 + 0.02 * x])
+        sentence = ask(client, content, 2**20, current)["uncertainty"]["sentence"]
+        begun = "Do not cut: " if current is None else "Keep your 64 KiB: "
+        assert sentence.startswith(
+            f"{begun}by the lines, continued beyond the sizes that were measured, "
+        )
 
     @pytest.mark.parametrize(
         ("costs", "reason"),

@@ -64,7 +64,8 @@ def test_so_are_settings_of_many_messages() -> None:
         for is_uncut in (True, False)
     )
     assert said.code is DecisionCode.SET_IT
-    assert replace(said, code=DecisionCode.MEASURE_FIRST) == taken
+    first = replace(said, code=DecisionCode.MEASURE_FIRST, reason=Reason.PREMISE)
+    assert first == taken
     assert (taken.advised, taken.is_gain_certain) == ("cut", True)
 
 

@@ -253,7 +253,8 @@ class SettingsInDraws:
 
     `advised` names one of `settings`; the best of the others gains `gain` over the first, in the
     mean over the messages or of their total time, as was asked, more than `margin` in `probability`
-    of the draws. Where there is one setting alone `decision` is None.
+    of the draws. Where there is one setting alone `decision` is None. `reason` says why it is to be
+    measured first, None elsewhere.
     """
 
     source: str
@@ -267,6 +268,7 @@ class SettingsInDraws:
     probability: float
     margin: float
     settings: tuple[SettingInDraws, ...]
+    reason: str | None = None
 
 
 # --- how the latency moves ------------------------------------------------------------------------

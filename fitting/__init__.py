@@ -36,8 +36,10 @@ def read(content: bytes, *, kind: TraceKind | None = None, columns: str | None =
     InvalidInput names `columns` where the table does not have them.
     """
     if columns is not None:
+        from fitting.detect import refuse_own_transfers
         from fitting.readers.table import read_table
 
+        refuse_own_transfers(content)
         return read_table(content, parse_columns(columns), kind)
     from fitting.detect import read_recognised
 

@@ -17,6 +17,7 @@ from domain.errors import UnreadableTrace
 from domain.measurement import Reading, TraceKind
 from domain.trace_formats import FormatMiss, HeaderHint, TraceFormat, UnrecognisedTrace
 from fitting.contract import ReaderSpec
+from fitting.own_transfers import is_own_transfers
 from fitting.readers import (
     csv_direct,
     csv_messages,
@@ -182,6 +183,11 @@ READERS: tuple[ReaderSpec, ...] = (
     json_trace.SPEC,
 )
 _HEAD_BYTES = 65_536
+OWN_TRANSFERS = (
+    "these are whole transfers of a message by fragment size, not times of stages: they decide "
+    "without a fit, by sluice optimize FILE --bytes SIZE, or as transfers of POST /optimize; and "
+    "sluice verify SOURCE --recorded FILE says by them whether a model holds"
+)
 _FIELD = "measurements"
 
 
@@ -203,10 +209,17 @@ def reader_of(content: bytes) -> ReaderSpec:
     if b"\0" in content[:_HEAD_BYTES]:
         raise UnreadableTrace("the file is binary: it has NUL bytes", field=_FIELD)
     head = content[:_HEAD_BYTES].decode("utf-8", errors="replace").removeprefix("\ufeff")
+    refuse_own_transfers(content)
     for reader in READERS:
         if reader.detects(head):
             return reader
     raise _unrecognised(head)
+
+
+def refuse_own_transfers(content: bytes) -> None:
+    """Raise UnreadableTrace for whole transfers by fragment size: no stage takes such times."""
+    if is_own_transfers(content[:_HEAD_BYTES].decode("utf-8", errors="replace")):
+        raise UnreadableTrace(OWN_TRANSFERS, field=_FIELD)
 
 
 def known_formats() -> tuple[TraceFormat, ...]:

@@ -54,7 +54,10 @@
       if (length > maxBytes) {
         this.refuse(`expected ${files.length > 1 ? "files" : "a file"} of at most ${maxBytes / MIB} MiB`);
       } else if (length === 0) this.refuse("the file is empty");
-      else this.send(await body(files));
+      else if (length <= Number(limits.maxBodyBytes) && !limits.sendTo && await areTransfers(files)) {
+        this.form.elements.trace.value = await files[0].text();
+        this.form.requestSubmit();
+      } else this.send(await body(files));
     }
 
     send(sent) {
@@ -154,6 +157,14 @@
     const line = text.split(/[\r\n]+/).find((one) => one.trim()) ?? "";
     const isPlain = !/[\u0000-\u0008\u000e-\u001f\ufffd]/.test(line.slice(0, MAX_LETTERS));
     return {name: file.name, line: isPlain ? line.slice(0, MAX_LETTERS) : ""};
+  }
+
+  /** Whether this is one file of whole transfers by fragment size, which no fit takes. */
+  async function areTransfers(files) {
+    if (files.length !== 1) return false;
+    const text = await files[0].slice(0, 2 ** 16).text().catch(() => "");
+    const header = text.split(/[\r\n]+/).find((line) => line.trim() && !line.trim().startsWith("#")) ?? "";
+    return header.includes("message_bytes") && header.includes("fragment_bytes");
   }
 
   /** One file as it is; several in one document, as the service reads them together. */

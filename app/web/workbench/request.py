@@ -220,6 +220,15 @@ def request_of(entry: InputState) -> InputRequest:
     return InputRequest(document, reader.places, reader.mistakes)
 
 
+def transfers_asked(entry: InputState) -> tuple[int | None, int | None, dict[str, str]]:
+    """Return the message and the size in use as typed, each None where it was not, and mistakes."""
+    reader = _Reader(entry)
+    message = reader.message()
+    current = reader.uncertainty().get("current")
+    size = message if current == "whole" else current["repeat"] if current else None
+    return message, size, reader.mistakes
+
+
 @dataclass(slots=True)
 class _Reader:
     """Reads text after text, and notes where it came from and what is wrong with it."""
@@ -227,6 +236,10 @@ class _Reader:
     entry: InputState
     places: dict[str, str] = field(default_factory=dict)
     mistakes: dict[str, str] = field(default_factory=dict)
+
+    def message(self) -> int | None:
+        """Return the message's size, None where it was not given."""
+        return self._size("message", "/message_bytes", needed=False)
 
     def common(self) -> dict[str, Any]:
         """Return all but where the costs come from."""

@@ -9,9 +9,12 @@ from functools import partial
 from fastapi import Request, Response
 
 from app.errors import kind_of
-from app.http.dependencies import own_router, service_of
+from app.http.call_threads import Requester
+from app.http.dependencies import client_of, own_router, service_of
 from app.questions.profiles import get_revision, list_profiles
 from app.questions.question import IDENTIFIER
+from app.questions.transfers import MAX_ASKED_ROWS, TransfersQuestion, decide
+from app.schemas.transfers import TransfersOut
 from app.web.answers.answers import answer_page
 from app.web.audits.form import panel_page
 from app.web.fits.again import fit_of_entry
@@ -20,12 +23,13 @@ from app.web.forms import InvalidForm, asked_of, change_of, changed, read_form
 from app.web.jobs.jobs import answer_address, operation_of, quick_answer
 from app.web.pages import moved, page, says_refusals
 from app.web.workbench.choices import FIRST_EXAMPLE, FIRST_RELATIVE, kept_of
-from app.web.workbench.request import request_of
+from app.web.workbench.request import request_of, transfers_asked
 from app.web.workbench.state import InputSource, InputState
-from domain.errors import Overloaded, SluiceError, UnitMismatch
+from domain.errors import InvalidInput, Overloaded, SluiceError, UnitMismatch
 from domain.pipeline import Pipeline
 from domain.profile import ProfileReference
 from domain.units import parse_bytes
+from fitting.own_transfers import is_own_transfers
 
 router = own_router(include_in_schema=False)
 
@@ -79,10 +83,40 @@ async def optimize(request: Request) -> Response:
     entry = InputState.of_form(pairs)
     if change := change_of(pairs):
         return await _panel(request, changed(entry, change))
+    if entry.source is InputSource.TRACE and is_own_transfers(entry.trace):
+        return await _transfers(request, entry)
     try:
         return moved(request, await _outcome(request, entry, _last(pairs)))
     except InvalidForm as refusal:
         return await _panel(request, refusal.entry, status=422)
+
+
+async def _transfers(request: Request, entry: InputState) -> Response:
+    """Show what own transfers decide; nothing is solved or stored, so that there is no address."""
+    message_bytes, current_bytes, mistakes = transfers_asked(entry)
+    if mistakes:
+        return await _panel(request, entry.with_mistakes(mistakes), status=422)
+    question = TransfersQuestion(entry.trace, message_bytes, current_bytes)
+    client = client_of(request)
+    try:
+        found = await service_of(request).pictures.run(
+            lambda: TransfersOut.of(decide(question, max_rows=MAX_ASKED_ROWS)),
+            client.wait_disconnected,
+            requester=Requester(client.name, "transfers"),
+            question=("transfers of a page", question),
+        )
+    except InvalidInput as refusal:
+        return await _panel(request, entry.with_mistakes({"trace": refusal.detail}), status=422)
+    yours = found.current_bytes if found.is_current_known else None
+    return panel_page(
+        request,
+        "transfers.html",
+        entry,
+        section="Workbench",
+        found=found,
+        facts=tuple(found.facts()),
+        yours=yours,
+    )
 
 
 @router.get("/ui/optimize")

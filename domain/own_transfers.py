@@ -74,12 +74,14 @@ class OwnTransfer:
 class OwnTransfers:
     """Transfers of one message, in the order in which they were made.
 
-    Raises InvalidInput where a fragment is larger than the message, and for more than MAX_TRANSFERS
+    `conditions` is what else was the same in all of them, by name: ("connections", "4"). Raises
+    InvalidInput where a fragment is larger than the message, and for more than MAX_TRANSFERS
     transfers, or MAX_SIZES sizes.
     """
 
     message_bytes: int
     rows: tuple[OwnTransfer, ...]
+    conditions: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.message_bytes <= MAX_MESSAGE_BYTES:

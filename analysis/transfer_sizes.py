@@ -32,6 +32,9 @@ _HEAP_GAIN = 0.1  # what has to be left of a gain at its 95 % bound where sizes 
 _HEAP_ERRORS = 1.96
 _HEAP_CONDITION = "if the machine did not change between"
 _CURVE_SIZES = 3  # that determine the constants
+# Transfers of a race, and of its pairs: in more they are turns as those of any file, since each
+# pair asks for the noise before it.
+_MAX_RACED, _MAX_PAIRED = 400, 120
 _STEPS = 8  # sizes to try an octave: one of them is within 0.2 % of the best of any curve
 
 
@@ -46,7 +49,8 @@ def decide_size(transfers: OwnTransfers, current_bytes: int | None = None) -> Si
         raise InvalidInput(
             "expected a current size of 1 byte to the whole message", field="current_bytes"
         )
-    if any(row.challenge is not None for row in transfers.rows):
+    paired = sum(row.challenge is not None for row in transfers.rows)
+    if 0 < paired <= _MAX_PAIRED and len(transfers.rows) <= _MAX_RACED:
         plan = RacePlan(transfers.message_bytes, current_bytes)
         return SizeRace(plan, transfers.rows).decision()
     rows = _in_time(transfers.usable)

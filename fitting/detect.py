@@ -17,6 +17,7 @@ from domain.errors import UnreadableTrace
 from domain.measurement import Reading, TraceKind
 from domain.trace_formats import FormatMiss, HeaderHint, TraceFormat, UnrecognisedTrace
 from fitting.contract import ReaderSpec
+from fitting.own_transfers import is_own_transfers
 from fitting.readers import (
     csv_direct,
     csv_messages,
@@ -182,6 +183,10 @@ READERS: tuple[ReaderSpec, ...] = (
     json_trace.SPEC,
 )
 _HEAD_BYTES = 65_536
+OWN_TRANSFERS = (
+    "these are whole transfers of a message by fragment size, not times of stages: they decide "
+    "without a fit, by sluice optimize FILE --bytes SIZE, or as transfers of POST /optimize"
+)
 _FIELD = "measurements"
 
 
@@ -203,6 +208,8 @@ def reader_of(content: bytes) -> ReaderSpec:
     if b"\0" in content[:_HEAD_BYTES]:
         raise UnreadableTrace("the file is binary: it has NUL bytes", field=_FIELD)
     head = content[:_HEAD_BYTES].decode("utf-8", errors="replace").removeprefix("\ufeff")
+    if is_own_transfers(head):
+        raise UnreadableTrace(OWN_TRANSFERS, field=_FIELD)
     for reader in READERS:
         if reader.detects(head):
             return reader

@@ -35,13 +35,14 @@ from app.operations.operation import Outcome
 from app.operations.optimize import Optimize, optimize_operation
 from app.questions.compare import PricedCut, Simulation, draw, run
 from app.questions.optimize import AnswerFilter, describe_answer, get_answer, list_answers
+from app.questions.transfers import MAX_ASKED_ROWS, decide
 from app.schemas.audit import AuditIn, AuditOut
 from app.schemas.base import dump_json
 from app.schemas.compare import AnyCompareOut, CompareIn, ExplanationOut, explained_of
 from app.schemas.hide import HideIn, StoredHideOut
 from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
 from app.schemas.layers import LayersOut, PublishedLayerOut, layer_named
-from app.schemas.optimize import AnyOptimizeOut, OptimizeIn, read_answer
+from app.schemas.optimize import AnyOptimizeOut, OptimizeIn, StoredOptimizeOut, read_answer
 from app.schemas.priced_cut import PricedCutOut, simulated
 from app.schemas.queries import (
     DescriptionIn,
@@ -60,6 +61,7 @@ from app.schemas.simulate import (
     ThresholdsIn,
     ThresholdsOut,
 )
+from app.schemas.transfers import TransfersOut
 
 if TYPE_CHECKING:
     from models.session import UnitOfWork
@@ -70,9 +72,13 @@ router = own_router(tags=["optimise"])
 @router.post("/optimize", **reads(OptimizeIn, 404, may_be_async=True, sends=AnyOptimizeOut))
 @keyed
 async def optimize(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
-    """Cut a message into fragments, with a proof, of this model, of how good the cut is."""
+    """Cut a message into fragments, with a proof, of this model, of how good the cut is; own
+    transfers of it decide without a model, at once.
+    """
     service = service_of(request)
     asked = await read_json(request, OptimizeIn, **body_rules(request))
+    if asked.transfers is not None:
+        return json_bytes(await _decided(request, asked))
     settings = service.context.settings
 
     def make(unit: UnitOfWork) -> Optimize:  # in a thread: a long body takes milliseconds
@@ -85,6 +91,21 @@ async def optimize(request: Request, _: Annotated[NoQuery, Query()]) -> Response
 
 def _sent(outcome: Outcome) -> Response:
     return json_bytes(outcome.document)
+
+
+async def _decided(request: Request, asked: OptimizeIn) -> bytes:
+    """What own transfers decide: thousands of rows take seconds, and wait where pictures do."""
+    service, client = service_of(request), client_of(request)
+    question = await service.call(asked.of_transfers)
+    assert question is not None
+
+    def decided() -> bytes:
+        return dump_json(TransfersOut.of(decide(question, max_rows=MAX_ASKED_ROWS)))
+
+    requester = Requester(client.name, "transfers")
+    return await service.pictures.run(
+        decided, client.wait_disconnected, requester=requester, question=("transfers", question)
+    )
 
 
 @router.get("/optimizations", **refuses(422, 503, sends=OptimizationsOut))
@@ -100,7 +121,9 @@ async def optimizations(
     return json_document(OptimizationsOut.of(page))
 
 
-@router.get("/optimizations/{id}", **refuses(404, 422, 503, also=UNCHANGED, sends=AnyOptimizeOut))
+@router.get(
+    "/optimizations/{id}", **refuses(404, 422, 503, also=UNCHANGED, sends=StoredOptimizeOut)
+)
 async def optimization(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """A stored answer, byte for byte as it was first sent; its ETag is what If-Match takes."""
     service = service_of(request)

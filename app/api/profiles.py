@@ -26,7 +26,7 @@ from app.http.service import Lookup
 from app.questions import profiles as questions
 from app.questions.fits import options_named
 from app.schemas.base import dump_json
-from app.schemas.optimize import AnyOptimizeOut
+from app.schemas.optimize import StoredOptimizeOut
 from app.schemas.profiles import (
     AnyProfileOut,
     CurrentIn,
@@ -172,7 +172,7 @@ def _verified(kept: tuple[Revision, int]) -> Response:
 @router.get(
     "/{name}/schedule",
     **refuses(
-        404, 422, 503, may_be_async=True, also=UNCHANGED, sends=AnyOptimizeOut | TableScheduleOut
+        404, 422, 503, may_be_async=True, also=UNCHANGED, sends=StoredOptimizeOut | TableScheduleOut
     ),
 )
 async def schedule(

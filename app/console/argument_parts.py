@@ -303,6 +303,14 @@ def rules(text: str) -> list[dict[str, Any]]:
     return found
 
 
+def condition(text: str) -> tuple[str, str]:
+    """Return a condition's name and value, as connections=4."""
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals and value.strip()):
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, as connections=4, got {text!r}")
+    return name.strip(), value.strip()
+
+
 def strategies(text: str) -> list[str]:
     """Return the names of strategies, separated by commas."""
     names = [name.strip() for name in text.split(",")]

@@ -16,6 +16,7 @@ from app.console.argument_parts import (
     add_mpi,
     add_time_limit,
     add_transfers,
+    condition,
     cpus,
     number,
     share,
@@ -110,13 +111,20 @@ def listed_sizes(text: str) -> list[int]:
 
 def _add_optimize(commands: Commands[Parser]) -> None:
     parser = add(commands, "optimize", "find the best cut of one message")
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
+    parser.add_argument("source", metavar="SOURCE", help="file, own transfers too, - or profile")
     parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
     parser.add_argument("--strategy", choices=[*Strategy], metavar="NAME", help=_STRATEGIES)
     parser.add_argument("--save-as", metavar="PROFILE", help="store the stages under this name")
     parser.add_argument("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
     parser.add_argument(
         "--current", type=size_or_whole, metavar="SIZE", help="the size in use today, or whole"
+    )
+    parser.add_argument(
+        "--where",
+        type=condition,
+        action="append",
+        metavar="NAME=VALUE",
+        help="of own transfers: those under this condition; may be repeated",
     )
     parser.add_argument(
         "--relative", type=share, metavar="SHARE", help="deviation of every cost, as 10%%"

@@ -22,6 +22,7 @@ from app.console.files import (
     write_timeline,
     write_whole,
 )
+from app.console.own_transfers import optimize_transfers, text_of
 from app.console.reports import (
     answer_parts,
     comparison_parts,
@@ -33,7 +34,7 @@ from app.settings import Settings
 from app.telemetry import logging_as
 from app.text.numbers import format_count
 from app.text.units import printable, quoted
-from domain.errors import InvalidInput, NotFound
+from domain.errors import InconsistentInput, InvalidInput, NotFound
 from domain.profile import ProfileReference
 from domain.solution import Strategy
 
@@ -62,7 +63,13 @@ def optimize(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.timeline is not None:
         check_timeline_file(arguments.timeline)
     settings = Settings.from_environment()
-    question = _question(arguments, read_source(arguments.source, settings))
+    source = read_source(arguments.source, settings)
+    transfers = text_of(source)
+    if transfers is not None:
+        return optimize_transfers(transfers, arguments, output)
+    if arguments.where:
+        raise InconsistentInput("conditions are of a file of own transfers", field="where")
+    question = _question(arguments, source)
     needs_store = is_stored(question.source) or question.save_as is not None
     if needs_store:
         with opened_store(settings) as store:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, TypeAlias
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from app.questions.optimize import Answer
 from app.questions.question import (
@@ -14,8 +14,10 @@ from app.questions.question import (
     DEFAULT_TIME_LIMIT_S,
     MAX_TIME_LIMIT_S,
     Question,
+    UncertaintyOptions,
     notices_of_costs,
 )
+from app.questions.transfers import TransfersQuestion
 from app.schemas.base import (
     Bytes,
     NoticeOut,
@@ -29,7 +31,7 @@ from app.schemas.base import (
     timestamp,
 )
 from app.schemas.fits import FitOut
-from app.schemas.source import SourceIn
+from app.schemas.source import SOURCES, SourceIn, exactly_one
 from app.schemas.stages import (
     AggregateOut,
     ConstraintsIn,
@@ -38,6 +40,7 @@ from app.schemas.stages import (
     SensitivitiesOut,
 )
 from app.schemas.sureness import notices_of
+from app.schemas.transfers import TransfersIn, TransfersOut
 from app.schemas.uncertainty import SetThisOut, UncertaintyIn, UncertaintyOut
 from app.text.numbers import format_count, format_figure
 from app.text.units import format_time
@@ -50,7 +53,7 @@ from domain.delivery import (
     store_and_forward_us,
     sustained_mb_per_s,
 )
-from domain.errors import UnreadableRecord
+from domain.errors import InconsistentInput, UnreadableRecord
 from domain.pipeline import Pipeline, unique_names
 from domain.solution import Solution, Status, Strategy
 from domain.uncertainty import Source as ErrorSource
@@ -59,8 +62,18 @@ RelativeGap = Annotated[float, Field(ge=0.0, le=1.0)]
 TimeLimitS = Annotated[float, Field(gt=0.0, le=MAX_TIME_LIMIT_S)]
 
 
+_OWN_TRANSFERS = frozenset({"message_bytes", "transfers", "uncertainty"})
+
+
 class OptimizeIn(SourceIn):
-    """A message, where its pipeline comes from, and how to cut it."""
+    """A message, where its pipeline comes from, and how to cut it; or, in place of a pipeline, own
+    transfers of this message, which decide alone: then nothing else is given but the size in use,
+    `uncertainty.current`.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [*exactly_one(*SOURCES), exactly_one("transfers", *SOURCES)[0]]}
+    )
 
     message_bytes: Bytes
     strategy: Strategy = Strategy.AUTO
@@ -71,6 +84,23 @@ class OptimizeIn(SourceIn):
     time_limit_s: TimeLimitS = DEFAULT_TIME_LIMIT_S
     save_as: ProfileName | None = None
     uncertainty: UncertaintyIn | None = None
+    transfers: TransfersIn | None = None
+
+    def of_transfers(self) -> TransfersQuestion | None:
+        """Return what is asked of own transfers, None of a question about a model. Raises
+        InvalidInput.
+        """
+        if self.transfers is None:
+            return None
+        for name in sorted(self.model_fields_set - _OWN_TRANSFERS):
+            if getattr(self, name) is not None:
+                raise InconsistentInput(
+                    "own transfers decide alone, among the sizes that were transferred", field=name
+                )
+        known = self.uncertainty.to_domain() if self.uncertainty else UncertaintyOptions()
+        return self.transfers.to_domain(
+            self.message_bytes, current_bytes=known.current_bytes, sends_whole=known.sends_whole
+        )
 
     def to_domain(self) -> Question:
         """Return the question. Raises InvalidInput for sources or fields that exclude others."""
@@ -348,7 +378,8 @@ class DeliveredOptimizeOut(OptimizeOut):
             yield "back to back", f"{format_figure(self.sustained_mb_per_s)} MB/s at most"
 
 
-AnyOptimizeOut: TypeAlias = OptimizeOut | DeliveredOptimizeOut
+StoredOptimizeOut: TypeAlias = OptimizeOut | DeliveredOptimizeOut
+AnyOptimizeOut: TypeAlias = StoredOptimizeOut | TransfersOut
 
 
 def answer_out(answer: Answer) -> OptimizeOut:

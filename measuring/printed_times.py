@@ -52,7 +52,7 @@ class TimeReader:
         """
         if source == WALL and (unit is not None or is_rate):
             raise InvalidInput(
-                "wall time has its unit: it goes with --time last or a pattern",
+                f"{'unit' if unit is not None else 'rate'}: it goes with --time last or a pattern",
                 field="unit" if unit is not None else "rate",
             )
         pattern = _pattern(source) if source not in (WALL, LAST) else None

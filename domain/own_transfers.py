@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from math import isfinite
+from math import exp, isfinite
 
 from domain.errors import InvalidInput
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.units import format_bytes
 
 MAX_TRANSFERS, MAX_SIZES = 100_000, 256  # of one message, as a file may have them
+_ERRORS_90 = 1.645  # standard errors on each side of a 90 % interval
 NEAR_BEST = 0.02  # a size that costs no more than this over the best is as good as the best
 
 
@@ -188,6 +189,12 @@ class TransferredSize:
     def is_near_best(self) -> bool:
         """Whether it is within 2 % of the best round size, with 90 %."""
         return self.regret <= NEAR_BEST
+
+    @property
+    def interval_us(self) -> tuple[float, float]:
+        """The 90 % interval of the centre, in µs."""
+        factor = exp(_ERRORS_90 * self.error)
+        return self.centre_us / factor, self.centre_us * factor
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,8 @@ class Reason(StrEnum):
     undecided          the gain is not certain, and a measurement is worth its time
     does_not_matter    the gain is not certain, and no measurement is worth its time
     premise            the gain rests on something that nobody has confirmed: see the warnings
+    transferred        measured transfers of this message decide it, not the model
+    does_not_hold      transfers have contradicted the model: it sets no size
     """
 
     FASTER = "faster"
@@ -168,6 +170,8 @@ class Reason(StrEnum):
     UNDECIDED = "undecided"
     DOES_NOT_MATTER = "does_not_matter"
     PREMISE = "premise"
+    TRANSFERRED = "transferred"
+    DOES_NOT_HOLD = "does_not_hold"
 
 
 # Why what the draws would set is to be measured first.

@@ -185,7 +185,8 @@ READERS: tuple[ReaderSpec, ...] = (
 _HEAD_BYTES = 65_536
 OWN_TRANSFERS = (
     "these are whole transfers of a message by fragment size, not times of stages: they decide "
-    "without a fit, by sluice optimize FILE --bytes SIZE, or as transfers of POST /optimize"
+    "without a fit, by sluice optimize FILE --bytes SIZE, or as transfers of POST /optimize; beside "
+    "a model, sluice verify SOURCE --recorded FILE says whether it holds"
 )
 _FIELD = "measurements"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -128,8 +128,9 @@ class RecordedTransfers:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The names of the stages that ran."""
-        return tuple(self.facts["stages"].split(", "))
+        """The names of the stages that ran; none where the file is of whole transfers alone."""
+        names = self.facts.get("stages")
+        return tuple(names.split(", ")) if names else ()
 
     @property
     def load(self) -> tuple[float, int] | None:
@@ -138,6 +139,19 @@ class RecordedTransfers:
             r"([0-9]{1,6}\.[0-9]{1,3}) on ([0-9]{1,6})", self.facts.get("load", "")
         )
         return None if found is None else (float(found.group(1)), int(found.group(2)))
+
+
+def recorded_of(
+    message_bytes: int, times_us: Iterable[tuple[int, float]], facts: Mapping[str, str]
+) -> RecordedTransfers:
+    """Return whole transfers by fragment size, of which no stage is known. Raises UnreadableTrace
+    for more fragments than a transfer may have.
+    """
+    runs = dict[int, list[Run]]()
+    for size, latency_us in times_us:
+        runs.setdefault(size, []).append(Run(latency_us, (), ()))
+    _check_sizes(message_bytes, runs)
+    return RecordedTransfers(message_bytes, {size: (*some,) for size, some in runs.items()}, facts)
 
 
 def read_transfers(text: str) -> RecordedTransfers:
@@ -175,16 +189,20 @@ def read_transfers(text: str) -> RecordedTransfers:
             f"expected transfers of one message of at most {MAX_MESSAGE_BYTES} bytes",
             field="source",
         )
+    _check_sizes(max(messages), runs)
+    found = {size: tuple(taken) for size, taken in runs.items()}
+    return RecordedTransfers(messages.pop(), found, facts)
+
+
+def _check_sizes(message_bytes: int, runs: Mapping[int, Sequence[Run]]) -> None:
     if len(runs) > MAX_FILE_SIZES:
         raise UnreadableTrace(
             f"expected at most {MAX_FILE_SIZES} fragment sizes, got {len(runs)}", field="source"
         )
-    if max(messages) > DEFAULT_FRAGMENT_CAP * min(runs):
+    if message_bytes > DEFAULT_FRAGMENT_CAP * min(runs, default=message_bytes):
         raise UnreadableTrace(
             f"expected at most {DEFAULT_FRAGMENT_CAP} fragments in a transfer", field="source"
         )
-    found = {size: tuple(taken) for size, taken in runs.items()}
-    return RecordedTransfers(messages.pop(), found, facts)
 
 
 def _count_stages(names: str) -> int:

@@ -68,12 +68,13 @@ def verdict_on(
     runs: Runs,
     *,
     stages: Sequence[str],
-    processors: int,
+    processors: int | None,
     load: tuple[float, int] | None = None,
 ) -> Verification:
     """Return the verdict on a pipeline of the runs at each fragment size.
 
-    `stages` are the names of what ran, `processors` how many they had between them. `load` is how
+    `stages` are the names of what ran, `processors` how many they had between them: none and None
+    of whole transfers, whose stages were not timed. `load` is how
     many programs wanted a processor before, and how many the machine has. Sizes with
     fewer than MIN_RUNS runs are left out. Raises NotMeasurable where no size is
     left, and where the model has one take no time.
@@ -190,7 +191,7 @@ def _reasons(
     found: Verification,
     pipeline: Pipeline,
     runs: Runs,
-    processors: int,
+    processors: int | None,
     load: tuple[float, int] | None,
 ) -> Iterator[Notice]:
     """What the times of the stages speak for, the likeliest first."""
@@ -198,7 +199,7 @@ def _reasons(
     needed = median(
         _processor_us(runs[size.fragment_bytes]) / size.predicted_us for size in found.sizes
     )
-    if is_slower and needed > processors * (1 + TOLERANCE):
+    if processors and is_slower and needed > processors * (1 + TOLERANCE):
         has = "there is one" if processors == 1 else f"there are {processors}"
         yield Notice(
             "stages_share_processor",

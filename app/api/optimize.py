@@ -35,7 +35,7 @@ from app.operations.operation import Outcome
 from app.operations.optimize import Optimize, optimize_operation
 from app.questions.compare import PricedCut, Simulation, draw, run
 from app.questions.optimize import AnswerFilter, describe_answer, get_answer, list_answers
-from app.questions.transfers import MAX_ASKED_ROWS, decide
+from app.questions.transfers import MAX_ASKED_ROWS, TransfersQuestion, decide
 from app.schemas.audit import AuditIn, AuditOut
 from app.schemas.base import dump_json
 from app.schemas.compare import AnyCompareOut, CompareIn, ExplanationOut, explained_of
@@ -77,8 +77,8 @@ async def optimize(request: Request, _: Annotated[NoQuery, Query()]) -> Response
     """
     service = service_of(request)
     asked = await read_json(request, OptimizeIn, **body_rules(request))
-    if asked.transfers is not None:
-        return json_bytes(await _decided(request, asked))
+    if (alone := asked.of_transfers()) is not None:
+        return json_bytes(await _decided(request, alone))
     settings = service.context.settings
 
     def make(unit: UnitOfWork) -> Optimize:  # in a thread: a long body takes milliseconds
@@ -93,11 +93,9 @@ def _sent(outcome: Outcome) -> Response:
     return json_bytes(outcome.document)
 
 
-async def _decided(request: Request, asked: OptimizeIn) -> bytes:
+async def _decided(request: Request, question: TransfersQuestion) -> bytes:
     """What own transfers decide: thousands of rows take seconds, and wait where pictures do."""
     service, client = service_of(request), client_of(request)
-    question = await service.call(asked.of_transfers)
-    assert question is not None
 
     def decided() -> bytes:
         return dump_json(TransfersOut.of(decide(question, max_rows=MAX_ASKED_ROWS)))

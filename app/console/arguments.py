@@ -138,6 +138,9 @@ def _add_optimize(commands: Commands[Parser]) -> None:
         "--current", type=size_or_whole, metavar="SIZE", help="the size in use today, or whole"
     )
     parser.add_argument(
+        "--transfers", metavar="FILE", help="own transfers of this message, which decide"
+    )
+    parser.add_argument(
         "--where",
         type=condition,
         action="append",

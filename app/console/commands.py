@@ -19,6 +19,7 @@ from app.console.files import (
     check_timeline_file,
     merged,
     read_source,
+    read_trace,
     write_timeline,
     write_whole,
 )
@@ -67,7 +68,7 @@ def optimize(arguments: argparse.Namespace, output: Output) -> int:
     transfers = text_of(source)
     if transfers is not None:
         return optimize_transfers(transfers, arguments, output)
-    if arguments.where:
+    if arguments.where and arguments.transfers is None:
         raise InconsistentInput("conditions are of a file of own transfers", field="where")
     question = _question(arguments, source)
     needs_store = is_stored(question.source) or question.save_as is not None
@@ -121,6 +122,10 @@ def _question(arguments: argparse.Namespace, source: Source) -> Question:
         },
         **_solving_options(arguments),
     }
+    if arguments.transfers is not None:
+        content = read_trace(arguments.transfers, Settings.from_environment())
+        text = content.decode("utf-8", errors="replace")
+        options["transfers"] = {"content": text, "where": dict(arguments.where or ())}
     body = merged(body_of(source), options)
     _require_size(body)
     question = parse_json(OptimizeIn, dump_json(body)).to_domain()

@@ -19,8 +19,17 @@ if TYPE_CHECKING:
 
 NOT_DECIDED = 6  # the exit code, as in the table of app/console/arguments.py
 _OF_MODELS = (
-    *("strategy", "save_as", "timeline", "relative", "robust", "sensitivities", "static_bytes"),
-    *("allow_refragmentation", "relative_gap", "time_limit", "min_fragment_bytes"),
+    *(
+        "transfers",
+        "strategy",
+        "save_as",
+        "timeline",
+        "relative",
+        "robust",
+        "sensitivities",
+        "static_bytes",
+    ),
+    *("static_bytes", "allow_refragmentation", "relative_gap", "time_limit", "min_fragment_bytes"),
     *("max_fragment_bytes", "alignment_bytes", "max_fragments"),
 )
 

@@ -17,6 +17,7 @@ from app.console.screen import Column, Facts, Grid, Output, Part
 from app.console.transfers import Model, Verified, current_of, recommended_of, transferred
 from app.questions.profiles import (
     first_lines,
+    recorded_transfers,
     smallest_measured,
     smallest_of,
     stages_measured,
@@ -101,21 +102,19 @@ def pipeline_of(model: CostModel) -> Pipeline:
 
 def _recorded(model: Model, arguments: argparse.Namespace) -> Verified:
     """Return the verification of transfers in a file. Raises InvalidInput and UnreadableTrace."""
-    from measuring.transfers import read_transfers
-
     try:
         text = Path(arguments.recorded).read_text(encoding="utf-8", errors="replace")
     except OSError as refusal:
         reason = refusal.strerror or "it cannot be read"
         raise InvalidInput(f"the transfers' file: {reason}", field="recorded") from None
-    recorded = read_transfers(text)
+    recorded = recorded_transfers(text)
     if arguments.bytes is not None and arguments.bytes != recorded.message_bytes:
         raise InvalidInput(
             f"the transfers are of {recorded.message_bytes} bytes, not of {arguments.bytes}",
             field="bytes",
         )
     stages = arguments.stages or model.stages
-    verification = verification_by(model.pipeline, recorded, stages=stages)
+    verification = verification_by(model.pipeline, recorded, stages=stages or ())
     recommended = recommended_of(model, recorded.message_bytes, recorded.stages)
     current_bytes = current_of(arguments.current, recorded.message_bytes)
     return Verified(verification, recommended, current_bytes, False)

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import solvers
 from analysis.narrowed_fit import SizesUsed, equal_sizes
+from analysis.repeated_sizes import admits
 from analysis.size_curve import SizeChoice, SizePoint
+from analysis.transferred import MeasuredChoice, choice_of
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.fits import FittedTrace, keep_given, name_fit, save_fit
 from app.questions.question import (
@@ -29,10 +31,12 @@ from app.questions.question import (
     known_identifier,
 )
 from app.questions.source import FitNow, Resolved, Stored, fit_for, resolve
+from app.questions.transfers import MAX_ROWS_BESIDE, decide
 from domain.default_sizes import CURRENT, default_sizes
 from domain.errors import InvalidInput, NotFound
 from domain.fit import FitShape, TraceFit
 from domain.model import CostModel
+from domain.own_transfers import SizeDecision
 from domain.pipeline import Pipeline
 from domain.problem import AnyProblem, problem_of
 from domain.profile import Origin, ProfileRevision, Provenance
@@ -59,7 +63,7 @@ class PreparedQuestion:
     `digest` is equal exactly for questions that one stored answer can serve. `uncertain` is what
     is known of the costs' errors, None where nothing is; `fit` what the costs were fitted by;
     `verification` what transfers said of the profile, None where there were none. `given` is there
-    where a fit was the source.
+    where a fit was the source; `own` is what a user's own transfers decide, where there are any.
     """
 
     question: Question
@@ -71,6 +75,7 @@ class PreparedQuestion:
     fit: TraceFit | None = None
     verification: Verification | None = None
     given: GivenFit | None = None
+    own: SizeDecision | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class Answer:
     uncertainty: Uncertainty | None = None
     sensitivities: Sensitivities | None = None
     choice: SizeChoice | None = None
+    measured: MeasuredChoice | None = None
 
 
 Render: TypeAlias = Callable[[Answer], bytes]
@@ -107,16 +113,20 @@ def prepare(question: Question, stored: Stored, *, fragment_cap: int) -> Prepare
     )
     problem.count_range()  # what no cut can satisfy is refused before anything is queued
     uncertain = _uncertain(question, problem, found.fit, fragment_cap, found.verification)
+    own = None
+    if question.transfers is not None:
+        own = decide(question.transfers, max_rows=MAX_ROWS_BESIDE).decision
     return PreparedQuestion(
         question=question,
         problem=problem,
         profile=found.profile,
         fitted=found.fitted,
-        digest=_digest(question, problem, found, uncertain),
+        digest=_digest(question, problem, found, uncertain, own),
         uncertain=uncertain,
         fit=found.fit,
         verification=found.verification,
         given=found.given,
+        own=own,
     )
 
 
@@ -252,6 +262,13 @@ def conclude(
         uncertainty=uncertainty,
         sensitivities=sensitivities,
         choice=choice,
+        measured=choice_of(
+            prepared.verification,
+            prepared.own,
+            message_bytes=size,
+            current_bytes=question.current_bytes,
+            is_admitted=lambda one: admits(prepared.problem, one),
+        ),
     )
 
 
@@ -316,7 +333,7 @@ def _is_reusable(record: AnswerRecord, relative_gap: float) -> bool:
 
 
 # Another one when the rules that decide change: what others decided is not given for an answer.
-_DECIDED_BY = "rules 4"
+_DECIDED_BY = "rules 5"
 
 
 def _digest(
@@ -324,6 +341,7 @@ def _digest(
     problem: AnyProblem,
     found: Resolved,
     uncertain: UncertaintyQuestion | None,
+    own: SizeDecision | None,
 ) -> str:
     # The answer's body names the profile, shows the fit and says how it was verified, so all three
     # are part of the question.
@@ -350,7 +368,9 @@ def _digest(
     elif question.current_bytes is not None:
         parts += (repr(("current", question.current_bytes)),)
     if found.verification is not None:
-        parts += (repr(found.verification.notice()),)
+        parts += (repr(found.verification), repr(found.verification.notice()))
+    if own is not None:
+        parts += (repr(own),)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

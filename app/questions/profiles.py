@@ -161,15 +161,13 @@ def recorded_verification(
 ) -> tuple[Revision, Verification]:
     """Return what recorded transfers say of a revision's model; nothing is stored.
 
-    `transfers` is the file that `sluice verify` writes. Raises NotFound, UnreadableTrace,
-    InvalidInput and NotMeasurable.
+    `transfers` is the file that `sluice verify` writes, or one of own transfers. Raises NotFound,
+    UnreadableTrace, InvalidInput and NotMeasurable.
     """
-    from measuring.transfers import read_transfers
-
-    recorded = read_transfers(transfers)
+    recorded = recorded_transfers(transfers)
     revision = get_revision(store, reference)
     blocks = sum(-(-recorded.message_bytes // size) for size in recorded.runs)
-    if blocks * len(recorded.stages) > MAX_BLOCKS:
+    if blocks * max(len(recorded.stages), len(revision.model.stages or ())) > MAX_BLOCKS:
         raise InvalidInput(
             f"expected at most {MAX_BLOCKS} fragments through all stages, of all sizes together",
             field="recorded",
@@ -177,6 +175,21 @@ def recorded_verification(
     with store.reading() as unit:
         stages = stages_measured(unit, revision)
     return revision, verification_by(revision.model, recorded, stages=stages)
+
+
+def recorded_transfers(text: str) -> RecordedTransfers:
+    """Return the transfers in a file that `sluice verify` has written, or in one of a user's own,
+    of which no stage is known. Raises UnreadableTrace.
+    """
+    from fitting.own_transfers import is_own_transfers, read_own_file
+    from measuring.transfers import read_transfers, recorded_of
+
+    facts = first_lines(text[:_HEADER_BYTES].encode())
+    if "stages" in facts or not is_own_transfers(text):
+        return read_transfers(text)
+    transfers = read_own_file(text).transfers
+    times = ((row.fragment_bytes, row.latency_us or 0.0) for row in transfers.usable)
+    return recorded_of(transfers.message_bytes, times, facts)
 
 
 def keep_verification(
@@ -210,21 +223,19 @@ def verification_by(
             "expected a pipeline: of an aggregate no stage is known that could be run",
             field="source",
         )
-    if len(recorded.stages) < len(model):
+    if recorded.stages and len(recorded.stages) < len(model):
         raise InvalidInput(
             f"the model has {len(model)} stages, and {len(recorded.stages)} were run",
             field="recorded",
         )
     # Where a stage runs follows a colon: that may differ.
-    if stages and [*map(_kind, stages)] != [*map(_kind, recorded.stages)]:
+    if stages and recorded.stages and [*map(_kind, stages)] != [*map(_kind, recorded.stages)]:
         raise InvalidInput(
             f"the model was measured by {', '.join(stages)}, and the transfers are of "
             f"{', '.join(recorded.stages)}",
             field="recorded",
         )
-    processors = recorded.facts.get("processors", "")
-    if not re.fullmatch("[1-9][0-9]{0,5}|1000000", processors, re.ASCII):
-        raise InvalidInput("the file does not say how many processors there were", field="recorded")
+    processors = _processors_of(recorded)
     if model.latency_us((recorded.message_bytes,)) < _MIN_LATENCY_US:
         raise InvalidInput("of this model a transfer takes no time", field="source")
     return verdict_on(
@@ -232,9 +243,19 @@ def verification_by(
         recorded.message_bytes,
         recorded.runs,
         stages=recorded.stages,
-        processors=int(processors),
+        processors=processors,
         load=recorded.load,
     )
+
+
+def _processors_of(recorded: RecordedTransfers) -> int | None:
+    """How many processors the stages had; None where none was timed. Raises InvalidInput."""
+    if not recorded.stages:
+        return None
+    processors = recorded.facts.get("processors", "")
+    if not re.fullmatch("[1-9][0-9]{0,5}|1000000", processors, re.ASCII):
+        raise InvalidInput("the file does not say how many processors there were", field="recorded")
+    return int(processors)
 
 
 def _kind(stage: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from app.questions.transfers import TransfersQuestion
 from domain.aggregate import Aggregate
 from domain.errors import InconsistentInput, InvalidInput, NotFound, StrategyDeclined
 from domain.fit import MAY_BE_PIPELINED, FitOptions, TraceFit, taken_for_granted
@@ -161,8 +162,8 @@ class Question:
     """One optimisation. `source` is a model, a stored profile, measurements to fit, or a fit.
 
     `fit_options` go with measurements. `save_as` stores the model under this profile name together
-    with the answer, or not at all. Without `uncertainty` fitted costs have the default one. Raises
-    InvalidInput.
+    with the answer, or not at all. Without `uncertainty` fitted costs have the default one. Own
+    `transfers` of the message decide in the place of the model. Raises InvalidInput.
     """
 
     message_bytes: int
@@ -176,6 +177,7 @@ class Question:
     save_as: str | None = None
     fit_options: FitOptions | None = None
     uncertainty: UncertaintyOptions | None = None
+    transfers: TransfersQuestion | None = None
 
     @property
     def current_bytes(self) -> int | None:
@@ -190,6 +192,11 @@ class Question:
         if not 0.0 < self.time_limit_s <= MAX_TIME_LIMIT_S:
             raise InvalidInput(
                 f"expected 0 < time_limit_s <= {MAX_TIME_LIMIT_S:g}", field="time_limit_s"
+            )
+        if self.transfers is not None and self.limits != FragmentLimits():
+            raise InconsistentInput(
+                "own transfers decide among the sizes that were transferred, without limits",
+                field="constraints",
             )
         if self.save_as is None:
             return

@@ -12,6 +12,7 @@ from domain.errors import InvalidInput
 from domain.own_transfers import OwnTransfers, SizeDecision
 
 MAX_ASKED_ROWS = 10_000  # of a request, which a thread decides in seconds
+MAX_ROWS_BESIDE = 1000  # of one about a model too
 
 
 @dataclass(frozen=True, slots=True)

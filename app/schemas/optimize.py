@@ -66,8 +66,8 @@ _OWN_TRANSFERS = frozenset({"message_bytes", "transfers", "uncertainty"})
 
 
 class OptimizeIn(SourceIn):
-    """A message, where its pipeline comes from, and how to cut it; or, in place of a pipeline, own
-    transfers of this message, which decide alone: then nothing else is given but the size in use,
+    """A message, where its pipeline comes from, and how to cut it. Own `transfers` of this message
+    decide in the place of the pipeline; without one they stand alone, with the size in use,
     `uncertainty.current`.
     """
 
@@ -90,13 +90,18 @@ class OptimizeIn(SourceIn):
         """Return what is asked of own transfers, None of a question about a model. Raises
         InvalidInput.
         """
-        if self.transfers is None:
+        if self.transfers is None or any(getattr(self, name) is not None for name in SOURCES):
             return None
         for name in sorted(self.model_fields_set - _OWN_TRANSFERS):
             if getattr(self, name) is not None:
                 raise InconsistentInput(
                     "own transfers decide alone, among the sizes that were transferred", field=name
                 )
+        return self._transfers_question()
+
+    def _transfers_question(self) -> TransfersQuestion | None:
+        if self.transfers is None:
+            return None
         known = self.uncertainty.to_domain() if self.uncertainty else UncertaintyOptions()
         return self.transfers.to_domain(
             self.message_bytes, current_bytes=known.current_bytes, sends_whole=known.sends_whole
@@ -116,6 +121,7 @@ class OptimizeIn(SourceIn):
             save_as=self.save_as,
             fit_options=self.options(),
             uncertainty=self.uncertainty.to_domain() if self.uncertainty else None,
+            transfers=self._transfers_question(),
         )
 
 
@@ -264,6 +270,15 @@ class OptimizeOut(Output):
         solution = answer.solution
         problem, best = solution.problem, answer.baselines.best_repeat
         known = UncertaintyOut.of(answer.uncertainty, answer.prepared.uncertain)
+        set_this = SetThisOut.of(
+            answer.choice,
+            known,
+            problem.message_bytes,
+            has_premise=bool(problem.model.premise),
+        )
+        if answer.measured is not None:
+            set_this = SetThisOut.measured(answer.measured, set_this)
+            known = None if known is None else known.measured(answer.measured)
         of_costs = notices_of_costs(problem.model, answer.prepared.fit)
         return cls(
             id=answer.id,
@@ -294,12 +309,7 @@ class OptimizeOut(Output):
             warnings=notices_out((*notices_of(answer), *solution.notices, *of_costs)),
             uncertainty=known,
             sensitivities=SensitivitiesOut.of(answer.sensitivities, problem.model),
-            set_this=SetThisOut.of(
-                answer.choice,
-                known,
-                problem.message_bytes,
-                has_premise=bool(problem.model.premise),
-            ),
+            set_this=set_this,
         )
 
 

@@ -75,7 +75,9 @@ class CurrentIn(Input):
 
 
 class VerificationIn(Input):
-    """Transfers over the stages of a profile: the file that `sluice verify` writes, as text."""
+    """Transfers over the stages of a profile, as text: the file that `sluice verify` writes, or own
+    transfers by fragment size, of which no stage is known.
+    """
 
     transfers: Annotated[str, Field(min_length=1)]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import exp
 from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -26,7 +25,6 @@ from domain.own_transfers import (
 )
 from domain.units import format_bytes
 
-_Q90 = 1.645  # standard errors on each side of a 90 % interval
 _MAX_BLOCK, _MAX_CHALLENGE, _MAX_BEGAN_S = 2**48, 256, 1e12
 _MAX_CHOICES = 64
 
@@ -166,7 +164,7 @@ class TransferredSizeOut(Output):
             count,
             size.runs,
             size.centre_us,
-            interval_of(size),
+            size.interval_us,
             size.regret,
             size.is_near_best,
         )
@@ -274,12 +272,6 @@ class TransfersOut(Output):
             )
 
 
-def interval_of(size: TransferredSize) -> tuple[float, float]:
-    """Return the 90 % interval of the centre of a size's times, in µs."""
-    factor = exp(_Q90 * size.error)
-    return size.centre_us / factor, size.centre_us * factor
-
-
 def _set_this(found: SizeDecision) -> SetByTransfersOut:
     size = found.current_bytes if found.size_bytes is None else found.size_bytes
     known = found.of_size(size)
@@ -289,7 +281,7 @@ def _set_this(found: SizeDecision) -> SetByTransfersOut:
         size_bytes=size,
         fragments=-(-found.message_bytes // size),
         latency_us=None if known is None else known.centre_us,
-        latency_us_interval=None if known is None else interval_of(known),
+        latency_us_interval=None if known is None else known.interval_us,
         gain=GainOut.of(found.gain) if is_leader else None,
         keeps_current=found.verdict is not SizeVerdict.SET,
         sentence=found.sentence(),

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from analysis.range_size import RangeSize
 from analysis.size_curve import SizeChoice, SizePoint, gain_over
+from analysis.transferred import MeasuredChoice
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import UncertaintyOptions
 from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, Seed, same_named, whole
@@ -22,6 +23,7 @@ from app.text.numbers import (
     format_size,
     format_sizes,
 )
+from app.text.transferred import choice_sentence
 from app.text.units import (
     format_against,
     format_current,
@@ -32,6 +34,7 @@ from app.text.units import (
     format_until_then,
     printable,
 )
+from domain.default_sizes import CURRENT, ONE_PIECE
 from domain.errors import InconsistentInput, InvalidInput
 from domain.uncertain_answer import (
     REFUSED,
@@ -49,6 +52,7 @@ from domain.uncertainty import DEFAULT_DRAWS, MAX_RELATIVE, StatedInterval
 from domain.units import format_bytes
 
 MAX_INTERVALS = 1000
+MEASURED_PROBABILITY = 0.95  # of a gain that transfers have shown: of their rules
 _OF_TYPED = {"relative": ", of the deviations given", "intervals": ", of the intervals given"}
 
 
@@ -374,6 +378,35 @@ class UncertaintyOut(Output):
             of_means=found.are_means,
         )
 
+    def measured(self, choice: MeasuredChoice) -> UncertaintyOut:
+        """Return the same where measured transfers decide: nothing is left that the model claims of
+        sizes.
+        """
+        size, gain = choice.size, choice.gain or (0.0, 0.0)
+        is_set = choice.code is DecisionCode.SET_IT
+        has_failed = choice.code is DecisionCode.MEASURE_FIRST and choice.own is None
+        low, high = gain if is_set or choice.code is DecisionCode.MEASURE_FIRST else (0.0, 0.0)
+        latency_us = self.latency_us
+        if size is not None:
+            latency_us = QuantilesOut(size.low_us, size.latency_us, size.high_us)
+        return replace(
+            self,
+            decision=choice.code,
+            reason=Reason.DOES_NOT_HOLD if has_failed else Reason.TRANSFERRED,
+            sentence=choice_sentence(choice),
+            advised_bytes=choice.size_bytes,
+            compared_with=CURRENT if choice.is_current_known else ONE_PIECE,
+            gain=QuantilesOut(low, (low + high) / 2.0, high),
+            probability=MEASURED_PROBABILITY if is_set else 0.0,
+            latency_us=latency_us,
+            against=(),
+            good_sizes=(),
+            round=(),
+            measure_next=(),
+            rests_on=(),
+            file=None,
+        )
+
     @property
     def tells_file(self) -> bool:
         """Whether latencies and gains are of the measured times, not of the lines."""
@@ -528,6 +561,23 @@ class SetThisOut(Output):
             more = format_against(chosen.latency_us, current.latency_us, yours)
         sentence = f"{said}: {more}." if more else f"{said}."
         return cls._at(chosen, sentence, choice, is_kept=is_kept)
+
+    @classmethod
+    def measured(cls, choice: MeasuredChoice, by_model: SetThisOut | None) -> SetThisOut | None:
+        """Return what measured transfers set in the place of the model; None where the size in use
+        was not transferred, and no size can be repeated.
+        """
+        size = choice.size
+        if size is None and by_model is None:
+            return None
+        latency_us = size.latency_us if size else by_model.latency_us if by_model else 0.0
+        return cls(
+            size_bytes=choice.size_bytes,
+            fragments=-(-choice.message_bytes // choice.size_bytes),
+            latency_us=latency_us,
+            keeps_current=choice.is_current_known and choice.code is not DecisionCode.SET_IT,
+            sentence=choice_sentence(choice),
+        )
 
     @classmethod
     def _at(

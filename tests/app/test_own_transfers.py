@@ -161,7 +161,6 @@ class TestService:
             (asked("x"), "/transfers", "line 1 lacks message_bytes and fragment_bytes"),
             (asked(FASTER, MIB), "/transfers", "say nothing of a message of 1 MiB"),
             (asked(FASTER, strategy="exact"), "/strategy", "own transfers decide alone"),
-            (asked(FASTER, profile="myrinet-gam"), "/profile", "own transfers decide alone"),
             ({"message_bytes": 1, "transfers": {}}, "/transfers", "exactly one of content and"),
             (
                 {"message_bytes": 1, "transfers": {"rows": [{"fragment_bytes": 1}]}},

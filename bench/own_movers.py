@@ -1,5 +1,7 @@
 """One transfer of a real mover in Python: prints how long it took, without its start-up.
 
+Each imports what it needs itself, so that start-up is short.
+
     python bench/own_movers.py KIND FOLDER BYTES
 
 Movers over a socket have their far end in a thread of this process, which reads no faster than a
@@ -8,19 +10,13 @@ link of RATE bytes a second lets it, after a burst.
 
 from __future__ import annotations
 
-import hashlib
 import queue
-import shutil
 import socket
-import sqlite3
-import subprocess
 import sys
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 
 MIB = 1 << 20
@@ -155,6 +151,8 @@ def lanes(size: int, folder: Path) -> float:
 
 def threads(size: int, folder: Path) -> float:
     """4 MiB read, compressed and sent, a thread each, queues of one between them."""
+    import zlib
+
     message = 4 * MIB
     read: queue.Queue[bytes | None] = queue.Queue(1)
     packed: queue.Queue[bytes | None] = queue.Queue(1)
@@ -187,6 +185,8 @@ def threads(size: int, folder: Path) -> float:
 
 def copy(size: int, folder: Path) -> float:
     """32 MiB, file to file, by shutil.copyfileobj."""
+    import shutil
+
     begun_s = time.perf_counter()
     with (
         (folder / "source.bin").open("rb", buffering=0) as source,
@@ -198,6 +198,8 @@ def copy(size: int, folder: Path) -> float:
 
 def sqlite(size: int, folder: Path) -> float:
     """4 MiB into a database, a transaction a fragment."""
+    import sqlite3
+
     data, place = bytes(4 * MIB), folder / "rows.db"
     place.unlink(missing_ok=True)
     with sqlite3.connect(place, isolation_level=None) as rows:
@@ -213,6 +215,8 @@ def sqlite(size: int, folder: Path) -> float:
 
 def gzip(size: int, folder: Path) -> float:
     """4 MiB in blocks through a pipe into gzip, whose output is read by a thread."""
+    import subprocess
+
     begun_s = time.perf_counter()
     with (
         (folder / "source.bin").open("rb", buffering=0) as source,
@@ -233,6 +237,9 @@ def gzip(size: int, folder: Path) -> float:
 
 def pipe(size: int, folder: Path) -> float:
     """16 MiB to another process by multiprocessing, which hashes each fragment and answers."""
+    import subprocess
+    from multiprocessing.connection import Pipe
+
     near, far = Pipe()
     words = [sys.executable, "-S", __file__, "hashing", str(folder), str(far.fileno())]
     with subprocess.Popen(words, pass_fds=(far.fileno(),)) as other:
@@ -243,14 +250,15 @@ def pipe(size: int, folder: Path) -> float:
             near.send_bytes(data[:count])
             near.recv_bytes()
         time_s = time.perf_counter() - begun_s
-        near.close()
-        far.close()
         other.kill()
     return time_s
 
 
 def hashing(descriptor: int, folder: Path) -> float:
     """The other process of `pipe`."""
+    import hashlib
+    from multiprocessing.connection import Connection
+
     end = Connection(descriptor)
     end.send_bytes(b"ready")
     while True:
@@ -259,6 +267,8 @@ def hashing(descriptor: int, folder: Path) -> float:
 
 def checksum(size: int, folder: Path) -> float:
     """32 MiB read by a thread and hashed by another, a queue of two between them."""
+    import hashlib
+
     blocks: queue.Queue[bytes | None] = queue.Queue(2)
 
     def reader() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from app.cli import main
-from app.console import transfers, tune
+from app.console import probe_race, transfers, tune
 from app.console import verify as module
 from app.console.arguments import parse
 from app.console.screen import Output
@@ -312,6 +312,16 @@ class TestReal:
         assert kept == ["1-crc32.csv", "2-pipe.csv", "transfers.csv"]
         shown = json.loads(printed("profiles", "show", "here", "--json")[1])
         assert shown["verification"] == tuned["verification"]
+
+    def test_files_past_the_page_cache_are_raced_in_whole_pages(self) -> None:
+        """Round sizes of two pages and more are, and the model's size is among the first."""
+        for stages, step in ((("tcp", "write-direct"), 4096), (("tcp", "pipe"), 1)):
+            asked = parse(["tune", "--current", "64KiB"])
+            plan = probe_race._plan(1 << 20, stages, 40960, asked)
+            assert all(size % step == 0 for size in plan.candidates)
+            assert {40960, 65536, 1 << 20} <= set(plan.candidates)
+            assert plan.suggested_bytes == (40960,)
+        assert min(plan.candidates) == 256
 
     def test_copies_beside_a_gpu_are_measured_cold(
         self, printed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Sequence
 
 from app.console.argument_parts import completion_of
-from app.console.arguments import grammar, parse
+from app.console.arguments import grammar, own_words, parse
 from app.console.screen import Output, leave_reader
 from app.errors import INTERNAL, KINDS, exit_code
 from domain.errors import SluiceError
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code, out of the table in app/errors.py."""
     _open_closed_streams()
     words = sys.argv[1:] if argv is None else list(argv)
-    output = Output.standard(wants_json="--json" in words)
+    output = Output.standard(wants_json="--json" in own_words(words))
     return _guarded(words, output)
 
 
@@ -126,14 +126,13 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 
         with ended_by_signals():
             return measure(arguments, output)
-    if arguments.command in ("verify", "tune"):
-        from app.console import tune, verify
+    if arguments.command in ("verify", "tune", "sweep"):
+        from app.console import sweep, tune, verify
         from app.console.running import ended_by_signals
 
+        verbs = {"verify": verify.verify, "tune": tune.tune, "sweep": sweep.sweep}
         with ended_by_signals():
-            return {"verify": verify.verify, "tune": tune.tune}[arguments.command](
-                arguments, output
-            )
+            return verbs[arguments.command](arguments, output)
     if arguments.command == "table":
         from app.console.table import table
 

@@ -39,6 +39,7 @@ KINDS: dict[str, ErrorKind] = {
     "poor_fit": ErrorKind(422, _REFUSED, "The data do not support an estimate"),
     "measurement_missing": ErrorKind(422, _REFUSED, "A measurement is missing"),
     "not_measurable": ErrorKind(422, _REFUSED, "Not measurable here"),
+    "cannot_run": ErrorKind(422, _UNAVAILABLE, "The program cannot be run"),
     "limit_reached": ErrorKind(422, _LIMIT, "Stopped before there was an answer"),
     "time_limit": ErrorKind(422, _LIMIT, "Out of time before there was an answer"),
     "memory_limit": ErrorKind(422, _LIMIT, "Out of memory before there was an answer"),

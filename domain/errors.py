@@ -17,6 +17,7 @@
     |- PoorFit                 the data do not support an estimate
     |- MeasurementMissing      what was measured is not enough for what was asked
     |- NotMeasurable           what was to be measured is not here, or fails
+    |- CannotRun               a program of the user's own is not here
     |- SolverFailed            a solver broke its contract (a defect, never bad input)
     |- NotFound, Conflict      about stored things
     |- StoreUnavailable        the database cannot be reached
@@ -135,6 +136,12 @@ class NotMeasurable(SluiceError):
     """What was to be measured is not here, fails, or does not answer."""
 
     code = "not_measurable"
+
+
+class CannotRun(SluiceError):
+    """A program of the user's own is not here, or may not be run."""
+
+    code = "cannot_run"
 
 
 class SolverFailed(SluiceError):

@@ -48,10 +48,6 @@ class VerifiedSize:
         """Measured over predicted."""
         return self.measured_us / self.predicted_us
 
-    def gain_over(self, other: VerifiedSize) -> tuple[float, float]:
-        """Return by which share it is at least and at most faster, by the medians' intervals."""
-        return other.low_us / self.high_us - 1.0, other.high_us / self.low_us - 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class Verification:
@@ -123,23 +119,6 @@ class Verification:
     def of_size(self, fragment_bytes: int | None) -> VerifiedSize | None:
         """Return what was measured of a size, None where it was not transferred."""
         return next((one for one in self.sizes if one.fragment_bytes == fragment_bytes), None)
-
-    def roundest_of_fast(self, current_bytes: int | None) -> VerifiedSize:
-        """Return the size that the highest power of two divides of those as fast as the best one.
-
-        Their medians are within its interval, and each gains for certain over the size in use, if
-        any does.
-        """
-        best, before = self.best_measured, self.of_size(current_bytes)
-        as_fast = [
-            one
-            for one in self.sizes
-            if one.measured_us <= best.high_us and (not before or one.gain_over(before)[0] > 0.0)
-        ]
-        return max(
-            as_fast or [best],
-            key=lambda one: (one.fragment_bytes & -one.fragment_bytes, -one.measured_us),
-        )
 
 
 def said_of(verification: Verification | None) -> Notice | None:

@@ -30,6 +30,7 @@ from types import TracebackType
 
 from domain.errors import InvalidInput, NotMeasurable
 from measuring.mpi import Mpi, end_session
+from measuring.printed_times import LAST, TimeReader
 from measuring.probe import FLAGS, LIBRARIES, object_path, sources
 from measuring.ucx import Ucx
 
@@ -41,11 +42,9 @@ _WRONG, _NOT_HERE = 2, 3  # exit statuses of the probe
 _PIECE = 65536
 _LEFT_S = 600.0  # since a folder was last changed, before it can be nobody's
 _END_S = 5.0  # until all that a program started is killed
-MAX_NS = 1e15  # eleven days
 _SIZE = "{bytes}"
 _ALONE = re.compile(r"ranks 1 of ([^\n]+)")
-_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
-_TIME = re.compile(r"([0-9]{1,15}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?) ?(ns|us|µs|ms|s)?")
+_READER = TimeReader.of(LAST, unit="us")  # of a stage that is a program
 
 
 class Probe:
@@ -148,7 +147,7 @@ class Probe:
         assert self._process.stderr is not None
         said = self._process.stderr.read(_PIECE).decode(errors="replace").strip()
         status = self._process.wait()
-        detail = f"{self._name}: {said or f'the probe {_ended_by(status)}'}"
+        detail = f"{self._name}: {said or f'the probe {ended_by(status)}'}"
         return InvalidInput(detail, field="measure") if status == _WRONG else NotMeasurable(detail)
 
 
@@ -238,8 +237,8 @@ def probe_of(library: Mpi | Ucx) -> Iterator[Callable[[Sequence[str]], Probe]]:
 
 
 class Command:
-    """A user's program as a stage: it is run once a sample, and the last line that it prints is the
-    time: a number of µs, or one with its unit, as 0.0012 s or 1.2 ms.
+    """A user's program as a stage: it is run once a sample, and the last number that it prints is
+    the time: a number of µs, or one with its unit, as 0.0012 s or 1.2 ms.
 
     `{bytes}` in its words is the size. No shell reads them. Raises InvalidInput for words that are
     none, or have no {bytes}.
@@ -263,24 +262,16 @@ class Command:
         words = [word.replace(_SIZE, line) for word in self._words]
         found = output_of(words, name=self._name, limit_s=self._limit_s)
         if found.status not in (0, -signal.SIGKILL):
-            raise NotMeasurable(f"{self._name}: it {_ended_by(found.status)} on {line} bytes")
-        return f"{line} {self._ns(found.printed.decode(errors='replace')):.0f} 0"
-
-    def _ns(self, printed: str) -> float:
-        lines = [line.strip() for line in printed.splitlines() if line.strip()]
-        found = _TIME.fullmatch(lines[-1]) if lines else None
-        time_ns = float(found[1]) * _NS[found[2] or "us"] if found else nan
-        if not 0.0 <= time_ns <= MAX_NS:
-            shown = lines[-1][:40] if lines else ""
-            raise NotMeasurable(
-                f"{self._name}: expected a time in its last line, as 12.5 (µs) or 0.0012 s, got "
-                f"{shown!r}"
-            )
-        return time_ns
+            raise NotMeasurable(f"{self._name}: it {ended_by(found.status)} on {line} bytes")
+        try:
+            time_ns = _READER.time_ns(found.printed, b"", wall_ns=nan, size=int(line))
+        except NotMeasurable as refusal:
+            raise NotMeasurable(f"{self._name}: {refusal.detail}") from None
+        return f"{line} {time_ns:.0f} 0"
 
 
-def _ended_by(status: int) -> str:
-    """An exit status in words, or the signal by its name."""
+def ended_by(status: int) -> str:
+    """Return an exit status in words, or the signal by its name."""
     if status >= 0:
         return f"ended with {status}"
     try:
@@ -302,7 +293,7 @@ class Ended:
             return self.printed
         lines = self.printed.decode(errors="replace").strip().splitlines()
         said = f": {lines[-1][:200]}" if lines else ""
-        raise NotMeasurable(f"{name}: it {_ended_by(self.status)}{said}")
+        raise NotMeasurable(f"{name}: it {ended_by(self.status)}{said}")
 
 
 def output_of(
@@ -331,6 +322,7 @@ def killed(
     name: str,
     *,
     stdout: int = subprocess.DEVNULL,
+    stderr: int = subprocess.DEVNULL,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a program in a session of its own, and kill it and all that it started at the end, or
@@ -347,7 +339,7 @@ def killed(
             [*kept, *words],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
-            stderr=subprocess.DEVNULL,
+            stderr=stderr,
             start_new_session=True,
             env={**os.environ, **(environment or {})},
         )
@@ -364,8 +356,17 @@ def killed(
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+def ask_to_end(process: subprocess.Popen[bytes]) -> None:
+    """Send SIGTERM to a program that `killed` runs; it may end in its own way."""
+    words = process.args if isinstance(process.args, list) else [process.args]
+    is_kept = words[:2] == [str(object_path()), "keep"]
+    with suppress(ProcessLookupError):
+        process.send_signal(signal.SIGHUP if is_kept else signal.SIGTERM)
 
 
 def _read_all(process: subprocess.Popen[bytes], name: str, limit_s: float, most: int) -> bytes:

@@ -67,7 +67,7 @@ class Transfers:
         self.runs = {size: [] for size in self.plan.sizes}
         order = Random(self.plan.seed)
         end_s = time.monotonic() + self.plan.time_limit_s
-        self._take(ask, max(self.plan.sizes), keep=False)
+        self.take(ask, max(self.plan.sizes), keep=False)
         wanted = list(self.plan.sizes)
         while wanted:
             order.shuffle(wanted)
@@ -75,18 +75,21 @@ class Transfers:
                 if time.monotonic() > end_s:
                     self.ended = "time"
                     return
-                self._take(ask, size)
+                self.take(ask, size)
             wanted = [size for size in wanted if not self._is_known(size)]
             on_block(len(wanted), sum(map(len, self.runs.values())))
         self.ended = "known"
 
-    def _take(self, ask: Ask, size: int, *, keep: bool = True) -> None:
+    def take(self, ask: Ask, size: int, *, keep: bool = True) -> float:
+        """Ask for one transfer in fragments of a size, and return its latency in µs."""
         _, _, ns, preempted, *stages = ask(f"{self.plan.message_bytes} {size}").split()
         pairs = [tuple(int(part) / 1000.0 for part in pair.split(":")) for pair in stages]
+        latency_us = max(_MIN_LATENCY_US, int(ns) / 1000.0)
         if keep:
             occupied, processor = zip(*pairs, strict=True)
-            run = Run(int(ns) / 1000.0, occupied, processor, bool(int(preempted)))
-            self.runs[size].append(run)
+            run = Run(latency_us, occupied, processor, bool(int(preempted)))
+            self.runs.setdefault(size, []).append(run)
+        return latency_us
 
     def _is_known(self, size: int) -> bool:
         times = [run.latency_us for run in self.runs[size]]

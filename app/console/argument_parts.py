@@ -70,6 +70,7 @@ _EXAMPLES = {
     "measure": "measure memcpy --bytes 4KiB..1MiB --save-as copy",
     "verify": "verify path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
     "tune": "tune --stage memcpy --stage crc32 --current 64KiB --target ucx",
+    "sweep": "sweep --bytes 64MiB --current 4MiB -- ./upload --part {bytes}",
     "plan": "plan osu-latency.txt --min-message 64 --max-message 1MiB",
     "compare": "compare examples/kv-staging.json --bytes 1MiB 16MiB",
     "simulate": "simulate examples/kv-staging.json --bytes 16MiB --repeat 512KiB",

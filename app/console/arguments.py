@@ -14,6 +14,7 @@ from app.console.argument_parts import (
     add_constraints,
     add_message_range,
     add_mpi,
+    add_seed,
     add_time_limit,
     add_transfers,
     condition,
@@ -69,8 +70,24 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["layer"] and words[1:2] and words[1] in LAYER_VERBS:
         words[:2] = [" ".join(words[:2])]
-    found: argparse.Namespace = grammar().parse_args(words)
+    own, program = _parted(words)
+    found: argparse.Namespace = grammar().parse_args(own)
+    if program:
+        found.program = [*found.program, *program]
     return found
+
+
+def own_words(words: Sequence[str]) -> list[str]:
+    """Return the words that are Sluice's own, without those of a user's program behind --."""
+    return _parted(list(words))[0]
+
+
+def _parted(words: list[str]) -> tuple[list[str], list[str]]:
+    """The words before -- and those behind it, of a command that runs a program."""
+    if words[:1] != ["sweep"] or "--" not in words:
+        return words, []
+    at = words.index("--")
+    return words[:at], words[at + 1 :]
 
 
 def grammar() -> Parser:
@@ -92,6 +109,7 @@ def grammar() -> Parser:
     _add_measure(commands)
     _add_verify(commands)
     _add_tune(commands)
+    _add_sweep(commands)
     _add_compare(commands)
     _add_simulate(commands)
     _add_table(commands)
@@ -349,6 +367,48 @@ def _add_tune(commands: Commands[Parser]) -> None:
     )
     parser.add_argument(
         "--folder", default=".", metavar="FOLDER", help="of the measurements (default here)"
+    )
+
+
+def _add_sweep(commands: Commands[Parser]) -> None:
+    parser = add(commands, "sweep", "run your own program at sizes that win, and say which to set")
+    parser.add_argument(
+        "program", nargs="*", metavar="PROGRAM", help="behind --, with {bytes} for the size"
+    )
+    parser.add_argument("--bytes", type=size, metavar="SIZE", help="the message that it moves")
+    parser.add_argument(
+        "--current", type=size_or_whole, metavar="SIZE", help="the size in use today, or whole"
+    )
+    parser.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a variable of its environment, as PART={bytes}; may be repeated",
+    )
+    parser.add_argument(
+        "--before", metavar="COMMAND", help="run before each run, untimed, as rm -f out"
+    )
+    parser.add_argument(
+        "--time",
+        default="wall",
+        metavar="HOW",
+        help="wall (default), last: the last number printed, or a regular expression with a group",
+    )
+    parser.add_argument("--unit", metavar="UNIT", help="of a number that has none beside it, as ms")
+    parser.add_argument("--rate", action="store_true", help="the number is a rate, as 3.1 GB/s")
+    parser.add_argument(
+        "--min-fragment-bytes", type=size, metavar="SIZE", help="no smaller size is run (1/4096)"
+    )
+    parser.add_argument("--max-runs", type=whole, default=40, metavar="COUNT", help="default 40")
+    parser.add_argument(
+        "--time-limit", type=number, default=120.0, metavar="SECONDS", help="of all runs (120)"
+    )
+    add_seed(parser)
+    parser.add_argument("--quiet", action="store_true", help="say nothing while it runs")
+    parser.add_argument("--out", metavar="FILE", help="for every run (own.csv)")
+    parser.add_argument(
+        "--continue", dest="continued", metavar="FILE", help="go on from the runs of this file"
     )
 
 

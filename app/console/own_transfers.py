@@ -90,8 +90,9 @@ def transfers_parts(found: TransfersOut) -> Iterator[Part]:
     yield printable(found.set_this.sentence)
     yield ""
     yield Facts(tuple((name, printable(value)) for name, value in found.facts()))
-    yield ""
-    yield sizes_grid(found)
+    if found.sizes:
+        yield ""
+        yield sizes_grid(found)
 
 
 def sizes_grid(found: TransfersOut) -> Grid:

@@ -87,11 +87,8 @@ def transferred(model: Model, arguments: argparse.Namespace, output: Output) -> 
         message_bytes, sizes, stages, arguments.tolerance, arguments.time_limit, arguments.seed
     )
     found, is_interrupted = Transfers(plan), False
-    facts = {**facts_of_machine(arguments), "depth": str(arguments.depth)}
-    facts["processors"] = str(_processors(arguments.cpus))
-    facts["load"] = f"{os.getloadavg()[0]:.2f} on {_processors(None)}"
     with started(stages, message_bytes, arguments) as one:
-        facts |= {name: one.facts[name] for name in PROBED if name in one.facts}
+        facts = facts_of(one, arguments)
         try:
             with shown(output, "sizes", target, lambda: found.to_csv(facts)) as on_block:
                 found.run(one.ask, on_block)
@@ -107,6 +104,14 @@ def transferred(model: Model, arguments: argparse.Namespace, output: Output) -> 
             raise KeyboardInterrupt from None
         raise
     return Verified(verification, recommended, current_bytes, is_interrupted)
+
+
+def facts_of(probe: Probe, arguments: argparse.Namespace) -> dict[str, str]:
+    """Return what the first lines of a file of transfers say: the machine, the probe, the load."""
+    facts = {**facts_of_machine(arguments), "depth": str(arguments.depth)}
+    facts["processors"] = str(_processors(arguments.cpus))
+    facts["load"] = f"{os.getloadavg()[0]:.2f} on {_processors(None)}"
+    return facts | {name: probe.facts[name] for name in PROBED if name in probe.facts}
 
 
 def started(stages: Sequence[str], message_bytes: int, arguments: argparse.Namespace) -> Probe:

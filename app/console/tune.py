@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from app.console.argument_parts import PATHS
@@ -16,7 +17,8 @@ from app.console.files import check_target, write_whole
 from app.console.fit import fit_stages
 from app.console.measurable import check_profile
 from app.console.measure import INTERRUPTED, as_file_name, check_stage, measure_stage
-from app.console.screen import Facts, Output
+from app.console.probe_race import Raced, race_probe
+from app.console.screen import Output
 from app.console.transfers import (
     TRANSFERS_FILE,
     Model,
@@ -26,19 +28,16 @@ from app.console.transfers import (
     current_of,
     message_bytes_of,
     started,
-    transferred,
 )
-from app.console.verify import EXIT_CODES, kept_with, pipeline_of, verification_parts, with_times
+from app.console.verify import EXIT_CODES, STOPPED, kept_with, pipeline_of, verification_parts
 from app.questions.profiles import smallest_measured
 from app.settings import Settings
-from app.text.numbers import format_percent
 from app.text.units import printable
-from domain.errors import InconsistentInput, Infeasible, InvalidInput, NotMeasurable
+from domain.errors import InconsistentInput, Infeasible, InvalidInput
 from domain.profile import Revision
 from domain.units import format_bytes
-from domain.verification import VerifiedSize
 
-_MEASURING, _VERIFYING = 0.45, 0.4  # of the time; the rest is for fits and starts
+_MEASURING = 0.45  # of the time; the race has its own, and the rest is for fits and starts
 _HALVINGS = 9  # of the message: the sizes that are measured
 _OF_MEMORY, _OF_GPU = frozenset({"memcpy", "crc32"}), frozenset({"h2d", "d2h"})
 
@@ -73,26 +72,24 @@ def _tune(arguments: argparse.Namespace, output: Output) -> int:
         smallest = smallest_measured(unit, profile.current)
     model = Model(pipeline_of(profile.current.model), profile.current, stages, smallest)
     output.note(f"saved as {profile.name}@{profile.current.number}; transferring")
-    verify_with = argparse.Namespace(
-        **{
-            **vars(arguments),
-            "bytes": message_bytes,
-            "current": arguments.current or "whole",
-            "time_limit": arguments.time_limit * _VERIFYING,
-            "output": str(folder / TRANSFERS_FILE),
-        }
-    )
-    found = transferred(model, verify_with, output)
-    found = kept_with(model.revision, found, settings)
-    advised_bytes = _show_tuned(found, profile.current, output)
+    raced = race_probe(model, message_bytes, arguments, output)
+    raced = _kept(raced, model.revision, settings)
+    _show_tuned(raced, profile.current, output)
     output.note(f"{time.monotonic() - started_s:.0f} s in all")
-    if found.is_interrupted:
+    if raced.is_interrupted:
         output.note("interrupted; the verdict is of what was transferred")
         return INTERRUPTED
-    verdict = found.verification.verdict
-    if arguments.target is not None and verdict not in EXIT_CODES and advised_bytes is not None:
-        write_configuration(arguments, message_bytes, advised_bytes, smallest, output)
-    return EXIT_CODES.get(verdict, 0)
+    code = EXIT_CODES.get(raced.verification.verdict, 0)
+    if arguments.target is not None and not code and raced.set_bytes is not None:
+        write_configuration(arguments, message_bytes, raced.set_bytes, smallest, output)
+    return code or (0 if raced.is_decided else STOPPED)
+
+
+def _kept(raced: Raced, revision: Revision | None, settings: Settings) -> Raced:
+    """Keep the verdict on the model with its revision, and return it with its date."""
+    current = raced.decided.decision.current_bytes
+    verified = Verified(raced.verification, raced.recommended_bytes, current, raced.is_interrupted)
+    return replace(raced, verification=kept_with(revision, verified, settings).verification)
 
 
 def _check_tune(
@@ -213,61 +210,22 @@ def _stage_of(
     )
 
 
-def _best(found: Verified) -> tuple[VerifiedSize, bool]:
-    """Return the model's best size where it was verified, else one measured as fast; and which."""
-    recommended = found.verification.of_size(found.recommended_bytes)
-    if recommended is not None and found.verification.verdict not in EXIT_CODES:
-        return recommended, True
-    return found.verification.roundest_of_fast(found.current_bytes), False
-
-
-def _show_tuned(found: Verified, revision: Revision, output: Output) -> int | None:
-    """Print what to set and what it rests on; return the size to set, None where none is."""
+def _show_tuned(raced: Raced, revision: Revision, output: Output) -> None:
+    """Print what to set, and how the model is beside what was transferred."""
     from app.schemas.base import ProfileRevisionOut, dump_json
-    from app.schemas.profiles import TunedOut, VerificationOut, VerifiedSizeOut
+    from app.schemas.profiles import TunedOut, VerificationOut
+    from app.schemas.transfers import TransfersOut
 
-    best, is_of_model = _best(found)
-    before = found.verification.of_size(found.current_bytes)
-    if before is None and found.is_interrupted:
-        raise KeyboardInterrupt
-    if before is None:
-        raise NotMeasurable("the size in use was not transferred often enough: give more time")
-    chosen = best if best.gain_over(before)[0] > 0.0 else before
-    advised_bytes = None if chosen is before else chosen.fragment_bytes
-    verification = VerificationOut.of(found.verification)
-    if output.wants_json:
-        tuned = TunedOut(
-            set_bytes=chosen.fragment_bytes,
-            is_of_model=is_of_model,
-            profile=ProfileRevisionOut(revision.profile, revision.number),
-            before=VerifiedSizeOut.of(before),
-            after=VerifiedSizeOut.of(chosen),
-            verification=verification,
-        )
-        output.document(dump_json(tuned))
-        return advised_bytes
-    rows = (("before", with_times(before)), ("best", with_times(best)))
-    output.parts(
-        [
-            *verification_parts(verification),
-            "",
-            advice_of(before, best, is_of_model=is_of_model),
-            "",
-            Facts(rows),
-        ]
+    verification = VerificationOut.of(raced.verification)
+    if not output.wants_json:
+        output.parts([raced.decided.decision.sentence(), "", *verification_parts(verification)])
+        return
+    transfers = TransfersOut.of(raced.decided)
+    tuned = TunedOut(
+        set_bytes=transfers.set_this.size_bytes,
+        is_of_model=transfers.set_this.size_bytes == raced.recommended_bytes,
+        profile=ProfileRevisionOut(revision.profile, revision.number),
+        transfers=transfers,
+        verification=verification,
     )
-    return advised_bytes
-
-
-def advice_of(before: VerifiedSize, best: VerifiedSize, *, is_of_model: bool) -> str:
-    """Say what to set, or to keep where the intervals of the medians show no gain."""
-    kept, size = format_bytes(before.fragment_bytes), format_bytes(best.fragment_bytes)
-    if best.fragment_bytes == before.fragment_bytes:
-        return f"Keep {kept}: no other size was measured faster."
-    low, high = map(format_percent, best.gain_over(before))
-    if best.gain_over(before)[0] <= 0.0:
-        return (
-            f"Keep {kept}: {size} is faster by between {low} and {high}, which is no certain gain."
-        )
-    why = "" if is_of_model else ", among the best of those that were transferred"
-    return f"Set {size}{why}: faster by between {low} and {high}, as measured."
+    output.document(dump_json(tuned))

@@ -24,6 +24,7 @@ from app.schemas.base import (
 from app.schemas.fit_documents import FitDocument, given_fit
 from app.schemas.source import FitId, check_exactly_one, exactly_one
 from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut
+from app.schemas.transfers import TransfersOut
 from domain.model import CostModel
 from domain.profile import HardwareProfile, Origin, Revision
 from domain.verification import ModelVerdict, Verification, VerifiedSize
@@ -212,17 +213,16 @@ class ProfileOut(Output):
 
 @dataclass(frozen=True)
 class TunedOut(Output):
-    """The size to set, and what it rests on.
+    """The size to set, and what it rests on: it is that in use before, unless another won the race.
 
-    It is that in use before, unless another is faster by the intervals of both medians.
-    `is_of_model`: the model's best was compared with it, and verified; else the best measured.
+    `is_of_model`: it is the size that the model recommends. `verification` is of the model, by the
+    transfers of the race.
     """
 
     set_bytes: int
     is_of_model: bool
     profile: ProfileRevisionOut
-    before: VerifiedSizeOut
-    after: VerifiedSizeOut
+    transfers: TransfersOut
     verification: VerificationOut
 
 

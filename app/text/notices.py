@@ -21,6 +21,7 @@ from app.text.numbers import (
     format_size,
     two_digits,
 )
+from app.text.transferred import sweep_command
 from domain.default_sizes import CURRENT
 from domain.fragment_setting import FragmentSetting
 from domain.sensitivity import Sensitivities
@@ -246,6 +247,9 @@ def _to_measure(one: Measurement, decision: Decision, question: UncertaintyQuest
         would = " would" if decision.reason is Reason.CUT_NOT_FASTER else " may find a gain"
     if one.kind is MeasurementKind.WHOLE_MESSAGES:
         sizes = [cut.size_bytes for cut in one.cuts or ()]
+        if sizes and None not in sizes:  # an uneven cut is no size that a program is given
+            current = question.current.size_bytes if question.current else None
+            return f"{sweep_command(question.message_bytes, current)}{would}."
         ways = both_ways(sizes, question.message_bytes)
         return f"Timing {one.repetitions} {ways}{would}."
     size, measured = one.fragment_bytes or 0, question.measured_bytes

@@ -4,6 +4,8 @@
    process (PR_SET_PDEATHSIG), which is the parent of all that its program leaves behind
    (PR_SET_CHILD_SUBREAPER): a process that made itself a session of its own is found too.
 
+   SIGTERM ends all of it at once. SIGHUP asks the program to end, which it may do in its own way.
+
    Traps     the parent may be gone before it is asked for: its number is a word of the command.
              What dies leaves its children here, so that it is looked again until there are none. */
 #include "probe.h"
@@ -100,6 +102,7 @@ int run_kept(int parent, char **words)
     int own = getpid(), status;
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGTERM);
+    sigaddset(&wanted, SIGHUP);
     sigaddset(&wanted, SIGCHLD);
     sigprocmask(SIG_BLOCK, &wanted, &before);
     if (prctl(PR_SET_PDEATHSIG, SIGTERM) || prctl(PR_SET_CHILD_SUBREAPER, 1))
@@ -116,6 +119,10 @@ int run_kept(int parent, char **words)
         if (came == SIGTERM) {
             kill_all();
             return PROBE_FAILED;
+        }
+        if (came == SIGHUP) {
+            kill(child, SIGTERM); /* it is there: only what follows waits for it */
+            continue;
         }
         int ended;
         while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {

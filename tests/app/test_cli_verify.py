@@ -17,13 +17,12 @@ from typing import Any
 import pytest
 
 from app.cli import main
-from app.console import transfers, tune
+from app.console import probe_race, transfers, tune
 from app.console import verify as module
 from app.console.arguments import parse
 from app.console.screen import Output
-from app.console.tune import advice_of, write_configuration
+from app.console.tune import write_configuration
 from domain.pipeline import Pipeline, pipeline_of_lines
-from domain.verification import ModelVerdict, Verification, VerifiedSize
 from exports.targets.commentary import plain
 from measuring.running import Probe
 from measuring.transfers import read_transfers
@@ -250,43 +249,6 @@ class TestRecorded:
         assert printed("verify", "path", "--recorded", file)[0] == 2
 
 
-def size_of(fragment_bytes: int, measured_us: float, low_us: float, high_us: float) -> VerifiedSize:
-    return VerifiedSize(fragment_bytes, 4, 100.0, measured_us, low_us, high_us, 20)
-
-
-@pytest.mark.parametrize(
-    ("best", "words"),
-    [
-        ((4096, 80.0, 78.0, 82.0), "Set 4 KiB: faster by between 20.7 % and 29.5 %, as measured."),
-        ((4096, 95.0, 80.0, 101.0), "Keep 64 KiB: 4 KiB is faster by between −1.98 % and 26.2 %"),
-        ((65536, 100.0, 99.0, 101.0), "Keep 64 KiB: no other size was measured faster."),
-    ],
-)
-def test_a_gain_that_is_not_certain_is_not_advised(
-    best: tuple[int, float, float, float], words: str
-) -> None:
-    before = size_of(65536, 100.0, 99.0, 101.0)
-    assert advice_of(before, size_of(*best), is_of_model=True).startswith(words)
-
-
-@pytest.mark.parametrize(
-    ("rounder", "chosen"),
-    [
-        ((6144, 81.0, 79.0, 84.0), 6144),  # its median is within the interval of the best
-        ((6144, 82.5, 82.0, 84.0), 5000),
-        ((8192, 81.0, 60.0, 99.5), 5000),  # no certain gain over the size in use
-    ],
-)
-def test_of_sizes_measured_as_fast_the_roundest_is_set(
-    rounder: tuple[int, float, float, float], chosen: int
-) -> None:
-    """Also where the best measured is none that anybody would write down."""
-    sizes = (size_of(5000, 80.0, 78.0, 82.0), size_of(*rounder), size_of(65536, 100.0, 99.0, 101.0))
-    found = Verification(ModelVerdict.DOES_NOT_HOLD, 262144, ("copy",), sizes)
-    assert found.roundest_of_fast(65536).fragment_bytes == chosen
-    assert found.roundest_of_fast(5000).fragment_bytes == 5000  # nothing gains: the best measured
-
-
 class TestReal:
     """The probe itself: that what is said rests on its transfers."""
 
@@ -344,13 +306,22 @@ class TestReal:
         code, out, err = printed("tune", *words, *quick, "--json")
         assert code in (0, 6, 7), err
         tuned = json.loads(out)
-        assert tuned["before"]["fragment_bytes"] == 65536
-        assert tuned["after"]["fragment_bytes"] == tuned["set_bytes"]
-        assert tuned["is_of_model"] == (code == 0)
+        assert tuned["transfers"]["current_bytes"] == 65536
+        assert tuned["transfers"]["set_this"]["size_bytes"] == tuned["set_bytes"]
         kept = sorted(path.name for path in folder.iterdir())
         assert kept == ["1-crc32.csv", "2-pipe.csv", "transfers.csv"]
         shown = json.loads(printed("profiles", "show", "here", "--json")[1])
         assert shown["verification"] == tuned["verification"]
+
+    def test_files_past_the_page_cache_are_raced_in_whole_pages(self) -> None:
+        """Round sizes of two pages and more are, and the model's size is among the first."""
+        for stages, step in ((("tcp", "write-direct"), 4096), (("tcp", "pipe"), 1)):
+            asked = parse(["tune", "--current", "64KiB"])
+            plan = probe_race._plan(1 << 20, stages, 40960, asked)
+            assert all(size % step == 0 for size in plan.candidates)
+            assert {40960, 65536, 1 << 20} <= set(plan.candidates)
+            assert plan.suggested_bytes == (40960,)
+        assert min(plan.candidates) == 256
 
     def test_copies_beside_a_gpu_are_measured_cold(
         self, printed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -222,10 +222,16 @@ PROGRAMS = {
 
 
 def install(folder: Path) -> None:
-    """Make a folder of all, for a search path; of a user's own copy too, which prints its time."""
+    """Make a folder of all, for a search path; of a user's own programs too, which print their
+    times: a copy, and a mover of 4 MiB that takes no parts of more than so many bytes.
+    """
     folder.mkdir()
     texts = {name: starting(name) for name in PROGRAMS}
     texts["copy-it"] = '#!/bin/sh\necho "$((1500 + $1 / 10)) ns"\n'
+    texts["move-it"] = (
+        '#!/bin/sh\nif [ "$1" -gt "$2" ]; then echo "parts of $1 are too large" >&2; exit 2; fi\n'
+        'echo "moved in $((20000 + $1 / 100 + 40 * (4194304 / $1))) us"\n'
+    )
     for name, text in texts.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)

@@ -228,9 +228,14 @@ _VOLATILE = (
     # Of a solve's improvements the last: how many are seen is a matter of the clock.
     (re.compile(r"(?<=\nGap at most\n)(?:\[duration\]\n(?:.+\n){3})+(?=\[duration\]\n)"), ""),
     (re.compile(r"(?<=sluice: )\d+ s(?= in all)"), "[duration]"),
+    (re.compile(r"(?<=sluice: )\S+ s( a run: about \d+ runs), .*"), r"[duration]\1, [duration]"),
     (re.compile(r"(?<=\bon)([\s#]+)\d{4}-\d\d-\d\d"), r"\1[the date]"),  # of as many letters
     (re.compile(r'("(?:machine|kernel)": )"[^"]*"'), r'\1"[here]"'),
-    (re.compile(r"^((?:# )?(?:machine|kernel):? +).*(?:\n {9,}\S.*)*$", re.MULTILINE), r"\1[here]"),
+    (
+        re.compile(r"^((?:# )?(?:machine|kernel):? +).*(?:\n {9,}\S.*)*$", re.MULTILINE),
+        r"\1[here]",
+    ),
+    (re.compile(r"^(# host: ).*$", re.MULTILINE), r"\1[here]"),
     (re.compile(r"http://127\.0\.0\.1:\d+"), "[origin]"),
     (re.compile(r"127\.0\.0\.1:\d+"), "[origin]"),
     (re.compile(r"(?<![\d.])" + re.escape(VERSION) + r"(?![\d.])"), "[version]"),

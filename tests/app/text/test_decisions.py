@@ -63,12 +63,12 @@ def test_no_provable_gain(found: Uncertainty) -> None:
     assert said.startswith(
         "Do not cut: a cut of 4 KiB may be 8.1 % faster or 2.1 % slower; such costs cannot tell."
     )
-    assert said.endswith("Timing 20 whole messages in one piece and in 825 B by turns would.")
+    assert said.endswith("sluice sweep --bytes 64KiB --current 32KiB -- PROGRAM … {bytes} would.")
     said = _said(
         replace(found, decision=whole), DecisionCode.NO_GAIN_PROVABLE, Reason.ONE_PIECE_IS_BEST
     )
     assert said.endswith(
-        "Timing 20 whole messages in one piece and in 825 B by turns may find a gain."
+        "sluice sweep --bytes 64KiB --current 32KiB -- PROGRAM … {bytes} may find a gain."
     )
 
 
@@ -76,7 +76,7 @@ def test_what_is_kept_though_a_measurement_may_gain(found: Uncertainty) -> None:
     said = _said(found, DecisionCode.KEEP_YOURS, Reason.UNDECIDED)
     assert said.startswith("Keep your 32 KiB: no other size is certain to be faster. For costs")
     assert said.endswith(
-        "Timing 20 whole messages in one piece and in 825 B by turns may gain more."
+        "sluice sweep --bytes 64KiB --current 32KiB -- PROGRAM … {bytes} may gain more."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.golden.asked import Command, Http
-from tests.golden.verbs import deliver, hide, layer, measure, thresholds, tune, verify
+from tests.golden.verbs import deliver, hide, layer, measure, sweep, thresholds, tune, verify
 
 HTTP_OF_VERBS: tuple[Http, ...] = (
     *hide.HTTP,
@@ -23,5 +23,6 @@ COMMANDS_OF_VERBS: tuple[Command, ...] = (
     *measure.COMMANDS,
     *verify.COMMANDS,
     *tune.COMMANDS,
+    *sweep.COMMANDS,
 )
 FILES_OF_VERBS: dict[str, Any] = {**layer.FILES, **verify.FILES}

@@ -1,0 +1,273 @@
+"""sluice sweep: the user's own program says which size to set.
+
+No service runs programs: who asks a server to run one has found a hole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.console.files import check_target, write_whole
+from app.console.measure import INTERRUPTED
+from app.console.own_transfers import show_decided
+from app.console.racing import Ended, RaceRun, first_words
+from app.console.running import erased_line
+from app.console.screen import Output
+from app.text.units import format_time, printable
+from domain.errors import InconsistentInput, InvalidInput
+from domain.own_transfers import (
+    MAX_SIZES,
+    MAX_TRANSFERS,
+    OwnTransfer,
+    OwnTransfers,
+    SizeDecision,
+    SizeVerdict,
+)
+from domain.units import format_bytes
+from measuring.own_program import OwnProgram, ProgramRun, read_variable, read_words
+from measuring.printed_times import TimeReader
+from measuring.sweep import check_plan
+
+if TYPE_CHECKING:
+    from analysis.size_race import RacePlan, SizeRace
+
+REFUSED = 3  # exit codes, as in the table of app/console/arguments.py
+OWN_FILE = "own.csv"
+_NOUN = "the transfers"
+_COMMAND, _TIME, _CURRENT = "command", "time", "current"
+_HARDLY = (
+    "the time hardly depends on the size, or start-up hides it: print your own time (--time last), "
+    "or send more messages"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is raced, after everything that can be refused before a run was."""
+
+    program: OwnProgram
+    plan: RacePlan
+    transfers: OwnTransfers | None  # of earlier runs
+    target: str
+    comments: tuple[str, ...]
+
+
+def sweep(arguments: argparse.Namespace, output: Output) -> int:
+    """Run the program at the sizes that the race asks for, keep every run, and say what to set."""
+    from analysis.size_race import SizeRace
+    from app.questions.transfers import DecidedTransfers
+
+    asked = _asked(arguments)
+    earlier = asked.transfers.rows if asked.transfers else ()
+    race = SizeRace(asked.plan, earlier)
+    kept = _Kept(asked, race)
+    progress = _Progress(asked, output, arguments.time_limit, is_quiet=arguments.quiet)
+
+    def run(size: int, limit_s: float) -> ProgramRun:
+        with progress.running(size):
+            return asked.program.run(size, limit_s=limit_s)
+
+    def after_run(size: int, found: ProgramRun) -> None:
+        kept.write()
+        progress.after(size, found)
+
+    session = RaceRun(race, run, arguments.time_limit, _end_of(earlier), after_run)
+    try:
+        ended = session.to_end()
+    except KeyboardInterrupt:
+        ended = Ended.INTERRUPTED
+    if not race.rows() and ended is Ended.INTERRUPTED:
+        raise KeyboardInterrupt
+    found = race.decision()
+    code = show_decided(DecidedTransfers(found, kept.transfers()), output)
+    notes = list(_notes(found, ended, asked, arguments))
+    if notes and not output.wants_json:
+        output.parts(["", *notes])
+    if ended is Ended.INTERRUPTED:
+        output.note(f"interrupted; every run is in {printable(asked.target)}")
+        return INTERRUPTED
+    if found.is_current_refused:
+        return REFUSED
+    return code
+
+
+# --- what is refused before a run -----------------------------------------------------------------
+
+
+def _asked(arguments: argparse.Namespace) -> _Asked:
+    """Read the options and the earlier runs. Raises InvalidInput, InconsistentInput, CannotRun."""
+    from analysis.size_race import RacePlan
+
+    check_plan(1.0, arguments.time_limit)
+    target = arguments.out or arguments.continued or OWN_FILE
+    check_target(target, field="out", noun=_NOUN, example=OWN_FILE)
+    transfers, facts = _earlier(arguments)
+    message_bytes = arguments.bytes or (transfers.message_bytes if transfers else None)
+    if message_bytes is None:
+        raise InvalidInput("expected --bytes, the size of the message", field="bytes")
+    plan = RacePlan(
+        message_bytes,
+        current_bytes=_current(arguments, transfers, facts, message_bytes),
+        max_runs=arguments.max_runs,
+        smallest_bytes=arguments.min_fragment_bytes,
+        seed=arguments.seed,
+    )
+    reader = TimeReader.of(arguments.time, unit=arguments.unit, is_rate=arguments.rate)
+    before = read_words(arguments.before, field="before") if arguments.before else ()
+    given = dict(read_variable(one) for one in arguments.env)
+    program = OwnProgram(tuple(arguments.program), message_bytes, given, before, reader)
+    own = {_COMMAND: printable(program.line()), _TIME: printable(_time_words(arguments))}
+    for name, words in own.items():
+        if facts.get(name, words) != words:
+            raise InconsistentInput(
+                f"expected the {name} of the file, which is {facts[name]!r}", field="continue"
+            )
+    if transfers is not None:
+        _check_room(transfers, plan)
+    program.check()
+    load, processors = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    own |= {_CURRENT: format_bytes(plan.current_bytes)} if plan.current_bytes else {}
+    own |= {"host": platform.node(), "load": f"{load:.2f} on {processors}"}
+    comments = tuple(f"{name}: {words}" for name, words in {**facts, **own}.items())
+    return _Asked(program, plan, transfers, target, comments)
+
+
+def _earlier(arguments: argparse.Namespace) -> tuple[OwnTransfers | None, dict[str, str]]:
+    """The runs of --continue, and what the first lines of their file say."""
+    from fitting.own_transfers import read_own_file
+
+    if arguments.continued is None:
+        return None, {}
+    try:
+        text = Path(arguments.continued).read_text(encoding="utf-8", errors="replace")
+    except OSError as refusal:
+        reason = refusal.strerror or "it cannot be read"
+        raise InvalidInput(f"the file of {_NOUN}: {reason}", field="continue") from None
+    found = read_own_file(text, message_bytes=arguments.bytes)
+    parts = (comment.partition(": ") for comment in found.comments)
+    return found.transfers, {name: words for name, colon, words in parts if colon}
+
+
+def _current(
+    arguments: argparse.Namespace,
+    transfers: OwnTransfers | None,
+    facts: dict[str, str],
+    message_bytes: int,
+) -> int | None:
+    """The size in use, of the options or the file. Raises InconsistentInput where these differ."""
+    from domain.units import parse_bytes
+
+    given = arguments.current
+    current = given["repeat"] if isinstance(given, dict) else message_bytes if given else None
+    if _CURRENT not in facts:
+        return current
+    before = parse_bytes(facts[_CURRENT])
+    if current not in (None, before):
+        raise InconsistentInput(
+            f"expected the size that the file compares with, {format_bytes(before)}",
+            field="current",
+        )
+    return before
+
+
+def _check_room(transfers: OwnTransfers, plan: RacePlan) -> None:
+    sizes = {row.fragment_bytes for row in transfers.rows} | {*plan.candidates}
+    if len(sizes) > MAX_SIZES or len(transfers.rows) + plan.max_runs > MAX_TRANSFERS:
+        raise InvalidInput(
+            f"expected at most {MAX_TRANSFERS} transfers of {MAX_SIZES} sizes with those to come",
+            field="continue",
+        )
+
+
+def _time_words(arguments: argparse.Namespace) -> str:
+    """The options by which a time is read, and what is run before it."""
+    words = ["--time", arguments.time] if arguments.time != "wall" else ["wall"]
+    words += ["--unit", arguments.unit] if arguments.unit else []
+    words += ["--rate"] if arguments.rate else []
+    words += ["--before", arguments.before] if arguments.before else []
+    return shlex.join(words)
+
+
+def _end_of(rows: tuple[OwnTransfer, ...]) -> float:
+    """When the last of earlier runs ended: pauses between sessions are left out."""
+    ends = (row.began_s + (row.latency_us or 0.0) * 1e-6 for row in rows if row.began_s is not None)
+    return max(ends, default=0.0)
+
+
+# --- while it runs --------------------------------------------------------------------------------
+
+
+class _Kept:
+    """The file, written after each run."""
+
+    def __init__(self, asked: _Asked, race: SizeRace) -> None:
+        self._asked, self._race = asked, race
+        self._conditions = asked.transfers.conditions if asked.transfers else ()
+
+    def transfers(self) -> OwnTransfers:
+        """Every run so far."""
+        message_bytes = self._asked.plan.message_bytes
+        return OwnTransfers(message_bytes, self._race.rows(), self._conditions)
+
+    def write(self) -> None:
+        """Write the file anew, in one step: a kill loses the run that is under way."""
+        from fitting.own_transfers import own_transfers_text
+
+        text = own_transfers_text(self.transfers(), self._asked.comments)
+        write_whole(self._asked.target, text.encode(), field="out", noun=_NOUN)
+
+
+class _Progress:
+    """Lines on standard error: one a run, and where a person looks the one that is under way."""
+
+    def __init__(self, asked: _Asked, output: Output, limit_s: float, *, is_quiet: bool) -> None:
+        self._asked, self._output, self._limit_s = asked, output, limit_s
+        self._is_quiet, self._count = is_quiet, 0
+
+    @contextmanager
+    def running(self, size: int) -> Iterator[None]:
+        """Show that a size is run now, until the block ends."""
+        if self._is_quiet:
+            yield
+            return
+        with erased_line(self._output.err) as show:
+            show(f"run {self._count + 1}: {format_bytes(size)} …")
+            yield
+
+    def after(self, size: int, run: ProgramRun) -> None:
+        """Show what came of a run, and behind the first what is to be expected."""
+        self._count += 1
+        if self._is_quiet:
+            return
+        took = run.reason if run.latency_us is None else format_time(run.latency_us)
+        self._output.note(f"run {self._count}: {format_bytes(size)}, {printable(took)}")
+        if self._count == 1 and run.latency_us is not None:
+            words = first_words(run.took_s, self._limit_s, self._asked.plan.max_runs)
+            self._output.note(words)
+
+
+# --- the end --------------------------------------------------------------------------------------
+
+
+def _notes(
+    found: SizeDecision, ended: Ended, asked: _Asked, arguments: argparse.Namespace
+) -> Iterator[str]:
+    """What the verdict is to be read with, and how to go on."""
+    if found.hardly_depends and asked.program.reader.is_wall:
+        yield f"note: {_HARDLY}"
+    if found.is_current_refused or found.verdict is not SizeVerdict.NOT_DECIDED:
+        return
+    if ended is Ended.TIME:
+        yield f"note: no further run fits into the {arguments.time_limit:g} s of --time-limit"
+    elif ended is Ended.RACE and found.runs + 1 < asked.plan.max_runs:
+        yield "note: more than a fifth of the runs failed"
+    if found.sizes:
+        yield f"go on: the same command with --continue {printable(shlex.quote(asked.target))}"

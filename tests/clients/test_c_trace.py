@@ -295,14 +295,14 @@ def test_a_fragment_that_a_stage_has_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("language", [("-std=c11",), ("-x", "c++", "-std=c++17")])
 def test_the_example_with_begins(tmp_path: Path, compiler: str, language: tuple[str, ...]) -> None:
-    """No event of its 48 messages is missing, and copies begin when sums have ended."""
+    """No event of its 48 messages is missing, and encoding begins when the sum has ended."""
     source = CLIENT / "examples" / "overlapped.c"
     command = [require_compiler(compiler, language), *language, "-O2", *WARNINGS, INCLUDE, source]
     link = ["-lstdc++"] if "c++" in language else []
     run([*command, *link, "-pthread", "-o", tmp_path / "overlapped"])
     run([tmp_path / "overlapped", tmp_path / "stages.csv"])
     found = fit([read((tmp_path / "stages.csv").read_bytes())])
-    assert [stage.name for stage in found.stages] == ["checksum", "copy"]
+    assert [stage.name for stage in found.stages] == ["checksum", "encode"]
     assert found.events is not None
     assert (len(found.events), found.events.missing) == (8 * (256 + 128 + 64 + 32 + 16 + 8), 0)
     ends = zip(found.events.end_ns[0], found.events.begin_ns[1], strict=True)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A mover of two threads that logs when each had which fragment: one sums, the other copies what was summed.
+/* A mover of two threads that logs when each had which fragment: one sums, the other encodes what was summed.
 
        cc -O2 -Iclients/c/include clients/c/examples/overlapped.c -pthread -o overlapped && ./overlapped stages.csv
        sluice fit stages.csv */
@@ -23,9 +23,10 @@ static size_t fragment_bytes(uint64_t message)
     return (size_t)4096 << (message % 6);
 }
 
-static void *copy_all(void *unused)
+static void *encode_all(void *unused)
 {
     uint64_t before = 0;
+    unsigned key = 1;
     for (uint64_t message = 0; message < MESSAGES; message++) {
         const size_t bytes = fragment_bytes(message);
         for (uint64_t fragment = 0; fragment * bytes < BYTES; fragment++) {
@@ -35,9 +36,12 @@ static void *copy_all(void *unused)
             pthread_mutex_unlock(&lock);
             before++;
 
-            SLUICE_TRACE_BEGIN(copy);
-            memcpy(to + fragment * bytes, from + fragment * bytes, bytes);
-            SLUICE_TRACE_END_OF(copy, bytes, message, fragment);
+            SLUICE_TRACE_BEGIN(encode);
+            for (size_t i = fragment * bytes; i < (fragment + 1) * bytes; i++) {
+                key = key * 69069u + 1u;
+                to[i] = (unsigned char)(from[i] ^ key >> 24);
+            }
+            SLUICE_TRACE_END_OF(encode, bytes, message, fragment);
         }
     }
     return unused;
@@ -45,10 +49,10 @@ static void *copy_all(void *unused)
 
 int main(int count, char **words)
 {
-    pthread_t copier;
+    pthread_t encoder;
     for (size_t i = 0; i < BYTES; i++)
         from[i] = (unsigned char)(i * 31u);
-    if (pthread_create(&copier, NULL, copy_all, NULL) != 0)
+    if (pthread_create(&encoder, NULL, encode_all, NULL) != 0)
         return 1;
     for (uint64_t message = 0; message < MESSAGES; message++) {
         const size_t bytes = fragment_bytes(message);
@@ -64,7 +68,8 @@ int main(int count, char **words)
             pthread_mutex_unlock(&lock);
         }
     }
-    pthread_join(copier, NULL);
+    pthread_join(encoder, NULL);
+    sum ^= to[sum % BYTES];
     const int failed = sluice_trace_write(count > 1 ? words[1] : "stages.csv");
     if (failed != 0)
         fprintf(stderr, "cannot write: %s\n", strerror(failed));

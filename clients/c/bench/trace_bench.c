@@ -15,7 +15,7 @@ static int by_value(const void *left, const void *right)
 
 int main(void)
 {
-    static double traced[ROUNDS], read[ROUNDS];
+    static double traced[ROUNDS], numbered[ROUNDS], read[ROUNDS];
     volatile uint64_t sink = 0;
     if (sluice_trace_thread() != 0)
         return 1;
@@ -31,13 +31,22 @@ int main(void)
             SLUICE_TRACE_END(nothing, i);
         }
         const uint64_t third = sluice_trace_now();
+        for (int i = 0; i < EVENTS; i++) {
+            SLUICE_TRACE_BEGIN(nothing);
+            SLUICE_TRACE_END_OF(nothing, i, i / 64, i % 64);
+        }
+        const uint64_t fourth = sluice_trace_now();
         read[round] = (double)(second - first) / EVENTS;
         traced[round] = (double)(third - second) / EVENTS;
+        numbered[round] = (double)(fourth - third) / EVENTS;
     }
     (void)sink;
     qsort(read, ROUNDS, sizeof *read, by_value);
     qsort(traced, ROUNDS, sizeof *traced, by_value);
+    qsort(numbered, ROUNDS, sizeof *numbered, by_value);
     printf("two readings %.1f ns, traced %.1f ns, beyond %.1f ns\n", read[ROUNDS / 2],
            traced[ROUNDS / 2], traced[ROUNDS / 2] - read[ROUNDS / 2]);
+    printf("with numbers and begins %.1f ns, beyond %.1f ns\n", numbered[ROUNDS / 2],
+           numbered[ROUNDS / 2] - read[ROUNDS / 2]);
     return 0;
 }

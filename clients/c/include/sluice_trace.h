@@ -6,24 +6,31 @@
 
        SLUICE_TRACE_BEGIN(copy_in);
        ... one fragment through the stage ...
-       SLUICE_TRACE_END(copy_in, fragment_bytes);
+       SLUICE_TRACE_END_OF(copy_in, fragment_bytes, message, fragment);
 
        sluice_trace_write("stages.csv");     at the end, when no thread traces any more
 
    Both macros stand in one block; the stage's name is any C identifier, and may be used in many
-   places and by many threads. With SLUICE_TRACE_OFF they are nothing.
+   places and by many threads. A mover carries the numbers of message and fragment in its header,
+   each at most 2^48, every pair once. Where it has none, SLUICE_TRACE_END(copy_in, fragment_bytes) logs times
+   alone, which do not tell what overlaps. With SLUICE_TRACE_OFF all are nothing.
 
    Compiler  C99 or C++11 with GNU threads (gcc, clang), and POSIX clocks: -std=gnu11, or
              _POSIX_C_SOURCE 199309L and above before the first header.
-   Memory    A ring of SLUICE_TRACE_EVENTS events (32 bytes each) a thread, allocated and touched at
+   Memory    A ring of SLUICE_TRACE_EVENTS events (56 bytes each) a thread, allocated and touched at
              the thread's first event, or before by sluice_trace_thread(). A full ring loses its
              oldest events, and the file says how many.
    Threads   No lock: a ring is its thread's own, and is put into a list by one atomic exchange.
-   Cost      Two readings of CLOCK_MONOTONIC and some nanoseconds an event.
-   File      The project's direct CSV (docs/measurements.md): a row a fragment that every stage has
-             seen. The i-th fragment of a size in one stage is the i-th in the others, by their
-             beginnings: stages keep their order. Times are in microseconds and contain one reading
-             of the clock, which a comment states.
+   Cost      Two readings of CLOCK_MONOTONIC and some nanoseconds an event. The thread's processor
+             time, a call of the kernel, is read around the time of a stage where it is worth it:
+             where the stage's last event in this thread took SLUICE_TRACE_LONG_NS (50 us) or more,
+             and else once a message, at most once in so long.
+   File      The project's direct CSV (docs/measurements.md). Where all events have numbers, a row a
+             fragment, with <stage>_begin_ns from the first event on, and <stage>_busy_ns, the
+             processor time or -1; a stage that has not seen it, or whose event is lost, is empty.
+             Else a row a fragment that every stage has seen: the i-th fragment of a size in one
+             stage is the i-th in the others, by their beginnings: stages keep their order. Times are
+             in microseconds and contain one reading of the clock, which a comment states.
    Errors    Functions return 0 or an errno. An event without memory for its ring is dropped. */
 #ifndef SLUICE_TRACE_H
 #define SLUICE_TRACE_H
@@ -40,6 +47,11 @@
 #define SLUICE_TRACE_EVENTS 65536u /* a power of two */
 #endif
 #define SLUICE_TRACE_STAGES 64
+#ifndef SLUICE_TRACE_LONG_NS
+#define SLUICE_TRACE_LONG_NS 50000u
+#endif
+#define SLUICE_TRACE_NO_NUMBER UINT64_MAX
+#define SLUICE_TRACE_SITES 64u /* a power of two */
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,12 +62,24 @@ typedef struct sluice_trace_event {
     uint64_t bytes;
     uint64_t begin_ns;
     uint64_t end_ns;
+    uint64_t message; /* SLUICE_TRACE_NO_NUMBER: neither this nor the fragment */
+    uint64_t fragment;
+    int64_t busy_ns; /* -1: not read */
 } sluice_trace_event;
+
+/* What a thread knows of a stage. Two stages that share one have their processor time read more or
+   less often than they should, and nothing else. */
+typedef struct sluice_trace_site {
+    uint64_t message;
+    uint64_t read_ns; /* when processor time was last read */
+    int is_due;       /* whether it is read around the next event */
+} sluice_trace_site;
 
 typedef struct sluice_trace_ring {
     struct sluice_trace_ring *next;
     sluice_trace_event *events;
     uint64_t written;
+    sluice_trace_site sites[SLUICE_TRACE_SITES];
 } sluice_trace_ring;
 
 extern __thread sluice_trace_ring *sluice_trace_mine;
@@ -73,31 +97,98 @@ static inline uint64_t sluice_trace_now(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static inline int64_t sluice_trace_thread_ns(void)
+{
+    struct timespec now;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) != 0)
+        return -1;
+    return (int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec;
+}
+
+static inline sluice_trace_site *sluice_trace_site_of(sluice_trace_ring *ring, const char *stage)
+{
+    const uintptr_t at = (uintptr_t)stage;
+    return &ring->sites[(at ^ (at >> 6)) & (SLUICE_TRACE_SITES - 1u)];
+}
+
+/* The thread's processor time where it is due, else -1. Before the clock, so that no time has this
+   call in it. */
+static inline int64_t sluice_trace_busy(const char *stage)
+{
+    sluice_trace_ring *ring = sluice_trace_mine;
+    if (ring == NULL || !sluice_trace_site_of(ring, stage)->is_due)
+        return -1;
+    return sluice_trace_thread_ns();
+}
+
+static inline sluice_trace_event *sluice_trace_next(void)
+{
+    sluice_trace_ring *ring = sluice_trace_mine;
+    if (ring == NULL) {
+        if (sluice_trace_thread() != 0)
+            return NULL;
+        ring = sluice_trace_mine;
+    }
+    return &ring->events[ring->written++ & (SLUICE_TRACE_EVENTS - 1u)];
+}
+
 static inline void sluice_trace_add(const char *stage, uint64_t bytes, uint64_t begin_ns)
 {
     const uint64_t end_ns = sluice_trace_now();
-    sluice_trace_ring *ring = sluice_trace_mine;
-    sluice_trace_event *event;
-    if (ring == NULL) {
-        if (sluice_trace_thread() != 0)
-            return;
-        ring = sluice_trace_mine;
-    }
-    event = &ring->events[ring->written & (SLUICE_TRACE_EVENTS - 1u)];
+    sluice_trace_event *event = sluice_trace_next();
+    if (event == NULL)
+        return;
     event->stage = stage;
     event->bytes = bytes;
     event->begin_ns = begin_ns;
     event->end_ns = end_ns;
-    ring->written++;
+    event->message = SLUICE_TRACE_NO_NUMBER;
 }
+
+static inline void sluice_trace_add_of(const char *stage, uint64_t bytes, uint64_t begin_ns,
+                                       int64_t busy_from_ns, uint64_t message, uint64_t fragment)
+{
+    const uint64_t end_ns = sluice_trace_now();
+    const int64_t busy_to_ns = busy_from_ns < 0 ? -1 : sluice_trace_thread_ns();
+    sluice_trace_event *event = sluice_trace_next();
+    sluice_trace_site *site;
+    if (event == NULL)
+        return;
+    event->stage = stage;
+    event->bytes = bytes;
+    event->begin_ns = begin_ns;
+    event->end_ns = end_ns;
+    event->message = message;
+    event->fragment = fragment;
+    event->busy_ns = busy_to_ns < 0 ? -1 : busy_to_ns - busy_from_ns;
+    site = sluice_trace_site_of(sluice_trace_mine, stage);
+    if (busy_from_ns >= 0)
+        site->read_ns = end_ns;
+    site->is_due = end_ns - begin_ns >= SLUICE_TRACE_LONG_NS ||
+                   (message != site->message && end_ns - site->read_ns >= SLUICE_TRACE_LONG_NS);
+    site->message = message;
+}
+
+#ifdef __GNUC__
+#define SLUICE_TRACE_UNUSED __attribute__((unused))
+#else
+#define SLUICE_TRACE_UNUSED
+#endif
 
 #ifdef SLUICE_TRACE_OFF
 #define SLUICE_TRACE_BEGIN(stage) ((void)0)
 #define SLUICE_TRACE_END(stage, bytes) ((void)(bytes))
+#define SLUICE_TRACE_END_OF(stage, bytes, message, fragment) \
+    ((void)(bytes), (void)(message), (void)(fragment))
 #else
-#define SLUICE_TRACE_BEGIN(stage) const uint64_t sluice_trace_begin_##stage = sluice_trace_now()
+#define SLUICE_TRACE_BEGIN(stage)                                                            \
+    const int64_t sluice_trace_busy_##stage SLUICE_TRACE_UNUSED = sluice_trace_busy(#stage); \
+    const uint64_t sluice_trace_begin_##stage = sluice_trace_now()
 #define SLUICE_TRACE_END(stage, bytes) \
     sluice_trace_add(#stage, (uint64_t)(bytes), sluice_trace_begin_##stage)
+#define SLUICE_TRACE_END_OF(stage, bytes, message, fragment)                   \
+    sluice_trace_add_of(#stage, (uint64_t)(bytes), sluice_trace_begin_##stage, \
+                        sluice_trace_busy_##stage, (uint64_t)(message), (uint64_t)(fragment))
 #endif
 
 #ifdef SLUICE_TRACE_IMPLEMENTATION
@@ -121,6 +212,7 @@ int sluice_trace_thread(void)
     /* Touched, so that no event waits for the kernel to find a page. */
     memset(ring->events, 0, SLUICE_TRACE_EVENTS * sizeof *ring->events);
     ring->written = 0;
+    memset(ring->sites, 0, sizeof ring->sites);
     ring->next = __atomic_load_n(&sluice_trace_rings, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&sluice_trace_rings, &ring->next, ring, 0,
                                         __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
@@ -210,11 +302,144 @@ static int sluice_trace_rows(FILE *file, const sluice_trace_event *events, const
     }
 }
 
+static int sluice_trace_by_number(const void *left, const void *right)
+{
+    const sluice_trace_event *a = (const sluice_trace_event *)left;
+    const sluice_trace_event *b = (const sluice_trace_event *)right;
+    if (a->message != b->message)
+        return a->message < b->message ? -1 : 1;
+    if (a->fragment != b->fragment)
+        return a->fragment < b->fragment ? -1 : 1;
+    return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
+}
+
+typedef struct sluice_trace_row {
+    uint64_t bytes;
+    uint64_t repetition;
+    size_t first; /* of its events */
+} sluice_trace_row;
+
+static int sluice_trace_by_bytes(const void *left, const void *right)
+{
+    const sluice_trace_row *a = (const sluice_trace_row *)left;
+    const sluice_trace_row *b = (const sluice_trace_row *)right;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? -1 : 1;
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static int sluice_trace_by_first(const void *left, const void *right)
+{
+    const sluice_trace_row *a = (const sluice_trace_row *)left;
+    const sluice_trace_row *b = (const sluice_trace_row *)right;
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+/* A row for each fragment of the events, which are sorted by number. Null without memory. */
+static sluice_trace_row *sluice_trace_fragments(const sluice_trace_event *events, size_t count,
+                                                size_t *num_rows)
+{
+    sluice_trace_row *rows = (sluice_trace_row *)malloc((count + 1) * sizeof *rows);
+    size_t i, n = 0;
+    if (rows == NULL)
+        return NULL;
+    for (i = 0; i < count; i++) {
+        if (i == 0 || events[i].message != events[i - 1].message ||
+            events[i].fragment != events[i - 1].fragment) {
+            rows[n].bytes = 0;
+            rows[n].repetition = 0;
+            rows[n++].first = i;
+        }
+        if (events[i].bytes > rows[n - 1].bytes)
+            rows[n - 1].bytes = events[i].bytes;
+    }
+    qsort(rows, n, sizeof *rows, sluice_trace_by_bytes);
+    for (i = 1; i < n; i++)
+        rows[i].repetition = rows[i].bytes == rows[i - 1].bytes ? rows[i - 1].repetition + 1 : 0;
+    qsort(rows, n, sizeof *rows, sluice_trace_by_first);
+    *num_rows = n;
+    return rows;
+}
+
+/* One fragment: its events by stage, the first one where a stage has several. */
+static void sluice_trace_fragment(FILE *file, const sluice_trace_row *row,
+                                  const sluice_trace_event *const *of_stage, int stages,
+                                  const sluice_trace_event *event, uint64_t origin_ns)
+{
+    int j;
+    fprintf(file, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, row->bytes, row->repetition,
+            event->message, event->fragment);
+    for (j = 0; j < stages; j++) {
+        fputc(',', file);
+        if (of_stage[j] != NULL)
+            fprintf(file, "%.3f", (double)(of_stage[j]->end_ns - of_stage[j]->begin_ns) / 1000.0);
+    }
+    for (j = 0; j < stages; j++) {
+        if (of_stage[j] != NULL)
+            fprintf(file, ",%" PRIu64 ",%" PRId64, of_stage[j]->begin_ns - origin_ns,
+                    of_stage[j]->busy_ns);
+        else
+            fprintf(file, ",,");
+    }
+    fputc('\n', file);
+}
+
+/* `order` has the places of `list` in the order of columns. */
+static int sluice_trace_numbered_rows(FILE *file, sluice_trace_event *events, size_t count,
+                                      sluice_trace_list *list, const int *order)
+{
+    const sluice_trace_event *of_stage[SLUICE_TRACE_STAGES];
+    int column_of[SLUICE_TRACE_STAGES], j;
+    size_t i, n, num_rows = 0;
+    uint64_t origin_ns = UINT64_MAX, repeated = 0;
+    sluice_trace_row *rows;
+    qsort(events, count, sizeof *events, sluice_trace_by_number);
+    rows = sluice_trace_fragments(events, count, &num_rows);
+    if (rows == NULL)
+        return ENOMEM;
+    for (j = 0; j < list->count; j++) {
+        column_of[order[j]] = j;
+        if (list->first_ns[j] < origin_ns)
+            origin_ns = list->first_ns[j];
+    }
+    for (n = 0; n < num_rows; n++) {
+        const size_t end = n + 1 < num_rows ? rows[n + 1].first : count;
+        for (j = 0; j < list->count; j++)
+            of_stage[j] = NULL;
+        for (i = rows[n].first; i < end; i++) {
+            const int column = column_of[sluice_trace_place(list, events[i].stage)];
+            if (of_stage[column] == NULL)
+                of_stage[column] = &events[i];
+            else
+                repeated++;
+        }
+        sluice_trace_fragment(file, &rows[n], of_stage, list->count, &events[rows[n].first],
+                              origin_ns);
+    }
+    free(rows);
+    if (repeated > 0)
+        fprintf(file, "# %" PRIu64 " events are left out: their stage had the fragment before\n",
+                repeated);
+    return ferror(file) ? EIO : 0;
+}
+
+/* How many events have no number. */
+static uint64_t sluice_trace_numberless(const sluice_trace_event *events, size_t count)
+{
+    uint64_t found = 0;
+    size_t i;
+    for (i = 0; i < count; i++)
+        found += events[i].message == SLUICE_TRACE_NO_NUMBER;
+    return found;
+}
+
 static int sluice_trace_table(FILE *file, sluice_trace_event *events, size_t count, uint64_t lost)
 {
     sluice_trace_list list;
     size_t from[SLUICE_TRACE_STAGES], to[SLUICE_TRACE_STAGES], i;
     int order[SLUICE_TRACE_STAGES], j, k;
+    const uint64_t numberless = sluice_trace_numberless(events, count);
+    const int is_numbered = count > 0 && numberless == 0;
     list.count = 0;
     qsort(events, count, sizeof *events, sluice_trace_order);
     for (i = 0; i < count; i++) {
@@ -238,10 +463,17 @@ static int sluice_trace_table(FILE *file, sluice_trace_event *events, size_t cou
     if (lost > 0)
         fprintf(file, "# %" PRIu64 " older events were lost: a ring holds %u\n", lost,
                 (unsigned)SLUICE_TRACE_EVENTS);
-    fprintf(file, "message_bytes,repetition");
+    if (numberless > 0 && numberless < count)
+        fprintf(file, "# no begins: %" PRIu64 " of %zu events have no number\n", numberless, count);
+    fprintf(file, is_numbered ? "message_bytes,repetition,message,fragment"
+                              : "message_bytes,repetition");
     for (j = 0; j < list.count; j++)
         fprintf(file, ",%s_us", list.names[order[j]]);
+    for (j = 0; is_numbered && j < list.count; j++)
+        fprintf(file, ",%s_begin_ns,%s_busy_ns", list.names[order[j]], list.names[order[j]]);
     fputc('\n', file);
+    if (is_numbered)
+        return sluice_trace_numbered_rows(file, events, count, &list, order);
     return list.count == 0 ? 0 : sluice_trace_rows(file, events, from, to, order, list.count);
 }
 

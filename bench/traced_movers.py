@@ -31,6 +31,7 @@ KINDS = (
     "dear first",
     "barrier",
 )
+COUNTS_TRACED = (1, 2, 4, 8, 16, 32, 64)
 NEVER_PIPELINED = ("serial", "stop and wait", "barrier")
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # of fragments, over which advice is tried
 
@@ -97,32 +98,30 @@ class TracedMover:
 
     def true_us(self, message_bytes: int, fragments: int) -> float:
         """The time of a message in so many equal fragments, without noise."""
-        size = message_bytes / fragments
-        _, end_us = self.transfer(self.work_us(size, fragments), size)
+        return self.takes_us(np.full(fragments, message_bytes / fragments))
+
+    def takes_us(self, sizes: Floats) -> float:
+        """The time of a message in fragments of these sizes, without noise."""
+        _, end_us = self.transfer(self.work_us(sizes), sizes)
         return float(end_us.max())
 
-    def costs_us(self, size: float) -> Floats:
-        """What each stage costs on a fragment in flow, (stages,)."""
-        found: Floats = np.array(self.overhead_us) + np.array(self.us_per_byte) * size
-        return found
-
-    def work_us(self, size: float, fragments: int) -> Floats:
+    def work_us(self, sizes: Floats) -> Floats:
         """What each stage costs on each fragment, (fragments, stages)."""
-        work = np.tile(self.costs_us(size), (fragments, 1))
+        work = np.array(self.overhead_us) + np.array(self.us_per_byte) * sizes[:, None]
         if self.dear_first is not None:
             work[: self.dear_first.fragments, self.dear_first.stage] *= self.dear_first.factor
         return work
 
     def transfer(
-        self, work_us: Floats, size: float, hands_us: Floats | None = None
+        self, work_us: Floats, sizes: Floats, hands_us: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        """Begins and ends of fragments of this size that cost so much, (fragments, stages)."""
+        """Begins and ends of fragments of these sizes that cost so much, (fragments, stages)."""
         hands = np.full(work_us.shape, self.hand_us) if hands_us is None else hands_us
         if self.turns or self.shared:
             return _by_events(self, work_us, hands)
         if self.is_barrier:
             return _stage_by_stage(work_us, hands)
-        return _by_recurrence(self, work_us, hands, size)
+        return _by_recurrence(self, work_us, hands, sizes)
 
 
 def _stage_by_stage(work_us: Floats, hands_us: Floats) -> tuple[Floats, Floats]:
@@ -135,7 +134,7 @@ def _stage_by_stage(work_us: Floats, hands_us: Floats) -> tuple[Floats, Floats]:
 
 
 def _by_recurrence(
-    mover: TracedMover, work_us: Floats, hands_us: Floats, size: float
+    mover: TracedMover, work_us: Floats, hands_us: Floats, sizes: Floats
 ) -> tuple[Floats, Floats]:
     """Fragments begin in order in each stage, on whichever of its lanes is free first."""
     count, stages = work_us.shape
@@ -159,9 +158,9 @@ def _by_recurrence(
                 tokens = min(
                     bucket.bytes_at_once, tokens + (at_us - filled_us) * bucket.bytes_per_us
                 )
-                lacking = max(0.0, size - tokens)
+                lacking = max(0.0, float(sizes[fragment]) - tokens)
                 lasts_us = max(lasts_us, lacking / bucket.bytes_per_us)
-                tokens, filled_us = tokens - size, at_us
+                tokens, filled_us = tokens - float(sizes[fragment]), at_us
             begin_us[fragment, stage], end_us[fragment, stage] = at_us, at_us + lasts_us
             insort(ends[stage], at_us + lasts_us)
     return begin_us, end_us
@@ -241,12 +240,13 @@ def traced(
     found, at_us = list[TracedMessage](), 0.0
     for _ in range(messages):
         own = size // 2 if rng.random() < 1 / 3 else size
-        work = mover.work_us(own, fragments)
+        sizes = np.full(fragments, float(own))
+        work = mover.work_us(sizes)
         work = work * np.exp(rng.normal(0.0, noise, work.shape))
         is_off = rng.random(work.shape) < outliers
         work = np.where(is_off, work * rng.uniform(3.0, 15.0, work.shape), work)
         hands = mover.hand_us * np.exp(rng.normal(0.0, 0.3, work.shape))
-        begin, end = (at_us + one for one in mover.transfer(work, own, hands))
+        begin, end = (at_us + one for one in mover.transfer(work, sizes, hands))
         begin, end = begin.round(3), end.round(3)
         busy = work * np.array(mover.computes) * np.exp(rng.normal(0.0, 0.01, work.shape))
         busy = np.minimum(busy.round(3), end - begin)
@@ -400,10 +400,36 @@ def lost_by_advice(drawn: Traced, found: Structure) -> float | None:
     if found.is_priced_as_a_sum:
         waits_us = found.return_us if found.kind is not StructureKind.BARRIER else 0.0
         priced_us = {
-            count: float(mover.costs_us(total / count).sum()) * count + waits_us * (count - 1)
+            count: float(mover.work_us(np.full(count, total / count)).sum())
+            + waits_us * (count - 1)
             for count in COUNTS
         }
     else:
         priced_us = {count: mover.chain.true_us(total, count) for count in COUNTS}
     advised = min(COUNTS, key=priced_us.__getitem__)
     return true_us[advised] / min(true_us.values()) - 1.0
+
+
+def bare_rows(mover: TracedMover, message_bytes: int, seed: int) -> str:
+    """Return a file of stage times, without begins, of a message in COUNTS_TRACED fragments.
+
+    At most 40 rows a size, of three messages with 5 % noise.
+    """
+    rng = np.random.default_rng([seed, message_bytes])
+    columns = ",".join(f"stage_{place + 1}_us" for place in range(mover.stages))
+    rows = [f"message_bytes,repetition,{columns}"]
+    for count in COUNTS_TRACED:
+        size = message_bytes // count
+        sizes, found = np.full(count, float(size)), list[str]()
+        for _ in range(max(3, 12 // count)):
+            work = mover.work_us(sizes) * np.exp(rng.normal(0.0, 0.05, (count, mover.stages)))
+            begin, end = mover.transfer(work, sizes)
+            found += (",".join(f"{us:.3f}" for us in row) for row in (end - begin).tolist())
+        rows += (f"{size},{place},{row}" for place, row in enumerate(found[:40]))
+    return "\n".join(rows) + "\n"
+
+
+def cut_sizes(message_bytes: int, size: int) -> Floats:
+    """Return the fragments of a message in repeated sizes, the remainder last."""
+    full, rest = divmod(message_bytes, min(size, message_bytes))
+    return np.array([min(size, message_bytes)] * full + [rest] * (rest > 0), dtype=np.float64)

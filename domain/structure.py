@@ -198,6 +198,20 @@ class Structure:
         return _SENTENCES[self.kind](self)
 
 
+@dataclass(frozen=True, slots=True)
+class KnownOverlap:
+    """What is known of the overlap of a model's stages; they are a pipeline where nothing is said.
+
+    structure        what was found from begins, None without any
+    is_bare          costs are of durations alone, which serial and pipelined movers write alike
+    several_at_once  whether a stage handles several fragments at once; None: nobody has said
+    """
+
+    structure: Structure | None = None
+    is_bare: bool = False
+    several_at_once: bool | None = None
+
+
 def _chain(found: Structure) -> str:
     said = f"Measured: stages overlap, {100 * found.evidence.overlap:.0f} % of the time."
     return said if not found.places else f"{said[:-1]}; {_places(found)}."

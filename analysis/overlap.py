@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from analysis.decision import Choices, gains_over, is_certain, quantiles, share_of
 from analysis.draw_costs import PricedSizes, cut_us, repeated_us
 from analysis.draws import Draws
-from analysis.file_votes import by_own_means
+from analysis.file_votes import as_measured, by_own_means
 from analysis.measure_next import REPETITIONS
 from domain.default_sizes import ONE_PIECE
 from domain.measured_times import MeasuredTimes
@@ -41,6 +41,7 @@ Refused = Callable[[Decision, NamedCut], Decision | None]
 
 EITHER_WAY = "either way"  # the name of a size that is faster whether stages overlap or not
 _LESS = 0.95  # of the time in use, both ways: from there on a size is advised
+_APART = 1.5  # by which a size is below the one in use, for times to have grown up to that
 _AS_GOOD = 1.01  # of the smallest quotient: a rounder size is as good
 
 
@@ -112,24 +113,56 @@ def serial_us(draws: Draws, message_bytes: int, cut: NamedCut) -> Floats:
     return found
 
 
-def slower_by_own_means(
+def slower_by_file(
     decision: Decision,
     choices: Choices,
     cut: NamedCut,
     times: MeasuredTimes | None,
     message_bytes: int,
 ) -> Decision | None:
-    """Return that a cut is to be timed where by the means of the file's own sizes it is no faster
-    than the setting in use, one way or the other; None where it is, or there are no times.
+    """Return that a cut is to be timed where by the file's own times it is no faster than the
+    setting in use, one way or the other; None where it is, or there are no times.
+
+    By means of each size's own times, which hold what depends on the place of a fragment; and by
+    lines that go on from the setting in use: a stage that takes less than these may have had a
+    processor for itself.
     """
     if times is None:
         return None
-    costs, other = by_own_means(times), choices.baseline.cut
+    other = choices.baseline.cut
+    means = by_own_means(times)
+    prices = [(means, means)]
+    if cut.size_bytes and other.size_bytes and cut.size_bytes > other.size_bytes:
+        medians = as_measured(times).at_most.part(0, 1)
+        sizes = (min(other.size_bytes, message_bytes), min(cut.size_bytes, message_bytes))
+        prices.append((_going_on(times, *sizes), medians))
     for price_us in (cut_us, serial_us):
-        if price_us(costs, message_bytes, cut) >= price_us(costs, message_bytes, other):
-            both = Measurement(MeasurementKind.WHOLE_MESSAGES, REPETITIONS, 0.0, cuts=(cut, other))
-            return replace(_first(decision, Reason.UNDECIDED), measure=both)
+        for costs, others in prices:
+            if price_us(costs, message_bytes, cut) >= price_us(others, message_bytes, other):
+                timed = (cut, other)
+                both = Measurement(MeasurementKind.WHOLE_MESSAGES, REPETITIONS, 0.0, cuts=timed)
+                return replace(_first(decision, Reason.UNDECIDED), measure=both)
     return None
+
+
+def _going_on(times: MeasuredTimes, now: int, size: int) -> Draws:
+    """What a fragment of a larger size takes if each stage's times go on from those of the size in
+    use as they grew up to it; no less than was measured.
+    """
+    found = list[float]()
+    for stage in times.stages:
+        known = np.array([one.message_bytes for one in stage.sizes], dtype=np.float64)
+        medians_us = np.array([one.median_us for one in stage.sizes])
+        at_now, at_size = np.interp([now, size], known, medians_us).tolist()
+        before = known[known <= now / _APART]
+        if len(before):
+            grew = at_now - float(np.interp(before[-1], known, medians_us))
+            at_size = max(at_size, at_now + grew / (now - before[-1]) * (size - now))
+        found.append(at_size)
+    overhead_us = np.array(found)[:, None, None]
+    names = tuple(stage.name for stage in times.stages)
+    none = np.zeros((len(found), 0, 1))
+    return Draws(times.kind, names, overhead_us, np.zeros_like(overhead_us), none, times.delay_us)
 
 
 def _alone(draws: Draws, stage: int) -> Draws:

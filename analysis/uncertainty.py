@@ -41,7 +41,7 @@ from analysis.draws import Draws, draw
 from analysis.file_rules import file_vote, held_to_file, refused_by_file
 from analysis.measure_next import measurements, saved_by_knowing_us
 from analysis.measured import Measured
-from analysis.overlap import held_to_overlap, slower_by_own_means
+from analysis.overlap import held_to_overlap, slower_by_file
 from analysis.premise import held_back
 from analysis.repeated_sizes import (
     admits,
@@ -286,7 +286,7 @@ def _concluded(
     def refused(found: Decision, cut: NamedCut) -> Decision | None:
         priced_cut = _priced_cut(question, draws, priced, cut)
         stopped = refused_by_file(found, choices, priced_cut, measured)
-        return stopped or slower_by_own_means(found, choices, cut, question.times, total)
+        return stopped or slower_by_file(found, choices, cut, question.times, total)
 
     decision, both_ways = held_to_overlap(
         decision,

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
+from typing import Any
 
 from domain.aggregate import Aggregate, lower_of
 from domain.derived import Derived
@@ -16,6 +17,7 @@ from domain.model import CostModel
 from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES, FitRange, Pipeline, Stage
 from domain.solution import Notice
 from domain.table_columns import parse_columns
+from domain.traced_events import TracedEvents
 from domain.units import format_bytes
 
 CONFIDENCE = 0.95
@@ -342,6 +344,9 @@ class TraceFit(Derived):
 
     `timed_whole` are whole messages that were timed beside the stages, by size: `total_us` of
     direct traces, half round trips of signatures; of an aggregate they are its total.
+
+    `events` are those of the trace, in the process that read it: they are no part of what is
+    stored or sent elsewhere, where the trace itself is kept.
     """
 
     kind: TraceKind
@@ -353,6 +358,10 @@ class TraceFit(Derived):
     delay_us: float = 0.0
     notices: tuple[Notice, ...] = field(default=())
     timed_whole: tuple[WholeMessages, ...] = ()
+    events: TracedEvents | None = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"events": None}
 
     @property
     def whole_messages(self) -> tuple[WholeMessages, ...]:

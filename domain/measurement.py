@@ -16,6 +16,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from domain.errors import UnreadableTrace
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_OVERHEAD_US
 from domain.solution import Notice
+from domain.traced_events import TracedEvents
 
 MAX_TIME_US = MAX_OVERHEAD_US
 _FIELD = "measurements"
@@ -57,8 +58,9 @@ class DirectTrace:
 
     Row r is one measured message: `message_bytes[r]`, `repetitions[r]` and, for every stage j,
     `stage_us[j][r]` in µs. `total_us[r]` is the time of the whole message, where it was measured
-    too. Raises UnreadableTrace for times that are negative or not finite, and for sizes out of
-    range.
+    too. `events` are when each stage had which fragment, of all stages of the file, where it says
+    so: rows that are left out later stay in them. Raises UnreadableTrace for times that are
+    negative or not finite, and for sizes out of range.
     """
 
     stage_names: tuple[str, ...]
@@ -66,6 +68,7 @@ class DirectTrace:
     repetitions: Sequence[int]
     stage_us: tuple[Sequence[float], ...]
     total_us: Sequence[float] | None = None
+    events: TracedEvents | None = None
 
     def __post_init__(self) -> None:
         if not self.stage_names or len(self.stage_us) != len(self.stage_names):

@@ -141,6 +141,39 @@ class TracedEvents:
             )
 
 
+def one_after_the_other(parts: Sequence[TracedEvents]) -> TracedEvents:
+    """Return the events of one part or more as one, messages and begins of each after the last.
+
+    Raises UnreadableTrace where stages differ, or numbers would be out of range.
+    """
+    _refuse(len({part.stages for part in parts}) != 1, "expected events of the same stages")
+    message = array("q")
+    columns = [array("q") for _ in range(2 + 3 * len(parts[0].stages))]
+    first_message = first_ns = 0
+    for part in parts:
+        message.extend([number + first_message for number in part.message])
+        begins = [
+            [NOT_KNOWN if begin < 0 else begin + first_ns for begin in column]
+            for column in part.begin_ns
+        ]
+        read = (part.fragment, part.fragment_bytes, *begins, *part.duration_ns, *part.busy_ns)
+        for column, values in zip(columns, read, strict=True):
+            column.extend(values)
+        first_message += max(part.message) + 1
+        first_ns += max(map(max, part.end_ns))
+    fragment, fragment_bytes, *of_stages = columns
+    by_kind = len(parts[0].stages)
+    return TracedEvents(
+        parts[0].stages,
+        message,
+        fragment,
+        fragment_bytes,
+        tuple(of_stages[:by_kind]),
+        tuple(of_stages[by_kind : 2 * by_kind]),
+        tuple(of_stages[2 * by_kind :]),
+    )
+
+
 def _refuse(wrong: bool, rule: str) -> None:
     if wrong:
         raise UnreadableTrace(rule, field=_FIELD)

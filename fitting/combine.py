@@ -22,6 +22,7 @@ from domain.measurement import (
     SignatureTrace,
     Trace,
 )
+from domain.traced_events import TracedEvents, one_after_the_other
 
 T = TypeVar("T")
 _FIELD = "measurements"
@@ -97,7 +98,14 @@ def _joined_direct(traces: Sequence[DirectTrace]) -> DirectTrace:
             for place in range(len(first.stage_names))
         ),
         _joined_columns(known) if len(known) == len(totals) else None,
+        _joined_events([trace.events for trace in traces]),
     )
+
+
+def _joined_events(parts: Sequence[TracedEvents | None]) -> TracedEvents | None:
+    """The events of all files, whose messages follow each other; None where a file has none."""
+    known = [part for part in parts if part is not None]
+    return one_after_the_other(known) if len(known) == len(parts) else None
 
 
 def _joined_signatures(traces: Sequence[SignatureTrace]) -> SignatureTrace:

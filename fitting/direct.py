@@ -45,6 +45,7 @@ def fit_direct(
         stages=tuple(stages),
         notices=tuple(notices),
         timed_whole=whole,
+        events=trace.events,
     )
 
 

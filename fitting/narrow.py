@@ -71,6 +71,7 @@ def direct_rows(trace: DirectTrace, mask: Mask) -> DirectTrace:
         _sizes(trace.repetitions, mask),
         tuple(_times(column, mask) for column in trace.stage_us),
         None if trace.total_us is None else _times(trace.total_us, mask),
+        trace.events,
     )
 
 

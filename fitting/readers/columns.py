@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import codecs
 import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import nan
 from typing import TYPE_CHECKING, TypeAlias
@@ -46,10 +46,13 @@ _MAX_DECIMALS = 22  # 10^22 is the greatest power of ten that a double holds exa
 _MAX_PLAIN_LINE = 4_000  # int() refuses more digits than this on its own account
 
 
-def plain_rows(chunk: bytes, num_columns: int, *, num_whole: int = 2) -> Matrix | None:
+def plain_rows(
+    chunk: bytes, num_columns: int, *, num_whole: int = 2, whole: Collection[int] = ()
+) -> Matrix | None:
     """Return whole lines as numbers, (rows, num_columns); None unless every line is a plain row.
 
-    The first `num_whole` columns are whole numbers. Empty lines and comments are left out. Nothing
+    The first `num_whole` columns are whole numbers, and those of the places `whole`, from 0; with
+    such places rows are of digits and points alone. Empty lines and comments are left out. Nothing
     is said about the range of a value, beyond that it is exact up to 2^53.
     """
     import numpy as np
@@ -61,9 +64,11 @@ def plain_rows(chunk: bytes, num_columns: int, *, num_whole: int = 2) -> Matrix 
     separators = (b"," * (num_columns - 1) + b"\n") * num_rows
     if rows.translate(None, _DIGITS + b"." + _OTHER) != separators[:-1] or _has_long_line(rows):
         return None
+    if whole and any(letter in rows for letter in _OTHER):
+        return None
     if any(letter in rows for letter in _OTHER):
         return _general(rows, (num_rows, num_columns), num_whole)
-    return _decimal(rows, (num_rows, num_columns), num_whole)
+    return _decimal(rows, (num_rows, num_columns), num_whole, whole)
 
 
 def _without_comments(chunk: bytes) -> bytes:
@@ -83,7 +88,9 @@ def _has_long_line(rows: bytes) -> bool:
     return max(inner, first, last) > _MAX_PLAIN_LINE
 
 
-def _decimal(rows: bytes, shape: tuple[int, int], num_whole: int) -> Matrix | None:
+def _decimal(
+    rows: bytes, shape: tuple[int, int], num_whole: int, whole: Collection[int]
+) -> Matrix | None:
     """Numbers of digits and points alone."""
     import numpy as np
 
@@ -93,11 +100,16 @@ def _decimal(rows: bytes, shape: tuple[int, int], num_whole: int) -> Matrix | No
     fields = points - np.arange(len(points))
     lengths = np.diff(marks, prepend=-1) - 1  # of the digits before each mark
     num_columns = shape[1]
-    if not _are_numbers(lengths, points, fields % num_columns, num_whole):
+    columns = fields % num_columns
+    if not _are_numbers(lengths, points, columns, num_whole):
+        return None
+    if whole and np.isin(columns, np.fromiter(whole, np.intp)).any():
         return None
     digits = np.fromstring(rows.translate(_JOINED, b"."), dtype=np.int64, sep=",")
     decimals = lengths[points + 1]
     if digits.max() >= _MAX_EXACT or decimals.max(initial=0) > _MAX_DECIMALS:
+        if whole:
+            return None
         return _general(rows, shape, num_whole)
     values = digits.astype(np.float64)
     values[fields] /= (10.0 ** np.arange(_MAX_DECIMALS + 1))[decimals]

@@ -7,9 +7,9 @@
 One row is one measured repetition of one unpipelined message; times are in µs. The last column may
 be the time of the whole message, which then is no stage. The column of repetitions may be absent:
 they are numbered in the order of the rows of a size; and that of sizes may be called bytes, size,
-msg_size and the like. A byte order mark, CRLF line ends, empty lines and quoted fields are
-understood. Nothing is guessed: what breaks a rule is refused with its line, and the text itself is
-never repeated in the refusal.
+msg_size and the like. Columns of begins may stand beside (fitting.readers.event_rows). A byte order
+mark, CRLF line ends, empty lines and quoted fields are understood. Nothing is guessed: what breaks
+a rule is refused with its line, and the text itself is never repeated in the refusal.
 """
 
 from __future__ import annotations
@@ -18,17 +18,25 @@ import codecs
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from domain.errors import UnreadableTrace
 from domain.measurement import MAX_TIME_US, DirectTrace, Reading, TraceKind
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
+from domain.traced_events import TracedEvents
 from domain.units import format_bytes
 from fitting.columns import Sizes, Times
 from fitting.contract import FIRST_SIZE, ReaderSpec, mark
 from fitting.readers.columns import plain_rows
+from fitting.readers.event_rows import (
+    EventLayout,
+    EventRows,
+    event_layout,
+    is_of_events,
+    numbered,
+)
 from fitting.readers.text import (
     BELOW_ZERO,
     BadRows,
@@ -66,10 +74,11 @@ def _read_file(content: bytes) -> tuple[_Header, DirectTrace, int]:
     """
     body = content.removeprefix(codecs.BOM_UTF8)
     header, place = _find_header(body, _Place(0, len(content) - len(body), 1))
-    columns, bad = _Columns(header), BadRows()
+    columns = _Columns(header) if header.events is None else EventRows(header.events)
+    bad = BadRows()
     with bad.collected():
         for chunk, where in _chunks(body, place):
-            if not columns.take(chunk):
+            if not columns.take(chunk, where.number):
                 for number, line in _content_lines(_decoded(chunk, where.offset), where.number):
                     bad.tried(columns.add, line, number)
     return header, columns.trace(), columns.below_zero
@@ -77,11 +86,15 @@ def _read_file(content: bytes) -> tuple[_Header, DirectTrace, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What the columns of sizes is called, whether there is one of repetitions, and the others."""
+    """What the columns of sizes is called, whether there is one of repetitions, and the others.
+
+    `events` says where the columns are in a file with begins.
+    """
 
     size: str
     has_repetitions: bool
     names: tuple[str, ...]
+    events: EventLayout | None = None
 
     @property
     def num_whole(self) -> int:
@@ -192,21 +205,24 @@ def _read_header(line: str, number: int) -> _Header:
     if not is_size(columns[0]):
         raise _unreadable(f"line {number}: expected the header line {_HEADER_RULE}")
     has_repetitions = is_repetition("".join(columns[1:2]))
-    stages = columns[1 + has_repetitions :]
+    first = 1 + has_repetitions
+    others = list(enumerate(columns))[first:]
+    stages = [(place, column) for place, column in others if not is_of_events(column)]
     if not 1 <= len(stages) <= MAX_STAGES:
         raise _unreadable(
             f"line {number}: expected 1 to {MAX_STAGES} stage columns, got {len(stages)}"
         )
-    first = 2 + has_repetitions
-    names = tuple(
-        _stage_name(column, f"line {number}, column {place}")
-        for place, column in enumerate(stages, first)
-    )
-    _refuse_duplicates(names, number, first)
+    places = [place + 1 for place, _ in stages]
+    names = tuple(_stage_name(column, f"line {number}, column {at + 1}") for at, column in stages)
+    _refuse_duplicates(names, number, places)
     _check_total(names, number)
     if not has_repetitions:
-        _check_stages(names, number)
-    return _Header(columns[0], has_repetitions, names)
+        _check_stages(names, number, places)
+    events = None
+    if len(stages) < len(others):
+        timed = [(place - 1, name) for place, name in zip(places, names, strict=True)]
+        events = event_layout(columns, timed, number, has_repetitions=has_repetitions)
+    return _Header(columns[0], has_repetitions, names, events)
 
 
 def _stage_name(column: str, where: str) -> str:
@@ -235,9 +251,9 @@ def _check_total(names: tuple[str, ...], number: int) -> None:
         )
 
 
-def _check_stages(names: tuple[str, ...], number: int) -> None:
+def _check_stages(names: tuple[str, ...], number: int, places: Sequence[int]) -> None:
     """Refuse statistics and times of whole messages, which tables of other tools have."""
-    for place, name in enumerate(names, 2):
+    for place, name in zip(places, names, strict=True):
         if is_no_stage(name):
             raise _unreadable(
                 f"line {number}, column {place}: {name}{TIME_SUFFIX} may be a statistic or a whole "
@@ -246,9 +262,9 @@ def _check_stages(names: tuple[str, ...], number: int) -> None:
             )
 
 
-def _refuse_duplicates(names: tuple[str, ...], number: int, first: int) -> None:
+def _refuse_duplicates(names: tuple[str, ...], number: int, places: Sequence[int]) -> None:
     seen: dict[str, int] = {}
-    for place, name in enumerate(names, first):
+    for place, name in zip(places, names, strict=True):
         if name in seen:
             raise _unreadable(
                 f"line {number}: columns {seen[name]} and {place} have the same name; expected a "
@@ -269,7 +285,7 @@ class _Columns:
         self._times = tuple(Times("d") for _ in header.names)
         self.below_zero = 0
 
-    def take(self, chunk: bytes) -> bool:
+    def take(self, chunk: bytes, _first: int) -> bool:
         """Take all rows of this chunk at once; False, and nothing taken, where that cannot be."""
         rows = plain_rows(chunk, self._header.width, num_whole=self._header.num_whole)
         if rows is None:
@@ -336,13 +352,8 @@ def _numbered(sizes: Sizes) -> Sizes:
     """For each row how many rows of its size come before it."""
     import numpy as np
 
-    values = np.frombuffer(sizes, np.int64)
-    order = np.argsort(values, kind="stable")
-    _, starts, counts = np.unique(values[order], return_index=True, return_counts=True)
-    numbers = np.empty(len(values), np.int64)
-    numbers[order] = np.arange(len(values)) - np.repeat(starts, counts)
     found = Sizes("q")
-    found.frombytes(numbers.data.cast("B"))
+    found.frombytes(numbered(np.frombuffer(sizes, np.int64)).data.cast("B"))
     return found
 
 
@@ -404,14 +415,32 @@ def _detects(head: str) -> bool:
     if first.removeprefix('"').startswith(SIZE_COLUMN):
         return True
     times = columns[2:] if is_repetition("".join(columns[1:2])) else columns[1:]
+    times = [one for one in times if not is_of_events(one)]
     return is_size(columns[0]) and bool(times) and all(one.endswith(TIME_SUFFIX) for one in times)
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
     header, trace, below = _read_file(content)
     check_kind(trace, kind, "direct CSV")
-    stated = (*understood(trace), *_header_entries(header), *format_reasons({BELOW_ZERO: below}))
+    stated = (
+        *understood(trace),
+        *_joining_entries(header, trace),
+        *_header_entries(header),
+        *format_reasons({BELOW_ZERO: below}),
+    )
     return Reading("direct CSV", trace, stated)
+
+
+def _joining_entries(header: _Header, trace: DirectTrace) -> Iterator[tuple[str, str]]:
+    """How events of a file with begins became fragments."""
+    if header.events is None:
+        return
+    if header.events.fragment is not None:
+        yield ("joined", "by message and fragment")
+    elif trace.events is None:
+        yield ("begins", "of no message are there as often in every stage, and are not used")
+    else:
+        yield ("joined", "the i-th begin of a message in each stage, where all have as many")
 
 
 def _header_entries(header: _Header) -> tuple[tuple[str, str], ...]:
@@ -437,7 +466,16 @@ def understood(trace: DirectTrace) -> tuple[tuple[str, str], ...]:
         ("rows_per_size", str(low) if low == high else f"{low} to {high}"),
         ("stages", ", ".join(trace.stage_names)),
         *((("total", "measured too, in the last column"),) if trace.total_us is not None else ()),
+        *_events_entries(trace.events),
     )
+
+
+def _events_entries(events: TracedEvents | None) -> Iterator[tuple[str, str]]:
+    if events is None:
+        return
+    messages = len(set(events.message))
+    missing = f", without {events.missing} events" if events.missing else ""
+    yield ("begins", f"of {len(events)} fragments of {messages} messages{missing}")
 
 
 SPEC = ReaderSpec(

@@ -11,7 +11,13 @@ import pytest
 
 from domain.errors import UnreadableTrace
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_STAGES
-from domain.traced_events import MAX_EVENT_NS, MAX_NUMBER, NOT_KNOWN, TracedEvents
+from domain.traced_events import (
+    MAX_EVENT_NS,
+    MAX_NUMBER,
+    NOT_KNOWN,
+    TracedEvents,
+    one_after_the_other,
+)
 
 EVENTS = TracedEvents(
     ("hash", "send"),
@@ -90,3 +96,14 @@ def test_what_breaks_a_rule_is_refused(changes: dict[str, Any], rule: str) -> No
     with pytest.raises(UnreadableTrace, match=rule) as caught:
         replace(EVENTS, **changes)
     assert caught.value.field == "measurements"
+
+
+def test_parts_follow_each_other() -> None:
+    both = one_after_the_other([EVENTS, EVENTS])
+    assert list(both.message) == [0, 0, 3, 4, 4, 7]
+    assert list(both.begin_ns[1]) == [950, NOT_KNOWN, 6000, 6955, NOT_KNOWN, 12005]
+    assert one_after_the_other([EVENTS]).missing == EVENTS.missing
+    with pytest.raises(UnreadableTrace, match="events of the same stages"):
+        one_after_the_other([EVENTS, replace(EVENTS, stages=("hash", "wire"))])
+    with pytest.raises(UnreadableTrace, match="numbers of messages"):
+        one_after_the_other([EVENTS, replace(EVENTS, message=(0, 0, MAX_NUMBER))])

@@ -49,14 +49,16 @@ _COMPUTES = 0.85  # of its best event's time, from which on a stage computes
 _SHARING = (0.06, 0.40)  # without sharing at least this is unexplained, with it at most this of it
 _SLOWING = (0.15, 0.30)  # the same by times of undisturbed events
 _FIRST_DEARER, _IN_BURSTS = 1.15, 0.87
-_MAX_FIRST, _SHARE_OF_MESSAGES = 8, 0.85
+_FIRSTS = (*range(1, 9), 12, 16, 24, 32, 48, 64)  # fragments whose times may be others
+_LASTS, _LATER = (3, 2, 1), 3
+_SHARE_OF_MESSAGES = 0.85
 _MAX_WINDOW = 16
 _MIN_LATE = 10  # late begins, for a window to be sought
 _LEVEL = 0.01  # of a stage's busy time, at which so many fragments at once count
 _MAX_STAGES = 8
 _REPLAYED = 32
 _ALONE = 5  # undisturbed events of a stage and size
-_EARLY_US = 1e-3
+_EARLY_US = 5e-3  # begins and durations are rounded, each by itself
 _MAY_SHARE = (
     "stages overlap, and without processor times (_busy_ns) those that share a processor do too"
 )
@@ -354,10 +356,15 @@ def _by_late_begins(events: _Events, plain: Rules, hand_us: list[float]) -> _Fou
     if left > max(CHAIN, LEFT * first):
         why = f"{100 * left:.0f} % of its time begins are late, by nothing known here"
         return _Found(StructureKind.SWEEP, rules, late=first, left=left, reason=why)
-    return _Found(_kind_of(rules), rules, late=first, left=left)
+    waits_us = max((one.return_us for one in rules.windows), default=0.0)
+    return _Found(_kind_of(rules), rules, waits_us, late=first, left=left)
 
 
 def _kind_of(rules: Rules) -> StructureKind:
+    last = len(rules.lanes) - 1
+    if not rules.turns and any(one[:3] == (0, last, 1) for one in rules.windows):
+        has_return = any(one.return_us > 0.0 for one in rules.windows)
+        return StructureKind.STOP_AND_WAIT if has_return else StructureKind.SERIAL
     if rules.turns:
         return StructureKind.TURNS
     if rules.windows:
@@ -613,7 +620,9 @@ def _place_flags(events: _Events) -> tuple[PlaceFlag, ...]:
         best: tuple[float, PlaceFlag] | None = None
         for size in np.unique(events.fragment_bytes).tolist():
             of_size = events.fragment_bytes == size
-            for first in range(1, _MAX_FIRST + 1):
+            longest = int(events.fragments[of_size].max())
+            # Also what lasts nearly all of a message: its last ones alone are others then.
+            for first in (*_FIRSTS, *(longest - tail for tail in _LASTS)):
                 ratios = _first_over_later(events, of_size, stage, first)
                 if len(ratios) < 5:
                     continue
@@ -641,7 +650,7 @@ def _more(events: _Events, of_size: Flags, stage: int, first: int, ratio: float)
 def _first_over_later(events: _Events, of_size: Flags, stage: int, first: int) -> Floats:
     lasts_us = events.lasts_us[of_size][:, :, stage]
     counts = events.fragments[of_size]
-    long_enough = counts >= first + 3
+    long_enough = counts >= first + _LATER if first in _FIRSTS else counts > first
     lasts_us, counts = lasts_us[long_enough], counts[long_enough]
     if not len(counts):
         return np.zeros(0)

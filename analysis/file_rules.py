@@ -51,7 +51,7 @@ def held_to_file(
     """
     refused = None
     if decision.code is DecisionCode.SET_IT:
-        refused = _refused(decision, choices, advised, measured)
+        refused = refused_by_file(decision, choices, advised, measured)
         if refused is None:
             better = _better_by_file(decision, choices, measured, thresholds)
             return better or _borne_out(decision, choices, measured, thresholds)
@@ -82,10 +82,10 @@ def file_vote(measured: Measured, advised: NamedCut, against: NamedCut) -> FileV
     )
 
 
-def _refused(
+def refused_by_file(
     decision: Decision, choices: Choices, advised: PricedCut, measured: Measured
 ) -> Decision | None:
-    """What is to be measured before this cut is set; None where it may be."""
+    """Return what is to be measured before this cut is set; None where it may be."""
     baseline = choices.baseline
     if measured.falls_with_size:
         both = _both_ways(advised.cut, baseline.cut)

@@ -53,6 +53,14 @@ def as_measured(times: MeasuredTimes) -> FileCosts:
     return times.derived(_as_measured)
 
 
+def by_own_means(times: MeasuredTimes) -> Draws:
+    """Return the means of each size's own times, whatever others have: one column.
+
+    Times that depend on the place of a fragment in its message are in them, and in no median.
+    """
+    return times.derived(_by_own_means)
+
+
 def redrawn(times: MeasuredTimes) -> FileCosts:
     """Return them as rows drawn anew may have them: 64 columns of medians, and as many of means.
 
@@ -83,6 +91,14 @@ def _as_measured(times: MeasuredTimes) -> FileCosts:
         np.array([(size.median_us, size.mean_us) for size in stage.sizes]) for stage in times.stages
     ]
     return _costs(times, columns)
+
+
+def _by_own_means(times: MeasuredTimes) -> Draws:
+    columns = [
+        np.array([[size.own_mean_us or size.mean_us] for size in stage.sizes])
+        for stage in times.stages
+    ]
+    return _costs(times, columns).at_most
 
 
 def _redrawn(times: MeasuredTimes) -> FileCosts:

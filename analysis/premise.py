@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from domain.model import CostModel
+from domain.structure import KnownOverlap
 from domain.uncertain_answer import Decision, DecisionCode, Reason
 
 
@@ -21,3 +22,16 @@ def held_back(decision: Decision, model: CostModel) -> Decision:
     if not (model.premise and decision.code is DecisionCode.SET_IT):
         return decision
     return replace(decision, code=DecisionCode.MEASURE_FIRST, reason=Reason.PREMISE, measure=None)
+
+
+def doubt_of(overlap: KnownOverlap, stages: int) -> Reason | None:
+    """Return why what a pipeline's model sets for many messages is to be measured first, else None:
+    what is faster by both ways is looked for of one message alone.
+    """
+    if overlap.structure is not None:
+        return None if overlap.structure.is_priced else Reason.STRUCTURE
+    if not overlap.is_bare:
+        return None
+    if overlap.several_at_once:
+        return Reason.SEVERAL_AT_ONCE
+    return Reason.IF_OVERLAPPING if stages > 1 else None

@@ -24,6 +24,7 @@ from analysis.draw_costs import cut_us, quantile, regrets_over
 from analysis.draws import Draws, draw
 from analysis.file_votes import as_measured
 from analysis.measured import Measured, measured_of
+from analysis.premise import doubt_of
 from analysis.repeated_sizes import price_sizes
 from domain.errors import Infeasible, StrategyDeclined
 from domain.fragment_setting import FragmentSetting
@@ -151,6 +152,8 @@ def _held_to_file(
         reason = Reason.FILE_NOT_FASTER
     elif errors.model.model.premise:
         reason = Reason.PREMISE
+    elif (by_overlap := doubt_of(errors.overlap, len(errors.model.stages))) is not None:
+        reason = by_overlap
     if reason is None:
         return found
     unmeasured = size if reason is Reason.NOT_MEASURED else None

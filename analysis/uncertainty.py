@@ -38,9 +38,10 @@ from analysis.draw_costs import (
     regrets_over,
 )
 from analysis.draws import Draws, draw
-from analysis.file_rules import file_vote, held_to_file
+from analysis.file_rules import file_vote, held_to_file, refused_by_file
 from analysis.measure_next import measurements, saved_by_knowing_us
 from analysis.measured import Measured
+from analysis.overlap import held_to_overlap, slower_by_file
 from analysis.premise import held_back
 from analysis.repeated_sizes import (
     admits,
@@ -58,6 +59,7 @@ from domain.measured_times import MeasuredTimes
 from domain.nested import NestedSchedule
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, MessageProblem, problem_of
 from domain.solution import Notice, Solution
+from domain.structure import KnownOverlap
 from domain.uncertain_answer import (
     MAX_OFF,
     WORTH_LISTING,
@@ -102,7 +104,8 @@ class UncertaintyQuestion:
     which measured whole messages differ from the model. No repeated size beside `measured_bytes`,
     the least and the greatest size that every stage was measured at, is advised while the limits
     admit one between. `times` are what the measured sizes took: without them no cut is held against
-    the file. Without `seed` the costs have one. With `robust` the solution's cut is `robust_from`,
+    the file. `overlap` is what is known of the stages' overlap: a pipeline, where nothing is said.
+    Without `seed` the costs have one. With `robust` the solution's cut is `robust_from`,
     for which the best in the worst draw is sought.
     """
 
@@ -118,6 +121,7 @@ class UncertaintyQuestion:
     measured_us: float | None = None
     measured_bytes: tuple[int, int] | None = None
     times: MeasuredTimes | None = None
+    overlap: KnownOverlap = field(default_factory=KnownOverlap)
     draws: int = DEFAULT_DRAWS
     seed: int | None = None
     robust: bool = False
@@ -278,6 +282,22 @@ def _concluded(
         thresholds=thresholds,
     )
     decision = held_to_file(decision, choices, advice.advised, measured, thresholds)
+
+    def refused(found: Decision, cut: NamedCut) -> Decision | None:
+        priced_cut = _priced_cut(question, draws, priced, cut)
+        stopped = refused_by_file(found, choices, priced_cut, measured)
+        return stopped or slower_by_file(found, choices, cut, question.times, total)
+
+    decision, both_ways = held_to_overlap(
+        decision,
+        question.overlap,
+        choices,
+        draws,
+        priced,
+        total,
+        rounder=[one.size_bytes for one in rounded],
+        refused=refused,
+    )
     subject = answer or advice.advised
     if answer is None and decision.code is DecisionCode.SET_IT:
         subject = _priced_cut(question, draws, priced, decision.advised)
@@ -325,6 +345,8 @@ def _concluded(
         file=file,
         file_of_repeated=file_of_repeated,
         are_means=draws.are_means,
+        overlap=question.overlap,
+        both_ways=both_ways,
     )
 
 

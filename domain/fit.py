@@ -16,6 +16,7 @@ from domain.measurement import TraceKind
 from domain.model import CostModel
 from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES, FitRange, Pipeline, Stage
 from domain.solution import Notice
+from domain.structure import KnownOverlap
 from domain.table_columns import parse_columns
 from domain.traced_events import TracedEvents
 from domain.units import format_bytes
@@ -121,7 +122,8 @@ class FitOptions:
     those of one stage, and names it. `total_is_uncut` says that nothing cut the messages whose
     latencies they hold. `composed` are the stages of a pipeline, each of files of its
     own, in their order. `columns` says which columns of tables hold what (`domain.table_columns`).
-    Raises InvalidInput.
+    `several_at_once` says whether a stage handles several fragments at once, None where nobody has
+    said. Raises InvalidInput.
     """
 
     method: FitMethod = FitMethod.ROBUST
@@ -133,6 +135,7 @@ class FitOptions:
     composed: tuple[ComposedStage, ...] = ()
     columns: str | None = None
     total_is_uncut: bool = False
+    several_at_once: bool | None = None
 
     def __post_init__(self) -> None:
         if self.columns is not None:
@@ -345,6 +348,8 @@ class TraceFit(Derived):
     `timed_whole` are whole messages that were timed beside the stages, by size: `total_us` of
     direct traces, half round trips of signatures; of an aggregate they are its total.
 
+    `overlap` is what is known of the stages' overlap: they are a pipeline where nothing is said.
+
     `events` are those of the trace, in the process that read it: they are no part of what is
     stored or sent elsewhere, where the trace itself is kept.
     """
@@ -358,6 +363,7 @@ class TraceFit(Derived):
     delay_us: float = 0.0
     notices: tuple[Notice, ...] = field(default=())
     timed_whole: tuple[WholeMessages, ...] = ()
+    overlap: KnownOverlap = field(default_factory=KnownOverlap)
     events: TracedEvents | None = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from math import hypot, sqrt
 
@@ -26,7 +26,8 @@ class MeasuredSize:
     """One size of one stage: the median and the mean of its times, with standard errors, in µs.
 
     `is_own`: its mean is its own. Else the mean is the median times the stage's ratio of the two.
-    `deviation` is the standard deviation of single times, relative to their mean.
+    `deviation` is the standard deviation of single times, relative to their mean. `own_mean_us` is
+    the mean of the size's own times in any case, None where it is not known.
     """
 
     message_bytes: int
@@ -36,6 +37,7 @@ class MeasuredSize:
     mean_error_us: float
     is_own: bool
     deviation: float = 0.0
+    own_mean_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class MeasuredTimes(Derived):
                 one.mean_ratio,
                 one.mean_ratio_error,
                 one.common_error,
-                [astuple(size) for size in one.sizes],
+                [astuple(replace(size, own_mean_us=None))[:-1] for size in one.sizes],
             ]
             for one in self.stages
         ]
@@ -168,7 +170,7 @@ def _size(size: SizeFit, pooled: MeanRatio) -> MeasuredSize:
     if size.mean_us is None or not (is_far or is_better or median_us <= 0.0):
         mean_us, mean_error_us = pooled.value * median_us, pooled.value * error_us
         times_us = (median_us, error_us, mean_us, mean_error_us)
-        return MeasuredSize(size.message_bytes, *times_us, False, deviation)
+        return MeasuredSize(size.message_bytes, *times_us, False, deviation, size.mean_us)
     mean_error_us = error * median_us if median_us > 0.0 else size.mean_error_us or 0.0
     times_us = (median_us, error_us, size.mean_us, mean_error_us)
-    return MeasuredSize(size.message_bytes, *times_us, True, deviation)
+    return MeasuredSize(size.message_bytes, *times_us, True, deviation, size.mean_us)

@@ -6,9 +6,10 @@ What `analysis.uncertainty` and `analysis.settings_in_draws` return. Shares are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from domain.structure import KnownOverlap
 from domain.uncertainty import NamedCut, Parameter, Source
 
 WORTH_LISTING = 1e-3  # of the latency: what a measurement must be able to save
@@ -154,6 +155,11 @@ class Reason(StrEnum):
     premise            the gain rests on something that nobody has confirmed: see the warnings
     transferred        measured transfers of this message decide it, not the model
     does_not_hold      transfers have contradicted the model: it sets no size
+    structure          begins of the stages show no pipeline: what was found prices no message
+    either_way         it is faster whether the stages overlap or work one after another
+    one_at_a_time      the same, if no stage handles several fragments at once: nobody has said
+    several_at_once    a stage does, so that its durations alone price no message
+    if_overlapping     it is so if the stages overlap, and not if they work one after another
     """
 
     FASTER = "faster"
@@ -172,8 +178,20 @@ class Reason(StrEnum):
     PREMISE = "premise"
     TRANSFERRED = "transferred"
     DOES_NOT_HOLD = "does_not_hold"
+    STRUCTURE = "structure"
+    EITHER_WAY = "either_way"
+    ONE_AT_A_TIME = "one_at_a_time"
+    SEVERAL_AT_ONCE = "several_at_once"
+    IF_OVERLAPPING = "if_overlapping"
 
 
+# Why that is to be measured first which depends on what of the stages overlaps.
+BY_OVERLAP = (
+    Reason.STRUCTURE,
+    Reason.ONE_AT_A_TIME,
+    Reason.SEVERAL_AT_ONCE,
+    Reason.IF_OVERLAPPING,
+)
 # Why what the draws would set is to be measured first.
 REFUSED = (
     Reason.FILE_NOT_FASTER,
@@ -181,6 +199,7 @@ REFUSED = (
     Reason.ONLY_IN_BURSTS,
     Reason.FALLS_WITH_SIZE,
     Reason.PREMISE,
+    *BY_OVERLAP,
 )
 
 
@@ -280,6 +299,23 @@ class FileVote:
 
 
 @dataclass(frozen=True, slots=True)
+class BothWays:
+    """What a message takes if its stages overlap, and if they work one after another.
+
+    `gain` and `serial_gain` are those of `size_bytes` over the setting in use, in the median. Where
+    that stays if they overlap, `serial_bytes` is the best size if they do not, with its gain.
+    Latencies are in µs.
+    """
+
+    size_bytes: int
+    latency_us: float
+    gain: float
+    serial_bytes: int
+    serial_us: float
+    serial_gain: float
+
+
+@dataclass(frozen=True, slots=True)
 class RobustChoice:
     """The cut, and the repeated size, whose greatest regret over the first draws is least.
 
@@ -315,7 +351,8 @@ class Uncertainty:
     nothing where that is less than 0.1 % of the latency. `robust` is None where it was not
     asked for. `file` is what the measured sizes say by themselves of the advised cut, and
     `file_of_repeated` of the size to repeat, None where costs are of none. `are_means`: every draw
-    is of mean times, not of medians.
+    is of mean times, not of medians. `overlap` is what is known of the stages' overlap, `both_ways`
+    what follows where that is nothing.
     """
 
     source: Source
@@ -336,6 +373,8 @@ class Uncertainty:
     file: FileVote | None = None
     file_of_repeated: FileVote | None = None
     are_means: bool = False
+    overlap: KnownOverlap = field(default_factory=KnownOverlap)
+    both_ways: BothWays | None = None
 
     @property
     def repeats_bytes(self) -> int:

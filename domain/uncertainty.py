@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
@@ -21,6 +21,7 @@ from domain.measured_times import MeasuredTimes, rounded
 from domain.model import CostModel
 from domain.nested import NestedSchedule
 from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline, Stage
+from domain.structure import KnownOverlap
 
 MAX_SEED = 2**64 - 1
 DEFAULT_DRAWS = 400  # the standard error of a probability is 2.5 % at most
@@ -311,7 +312,7 @@ class KnownErrors:
     `misfit` is the share of the latency by which measured whole messages differ from the model.
     Without `seed` it is `seed_of(model)`. `whole_us` are the messages that were timed in one piece,
     in bytes, and what each took, in µs. `times` are what the measured sizes took, None where the
-    costs are of none.
+    costs are of none. `overlap` is what is known of the stages' overlap.
     """
 
     model: UncertainModel
@@ -320,6 +321,7 @@ class KnownErrors:
     seed: int | None = None
     whole_us: tuple[tuple[int, float], ...] = ()
     times: MeasuredTimes | None = None
+    overlap: KnownOverlap = field(default_factory=KnownOverlap)
 
 
 class Source(StrEnum):

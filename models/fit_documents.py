@@ -6,7 +6,7 @@ Version 1 had one line by ordinary least squares a stage; it is read as a fit of
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
 from domain.errors import Conflict
@@ -29,14 +29,25 @@ from domain.fit import (
 from domain.loggp import Estimate, LogGPFit, LogGPParameters
 from domain.measurement import TraceKind
 from domain.solution import Notice
+from domain.structure import (
+    Evidence,
+    KnownOverlap,
+    PlaceFlag,
+    SharedProcessors,
+    Structure,
+    StructureKind,
+    TracedWindow,
+)
 from models.records import FitRequest
 
 VERSION = 2
 _FIRST = 1
 # A reader of version 1 knows no samples left out by hand, one of version 2 no measurement that is
 # called a stage, one of version 3 no stages of files of their own, one of version 4 no columns of
-# tables, and one of version 5 no total that is said to be uncut: they would make another fit.
-REQUEST_VERSION = 6
+# tables, one of version 5 no total that is said to be uncut, and one of version 6 no stages that
+# handle several fragments at once or do not: they would make another fit.
+REQUEST_VERSION = 7
+_IS_UNCUT = 6
 _NAMES_COLUMNS = 5
 _COMPOSES, _AS_STAGE, _EXCLUDES, _FIRST_REQUEST = 4, 3, 2, 1
 
@@ -45,7 +56,10 @@ T = TypeVar("T")
 
 def dump_fit(fit: TraceFit) -> str:
     """The document of a fit."""
-    document = {"version": VERSION, **asdict(fit)}
+    document = {"version": VERSION, **asdict(replace(fit, events=None))}
+    del document["events"]  # they are in the trace, which is kept
+    if fit.overlap == KnownOverlap():
+        del document["overlap"]  # as earlier software wrote it
     # ASCII on purpose: a name may hold characters that a text column refuses (NUL, surrogates).
     return json.dumps(document, separators=(",", ":"), ensure_ascii=True)
 
@@ -89,9 +103,13 @@ def dump_request(request: FitRequest) -> str:
     if any(named):
         version = _NAMES_COLUMNS
     if request.options.total_is_uncut:
-        version = REQUEST_VERSION
+        version = _IS_UNCUT
     else:
         del asked["options"]["total_is_uncut"]
+    if request.options.several_at_once is not None:
+        version = REQUEST_VERSION
+    else:
+        del asked["options"]["several_at_once"]
     document = {"version": version, **asked}
     return json.dumps(document, separators=(",", ":"), ensure_ascii=True)
 
@@ -123,6 +141,7 @@ def load_request(text: str | None) -> FitRequest | None:
             composed=tuple(ComposedStage(**one) for one in options.get("composed", ())),
             columns=options.get("columns"),
             total_is_uncut=options.get("total_is_uncut", False),
+            several_at_once=options.get("several_at_once"),
         ),
         message_bytes=document["message_bytes"],
         kinds=tuple(None if kind is None else TraceKind(kind) for kind in document["kinds"]),
@@ -147,6 +166,31 @@ def _with_rest(common: TraceFit, document: dict[str, Any]) -> TraceFit:
         delay_us=document["delay_us"],
         notices=common.notices,
         timed_whole=tuple(_made(WholeMessages, one) for one in document.get("timed_whole", ())),
+        overlap=_overlap(document.get("overlap")),
+    )
+
+
+def _overlap(stored: dict[str, Any] | None) -> KnownOverlap:
+    if stored is None:
+        return KnownOverlap()
+    structure = stored["structure"]
+    return _made(KnownOverlap, stored, structure=structure and _structure(structure))
+
+
+def _structure(stored: dict[str, Any]) -> Structure:
+    shared = stored["shared"]
+    return _made(
+        Structure,
+        {
+            name: _tuple(value) if isinstance(value, list) else value
+            for name, value in stored.items()
+        },
+        kind=StructureKind(stored["kind"]),
+        evidence=Evidence(**stored["evidence"]),
+        windows=tuple(TracedWindow(**one) for one in stored["windows"]),
+        turns=tuple(map(tuple, stored["turns"])),
+        shared=shared and SharedProcessors(tuple(shared["stages"]), shared["processors"]),
+        places=tuple(PlaceFlag(**one) for one in stored["places"]),
     )
 
 
@@ -208,7 +252,7 @@ def _estimate(stored: dict[str, Any]) -> Estimate:
     return _made(Estimate, stored, interval=tuple(stored["interval"]))
 
 
-def _made(kind: type[T], stored: dict[str, Any], **converted: Any) -> T:
+def _made(kind: type[T], stored: dict[str, Any], /, **converted: Any) -> T:
     """An object of this type; what the document has beyond its fields is left out."""
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     given = {name: value for name, value in stored.items() if name in known}

@@ -216,6 +216,11 @@ def _add_fit(commands: Commands[Parser]) -> None:
         help="nothing cut the messages whose latencies were measured: no library pipelines inside",
     )
     parser.add_argument(
+        "--several-at-once",
+        choices=("yes", "no"),
+        help="whether a stage handles several fragments at once, by connections or threads",
+    )
+    parser.add_argument(
         "--group",
         action="append",
         metavar="GROUP",

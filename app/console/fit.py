@@ -209,6 +209,7 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
         as_stage=arguments.as_stage,
         columns=arguments.columns,
         total_is_uncut=arguments.uncut,
+        several_at_once=_said_yes(arguments.several_at_once),
     )
     message_bytes = None
     if arguments.test is None and arguments.message_bytes is not None:
@@ -218,6 +219,10 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
     request = replace(request, message_bytes=message_bytes)
     check_request(request)
     return request
+
+
+def _said_yes(word: str | None) -> bool | None:
+    return None if word is None else word == "yes"
 
 
 def _request(arguments: argparse.Namespace, **more: Any) -> FitRequest:

@@ -10,6 +10,7 @@ from itertools import accumulate, zip_longest
 from typing import TYPE_CHECKING
 
 from analysis.narrowed_fit import Range, SizesUsed, fit_narrowed, hull
+from app.questions.overlap import as_found, with_overlap
 from app.questions.question import GivenFit, LoadedTrace, Measurement, known_identifier
 from domain.errors import InconsistentInput, InvalidInput, NotFound, UnreadableTrace
 from domain.fit import ExcludedSample, FitOptions, FitShape, TraceFit
@@ -110,8 +111,9 @@ def fit_readings(
         found = _narrowed(readings, request.options, sizes_used)
     else:
         found = fit(readings, request.options)
-    shown = plot(found, readings, request.options) if wants_plot else None
-    return FittedTrace(found, tuple(traces), request, shown)
+    of = with_overlap(found, readings, request.options)
+    shown = plot(of.fit, of.readings, of.options) if wants_plot else None
+    return FittedTrace(of.fit, tuple(traces), request, shown)
 
 
 def _narrowed(readings: Sequence[Reading], options: FitOptions, sizes_used: SizesUsed) -> TraceFit:
@@ -409,7 +411,7 @@ def plot_stored(stored: StoredFit) -> FitPlot:
         for place, (trace, kind) in enumerate(stated)
     ]
     known = [reading for reading in readings if reading is not None]
-    return plot(stored.fit, known, stored.options)
+    return plot(stored.fit, *as_found(stored.fit.overlap, known, stored.options))
 
 
 def _reading(content: bytes, kind: TraceKind | None, columns: str | None) -> Reading | None:

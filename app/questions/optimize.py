@@ -43,6 +43,7 @@ from domain.profile import Origin, ProfileRevision, Provenance
 from domain.schedule import busiest_stage
 from domain.sensitivity import Sensitivities
 from domain.solution import Solution, Status, Strategy
+from domain.structure import KnownOverlap
 from domain.uncertain_answer import Uncertainty
 from domain.uncertain_fit import measured_whole_us
 from domain.uncertainty import NamedCut, seed_of
@@ -164,6 +165,7 @@ def _uncertain(
         measured_us=None if fit is None else measured_whole_us(fit, size),
         measured_bytes=None if fit is None else fit.measured_bytes,
         times=errors.times,
+        overlap=errors.overlap,
         draws=errors.draws,
         seed=errors.seed,
         robust=options.robust,
@@ -364,6 +366,7 @@ def _digest(
         parts += ("robust",) if uncertain.robust else ()
         parts += (repr(uncertain.measured_bytes),) if uncertain.measured_bytes else ()
         parts += (uncertain.times.digest,) if uncertain.times else ()
+        parts += () if uncertain.overlap == KnownOverlap() else (repr(uncertain.overlap),)
         parts += (repr(uncertain.measured_us),) if uncertain.measured_us else ()
     elif question.current_bytes is not None:
         parts += (repr(("current", question.current_bytes)),)

@@ -19,6 +19,7 @@ from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference, check_profile_name
 from domain.solution import Notice, Strategy
+from domain.structure import KnownOverlap
 from domain.uncertain_fit import misfit_at, uncertain_model
 from domain.uncertainty import (
     MAX_SEED,
@@ -271,13 +272,14 @@ def known_errors(
             raise type(refusal)(refusal.detail, field=f"uncertainty.{refusal.field}") from None
         own = fit is not None and fit.to_model() == model
         times = measured_times(fit) if fit is not None and own else None
-        return KnownErrors(stated, misfit, asked.draws, asked.seed, times=times)
+        overlap = fit.overlap if fit is not None and own else KnownOverlap()
+        return KnownErrors(stated, misfit, asked.draws, asked.seed, times=times, overlap=overlap)
     known = None if fit is None else uncertain_model(fit)
     if fit is not None and known is not None and known.model == model:
         whole_us = tuple((one.message_bytes, one.measured_us) for one in fit.whole_messages)
         misfit = max(misfit, misfit_at(fit, *message_bytes))
         times = measured_times(fit)
-        return KnownErrors(known, misfit, asked.draws, asked.seed, whole_us, times)
+        return KnownErrors(known, misfit, asked.draws, asked.seed, whole_us, times, fit.overlap)
     if options is None or options.only_names_current:
         return None
     raise InconsistentInput(UNKNOWN_ERRORS, field="uncertainty.relative")

@@ -60,7 +60,8 @@ def given_fit(document: FitOut, field: str) -> GivenFit:
     if len(content) > MAX_FIT_BYTES:
         raise InvalidInput(f"expected a fit of at most {MAX_FIT_BYTES} bytes", field=field)
     _check_parts(kept, field)
-    fit = fit_of(_as_stored(kept))
+    with _inside(f"{field}.overlap.structure"):
+        fit = fit_of(_as_stored(kept))
     for place, stage, sent in _stages(fit, kept):
         with _inside(f"{field}.{place}"):
             _check_stage(stage, sent)
@@ -72,6 +73,7 @@ def given_fit(document: FitOut, field: str) -> GivenFit:
         method=fit.method,
         excluded=tuple(ExcludedSample(**asdict(one)) for one in kept.excluded),
         total_is_uncut=fit.aggregate is not None and fit.aggregate.total_is_uncut,
+        several_at_once=fit.overlap.several_at_once,
     )
     return GivenFit(fit, kept.trace_digests, FitRequest(options), document=content)
 
@@ -144,6 +146,7 @@ def _as_stored(document: FitOut) -> dict[str, Any]:
         "notices": [
             {**asdict(one), "values": list(one.values.items())} for one in document.warnings
         ],
+        "overlap": document.overlap and document.overlap.as_stored(),
     }
 
 

@@ -154,7 +154,8 @@ class FitOptionsIn(Input):
 
     `as_stage` says that times of whole messages are those of one stage, and names it; `columns`
     which columns of tables hold what; `total_is_uncut` that nothing cut the messages whose
-    latencies were measured.
+    latencies were measured; `several_at_once` whether a stage handles several fragments at once,
+    null where that is not known.
     """
 
     method: FitMethod = FitMethod.ROBUST
@@ -165,6 +166,7 @@ class FitOptionsIn(Input):
     as_stage: Name | None = None
     columns: Columns | None = None
     total_is_uncut: bool = False
+    several_at_once: bool | None = None
 
     def to_domain(self) -> FitOptions:
         """Return the options. Raises InvalidInput."""
@@ -177,6 +179,7 @@ class FitOptionsIn(Input):
             self.as_stage,
             columns=self.columns,
             total_is_uncut=self.total_is_uncut,
+            several_at_once=self.several_at_once,
         )
 
 

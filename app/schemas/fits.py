@@ -19,6 +19,7 @@ from app.schemas.base import (
     same_named,
     whole,
 )
+from app.schemas.overlap import OverlapOut
 from domain.fit import AggregateFit, FitMethod, StageFit, TraceFit, Verdict
 from domain.fit_plot import FitPlot, PlotRole, SignaturePlot, StagePlot
 from domain.loggp import Estimate, LogGPFit, LogGPParameters
@@ -342,8 +343,8 @@ class FitOut(Output):
     point; each is null elsewhere. `trace_digests` are the SHA-256 of the files, in their
     order. `excluded` are the samples that were to be left out by hand. `profile` is what the fit
     was saved as with this request; `plot` is what a plot of it shows, where that was asked for.
-    `timed_whole` are whole messages that were timed beside the stages. Requests take this document
-    as `fit`.
+    `timed_whole` are whole messages that were timed beside the stages. `overlap` is what is known
+    of the stages' overlap, null where they are a pipeline. Requests take this document as `fit`.
     """
 
     kind: TraceKind
@@ -359,6 +360,7 @@ class FitOut(Output):
     profile: ProfileRevisionOut | None
     plot: FitPlotOut | None = None
     timed_whole: tuple[WholeMessagesOut, ...] = ()
+    overlap: OverlapOut | None = None
 
     @classmethod
     def of(cls, fitted: FittedTrace, saved: SavedFit | None) -> FitOut:
@@ -419,6 +421,7 @@ class FitOut(Output):
             profile=profile,
             plot=plot,
             timed_whole=tuple(same_named(WholeMessagesOut, one) for one in fit.timed_whole),
+            overlap=OverlapOut.of(fit.overlap),
         )
 
 

@@ -157,6 +157,10 @@ class FitQuery(Query):
     total_is_uncut: Annotated[
         Flag, Field(description="nothing cut the messages whose latencies were measured")
     ] = False
+    several_at_once: Annotated[
+        Flag | None,
+        Field(description="whether a stage handles several fragments at once; absent: not known"),
+    ] = None
     message_bytes: Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES), Digits] | None = None
     save_as: ProfileName | None = None
     plot: Flag = False
@@ -174,6 +178,7 @@ class FitQuery(Query):
             self.as_stage,
             columns=self.columns,
             total_is_uncut=self.total_is_uncut,
+            several_at_once=self.several_at_once,
         )
         request = FitRequest(options, self.message_bytes, (self.kind,) * num_traces)
         check_request(request)

@@ -21,12 +21,14 @@ from app.text.numbers import (
     format_size,
     two_digits,
 )
+from app.text.overlap import either_way_words, overlap_words
 from app.text.transferred import sweep_command
 from domain.default_sizes import CURRENT
 from domain.fragment_setting import FragmentSetting
 from domain.sensitivity import Sensitivities
 from domain.solution import Notice
 from domain.uncertain_answer import (
+    BY_OVERLAP,
     REFUSED,
     Decision,
     DecisionCode,
@@ -92,7 +94,9 @@ def settings_sentence(found: SettingsInDraws, errors: KnownErrors, words: Mappin
         said = f"Set {set_instead}"
     elif found.code is DecisionCode.MEASURE_FIRST:
         said = f"Measure first, then {set_instead}, {IF_UNCUT}"
-        if found.reason not in (None, Reason.PREMISE):
+        if found.reason in BY_OVERLAP:
+            said = f"Measure first: {set_instead}, if these stages overlap"
+        elif found.reason not in (None, Reason.PREMISE):
             why = doubt(found.reason, found.unmeasured_bytes)
             said = f"Measure first: by the fitted lines {set_instead}, {why}"
     elif found.code is DecisionCode.KEEP_YOURS:
@@ -141,6 +145,10 @@ def _decided(found: Uncertainty, question: UncertaintyQuestion) -> str:
             return _set_it(found, question)
         case DecisionCode.KEEP_YOURS:
             return f"Keep your {_setting(question)}: {_kept_because(decision, question)}."
+        case DecisionCode.MEASURE_FIRST if decision.reason in BY_OVERLAP:
+            current = question.current.size_bytes if question.current else None
+            other = _compared(decision, question)
+            return overlap_words(found, question.message_bytes, current, other)
         case DecisionCode.MEASURE_FIRST if decision.reason in REFUSED:
             size = decision.advised.size_bytes
             cut = "this cut" if size is None else _size_in(question, size)
@@ -154,7 +162,8 @@ def _decided(found: Uncertainty, question: UncertaintyQuestion) -> str:
 
 def _set_it(found: Uncertainty, question: UncertaintyQuestion) -> str:
     decision, size = found.decision, found.decision.advised.size_bytes
-    by_file = decision.reason is Reason.FILE_FASTER  # what is near by the lines is not
+    # What is near by the lines is not, nor what is near if stages overlap.
+    by_file = decision.reason in (Reason.FILE_FASTER, Reason.EITHER_WAY)
     if size is None:
         first = "Send the fragments of this answer."
     elif size >= question.message_bytes:
@@ -166,7 +175,10 @@ def _set_it(found: Uncertainty, question: UncertaintyQuestion) -> str:
         flat = f" Where one size has to be repeated: {_size_in(question, found.repeats_bytes)}."
     else:
         flat = "" if by_file else _flat(found, size)
-    return f"{first} {gain_words(decision, _compared(decision, question))}.{flat}"
+    other = _compared(decision, question)
+    if decision.reason is Reason.EITHER_WAY and found.both_ways is not None:
+        return f"{first} {capitalised(either_way_words(found.both_ways, other))}."
+    return f"{first} {gain_words(decision, other)}.{flat}"
 
 
 def _compared(decision: Decision, question: UncertaintyQuestion) -> str:

@@ -101,6 +101,7 @@ FITTING: dict[str, Any] = {
     "as_stage": "copy",
     "columns": "size=bytes,time=t:us",
     "total_is_uncut": True,
+    "several_at_once": False,
     "message_bytes": 1,
     "save_as": "a",
     "plot": True,

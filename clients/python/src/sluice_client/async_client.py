@@ -587,6 +587,7 @@ class AsyncClient(AsyncCore):
         as_stage: str | None = None,
         columns: str | None = None,
         total_is_uncut: bool | None = None,
+        several_at_once: bool | None = None,
         message_bytes: int | None = None,
         save_as: str | None = None,
         plot: bool | None = None,
@@ -595,7 +596,8 @@ class AsyncClient(AsyncCore):
 
         The service detects formats by their content. `content_type` "application/json" is for its own
         JSON format alone. `columns` are those of a table, as in "size=bytes,time=copy:ms".
-        `total_is_uncut` says that nothing cut the messages whose latencies were measured.
+        `total_is_uncut` says that nothing cut the messages whose latencies were measured,
+        `several_at_once` whether a stage handles several fragments at once.
         """
         return await self.send(
             measuring.fit(
@@ -610,6 +612,7 @@ class AsyncClient(AsyncCore):
                 as_stage=as_stage,
                 columns=columns,
                 total_is_uncut=total_is_uncut,
+                several_at_once=several_at_once,
                 message_bytes=message_bytes,
                 save_as=save_as,
                 plot=plot,
@@ -628,6 +631,7 @@ class AsyncClient(AsyncCore):
         as_stage: str | None = None,
         columns: str | None = None,
         total_is_uncut: bool | None = None,
+        several_at_once: bool | None = None,
         message_bytes: int | None = None,
         save_as: str | None = None,
         plot: bool | None = None,
@@ -644,6 +648,7 @@ class AsyncClient(AsyncCore):
                 as_stage=as_stage,
                 columns=columns,
                 total_is_uncut=total_is_uncut,
+                several_at_once=several_at_once,
                 message_bytes=message_bytes,
                 save_as=save_as,
                 plot=plot,

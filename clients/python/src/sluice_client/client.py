@@ -591,6 +591,7 @@ class Client(Core):
         as_stage: str | None = None,
         columns: str | None = None,
         total_is_uncut: bool | None = None,
+        several_at_once: bool | None = None,
         message_bytes: int | None = None,
         save_as: str | None = None,
         plot: bool | None = None,
@@ -599,7 +600,8 @@ class Client(Core):
 
         The service detects formats by their content. `content_type` "application/json" is for its own
         JSON format alone. `columns` are those of a table, as in "size=bytes,time=copy:ms".
-        `total_is_uncut` says that nothing cut the messages whose latencies were measured.
+        `total_is_uncut` says that nothing cut the messages whose latencies were measured,
+        `several_at_once` whether a stage handles several fragments at once.
         """
         return self.send(
             measuring.fit(
@@ -614,6 +616,7 @@ class Client(Core):
                 as_stage=as_stage,
                 columns=columns,
                 total_is_uncut=total_is_uncut,
+                several_at_once=several_at_once,
                 message_bytes=message_bytes,
                 save_as=save_as,
                 plot=plot,
@@ -632,6 +635,7 @@ class Client(Core):
         as_stage: str | None = None,
         columns: str | None = None,
         total_is_uncut: bool | None = None,
+        several_at_once: bool | None = None,
         message_bytes: int | None = None,
         save_as: str | None = None,
         plot: bool | None = None,
@@ -648,6 +652,7 @@ class Client(Core):
                 as_stage=as_stage,
                 columns=columns,
                 total_is_uncut=total_is_uncut,
+                several_at_once=several_at_once,
                 message_bytes=message_bytes,
                 save_as=save_as,
                 plot=plot,

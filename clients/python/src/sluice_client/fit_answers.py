@@ -222,6 +222,75 @@ class FitPlot:
 
 
 @dataclass(frozen=True, slots=True)
+class TracedWindow:
+    """At most so many fragments between the start of a stage and the end of another."""
+
+    first: str
+    last: str
+    fragments: int
+    return_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class SharedProcessors:
+    """Stages that compute on so many processors."""
+
+    stages: tuple[str, ...]
+    processors: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceFlag:
+    """The first `fragments` of a message take `ratio` times what later ones do."""
+
+    stage: str
+    ratio: float
+    fragments: int
+    more: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a structure was found by; shares are of 1."""
+
+    messages: int
+    fragments: int
+    overlap: float
+    late: float
+    left: float
+    replay_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """What begins of the stages show: `kind`, in words as `sentence`, and its numbers."""
+
+    kind: str
+    sentence: str
+    stages: tuple[str, ...]
+    evidence: Evidence
+    lanes: tuple[int, ...]
+    windows: tuple[TracedWindow, ...]
+    turns: tuple[tuple[str, ...], ...]
+    shared: SharedProcessors | None
+    return_us: float
+    places: tuple[PlaceFlag, ...]
+    handing_over_us: tuple[float, ...]
+    queue_us: tuple[float, ...]
+    has_busy_time: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What is known of the overlap of a fit's stages; `structure` is what begins show."""
+
+    structure: Structure | None
+    is_bare: bool
+    several_at_once: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class Fit:
     """A fit: what was understood, the stages, and what to beware of."""
 
@@ -238,6 +307,7 @@ class Fit:
     plot: FitPlot | None
     excluded: tuple[ExcludedSample, ...] = ()
     timed_whole: tuple[WholeMessages, ...] = ()
+    overlap: Overlap | None = None
 
 
 @dataclass(frozen=True, slots=True)

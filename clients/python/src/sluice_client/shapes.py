@@ -225,6 +225,7 @@ class FitOptions:
     as_stage: str | None = None
     columns: str | None = None
     total_is_uncut: bool | None = None
+    several_at_once: bool | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as bodies have it."""
@@ -235,6 +236,7 @@ class FitOptions:
             "as_stage": self.as_stage,
             "columns": self.columns,
             "total_is_uncut": self.total_is_uncut,
+            "several_at_once": self.several_at_once,
         }
         document: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         if self.groups:

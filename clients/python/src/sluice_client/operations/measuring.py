@@ -27,6 +27,7 @@ def fit(
     as_stage: str | None = None,
     columns: str | None = None,
     total_is_uncut: bool | None = None,
+    several_at_once: bool | None = None,
     message_bytes: int | None = None,
     save_as: str | None = None,
     plot: bool | None = None,
@@ -35,7 +36,8 @@ def fit(
 
     The service detects formats by their content. `content_type` "application/json" is for its own
     JSON format alone. `columns` are those of a table, as in "size=bytes,time=copy:ms".
-    `total_is_uncut` says that nothing cut the messages whose latencies were measured.
+    `total_is_uncut` says that nothing cut the messages whose latencies were measured,
+    `several_at_once` whether a stage handles several fragments at once.
     """
     query = _fit_query(
         method,
@@ -45,6 +47,7 @@ def fit(
         as_stage,
         columns,
         total_is_uncut,
+        several_at_once,
         message_bytes,
         save_as,
         plot,
@@ -73,6 +76,7 @@ def fit_together(
     as_stage: str | None = None,
     columns: str | None = None,
     total_is_uncut: bool | None = None,
+    several_at_once: bool | None = None,
     message_bytes: int | None = None,
     save_as: str | None = None,
     plot: bool | None = None,
@@ -97,6 +101,7 @@ def fit_together(
         as_stage,
         columns,
         total_is_uncut,
+        several_at_once,
         message_bytes,
         save_as,
         plot,
@@ -179,6 +184,7 @@ def _fit_query(
     as_stage: str | None,
     columns: str | None,
     total_is_uncut: bool | None,
+    several_at_once: bool | None,
     message_bytes: int | None,
     save_as: str | None,
     plot: bool | None,
@@ -191,6 +197,7 @@ def _fit_query(
         "as_stage": as_stage,
         "columns": columns,
         "total_is_uncut": total_is_uncut,
+        "several_at_once": several_at_once,
         "message_bytes": message_bytes,
         "save_as": save_as,
         "plot": plot,

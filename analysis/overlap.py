@@ -1,0 +1,277 @@
+"""What a decision by a pipeline's model is worth where nobody knows whether the stages overlap.
+
+Source    docs/theory.md, "What overlaps". Of a mover that never idles and has no stage with several
+          fragments at once a message takes no less than the chain's time, and no more than the sum
+          of its fragments' times in all stages: what is faster by both is faster.
+Traps     the bounds do not hold where a stage handles several fragments at once, which is asked.
+          Where durations are of a mover whose structure is known, that decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.decision import Choices, gains_over, is_certain, quantiles, share_of
+from analysis.draw_costs import PricedSizes, cut_us, repeated_us
+from analysis.draws import Draws
+from analysis.file_votes import as_measured, by_own_means
+from analysis.measure_next import REPETITIONS
+from domain.default_sizes import ONE_PIECE
+from domain.measured_times import MeasuredTimes
+from domain.pipeline import Pipeline
+from domain.structure import KnownOverlap
+from domain.uncertain_answer import (
+    BothWays,
+    Decision,
+    DecisionCode,
+    Measurement,
+    MeasurementKind,
+    Quantiles,
+    Reason,
+    Thresholds,
+)
+from domain.uncertainty import NamedCut
+
+Floats = NDArray[np.float64]
+Refused = Callable[[Decision, NamedCut], Decision | None]
+
+EITHER_WAY = "either way"  # the name of a size that is faster whether stages overlap or not
+_LESS = 0.95  # of the time in use, both ways: from there on a size is advised
+_APART = 1.5  # by which a size is below the one in use, for times to have grown up to that
+_AS_GOOD = 1.01  # of the smallest quotient: a rounder size is as good
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ways:
+    """Latencies in µs of sizes, (sizes, draws), and of the setting in use, (draws,), both ways."""
+
+    sizes: NDArray[np.int64]
+    chain_us: Floats
+    serial_us: Floats
+    now_chain_us: Floats
+    now_serial_us: Floats
+
+    def gains(self, place: int) -> tuple[Floats, Floats]:
+        """What a size gains over the setting in use, 1 - T/T_other, (draws,), both ways."""
+        return (
+            gains_over(self.chain_us[place], self.now_chain_us),
+            gains_over(self.serial_us[place], self.now_serial_us),
+        )
+
+    def both_ways(self, place: int, serial_place: int) -> BothWays:
+        """The figures of a size if stages overlap, and of one if they do not."""
+        return BothWays(
+            int(self.sizes[place]),
+            float(np.median(self.chain_us[place])),
+            float(np.median(self.gains(place)[0])),
+            int(self.sizes[serial_place]),
+            float(np.median(self.serial_us[serial_place])),
+            float(np.median(self.gains(serial_place)[1])),
+        )
+
+
+def held_to_overlap(
+    decision: Decision,
+    overlap: KnownOverlap,
+    choices: Choices,
+    draws: Draws,
+    priced: PricedSizes,
+    message_bytes: int,
+    *,
+    rounder: Iterable[int] = (),
+    refused: Refused = lambda _decision, _cut: None,
+) -> tuple[Decision, BothWays | None]:
+    """Return the decision that is left where stages may not overlap, and the figures it rests on.
+
+    `rounder` are sizes in bytes that are taken where they are as good, the roundest first;
+    `refused` says what is to be measured before a cut is set, None where it may be.
+    """
+    if overlap.structure is not None:
+        is_priced = overlap.structure.is_priced
+        return (decision if is_priced else _first(decision, Reason.STRUCTURE)), None
+    if not overlap.is_bare or draws.kind != Pipeline.kind:
+        return decision, None
+    if overlap.several_at_once:
+        return _first(decision, Reason.SEVERAL_AT_ONCE), None
+    if draws.stages < 2:
+        return decision, None
+    ways = _priced_both_ways(choices, draws, priced, message_bytes)
+    place = _best_either_way(ways, rounder)
+    if place is not None:
+        return _set_either_way(decision, overlap, choices, ways, place, message_bytes, refused)
+    return _if_overlapping(decision, choices, ways)
+
+
+def serial_us(draws: Draws, message_bytes: int, cut: NamedCut) -> Floats:
+    """Return what a cut takes where stages work one after another, delay included, (draws,)."""
+    alone = [cut_us(_alone(draws, stage), message_bytes, cut) for stage in range(draws.stages)]
+    found: Floats = np.sum(alone, axis=0) + draws.delay_us
+    return found
+
+
+def slower_by_file(
+    decision: Decision,
+    choices: Choices,
+    cut: NamedCut,
+    times: MeasuredTimes | None,
+    message_bytes: int,
+) -> Decision | None:
+    """Return that a cut is to be timed where by the file's own times it is no faster than the
+    setting in use, one way or the other; None where it is, or there are no times.
+
+    By means of each size's own times, which hold what depends on the place of a fragment; and by
+    lines that go on from the setting in use: a stage that takes less than these may have had a
+    processor for itself.
+    """
+    if times is None:
+        return None
+    other = choices.baseline.cut
+    means = by_own_means(times)
+    prices = [(means, means)]
+    if cut.size_bytes and other.size_bytes and cut.size_bytes > other.size_bytes:
+        medians = as_measured(times).at_most.part(0, 1)
+        sizes = (min(other.size_bytes, message_bytes), min(cut.size_bytes, message_bytes))
+        prices.append((_going_on(times, *sizes), medians))
+    for price_us in (cut_us, serial_us):
+        for costs, others in prices:
+            if price_us(costs, message_bytes, cut) >= price_us(others, message_bytes, other):
+                timed = (cut, other)
+                both = Measurement(MeasurementKind.WHOLE_MESSAGES, REPETITIONS, 0.0, cuts=timed)
+                return replace(_first(decision, Reason.UNDECIDED), measure=both)
+    return None
+
+
+def _going_on(times: MeasuredTimes, now: int, size: int) -> Draws:
+    """What a fragment of a larger size takes if each stage's times go on from those of the size in
+    use as they grew up to it; no less than was measured.
+    """
+    found = list[float]()
+    for stage in times.stages:
+        known = np.array([one.message_bytes for one in stage.sizes], dtype=np.float64)
+        medians_us = np.array([one.median_us for one in stage.sizes])
+        at_now, at_size = np.interp([now, size], known, medians_us).tolist()
+        before = known[known <= now / _APART]
+        if len(before):
+            grew = at_now - float(np.interp(before[-1], known, medians_us))
+            at_size = max(at_size, at_now + grew / (now - before[-1]) * (size - now))
+        found.append(at_size)
+    overhead_us = np.array(found)[:, None, None]
+    names = tuple(stage.name for stage in times.stages)
+    none = np.zeros((len(found), 0, 1))
+    return Draws(times.kind, names, overhead_us, np.zeros_like(overhead_us), none, times.delay_us)
+
+
+def _alone(draws: Draws, stage: int) -> Draws:
+    one = slice(stage, stage + 1)
+    factors = draws.mean_factors
+    return replace(
+        draws,
+        names=draws.names[one],
+        overhead_us=draws.overhead_us[one],
+        ns_per_byte=draws.ns_per_byte[one],
+        ends_bytes=draws.ends_bytes[one],
+        delay_us=0.0,
+        mean_factors=None if factors is None else factors[one],
+    )
+
+
+def _priced_both_ways(
+    choices: Choices, draws: Draws, priced: PricedSizes, message_bytes: int
+) -> _Ways:
+    alone = [
+        repeated_us(_alone(draws, stage), message_bytes, priced.sizes)
+        for stage in range(draws.stages)
+    ]
+    baseline = choices.baseline
+    return _Ways(
+        priced.sizes,
+        priced.latency_us,
+        np.sum(alone, axis=0) + draws.delay_us,
+        baseline.latency_us,
+        serial_us(draws, message_bytes, baseline.cut),
+    )
+
+
+def _best_either_way(ways: _Ways, rounder: Iterable[int]) -> int | None:
+    """The size whose worse quotient of the two is smallest; None where that gains too little."""
+    quotient = np.maximum(
+        ways.chain_us.mean(axis=1) / max(float(ways.now_chain_us.mean()), 1e-9),
+        ways.serial_us.mean(axis=1) / max(float(ways.now_serial_us.mean()), 1e-9),
+    )
+    smallest = float(quotient.min())
+    if smallest >= _LESS:
+        return None
+    places = dict(zip(ways.sizes.tolist(), range(len(ways.sizes)), strict=True))
+    limit = min(_AS_GOOD * smallest, _LESS)
+    as_good = (places[size] for size in rounder if size in places)
+    return next((at for at in as_good if quotient[at] <= limit), int(quotient.argmin()))
+
+
+def _set_either_way(
+    decision: Decision,
+    overlap: KnownOverlap,
+    choices: Choices,
+    ways: _Ways,
+    place: int,
+    message_bytes: int,
+    refused: Refused,
+) -> tuple[Decision, BothWays]:
+    gains = ways.gains(place)
+    both = ways.both_ways(place, place)
+    size = int(ways.sizes[place])
+    cut = NamedCut(ONE_PIECE if size >= message_bytes else EITHER_WAY, size)
+    thresholds = Thresholds(margin=decision.thresholds.margin)
+    if not all(is_certain(one, thresholds) for one in gains):
+        return _if_overlapping(decision, choices, ways)[0], both
+    found = replace(
+        decision,
+        code=DecisionCode.SET_IT,
+        reason=Reason.EITHER_WAY,
+        advised=cut,
+        against=choices.baseline.cut.name,
+        probability=min(share_of(one > thresholds.margin) for one in gains),
+        gain=min((quantiles(one) for one in gains), key=lambda one: one.p50),
+        measure=None,
+    )
+    stopped = refused(found, cut)
+    if stopped is not None:
+        return stopped, both
+    if overlap.several_at_once is None:
+        return _first(found, Reason.ONE_AT_A_TIME), both
+    return found, both
+
+
+def _if_overlapping(
+    decision: Decision, choices: Choices, ways: _Ways
+) -> tuple[Decision, BothWays | None]:
+    """What a pipeline's model sets is so only if stages overlap; so is a setting that it keeps,
+    where one after another another size is faster.
+    """
+    if decision.code is DecisionCode.SET_IT:
+        # Of uneven fragments the best equal ones are told.
+        size = decision.advised.size_bytes or choices.best.cut.size_bytes or 1
+        place = int(np.searchsorted(ways.sizes, min(size, int(ways.sizes[-1]))))
+        return _first(decision, Reason.IF_OVERLAPPING), ways.both_ways(place, place)
+    kept = choices.current
+    if decision.code is not DecisionCode.KEEP_YOURS or kept is None or kept.cut.size_bytes is None:
+        return decision, None
+    best = int(ways.serial_us.mean(axis=1).argmin())
+    gain = float(np.median(ways.gains(best)[1]))
+    if gain <= 1.0 - _LESS:
+        return decision, None
+    both = replace(
+        ways.both_ways(best, best),
+        size_bytes=kept.cut.size_bytes,
+        latency_us=float(np.median(ways.now_chain_us)),
+        gain=0.0,
+    )
+    found = replace(decision, advised=kept.cut, gain=Quantiles(0.0, 0.0, 0.0), probability=0.0)
+    return _first(found, Reason.IF_OVERLAPPING), both
+
+
+def _first(decision: Decision, reason: Reason) -> Decision:
+    return replace(decision, code=DecisionCode.MEASURE_FIRST, reason=reason, measure=None)

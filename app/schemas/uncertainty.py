@@ -516,6 +516,7 @@ class SetThisOut(Output):
 
     `keeps_current`: it is the one that is repeated today, which nothing gains enough over. `over`
     is what would be set for shorter messages too, null where costs were not measured.
+    `by_transfers`: measured transfers say so, or have contradicted the model.
     """
 
     size_bytes: int
@@ -524,6 +525,7 @@ class SetThisOut(Output):
     keeps_current: bool
     sentence: str
     over: RangeSizeOut | None = None
+    by_transfers: bool = False
 
     @classmethod
     def of(
@@ -585,6 +587,7 @@ class SetThisOut(Output):
             latency_us=latency_us,
             keeps_current=choice.is_current_known and choice.code is not DecisionCode.SET_IT,
             sentence=choice_sentence(choice),
+            by_transfers=True,
         )
 
     @classmethod

@@ -113,6 +113,7 @@ OPTIMIZE: Call[Any] = solving.optimize(
     strategy="auto",
     save_as="a",
     uncertainty=IN_USE,
+    transfers={"rows": [{"fragment_bytes": 1, "latency_us": 1.0}]},
 )
 COMPARE: Call[Any] = solving.compare([1], strategies=["auto"], **SOURCES, **SOLVING)
 SIMULATE: Call[Any] = solving.simulate(

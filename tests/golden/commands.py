@@ -12,7 +12,8 @@ from tests.golden.verbs import COMMANDS_OF_VERBS, FILES_OF_VERBS
 
 def _commands() -> list[Command]:
     myrinet, direct = "examples/myrinet-gam.json", "examples/local-path-direct.csv"
-    patient = ("--time-limit", "60")
+    own, patient = "examples/own-transfers.csv", ("--time-limit", "60")
+    beside = ("--strategy", "repeat", "--current", "64KiB", "--transfers", own)
     two, some = "<folder>/two.json", ("--min-message", "1KiB", "--max-message", "4KiB")
     return [
         command("optimize", "optimize", myrinet),
@@ -38,6 +39,9 @@ def _commands() -> list[Command]:
             writes="timeline.svg",
             form=Form.PAGE,
         ),
+        command("optimize-transfers", "optimize", own, "--bytes", "64MiB", "--current", "16KiB"),
+        command("optimize-transfers-json", "optimize", own, "--json", form=Form.JSON),
+        command("optimize-beside-transfers", "optimize", two, "--bytes", "64MiB", *beside),
         command("compare", "compare", myrinet, "--bytes", "1KiB", "4KiB", *patient),
         command("compare-measured", "compare", direct, "--bytes", "64KiB", *patient),
         command("fit", "fit", direct, "--save-as", "local-path"),

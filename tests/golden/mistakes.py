@@ -21,6 +21,8 @@ _LINES = {
     "field-json": "optimize wrong.json --json",
     "json": "optimize broken.json --bytes 4",
     "negative": f"optimize {_TWO} --bytes -4",
+    "other-message": "optimize examples/own-transfers.csv --bytes 1MiB",
+    "transfers-fitted": "fit examples/own-transfers.csv",
     "share": f"optimize {_TWO} --bytes 4 --relative 1e999",
     "names": f"compare {_TWO} --bytes 4 --strategies auto,fixd",
     "kind": "fit examples/local-path-direct.csv --kind slow",

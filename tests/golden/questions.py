@@ -78,6 +78,15 @@ def _optimizations() -> list[Http]:
         _optimize("profile", 3000, profile="ranged@2"),
         _optimize("loose", 5000, relative_gap=0.05),
         _optimize("one-byte", 1),
+        post(
+            "optimize/transfers",
+            "/optimize",
+            {
+                "message_bytes": 64 << 20,
+                "transfers": {"content": example("own-transfers.csv")},
+                "uncertainty": {"current": {"repeat": 16 << 10}},
+            },
+        ),
         _optimize(
             "measured",
             32_768,

@@ -7,6 +7,7 @@ import pytest
 
 from tests.app.serving import Live
 from tests.app.test_own_transfers import ALIKE, FASTER, HEADER
+from tests.app.test_transfers_decide import MESSAGE, STAGES, TOOK_MS, rows_of
 
 
 def pasted(live: Live, text: str, **fields: str) -> httpx.Response:
@@ -53,3 +54,27 @@ def test_a_reason_is_no_markup(live: Live) -> None:
     assert answer.status_code == 200
     assert "<script>alert" not in answer.text
     assert "&lt;script&gt;alert" in answer.text
+
+
+@pytest.mark.parametrize("relative", [{"relative": 0.1}, {}])
+def test_after_it_failed_no_page_of_an_answer_sets_a_size_by_that_model(
+    relative: dict[str, float], live: Live
+) -> None:
+    client = live.client
+    client.post("/profiles", json={"name": "failed", "pipeline": {"stages": STAGES}})
+    verified = client.post("/profiles/failed/verification", json={"transfers": rows_of(TOOK_MS)})
+    assert verified.json()["verification"]["verdict"] == "does_not_hold"
+
+    def shown(message_bytes: int) -> str:
+        current = {**relative, "current": {"repeat": 64 << 10}}
+        body = {"message_bytes": message_bytes, "profile": "failed", "uncertainty": current}
+        identifier = client.post("/optimize", json=body).json()["id"]
+        text = client.get(f"/ui/answers/{identifier}").text
+        return text[text.index('id="set-this"') : text.index('<dl class="figures"')]
+
+    other = shown(4 << 20)
+    assert '<p class="headline">Measure first</p>' in other
+    assert "sluice sweep --bytes 4MiB" in other
+    assert "of this model" not in other
+    assert "in 90 % of the draws" not in other
+    assert '<p class="headline">Repeat 1 MiB</p>' in shown(MESSAGE)

@@ -344,8 +344,7 @@ def _chosen(answer: OptimizeOut, curve: SizeCurve, current: SizePoint | None) ->
     """
     every = {one.size_bytes: one for one in (*curve.points, *filter(None, curve.asked))}
     known, stated = answer.uncertainty, answer.set_this
-    own_bytes = min(current_of(answer) or 0, answer.message_bytes)
-    if stated is not None and own_bytes == (current.size_bytes if current else 0):
+    if stated is not None and _is_of_own_setting(answer, current):
         return every.get(stated.size_bytes, curve.recommended)
     wanted = min(known.repeats_bytes or 0, answer.message_bytes) if known else 0
     is_about = known is not None and known.advised_bytes and _is_about(answer, current)
@@ -361,8 +360,30 @@ def _is_about(answer: OptimizeOut, current: SizePoint | None) -> bool:
     return is_compared and min(current_of(answer) or 0, answer.message_bytes) == current.size_bytes
 
 
+def _is_by_transfers(answer: OptimizeOut) -> bool:
+    """Whether measured transfers decide, or have contradicted the model: it claims nothing then."""
+    return answer.set_this is not None and answer.set_this.by_transfers
+
+
+def _is_of_own_setting(answer: OptimizeOut, current: SizePoint | None) -> bool:
+    """Whether this setting of today is the answer's, and not one in the address."""
+    own_bytes = min(current_of(answer) or 0, answer.message_bytes)
+    return own_bytes == (current.size_bytes if current else 0)
+
+
+def _measured_headline(answer: OptimizeOut, current: SizePoint | None) -> str:
+    stated = answer.set_this
+    assert stated is not None
+    is_about = _is_of_own_setting(answer, current)
+    if not is_about or stated.sentence.startswith(("Measure first", "Not decided", "Try ")):
+        return "Measure first"
+    return format_set_this(stated.size_bytes, answer.message_bytes, is_kept=stated.keeps_current)
+
+
 def _headline(answer: OptimizeOut, choice: SizeChoice) -> str:
     known, chosen, current = answer.uncertainty, choice.chosen, choice.current
+    if _is_by_transfers(answer):
+        return _measured_headline(answer, current)
     by_model = by_premise(choice, answer.message_bytes, has_premise=answer.has_premise)
     is_kept = current is not None and chosen.size_bytes == current.size_bytes
     is_refused = known is not None and known.is_refused
@@ -379,6 +400,8 @@ def _headline(answer: OptimizeOut, choice: SizeChoice) -> str:
 def _facts(
     answer: OptimizeOut, curve: SizeCurve, chosen: SizePoint, current: SizePoint | None
 ) -> Iterator[str]:
+    if _is_by_transfers(answer):
+        return
     bound_us = answer.lower_bound_us
     above = format_gap(relative_excess(chosen.latency_us, bound_us, bound_us))
     is_uneven = answer.uncertainty is not None and answer.uncertainty.advised_bytes is None
@@ -421,6 +444,10 @@ def _against_defaults(answer: OptimizeOut, chosen: SizePoint) -> Iterator[str]:
 
 def _deciding(answer: OptimizeOut, curve: SizeCurve, current: SizePoint | None) -> str:
     """The sentence that decides: the answer's own, or whether uneven sizes are worth it."""
+    if _is_by_transfers(answer) and answer.set_this is not None:
+        if _is_of_own_setting(answer, current):
+            return answer.set_this.sentence
+        return "Transfers decide of the setting in use: optimise again with this one."
     if answer.uncertainty is not None and (current is None or _is_about(answer, current)):
         sentence = answer.uncertainty.sentence
         if answer.set_this is None:  # stored by an earlier version, whose rules were others
@@ -445,6 +472,8 @@ def _deciding(answer: OptimizeOut, curve: SizeCurve, current: SizePoint | None) 
 
 def _sureness(answer: OptimizeOut, chosen: SizePoint) -> str:
     found = answer.uncertainty
+    if _is_by_transfers(answer):
+        return ""
     if found is None:
         if any(one.code == "errors_not_known" for one in answer.warnings):
             return "How sure this is cannot be told: the errors of its fitted costs are not known."

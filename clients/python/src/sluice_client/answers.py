@@ -100,6 +100,7 @@ class SetThis:
 
     `keeps_current`: it is the one that is repeated today, which nothing gains enough over. `over`
     is what would be set for shorter messages too, None where costs were not measured.
+    `by_transfers`: measured transfers say so, or have contradicted the model.
     """
 
     size_bytes: int
@@ -108,6 +109,7 @@ class SetThis:
     keeps_current: bool
     sentence: str
     over: RangeSize | None = None
+    by_transfers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from sluice_client.answers import (
     Change,
@@ -54,6 +54,7 @@ from sluice_client.shapes import (
     WorkloadSize,
 )
 from sluice_client.threshold_answers import Thresholds
+from sluice_client.transfer_answers import DecidedTransfers
 from sluice_client.uncertainty import Draws, UncertaintyOptions
 
 
@@ -88,13 +89,15 @@ class Client(Core):
         time_limit_s: float | None = None,
         save_as: str | None = None,
         uncertainty: UncertaintyOptions | None = None,
+        transfers: str | Mapping[str, Any] | None = None,
     ) -> Optimization:
         """Cut a message of this size, with a proof of how good the cut is.
 
         Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2"), `measurements`, `fit`
         (what `fit` and `compose` return, or the document that `sluice fit --json` prints) and `fit_id`
         (of a stored fit); `fit_options` go with `measurements`. Of fitted costs the answer says how
-        sure it is; `uncertainty` says over which draws, and what setting is in use.
+        sure it is; `uncertainty` says over which draws, and what setting is in use. Own `transfers` of
+        this message, the text of a file or a mapping with `rows` and `where`, decide in its place.
         """
         return self.send(
             solving.optimize(
@@ -114,8 +117,24 @@ class Client(Core):
                 time_limit_s=time_limit_s,
                 save_as=save_as,
                 uncertainty=uncertainty,
+                transfers=transfers,
             )
         )
+
+    def optimize_transfers(
+        self,
+        message_bytes: int,
+        transfers: str | Mapping[str, Any],
+        *,
+        current: int | Literal["whole"] | None = None,
+    ) -> DecidedTransfers:
+        """Have own transfers of a message decide its size, without a model; `current` is the one in
+        use.
+
+        `transfers` is the text of a file with message_bytes, fragment_bytes and latency_us, or a
+        mapping with `content` or `rows`, and `where` for its conditions.
+        """
+        return self.send(solving.optimize_transfers(message_bytes, transfers, current=current))
 
     def compare(
         self,
@@ -331,13 +350,15 @@ class Client(Core):
         time_limit_s: float | None = None,
         save_as: str | None = None,
         uncertainty: UncertaintyOptions | None = None,
+        transfers: str | Mapping[str, Any] | None = None,
     ) -> Job:
         """Cut a message of this size, with a proof of how good the cut is.
 
         Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2"), `measurements`, `fit`
         (what `fit` and `compose` return, or the document that `sluice fit --json` prints) and `fit_id`
         (of a stored fit); `fit_options` go with `measurements`. Of fitted costs the answer says how
-        sure it is; `uncertainty` says over which draws, and what setting is in use.
+        sure it is; `uncertainty` says over which draws, and what setting is in use. Own `transfers` of
+        this message, the text of a file or a mapping with `rows` and `where`, decide in its place.
 
         Answered at once by the job that does it.
         """
@@ -359,6 +380,7 @@ class Client(Core):
                 time_limit_s=time_limit_s,
                 save_as=save_as,
                 uncertainty=uncertainty,
+                transfers=transfers,
             )
         )
 

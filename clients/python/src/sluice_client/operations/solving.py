@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from sluice_client.answers import (
     Comparison,
@@ -28,6 +28,7 @@ from sluice_client.shapes import (
     Pipeline,
 )
 from sluice_client.threshold_answers import Thresholds
+from sluice_client.transfer_answers import DecidedTransfers
 from sluice_client.uncertainty import UncertaintyOptions
 
 _DEFAULT_LIMIT_S = 10.0  # the service's own, where the request names none
@@ -51,13 +52,15 @@ def optimize(
     time_limit_s: float | None = None,
     save_as: str | None = None,
     uncertainty: UncertaintyOptions | None = None,
+    transfers: str | Mapping[str, Any] | None = None,
 ) -> Call[Optimization]:
     """Cut a message of this size, with a proof of how good the cut is.
 
     Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2"), `measurements`, `fit`
     (what `fit` and `compose` return, or the document that `sluice fit --json` prints) and `fit_id`
     (of a stored fit); `fit_options` go with `measurements`. Of fitted costs the answer says how
-    sure it is; `uncertainty` says over which draws, and what setting is in use.
+    sure it is; `uncertainty` says over which draws, and what setting is in use. Own `transfers` of
+    this message, the text of a file or a mapping with `rows` and `where`, decide in its place.
     """
     document = {
         "message_bytes": message_bytes,
@@ -66,6 +69,7 @@ def optimize(
         **_options(static_bytes, constraints, allow_refragmentation, relative_gap, time_limit_s),
         "save_as": save_as,
         "uncertainty": uncertainty and uncertainty.as_json(),
+        "transfers": _transfers_json(transfers),
     }
     return send(
         "POST",
@@ -75,6 +79,31 @@ def optimize(
         may_repeat=save_as is None,  # a second one would store a second revision
         takes_s=time_limit_s or _DEFAULT_LIMIT_S,
     )
+
+
+def optimize_transfers(
+    message_bytes: int,
+    transfers: str | Mapping[str, Any],
+    *,
+    current: int | Literal["whole"] | None = None,
+) -> Call[DecidedTransfers]:
+    """Have own transfers of a message decide its size, without a model; `current` is the one in
+    use.
+
+    `transfers` is the text of a file with message_bytes, fragment_bytes and latency_us, or a
+    mapping with `content` or `rows`, and `where` for its conditions.
+    """
+    setting = {"repeat": current} if isinstance(current, int) else current
+    document = {
+        "message_bytes": message_bytes,
+        "transfers": _transfers_json(transfers),
+        "uncertainty": None if setting is None else {"current": setting},
+    }
+    return send("POST", "/optimize", reads(DecidedTransfers), document, may_repeat=True)
+
+
+def _transfers_json(transfers: str | Mapping[str, Any] | None) -> Any:
+    return {"content": transfers} if isinstance(transfers, str) else transfers
 
 
 def compare(

@@ -22,7 +22,7 @@ from app.console.racing import Ended, RaceRun, first_words
 from app.console.running import erased_line
 from app.console.screen import Output
 from app.text.units import format_time, printable
-from domain.errors import InconsistentInput, InvalidInput
+from domain.errors import InconsistentInput, InvalidInput, UnitMismatch
 from domain.own_transfers import (
     MAX_SIZES,
     MAX_TRANSFERS,
@@ -84,6 +84,8 @@ def sweep(arguments: argparse.Namespace, output: Output) -> int:
         ended = session.to_end()
     except KeyboardInterrupt:
         ended = Ended.INTERRUPTED
+        if len(race.rows()) > len(earlier):
+            kept.write()  # it may have come before the last run was
     if not race.rows() and ended is Ended.INTERRUPTED:
         raise KeyboardInterrupt
     found = race.decision()
@@ -169,7 +171,10 @@ def _current(
     current = given["repeat"] if isinstance(given, dict) else message_bytes if given else None
     if _CURRENT not in facts:
         return current
-    before = parse_bytes(facts[_CURRENT])
+    try:
+        before = parse_bytes(facts[_CURRENT])
+    except UnitMismatch as refusal:
+        raise InvalidInput(f"{_CURRENT}: {refusal.detail}", field="continue") from None
     if current not in (None, before):
         raise InconsistentInput(
             f"expected the size that the file compares with, {format_bytes(before)}",

@@ -68,6 +68,8 @@ def decision_sentence(found: Uncertainty, question: UncertaintyQuestion) -> str:
     said += _known_to(question.model)
     if found.decision.measure is not None:
         said.append(_to_measure(found.decision.measure, found.decision, question))
+    elif found.decision.code is DecisionCode.MEASURE_FIRST:  # the premise, or by a program
+        said.append(f"{_command(question)} would tell too.")
     return " ".join(said)
 
 
@@ -260,14 +262,19 @@ def _to_measure(one: Measurement, decision: Decision, question: UncertaintyQuest
     if one.kind is MeasurementKind.WHOLE_MESSAGES:
         sizes = [cut.size_bytes for cut in one.cuts or ()]
         if sizes and None not in sizes:  # an uneven cut is no size that a program is given
-            current = question.current.size_bytes if question.current else None
-            return f"{sweep_command(question.message_bytes, current)}{would}."
+            return f"{_command(question)}{would}."
         ways = both_ways(sizes, question.message_bytes)
         return f"Timing {one.repetitions} {ways}{would}."
     size, measured = one.fragment_bytes or 0, question.measured_bytes
     is_new = measured is not None and not measured[0] <= size <= measured[1]
     what = stages_to_time(question.model, one.stage or "", is_new=is_new)
     return f"Timing {what} at {format_bytes(size)}, {one.repetitions} times,{would}."
+
+
+def _command(question: UncertaintyQuestion) -> str:
+    """The command by which a program of the user's own decides."""
+    current = question.current.size_bytes if question.current else None
+    return sweep_command(question.message_bytes, current)
 
 
 def both_ways(sizes: Sequence[int | None], message_bytes: int | None = None) -> str:

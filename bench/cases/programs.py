@@ -306,9 +306,12 @@ def _checks(found: Sequence[Swept]) -> tuple[Check, ...]:
     quiet = [one.sure_regret for one in decided if one.noise <= _QUIET]
     return (
         Check(
-            "regret of what is decided at noise to 7 %, worst", max(quiet, default=0.0), _NEAR, ""
+            "certain regret of what is decided at noise up to 7 %, worst",
+            max(quiet, default=0.0),
+            _NEAR,
+            "over the best",
         ),
-        Check("set and slower in fresh pairs", sum(one.is_slower for one in found), 0, ""),
+        Check("set and slower in fresh pairs", sum(one.is_slower for one in found), 0, "sweeps"),
         Check("runs, median", float(median(one.runs for one in found)), 27.0, "runs"),
     )
 

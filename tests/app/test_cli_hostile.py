@@ -69,6 +69,19 @@ measure memcpy --cpus 99999999999999999999
 measure --listen x:y
 verify gms --stage nosuch
 tune --target nosuch
+sweep
+sweep --
+sweep --bytes 4 -- ''
+sweep --bytes 4 --json -- nosuch {bytes}
+sweep --bytes 99999999999999999999 -- true {bytes}
+sweep --bytes 4 --current 5 -- true {bytes}
+sweep --bytes 4 --max-runs 999999999999999 -- true {bytes}
+sweep --bytes 4 --time '(?P<a>(' -- true {bytes}
+sweep --bytes 4 --time '(?<=a+)(b)' -- true {bytes}
+sweep --bytes 4 --env {bytes} -- true
+sweep --bytes 4 --out . -- true {bytes}
+sweep --bytes 4 --continue binary.csv -- true {bytes}
+sweep --bytes 4 --continue . -- true {bytes}
 compare gms --bytes 4 --strategies auto,,fixed
 simulate gms --fragments ,
 simulate gms --repeat 1 --bytes 1TiB

@@ -305,6 +305,42 @@ def test_a_file_of_something_else_is_not_continued(
     assert Path("own.csv").read_text() == before
 
 
+HEAD = "message_bytes,fragment_bytes,latency_us,block,status,challenge\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# current: many\n" + HEAD + "4MiB,64KiB,5,0,,\n", "continue: current: expected a size"),
+        ("# current: 8MiB\n" + HEAD + "4MiB,64KiB,5,0,,\n", "current"),
+        (HEAD + "4MiB,64KiB,5,0,,3\n", "challenge"),
+        (HEAD + "4MiB,64KiB,5,0,,\n8MiB,64KiB,5,0,,\n", "4 MiB and 8 MiB"),
+        (HEAD + "4MiB,64KiB,nan,0,,\n", "line 2"),
+        (HEAD + "".join(f"4MiB,{size},5,0,,\n" for size in range(1, 250)), "256 sizes"),
+        ("", "empty"),
+    ],
+)
+def test_files_that_no_race_goes_on_from(
+    printed: Any, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    monkeypatch.setattr(OwnProgram, "run", lambda *_, **__: pytest.fail("something was run"))
+    Path("own.csv").write_text(text)
+    code, out, err = printed(*LAST, "--continue", "own.csv", *PROGRAM)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert Path("own.csv").read_text() == text
+
+
+def test_a_file_of_three_columns_goes_on(printed: Any) -> None:
+    """Written by hand, with times of another origin."""
+    Path("own.csv").write_text(
+        "message_bytes,fragment_bytes,time_ms\n4MiB,64KiB,75\n4MiB,1MiB,30\n"
+    )
+    words = ("--continue", "own.csv", "--current", "64KiB", "--max-runs", "12", *PROGRAM)
+    assert printed(*LAST, *words)[0] in (0, 6)
+    assert [row.latency_us for row in rows()[:2]] == [75e3, 30e3]
+
+
 def test_a_number_without_a_unit_is_asked_back(printed: Any) -> None:
     """At the first run, which is all that is run."""
     code, _, err = printed(*LAST, *BYTES, *SH, "echo >> count; echo 12.5", "{bytes}")

@@ -55,6 +55,15 @@ def test_a_size_to_set(found: Uncertainty) -> None:
     assert said.endswith("For costs that are known to ±10 %.")
 
 
+def test_what_rests_on_a_premise_names_the_command(found: Uncertainty) -> None:
+    decision = replace(
+        found.decision, code=DecisionCode.MEASURE_FIRST, reason=Reason.PREMISE, measure=None
+    )
+    said = decision_sentence(replace(found, decision=decision), QUESTION)
+    command = "sluice sweep --bytes 64KiB --current 32KiB -- PROGRAM … {bytes}"
+    assert said.endswith(f" {command} would tell too.")
+
+
 def test_no_provable_gain(found: Uncertainty) -> None:
     whole = replace(found.decision, advised=NamedCut("one piece", 65_536))
     said = _said(

@@ -23,7 +23,7 @@ from analysis.measure_next import REPETITIONS
 from domain.default_sizes import ONE_PIECE
 from domain.measured_times import MeasuredTimes
 from domain.pipeline import Pipeline
-from domain.structure import KnownOverlap
+from domain.structure import KnownOverlap, Structure
 from domain.uncertain_answer import (
     BothWays,
     Decision,
@@ -84,15 +84,16 @@ def held_to_overlap(
     *,
     rounder: Iterable[int] = (),
     refused: Refused = lambda _decision, _cut: None,
+    knows: Callable[[NamedCut], bool] = lambda _cut: True,
 ) -> tuple[Decision, BothWays | None]:
     """Return the decision that is left where stages may not overlap, and the figures it rests on.
 
     `rounder` are sizes in bytes that are taken where they are as good, the roundest first;
-    `refused` says what is to be measured before a cut is set, None where it may be.
+    `refused` says what is to be measured before a cut is set, None where it may be; `knows` whether
+    a cut's sizes were measured.
     """
     if overlap.structure is not None:
-        is_priced = overlap.structure.is_priced
-        return (decision if is_priced else _first(decision, Reason.STRUCTURE)), None
+        return _held_to_structure(decision, overlap.structure, choices, draws, knows), None
     if not overlap.is_bare or draws.kind != Pipeline.kind:
         return decision, None
     if overlap.several_at_once:
@@ -104,6 +105,27 @@ def held_to_overlap(
     if place is not None:
         return _set_either_way(decision, overlap, choices, ways, place, message_bytes, refused)
     return _if_overlapping(decision, choices, ways)
+
+
+def _held_to_structure(
+    decision: Decision,
+    structure: Structure,
+    choices: Choices,
+    draws: Draws,
+    knows: Callable[[NamedCut], bool],
+) -> Decision:
+    """What was found is known of the traced sizes alone: a setting beside them is not kept for it,
+    unless all stages are one, of which fewer fragments are never slower.
+    """
+    if not structure.is_priced:
+        return _first(decision, Reason.STRUCTURE)
+    current = choices.current
+    is_kept = decision.code is DecisionCode.KEEP_YOURS and current is not None
+    if not is_kept or draws.stages < 2 or current is None or knows(current.cut):
+        return decision
+    size = current.cut.size_bytes
+    one = Measurement(MeasurementKind.STAGE, REPETITIONS, 0.0, draws.names[0], size)
+    return replace(_first(decision, Reason.NOT_MEASURED), measure=one)
 
 
 def serial_us(draws: Draws, message_bytes: int, cut: NamedCut) -> Floats:

@@ -297,6 +297,7 @@ def _concluded(
         total,
         rounder=[one.size_bytes for one in rounded],
         refused=refused,
+        knows=measured.knows,
     )
     subject = answer or advice.advised
     if answer is None and decision.code is DecisionCode.SET_IT:

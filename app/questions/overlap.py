@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from analysis.structure import messages_of, structure_of
 from domain.fit import Combine, FitOptions, StepGroup, TraceFit
-from domain.measurement import DirectTrace, Reading
+from domain.measurement import DirectTrace, Reading, TraceKind
 from domain.pipeline import MAX_NAME_LENGTH
 from domain.solution import Notice
 from domain.structure import KnownOverlap
 
 FOUND = "structure"  # the code of the notice that says what was found
+_OWN_FORMATS = ("direct CSV", "JSON", "table")  # what other programs write is of pipelines
 _JOINED, _BETWEEN = " + ", "between fragments"
 
 
@@ -34,7 +35,7 @@ def with_overlap(found: TraceFit, readings: Sequence[Reading], options: FitOptio
     from fitting import fit
 
     if found.events is None:
-        return Fitted(found, readings, options)
+        return Fitted(_as_bare(found, readings, options), readings, options)
     structure = structure_of(messages_of(found.events), found.events.stages)
     overlap = KnownOverlap(structure, several_at_once=options.several_at_once)
     readings, options = as_found(overlap, readings, options)
@@ -43,6 +44,19 @@ def with_overlap(found: TraceFit, readings: Sequence[Reading], options: FitOptio
     said = Notice(FOUND, structure.sentence)
     found = replace(found, events=None, overlap=overlap, notices=(said, *found.notices))
     return Fitted(found, readings, options)
+
+
+def _as_bare(found: TraceFit, readings: Sequence[Reading], options: FitOptions) -> TraceFit:
+    """The fit with the mark of durations alone, where a user's own program has written these.
+
+    Stages that were measured each by itself are a pipeline that the user has made of them, and what
+    tools print of themselves is of pipelines.
+    """
+    is_own = found.kind is TraceKind.DIRECT and not options.composed and options.as_stage is None
+    if not is_own or not all(reading.format in _OWN_FORMATS for reading in readings):
+        return found
+    bare = KnownOverlap(is_bare=True, several_at_once=options.several_at_once)
+    return replace(found, overlap=bare)
 
 
 def is_one_stage(overlap: KnownOverlap) -> bool:

@@ -21,7 +21,7 @@ from app.text.numbers import (
     format_size,
     two_digits,
 )
-from app.text.overlap import either_way_words, overlap_words
+from app.text.overlap import either_way_words, one_stage_words, overlap_words
 from app.text.transferred import sweep_command
 from domain.default_sizes import CURRENT
 from domain.fragment_setting import FragmentSetting
@@ -62,7 +62,8 @@ _NEARLY_AS_GOOD = 0.02  # in the mean over the draws
 
 def decision_sentence(found: Uncertainty, question: UncertaintyQuestion) -> str:
     """Return what to do and why, what it rests on, and what to measure where that is worth it."""
-    said = [_decided(found, question), *remarks(found), *_rest_on(found)]
+    said = [_decided(found, question), *_one_stage(found, question)]
+    said += [*remarks(found), *_rest_on(found)]
     if forbids_current(question):
         said.insert(0, f"Your {_setting(question)} is not within the limits.")
     said += _known_to(question.model)
@@ -71,6 +72,14 @@ def decision_sentence(found: Uncertainty, question: UncertaintyQuestion) -> str:
     elif found.decision.code is DecisionCode.MEASURE_FIRST:  # the premise, or by a program
         said.append(f"{_command(question)} would tell too.")
     return " ".join(said)
+
+
+def _one_stage(found: Uncertainty, question: UncertaintyQuestion) -> Iterator[str]:
+    """What a file of one stage lacks, where it says not to cut."""
+    stages = question.model.stages
+    is_alone = question.overlap.is_bare and len(stages) == 1
+    if is_alone and found.decision.advised.is_whole(question.message_bytes):
+        yield one_stage_words(stages[0].name)
 
 
 def deciding_sentence(found: Sensitivities, names: Sequence[str]) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from app.text.numbers import format_gain, two_digits
+from app.text.numbers import two_digits
 from app.text.units import format_time
 from domain.uncertain_answer import BothWays, Reason, Uncertainty
 from domain.units import format_bytes
 
+_SAME = 5e-4  # of a time: less is no difference
 _ASKED = "Does a stage handle several fragments at once?"
 
 
@@ -39,6 +40,13 @@ def overlap_words(
     return f"{_conditional(both, message_bytes)} Trace begins, or `{command}`."
 
 
+def one_stage_words(stage: str) -> str:
+    """Return what a file of one stage does not tell where it says not to cut."""
+    return (
+        f"Only {stage} was measured: what overlaps with it is not known, and cuts may gain by that."
+    )
+
+
 def either_way_words(both: BothWays, other: str) -> str:
     """Return what a set size gains over something else, whether stages overlap or not."""
     return _both_gains(both, other)
@@ -67,9 +75,9 @@ def _conditional(both: BothWays, message_bytes: int) -> str:
 
 
 def _gain(gain: float) -> str:
-    if 0.0 < gain < 1.0:
-        return f"{two_digits(gain)} % faster"
-    return format_gain((gain, gain))
+    if abs(gain) < _SAME:
+        return "as fast"
+    return f"{two_digits(abs(gain))} % {'faster' if gain > 0.0 else 'slower'}"
 
 
 def _size(size: int, message_bytes: int) -> str:

@@ -1,0 +1,103 @@
+"""Fits of traces and files, and what an answer says of what of their stages overlaps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis.uncertainty import UncertaintyQuestion, assess
+from app.questions.fits import fit_measurements
+from app.questions.question import Measurement
+from app.text.notices import decision_sentence
+from app.text.overlap import sweep_command
+from domain.fit import FitOptions, TraceFit
+from domain.measured_times import measured_times
+from domain.structure import KnownOverlap, StructureKind
+from domain.uncertain_fit import uncertain_model
+from domain.uncertainty import NamedCut
+from models.fit_documents import dump_fit, load_fit
+from models.records import FitRequest
+from tests.support.measured import written
+
+TRACES = Path(__file__).parents[2] / "data" / "movers"
+TOTAL = 1 << 20
+
+
+def fitted(text: str, several_at_once: bool | None = None) -> TraceFit:
+    request = FitRequest(FitOptions(several_at_once=several_at_once), None)
+    return fit_measurements((Measurement(text),), request, sizes_used=lambda _: ()).fit
+
+
+def said(fit: TraceFit, current: int) -> str:
+    model = uncertain_model(fit)
+    assert model is not None
+    question = UncertaintyQuestion(
+        model,
+        TOTAL,
+        current=NamedCut("current", current),
+        measured_bytes=fit.measured_bytes,
+        times=measured_times(fit),
+        overlap=fit.overlap,
+    )
+    return decision_sentence(assess(question), question)
+
+
+def recorded(kind: str) -> TraceFit:
+    return fitted((TRACES / f"{kind}.csv").read_text())
+
+
+def test_stages_that_do_not_overlap_are_one() -> None:
+    fit = recorded("serial")
+    assert fit.overlap.structure is not None
+    assert fit.overlap.structure.kind is StructureKind.SERIAL
+    assert [stage.name for stage in fit.stages] == ["hash + check + link"]
+    assert fit.events is None
+
+
+def test_what_was_found_is_kept_with_the_fit() -> None:
+    for kind in ("serial", "bucket", "window_of_four"):
+        fit = recorded(kind)
+        assert load_fit(dump_fit(fit)).overlap == fit.overlap != KnownOverlap()
+
+
+def test_what_is_not_priced_is_said_with_the_command() -> None:
+    text = said(recorded("one_core"), 65536)
+    assert text.startswith("Your trace fits no structure known here: ")
+    assert "`sluice sweep --bytes 1MiB --current 64KiB -- PROGRAM … {bytes}`" in text
+
+
+def test_the_command_leaves_out_a_setting_that_is_not_known() -> None:
+    assert sweep_command(1000) == "sluice sweep --bytes 1000B -- PROGRAM … {bytes}"
+
+
+SIZES = tuple(2**power for power in range(13, 21))
+
+
+@pytest.fixture(scope="module")
+def bare() -> str:
+    """Stage times of two stages, without begins."""
+    return written(SIZES, (lambda size: 20.0 + size / 1000.0, lambda size: 10.0 + size / 500.0))
+
+
+def test_durations_alone_are_said_with_their_condition(bare: str) -> None:
+    fit = fitted(bare)
+    assert fit.overlap == KnownOverlap(is_bare=True)
+    assert said(fit, TOTAL).startswith("If these stages overlap: ")
+    assert said(fit, 8192).startswith("Does a stage handle several fragments at once? If none ")
+    several = fitted(bare, several_at_once=True)
+    assert said(several, 8192).startswith("Measure first: of stages that handle several ")
+
+
+def test_what_holds_either_way_is_set(bare: str) -> None:
+    text = said(fitted(bare, several_at_once=False), 8192)
+    assert text.startswith("Set ")
+    assert " faster than your 8 KiB if stages overlap, " in text
+    typed = replace(fitted(bare), overlap=KnownOverlap())
+    assert "if stages overlap" not in said(typed, 8192)
+
+
+def test_a_file_of_one_stage_says_what_it_lacks() -> None:
+    one = written(SIZES, (lambda size: 20.0 + size / 1000.0,))
+    assert "what overlaps with it is not known" in said(fitted(one), 8192)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from app.text.numbers import two_digits
+from app.text.transferred import sweep_command
 from app.text.units import format_time
 from domain.uncertain_answer import BothWays, Reason, Uncertainty
 from domain.units import format_bytes
 
 _SAME = 5e-4  # of a time: less is no difference
 _ASKED = "Does a stage handle several fragments at once?"
-
-
-def sweep_command(message_bytes: int, current_bytes: int | None = None) -> str:
-    """Return the command that measures a user's own program at the sizes that decide."""
-    current = "" if current_bytes is None else f" --current {_plain(current_bytes)}"
-    return f"sluice sweep --bytes {_plain(message_bytes)}{current} -- PROGRAM … {{bytes}}"
 
 
 def overlap_words(

@@ -778,7 +778,7 @@ def _own_gaps(events: _Events, lanes: tuple[int, ...]) -> tuple[float, ...]:
     for stage, count in enumerate(lanes):
         free = events.end_us[:, :-1, stage]
         there = events.end_us[:, 1:, stage - 1] if stage else np.full_like(free, -np.inf)
-        gap = (events.begin_us[:, 1:, stage] - free)[free >= there]
+        gap = _known((events.begin_us[:, 1:, stage] - free)[free >= there])
         is_known = count == 1 and len(gap) >= MIN_MESSAGES
         found.append(max(float(np.median(gap)), 0.0) if is_known else 0.0)
     return tuple(found)
@@ -790,7 +790,7 @@ def _queues(events: _Events) -> tuple[float, ...]:
     for stage in range(1, events.stages):
         came = events.end_us[:, 1:, stage - 1]
         free = events.end_us[:, :-1, stage]
-        waits = (events.begin_us[:, 1:, stage] - came)[free > came]
+        waits = _known((events.begin_us[:, 1:, stage] - came)[free > came])
         found.append(max(float(np.median(waits)), 0.0) if len(waits) else 0.0)
     return tuple(found)
 

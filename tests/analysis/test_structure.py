@@ -136,6 +136,7 @@ def test_events_of_no_mover_are_found_to_be_something(
     found = structure_of(messages, names)
     assert found.stages == names
     assert found.sentence
+    assert np.isfinite([*found.handing_over_us, *found.queue_us]).all()
 
 
 def test_messages_are_taken_from_traced_events() -> None:

@@ -19,7 +19,7 @@ from domain.uncertain_fit import uncertain_model
 from domain.uncertainty import NamedCut
 from models.fit_documents import dump_fit, load_fit
 from models.records import FitRequest
-from tests.support.measured import written
+from tests.support.measured import trace
 
 TRACES = Path(__file__).parents[2] / "data" / "movers"
 TOTAL = 1 << 20
@@ -78,7 +78,7 @@ SIZES = tuple(2**power for power in range(13, 21))
 @pytest.fixture(scope="module")
 def bare() -> str:
     """Stage times of two stages, without begins."""
-    return written(SIZES, (lambda size: 20.0 + size / 1000.0, lambda size: 10.0 + size / 500.0))
+    return trace(SIZES, 12, (lambda size: 20.0 + size / 1000.0, lambda size: 10.0 + size / 500.0))
 
 
 def test_durations_alone_are_said_with_their_condition(bare: str) -> None:
@@ -99,5 +99,5 @@ def test_what_holds_either_way_is_set(bare: str) -> None:
 
 
 def test_a_file_of_one_stage_says_what_it_lacks() -> None:
-    one = written(SIZES, (lambda size: 20.0 + size / 1000.0,))
+    one = trace(SIZES, 12, (lambda size: 20.0 + size / 1000.0,))
     assert "what overlaps with it is not known" in said(fitted(one), 8192)

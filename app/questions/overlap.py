@@ -47,13 +47,17 @@ def with_overlap(found: TraceFit, readings: Sequence[Reading], options: FitOptio
 
 
 def _as_bare(found: TraceFit, readings: Sequence[Reading], options: FitOptions) -> TraceFit:
-    """The fit with the mark of durations alone, where a user's own program has written these.
+    """The fit with the mark of durations alone, where a user's own program has written these, and
+    the user has said whether a stage handles several fragments at once.
 
-    Stages that were measured each by itself are a pipeline that the user has made of them, and what
-    tools print of themselves is of pipelines.
+    Where nothing is said of it, the stages are taken as a pipeline's. Stages that were measured
+    each by itself are a pipeline that the user has made of them, and what tools print of themselves
+    is of pipelines.
     """
     is_own = found.kind is TraceKind.DIRECT and not options.composed and options.as_stage is None
-    if not is_own or not all(reading.format in _OWN_FORMATS for reading in readings):
+    if options.several_at_once is None or not is_own:
+        return found
+    if not all(reading.format in _OWN_FORMATS for reading in readings):
         return found
     bare = KnownOverlap(is_bare=True, several_at_once=options.several_at_once)
     return replace(found, overlap=bare)

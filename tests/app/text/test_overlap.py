@@ -82,10 +82,11 @@ def bare() -> str:
 
 
 def test_durations_alone_are_said_with_their_condition(bare: str) -> None:
-    fit = fitted(bare)
-    assert fit.overlap == KnownOverlap(is_bare=True)
+    fit = fitted(bare, several_at_once=False)
+    assert fit.overlap == KnownOverlap(is_bare=True, several_at_once=False)
     assert said(fit, TOTAL).startswith("If these stages overlap: ")
-    assert said(fit, 8192).startswith("Does a stage handle several fragments at once? If none ")
+    unsaid = replace(fit, overlap=KnownOverlap(is_bare=True))
+    assert said(unsaid, 8192).startswith("Does a stage handle several fragments at once? If none ")
     several = fitted(bare, several_at_once=True)
     assert said(several, 8192).startswith("Measure first: of stages that handle several ")
 
@@ -94,10 +95,11 @@ def test_what_holds_either_way_is_set(bare: str) -> None:
     text = said(fitted(bare, several_at_once=False), 8192)
     assert text.startswith("Set ")
     assert " faster than your 8 KiB if stages overlap, " in text
-    typed = replace(fitted(bare), overlap=KnownOverlap())
-    assert "if stages overlap" not in said(typed, 8192)
+    unsaid = fitted(bare)
+    assert unsaid.overlap == KnownOverlap()
+    assert "if stages overlap" not in said(unsaid, 8192)
 
 
 def test_a_file_of_one_stage_says_what_it_lacks() -> None:
     one = trace(SIZES, 12, (lambda size: 20.0 + size / 1000.0,))
-    assert "what overlaps with it is not known" in said(fitted(one), 8192)
+    assert "what overlaps with it is not known" in said(fitted(one, several_at_once=False), 8192)

@@ -33,6 +33,7 @@ NOT_YET = frozenset(
         "misfit",
         "name",
         "note",
+        "overlap",
         "size_deviation",
         "timed_whole",
         "total_is_uncut",

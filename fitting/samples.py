@@ -31,7 +31,7 @@ CLIPPED = 4.0  # medians of a size that a time counts with in its mean, at most
 _COMPRESS_FROM = 5_000  # samples; below, every one is used as it is
 _MAX_ENTRIES = 20_000
 _MIN_PAIRS, _MAX_APART, _OFF_TICK = 10, 0.8, 0.01  # what tells a clock's step
-_MIN_DISTINCT = 4  # times, one of them 0, that tell one
+_MIN_DISTINCT = 2  # times, one of them 0, that tell one
 _MAX_TICKS = 1e9  # in a time; more cannot be told from rounding
 
 

@@ -112,3 +112,14 @@ def test_any_step(
     for line in stage.lines:
         assert line.overhead_std_error_us <= limit
         assert line.ns_per_byte_std_error * line.to_bytes / 1000.0 <= limit
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_stage_that_reads_0_and_two_steps_has_errors(seed: int) -> None:
+    """0.6 µs and 0.097 ns a byte read as 0, 4 and 8 µs: its costs are off by a step at most."""
+    x = np.repeat([512.0 * 2**k for k in range(8)], 6)
+    short = (0.6, 0.097)
+    found = traced(x, readings(seed, 4.0, x, LONG), readings(seed, 4.0, x, short))
+    assert uncertain_model(found) is not None
+    (line,) = found.stages[1].lines
+    assert line.overhead_us + line.ns_per_byte * 65.536 == pytest.approx(7.0, abs=4.0)

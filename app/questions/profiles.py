@@ -154,6 +154,7 @@ def known_reference(text: str) -> ProfileReference:
 MAX_BLOCKS = 1_000_000  # fragments x stages of all sizes: 0.1 s of processor time
 _MIN_LATENCY_US = 0.001  # below it transfers are not written down
 _HEADER_BYTES = 4096  # of a file, with its first lines
+_HEAD_CHARACTERS = 65_536  # with its columns, behind lines as long as they may be
 
 
 def recorded_verification(
@@ -185,7 +186,8 @@ def recorded_transfers(text: str) -> RecordedTransfers:
     from measuring.transfers import read_transfers, recorded_of
 
     facts = first_lines(text[:_HEADER_BYTES].encode())
-    if "stages" in facts or not is_own_transfers(text):
+    has_stages = "stages" in facts or "_occupied_us" in text[:_HEAD_CHARACTERS]
+    if has_stages or not is_own_transfers(text):
         return read_transfers(text)
     transfers = read_own_file(text).transfers
     times = ((row.fragment_bytes, row.latency_us or 0.0) for row in transfers.usable)

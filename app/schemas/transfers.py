@@ -99,11 +99,11 @@ class TransfersIn(Input):
                 rows.append(row.to_domain(message_bytes))
             except InvalidInput as refusal:
                 place = f"transfers.rows.{at}.{refusal.field}"
-                raise InvalidInput(refusal.detail, field=place) from None
+                raise InconsistentInput(refusal.detail, field=place) from None
         try:
             return OwnTransfers(message_bytes, tuple(rows))
         except InvalidInput as refusal:
-            raise InvalidInput(refusal.detail, field="transfers.rows") from None
+            raise InconsistentInput(refusal.detail, field="transfers.rows") from None
 
 
 # --- the answer -----------------------------------------------------------------------------------

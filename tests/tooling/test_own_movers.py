@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from bench import own_movers
 from bench.cases.programs import KIB, MIB, PROGRAMS, FullSweep, RealProgram, Swept
 from measuring.own_program import OwnProgram
+from tests.support.system import require_system
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +23,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.name)
 def test_each_program_runs_at_whole_and_odd_sizes(program: RealProgram, folder: Path) -> None:
+    name = program.own(folder).words[0]
+    require_system(shutil.which(name), name, f"apt-get install {name}")
     for size in (program.message_bytes, program.message_bytes // 3):
         run = program.own(folder).run(size, limit_s=60.0)
         if "ended with 126" in run.reason or "no program" in run.reason:

@@ -131,6 +131,7 @@ _BY_CODE: Mapping[str, type[ProblemError]] = {
     "poor_fit": Declined,
     "measurement_missing": Declined,
     "not_measurable": Declined,
+    "cannot_run": Unavailable,
     "limit_reached": Stopped,
     "time_limit": Stopped,
     "memory_limit": Stopped,

@@ -25,7 +25,7 @@ from analysis.pair_bets import ALPHA, MIN_PAIRS, are_far_apart, sign_chance
 from analysis.size_decision import MARGIN, decision_of, default_current
 from analysis.size_evidence import SizeEvidence, round_sizes, timed_runs
 from analysis.size_race import RacePlan, SizeRace
-from domain.errors import InvalidInput
+from domain.errors import InconsistentInput
 from domain.own_transfers import NEAR_BEST, OwnTransfer, OwnTransfers, SizeDecision, SizeVerdict
 
 _HEAP_GAIN = 0.1  # what has to be left of a gain at its 95 % bound where sizes stand in heaps
@@ -46,7 +46,7 @@ def decide_size(transfers: OwnTransfers, current_bytes: int | None = None) -> Si
     and for a current size that is larger than the message.
     """
     if current_bytes is not None and not 1 <= current_bytes <= transfers.message_bytes:
-        raise InvalidInput(
+        raise InconsistentInput(
             "expected a current size of 1 byte to the whole message", field="current_bytes"
         )
     paired = sum(row.challenge is not None for row in transfers.rows)
@@ -55,7 +55,7 @@ def decide_size(transfers: OwnTransfers, current_bytes: int | None = None) -> Si
         return SizeRace(plan, transfers.rows).decision()
     rows = _in_time(transfers.usable)
     if not rows:
-        raise InvalidInput("expected at least one transfer with a time", field="latency_us")
+        raise InconsistentInput("expected at least one transfer with a time", field="latency_us")
     turns = _turns(rows)
     sizes = {row.fragment_bytes for row in rows}
     is_repeated = len(rows) > len(sizes)

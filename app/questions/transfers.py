@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.errors import InvalidInput
+from domain.errors import InconsistentInput
 from domain.own_transfers import OwnTransfers, SizeDecision
 
 MAX_ASKED_ROWS = 10_000  # of a request, which a thread decides in seconds
@@ -54,11 +54,11 @@ def decide(question: TransfersQuestion, *, max_rows: int | None = None) -> Decid
         )
         given, unused = file.transfers, file.unused
     if max_rows is not None and len(given.rows) > max_rows:
-        raise InvalidInput(
+        raise InconsistentInput(
             f"expected at most {max_rows} transfers, got {len(given.rows)}", field="transfers"
         )
     if not given.usable:
-        raise InvalidInput("expected at least one transfer with a time", field="transfers")
+        raise InconsistentInput("expected at least one transfer with a time", field="transfers")
     decision = decide_size(given, _current_of(question, given.message_bytes))
     return DecidedTransfers(decision, given, unused)
 

@@ -36,6 +36,7 @@ from domain.own_transfers import (
     TransferStatus,
 )
 from domain.pipeline import MAX_MESSAGE_BYTES
+from domain.uncertainty import MAX_SEED
 
 DEFAULT_RUNS = 40
 MIN_RUNS = 6
@@ -83,6 +84,8 @@ class RacePlan:
             raise InvalidInput(
                 "expected a smallest size of 1 byte to the whole message", field="smallest_bytes"
             )
+        if not 0 <= self.seed <= MAX_SEED:
+            raise InvalidInput(f"expected a seed of 0 to {MAX_SEED}", field="seed")
         if not all(1 <= size <= self.message_bytes for size in self.suggested_bytes):
             raise InvalidInput(
                 "expected suggested sizes of 1 byte to the whole message", field="suggested_bytes"
@@ -442,7 +445,11 @@ class SizeRace:
             if row.challenge is not None and row.fragment_bytes != self._current
         }
         if sorted(chosen) != list(range(1, len(chosen) + 1)):
-            raise InvalidInput("expected challenges numbered from 1", field="challenge")
+            raise InvalidInput(
+                "expected challenges 1, 2, … without a gap, each of one size that is not the "
+                "current one",
+                field="transfers",
+            )
         return [size for _, size in sorted(chosen.items())]
 
     def _last_challenge(self) -> _Challenge | None:

@@ -14,6 +14,7 @@ Source    docs/decisions/0029-own-transfers-decide.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from math import log
@@ -31,6 +32,7 @@ from domain.own_transfers import NEAR_BEST, OwnTransfer, OwnTransfers, SizeDecis
 _HEAP_GAIN = 0.1  # what has to be left of a gain at its 95 % bound where sizes stand in heaps
 _HEAP_ERRORS = 1.96
 _HEAP_CONDITION = "if the machine did not change between"
+_MIN_STRETCHES = 3  # of rows of one size, for sizes that are far apart
 _CURVE_SIZES = 3  # that determine the constants
 # Transfers of a race, and of its pairs: in more they are turns as those of any file, since each
 # pair asks for the noise before it.
@@ -86,14 +88,17 @@ class _Decided:
         that all share 2.5 %; as much is left for sizes that are far apart.
         """
         evidence, current = self._evidence, self.current
-        times = _times_of(rows)
+        times, stretches = _times_of(rows), Counter(_heaps(rows))
         share = ALPHA / 2 / max(1, len(evidence.sizes) - 1)
         for size in evidence.by_mean:
             if size == current or evidence.lead(size, current)[0] <= MARGIN:
                 continue
             ratios = _pair_ratios(rows, turns, size, current)
             is_shown = len(ratios) >= MIN_PAIRS and sign_chance(ratios) <= share
-            if is_shown or are_far_apart(times[size], times[current], evidence.noise):
+            # In fewer stretches a change of the machine looks like a size.
+            is_mixed = min(stretches[size], stretches[current]) >= _MIN_STRETCHES
+            is_far = is_mixed and are_far_apart(times[size], times[current], evidence.noise)
+            if is_far or (is_shown and evidence.gain(size, current).low > 0.0):
                 return self._decide(SizeVerdict.SET, size)
         return self._kept_or(self._decide(SizeVerdict.NOT_DECIDED, current))
 

@@ -135,11 +135,25 @@ def _asked(arguments: argparse.Namespace) -> _Asked:
     if transfers is not None:
         _check_room(transfers, plan)
     program.check()
+    _check_kept(target, arguments.continued)
     load, processors = os.getloadavg()[0], len(os.sched_getaffinity(0))
     own |= {_CURRENT: format_bytes(plan.current_bytes)} if plan.current_bytes else {}
     own |= {"host": platform.node(), "load": f"{load:.2f} on {processors}"}
     comments = tuple(f"{name}: {words}" for name, words in {**facts, **own}.items())
     return _Asked(program, plan, transfers, target, comments)
+
+
+def _check_kept(target: str, continued: str | None) -> None:
+    """Raise InvalidInput for a file that has runs already, unless these are continued."""
+    path = Path(target)
+    if continued is not None and path.resolve() == Path(continued).resolve():
+        return
+    if path.is_file() and path.stat().st_size > 0:
+        raise InvalidInput(
+            f"{target} has something in it: --continue {target} goes on from its runs, and --out "
+            "names another file",
+            field="out",
+        )
 
 
 def _earlier(arguments: argparse.Namespace) -> tuple[OwnTransfers | None, dict[str, str]]:
@@ -153,9 +167,18 @@ def _earlier(arguments: argparse.Namespace) -> tuple[OwnTransfers | None, dict[s
     except OSError as refusal:
         reason = refusal.strerror or "it cannot be read"
         raise InvalidInput(f"the file of {_NOUN}: {reason}", field="continue") from None
-    found = read_own_file(text, message_bytes=arguments.bytes)
+    found = read_own_file(text)
     parts = (comment.partition(": ") for comment in found.comments)
-    return found.transfers, {name: words for name, colon, words in parts if colon}
+    facts = {name: words for name, colon, words in parts if colon}
+    if not {_COMMAND, _TIME} <= facts.keys() or found.unused:
+        raise InvalidInput("expected a file that sluice sweep has written", field="continue")
+    if arguments.bytes not in (None, found.transfers.message_bytes):
+        raise InconsistentInput(
+            f"expected the message of the file, {format_bytes(found.transfers.message_bytes)}, and "
+            f"not {format_bytes(arguments.bytes)}",
+            field="bytes",
+        )
+    return found.transfers, facts
 
 
 def _current(

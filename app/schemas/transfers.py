@@ -15,6 +15,7 @@ from app.text.units import format_time
 from domain.errors import InconsistentInput, InvalidInput
 from domain.measurement import MAX_TIME_US
 from domain.own_transfers import (
+    MIN_US,
     GainInterval,
     OwnTransfer,
     OwnTransfers,
@@ -38,7 +39,7 @@ class TransferIn(Input):
     """
 
     fragment_bytes: Bytes
-    latency_us: Annotated[float, Field(gt=0.0, le=MAX_TIME_US)] | None = None
+    latency_us: Annotated[float, Field(ge=MIN_US, le=MAX_TIME_US)] | None = None
     block: Block | None = None
     began_s: Annotated[float, Field(ge=-_MAX_BEGAN_S, le=_MAX_BEGAN_S)] | None = None
     status: TransferStatus = TransferStatus.OK
@@ -85,6 +86,8 @@ class TransfersIn(Input):
         """Return what is asked of them. Raises InvalidInput."""
         if (self.content is None) == (self.rows is None):
             raise InconsistentInput("expected exactly one of content and rows", field="transfers")
+        if self.rows is not None and self.where:
+            raise InconsistentInput("expected where beside content alone", field="transfers.where")
         given: str | OwnTransfers = self.content or ""
         if self.rows is not None:
             given = self._transfers(message_bytes)
@@ -256,7 +259,7 @@ class TransfersOut(Output):
         if self.near_best_bytes:
             sizes = ", ".join(map(format_bytes, self.near_best_bytes))
             yield "within 2 % of the best", f"{sizes}, with 90 %"
-        if self.runs > len(self.sizes):
+        if sum(size.runs for size in self.sizes) > len(self.sizes):
             yield "noise", f"{format_percent(self.noise)} of one transfer"
         if self.curve_us is not None:
             fixed, share, each = map(format_time, self.curve_us)

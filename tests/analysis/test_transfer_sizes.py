@@ -111,6 +111,24 @@ def test_a_drift_over_heaps_is_no_size(drift: float) -> None:
         assert decide_size(OwnTransfers(MESSAGE, level), current).verdict is not SizeVerdict.SET
 
 
+def test_one_row_beside_heaps_makes_them_no_turns() -> None:
+    """The machine is a third faster from the 17th row on, and no size differs."""
+    order = [size for size in SIZES[:4] for _ in range(8)] + [SIZES[0]]
+    rows = tuple(
+        OwnTransfer(size, (1000.0 if at < 16 else 670.0) * (1.0 + 0.01 * (at % 3)))
+        for at, size in enumerate(order)
+    )
+    decision = decide_size(OwnTransfers(MESSAGE, rows), SIZES[1])
+    assert decision.verdict is not SizeVerdict.SET
+
+
+def test_times_far_apart_are_decided_and_none_is_below_what_clocks_tell() -> None:
+    rows = tuple(OwnTransfer(size, us) for _ in range(8) for size, us in ((1, 1e-6), (2, 1e12)))
+    assert decide_size(OwnTransfers(4, rows), 2).size_bytes == 1
+    with pytest.raises(InvalidInput, match=r"expected a time of 1e-06 to 1e\+12 µs"):
+        OwnTransfer(1, 5e-324)
+
+
 def test_sizes_that_were_run_once_are_a_reason_to_try_one() -> None:
     """Nothing is set."""
     decision = decide_size(transfers(SIZES), MIB)

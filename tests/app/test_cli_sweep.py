@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -305,18 +306,22 @@ def test_a_file_of_something_else_is_not_continued(
     assert Path("own.csv").read_text() == before
 
 
+FACTS = f"# command: {shlex.join(PROGRAM[1:])}\n# time: --time last\n"
 HEAD = "message_bytes,fragment_bytes,latency_us,block,status,challenge\n"
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("# current: many\n" + HEAD + "4MiB,64KiB,5,0,,\n", "continue: current: expected a size"),
-        ("# current: 8MiB\n" + HEAD + "4MiB,64KiB,5,0,,\n", "current"),
-        (HEAD + "4MiB,64KiB,5,0,,3\n", "challenge"),
+        (
+            FACTS + "# current: many\n" + HEAD + "4MiB,64KiB,5,0,,\n",
+            "continue: current: expected a size",
+        ),
+        (FACTS + "# current: 8MiB\n" + HEAD + "4MiB,64KiB,5,0,,\n", "current"),
+        (FACTS + HEAD + "4MiB,64KiB,5,0,,3\n", "challenge"),
         (HEAD + "4MiB,64KiB,5,0,,\n8MiB,64KiB,5,0,,\n", "4 MiB and 8 MiB"),
         (HEAD + "4MiB,64KiB,nan,0,,\n", "line 2"),
-        (HEAD + "".join(f"4MiB,{size},5,0,,\n" for size in range(1, 250)), "256 sizes"),
+        (FACTS + HEAD + "".join(f"4MiB,{size},5,0,,\n" for size in range(1, 250)), "256 sizes"),
         ("", "empty"),
     ],
 )
@@ -331,14 +336,26 @@ def test_files_that_no_race_goes_on_from(
     assert Path("own.csv").read_text() == text
 
 
-def test_a_file_of_three_columns_goes_on(printed: Any) -> None:
-    """Written by hand, with times of another origin."""
-    Path("own.csv").write_text(
-        "message_bytes,fragment_bytes,time_ms\n4MiB,64KiB,75\n4MiB,1MiB,30\n"
-    )
-    words = ("--continue", "own.csv", "--current", "64KiB", "--max-runs", "12", *PROGRAM)
-    assert printed(*LAST, *words)[0] in (0, 6)
-    assert [row.latency_us for row in rows()[:2]] == [75e3, 30e3]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "message_bytes,fragment_bytes,time_ms\n4MiB,64KiB,75\n4MiB,1MiB,30\n",
+        FACTS + "message_bytes,fragment_bytes,latency_us,note\n4MiB,64KiB,75,mine\n",
+    ],
+)
+def test_a_file_of_another_origin_is_neither_continued_nor_replaced(
+    printed: Any, text: str
+) -> None:
+    """Its times may be of another program, and what is not read would be lost."""
+    Path("own.csv").write_text(text)
+    words = ("--current", "64KiB", "--max-runs", "12", *PROGRAM)
+    code, _, err = printed(*LAST, *BYTES, "--continue", "own.csv", *words)
+    assert code == 2
+    assert "continue: expected a file that sluice sweep has written" in err
+    code, _, err = printed(*LAST, *BYTES, *words)
+    assert code == 2
+    assert "own.csv has something in it" in err
+    assert Path("own.csv").read_text() == text
 
 
 def test_a_number_without_a_unit_is_asked_back(printed: Any) -> None:

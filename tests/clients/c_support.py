@@ -69,6 +69,9 @@ def require_compiler(compiler: str, options: tuple[str, ...] = ()) -> str:
     language = "c++" if "c++" in options else "c"
     if told or language == "c++":
         source = "#include <stdlib.h>\nint main(void) { return EXIT_SUCCESS; }\n"
+        if any("=fuzzer," in word for word in told):  # has a main of its own
+            entry = "int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)"
+            source = f"#include <stddef.h>\n{entry} {{ return data == NULL && size > 0; }}\n"
         made = _folder() / f"probe-{compiler}{'-'.join(told)}-{language}".replace("/", "")
         line = [found, *told, "-x", language, "-", "-o", str(made)]
         ended = subprocess.run(line, input=source, text=True, capture_output=True, check=False)

@@ -18,7 +18,8 @@ _CAREFUL = ("--", "move-it", "{bytes}", "1048576")
 def _sweep(name: str, *words: str, **more: Any) -> Command:
     line = f"sweep-{name}" if name else "sweep"
     timed = ("--time", "last", *PATIENT)
-    return command(line, "sweep", *timed, *words, **{"environment": ALONE, **more})
+    out = () if not name or "--continue" in words else ("--out", f"sweep-{name}.csv")
+    return command(line, "sweep", *timed, *out, *words, **{"environment": ALONE, **more})
 
 
 COMMANDS: tuple[Command, ...] = (
@@ -28,8 +29,8 @@ COMMANDS: tuple[Command, ...] = (
     _sweep("refused-size", *_BYTES, "--current", "16KiB", "--quiet", *_CAREFUL),
     _sweep("refused-current", *_BYTES, "--current", "whole", *_CAREFUL),
     _sweep("few", *_BYTES, "--current", "96KiB", "--max-runs", "6", *_MOVER),
-    _sweep("continued", "--continue", "own.csv", *_MOVER),
-    _sweep("other", "--continue", "own.csv", *_CAREFUL),
+    _sweep("continued", "--continue", "sweep-few.csv", *_MOVER),
+    _sweep("other", "--continue", "sweep-few.csv", *_CAREFUL),
     _sweep("json", *_BYTES, "--current", "16KiB", "--quiet", "--json", *_MOVER, form=Form.JSON),
     _sweep("no-unit", *_BYTES, "--time", r"moved in (\d+)", *_MOVER),
     _sweep("no-such", *_BYTES, "--", "none-such", "{bytes}"),

@@ -24,16 +24,15 @@ from app.console.transfers import (
     facts_of,
     recommended_of,
     started,
+    verdict_of,
 )
-from app.questions.profiles import verification_by
 from app.questions.transfers import DecidedTransfers
 from app.text.units import printable
-from domain.errors import InvalidInput, NotMeasurable
 from domain.own_transfers import OwnTransfers, SizeVerdict
 from domain.units import format_bytes
 from domain.verification import Verification
 from measuring.own_program import ProgramRun
-from measuring.transfers import TransferPlan, Transfers, read_transfers
+from measuring.transfers import TransferPlan, Transfers
 from measuring.verdict import MIN_RUNS
 
 if TYPE_CHECKING:
@@ -93,12 +92,7 @@ def race_probe(
     text = found.to_csv(facts)
     write_whole(target, text.encode(), field="folder", noun=_NOUN)
     output.note(f"every transfer is in {printable(target)}")
-    try:
-        verification = verification_by(model.pipeline, read_transfers(text))
-    except (InvalidInput, NotMeasurable):
-        if is_interrupted:  # before there was enough for a verdict
-            raise KeyboardInterrupt from None
-        raise
+    verification = verdict_of(text, model.pipeline, is_interrupted=is_interrupted)
     transfers = OwnTransfers(message_bytes, race.rows())
     decided = DecidedTransfers(race.decision(), transfers)
     return Raced(decided, verification, recommended, is_interrupted)

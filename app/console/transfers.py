@@ -70,7 +70,7 @@ class Verified:
 
 def transferred(model: Model, arguments: argparse.Namespace, output: Output) -> Verified:
     """Run the transfers, write every run into a file, and return what they say."""
-    from measuring.transfers import TransferPlan, Transfers, read_transfers
+    from measuring.transfers import TransferPlan, Transfers
 
     stages = tuple(arguments.stages or model.stages)
     _check_stages(model, stages)
@@ -97,13 +97,22 @@ def transferred(model: Model, arguments: argparse.Namespace, output: Output) -> 
     text = found.to_csv(facts)
     write_whole(target, text.encode(), field="output", noun=_NOUN)
     output.note(f"every transfer is in {printable(target)}")
+    verification = verdict_of(text, model.pipeline, is_interrupted=is_interrupted)
+    return Verified(verification, recommended, current_bytes, is_interrupted)
+
+
+def verdict_of(text: str, pipeline: Pipeline, *, is_interrupted: bool) -> Verification:
+    """Return what a file of transfers says of a model. Raises KeyboardInterrupt where the transfers
+    were interrupted before there was enough for a verdict, and else what `verification_by` raises.
+    """
+    from measuring.transfers import read_transfers
+
     try:
-        verification = verification_by(model.pipeline, read_transfers(text))
+        return verification_by(pipeline, read_transfers(text))
     except (InvalidInput, NotMeasurable):
-        if is_interrupted:  # before there was enough for a verdict
+        if is_interrupted:
             raise KeyboardInterrupt from None
         raise
-    return Verified(verification, recommended, current_bytes, is_interrupted)
 
 
 def facts_of(probe: Probe, arguments: argparse.Namespace) -> dict[str, str]:

@@ -203,16 +203,7 @@ class TestLimits:
     ) -> None:
         mark = uuid4().hex
         text = "echo >> count; [ $(wc -l < count) -gt 3 ] || exit 0; setsid sleep 600 & sleep 600"
-        words = ["sweep", *BYTES, "--time-limit", "500", *SH, text, "{bytes}"]
-        environment = {**os.environ, MARK: mark, "PYTHONPATH": str(ROOT)}
-        with subprocess.Popen(
-            [sys.executable, "-m", "app.cli", *words],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
+        with _swept(folder, mark, text) as process:
             wait_for(lambda: _has_lines(folder / "count", 4), "it does not run")
             process.send_signal(number)
             _, err = process.communicate(timeout=60.0)
@@ -225,20 +216,26 @@ class TestLimits:
     def test_a_kill_loses_the_run_under_way_alone(self, folder: Path) -> None:
         mark = uuid4().hex
         text = "echo >> count; [ $(wc -l < count) -gt 5 ] || exit 0; sleep 600"
-        words = ["sweep", *BYTES, "--time-limit", "500", *SH, text, "{bytes}"]
-        environment = {**os.environ, MARK: mark, "PYTHONPATH": str(ROOT)}
-        with subprocess.Popen(
-            [sys.executable, "-m", "app.cli", *words],
-            cwd=folder,
-            env=environment,
-            stderr=subprocess.DEVNULL,
-        ) as process:
+        with _swept(folder, mark, text) as process:
             wait_for(lambda: _has_lines(folder / "count", 6), "it does not run")
             process.kill()
         assert len(rows()) == 5
         assert not list(folder.glob(".*part"))
         if object_path().exists():
             wait_for(lambda: not marked(mark), "processes stay behind")
+
+
+def _swept(folder: Path, mark: str, text: str) -> subprocess.Popen[str]:
+    """Start `sluice sweep` of a shell's words; all that it starts has the mark."""
+    words = ["sweep", *BYTES, "--time-limit", "500", *SH, text, "{bytes}"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "app.cli", *words],
+        cwd=folder,
+        env={**os.environ, MARK: mark, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def _has_lines(path: Path, count: int) -> bool:

@@ -21,7 +21,7 @@ from domain.errors import InvalidInput, UnitMismatch
 MAX_CHARACTERS = 40  # of a quantity as text
 _MAX_QUOTED = 24
 MAX_SIZE_BYTES = 2**63 - 1  # what 64 bits hold with a sign, as documents have numbers
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 # A number, even with signs between its digits that are none of a plain one; then what follows it.
 _QUANTITY = re.compile(r"([+-]?[.,]?\d[\d.,'\s]*(?:[eE][+-]?\d{1,3})?)(\D.*)?", re.ASCII)
 _GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+", re.ASCII)
@@ -58,15 +58,15 @@ _SIZE_UNITS = {
     "GB": 10**9,
     "TB": 10**12,
 }
-_SIZE = re.compile(r"\s*([0-9]+)(?:\.([0-9]+))?\s*([A-Za-z]*)\s*", re.ASCII)
+_SIZE = re.compile(r"([0-9]+)(?:\.([0-9]+))?\s*([A-Za-z]*)", re.ASCII)
 
 
 def parse_bytes(text: str) -> int:
     """Return a size in bytes from text such as "64 KiB". Raises UnitMismatch, also for one that
     64 bits do not hold.
     """
-    match = _SIZE.fullmatch(text)
-    if match is None or match[3].upper() not in _SIZE_UNITS or len(text) > MAX_CHARACTERS:
+    match = _SIZE.fullmatch(text.strip(" \t\n\r\f\v")) if len(text) <= MAX_CHARACTERS else None
+    if match is None or match[3].upper() not in _SIZE_UNITS:
         raise UnitMismatch(
             "expected a size such as 4096, 64K, 64KiB or 1MB (K, M, G, T and KiB, MiB, GiB, TiB "
             "are powers of 1024; KB, MB, GB, TB powers of 1000)"

@@ -61,7 +61,7 @@ _TOTAL = "total"  # the name of total_us without its unit
 _CHUNK_BYTES = 2**18  # more than the longest line that is read, four bytes a character
 # A row of plain decimal numbers: neither nan, inf and hexadecimal nor 1_000 and foreign digits.
 _PLAIN_ROW = re.compile(r"[0-9eE+\-., \t]*", re.ASCII)
-_PLAIN_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_PLAIN_NUMBER = re.compile(r"[+-]?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,20}", re.ASCII)
 
 
@@ -484,7 +484,7 @@ SPEC = ReaderSpec(
     layout="a header line " + _HEADER_RULE,
     marks=(
         mark("message_bytes as the first column", FIRST_SIZE),
-        mark("columns of stages, whose names end in _us", r',\s*"?[^,]*[^,\s]_us\b'),
+        mark("columns of stages, whose names end in _us", r",[^,]*[^,\s]_us\b"),
     ),
     detects=_detects,
     read=_read,

@@ -49,7 +49,7 @@ _MINUS_ONE_FIELD = re.compile(rb",-1(?=[,\n])")
 _NOT_GIVEN = ("", "-1")
 _PLAIN_ROW = re.compile(r"[0-9eE+\-.]*", re.ASCII)
 _WHOLE = re.compile(r"\+?[0-9]{1,20}", re.ASCII)
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 
 
 def is_of_events(column: str) -> bool:

@@ -40,7 +40,7 @@ _HEADER = re.compile(
     r"^#\s*size\s+n\s+PRTT\(1,0,s\)\s+PRTT\(n,0,s\)\s+PRTT\(n,PRTT\(1,0,s\),s\)(.*)"
 )
 _MIN_COLUMNS = 5
-_ON_SCREEN = re.compile(r"^\s*L=\S+\s+s=[0-9]+\s+o_s=", re.MULTILINE)
+_ON_SCREEN = re.compile(r"^[ \t]*L=\S+\s+s=[0-9]+\s+o_s=", re.MULTILINE)
 _MAX_BURST = 2**31
 
 

@@ -37,7 +37,7 @@ _TITLE = re.compile(
     r"\b((?:RDMA_)?(?:Send|Write|Read|Atomic)(?:_imm)?)\b(.{0,60}?)\b(Latency|BW)( .{1,40})? Test$"
 )
 _COLUMN = re.compile(
-    r"#?[A-Za-z0-9_.#%]+(?: ?(?:peak|average|percentile|Port[12]))*(?:\[[^\]]*\])?"
+    r"#?[A-Za-z0-9_.#%]+(?: ?(?:peak|average|percentile|Port[12]))*(?:\[[^\]]{0,40}\])?"
 )
 _DUMP = re.compile(r"^#, (usec|cycles)$")
 _ITERATION = re.compile(r"^[0-9]{1,12}, ([0-9.e+-]{1,30}|-?nan|inf)$")

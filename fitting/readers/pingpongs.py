@@ -38,7 +38,7 @@ from fitting.readers.text import (
 MPI4PY_FORMAT, NETPIPE_FORMAT = "mpi4py.bench pingpong", "NetPIPE"
 _TITLE, _STATISTICS = "# MPI PingPong Test", "Time Mean [s]"
 _MPI_ROW = re.compile(
-    r"^([0-9]{1,13})\s+([0-9.naif]{1,20})(?:\s+\|\s+(\S{1,24})\s+(?:±|\+/-)?\s*\S+.*)?$"
+    r"^([0-9]{1,13})\s+([0-9.naif]{1,20})(?:\s+\|\s+(\S{1,24})\s+(?:(?:±|\+/-)\s*)?\S.*)?$"
 )
 _ON_SCREEN = re.compile(
     r"^[0-9]{1,6}:\s+([0-9]{1,13}) bytes\s+[0-9]{1,12} times -->"

@@ -33,7 +33,7 @@ MAX_LINES = 5_000_000
 MAX_LINE_LENGTH = 16_384
 _HTML_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _QUOTING = re.compile(r"^(?:\s*>)+ ?")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)(?:\([a-z0-9_]*\))?", re.ASCII | re.IGNORECASE)
 
 
@@ -204,7 +204,9 @@ def format_sizes(*parts: Samples | None) -> tuple[tuple[str, str], ...]:
 
 
 UNIT = re.compile(
-    r"(?:[\s_]+|\s*[(\[]\s*)(us|usec|µs|μs|ms|msec|ns|nsec|s|sec|seconds)\s*[)\]]?$", re.IGNORECASE
+    r"(?:[\s_]{1,16}|\s{0,16}[(\[]\s{0,16})"
+    r"(us|usec|µs|μs|ms|msec|ns|nsec|s|sec|seconds)\s*[)\]]?$",
+    re.IGNORECASE,
 )
 OF_WHOLE_MESSAGES = re.compile(
     r"t|time|lat(?:ency)?|duration|elapsed|rtt|avg|mean|median|us|usec", re.IGNORECASE

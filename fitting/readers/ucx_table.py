@@ -35,7 +35,7 @@ from fitting.readers.text import (
 from fitting.readers.ucx_perftest import Run, is_whole_operation, notices, run_by
 
 FORMAT = "ucx_perftest output"
-_TEST = re.compile(r"^\| Test:\s+(.{1,60}?)\s*\|$")
+_TEST = re.compile(r"^\| Test:\s+(\S(?:.{0,58}\S)?)\s*\|$")
 _SIZE = re.compile(r"^\| Message size:\s+([0-9]{1,20})\s*\|$")
 _COLUMNS = re.compile(r"^\|\s*(?:Stage|Test)\s*\|\s*# iterations\s*\|\s*(\S{1,20})\s*\|")
 _ROW = re.compile(

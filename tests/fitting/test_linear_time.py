@@ -1,0 +1,98 @@
+"""No line of a file holds a reader: the time of a pattern and of a reader grows with its length."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import domain.units
+import fitting
+from domain.measurement import Reading
+from fitting.contract import ReaderSpec
+from fitting.detect import READERS, header_hint, nearest_formats, read_recognised
+from tests.fitting.crafted_lines import SHAPES, Crafted, crafted_for, grows_too_fast
+
+_METHODS = {one: one for one in ("search", "match", "fullmatch", "sub", "split", "findall")}
+_HEADS = (
+    *("", "8,", "message_bytes,a_us\n8,", "message_bytes,latency_us\n8,"),
+    *("message,fragment,a_begin_ns,a_us\n8,", "# Size  Latency (us)\n8 "),
+)
+_LINES = [Crafted(head, shape, "x\n") for head in _HEADS for shape in SHAPES]
+
+
+def _modules() -> list[ModuleType]:
+    found = pkgutil.walk_packages(fitting.__path__, "fitting.")
+    return [domain.units, *(importlib.import_module(one.name) for one in found)]
+
+
+def _patterns() -> Iterator[tuple[re.Pattern[str], str, str]]:
+    """Each compiled pattern of text, the module and the name that it has there."""
+    for module in _modules():
+        for name, value in vars(module).items():
+            parts = value if isinstance(value, tuple) else (value,)
+            flat = [one for part in parts for one in (part if isinstance(part, tuple) else (part,))]
+            for one in flat:
+                if isinstance(one, re.Pattern) and isinstance(one.pattern, str):
+                    yield one, module.__name__, name
+
+
+def _uses() -> dict[tuple[re.Pattern[str], str], str]:
+    """Patterns and how they are tried, with where they stand."""
+    found = dict[tuple[re.Pattern[str], str], str]()
+    for pattern, module, name in _patterns():
+        source = Path(str(importlib.import_module(module).__file__)).read_text()
+        for method in set(re.findall(rf"\b{re.escape(name)}\.([a-z]+)\(", source)):
+            if method in _METHODS:
+                found[pattern, _METHODS[method]] = f"{module}.{name}"
+    for reader in READERS:
+        for mark in reader.marks:
+            found[mark.pattern, "search"] = f"a mark of {reader.format}"
+    return found
+
+
+_USES = _uses()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method"), _USES, ids=[f"{where}-{of[1]}" for of, where in _USES.items()]
+)
+def test_a_pattern_takes_time_in_proportion_to_a_line(
+    pattern: re.Pattern[str], method: str
+) -> None:
+    tried = partial(pattern.sub, "") if method == "sub" else getattr(pattern, method)
+    slow = [line.of(3) for line in crafted_for(pattern) if grows_too_fast(tried, line, 300)]
+    assert not slow, pattern.pattern
+
+
+@pytest.mark.parametrize("reader", READERS, ids=[one.format for one in READERS])
+def test_a_reader_takes_time_in_proportion_to_a_line(reader: ReaderSpec) -> None:
+    def read(text: str) -> Reading:
+        return reader.read(text.encode(), None)
+
+    for line in _LINES:
+        assert not grows_too_fast(reader.detects, line, 1000), line
+        assert not grows_too_fast(read, line, 1000), line
+
+
+def test_what_nothing_recognises_takes_time_in_proportion_to_a_line() -> None:
+    def nearest(text: str) -> object:
+        return nearest_formats(text, READERS)
+
+    def recognised(text: str) -> Reading:
+        return read_recognised(text.encode(), None)
+
+    for line in _LINES:
+        for work in (nearest, header_hint, recognised):
+            assert not grows_too_fast(work, line, 1000), line
+
+
+def test_a_slow_pattern_is_seen() -> None:
+    slow = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+    assert any(grows_too_fast(slow.fullmatch, line, 300) for line in crafted_for(slow))

@@ -2,6 +2,8 @@
 
 choice = choice_of(verification, decision, message_bytes=32 << 20, current_bytes=64 << 10)
 
+say = what_transfers_say(verification, messages=(1 << 20, 32 << 20))
+
 Transfers are a user's own, or those of the verification that a profile keeps. Of this message they
 come before the draws. After a verification that failed, the model sets no size of any message.
 
@@ -16,8 +18,8 @@ from dataclasses import dataclass
 
 from analysis.size_decision import MARGIN
 from domain.own_transfers import NEAR_BEST, SizeDecision, SizeVerdict
-from domain.uncertain_answer import DecisionCode
-from domain.verification import ModelVerdict, Verification, VerifiedSize
+from domain.uncertain_answer import DecisionCode, Reason
+from domain.verification import Verification, VerifiedSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def choice_of(
     A user's own transfers come first. Sizes are compared with the one in use, without one with the
     message in one piece; none is set that limits do not admit.
     """
-    has_failed = verification is not None and verification.verdict is ModelVerdict.DOES_NOT_HOLD
+    has_failed = verification is not None and verification.has_failed
     if own is not None:
         return _of_own(own, has_failed=has_failed)
     if verification is None:
@@ -87,6 +89,49 @@ def choice_of(
     )
     is_left = choice.code is DecisionCode.MEASURE_FIRST and not has_failed
     return None if is_left else choice
+
+
+@dataclass(frozen=True, slots=True)
+class TransfersSay:
+    """What the transfers that a profile keeps say of messages, in the place of its model.
+
+    `messages` are the least and the greatest in bytes. `choice` is what they decide where these are
+    one message; without it the model has failed, and sets no size of any of them.
+    """
+
+    verification: Verification
+    messages: tuple[int, int]
+    choice: MeasuredChoice | None = None
+
+    @property
+    def code(self) -> DecisionCode:
+        """What to do."""
+        return DecisionCode.MEASURE_FIRST if self.choice is None else self.choice.code
+
+    @property
+    def reason(self) -> Reason:
+        """Why: they decide, or the model has failed and they do not."""
+        is_left = self.code is DecisionCode.MEASURE_FIRST
+        return Reason.DOES_NOT_HOLD if is_left else Reason.TRANSFERRED
+
+
+def what_transfers_say(
+    verification: Verification | None,
+    *,
+    messages: tuple[int, int],
+    current_bytes: int | None = None,
+) -> TransfersSay | None:
+    """Return what a profile's transfers say of messages; None where its model is left to decide.
+
+    Every door that advises sizes of a profile asks this. `current_bytes` is the size in use, where
+    one size is.
+    """
+    if verification is None:
+        return None
+    if messages[0] != messages[1]:
+        return TransfersSay(verification, messages) if verification.has_failed else None
+    choice = choice_of(verification, None, message_bytes=messages[0], current_bytes=current_bytes)
+    return None if choice is None else TransfersSay(verification, messages, choice)
 
 
 def _measured(size: VerifiedSize) -> MeasuredSize:

@@ -96,9 +96,16 @@ class Verification:
         return Notice(
             "model_does_not_hold",
             f"this model does not hold here and failed its verification{on}: of {where}, those of "
-            f"{format_bytes(worst.fragment_bytes)} took {worst.ratio:.2f} times what it says{why}",
+            f"{format_bytes(worst.fragment_bytes)} took {worst.ratio:.2f} times what it says{why}; "
+            f"it sets no size, and of these {format_bytes(self.best_measured.fragment_bytes)} took "
+            "the least",
             values=(("ratio", worst.ratio), ("fragment_bytes", float(worst.fragment_bytes))),
         )
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether transfers have contradicted the model, so that it sets no size."""
+        return self.verdict is ModelVerdict.DOES_NOT_HOLD
 
     @property
     def misfit(self) -> float:

@@ -296,7 +296,8 @@ def _view(store: Store, reference: ProfileReference, digest: str) -> TableView:
         is_active = active_table(store, pinned).digest == digest
     except NotFound:
         is_active = False
-    return TableView.of(read_output(TableOut, found.document), is_active=is_active)
+    verification = get_revision(store, pinned).verification
+    return TableView.of(read_output(TableOut, found.document), verification, is_active=is_active)
 
 
 # --- exports --------------------------------------------------------------------------------------

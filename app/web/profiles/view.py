@@ -349,8 +349,7 @@ class ProfileView:
             revisions=tuple(reversed(rows[-len(cut) :])) if cut else (),
             before=cut[0].number if len(known) > len(cut) else 0,
             verified=shown.verification.notice().detail if shown.verification else "",
-            has_failed=shown.verification is not None
-            and shown.verification.verdict is ModelVerdict.DOES_NOT_HOLD,
+            has_failed=shown.verification is not None and shown.verification.has_failed,
             verification=(VerificationView.of(shown.verification) if shown.verification else None),
         )
 

@@ -119,7 +119,7 @@ def table_operation(
         scope,
         fragment_cap=cap,
         fit=fit,
-        verification=revision.verification,
+        verification=stored.against(revision),
     )
     return CompileTable(question, activate)
 
@@ -237,7 +237,7 @@ def export_operation(
             export_questions.stored_table(unit, profile, table),
             fragment_cap=settings.max_fragments,
             fit=stored.fit_of(revision),
-            verification=revision.verification,
+            verification=stored.against(revision),
         )
     )
 
@@ -257,6 +257,6 @@ def requested_export(request: bytes, unit: UnitOfWork, settings: Settings) -> Ex
             table,
             fragment_cap=settings.max_fragments,
             fit=stored.fit_of(revision),
-            verification=revision.verification,
+            verification=stored.against(revision),
         )
     )

@@ -41,9 +41,9 @@ from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits, problem_of
 from domain.profile import ProfileRevision
 from domain.regret import ChosenSetting, Objective, SizeRule, default_objective
-from domain.uncertain_answer import SettingsInDraws
+from domain.uncertain_answer import Reason, SettingsInDraws
 from domain.uncertainty import KnownErrors
-from domain.verification import Verification, said_of
+from domain.verification import Against, said_of
 from domain.workload import DEFAULT_MAX_MESSAGE_BYTES, Workload
 from exports.targets.gain import doubts, warnings
 from exports.targets.registry import target_named
@@ -183,7 +183,7 @@ def export_question(
     *,
     fragment_cap: int,
     fit: TraceFit | None = None,
-    verification: Verification | None = None,
+    verification: Against | None = None,
 ) -> ExportQuestion:
     """Return the question about a model. Raises StrategyDeclined; Conflict without a table.
 
@@ -219,7 +219,7 @@ def export_question(
 
 
 def _transfers(
-    verification: Verification | None, scope: ExportScope, table: TableFile | None
+    verification: Against | None, scope: ExportScope, table: TableFile | None
 ) -> TransfersSay | None:
     """What transfers decide of the messages of an export; without ends those are several."""
     if table is not None and None in (scope.min_message_bytes, scope.max_message_bytes):
@@ -333,10 +333,11 @@ def _input(
 
 def _refused(say: TransfersSay | None) -> str:
     """Why a model that failed sets no size, as a clause; "" where none did."""
-    if say is None or not say.verification.has_failed:
+    if say is None or not say.against.has_failed:
         return ""
     sentence = transfers_sentence(say).rstrip(".")
-    return f"this model failed its verification: {sentence}" if say.choice else sentence
+    is_decided = say.reason is Reason.TRANSFERRED
+    return f"this model failed its verification: {sentence}" if is_decided else sentence
 
 
 def _stem(question: ExportQuestion) -> str:

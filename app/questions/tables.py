@@ -35,7 +35,7 @@ from domain.profile import MAX_PROFILE_NAME, ProfileReference, ProfileRevision
 from domain.solution import Notice
 from domain.uncertain_answer import SettingsInDraws
 from domain.uncertainty import KnownErrors, NamedCut
-from domain.verification import Verification, said_of
+from domain.verification import Against, said_of
 from domain.workload import Workload
 from models.identifiers import new_id
 from models.records import TableRecord, TableSummary
@@ -145,7 +145,7 @@ def table_question(
     *,
     fragment_cap: int,
     fit: TraceFit | None = None,
-    verification: Verification | None = None,
+    verification: Against | None = None,
 ) -> TableQuestion:
     """Return the question about a model. Raises StrategyDeclined for one that has no tables.
 

@@ -19,7 +19,7 @@ from app.web.jobs.work import WorkPlace, WorkView, format_seconds
 from domain.errors import NotFound, SluiceError, UnreadableRecord
 from domain.plan_table import DEFAULT_TABLE_GAP
 from domain.units import format_byte_range, format_bytes, parse_share
-from domain.verification import Verification, said_of
+from domain.verification import Against, said_of
 from models.records import JobRecord, JobState, TableSummary
 
 if TYPE_CHECKING:
@@ -259,10 +259,8 @@ class TableView:
     has_failed: bool
 
     @classmethod
-    def of(
-        cls, table: TableOut, verification: Verification | None, *, is_active: bool
-    ) -> TableView:
-        said = said_of(verification)
+    def of(cls, table: TableOut, against: Against | None, *, is_active: bool) -> TableView:
+        said = said_of(against)
         lines = table.missed
         more = table.missed_total - len(lines)
         return cls(
@@ -281,7 +279,7 @@ class TableView:
             warnings=tuple(one.detail for one in table.warnings),
             is_active=is_active,
             said=said.detail if said else "",
-            has_failed=verification is not None and verification.has_failed,
+            has_failed=against is not None and against.has_failed,
         )
 
 

@@ -169,7 +169,7 @@ class Contradiction:
     def notice(self) -> Notice:
         """Return what is said of both revisions."""
         return Notice(
-            CONTRADICTED,
+            "model_contradicted",
             f"this profile's {self.found}, in the trace of revision {self.by_revision}: "
             f"revision {self.revision} sets no size until it is chosen again (profile use)",
             values=(("by_revision", float(self.by_revision)),),

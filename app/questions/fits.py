@@ -210,7 +210,7 @@ def name_fit(unit: UnitOfWork, fit_id: str, *, name: str) -> SavedFit:
     """Make a stored fit a profile's current revision. Raises NotFound and MeasurementMissing."""
     record = unit.fits.get(fit_id)
     found = contradicts(unit, name, record.fit)
-    provenance = told(provenance_of(record), found)
+    provenance = with_contradiction(provenance_of(record), found)
     profile = unit.profiles.save(name, record.fit.to_model(), provenance)
     return SavedFit(fit_id, profile, found)
 
@@ -237,7 +237,7 @@ def takes_overlap(unit: UnitOfWork, revision: Revision) -> bool:
     return fit_id is None or unit.fits.fit(fit_id).overlap.structure is None
 
 
-def told(provenance: Provenance, found: Contradiction | None) -> Provenance:
+def with_contradiction(provenance: Provenance, found: Contradiction | None) -> Provenance:
     """Return where costs came from, with what their trace contradicts."""
     if found is None:
         return provenance

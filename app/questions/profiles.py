@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from app.questions.fits import contradicts, keep_given, provenance_of, told
+from app.questions.fits import contradicts, keep_given, provenance_of, with_contradiction
 from app.questions.question import FitReference, GivenFit
 from app.questions.source import Stored
 from domain.errors import Conflict, InvalidInput, NotFound
@@ -94,7 +94,7 @@ def revise_profile(
         model, provenance = _with_origin(unit, costs, detail)
         if provenance.fit_id is not None:
             found = contradicts(unit, name, unit.fits.fit(provenance.fit_id))
-            provenance = told(provenance, found)
+            provenance = with_contradiction(provenance, found)
         return unit.profiles.add_revision(known_name(name), model, provenance)
 
 

@@ -23,6 +23,7 @@ from analysis.best_known import (
 )
 from analysis.setting_price import Averages, Priced, Span, averages_of, of_sizes, price
 from analysis.settings_in_draws import SettingsQuestion, repeated_by, settings_in_draws
+from analysis.transferred import TransfersSay
 from domain.errors import InconsistentInput, InvalidInput, SluiceError
 from domain.fit import beyond_measured
 from domain.fragment_setting import FragmentSetting, breakpoints
@@ -138,7 +139,7 @@ class AuditQuestion:
 
     Of a model that was fitted for it, `fit_notices` are the fit's; `measured_bytes` are the least
     and the greatest size at which every stage was measured, None where none was; `verified` is what
-    transfers said of a profile.
+    transfers said of a profile, and `transfers` what they decide in the place of its model.
     """
 
     model: CostModel
@@ -149,6 +150,7 @@ class AuditQuestion:
     measured_bytes: tuple[int, int] | None = None
     errors: KnownErrors | None = None
     verified: tuple[Notice, ...] = ()
+    transfers: TransfersSay | None = None
 
     def __post_init__(self) -> None:
         if self.scope.in_draws is not None and self.errors is None:

@@ -51,8 +51,9 @@ class ThresholdQuestion:
     Without `stages` all stages have the same size; those named vary independently, and the others
     take whatever has arrived. The first stage, which has all of the message at once, moves it whole
     where it hands bytes on, unless it varies; else in pulses of its size. Without `sizes` they are
-    the powers of two up to the largest message. Raises InvalidInput, InconsistentInput for too many
-    evaluations, and StrategyDeclined for a single stage.
+    the powers of two up to the largest message. `said` is what transfers said of the profile.
+    Raises InvalidInput, InconsistentInput for too many evaluations, and StrategyDeclined for a
+    single stage.
     """
 
     pipeline: Pipeline
@@ -63,6 +64,7 @@ class ThresholdQuestion:
     max_pulses: int
     time_limit_s: float
     profile: ProfileRevision | None = None
+    said: Notice | None = None
 
     def __post_init__(self) -> None:
         if self.rule not in (DeliveryRule.STATIC, DeliveryRule.EAGER):
@@ -226,7 +228,8 @@ class _Pricing:
             _message(question.pipeline, total, tuple(row), bound_us)
             for row, total, bound_us in rows
         )
-        notices = tuple(self._notices(unpriced))
+        said = () if question.said is None else (question.said,)
+        notices = (*said, *self._notices(unpriced))
         return Thresholds(question, messages, _one(messages), unpriced > 0, notices)
 
     def _bound_us(self, total: int) -> float:

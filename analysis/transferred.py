@@ -2,6 +2,8 @@
 
 choice = choice_of(verification, decision, message_bytes=32 << 20, current_bytes=64 << 10)
 
+say = what_transfers_say(verification, messages=(1 << 20, 32 << 20))
+
 Transfers are a user's own, or those of the verification that a profile keeps. Of this message they
 come before the draws. After a verification that failed, the model sets no size of any message.
 
@@ -12,12 +14,12 @@ Source    docs/decisions/0029-own-transfers-decide.md. A gain is 1 - T/T_other; 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analysis.size_decision import MARGIN
 from domain.own_transfers import NEAR_BEST, SizeDecision, SizeVerdict
-from domain.uncertain_answer import DecisionCode
-from domain.verification import ModelVerdict, Verification, VerifiedSize
+from domain.uncertain_answer import DecisionCode, Reason
+from domain.verification import Against, Contradiction, Verification, VerifiedSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,18 @@ class MeasuredChoice:
     is_current_known: bool
     has_failed: bool
     own: SizeDecision | None = None
+    contradiction: Contradiction | None = None
+
+    @property
+    def reason(self) -> Reason:
+        """Why: transfers decide, or the model was contradicted and they do not."""
+        if self.code is not DecisionCode.MEASURE_FIRST or self.own is not None:
+            return Reason.TRANSFERRED
+        return Reason.DOES_NOT_HOLD if self.contradiction is None else Reason.STRUCTURE
 
 
 def choice_of(
-    verification: Verification | None,
+    against: Against | None,
     own: SizeDecision | None,
     *,
     message_bytes: int,
@@ -66,13 +76,13 @@ def choice_of(
     A user's own transfers come first. Sizes are compared with the one in use, without one with the
     message in one piece; none is set that limits do not admit.
     """
-    has_failed = verification is not None and verification.verdict is ModelVerdict.DOES_NOT_HOLD
+    has_failed = against is not None and against.has_failed
     if own is not None:
         return _of_own(own, has_failed=has_failed)
-    if verification is None:
+    if against is None:
         return None
     compared = min(current_bytes or message_bytes, message_bytes)
-    of_message = verification.sizes if verification.message_bytes == message_bytes else ()
+    of_message = _sizes_of(against, message_bytes)
     sizes = [
         _measured(one)
         for one in of_message
@@ -86,7 +96,60 @@ def choice_of(
         has_failed=has_failed,
     )
     is_left = choice.code is DecisionCode.MEASURE_FIRST and not has_failed
+    if isinstance(against, Contradiction):
+        choice = replace(choice, contradiction=against)
     return None if is_left else choice
+
+
+def _sizes_of(against: Against, message_bytes: int) -> Sequence[VerifiedSize]:
+    is_of_it = isinstance(against, Verification) and against.message_bytes == message_bytes
+    return against.sizes if isinstance(against, Verification) and is_of_it else ()
+
+
+@dataclass(frozen=True, slots=True)
+class TransfersSay:
+    """What the transfers that a profile keeps, or what contradicts it, say of messages, in the
+    place of its model.
+
+    `messages` are the least and the greatest in bytes. `choice` is what they decide where these are
+    one message; without it the model has failed, and sets no size of any of them.
+    """
+
+    against: Against
+    messages: tuple[int, int]
+    choice: MeasuredChoice | None = None
+
+    @property
+    def code(self) -> DecisionCode:
+        """What to do."""
+        return DecisionCode.MEASURE_FIRST if self.choice is None else self.choice.code
+
+    @property
+    def reason(self) -> Reason:
+        """Why: they decide, or the model has failed and they do not."""
+        if self.choice is not None:
+            return self.choice.reason
+        is_verified = isinstance(self.against, Verification)
+        return Reason.DOES_NOT_HOLD if is_verified else Reason.STRUCTURE
+
+
+def what_transfers_say(
+    against: Against | None,
+    *,
+    messages: tuple[int, int],
+    current_bytes: int | None = None,
+) -> TransfersSay | None:
+    """Return what a profile's transfers say of messages; None where its model is left to decide.
+
+    Every door that advises sizes of a profile asks this. `current_bytes` is the size in use, where
+    one size is.
+    """
+    if against is None:
+        return None
+    if messages[0] != messages[1]:
+        return TransfersSay(against, messages) if against.has_failed else None
+    choice = choice_of(against, None, message_bytes=messages[0], current_bytes=current_bytes)
+    return None if choice is None else TransfersSay(against, messages, choice)
 
 
 def _measured(size: VerifiedSize) -> MeasuredSize:

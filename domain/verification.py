@@ -1,15 +1,21 @@
-"""Verifications: real transfers beside what the model predicts of them, and what follows."""
+"""Verifications: real transfers beside what the model predicts of them, and what follows.
+
+A model that transfers, or begins of a later trace, have contradicted sets no size.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import TypeAlias
 
 from domain.solution import Notice
+from domain.structure import Structure
 from domain.units import format_bytes
 
 DOES_NOT_HOLD = "model_does_not_hold"  # the code of the notice that comes before an answer
+CONTRADICTED = "model_contradicted"  # the same, of a model that a trace has contradicted
 TOLERANCE = 0.05  # of the latency: how near a model has to be, to hold
 
 
@@ -96,9 +102,16 @@ class Verification:
         return Notice(
             "model_does_not_hold",
             f"this model does not hold here and failed its verification{on}: of {where}, those of "
-            f"{format_bytes(worst.fragment_bytes)} took {worst.ratio:.2f} times what it says{why}",
+            f"{format_bytes(worst.fragment_bytes)} took {worst.ratio:.2f} times what it says{why}; "
+            f"it sets no size, and of these {format_bytes(self.best_measured.fragment_bytes)} took "
+            "the least",
             values=(("ratio", worst.ratio), ("fragment_bytes", float(worst.fragment_bytes))),
         )
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether transfers have contradicted the model, so that it sets no size."""
+        return self.verdict is ModelVerdict.DOES_NOT_HOLD
 
     @property
     def misfit(self) -> float:
@@ -121,6 +134,52 @@ class Verification:
         return next((one for one in self.sizes if one.fragment_bytes == fragment_bytes), None)
 
 
-def said_of(verification: Verification | None) -> Notice | None:
-    """Return what every answer about a model says first; None where it was not verified."""
-    return None if verification is None else verification.notice()
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """A profile's revision whose stages are taken to overlap, and the later one of a trace whose
+    begins show that they do not.
+
+    It stands until the former one is chosen again, as the profile's current one.
+    """
+
+    revision: int
+    by_revision: int
+    structure: Structure
+
+    @property
+    def has_failed(self) -> bool:
+        """That the revision's model sets no size."""
+        return True
+
+    @property
+    def misfit(self) -> float:
+        """Nothing: no latency was compared."""
+        return 0.0
+
+    @property
+    def found(self) -> str:
+        """What was found, as a clause."""
+        share = f"{100.0 * self.structure.evidence.overlap:.0f} % of the time"
+        seen = f"here stages overlapped {share}"
+        if not self.structure.is_priced_as_a_sum:
+            sentence = self.structure.sentence.rstrip(".")
+            seen = sentence[:1].lower() + sentence[1:]
+        return f"revision {self.revision} says pipelined; {seen}"
+
+    def notice(self) -> Notice:
+        """Return what is said of both revisions."""
+        return Notice(
+            "model_contradicted",
+            f"this profile's {self.found}, in the trace of revision {self.by_revision}: "
+            f"revision {self.revision} sets no size until it is chosen again (profile use)",
+            values=(("by_revision", float(self.by_revision)),),
+        )
+
+
+# What was measured for or against a profile's model.
+Against: TypeAlias = Verification | Contradiction
+
+
+def said_of(against: Against | None) -> Notice | None:
+    """Return what every answer about a model says first; None where nothing was measured of it."""
+    return None if against is None else against.notice()

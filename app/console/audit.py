@@ -35,7 +35,7 @@ from app.text.numbers import (
     format_regret_span,
     format_step_size,
 )
-from app.text.regrets import REGRET_OF, changes_title, format_advised_regret, format_averages
+from app.text.regrets import REGRET_OF, format_advised_regret, format_averages
 from app.text.units import (
     PROVEN_BOUND,
     format_time,
@@ -70,7 +70,7 @@ def audit_parts(audit: AuditOut) -> Iterator[Part]:
     yield "By message size:"
     yield _powers(audit.at_powers)
     yield ""
-    yield f"{changes_title(audit.uncertainty.decision if audit.uncertainty else None)}:"
+    yield f"{audit.changes_title}:"
     yield from (f"- {printable(change)}" for change in audit.changes)
     yield ""
     yield from warning_parts(others(audit.warnings))

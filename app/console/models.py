@@ -30,6 +30,8 @@ from app.console.screen import (
     Part,
     chart_of,
     draw,
+    failure_lines,
+    others,
     paint,
     warning_parts,
 )
@@ -38,6 +40,7 @@ from app.text.numbers import format_count, format_percent, format_sizes
 from app.text.units import PROVEN_BOUND, format_proven, format_time, printable
 from domain.errors import InconsistentInput, InvalidInput
 from domain.units import format_bytes
+from domain.verification import said_of
 
 if TYPE_CHECKING:
     from app.operations.models import Hide
@@ -64,7 +67,8 @@ def simulate(arguments: argparse.Namespace, output: Output) -> int:
     asked = _asked(SimulateIn, arguments, {}, settings, output, needs_message=False)
     source = asked.source()
     with store_for(source, settings) as store:
-        model, profile = model_of(source, asked.options(), Stored.of_store(store))
+        found = model_of(source, asked.options(), Stored.of_store(store))
+    model, profile = found.model, found.profile
     cut = _given_cut(arguments, asked, len(model.stages or (model,)))
     simulation = replace(run_on(model, cut), profile=profile)
     _show_simulation(simulation, cut, arguments, output)
@@ -163,8 +167,9 @@ def deliver(arguments: argparse.Namespace, output: Output) -> int:
     asked = _asked(SimulateIn, arguments, options, settings, output)
     source, cut = asked.source(), asked.cut()
     with store_for(source, settings) as store:
-        pipeline, profile = pipeline_of(source, asked.options(), Stored.of_store(store))
-    simulation = replace(simulate_delivery(pipeline, cut.message_bytes, cut.rules), profile=profile)
+        pipeline, found = pipeline_of(source, asked.options(), Stored.of_store(store))
+    delivered = simulate_delivery(pipeline, cut.message_bytes, cut.rules)
+    simulation = replace(delivered, profile=found.profile)
     _show_simulation(simulation, cut, arguments, output)
     return 0
 
@@ -212,8 +217,13 @@ def thresholds(arguments: argparse.Namespace, output: Output) -> int:
     asked = _asked(ThresholdsIn, arguments, options, settings, output)
     source = asked.source()
     with store_for(source, settings) as store:
-        pipeline, profile = pipeline_of(source, asked.options(), Stored.of_store(store))
-    question = asked.to_domain(pipeline, profile, max_pulses=settings.max_fragments)
+        pipeline, known = pipeline_of(source, asked.options(), Stored.of_store(store))
+    question = asked.to_domain(
+        pipeline,
+        known.profile,
+        max_pulses=settings.max_fragments,
+        said=said_of(known.verification),
+    )
     with counting_line(output.err) as show:
         ran = run_operation(PriceThresholds(question, asked.as_job), settings, show)
     found = ThresholdsOut.of(ran.result)
@@ -229,6 +239,7 @@ def thresholds(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _priced(found: ThresholdsOut) -> Iterator[Part]:
+    yield from failure_lines(found.warnings)
     if found.one is not None and len(found.messages) > 1:
         one = found.one
         worst = (
@@ -251,7 +262,7 @@ def _priced(found: ThresholdsOut) -> Iterator[Part]:
     if len(found.messages) == 1:
         yield ""
         yield _grid(found, found.messages[0])
-    yield from warning_parts(found.warnings)
+    yield from warning_parts(others(found.warnings))
 
 
 def _times(message: MessageThresholdsOut) -> tuple[str, str]:
@@ -344,6 +355,7 @@ def hide_parts(found: HideOut, *, width: int, ink: Ink) -> Iterator[Part]:
     """Yield two bars, the figures, the table of the counts, and the warnings."""
     from app.operations.models import hide_facts
 
+    yield from failure_lines(found.warnings)
     if found.with_us is not None:
         yield from _bars(found, width=width, ink=ink)
         yield ""
@@ -353,7 +365,7 @@ def hide_parts(found: HideOut, *, width: int, ink: Ink) -> Iterator[Part]:
         yield "By number of fragments:"
         yield _counts(found)
         yield ""
-    yield from warning_parts(found.warnings)
+    yield from warning_parts(others(found.warnings))
 
 
 def _bars(found: HideOut, *, width: int, ink: Ink) -> Iterator[str]:

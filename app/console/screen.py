@@ -28,7 +28,7 @@ from domain.fit import BEYOND_MEASURED
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import Pipeline
 from domain.schedule import simulate
-from domain.verification import DOES_NOT_HOLD
+from domain.verification import CONTRADICTED, DOES_NOT_HOLD
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -411,7 +411,7 @@ class Said(Protocol):
 SaidT = TypeVar("SaidT", bound=Said)
 
 
-_FIRST = (DOES_NOT_HOLD, BEYOND_MEASURED)
+_FIRST = (DOES_NOT_HOLD, CONTRADICTED, BEYOND_MEASURED)
 
 
 def failure_lines(notices: Iterable[Said]) -> Iterator[str]:

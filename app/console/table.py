@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from domain.hiding import HiddenBehind
     from domain.problem import AnyProblem
     from domain.profile import ProfileRevision
-    from domain.solution import Notice
     from models.session import Store
 
 
@@ -161,9 +160,9 @@ def table(arguments: argparse.Namespace, output: Output) -> int:
         if arguments.activate and (store is None or arguments.hidden):
             what = "a table becomes active for a stored profile, and none of hidden messages does"
             raise InvalidInput(what, field="activate")
-        asked, said = _question_of(arguments, scope, question, settings, store)
+        asked = _question_of(arguments, scope, question, settings, store)
         keep_in = None if asked.behind else store  # lookups give latencies
-        made = _compiled(asked, said, settings, keep_in, output, activate=arguments.activate)
+        made = _compiled(asked, settings, keep_in, output, activate=arguments.activate)
     file, document, is_interrupted = made
     if arguments.output is not None:
         write_whole(arguments.output, _form(arguments.output, file), field=_FIELD, noun="the table")
@@ -232,19 +231,20 @@ def _question_of(
     question: Question,
     settings: Settings,
     store: Store | None,
-) -> tuple[TableQuestion, Notice | None]:
-    """Return what to compile, and what transfers said of its profile."""
+) -> TableQuestion:
+    """Return what to compile."""
     from app.questions.optimize import prepare
     from app.questions.source import Stored
     from app.questions.tables import table_question
-    from domain.verification import said_of
 
     cap = settings.max_fragments
     prepared = prepare(question, Stored.of_store(store), fragment_cap=cap)
     model, profile, fit = prepared.problem.model, prepared.profile, prepared.fit
-    asked = table_question(model, profile, scope, fragment_cap=cap, fit=fit)
-    asked = replace(asked, behind=_behind(arguments, prepared.problem))
-    return asked, said_of(prepared.verification)
+    verification = prepared.verification
+    asked = table_question(
+        model, profile, scope, fragment_cap=cap, fit=fit, verification=verification
+    )
+    return replace(asked, behind=_behind(arguments, prepared.problem))
 
 
 def _behind(arguments: argparse.Namespace, problem: AnyProblem) -> HiddenBehind | None:
@@ -274,7 +274,6 @@ def _behind(arguments: argparse.Namespace, problem: AnyProblem) -> HiddenBehind 
 
 def _compiled(
     asked: TableQuestion,
-    said: Notice | None,
     settings: Settings,
     store: Store | None,
     output: Output,
@@ -284,7 +283,7 @@ def _compiled(
     """Return the table file and its document, stored ones or compiled now, and whether Ctrl-C ended
     that: it is then finished with the gaps reached, and not stored.
 
-    The document says first what transfers said of the profile, which is never stored with it.
+    The document says first what transfers say of the profile.
     """
     from app.operations.tables import CompileTable
     from app.questions.tables import get_table
@@ -296,14 +295,14 @@ def _compiled(
             stored = operation.stored(unit)
         if stored is not None and stored.table_digest is not None:
             file = get_table(store, stored.table_digest).file
-            return file, said_first(stored.document, said), False
+            return file, stored.document, False
     with share_line(output.err, "compiling") as show:
         ran = run_or_end(lambda end: replace(operation, files=(end,)), settings, show)
     compiled = ran.result
     if store is None or ran.is_interrupted:
-        return compiled.file, said_first(render_table(compiled), said), ran.is_interrupted
+        return compiled.file, said_first(render_table(compiled), asked), ran.is_interrupted
     with store.unit_of_work() as unit:
-        return compiled.file, said_first(operation.keep(unit, compiled).document, said), False
+        return compiled.file, operation.keep(unit, compiled).document, False
 
 
 def _form(name: str, file: bytes) -> bytes:

@@ -25,6 +25,7 @@ from app.schemas.simulate import ThresholdsIn, ThresholdsOut
 from domain.errors import SluiceError
 from domain.pipeline import Pipeline
 from domain.profile import ProfileRevision
+from domain.verification import said_of
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -365,8 +366,13 @@ def threshold_operation(
     """Find or fit the pipeline. Raises NotFound, InvalidInput, what a fit does, and
     StrategyDeclined for an aggregate.
     """
-    pipeline, profile = pipeline_of(asked.source(), asked.options(), Stored.of_unit(unit))
-    question = asked.to_domain(pipeline, profile, max_pulses=settings.max_fragments)
+    pipeline, found = pipeline_of(asked.source(), asked.options(), Stored.of_unit(unit))
+    question = asked.to_domain(
+        pipeline,
+        found.profile,
+        max_pulses=settings.max_fragments,
+        said=said_of(found.verification),
+    )
     return PriceThresholds(question, asked.as_job)
 
 

@@ -34,6 +34,7 @@ from domain.errors import InconsistentInput
 from domain.hiding import BestProcesses, Overlap, ProcessPoint
 from domain.profile import Origin, ProfileRevision, Provenance
 from domain.solution import Status
+from domain.verification import said_of
 from models.identifiers import new_id
 from models.records import HiddenAnswerRecord
 
@@ -222,8 +223,9 @@ class Hide(OperationDefaults[Hidden | ModelHidden]):
         if isinstance(result, ModelHidden):
             return HideOut.of_model(result)
         assert self.prepared is not None, "a pipeline has been prepared"
-        fit = self.prepared.fit
-        return HideOut.of(result, self.prepared.profile, () if fit is None else fit.notices)
+        fit, said = self.prepared.fit, said_of(self.prepared.verification)
+        of_fit = () if fit is None else fit.notices
+        return HideOut.of(result, self.prepared.profile, of_fit, said)
 
     def keep(self, unit: UnitOfWork, result: Hidden | ModelHidden) -> Outcome:
         """Store the answer."""

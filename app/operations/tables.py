@@ -17,7 +17,7 @@ from app.questions.tables import CompiledTable, TableQuestion, TableScope
 from app.schemas.base import parse_json
 from app.schemas.exports import render_exported
 from app.schemas.jobs import ExportJobIn, TableJobIn, export_request, table_request
-from app.schemas.tables import render_table
+from app.schemas.tables import render_table, said_first
 from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class CompileTable(OperationDefaults[CompiledTable]):
             return None
         if tables.needs_choosing(unit, found, activate=self.activate):
             tables.choose_table(unit, found, activate=self.activate)
-        return _outcome(found)
+        return self._outcome(found)
 
     def run(self, report: Report) -> CompiledTable:
         """Compile. Raises Infeasible, LimitReached and SolverFailed."""
@@ -90,7 +90,13 @@ class CompileTable(OperationDefaults[CompiledTable]):
 
     def keep(self, unit: UnitOfWork, result: CompiledTable) -> Outcome:
         """Store the table. Raises Conflict where its revision was deleted meanwhile."""
-        return _outcome(tables.keep_table(unit, result, render_table, activate=self.activate))
+        kept = tables.keep_table(unit, result, render_table, activate=self.activate)
+        return self._outcome(kept)
+
+    def _outcome(self, record: TableRecord) -> Outcome:
+        """The stored document, with what transfers say of the profile now."""
+        document = said_first(record.document, self.question)
+        return Outcome(document, table_digest=record.digest)
 
 
 def table_operation(
@@ -107,7 +113,14 @@ def table_operation(
     profile = ProfileRevision(revision.profile, revision.number)
     cap = settings.max_fragments
     fit = stored.fit_of(revision)
-    question = tables.table_question(revision.model, profile, scope, fragment_cap=cap, fit=fit)
+    question = tables.table_question(
+        revision.model,
+        profile,
+        scope,
+        fragment_cap=cap,
+        fit=fit,
+        verification=stored.against(revision),
+    )
     return CompileTable(question, activate)
 
 
@@ -116,10 +129,6 @@ def requested_table(request: bytes, unit: UnitOfWork, settings: Settings) -> Com
     asked = parse_json(TableJobIn, request)
     scope = asked.to_domain()
     return table_operation(asked.reference, scope, unit, settings, activate=asked.activate)
-
-
-def _outcome(record: TableRecord) -> Outcome:
-    return Outcome(record.document, table_digest=record.digest)
 
 
 MAX_RECENT = 256
@@ -228,7 +237,7 @@ def export_operation(
             export_questions.stored_table(unit, profile, table),
             fragment_cap=settings.max_fragments,
             fit=stored.fit_of(revision),
-            verification=revision.verification,
+            verification=stored.against(revision),
         )
     )
 
@@ -248,6 +257,6 @@ def requested_export(request: bytes, unit: UnitOfWork, settings: Settings) -> Ex
             table,
             fragment_cap=settings.max_fragments,
             fit=stored.fit_of(revision),
-            verification=revision.verification,
+            verification=stored.against(revision),
         )
     )

@@ -180,18 +180,16 @@ def run(
     """Run a cut on a model, wherever that comes from. Raises NotFound, InvalidInput, what a fit
     does, and StrategyDeclined for an aggregate whose stages would cut by themselves.
     """
-    model, profile = model_of(asked, options, Stored.of_store(store))
-    return replace(run_on(model, cut), profile=profile)
+    found = model_of(asked, options, Stored.of_store(store))
+    return replace(run_on(found.model, cut), profile=found.profile)
 
 
-def model_of(
-    asked: Source, options: FitOptions | None, stored: Stored
-) -> tuple[CostModel, ProfileRevision | None]:
-    """Return the model, found or fitted, and the profile that it is of. Raises NotFound, and what
-    a fit does.
+def model_of(asked: Source, options: FitOptions | None, stored: Stored) -> source.Resolved:
+    """Return the model, found or fitted, the profile that it is of, and what transfers said of it.
+
+    Raises NotFound, and what a fit does.
     """
-    found = source.resolve(asked, stored, fit_for(options))
-    return found.model, found.profile
+    return source.resolve(asked, stored, fit_for(options))
 
 
 def run_on(model: CostModel, cut: Cut) -> Simulation | PricedCut:
@@ -211,19 +209,19 @@ def run_on(model: CostModel, cut: Cut) -> Simulation | PricedCut:
 
 def pipeline_of(
     asked: Source, options: FitOptions | None, stored: Stored
-) -> tuple[Pipeline, ProfileRevision | None]:
-    """Return the pipeline, found or fitted, and the profile that it is of.
+) -> tuple[Pipeline, source.Resolved]:
+    """Return the pipeline, found or fitted, and what else is known of it.
 
     Raises NotFound, what a fit does, and StrategyDeclined for an aggregate.
     """
-    model, profile = model_of(asked, options, stored)
-    if not isinstance(model, Pipeline):
+    found = model_of(asked, options, stored)
+    if not isinstance(found.model, Pipeline):
         raise StrategyDeclined(
             "this needs every stage, and these costs are an aggregate: the time of every stage (a "
             "direct measurement) is missing",
             field=field_of(asked),
         )
-    return model, profile
+    return found.model, found
 
 
 def draw(simulation: Simulation | PricedCut, cut: Cut) -> bytes:

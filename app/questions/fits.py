@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, zip_longest
 from typing import TYPE_CHECKING
@@ -19,11 +19,12 @@ from domain.measurement import MessageTrace, Reading, TraceKind
 from domain.plan import MeasurementPlan, PlanLimits
 from domain.profile import Origin, ProfileReference, Provenance
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
+from domain.verification import Contradiction
 from models.records import FitRecord, FitRequest
 
 if TYPE_CHECKING:
     from domain.measurement import Reading
-    from domain.profile import HardwareProfile
+    from domain.profile import HardwareProfile, Revision
     from models.packing import PackedTrace
     from models.session import Store, UnitOfWork
 
@@ -52,10 +53,11 @@ class FittedTrace:
 
 @dataclass(frozen=True, slots=True)
 class SavedFit:
-    """A fit that was stored as a profile's new current revision."""
+    """A fit that was stored as a profile's new current revision, and what its begins contradict."""
 
     fit_id: str
     profile: HardwareProfile
+    contradiction: Contradiction | None = None
 
 
 def fit_traces(
@@ -207,8 +209,39 @@ def keep_given(unit: UnitOfWork, given: GivenFit) -> str:
 def name_fit(unit: UnitOfWork, fit_id: str, *, name: str) -> SavedFit:
     """Make a stored fit a profile's current revision. Raises NotFound and MeasurementMissing."""
     record = unit.fits.get(fit_id)
-    profile = unit.profiles.save(name, record.fit.to_model(), provenance_of(record))
-    return SavedFit(fit_id, profile)
+    found = contradicts(unit, name, record.fit)
+    provenance = with_contradiction(provenance_of(record), found)
+    profile = unit.profiles.save(name, record.fit.to_model(), provenance)
+    return SavedFit(fit_id, profile, found)
+
+
+def contradicts(unit: UnitOfWork, name: str, fit: TraceFit) -> Contradiction | None:
+    """Return what a fit shows of a profile's current revision that is taken as pipelined, where it
+    becomes the next one: None where there is no such profile, or stages overlap here too.
+    """
+    structure = fit.overlap.structure
+    if structure is None or structure.is_a_chain:
+        return None
+    with suppress(NotFound):
+        profile = unit.profiles.get(name)
+        if takes_overlap(unit, profile.current):
+            return Contradiction(profile.current.number, profile.latest + 1, structure)
+    return None
+
+
+def takes_overlap(unit: UnitOfWork, revision: Revision) -> bool:
+    """Return whether a revision is taken as a pipeline, of whose stages nobody has seen begins."""
+    stages, fit_id = revision.model.stages, revision.provenance.fit_id
+    if stages is None or len(stages) < 2:
+        return False
+    return fit_id is None or unit.fits.fit(fit_id).overlap.structure is None
+
+
+def with_contradiction(provenance: Provenance, found: Contradiction | None) -> Provenance:
+    """Return where costs came from, with what their trace contradicts."""
+    if found is None:
+        return provenance
+    return replace(provenance, detail=f"{provenance.detail}; {found.found}")
 
 
 def provenance_of(record: FitRecord) -> Provenance:

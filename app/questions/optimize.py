@@ -47,7 +47,7 @@ from domain.structure import KnownOverlap
 from domain.uncertain_answer import Uncertainty
 from domain.uncertain_fit import measured_whole_us
 from domain.uncertainty import NamedCut, seed_of
-from domain.verification import Verification
+from domain.verification import Against, Contradiction
 from models.identifiers import new_id
 from models.records import AnswerRecord
 
@@ -74,7 +74,7 @@ class PreparedQuestion:
     digest: str
     uncertain: UncertaintyQuestion | None = None
     fit: TraceFit | None = None
-    verification: Verification | None = None
+    verification: Against | None = None
     given: GivenFit | None = None
     own: SizeDecision | None = None
 
@@ -95,6 +95,7 @@ class Answer:
     sensitivities: Sensitivities | None = None
     choice: SizeChoice | None = None
     measured: MeasuredChoice | None = None
+    contradicts: Contradiction | None = None
 
 
 Render: TypeAlias = Callable[[Answer], bytes]
@@ -136,7 +137,7 @@ def _uncertain(
     problem: AnyProblem,
     fit: TraceFit | None,
     fragment_cap: int,
-    verification: Verification | None,
+    verification: Against | None,
 ) -> UncertaintyQuestion | None:
     options = question.uncertainty or UncertaintyOptions()
     size = problem.message_bytes
@@ -319,14 +320,18 @@ def _with_saved_profile(unit: UnitOfWork, answer: Answer) -> Answer:
     given = answer.prepared.given
     if name is None:
         return answer
+    found = None
     if fitted is not None:
-        profile = save_fit(unit, fitted, name=name).profile
+        saved = save_fit(unit, fitted, name=name)
+        profile, found = saved.profile, saved.contradiction
     elif given is not None:
-        profile = name_fit(unit, keep_given(unit, given), name=name).profile
+        saved = name_fit(unit, keep_given(unit, given), name=name)
+        profile, found = saved.profile, saved.contradiction
     else:
         provenance = Provenance(Origin.GIVEN, "saved with an optimisation")
         profile = unit.profiles.save(name, answer.prepared.problem.model, provenance)
-    return replace(answer, profile=ProfileRevision(profile.name, profile.current.number))
+    revision = ProfileRevision(profile.name, profile.current.number)
+    return replace(answer, profile=revision, contradicts=found)
 
 
 def _is_reusable(record: AnswerRecord, relative_gap: float) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from app.questions.fits import keep_given, provenance_of
+from app.questions.fits import contradicts, keep_given, provenance_of, with_contradiction
 from app.questions.question import FitReference, GivenFit
 from app.questions.source import Stored
 from domain.errors import Conflict, InvalidInput, NotFound
@@ -91,7 +91,11 @@ def revise_profile(
     """
     with store.unit_of_work() as unit:
         expected(unit.profiles.lock(known_name(name)))
-        return unit.profiles.add_revision(known_name(name), *_with_origin(unit, costs, detail))
+        model, provenance = _with_origin(unit, costs, detail)
+        if provenance.fit_id is not None:
+            found = contradicts(unit, name, unit.fits.fit(provenance.fit_id))
+            provenance = with_contradiction(provenance, found)
+        return unit.profiles.add_revision(known_name(name), model, provenance)
 
 
 def _with_origin(unit: UnitOfWork, costs: Costs, detail: str) -> tuple[CostModel, Provenance]:

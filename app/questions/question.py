@@ -28,7 +28,7 @@ from domain.uncertainty import (
     StatedInterval,
     stated_model,
 )
-from domain.verification import Verification
+from domain.verification import Against
 from models.records import FitRequest
 
 _PIECE_BYTES = 2**20
@@ -255,7 +255,7 @@ def known_errors(
     options: UncertaintyOptions | None,
     *,
     message_bytes: tuple[int, int],
-    verification: Verification | None = None,
+    verification: Against | None = None,
 ) -> KnownErrors | None:
     """Return the errors of a model's costs, of its fit or as typed; None where none are known.
 

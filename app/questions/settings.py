@@ -22,8 +22,10 @@ from analysis.audit import (
     AuditScope,
     check_time_limit,
 )
+from analysis.transferred import TransfersSay, what_transfers_say
 from app.questions.optimize import PreparedQuestion
 from app.questions.question import known_errors, notices_of_costs, stages_of_table
+from app.text.transferred import transfers_sentence
 from domain.errors import (
     Conflict,
     InconsistentInput,
@@ -39,9 +41,9 @@ from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits, problem_of
 from domain.profile import ProfileRevision
 from domain.regret import ChosenSetting, Objective, SizeRule, default_objective
-from domain.uncertain_answer import SettingsInDraws
+from domain.uncertain_answer import Reason, SettingsInDraws
 from domain.uncertainty import KnownErrors
-from domain.verification import Verification, said_of
+from domain.verification import Against, said_of
 from domain.workload import DEFAULT_MAX_MESSAGE_BYTES, Workload
 from exports.targets.gain import doubts, warnings
 from exports.targets.registry import target_named
@@ -115,8 +117,9 @@ class ExportQuestion:
     `given_bytes`, rounded up, is written where target and limits admit it, None for the best size,
     of one message for what an answer about it says to set;
     `errors` are those of the costs, None where they are not known or not looked at; `verified` is
-    what transfers said of the profile, "" where there were none; `measured_bytes` are the least and
-    the greatest size that every stage was measured at.
+    what transfers said of the profile, "" where there were none; `transfers` is what they decide in
+    the place of its model; `measured_bytes` are the least and the greatest size that every stage
+    was measured at.
     """
 
     pipeline: CostModel
@@ -128,6 +131,7 @@ class ExportQuestion:
     verified: str = ""
     measured_bytes: tuple[int, int] | None = None
     given_bytes: int | None = None
+    transfers: TransfersSay | None = None
 
     @property
     def target(self) -> Target:
@@ -149,6 +153,7 @@ class ExportQuestion:
         parts += [self.verified] * bool(self.verified)
         parts += [self.measured_bytes] * bool(self.measured_bytes)
         parts += [("given", self.given_bytes)] * bool(self.given_bytes)
+        parts += [self.transfers] * bool(self.transfers)
         return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
 
 
@@ -178,7 +183,7 @@ def export_question(
     *,
     fragment_cap: int,
     fit: TraceFit | None = None,
-    verification: Verification | None = None,
+    verification: Against | None = None,
 ) -> ExportQuestion:
     """Return the question about a model. Raises StrategyDeclined; Conflict without a table.
 
@@ -209,7 +214,20 @@ def export_question(
     said = said_of(verification)
     verified = said.detail if said else ""
     measured = fit.measured_bytes if fit else None
-    return ExportQuestion(model, profile, scope, used, fragment_cap, errors, verified, measured)
+    question = ExportQuestion(model, profile, scope, used, fragment_cap, errors, verified, measured)
+    return replace(question, transfers=_transfers(verification, scope, used))
+
+
+def _transfers(
+    verification: Against | None, scope: ExportScope, table: TableFile | None
+) -> TransfersSay | None:
+    """What transfers decide of the messages of an export; without ends those are several."""
+    if table is not None and None in (scope.min_message_bytes, scope.max_message_bytes):
+        between = (1, DEFAULT_MAX_MESSAGE_BYTES)
+    else:
+        last = scope.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES
+        between = (scope.min_message_bytes or 1, last)
+    return what_transfers_say(verification, messages=between)
 
 
 def stored_table(
@@ -309,7 +327,17 @@ def _input(
         table_bytes=question.table.file if question.table else b"",
         verified=question.verified,
         measured_bytes=question.measured_bytes,
+        refused=_refused(question.transfers),
     )
+
+
+def _refused(say: TransfersSay | None) -> str:
+    """Why a model that failed sets no size, as a clause; "" where none did."""
+    if say is None or not say.against.has_failed:
+        return ""
+    sentence = transfers_sentence(say).rstrip(".")
+    is_decided = say.reason is Reason.TRANSFERRED
+    return f"this model failed its verification: {sentence}" if is_decided else sentence
 
 
 def _stem(question: ExportQuestion) -> str:
@@ -357,6 +385,8 @@ def _set_this_bytes(question: ExportQuestion, messages: Messages) -> int | None:
     size, errors, known = messages.min_message_bytes, question.errors, None
     if size != messages.max_message_bytes:
         return None
+    if question.transfers is not None and question.transfers.choice is not None:
+        return question.transfers.choice.size_bytes
     limits, cap = messages.limits, question.fragment_cap
     with suppress(StrategyDeclined):
         if errors is not None:
@@ -461,4 +491,9 @@ def audit_question(
             verification=prepared.verification,
         ),
         verified=(said,) if said else (),
+        transfers=what_transfers_say(
+            prepared.verification,
+            messages=between,
+            current_bytes=scope.setting.size_at(scope.max_message_bytes),
+        ),
     )

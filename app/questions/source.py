@@ -11,7 +11,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from app.questions.fits import FittedTrace, check_request, fit_measurements, options_named
+from app.questions.fits import (
+    FittedTrace,
+    check_request,
+    fit_measurements,
+    options_named,
+    takes_overlap,
+)
 from app.questions.question import (
     FitReference,
     GivenFit,
@@ -23,7 +29,7 @@ from domain.errors import InvalidInput, NotFound
 from domain.fit import FitOptions, TraceFit
 from domain.model import CostModel
 from domain.profile import ProfileReference, ProfileRevision
-from domain.verification import Verification
+from domain.verification import Against, Contradiction
 from models.records import FitRequest
 
 if TYPE_CHECKING:
@@ -69,6 +75,16 @@ class Stored:
         with self._unit("profile") as unit:
             return unit.fits.fit(fit_id)
 
+    def against(self, revision: Revision) -> Against | None:
+        """Return what was measured for or against a revision's model: the transfers that it keeps,
+        where these have not contradicted it a later trace that does.
+        """
+        kept = revision.verification
+        if kept is not None and kept.has_failed:
+            return kept
+        with self._unit("profile") as unit:
+            return contradiction_of(unit, revision) or kept
+
     def fit(self, fit_id: str) -> FitRecord:
         """Return a stored fit. Raises NotFound, and InvalidInput where nothing is stored."""
         with self._unit("fit_id") as unit:
@@ -98,7 +114,7 @@ class Resolved:
     profile: ProfileRevision | None = None
     fitted: FittedTrace | None = None
     given: GivenFit | None = None
-    verification: Verification | None = None
+    verification: Against | None = None
 
 
 def resolve(source: Source, stored: Stored, fit_now: FitNow) -> Resolved:
@@ -109,7 +125,7 @@ def resolve(source: Source, stored: Stored, fit_now: FitNow) -> Resolved:
             revision.model,
             stored.fit_of(revision),
             profile=ProfileRevision(revision.profile, revision.number),
-            verification=revision.verification,
+            verification=stored.against(revision),
         )
     if isinstance(source, tuple):
         fitted = fit_now(source)
@@ -121,6 +137,20 @@ def resolve(source: Source, stored: Stored, fit_now: FitNow) -> Resolved:
     if isinstance(source, GivenFit):
         return Resolved(source.fit.to_model(), source.fit, given=source)
     return Resolved(source)
+
+
+def contradiction_of(unit: UnitOfWork, revision: Revision) -> Contradiction | None:
+    """Return by which later revision a former one is contradicted, whose stages are taken to
+    overlap: the newest that is of a trace with begins. None where there is none, or it is current.
+    """
+    if not takes_overlap(unit, revision):
+        return None
+    for number, fit_id in unit.profiles.later_fits(revision.profile, revision.number):
+        structure = unit.fits.fit(fit_id).overlap.structure
+        if structure is not None:
+            is_alike = structure.is_a_chain
+            return None if is_alike else Contradiction(revision.number, number, structure)
+    return None
 
 
 def field_of(source: Source) -> str:

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 from analysis.table_facts import TableFacts, facts_of
+from analysis.transferred import TransfersSay, what_transfers_say
 from app.questions.question import IDENTIFIER, known_errors, stages_of_table
 from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed
 from domain.fit import TraceFit
@@ -31,8 +32,10 @@ from domain.plan_table import (
 )
 from domain.problem import FragmentLimits, problem_of
 from domain.profile import MAX_PROFILE_NAME, ProfileReference, ProfileRevision
+from domain.solution import Notice
 from domain.uncertain_answer import SettingsInDraws
 from domain.uncertainty import KnownErrors, NamedCut
+from domain.verification import Against, said_of
 from domain.workload import Workload
 from models.identifiers import new_id
 from models.records import TableRecord, TableSummary
@@ -77,7 +80,9 @@ class TableQuestion:
 
     `errors` are those of the costs, None where they are not known; the table is the same. Where
     messages are hidden `behind` a calculation, it is compiled for run times; no such one is stored.
-    `measured_bytes` are the least and the greatest size that every stage was measured at.
+    `measured_bytes` are the least and the greatest size that every stage was measured at. `said` is
+    what transfers said of the profile, and `transfers` what they decide in the place of its model:
+    neither is part of the table, and of its document as it is stored.
     """
 
     model: CostModel
@@ -87,6 +92,8 @@ class TableQuestion:
     errors: KnownErrors | None = None
     behind: HiddenBehind | None = None
     measured_bytes: tuple[int, int] | None = None
+    said: Notice | None = None
+    transfers: TransfersSay | None = None
 
     @property
     def pipeline(self) -> Pipeline:
@@ -138,16 +145,27 @@ def table_question(
     *,
     fragment_cap: int,
     fit: TraceFit | None = None,
+    verification: Against | None = None,
 ) -> TableQuestion:
     """Return the question about a model. Raises StrategyDeclined for one that has no tables.
 
-    `fit` is what the model was fitted by, None where it was not.
+    `fit` is what the model was fitted by and `verification` what transfers said of it, None where
+    there was none.
     """
     stages_of_table(model)
     between = (scope.min_message_bytes, scope.max_message_bytes)
     errors = known_errors(model, fit, None, message_bytes=between)
     measured = fit.measured_bytes if fit else None
-    return TableQuestion(model, profile, scope, fragment_cap, errors, measured_bytes=measured)
+    return TableQuestion(
+        model,
+        profile,
+        scope,
+        fragment_cap,
+        errors,
+        measured_bytes=measured,
+        said=said_of(verification),
+        transfers=what_transfers_say(verification, messages=between),
+    )
 
 
 def find_table(unit: UnitOfWork, question: TableQuestion) -> TableRecord | None:

@@ -45,7 +45,8 @@ from app.schemas.source import SourceIn, pinned
 from app.schemas.stages import AggregateOut, PipelineOut
 from app.schemas.uncertainty import DrawsIn
 from app.text.notices import setting_words
-from app.text.regrets import format_change
+from app.text.regrets import changes_title, format_change
+from app.text.transferred import transfers_sentence
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.pipeline import MAX_MESSAGE_BYTES
@@ -403,6 +404,12 @@ class AuditOut(Output):
     schedules_time_at_most: float | None = None
 
     @property
+    def changes_title(self) -> str:
+        """What heads the changes."""
+        known = self.uncertainty
+        return changes_title(known.decision if known else None, known.reason if known else None)
+
+    @property
     def repeats_span(self) -> SpanOut:
         """The mean regret of a lookup as far as it is known."""
         at_most = self.best_repeats_at_most
@@ -432,16 +439,26 @@ class AuditOut(Output):
             over=scope.reference,
             verdict=audit.verdict,
             is_kept=audit.is_kept,
-            changes=tuple(format_change(audit, change) for change in audit.changes),
+            changes=_changes(audit),
             audit_ms=round(audit.audit_ms, 3),
             fit_warnings=notices_out(question.fit_notices),
             warnings=notices_out(audit.notices),
             in_draws=scope.in_draws,
-            uncertainty=SettingsInDrawsOut.of(audit.in_draws, question.errors, _words(audit)),
+            uncertainty=SettingsInDrawsOut.of(
+                audit.in_draws, question.errors, _words(audit), question.transfers
+            ),
             best_repeats_at_most=finite(repeats.mean.at_most if repeats else None),
             best_repeats_time=SpanOut.of(repeats.time) if repeats else None,
             schedules_time_at_most=finite(schedules.time.at_most),
         )
+
+
+def _changes(audit: Audit) -> tuple[str, ...]:
+    """What to change, in words: what transfers say, where they decide in the place of the model."""
+    say = audit.question.transfers
+    if say is not None:
+        return (transfers_sentence(say),)
+    return tuple(format_change(audit, change) for change in audit.changes)
 
 
 def _words(audit: Audit) -> dict[str, str]:

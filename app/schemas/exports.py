@@ -319,7 +319,9 @@ class ExportedOut(Output):
             media_type=made.media_type,
             text=made.content.decode(),
             chosen=ChosenOut.of(made.chosen),
-            uncertainty=SettingsInDrawsOut.of(made.in_draws, question.errors, _words(made)),
+            uncertainty=SettingsInDrawsOut.of(
+                made.in_draws, question.errors, _words(made), question.transfers
+            ),
             is_gain_known=made.is_gain_known,
             warnings=made.warnings,
         )

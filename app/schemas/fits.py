@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
@@ -364,9 +364,12 @@ class FitOut(Output):
 
     @classmethod
     def of(cls, fitted: FittedTrace, saved: SavedFit | None) -> FitOut:
-        """Return a fit that was just made."""
+        """Return a fit that was just made; first what it contradicts, where it was stored."""
+        fit = fitted.fit
+        if saved is not None and saved.contradiction is not None:
+            fit = replace(fit, notices=(saved.contradiction.notice(), *fit.notices))
         return cls._of(
-            fitted.fit,
+            fit,
             excluded=excluded_out(fitted.request),
             trace_digests=fitted.trace_digests,
             fit_id=saved.fit_id if saved else None,

@@ -405,9 +405,14 @@ class HideOut(Output):
 
     @classmethod
     def of(
-        cls, found: Hidden, profile: ProfileRevision | None, of_fit: Sequence[Notice]
+        cls,
+        found: Hidden,
+        profile: ProfileRevision | None,
+        of_fit: Sequence[Notice],
+        said: Notice | None = None,
     ) -> HideOut:
-        """Return an answer about a pipeline as it is sent."""
+        """Return an answer about a pipeline as it is sent; `said` is what transfers said of it."""
+        first = () if said is None else (said,)
         asked, cut = found.question, found.cut
         window, best = found.window, found.best_processes
         return cls(
@@ -422,7 +427,7 @@ class HideOut(Output):
             overhead=None if found.overlap is None else found.overlap.overhead,
             best_processes=None if best is None else same_named(BestProcessesOut, best),
             curve=tuple(same_named(ProcessPointOut, point) for point in found.curve),
-            warnings=notices_out((*found.warnings, *of_fit)),
+            warnings=notices_out((*first, *found.warnings, *of_fit)),
             message_bytes=asked.problem.message_bytes,
             messages=asked.messages,
             messages_are=asked.messages_are,

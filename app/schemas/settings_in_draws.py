@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from analysis.transferred import TransfersSay
 from app.schemas.base import Output
-from app.schemas.uncertainty import QuantilesOut, RegretOut
+from app.schemas.uncertainty import MEASURED_PROBABILITY, QuantilesOut, RegretOut
 from app.text.notices import settings_sentence
-from domain.uncertain_answer import SettingsInDraws
+from app.text.transferred import transfers_sentence
+from domain.uncertain_answer import DecisionCode, SettingsInDraws
 from domain.uncertainty import KnownErrors
+from domain.units import format_bytes
+
+TRANSFERRED = "transferred"  # what is advised where none of the settings has the size
 
 
 @dataclass(frozen=True)
@@ -29,10 +34,11 @@ class SettingInDrawsOut(Output):
 class SettingsInDrawsOut(Output):
     """A setting over draws of the costs, and what to do: `decision`, and `sentence` in words.
 
-    `reason` says why it is to be measured first, null elsewhere.
-    `advised` names one of `settings`, by their fields; the best of the others gains `gain` over the
-    first, more than `margin` in `probability` of the draws: in the mean over the messages, or where
-    the `objective` is `time` of their total time.
+    `reason` says why it is to be measured first, or that transfers decide, null elsewhere.
+    `advised` names one of `settings`, by their fields, or is `transferred`, a size that was
+    measured best and is none of them; the best of the others gains `gain` over the first, more than
+    `margin` in `probability` of the draws: in the mean over the messages, or where the `objective`
+    is `time` of their total time.
     """
 
     source: str
@@ -50,12 +56,18 @@ class SettingsInDrawsOut(Output):
 
     @classmethod
     def of(
-        cls, found: SettingsInDraws | None, errors: KnownErrors | None, words: Mapping[str, str]
+        cls,
+        found: SettingsInDraws | None,
+        errors: KnownErrors | None,
+        words: Mapping[str, str],
+        say: TransfersSay | None = None,
     ) -> SettingsInDrawsOut | None:
-        """Return the same as it is sent; `words` say what each setting is."""
+        """Return the same as it is sent; `words` say what each setting is, and `say` is there where
+        transfers decide in the place of the model.
+        """
         if found is None or errors is None:
             return None
-        return cls(
+        sent = cls(
             source=found.source,
             draws=found.draws,
             seed=str(found.seed),
@@ -71,4 +83,27 @@ class SettingsInDrawsOut(Output):
                 SettingInDrawsOut(one.name, RegretOut.of(one.regret), one.good, one.kept)
                 for one in found.settings
             ),
+        )
+        return sent if say is None else sent.measured(say, words)
+
+    def measured(
+        self, say: TransfersSay, words: Mapping[str, str] | None = None
+    ) -> SettingsInDrawsOut:
+        """Return the same where the transfers of its profile decide, and not the draws."""
+        choice = say.choice
+        is_set = choice is not None and say.code is DecisionCode.SET_IT
+        low, high = (choice.gain if is_set and choice is not None else None) or (0.0, 0.0)
+        advised = self.settings[0].name
+        if is_set and choice is not None:
+            size = format_bytes(choice.size_bytes)
+            named = (name for name, said in (words or {}).items() if said == size)
+            advised = next(named, TRANSFERRED)
+        return replace(
+            self,
+            decision=say.code,
+            reason=say.reason,
+            sentence=transfers_sentence(say),
+            advised=advised,
+            gain=QuantilesOut(low, (low + high) / 2.0, high),
+            probability=MEASURED_PROBABILITY if is_set else 0.0,
         )

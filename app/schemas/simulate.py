@@ -345,9 +345,16 @@ class ThresholdsIn(SourceIn):
     time_limit_s: TimeLimitS = DEFAULT_THRESHOLDS_LIMIT_S
 
     def to_domain(
-        self, pipeline: Pipeline, profile: ProfileRevision | None, *, max_pulses: int
+        self,
+        pipeline: Pipeline,
+        profile: ProfileRevision | None,
+        *,
+        max_pulses: int,
+        said: Notice | None = None,
     ) -> ThresholdQuestion:
-        """Return the question. Raises what ThresholdQuestion does."""
+        """Return the question; `said` is what transfers said of the profile. Raises what
+        ThresholdQuestion does.
+        """
         return ThresholdQuestion(
             pipeline=pipeline,
             message_bytes=tuple(self.message_bytes),
@@ -357,6 +364,7 @@ class ThresholdsIn(SourceIn):
             max_pulses=max_pulses,
             time_limit_s=self.time_limit_s,
             profile=profile,
+            said=said,
         )
 
 

@@ -43,8 +43,9 @@ def notices_of(answer: Answer) -> tuple[Notice, ...]:
 def _known(answer: Answer) -> Iterator[Notice]:
     """Yield what transfers said of the profile, before all else, and sizes not measured."""
     solution, fit = answer.solution, answer.prepared.fit
-    if said := said_of(answer.prepared.verification):
-        yield said
+    for against in (answer.contradicts, answer.prepared.verification):
+        if said := said_of(against):
+            yield said
     cuts = solution.levels or (solution.schedule.fragment_bytes,)
     sizes = {size for cut in cuts for size in cut_sizes(cut)}
     if beyond := beyond_measured(sizes, fit.measured_bytes if fit else None):

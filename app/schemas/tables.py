@@ -17,6 +17,7 @@ from app.questions.tables import (
     REPEATS,
     CompiledTable,
     TablePage,
+    TableQuestion,
     TableScope,
 )
 from app.schemas.base import (
@@ -212,12 +213,19 @@ class TablesOut(Output):
         return cls(tuple(map(TableSummaryOut.of, page.summaries)), page.after)
 
 
-def said_first(document: bytes, said: Notice | None) -> bytes:
-    """Return a TableOut as JSON with what transfers said of the model before its other warnings."""
+def said_first(document: bytes, question: TableQuestion) -> bytes:
+    """Return a TableOut as JSON with what transfers say of the profile now: that stands before its
+    other warnings, and decides in the place of the draws.
+    """
+    said, say = question.said, question.transfers
     if said is None:
         return document
     table = read_output(TableOut, document)
-    return dump_json(replace(table, warnings=(*notices_out((said,)), *table.warnings)))
+    known = table.uncertainty
+    if known is not None and say is not None:
+        known = known.measured(say)
+    warnings = (*notices_out((said,)), *table.warnings)
+    return dump_json(replace(table, warnings=warnings, uncertainty=known))
 
 
 def render_table(compiled: CompiledTable) -> bytes:

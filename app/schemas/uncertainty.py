@@ -385,7 +385,6 @@ class UncertaintyOut(Output):
         """
         size, gain = choice.size, choice.gain or (0.0, 0.0)
         is_set = choice.code is DecisionCode.SET_IT
-        has_failed = choice.code is DecisionCode.MEASURE_FIRST and choice.own is None
         low, high = gain if is_set or choice.code is DecisionCode.MEASURE_FIRST else (0.0, 0.0)
         latency_us = self.latency_us
         if size is not None:
@@ -393,7 +392,7 @@ class UncertaintyOut(Output):
         return replace(
             self,
             decision=choice.code,
-            reason=Reason.DOES_NOT_HOLD if has_failed else Reason.TRANSFERRED,
+            reason=choice.reason,
             sentence=choice_sentence(choice),
             advised_bytes=choice.size_bytes,
             compared_with=CURRENT if choice.is_current_known else ONE_PIECE,

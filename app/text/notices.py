@@ -346,6 +346,7 @@ class Meaning:
 # The first ones change every number, the last ones none.
 MEANINGS: Mapping[str, Meaning] = {
     "model_does_not_hold": Meaning("the model failed its verification"),
+    "model_contradicted": Meaning("a trace shows another structure than the model"),
     "model_not_decided": Meaning("whether the model holds is not known"),
     "model_holds_with_offset": Meaning("the model holds with an offset"),
     "model_holds": Meaning("the model was verified"),

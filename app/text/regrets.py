@@ -9,7 +9,7 @@ from analysis.setting_price import Averages, Priced
 from app.text.numbers import format_gap, format_regret_span
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.regret import Objective
-from domain.uncertain_answer import DecisionCode
+from domain.uncertain_answer import DecisionCode, Reason
 from domain.units import format_bytes
 
 REGRET_OF = {
@@ -19,11 +19,14 @@ REGRET_OF = {
 }
 
 
-def changes_title(decision: str | None) -> str:
+_BY_TRANSFERS = (Reason.DOES_NOT_HOLD, Reason.TRANSFERRED)  # these say what to do themselves
+
+
+def changes_title(decision: str | None, reason: str | None) -> str:
     """Return what heads an audit's changes: where draws or the file decide against setting them,
     that they are the model's.
     """
-    if decision in (None, DecisionCode.SET_IT):
+    if decision in (None, DecisionCode.SET_IT) or reason in _BY_TRANSFERS:
         return "What to change"
     return "What would change by the model alone"
 

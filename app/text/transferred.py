@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from analysis.transferred import MeasuredChoice, MeasuredSize
+from analysis.transferred import MeasuredChoice, MeasuredSize, TransfersSay
 from app.text.numbers import format_gain
 from app.text.units import format_time
 from domain.uncertain_answer import DecisionCode
 from domain.units import format_bytes
+from domain.verification import Contradiction
+
+_FAILED = "Measure first: this model failed its verification, so that it sets no size"
 
 
 def sweep_command(message_bytes: int, current_bytes: int | None = None) -> str:
@@ -38,10 +41,31 @@ def choice_sentence(choice: MeasuredChoice) -> str:
     return " ".join(_undecided(choice))
 
 
+def transfers_sentence(say: TransfersSay) -> str:
+    """Return what the transfers that a profile keeps say to do."""
+    if say.choice is not None:
+        return choice_sentence(say.choice)
+    found, command = say.against, sweep_command(say.messages[1])
+    if isinstance(found, Contradiction):
+        return f"{_contradicted(found)} {command} would tell."
+    best = found.best_measured
+    took = f"{format_bytes(best.fragment_bytes)} took {format_time(best.measured_us)}"
+    return (
+        f"{_FAILED}. Of {format_bytes(found.message_bytes)} {took}, the least transferred. "
+        f"{command} would tell."
+    )
+
+
+def _contradicted(found: Contradiction) -> str:
+    return f"Measure first: {found.found}, so that it sets no size."
+
+
 def _undecided(choice: MeasuredChoice) -> list[str]:
     best, other, size = choice.best, choice.other, format_bytes(choice.message_bytes)
-    said = ["Measure first: this model failed its verification, so that it sets no size."]
-    if best is None:
+    said = [f"{_FAILED}."]
+    if choice.contradiction is not None:
+        said[0] = _contradicted(choice.contradiction)
+    elif best is None:
         said[0] = (
             f"Measure first: this model failed its verification, and messages of {size} were not "
             "transferred."

@@ -33,7 +33,8 @@ def doubts(given: ExportInput, target: Target) -> tuple[str, ...]:
     if chosen is None:
         return ()
     found = [one.name for one in target.unpriced(given.options) if one.may_lose]
-    reasons = [f"not priced: {', '.join(found)}"] if found else []
+    reasons = [given.refused] if given.refused else []
+    reasons += [f"not priced: {', '.join(found)}"] if found else []
     if beyond := _beyond(given):
         reasons.append(beyond)
     if given.model.premise:

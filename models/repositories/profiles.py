@@ -29,8 +29,10 @@ from models.rows.profile import ProfileRow
 from models.rows.revision import RevisionRow, revision_of, verification_of
 from models.rows.verification import VerificationRow
 
+_MAX_LATER = 8  # later revisions of fits that are looked at
 Profiles = list[HardwareProfile]
 Revisions = list[Revision]
+LaterFits = list[tuple[int, str]]  # number, identifier of the fit
 
 # Every answer about a profile reads one revision: as with answers, the statements are built once.
 _PROFILE = cast(Table, ProfileRow.__table__)
@@ -50,6 +52,24 @@ _CURRENT = _REVISIONS.where(
     _PROFILE.c.owner == _REVISION.c.owner,
     _PROFILE.c.name == _REVISION.c.profile_name,
     _PROFILE.c.current_number == _REVISION.c.number,
+)
+
+_LATER_FITS = (
+    select(_REVISION.c.number, _REVISION.c.fit_id)
+    .join_from(
+        _REVISION,
+        _PROFILE,
+        (_PROFILE.c.owner == _REVISION.c.owner) & (_PROFILE.c.name == _REVISION.c.profile_name),
+    )
+    .where(
+        _REVISION.c.owner == bindparam("owner"),
+        _REVISION.c.profile_name == bindparam("name"),
+        _REVISION.c.number > bindparam("number"),
+        _REVISION.c.fit_id.is_not(None),
+        _PROFILE.c.current_number != bindparam("number"),
+    )
+    .order_by(_REVISION.c.number.desc())
+    .limit(_MAX_LATER)
 )
 
 
@@ -116,6 +136,16 @@ class ProfileRepository:
             .order_by(RevisionRow.number)
         )
         return [row.to_domain() for row in self._session.scalars(statement)]
+
+    def later_fits(self, name: str, number: int) -> LaterFits:
+        """Later revisions that are of fits, the newest first, a few of them; none where this one is
+        current.
+        """
+        if not (is_storable(name) and is_row_number(number)):
+            return []
+        of = {"owner": self._owner, "name": name, "number": number}
+        found = self._connection.execute(_LATER_FITS, of)
+        return [(row.number, row.fit_id) for row in found]
 
     def create(self, name: str, model: CostModel, provenance: Provenance) -> HardwareProfile:
         """A new profile at revision 1. Raises Conflict where the name is taken."""

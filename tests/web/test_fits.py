@@ -13,7 +13,7 @@ from app.questions.fits import find_fit, plot_stored
 from app.web.fits.view import ROWS_A_PAGE, chart_views, fit_view, sample_value
 from domain.fit import ExcludedSample
 from fitting import formats
-from tests.app.serving import Live
+from tests.app.serving import Live, wait_for_end
 
 FOLDER = Path(__file__).parents[2] / "examples"
 TRACE = (FOLDER / "local-path-direct.csv").read_bytes()
@@ -210,6 +210,37 @@ def test_a_fit_leads_to_an_answer_or_its_job(live: Live) -> None:
     assert re.match(r"/ui/(answers|jobs)/[0-9a-f]{32}", sent.headers["location"])
 
 
+def test_the_size_in_use_goes_from_the_trace_to_the_decision(live: Live) -> None:
+    """Typed beside the trace, it is kept on the way, and the answer compares with it."""
+    pasted = ("source", "trace"), ("trace", TRACE.decode()), ("message", "1 MiB")
+    address = post(live, "/ui/optimize", *pasted, ("current", "4 KiB")).headers["location"]
+    assert address.endswith("?bytes=1+MiB&current=4+KiB")
+    page = live.client.get(address).text
+    assert page.count('name="current" value="4 KiB"') == 2  # of the question, and to fit again
+    fit = address.partition("?")[0]
+    again = post(live, f"{fit}/again", ("message", "1 MiB"), ("current", "4 KiB"))
+    assert "?bytes=1+MiB&current=4+KiB&before=" in again.headers["location"]
+    sent = live.client.post("/ui/fits?message=1+MiB&current=whole", content=TRACE)
+    assert sent.headers["location"].endswith("?bytes=1+MiB&current=whole")
+    answer = post(live, f"{fit}/optimize", ("message", "1 MiB"), ("current", "4 KiB"))
+    place = answer.headers["location"].partition("?")[0].replace("/ui/", "/")
+    if place.startswith("/jobs/"):
+        place = f"/answers/{wait_for_end(live.client, place)['answer_id']}"
+    stored = place.replace("/answers/", "/optimizations/")
+    known = live.client.get(stored).json()["uncertainty"]
+    assert known["compared_with"] == "current"
+    assert "your 4 KiB" in known["sentence"]
+
+
+@pytest.mark.parametrize("current", ["4 QiB", "0", "-1", "<b>"])
+def test_a_size_in_use_that_is_none_is_marked_beside_the_trace(current: str, live: Live) -> None:
+    pasted = ("source", "trace"), ("trace", TRACE.decode()), ("message", "1 MiB")
+    sent = post(live, "/ui/optimize", *pasted, ("current", current))
+    assert sent.status_code == 422
+    assert 'id="mistake-current"' in sent.text
+    assert "<b>" not in sent.text.replace("<b>direct", "")
+
+
 def test_a_fit_from_outside_leads_to_an_answer(live: Live) -> None:
     """All stages together and the slowest of them are enough."""
     texts = [(FOLDER / name).read_text() for name in ("osu-latency.txt", "osu-bw.txt")]
@@ -259,7 +290,12 @@ def test_what_does_not_go_beside_is_told(live: Live) -> None:
 
 @pytest.mark.parametrize(
     ("place", "name", "text"),
-    [("optimize", "message", "much"), ("optimize", "message", "0"), ("profile", "name", "a b")],
+    [
+        ("optimize", "message", "much"),
+        ("optimize", "message", "0"),
+        ("optimize", "current", "4 QiB"),
+        ("profile", "name", "a b"),
+    ],
 )
 def test_mistakes_are_marked(live: Live, place: str, name: str, text: str) -> None:
     """Where they were typed, with what was typed."""

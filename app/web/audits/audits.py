@@ -27,7 +27,7 @@ from app.text.numbers import (
     format_regret_span,
     format_step_size,
 )
-from app.text.regrets import REGRET_OF, changes_title, format_advised_regret, format_averages
+from app.text.regrets import REGRET_OF, format_advised_regret, format_averages
 from app.text.units import OF_MODEL, PROVEN_BOUND, format_time
 from app.web.audits.form import MAX_ADDRESS, AuditForm
 from app.web.forms import format_timestamp, read_form
@@ -97,7 +97,7 @@ class AuditView:
             badge_words=badge_words,
             figures=tuple(_figures(audit)),
             decision=audit.uncertainty.sentence if audit.uncertainty else "",
-            changes_title=changes_title(audit.uncertainty.decision if audit.uncertainty else None),
+            changes_title=audit.changes_title,
             changes=tuple(audit.changes),
             size_steps=_size_steps(audit),
             rows=tuple(_line(row, audit.max_regret) for row in audit.at_powers),

@@ -217,7 +217,7 @@ def _differing(these: dict[str, list[str]], those: dict[str, list[str]]) -> Iter
 # --- fits that pages make: stored without a profile, so that each has an address ------------------
 
 
-_OF_THE_TRACE = ("trace", "kind")
+_OF_THE_TRACE = ("trace", "kind", "current")
 
 
 async def fit_and_store(request: Request, traces: Sequence[LoadedTrace], asked: FitRequest) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import Query, Request, Response
@@ -29,17 +29,17 @@ from app.questions.question import LoadedTrace
 from app.schemas.queries import FitQuery
 from app.web.fits.again import FitChanges, asked_again, fit_again, fit_and_store, fit_changes
 from app.web.fits.view import chart_views, fit_beside, fit_view, parameters_data, signature_views
-from app.web.forms import FORM, asked_document, change_of, move_row, read_form
+from app.web.forms import FORM, InvalidForm, asked_of, change_of, move_row, read_form
 from app.web.jobs.jobs import answer_address
 from app.web.pages import is_htmx, moved, page, says_refusals
 from app.web.workbench.choices import METHODS, SHAPES
+from app.web.workbench.state import InputSource, InputState
 from domain.errors import InvalidInput, Overloaded, SluiceError
 from domain.fit import ComposedStage, FitMethod, FitOptions, FitShape
 from domain.measurement import TraceKind
 from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES
 from domain.profile import ProfileReference, check_profile_name
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
-from domain.units import parse_bytes
 from models.records import FitRecord, FitRequest
 
 if TYPE_CHECKING:
@@ -53,41 +53,60 @@ Keep: TypeAlias = Callable[[Sequence[LoadedTrace], FitRequest], Awaitable[str]]
 
 
 class SentQuery(FitQuery):
-    """How to fit, and the message that the page goes on with."""
+    """How to fit, and the message and the setting in use that the page goes on with."""
 
     message: Annotated[str, Field(max_length=40)] = ""
+    current: Annotated[str, Field(max_length=40)] = ""
+
+    @property
+    def then(self) -> str:
+        """The query of the fit's address."""
+        return with_message(self.message, self.current)
 
 
 @router.post("/ui/fits")
 async def fit(request: Request, query: Annotated[SentQuery, Query()]) -> Response:
     """Fit the file of measurements that is the body, and go to the fit."""
-    return await _of_body(
-        request, query.to_request(), partial(fit_and_store, request), query.message
-    )
+    return await _of_body(request, query.to_request(), partial(fit_and_store, request), query.then)
 
 
 @router.post("/ui/fits/{fit_id}/beside")
 @says_refusals
 async def beside(
-    request: Request, fit_id: str, message: Annotated[str, Query(max_length=40)] = ""
+    request: Request,
+    fit_id: str,
+    message: Annotated[str, Query(max_length=40)] = "",
+    current: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """Fit the measurements of a fit together with a further file: the body, or a pasted text."""
     record = await stored_fit(request, fit_id)
     together = partial(fit_beside, request, record)
     if media_type(request)[0] != FORM:
-        return await _of_body(request, FitRequest(kinds=(None,)), together, message)
+        then = with_message(message, current)
+        return await _of_body(request, FitRequest(kinds=(None,)), together, then)
     pairs = dict(await read_form(request))
-    text, message = pairs.get("trace", ""), pairs.get("message", "")
+    text, asked = pairs.get("trace", ""), _asked(pairs)
     try:
         address = await together((LoadedTrace.of(utf8(text)),), FitRequest(kinds=(None,)))
     except SluiceError as refusal:
         marked = {"trace": ""}
-        return await _mistaken(request, fit_id, refusal, marked, message=message, trace=text)
-    return moved(request, address + with_message(message))
+        return await _mistaken(request, fit_id, refusal, marked, **asked, trace=text)
+    return moved(request, address + with_message(**asked))
 
 
-async def _of_body(request: Request, wanted: FitRequest, keep: Keep, message: str) -> Response:
-    """Have the files that are the body fitted and kept, and go to the fit."""
+class _Asked(TypedDict):
+    """The message and the setting in use, as they were typed."""
+
+    message: str
+    current: str
+
+
+def _asked(pairs: Mapping[str, str]) -> _Asked:
+    return _Asked(message=pairs.get("message", ""), current=pairs.get("current", ""))
+
+
+async def _of_body(request: Request, wanted: FitRequest, keep: Keep, then: str) -> Response:
+    """Have the files that are the body fitted and kept, and go to the fit with this query."""
     async with arriving_trace(request, **trace_rules(request)) as body:
         unpack = partial(asked_traces, request, body, wanted)
         traces, asked = await service_of(request).call(unpack)
@@ -97,14 +116,16 @@ async def _of_body(request: Request, wanted: FitRequest, keep: Keep, message: st
             if not is_htmx(request):
                 raise
             return page(request, "trace_refused.html", status=422, refusal=refusal)
-    return moved(request, address + with_message(message))
+    return moved(request, address + then)
 
 
 @router.get("/ui/fits/{fit_id}")
 @says_refusals
 async def shown(request: Request, fit_id: str) -> Response:
     """Show a stored fit, and with `before` what has changed since that one."""
-    return await _page(request, fit_id, message=request.query_params.get("bytes", ""))
+    given = request.query_params
+    message, current = given.get("bytes", ""), given.get("current", "")
+    return await _page(request, fit_id, message=message, current=current)
 
 
 @router.get("/ui/fits/{fit_id}/parts/charts")
@@ -140,25 +161,28 @@ async def again(request: Request, fit_id: str) -> Response:
     """Fit in another way, or without some samples: a fit with an address of its own."""
     pairs = await read_form(request)
     record = await stored_fit(request, fit_id)
-    message = dict(pairs).get("message", "")
+    asked = _asked(dict(pairs))
     try:
         address = await fit_again(request, record, asked_again(record, pairs))
     except SluiceError as refusal:
         place = refusal.field if refusal.field in ("join", "max_ranges", "as_stage") else "again"
-        return await _mistaken(request, fit_id, refusal, {place: ""}, message=message)
-    return moved(request, address + with_message(message, before=fit_id))
+        return await _mistaken(request, fit_id, refusal, {place: ""}, **asked)
+    return moved(request, address + with_message(**asked, before=fit_id))
 
 
 @router.post("/ui/fits/{fit_id}/optimize")
 @says_refusals
 async def optimize(request: Request, fit_id: str) -> Response:
     """Cut a message by the fit: with its errors, the sizes that it is of, and its warnings."""
-    message = dict(await read_form(request)).get("message", "")
+    asked = _asked(dict(await read_form(request)))
+    entry = replace(InputState(source=InputSource.FIT, fit=fit_id), **asked)
     try:
-        document = {"message_bytes": parse_bytes(message), "fit_id": fit_id}
-        return moved(request, await answer_address(request, asked_document(document)))
+        return moved(request, await answer_address(request, asked_of(entry)))
+    except InvalidForm as refusal:
+        return await _page(request, fit_id, status=422, mistakes=refusal.entry.mistakes, **asked)
     except SluiceError as refusal:
-        return await _mistaken(request, fit_id, refusal, {"message": message}, message=message)
+        place = "current" if "uncertainty" in (refusal.field or "") else "message"
+        return await _mistaken(request, fit_id, refusal, {place: ""}, **asked)
 
 
 @router.post("/ui/fits/{fit_id}/profile")
@@ -415,9 +439,11 @@ async def stored_fit(request: Request, fit_id: str) -> FitRecord:
     return await service.call(lambda: get_fit(service.context.store, fit_id))
 
 
-def with_message(message: str, *, before: str = "") -> str:
-    """Return the query of a fit's address: the message, and the fit that it was made from."""
-    given = {"bytes": message, "before": before}
+def with_message(message: str, current: str = "", *, before: str = "") -> str:
+    """Return the query of a fit's address: the message, the setting in use, and the fit that it was
+    made from.
+    """
+    given = {"bytes": message, "current": current, "before": before}
     kept = {name: value for name, value in given.items() if value}
     return f"?{urlencode(kept)}" if kept else ""
 
@@ -427,6 +453,7 @@ async def _page(
     fit_id: str,
     *,
     message: str = "",
+    current: str = "",
     name: str = "",
     trace: str = "",
     refusal: SluiceError | None = None,
@@ -439,6 +466,7 @@ async def _page(
         "view": fit_view(record),
         "changes": await _changes(request, record),
         "message": message[:40] or DEFAULT_MESSAGE,
+        "current": current[:40],
         "name": name[:100],
         "trace": trace,
         "unread": refusal if isinstance(refusal, UnrecognisedTrace | UnreadableRows) else None,

@@ -25,6 +25,7 @@ from app.questions.profiles import (
     set_current,
     stages_measured,
 )
+from app.questions.source import Stored
 from app.questions.tables import TablePage, activate_table, active_table, get_table, list_tables
 from app.schemas.base import read_output, read_request
 from app.schemas.exports import ExportedOut
@@ -48,6 +49,7 @@ from app.web.profiles.view import ProfileRow, ProfileView, SentTransfers, TableR
 from domain.errors import InvalidInput, NotFound, Overloaded, SluiceError
 from domain.profile import HardwareProfile, ProfileReference, Revision
 from domain.units import format_bytes
+from domain.verification import Against
 from models.records import JobRecord, JobState
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ class ShownProfile:
     profile: HardwareProfile
     revisions: tuple[Revision, ...]
     shown: Revision
+    against: Against | None
     measured: tuple[str, ...]
     tables: TablePage
     is_first: bool
@@ -128,7 +131,7 @@ async def profile_page(
     found = await service.call(lambda: _find(service.context.store, reference, after, asked))
     if found.work is not None and not form.mistakes:
         form = found.work.form
-    view = ProfileView.of(found.profile, found.revisions, found.shown, before)
+    view = ProfileView.of(found.profile, found.revisions, found.shown, found.against, before)
     here = f"{PLACE}/{view.reference}"
     return page(
         request,
@@ -214,7 +217,10 @@ def _find(store: Store, reference: ProfileReference, after: str | None, work: st
         asked, running = table_work(store, reference.name, running[0].id), running[1:]
     with store.reading() as unit:
         measured = stages_measured(unit, shown)
-    return ShownProfile(found, revisions, shown, measured, tables, is_first, asked, running)
+        against = Stored.of_unit(unit).against(shown)
+    return ShownProfile(
+        found, revisions, shown, against, measured, tables, is_first, asked, running
+    )
 
 
 def _reference(name: str, revision: str) -> ProfileReference:
@@ -296,7 +302,8 @@ def _view(store: Store, reference: ProfileReference, digest: str) -> TableView:
         is_active = active_table(store, pinned).digest == digest
     except NotFound:
         is_active = False
-    return TableView.of(read_output(TableOut, found.document), is_active=is_active)
+    against = Stored.of_store(store).against(get_revision(store, pinned))
+    return TableView.of(read_output(TableOut, found.document), against, is_active=is_active)
 
 
 # --- exports --------------------------------------------------------------------------------------

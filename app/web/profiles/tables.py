@@ -19,6 +19,7 @@ from app.web.jobs.work import WorkPlace, WorkView, format_seconds
 from domain.errors import NotFound, SluiceError, UnreadableRecord
 from domain.plan_table import DEFAULT_TABLE_GAP
 from domain.units import format_byte_range, format_bytes, parse_share
+from domain.verification import Against, said_of
 from models.records import JobRecord, JobState, TableSummary
 
 if TYPE_CHECKING:
@@ -254,9 +255,12 @@ class TableView:
     more: str
     warnings: tuple[str, ...]
     is_active: bool
+    said: str
+    has_failed: bool
 
     @classmethod
-    def of(cls, table: TableOut, *, is_active: bool) -> TableView:
+    def of(cls, table: TableOut, against: Against | None, *, is_active: bool) -> TableView:
+        said = said_of(against)
         lines = table.missed
         more = table.missed_total - len(lines)
         return cls(
@@ -274,6 +278,8 @@ class TableView:
             more=format_count(more) if more else "",
             warnings=tuple(one.detail for one in table.warnings),
             is_active=is_active,
+            said=said.detail if said else "",
+            has_failed=against is not None and against.has_failed,
         )
 
 

@@ -16,7 +16,7 @@ from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import FragmentLimits
 from domain.profile import HardwareProfile, Origin, Revision
 from domain.units import format_byte_range, format_bytes
-from domain.verification import TOLERANCE, ModelVerdict, Verification, VerifiedSize
+from domain.verification import TOLERANCE, Against, ModelVerdict, Verification, VerifiedSize
 from models.records import TableSummary
 
 MAX_LISTED = 12
@@ -322,10 +322,16 @@ class ProfileView:
 
     @classmethod
     def of(
-        cls, profile: HardwareProfile, revisions: Sequence[Revision], shown: Revision, before: int
+        cls,
+        profile: HardwareProfile,
+        revisions: Sequence[Revision],
+        shown: Revision,
+        against: Against | None,
+        before: int,
     ) -> ProfileView:
         """Show a profile and its revisions; those below number `before` are listed, newest first.
 
+        `against` is what was measured for or against the one that is looked at.
         `before` 0 lists from the newest on. `ProfileView.before` is where the list goes on, or 0.
         """
         known = [one for one in revisions if not before or one.number < before]
@@ -348,9 +354,8 @@ class ProfileView:
             delay=format_delay(shown.model),
             revisions=tuple(reversed(rows[-len(cut) :])) if cut else (),
             before=cut[0].number if len(known) > len(cut) else 0,
-            verified=shown.verification.notice().detail if shown.verification else "",
-            has_failed=shown.verification is not None
-            and shown.verification.verdict is ModelVerdict.DOES_NOT_HOLD,
+            verified=against.notice().detail if against else "",
+            has_failed=against is not None and against.has_failed,
             verification=(VerificationView.of(shown.verification) if shown.verification else None),
         )
 

@@ -133,7 +133,7 @@ def _last(pairs: list[tuple[str, str]]) -> str:
 
 async def _outcome(request: Request, entry: InputState, last: str) -> str:
     if entry.source is InputSource.TRACE:
-        return await fit_of_entry(request, entry) + with_message(entry.message)
+        return await fit_of_entry(request, entry) + with_message(entry.message, entry.current)
     asked = asked_of(entry)
     try:
         return entry.units.after(last).onto(await answer_address(request, asked))

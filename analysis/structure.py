@@ -54,6 +54,7 @@ _FIRST_DEARER, _IN_BURSTS = 1.15, 0.87
 _FIRSTS = (*range(1, 9), 12, 16, 24, 32, 48, 64)  # fragments whose times may be others
 _LASTS, _LATER = (3, 2, 1), 3
 _SHARE_OF_MESSAGES = 0.85
+_MOST_MESSAGES, _BY_FAR = 0.6, 2.0  # a bucket that some messages do not empty
 _MAX_WINDOW = 16
 _MIN_LATE = 10  # late begins, for a window to be sought
 _LEVEL = 0.01  # of a stage's busy time, at which so many fragments at once count
@@ -736,10 +737,8 @@ def _place_flags(events: _Events) -> tuple[PlaceFlag, ...]:
                 ratios = _first_over_later(events, of_size, stage, first)
                 if len(ratios) < 5:
                     continue
-                low, middle, high = np.quantile(
-                    ratios, [1.0 - _SHARE_OF_MESSAGES, 0.5, _SHARE_OF_MESSAGES]
-                ).tolist()
-                if low <= _FIRST_DEARER and high >= _IN_BURSTS:
+                middle = float(np.median(ratios))
+                if not _depends(ratios):
                     continue
                 strength = abs(float(np.log(middle)))
                 if best is None or strength > best[0] + 0.02:
@@ -748,6 +747,15 @@ def _place_flags(events: _Events) -> tuple[PlaceFlag, ...]:
         if best is not None:
             found.append(best[1])
     return tuple(found)
+
+
+def _depends(ratios: Floats) -> bool:
+    """Whether nearly all messages' first ones cost something else, or most of them by far."""
+    for share, factor in ((_SHARE_OF_MESSAGES, 1.0), (_MOST_MESSAGES, _BY_FAR)):
+        low, high = np.quantile(ratios, [1.0 - share, share]).tolist()
+        if low > max(_FIRST_DEARER, factor) or high < min(_IN_BURSTS, 1.0 / factor):
+            return True
+    return False
 
 
 def _more(events: _Events, of_size: Flags, stage: int, first: int, ratio: float) -> float:

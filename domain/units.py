@@ -324,6 +324,13 @@ def parse_share(text: str) -> float:
     return value
 
 
+def format_seconds(time_s: float) -> str:
+    """Return how long something took to two digits: "220 s", "9 s", "less than 0.01 s"."""
+    if time_s < 0.01:
+        return "less than 0.01 s"
+    return f"{time_s:.2g} s" if time_s < 99.5 else f"{time_s:.0f} s"
+
+
 def format_share(share: float) -> str:
     """Return a share as `parse_share` reads it, exactly: of 1 and more with its sign."""
     return f"{share!r}" if share < 1.0 else f"{100.0 * share:.12g} %"

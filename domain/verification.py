@@ -96,7 +96,8 @@ class Verification:
         return Notice(
             "model_does_not_hold",
             f"this model does not hold here and failed its verification{on}: of {where}, those of "
-            f"{format_bytes(worst.fragment_bytes)} took {worst.ratio:.2f} times what it says{why}",
+            f"{format_bytes(worst.fragment_bytes)} took {_times(worst.ratio)} times what it "
+            f"says{why}",
             values=(("ratio", worst.ratio), ("fragment_bytes", float(worst.fragment_bytes))),
         )
 
@@ -124,3 +125,10 @@ class Verification:
 def said_of(verification: Verification | None) -> Notice | None:
     """Return what every answer about a model says first; None where it was not verified."""
     return None if verification is None else verification.notice()
+
+
+def _times(ratio: float) -> str:
+    """A ratio in so many digits as say something."""
+    if ratio < 0.005:
+        return "less than 0.01"
+    return f"{ratio:.2f}" if ratio < 99.5 else f"{ratio:,.0f}"

@@ -169,13 +169,17 @@ class GainInterval:
         """
         low, high = round(100.0 * self.low), round(100.0 * self.high)
         if low < -100:
-            times = f"{1.0 - self.low:.2g}" if self.low > -98.0 else f"{1.0 - self.low:,.0f}"
+            times = _times(1.0 - self.low)
             if high < 0:
-                return f"{1.0 - self.high:.2g} to {times} times as slow"
+                return f"{_times(1.0 - self.high)} to {times} times as slow"
             return f"{times} times as slow to {high} % faster"
         if high < 0:
             return f"{_span(-high, -low)} % slower"
         return f"{_span(low, high)} % faster"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2g}" if ratio < 99.5 else f"{ratio:,.0f}"
 
 
 def _span(low: int, high: int) -> str:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from domain.units import format_seconds
 from measuring.own_program import ProgramRun
 
 if TYPE_CHECKING:
@@ -88,8 +87,11 @@ class RaceRun:
 def first_words(took_s: float, limit_s: float, max_runs: int) -> str:
     """Return what the first run lets expect: "9 s a run: about 24 runs, 220 s; 60 s allow 6"."""
     runs = min(_USUAL_RUNS, max_runs)
-    in_all_s = float(f"{runs * took_s:.2g}")
-    words = f"{format_seconds(took_s)} a run: about {runs} runs, {format_seconds(in_all_s)}"
+    words = f"{_seconds(took_s)} a run: about {runs} runs, {_seconds(runs * took_s)}"
     if runs * took_s <= limit_s:
         return words
-    return f"{words}; {format_seconds(limit_s)} allow {max(1, int(limit_s / took_s))}"
+    return f"{words}; {_seconds(limit_s)} allow {max(1, int(limit_s / took_s))}"
+
+
+def _seconds(time_s: float) -> str:
+    return f"{time_s:.2g} s" if time_s < 99.5 else f"{round(time_s, -1):.0f} s"

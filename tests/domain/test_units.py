@@ -152,8 +152,12 @@ def test_clocks_that_are_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("time_s", "words"),
     [
-        (0.0, "less than 0.01 s"),
-        (1.3e-5, "less than 0.01 s"),
+        (0.0, "less than 0.1 µs"),
+        (2e-10, "less than 0.1 µs"),
+        (1.3e-5, "13 µs"),
+        (9.95e-5, "0.1 ms"),
+        (6.93e-3, "6.9 ms"),
+        (9.96e-3, "0.01 s"),
         (0.01, "0.01 s"),
         (9.04, "9 s"),
         (99.0, "99 s"),

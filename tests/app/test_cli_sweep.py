@@ -279,8 +279,8 @@ def test_every_refusal_is_of_an_option(printed: Any, capsys: pytest.CaptureFixtu
     for words, code, _ in REFUSALS:
         if code != 2:
             continue
-        _, out, _ = printed(words[0], "--json", *words[1:])
-        (problem,) = json.loads(out)["errors"]
+        _, _, err = printed(words[0], "--json", *words[1:])
+        (problem,) = json.loads(err)["errors"]
         assert problem["pointer"].removeprefix("/").replace("_", "-") in known, words
 
 

@@ -38,7 +38,7 @@ class Rules:
 
     `turns` are sets of stages of which one works at a time, `shares` sets with their processors.
     `is_barrier`: a stage begins when the whole message has left the one before. `hand_us` is what
-    handing a fragment over takes.
+    handing a fragment over to each stage takes; empty: nothing.
     """
 
     lanes: tuple[int, ...]
@@ -46,7 +46,7 @@ class Rules:
     turns: tuple[tuple[int, ...], ...] = ()
     shares: tuple[tuple[tuple[int, ...], float], ...] = ()
     is_barrier: bool = False
-    hand_us: float = 0.0
+    hand_us: tuple[float, ...] = ()
 
 
 @dataclass(slots=True)
@@ -78,12 +78,13 @@ class _State:
             return inf
         at_us = 0.0
         if stage:
+            hand_us = rules.hand_us[stage] if rules.hand_us else 0.0
             before = self.end_us[stage - 1]
             if rules.is_barrier:
                 all_left = len(before) == len(self.work)
-                at_us = self.in_order[stage - 1][-1] + rules.hand_us if all_left else inf
+                at_us = self.in_order[stage - 1][-1] + hand_us if all_left else inf
             else:
-                at_us = before.get(fragment, inf) + rules.hand_us
+                at_us = before.get(fragment, inf) + hand_us
         for first, last, places, return_us in rules.windows:
             if first == stage and fragment >= places:
                 ends, freed = self.in_order[last], fragment - places

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
@@ -34,7 +34,7 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 MIN_MESSAGES, MIN_FRAGMENTS = 20, 8
-MAX_MESSAGES, MAX_FRAGMENTS = 64, 512  # of longer traces so many are used, evenly apart
+MAX_MESSAGES, MAX_FRAGMENTS = 64, 128  # of longer traces so many are used, evenly apart
 
 SERIAL = 0.05  # of the time with any at work, in which two stages are, below which none overlaps
 LATE = 0.10  # a begin is late from this share of its stage's pace on,
@@ -46,21 +46,26 @@ REPLAY = 0.08  # replayed and measured times of messages may differ by so much, 
 _REPLAY_TURNS = 0.03  # from which on turns are tried in the place of a chain
 _RETURN_TRIP, _RETURN_HANDS, _RETURN_US = 0.05, 4.0, 3.0  # a stop and wait's gap is above these
 _COMPUTES = 0.85  # of its best event's time, from which on a stage computes
+_KNOWN, _KNOWN_MESSAGES = 0.5, 5  # of a message's events, in so many: what they say, all would
+_STANDS = 0.10  # of processor times may be 0
 _SHARING = (0.06, 0.40)  # without sharing at least this is unexplained, with it at most this of it
 _SLOWING = (0.15, 0.30)  # the same by times of undisturbed events
 _FIRST_DEARER, _IN_BURSTS = 1.15, 0.87
 _FIRSTS = (*range(1, 9), 12, 16, 24, 32, 48, 64)  # fragments whose times may be others
 _LASTS, _LATER = (3, 2, 1), 3
 _SHARE_OF_MESSAGES = 0.85
+_MOST_MESSAGES, _BY_FAR = 0.6, 2.0  # a bucket that some messages do not empty
 _MAX_WINDOW = 16
 _MIN_LATE = 10  # late begins, for a window to be sought
 _LEVEL = 0.01  # of a stage's busy time, at which so many fragments at once count
 _MAX_STAGES = 8
-_REPLAYED = 32
+_REPLAYED, _REPLAYED_EVENTS = 32, 8192  # messages, fewer where these have many events
 _ALONE = 5  # undisturbed events of a stage and size
+_PAUSE = 10.0  # times what a fragment takes, which idle time counts as at most
 _EARLY_US = 5e-3  # begins and durations are rounded, each by itself
 _MAY_SHARE = (
-    "stages overlap, and without processor times (_busy_ns) those that share a processor do too"
+    "stages overlap, and without processor times (_busy_ns) of most events those that share a "
+    "processor do too"
 )
 
 Rule: TypeAlias = Window | tuple[int, ...]  # stages that are no window's take turns
@@ -90,6 +95,8 @@ class _Events:
     sorted_us: Floats  # ends of each stage in their order
     cell_us: Floats  # (m, c): times between events
     at_work: Ints  # (j, m, c): fragments of a stage then
+    begin_at: Ints  # in which cell an event begins, (m, f, j)
+    end_at: Ints  # before which cell it ends
 
     @property
     def stages(self) -> int:
@@ -103,7 +110,14 @@ class _Events:
 
     @property
     def elapsed_us(self) -> float:
-        return float(self.took_us.sum())
+        """Of all messages, with pauses cut: a computer that slept is no evidence of a chain."""
+        most_us = _PAUSE * max(
+            float(np.nanmedian(self.lasts_us[:, :, stage])) for stage in range(self.stages)
+        )
+        pace_us = float(np.median(self.took_us / self.fragments))
+        idle = self.at_work.sum(axis=0) == 0
+        limit_us = max(most_us, _PAUSE * pace_us)
+        return float(np.where(idle, np.minimum(self.cell_us, limit_us), self.cell_us).sum())
 
     @property
     def lasts_us(self) -> Floats:
@@ -137,30 +151,56 @@ class _Found:
 
 
 def messages_of(events: TracedEvents) -> list[TracedMessage]:
-    """Return the messages of traced events, in order, without those of which an event is missing.
+    """Return the messages of traced events, in order, without those of which something is missing.
 
-    Their fragments are numbered in the order in which they pass. O(events).
+    That is an event, or a fragment: numbers go up by the same step, or by the bytes of fragments
+    that are numbered by their place. Fragments are in the order in which they began, whatever their
+    numbers. O(n log n) for n fragments.
     """
-    numbers = np.asarray(events.message, dtype=np.int64)
-    sizes = np.asarray(events.fragment_bytes, dtype=np.int64)
+    numbers, fragment, sizes = (
+        np.asarray(column, dtype=np.int64)
+        for column in (events.message, events.fragment, events.fragment_bytes)
+    )
     begin_ns, lasts_ns, busy_ns = (
         np.array([np.asarray(column, dtype=np.int64) for column in columns]).T
         for columns in (events.begin_ns, events.duration_ns, events.busy_ns)
     )
-    bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
-    found = list[TracedMessage]()
-    for start, end in pairwise(bounds):
-        begins = begin_ns[start:end]
-        if (begins < 0).any():
-            continue
-        # From the message's own first event: doubles of a long trace would lose the nanoseconds.
-        begin_us = (begins - begins.min()) / 1000.0
-        busy = busy_ns[start:end]
-        busy_us = np.where(busy < 0, np.nan, busy / 1000.0)
-        size = int(sizes[start:end].max())
-        found.append(
-            TracedMessage(size, begin_us, begin_us + lasts_ns[start:end] / 1000.0, busy_us)
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    counts = np.diff(starts, append=len(numbers))
+    is_whole = np.minimum.reduceat(begin_ns.min(axis=1), starts) >= 0
+    is_whole &= _has_all_numbers(fragment, sizes, starts)
+    # From the message's own first event: doubles of a long trace would lose the nanoseconds.
+    origin_ns = np.repeat(np.minimum.reduceat(begin_ns.min(axis=1), starts), counts)
+    order = np.lexsort((begin_ns[:, 0], numbers))
+    begin_us = (begin_ns - origin_ns[:, None])[order] / 1000.0
+    end_us = begin_us + lasts_ns[order] / 1000.0
+    busy_us = np.where(busy_ns < 0, np.nan, busy_ns / 1000.0)[order]
+    largest = np.maximum.reduceat(sizes, starts)
+    return [
+        TracedMessage(
+            size, begin_us[at : at + count], end_us[at : at + count], busy_us[at : at + count]
         )
+        for size, at, count in zip(
+            largest[is_whole].tolist(),
+            starts[is_whole].tolist(),
+            counts[is_whole].tolist(),
+            strict=True,
+        )
+    ]
+
+
+def _has_all_numbers(fragment: Ints, sizes: Ints, starts: Ints) -> Flags:
+    """Whether no number is left out in the fragments of each message, (messages,)."""
+    step = np.diff(fragment, prepend=fragment[0])
+    by_size = step - np.concatenate([sizes[:1], sizes[:-1]])
+    first = np.zeros(len(fragment), dtype=np.bool_)
+    first[starts] = True
+    own = np.repeat(step[np.minimum(starts + 1, len(step) - 1)], np.diff(starts, append=len(step)))
+    is_off = ~first & (step != own)
+    is_no_place = ~first & (by_size != 0)
+    found: Flags = ~np.logical_or.reduceat(is_off, starts) | ~np.logical_or.reduceat(
+        is_no_place, starts
+    )
     return found
 
 
@@ -178,7 +218,7 @@ def structure_of(messages: Sequence[TracedMessage], stages: tuple[str, ...]) -> 
     hand_us = _handing_over(events)
     overlap = _overlap(events)
     found, replay_error = _first_that_holds(events, hand_us, overlap)
-    if found.kind is StructureKind.CHAIN and _may_share(events):
+    if found.kind is StructureKind.CHAIN and _computing(events).may_share:
         found = replace(found, kind=StructureKind.SWEEP, reason=_MAY_SHARE)
     return _named(events, stages, found, _place_flags(events), overlap, replay_error)
 
@@ -190,7 +230,7 @@ def _too_little(usable: Sequence[TracedMessage], stages: tuple[str, ...]) -> str
         return f"more than {_MAX_STAGES} stages"
     if len(usable) < MIN_MESSAGES:
         return (
-            f"{len(usable)} of its messages have {MIN_FRAGMENTS} fragments or more, "
+            f"{len(usable)} of its messages are whole and have {MIN_FRAGMENTS} fragments or more, "
             f"{MIN_MESSAGES} are needed"
         )
     return ""
@@ -214,7 +254,7 @@ def _events_of(messages: Sequence[TracedMessage]) -> _Events:
         begin_us[place, :count] = one.begin_us[:count]
         end_us[place, :count] = one.end_us[:count]
         busy_us[place, :count] = one.busy_us[:count]
-    cell_us, at_work = _cells(begin_us, end_us)
+    cells = _cells(begin_us, end_us)
     return _Events(
         np.array([one.fragment_bytes for one in messages]),
         counts,
@@ -222,13 +262,14 @@ def _events_of(messages: Sequence[TracedMessage]) -> _Events:
         end_us,
         busy_us,
         np.sort(end_us, axis=1),
-        cell_us,
-        at_work,
+        *cells,
     )
 
 
-def _cells(begin_us: Floats, end_us: Floats) -> tuple[Floats, Ints]:
-    """Times between neighbouring events of all stages, and what is at work in them."""
+def _cells(begin_us: Floats, end_us: Floats) -> tuple[Floats, Ints, Ints, Ints]:
+    """Times between neighbouring events of all stages, what is at work in them, and in which each
+    event begins and ends.
+    """
     count, fragments, stages = begin_us.shape
     # Ends stand first: the sort is stable, so that what ends when another begins has ended.
     times = np.concatenate([end_us.reshape(count, -1), begin_us.reshape(count, -1)], axis=1)
@@ -240,7 +281,9 @@ def _cells(begin_us: Floats, end_us: Floats) -> tuple[Floats, Ints]:
     at_work = np.stack(
         [np.cumsum(np.where(stage == j, step, 0), axis=1)[:, :-1] for j in range(stages)]
     )
-    return cell_us, at_work
+    place = np.argsort(order, axis=1)
+    end_at, begin_at = (one.reshape(begin_us.shape) for one in (place[:, :half], place[:, half:]))
+    return cell_us, at_work, begin_at, end_at
 
 
 def _overlap(events: _Events) -> float:
@@ -281,7 +324,7 @@ def _first_that_holds(
 def _candidates(events: _Events, hand_us: list[float], overlap: float) -> Iterator[_Found]:
     """Yield what begins keep to, the strictest first."""
     lanes = tuple(_lanes_of(events, j) for j in range(events.stages))
-    plain = Rules(lanes, hand_us=min(hand_us[1:]))
+    plain = Rules(lanes, hand_us=tuple(hand_us))
     if overlap < SERIAL:
         one_way = _one_at_a_time(events, plain, max(hand_us))
         if one_way is not None:
@@ -289,10 +332,10 @@ def _candidates(events: _Events, hand_us: list[float], overlap: float) -> Iterat
             return
     after_all = events.begin_us[:, 0, 1:] - np.nanmax(events.end_us, axis=1)[:, :-1]
     if float(np.mean(after_all < -_EARLY_US)) <= NEVER:
-        hand = float(np.median(after_all))
-        yield _Found(StructureKind.BARRIER, replace(plain, is_barrier=True, hand_us=max(hand, 0.0)))
+        hands = (0.0, *np.maximum(np.median(after_all, axis=0), 0.0).tolist())
+        yield _Found(StructureKind.BARRIER, replace(plain, is_barrier=True, hand_us=hands))
         return
-    shared = _shared(events) if overlap >= SERIAL else None
+    shared = _shared(events, _computing(events)) if overlap >= SERIAL else None
     if shared is not None:
         stages, processors, is_proved = shared
         kind = StructureKind.SHARED_PROCESSORS if is_proved else StructureKind.SLOW_EACH_OTHER
@@ -354,7 +397,8 @@ def _by_late_begins(events: _Events, plain: Rules, hand_us: list[float]) -> _Fou
     left = late.total_us / elapsed_us
     rules = replace(plain, windows=tuple(windows), turns=tuple(turns))
     if left > max(CHAIN, LEFT * first):
-        why = f"{100 * left:.0f} % of its time begins are late, by nothing known here"
+        share = 100 * min(left, 1.0)  # several stages' begins are late at once
+        why = f"{share:.0f} % of its time begins are late, by nothing known here"
         return _Found(StructureKind.SWEEP, rules, late=first, left=left, reason=why)
     waits_us = max((one.return_us for one in rules.windows), default=0.0)
     return _Found(_kind_of(rules), rules, waits_us, late=first, left=left)
@@ -503,37 +547,86 @@ def _is_broken(after_us: Floats, return_us: float, hand_us: float) -> bool:
 # --- shared processors ----------------------------------------------------------------------------
 
 
-def _shared(events: _Events) -> tuple[tuple[int, ...], float, bool] | None:
+@dataclass(frozen=True, slots=True)
+class _Computing:
+    """What processor times say of stages: which compute, and of which they do not say whether.
+
+    Of the others the times show that they wait. `lost` is the share of the computing ones' time in
+    which they did not compute; `is_partial`, whether some of their events have no processor time.
+    """
+
+    stages: list[int]
+    unknown: list[int]
+    lost: float
+    is_partial: bool
+
+    @property
+    def may_share(self) -> bool:
+        """Whether stages may share what nobody has measured them to."""
+        is_slowed = self.lost >= _SHARING[0]
+        others = len(self.unknown) + (bool(self.stages) and is_slowed)
+        return others >= 2 or (self.is_partial and is_slowed)
+
+
+def _computing(events: _Events) -> _Computing:
+    """A stage computes where its best event does: all of it, which no waiting would leave.
+
+    Where few events of a message are known, their best one may be slowed as the others are.
+    """
+    rate = events.busy_us / np.maximum(events.lasts_us, 1e-9)
+    is_known = np.isfinite(rate)
+    computing, unknown = list[int](), list[int]()
+    for stage in range(events.stages):
+        known = is_known[:, :, stage]
+        of_message = known.sum(axis=1)
+        is_seen = of_message >= np.maximum(_KNOWN * events.fragments, 1.0)
+        if known.sum() < MIN_MESSAGES or _has_ticks(events.busy_us[:, :, stage]):
+            unknown.append(stage)
+            continue
+        some = of_message > 0
+        best = np.nanmax(rate[some, :, stage], axis=1)
+        if np.median(best) >= _COMPUTES:
+            computing.append(stage)
+        elif (
+            np.count_nonzero(is_seen) < _KNOWN_MESSAGES
+            or np.median(best[is_seen[some]]) >= _COMPUTES
+        ):
+            unknown.append(stage)
+    known = is_known[:, :, computing]
+    lasts_us = np.where(known, events.lasts_us[:, :, computing], 0.0)
+    busy_us = np.where(known, events.busy_us[:, :, computing], 0.0)
+    lost = 1.0 - float(busy_us.sum()) / max(float(lasts_us.sum()), 1e-9)
+    is_partial = bool((known != np.isfinite(events.lasts_us[:, :, computing])).any())
+    return _Computing(computing, unknown, lost, is_partial)
+
+
+def _has_ticks(busy_us: Floats) -> bool:
+    """Whether the clock of processor times stands still in many events: then it says nothing."""
+    known = _known(busy_us)
+    return float(np.mean(known <= 0.0)) > _STANDS
+
+
+def _shared(events: _Events, found: _Computing) -> tuple[tuple[int, ...], float, bool] | None:
     """The stages that share processors, how many these are, and whether processor times show it.
 
     While m of them work they progress by min(m, P) together, in sums over a message, whatever the
     scheduler does: that is held against processor times, else against times of undisturbed events.
     """
-    rate = events.busy_us / np.maximum(events.lasts_us, 1e-9)
-    has_busy = np.all(np.isfinite(rate).any(axis=1), axis=0).tolist()
-    best = np.median(np.where(np.isfinite(rate), rate, -np.inf).max(axis=1), axis=0)
-    computing = [j for j in range(events.stages) if has_busy[j] and best[j] >= _COMPUTES]
-    if len(computing) < 2:
+    if len(found.stages) < 2:
         return None
-    busy_us = np.where(np.isfinite(events.busy_us), events.busy_us, events.lasts_us)
     # Processor times prove sharing and never its absence: a hypervisor takes without telling.
-    found = _sharing(events, busy_us, computing, _SHARING, by_quarters=False)
-    if found is not None:
-        return *found, True
+    shared = _sharing(events, events.busy_us, found.stages, _SHARING, by_quarters=False)
+    if shared is not None:
+        return *shared, True
     if _place_flags(events):
         return None  # what depends on the place is no slowing by others
-    computing = [j for j in computing if float(np.nanmedian(rate[:, :, j])) >= _COMPUTES]
+    rate = events.busy_us / np.maximum(events.lasts_us, 1e-9)
+    computing = [j for j in found.stages if float(np.nanmedian(rate[:, :, j])) >= _COMPUTES]
     alone_us = _alone(events, computing)
     if len(computing) < 2 or alone_us is None:
         return None
-    found = _sharing(events, alone_us, computing, _SLOWING, by_quarters=True)
-    return None if found is None else (*found, False)
-
-
-def _may_share(events: _Events) -> bool:
-    """Whether two stages or more are not known to wait: nobody has measured what they compute."""
-    is_known = np.isfinite(events.busy_us).any(axis=(0, 1))
-    return int(np.count_nonzero(~is_known)) >= 2
+    shared = _sharing(events, alone_us, computing, _SLOWING, by_quarters=True)
+    return None if shared is None else (*shared, False)
 
 
 def _sharing(
@@ -544,15 +637,33 @@ def _sharing(
     *,
     by_quarters: bool,
 ) -> tuple[tuple[int, ...], float] | None:
-    """The set and its processors that leave least unexplained, where that is enough."""
-    done_us = np.nansum(work_us, axis=1)  # (m, j)
-    wall_us = float(np.nansum(events.lasts_us[:, :, computing]))
-    alone_us = {j: done_us[:, j] - (events.cell_us * events.at_work[j]).sum(1) for j in computing}
+    """The set and its processors that leave least unexplained, where that is enough.
+
+    Events without a time in `work_us` say nothing. Sums are over as many events as have one in a
+    message where all have: so many messages together.
+    """
+    known = np.isfinite(work_us)
+    known_us = np.where(known, work_us, 0.0)
+    wall_us = float(np.where(known, events.lasts_us, 0.0)[:, :, computing].sum())
+    share = float(known[:, :, computing].sum()) / (len(computing) * float(events.fragments.sum()))
+    starts = np.arange(0, len(known), max(1, round(1.0 / max(share, 1e-3))))
+
+    def lacks(stage: int, weight: Floats) -> Floats:
+        """By how much a stage's work differs from its progress at this rate in each cell."""
+        progress = np.zeros((weight.shape[0], weight.shape[1] + 1))
+        np.cumsum(weight, axis=1, out=progress[:, 1:])
+        upto = np.take_along_axis(progress, events.end_at[:, :, stage], axis=1)
+        since = np.take_along_axis(progress, events.begin_at[:, :, stage], axis=1)
+        found = known_us[:, :, stage] - np.where(known[:, :, stage], upto - since, 0.0)
+        out: Floats = np.add.reduceat(found.sum(axis=1), starts)
+        return out
+
+    alone_us = {j: lacks(j, events.cell_us) for j in computing}
 
     def unexplained(stages: tuple[int, ...], processors: float) -> float:
         at_once = events.at_work[list(stages)].sum(axis=0)
         weight = events.cell_us * np.minimum(1.0, processors / np.maximum(at_once, 1))
-        inside = [done_us[:, j] - (weight * events.at_work[j]).sum(axis=1) for j in stages]
+        inside = [lacks(j, weight) for j in stages]
         found = np.abs(np.sum(inside, axis=0)) + 0.25 * np.abs(inside).sum(axis=0)
         for j in computing:
             if j not in stages:
@@ -626,10 +737,8 @@ def _place_flags(events: _Events) -> tuple[PlaceFlag, ...]:
                 ratios = _first_over_later(events, of_size, stage, first)
                 if len(ratios) < 5:
                     continue
-                low, middle, high = np.quantile(
-                    ratios, [1.0 - _SHARE_OF_MESSAGES, 0.5, _SHARE_OF_MESSAGES]
-                ).tolist()
-                if low <= _FIRST_DEARER and high >= _IN_BURSTS:
+                middle = float(np.median(ratios))
+                if not _depends(ratios):
                     continue
                 strength = abs(float(np.log(middle)))
                 if best is None or strength > best[0] + 0.02:
@@ -638,6 +747,15 @@ def _place_flags(events: _Events) -> tuple[PlaceFlag, ...]:
         if best is not None:
             found.append(best[1])
     return tuple(found)
+
+
+def _depends(ratios: Floats) -> bool:
+    """Whether nearly all messages' first ones cost something else, or most of them by far."""
+    for share, factor in ((_SHARE_OF_MESSAGES, 1.0), (_MOST_MESSAGES, _BY_FAR)):
+        low, high = np.quantile(ratios, [1.0 - share, share]).tolist()
+        if low > max(_FIRST_DEARER, factor) or high < min(_IN_BURSTS, 1.0 / factor):
+            return True
+    return False
 
 
 def _more(events: _Events, of_size: Flags, stage: int, first: int, ratio: float) -> float:
@@ -711,13 +829,17 @@ def _replay_error(events: _Events, found: _Found) -> float:
     rules = found.rules
     shared = sorted({stage for stages, _ in rules.shares for stage in stages})
     count = len(events.fragments)
-    places = np.linspace(0, count - 1, min(_REPLAYED, count)).round().astype(int)
+    replayed = min(_REPLAYED, count, max(_REPLAYED_EVENTS // events.lasts_us[0].size, 1))
+    places = np.linspace(0, count - 1, replayed).round().astype(int)
+    is_known = np.isfinite(events.busy_us)
+    known_us = np.where(is_known, events.lasts_us, 0.0).sum(axis=(0, 1))
+    in_flow = np.where(is_known, events.busy_us, 0.0).sum(axis=(0, 1)) / np.maximum(known_us, 1e-9)
     ratios = []
     for place in places.tolist():
         work = events.lasts_us[place, : events.fragments[place]].copy()
         if found.kind is StructureKind.SHARED_PROCESSORS:
             busy = events.busy_us[place, : events.fragments[place]]
-            work[:, shared] = np.where(np.isfinite(busy), busy, work)[:, shared]
+            work[:, shared] = np.where(np.isfinite(busy), busy, work * in_flow)[:, shared]
         try:
             took_us = replayed_us(rules, np.maximum(work, _EARLY_US))
         except RuntimeError:

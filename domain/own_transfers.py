@@ -15,7 +15,7 @@ from math import exp, isfinite
 from domain.errors import InvalidInput
 from domain.measurement import MAX_TIME_US
 from domain.pipeline import MAX_MESSAGE_BYTES
-from domain.units import format_bytes
+from domain.units import format_bytes, format_seconds
 
 MAX_TRANSFERS, MAX_SIZES = 100_000, 256  # of one message, as a file may have them
 _ERRORS_90 = 1.645  # standard errors on each side of a 90 % interval
@@ -164,11 +164,22 @@ class GainInterval:
     high: float
 
     def words(self) -> str:
-        """Return it in whole percent, as in "67 to 69 % faster" and "−2 to 9 % faster"."""
+        """Return it in whole percent, as in "67 to 69 % faster" and "−2 to 9 % faster"; of what is
+        more than twice as slow, as in "3.5 times as slow to 9 % faster".
+        """
         low, high = round(100.0 * self.low), round(100.0 * self.high)
+        if low < -100:
+            times = _times(1.0 - self.low)
+            if high < 0:
+                return f"{_times(1.0 - self.high)} to {times} times as slow"
+            return f"{times} times as slow to {high} % faster"
         if high < 0:
             return f"{_span(-high, -low)} % slower"
         return f"{_span(low, high)} % faster"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2g}" if ratio < 99.5 else f"{ratio:,.0f}"
 
 
 def _span(low: int, high: int) -> str:
@@ -259,8 +270,7 @@ class SizeDecision:
 
     def sentence(self) -> str:
         """Return the verdict in words, with its interval and how many runs it took."""
-        digits = ".2g" if self.seconds < 99.5 else ".0f"
-        spent = f"{self.runs} {'run' if self.runs == 1 else 'runs'}, {self.seconds:{digits}} s"
+        spent = f"{self.runs} {'run' if self.runs == 1 else 'runs'}, {format_seconds(self.seconds)}"
         current = format_bytes(self.current_bytes)
         yours = f"your {current}" if self.is_current_known else current
         condition = f", {self.condition}" if self.condition else ""

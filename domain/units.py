@@ -324,6 +324,16 @@ def parse_share(text: str) -> float:
     return value
 
 
+def format_seconds(time_s: float) -> str:
+    """Return how long something took, to two digits: "221 s", "0.12 s", "6.9 ms", "26 µs"."""
+    if time_s >= 0.00995:
+        return f"{time_s:.2g} s" if time_s < 99.5 else f"{time_s:.0f} s"
+    for unit, name in ((1e-3, "ms"), (1e-6, "µs")):
+        if time_s >= 0.0995 * unit:
+            return f"{time_s / unit:.2g} {name}"
+    return "less than 0.1 µs"
+
+
 def format_share(share: float) -> str:
     """Return a share as `parse_share` reads it, exactly: of 1 and more with its sign."""
     return f"{share!r}" if share < 1.0 else f"{100.0 * share:.12g} %"

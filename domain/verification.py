@@ -102,9 +102,9 @@ class Verification:
         return Notice(
             "model_does_not_hold",
             f"this model does not hold here and failed its verification{on}: of {where}, those of "
-            f"{format_bytes(worst.fragment_bytes)} took {worst.ratio:.2f} times what it says{why}; "
-            f"it sets no size, and of these {format_bytes(self.best_measured.fragment_bytes)} took "
-            "the least",
+            f"{format_bytes(worst.fragment_bytes)} took {_times(worst.ratio)} times what it "
+            f"says{why}; it sets no size, and of these "
+            f"{format_bytes(self.best_measured.fragment_bytes)} took the least",
             values=(("ratio", worst.ratio), ("fragment_bytes", float(worst.fragment_bytes))),
         )
 
@@ -183,3 +183,10 @@ Against: TypeAlias = Verification | Contradiction
 def said_of(against: Against | None) -> Notice | None:
     """Return what every answer about a model says first; None where nothing was measured of it."""
     return None if against is None else against.notice()
+
+
+def _times(ratio: float) -> str:
+    """A ratio in so many digits as say something."""
+    if ratio < 0.005:
+        return "less than 0.01"
+    return f"{ratio:.2f}" if ratio < 99.5 else f"{ratio:,.0f}"

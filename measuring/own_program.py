@@ -85,8 +85,8 @@ class OwnProgram:
     def run(self, size: int, *, limit_s: float) -> ProgramRun:
         """Run it once. It may take `limit_s` with what is run before it, and END_S more.
 
-        Raises InvalidInput where no unit is known of the time that it prints, and CannotRun where
-        it cannot be started.
+        Raises InvalidInput where no unit is known of the time that it prints, or its pattern takes
+        too long, and CannotRun where it cannot be started.
         """
         begun_s = time.monotonic()
         if self.before:
@@ -102,10 +102,15 @@ class OwnProgram:
             return ProgramRun(None, took_s, found.is_too_long, found.reason)
         try:
             time_ns = self.reader.time_ns(
-                found.printed, found.errors, wall_ns=found.wall_s * 1e9, size=self.message_bytes
+                found.printed,
+                found.errors,
+                wall_ns=found.wall_s * 1e9,
+                size=self.message_bytes,
+                limit_s=limit_s - took_s,
             )
         except NotMeasurable as refusal:
-            return ProgramRun(None, took_s, reason=refusal.detail)
+            took_s = time.monotonic() - begun_s
+            return ProgramRun(None, took_s, took_s >= limit_s, reason=refusal.detail)
         if time_ns <= 0.0:
             return ProgramRun(None, took_s, reason="it printed a time of 0")
         return ProgramRun(time_ns / 1e3, took_s)

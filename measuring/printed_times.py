@@ -3,13 +3,19 @@
 from measuring.printed_times import TimeReader
 TimeReader.of("last", unit="ms").time_ns(b"sent in 12.5", b"", wall_ns=2e7, size=1 << 20)  # 1.25e7
 
-A number has its unit beside it, as 12.5 ms, 1.2 s or 3.1 GB/s, or that of the reader.
+A number has its unit beside it, as 12.5 ms, 1.2 s or 3.1 GB/s, or that of the reader. A pattern of
+the user's looks for its match in a process of its own, which the kernel ends when time is up: some
+patterns take longer than anybody waits.
 """
 
 from __future__ import annotations
 
+import marshal
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
+from math import ceil
 
 from domain.errors import InvalidInput, NotMeasurable, UnitMismatch
 from domain.units import CostUnit, OverheadUnit, unit_named
@@ -17,7 +23,21 @@ from domain.units import CostUnit, OverheadUnit, unit_named
 MAX_NS = 1e15  # eleven days
 WALL, LAST = "wall", "last"
 MAX_PATTERN = 200  # characters
+MATCH_S = 5.0  # for a pattern
 _SHOWN = 40
+# Reads (pattern, texts, seconds), writes the group of the last match of the first text with one.
+_MATCHER = """
+import marshal, re, signal, sys
+source, texts, seconds = marshal.load(sys.stdin.buffer)
+signal.alarm(seconds)
+found = None
+for text in texts:
+    for found in re.finditer(source, text, re.MULTILINE):
+        pass
+    if found is not None:
+        break
+marshal.dump(None if found is None else found[1] or "", sys.stdout.buffer)
+"""
 _NUMBER = re.compile(r"[-+]?([0-9]{1,15}(\.[0-9]{0,30})?|\.[0-9]{1,30})([eE][-+]?[0-9]{1,3})?")
 # What stands beside it: blanks, then letters, µ, % and a slash.
 # A number even with commas, so that no part of 1,234.5 is taken for one.
@@ -67,23 +87,30 @@ class TimeReader:
         """Whether nothing that is printed is read."""
         return self.source == WALL
 
-    def time_ns(self, printed: bytes, errors: bytes, *, wall_ns: float, size: int) -> float:
+    def time_ns(
+        self,
+        printed: bytes,
+        errors: bytes,
+        *,
+        wall_ns: float,
+        size: int,
+        limit_s: float = MATCH_S,
+    ) -> float:
         """Return the time of a run in ns: above 0, unless 0 is printed.
 
         `printed` is what it wrote to standard output, `errors` to standard error, where a pattern
-        looks too. A rate is of `size` bytes. Raises NotMeasurable where there is no time, and
-        UnitMismatch where a number has no unit.
+        looks too. A rate is of `size` bytes. Raises NotMeasurable where there is no time, also
+        where its pattern finds none within `limit_s`, InvalidInput where that takes longer than
+        MATCH_S, and UnitMismatch where a number has no unit.
         """
         if self.is_wall:
             return wall_ns
         text = printed.decode(errors="replace")
         if self.pattern is not None:
-            found = _last_match(self.pattern, text) or _last_match(
-                self.pattern, errors.decode(errors="replace")
-            )
+            found = _last_group(self.source, (text, errors.decode(errors="replace")), limit_s)
             if found is None:
                 raise NotMeasurable("nothing that it printed matches --time")
-            number, unit = _parts(found[1] or "")
+            number, unit = _parts(found)
         else:
             last = _last_match(_LAST, text)
             if last is None:
@@ -152,6 +179,34 @@ def _parts(text: str) -> tuple[str, str]:
     if found is None:
         raise NotMeasurable(f"expected a number in the group of --time, got {text[:_SHOWN]!r}")
     return found[1], (found[2] or "").strip()
+
+
+def _last_group(source: str, texts: tuple[str, str], limit_s: float) -> str | None:
+    """The group of a pattern's last match, in the first of these texts that has one."""
+    limit_s = max(0.0, min(limit_s, MATCH_S))
+    # The alarm is for where nobody is left to end it.
+    asked = marshal.dumps((source, texts, ceil(limit_s) + 1))
+    try:
+        answer = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _MATCHER],
+            input=asked,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=limit_s,
+            check=True,
+        )
+    except subprocess.TimeoutExpired:
+        if limit_s >= MATCH_S:
+            raise InvalidInput(
+                f"no match after {MATCH_S:g} s; expected a pattern without repetitions in "
+                "repetitions",
+                field="time",
+            ) from None
+        raise NotMeasurable("no time was left to look for what --time matches") from None
+    except (OSError, subprocess.CalledProcessError):
+        raise NotMeasurable("what --time matches could not be looked for") from None
+    found: str | None = marshal.loads(answer.stdout)
+    return found
 
 
 def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:

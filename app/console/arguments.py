@@ -405,7 +405,9 @@ def _add_sweep(commands: Commands[Parser]) -> None:
     parser.add_argument(
         "--min-fragment-bytes", type=size, metavar="SIZE", help="no smaller size is run (1/4096)"
     )
-    parser.add_argument("--max-runs", type=whole, default=40, metavar="COUNT", help="default 40")
+    parser.add_argument(
+        "--max-runs", type=whole, default=40, metavar="COUNT", help="6 to 1000 (40)"
+    )
     parser.add_argument(
         "--time-limit", type=number, default=120.0, metavar="SECONDS", help="of all runs (120)"
     )

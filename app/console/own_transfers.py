@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from app.questions.transfers import DecidedTransfers, TransfersQuestion
     from app.schemas.transfers import TransfersOut
 
+_MIN_US, _MANY = 0.001, 10.0  # shorter times are none, and larger shares are told as times
 NOT_DECIDED = 6  # the exit code, as in the table of app/console/arguments.py
 _OF_MODELS = (
     *(
@@ -101,6 +102,10 @@ def sizes_grid(found: TransfersOut) -> Grid:
     return Grid(tuple(map(Column, headings)), tuple(size_rows(found)))
 
 
+def _time(time_us: float) -> str:
+    return format_time(time_us) if time_us >= _MIN_US else f"below {format_time(_MIN_US)}"
+
+
 def size_rows(found: TransfersOut) -> Iterator[tuple[str, ...]]:
     """Yield the cells of each size's row."""
     for size in found.sizes:
@@ -111,8 +116,8 @@ def size_rows(found: TransfersOut) -> Iterator[tuple[str, ...]]:
         )
         yield (
             f"{format_bytes(size.fragment_bytes)} × {size.fragments}{mark}",
-            format_time(size.latency_us),
-            " to ".join(map(format_time, size.latency_us_interval)),
+            _time(size.latency_us),
+            " to ".join(map(_time, size.latency_us_interval)),
             str(size.runs),
-            format_percent(size.regret),
+            format_percent(size.regret) if size.regret < _MANY else f"{size.regret:,.0f} times",
         )

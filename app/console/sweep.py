@@ -9,7 +9,7 @@ import argparse
 import os
 import platform
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +21,9 @@ from app.console.own_transfers import show_decided
 from app.console.racing import Ended, RaceRun, first_words
 from app.console.running import erased_line
 from app.console.screen import Output
+from app.console.transfers import current_of
 from app.text.units import format_time, printable
-from domain.errors import InconsistentInput, InvalidInput, UnitMismatch
+from domain.errors import InconsistentInput, InvalidInput, SluiceError, UnitMismatch
 from domain.own_transfers import (
     MAX_SIZES,
     MAX_TRANSFERS,
@@ -43,6 +44,12 @@ REFUSED = 3  # exit codes, as in the table of app/console/arguments.py
 OWN_FILE = "own.csv"
 _NOUN = "the transfers"
 _COMMAND, _TIME, _CURRENT = "command", "time", "current"
+_OPTIONS = {  # of what they are called elsewhere
+    "message_bytes": "bytes",
+    "current_bytes": "current",
+    "smallest_bytes": "min_fragment_bytes",
+    "transfers": "continue",
+}
 _HARDLY = (
     "the time hardly depends on the size, or start-up hides it: print your own time (--time last), "
     "or send more messages"
@@ -115,16 +122,18 @@ def _asked(arguments: argparse.Namespace) -> _Asked:
     message_bytes = arguments.bytes or (transfers.message_bytes if transfers else None)
     if message_bytes is None:
         raise InvalidInput("expected --bytes, the size of the message", field="bytes")
-    plan = RacePlan(
-        message_bytes,
-        current_bytes=_current(arguments, transfers, facts, message_bytes),
-        max_runs=arguments.max_runs,
-        smallest_bytes=arguments.min_fragment_bytes,
-        seed=arguments.seed,
-    )
+    current_bytes = _current(arguments, transfers, facts, message_bytes)
+    with _fields_are_options():
+        plan = RacePlan(
+            message_bytes,
+            current_bytes=current_bytes,
+            max_runs=arguments.max_runs,
+            smallest_bytes=arguments.min_fragment_bytes,
+            seed=arguments.seed,
+        )
     reader = TimeReader.of(arguments.time, unit=arguments.unit, is_rate=arguments.rate)
     before = read_words(arguments.before, field="before") if arguments.before else ()
-    given = dict(read_variable(one) for one in arguments.env)
+    given = _variables(arguments.env)
     program = OwnProgram(tuple(arguments.program), message_bytes, given, before, reader)
     own = {_COMMAND: printable(program.line()), _TIME: printable(_time_words(arguments))}
     for name, words in own.items():
@@ -141,6 +150,26 @@ def _asked(arguments: argparse.Namespace) -> _Asked:
     own |= {"host": platform.node(), "load": f"{load:.2f} on {processors}"}
     comments = tuple(f"{name}: {words}" for name, words in {**facts, **own}.items())
     return _Asked(program, plan, transfers, target, comments)
+
+
+@contextmanager
+def _fields_are_options() -> Iterator[None]:
+    """Have what is refused inside named as the options are."""
+    try:
+        yield
+    except SluiceError as refusal:
+        refusal.field = _OPTIONS.get(refusal.field or "", refusal.field)
+        raise
+
+
+def _variables(words: Sequence[str]) -> dict[str, str]:
+    """Every NAME=VALUE. Raises InvalidInput for one that is none, and for a name that is twice."""
+    given = dict[str, str]()
+    for name, value in map(read_variable, words):
+        if name in given:
+            raise InvalidInput(f"expected the value of {name} once", field="env")
+        given[name] = value
+    return given
 
 
 def _check_kept(target: str, continued: str | None) -> None:
@@ -167,7 +196,8 @@ def _earlier(arguments: argparse.Namespace) -> tuple[OwnTransfers | None, dict[s
     except OSError as refusal:
         reason = refusal.strerror or "it cannot be read"
         raise InvalidInput(f"the file of {_NOUN}: {reason}", field="continue") from None
-    found = read_own_file(text)
+    with _fields_are_options():
+        found = read_own_file(text)
     parts = (comment.partition(": ") for comment in found.comments)
     facts = {name: words for name, colon, words in parts if colon}
     if not {_COMMAND, _TIME} <= facts.keys() or found.unused:
@@ -187,11 +217,14 @@ def _current(
     facts: dict[str, str],
     message_bytes: int,
 ) -> int | None:
-    """The size in use, of the options or the file. Raises InconsistentInput where these differ."""
+    """The size in use, of the options or the file: of one beyond the message, the whole message.
+
+    Raises InconsistentInput where they differ.
+    """
     from domain.units import parse_bytes
 
     given = arguments.current
-    current = given["repeat"] if isinstance(given, dict) else message_bytes if given else None
+    current = current_of(given, message_bytes)
     if _CURRENT not in facts:
         return current
     try:

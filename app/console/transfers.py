@@ -18,6 +18,7 @@ from app.text.units import printable
 from domain.errors import InconsistentInput, InvalidInput, NotMeasurable
 from domain.pipeline import Pipeline
 from domain.profile import Revision
+from domain.units import format_byte_range, format_bytes
 from domain.verification import Verification
 from measuring.feasibility import (
     MAX_DEPTH,
@@ -161,7 +162,9 @@ def message_bytes_of(arguments: argparse.Namespace) -> int:
     given = _MESSAGE_BYTES if arguments.bytes is None else arguments.bytes
     if not 1 <= given <= _MAX_MESSAGE_BYTES:
         raise InvalidInput(
-            f"expected a message of 1 to {_MAX_MESSAGE_BYTES} bytes, got {given}", field="bytes"
+            f"expected a message of {format_byte_range(1, _MAX_MESSAGE_BYTES)}, got "
+            f"{format_bytes(given)}",
+            field="bytes",
         )
     return int(given)
 

@@ -110,7 +110,8 @@ def _recorded(model: Model, arguments: argparse.Namespace) -> Verified:
     recorded = recorded_transfers(text)
     if arguments.bytes is not None and arguments.bytes != recorded.message_bytes:
         raise InvalidInput(
-            f"the transfers are of {recorded.message_bytes} bytes, not of {arguments.bytes}",
+            "expected the message of the transfers, "
+            f"{format_bytes(recorded.message_bytes)}, and not {format_bytes(arguments.bytes)}",
             field="bytes",
         )
     stages = arguments.stages or model.stages

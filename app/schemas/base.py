@@ -56,7 +56,9 @@ _BRANCHES = frozenset(
 
 
 class Input(BaseModel):
-    """Part of a request body."""
+    """Part of a request body; one of `max_members` fields at most, over all its parts."""
+
+    max_members: ClassVar[int] = MAX_MEMBERS
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
@@ -134,7 +136,8 @@ OutputT = TypeVar("OutputT", bound=Output)
 
 def parse_json(model: type[T], body: bytes) -> T:
     """Return the body as this model. Raises NotJson, and InvalidInput where it breaks a rule."""
-    _check_structure(body)
+    limit = model.max_members if issubclass(model, Input) else MAX_MEMBERS
+    _check_structure(body, max_members=limit)
     try:
         made, refused = model.model_validate_json(body), None
     except ValidationError as refusal:
@@ -363,7 +366,7 @@ def _location(location: tuple[int | str, ...]) -> list[str]:
     return [str(step) for step in location if step not in _BRANCHES]
 
 
-def _check_structure(body: bytes) -> None:
+def _check_structure(body: bytes, *, max_members: int = MAX_MEMBERS) -> None:
     """Refuse documents with more parts than any request has, before they become objects.
 
     A parser turns 4 MiB of `{},{},...` into more than a million objects. To count characters takes
@@ -372,7 +375,9 @@ def _check_structure(body: bytes) -> None:
     """
     if len(body) <= MAX_ARRAYS_AND_OBJECTS:  # of all limits the lowest
         return
-    if _excess(body.translate(None, _OTHERS)) and (excess := _excess(_without_strings(body))):
+    if _excess(body.translate(None, _OTHERS), max_members) and (
+        excess := _excess(_without_strings(body), max_members)
+    ):
         raise InvalidFields(excess, problems=(FieldProblem("", excess),))
 
 
@@ -386,11 +391,11 @@ def _without_strings(body: bytes) -> bytes:
     return b"".join(plain.split(b'"')[::2])
 
 
-def _excess(body: bytes) -> str | None:
+def _excess(body: bytes, max_members: int) -> str | None:
     if body.count(b"{") + body.count(b"[") > MAX_ARRAYS_AND_OBJECTS:
         return f"expected a document of at most {MAX_ARRAYS_AND_OBJECTS} lists and objects"
-    if body.count(b":") > MAX_MEMBERS:
-        return f"expected a document of at most {MAX_MEMBERS} fields"
+    if body.count(b":") > max_members:
+        return f"expected a document of at most {max_members} fields"
     if body.count(b",") > MAX_ELEMENTS:
         return f"expected a document of at most {MAX_ELEMENTS} values"
     return None

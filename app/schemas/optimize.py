@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 from pydantic import ConfigDict, Field
 
@@ -17,8 +17,9 @@ from app.questions.question import (
     UncertaintyOptions,
     notices_of_costs,
 )
-from app.questions.transfers import TransfersQuestion
+from app.questions.transfers import MAX_ASKED_ROWS, TransfersQuestion
 from app.schemas.base import (
+    MAX_MEMBERS,
     Bytes,
     NoticeOut,
     Output,
@@ -40,7 +41,7 @@ from app.schemas.stages import (
     SensitivitiesOut,
 )
 from app.schemas.sureness import notices_of
-from app.schemas.transfers import TransfersIn, TransfersOut
+from app.schemas.transfers import TransferIn, TransfersIn, TransfersOut
 from app.schemas.uncertainty import SetThisOut, UncertaintyIn, UncertaintyOut
 from app.text.numbers import format_count, format_figure
 from app.text.units import format_time
@@ -74,6 +75,8 @@ class OptimizeIn(SourceIn):
     model_config = ConfigDict(
         json_schema_extra={"oneOf": [*exactly_one(*SOURCES), exactly_one("transfers", *SOURCES)[0]]}
     )
+
+    max_members: ClassVar[int] = MAX_MEMBERS + len(TransferIn.model_fields) * MAX_ASKED_ROWS
 
     message_bytes: Bytes
     strategy: Strategy = Strategy.AUTO

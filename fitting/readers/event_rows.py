@@ -27,7 +27,7 @@ from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.traced_events import MAX_EVENT_NS, MAX_NUMBER, NOT_KNOWN, TracedEvents
 from fitting.columns import Sizes, Times
 from fitting.readers.columns import fields_of, plain_rows
-from fitting.readers.text import refuse, refuse_below_zero
+from fitting.readers.text import MAX_LINE_LENGTH, refuse, refuse_below_zero
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     Wholes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
     WholeTable: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+    Column: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64 | np.float64]]
+    Rows: TypeAlias = tuple[list[Column], Wholes]  # and the line of each
     Marks: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 MESSAGE, FRAGMENT = "message", "fragment"
@@ -47,7 +49,10 @@ _EMPTY, _MINUS_ONE = 2**53 - 1, 2**53 - 2
 _EMPTY_TEXT, _MINUS_ONE_TEXT = str(_EMPTY).encode(), str(_MINUS_ONE).encode()
 _MINUS_ONE_FIELD = re.compile(rb",-1(?=[,\n])")
 _NOT_GIVEN = ("", "-1")
+# A field in quotes that holds none, as between two commas or at an end of a line.
+_QUOTED = re.compile(rb'(^|,)"([^",\r\n]*)"(?=,|$)', re.MULTILINE)
 _PLAIN_ROW = re.compile(r"[0-9eE+\-.]*", re.ASCII)
+_UNPADDED = re.compile(r"[^\s]*(?:\r?\n[^\s]*)*")
 _WHOLE = re.compile(r"\+?[0-9]{1,20}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 
@@ -152,49 +157,78 @@ class EventRows:
 
         Returns False, with nothing taken, where that cannot be.
         """
+        import numpy as np
+
+        found = self._plain(chunk, first) or self._by_column(chunk, first)
+        if found is None:
+            return False
+        columns, lines = found
+        if not len(lines):
+            return True
+        if not self._are_within(columns):
+            return False
+        is_below = (np.array([columns[place] for place in self._times]) < 0.0).any(axis=0)
+        self.below_zero += int(is_below.sum())
+        for column, values in zip(self._columns, columns, strict=True):
+            column.frombytes(values[~is_below].data.cast("B"))
+        self._lines.frombytes(lines[~is_below].data.cast("B"))
+        return True
+
+    def _plain(self, chunk: bytes, first: int) -> Rows | None:
+        """The columns of rows of digits and points alone, and the rows' lines."""
         layout = self._layout
         filled = _filled(chunk)
         if filled is None:
-            return False
+            return None
         rows = plain_rows(filled, layout.width, num_whole=0, whole=layout.wholes)
         lines = _content_lines(chunk, first)
         if rows is None or len(rows) != len(lines):
-            return False
-        if not len(rows):
-            return True
-        if not self._are_within(rows):
-            return False
+            return None
+        columns: list[Column] = []
         for place, column in enumerate(self._columns):
             values = rows[:, place].astype(column.typecode)
             if place in self._times:
                 values[values == _EMPTY] = nan
             else:
                 values[values >= _MINUS_ONE] = NOT_KNOWN
-            column.frombytes(values.data.cast("B"))
-        self._lines.frombytes(lines.data.cast("B"))
-        return True
+            columns.append(values)
+        return columns, lines
 
-    def _are_within(self, rows: Matrix) -> bool:
+    def _by_column(self, chunk: bytes, first: int) -> Rows | None:
+        """The same of rows with exponents, signs, blanks or quotes."""
+        import numpy as np
+
+        numbered_words = _words_of(chunk, first, self._layout.width)
+        if numbered_words is None:
+            return None
+        lines, words = numbered_words
+        columns: list[Column] = []
+        try:
+            for at, column in enumerate(words):
+                is_time = at in self._times
+                if "" in column and self._readers[at] is not int:
+                    column = tuple(word or ("nan" if is_time else "-1") for word in column)
+                values = list(map(float if is_time else int, column))
+                columns.append(np.array(values, np.float64 if is_time else np.int64))
+        except (ValueError, OverflowError):
+            return None
+        return columns, np.array(lines, np.int64)
+
+    def _are_within(self, columns: Sequence[Column]) -> bool:
         """Whether every number is in its limits, and every row whole, so that none is refused."""
         import numpy as np
 
-        layout, low, high = self._layout, rows.min(axis=0), rows.max(axis=0)
-        sizes_end = high[0] <= MAX_MESSAGE_BYTES and low[0] >= 1
-        numbers = [layout.message, layout.repetition, layout.fragment]
-        if not sizes_end or any(high[at] > MAX_NUMBER for at in numbers if at is not None):
-            return False
-        times = rows[:, list(self._times)]
-        if not ((times <= MAX_TIME_US) | (times == _EMPTY)).all():
-            return False
-        is_there = rows[:, list(layout.times)] != _EMPTY
-        has_begin = rows[:, list(layout.begins)] < _MINUS_ONE
-        if not (is_there == has_begin).all() or not is_there.any(axis=1).all():
-            return False
-        busy = [place for place in layout.busy if place is not None]
-        if not busy:
-            return True
-        of_busy = np.array([place is not None for place in layout.busy])
-        return not ((rows[:, busy] < _MINUS_ONE) & ~is_there[:, of_busy]).any()
+        layout = self._layout
+        for values, low, high in zip(columns, self._lowest, self._highest, strict=True):
+            if ((values < low) | (values > high)).any():  # neither holds of a NaN
+                return False
+        for at, begin, busy in zip(layout.times, layout.begins, layout.busy, strict=True):
+            is_there = ~np.isnan(columns[at])
+            if (is_there != (columns[begin] != NOT_KNOWN)).any():
+                return False
+            if busy is not None and ((columns[busy] != NOT_KNOWN) & ~is_there).any():
+                return False
+        return bool(np.any([~np.isnan(columns[at]) for at in layout.times], axis=0).all())
 
     def add(self, line: str, number: int) -> None:
         """Read one row. Raises UnreadableTrace naming line, column and rule."""
@@ -325,6 +359,34 @@ def _content_lines(chunk: bytes, first: int) -> Wholes:
         if line.strip(b" \t\r") and not line.lstrip(b" \t\r").startswith(b"#")
     ]
     return np.array(kept, np.int64)
+
+
+def _words_of(
+    chunk: bytes, first: int, width: int
+) -> tuple[list[int], list[tuple[str, ...]]] | None:
+    """The lines of the rows, and the words of each column; None where a row may be refused."""
+    if b'"' in chunk:
+        if b"#" in chunk:  # which is none of a comment in a quoted field
+            return None
+        chunk = _QUOTED.sub(rb"\1\2", chunk.replace(b"\r\n", b"\n"))
+    try:
+        text = chunk.decode()
+    except UnicodeDecodeError:
+        return None
+    lines, rows = list[int](), list[list[str]]()
+    raws = text.split("\n")
+    for number, raw in enumerate(raws, first):
+        line = raw.strip(" \t\r")
+        if line and line[0] != "#":
+            lines.append(number)
+            rows.append(line.split(","))
+    if any(len(words) != width for words in rows) or max(map(len, raws)) > MAX_LINE_LENGTH:
+        return None
+    if not _UNPADDED.fullmatch(text):
+        rows = [[word.strip() for word in words] for words in rows]
+    if not all(map(_PLAIN_ROW.fullmatch, map("".join, rows))):
+        return None
+    return lines, list(zip(*rows, strict=True)) if rows else [()] * width
 
 
 def _check_time(word: str, where: str) -> None:

@@ -30,7 +30,8 @@ def chain_us(work_us: Floats, hand_us: float = 0.0) -> float:
 
 @given(WORK, st.floats(0.0, 5.0))
 def test_without_further_rules_it_is_the_chain(work_us: Floats, hand_us: float) -> None:
-    rules = Rules((1,) * work_us.shape[1], hand_us=hand_us)
+    stages = work_us.shape[1]
+    rules = Rules((1,) * stages, hand_us=(hand_us,) * stages)
     assert replayed_us(rules, work_us) == pytest.approx(chain_us(work_us, hand_us), abs=1e-4)
 
 

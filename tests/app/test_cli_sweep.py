@@ -250,9 +250,14 @@ REFUSALS = [
     (("sweep", *BYTES, "--before", "nowhere", *PROGRAM), 69, "nowhere: there is no program"),
     (("sweep", *BYTES, "--before", "'", *PROGRAM), 2, "before: expected a command"),
     (("sweep", *BYTES, "--env", "1=x", *PROGRAM), 2, "env: expected NAME=VALUE"),
-    (("sweep", *BYTES, "--current", "8MiB", *PROGRAM), 2, "current"),
+    (
+        ("sweep", *BYTES, "--env", "A={bytes}", "--env", "B=1", "--env", "A=2", *PROGRAM),
+        2,
+        "env: expected the value of A once",
+    ),
+    (("sweep", *BYTES, "--current", "0", *PROGRAM), 2, "error: expected a current size"),
     (("sweep", *BYTES, "--max-runs", "2", *PROGRAM), 2, "max_runs: expected 6 to 1000 runs"),
-    (("sweep", *BYTES, "--min-fragment-bytes", "8MiB", *PROGRAM), 2, "smallest"),
+    (("sweep", *BYTES, "--min-fragment-bytes", "8MiB", *PROGRAM), 2, "min_fragment_bytes: "),
     (("sweep", *BYTES, "--time-limit", "0", *PROGRAM), 2, "time_limit: expected 0 < time limit"),
     (("sweep", *BYTES, "--time", "(", *PROGRAM), 2, "time: expected wall, last or a regular"),
     (("sweep", *BYTES, "--time", "none", *PROGRAM), 2, "a regular expression with one group"),
@@ -261,9 +266,41 @@ REFUSALS = [
     (("sweep", *BYTES, "--time", "last", "--unit", "h", *PROGRAM), 2, "expected a unit, as ns"),
     (("sweep", *BYTES, "--out", "no/own.csv", *PROGRAM), 2, "out: the folder"),
     (("sweep", *BYTES, "--continue", "nowhere.csv", *PROGRAM), 2, "No such file"),
-    (("sweep", *BYTES, "--continue", "mover.py", *PROGRAM), 2, "transfers: "),
+    (("sweep", *BYTES, "--continue", "mover.py", *PROGRAM), 2, "continue: "),
     (("sweep", "--bytes", "0", *PROGRAM), 2, "bytes"),
 ]
+
+
+def test_every_refusal_is_of_an_option(printed: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the document names it, which programs read."""
+    with pytest.raises(SystemExit):
+        main(["sweep", "--help"])
+    known = {"program", *re.findall(r"--([a-z-]+)", capsys.readouterr().out)}
+    for words, code, _ in REFUSALS:
+        if code != 2:
+            continue
+        _, _, err = printed(words[0], "--json", *words[1:])
+        (problem,) = json.loads(err)["errors"]
+        assert problem["pointer"].removeprefix("/").replace("_", "-") in known, words
+
+
+def test_a_size_in_use_beyond_the_message_is_the_message(printed: Any) -> None:
+    """As everywhere else."""
+    code, out, _ = printed(*LAST, *BYTES, "--current", "8MiB", "--max-runs", "6", *PROGRAM)
+    assert code in (0, 6)
+    assert "your 4 MiB" in " ".join(out.split())
+    assert "# current: 4 MiB" in Path("own.csv").read_text()
+
+
+def test_a_pattern_that_takes_forever_is_refused_in_time(
+    printed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("measuring.printed_times.MATCH_S", 0.5)
+    text = "echo " + "a" * 40
+    words = ("sweep", *BYTES, "--time", "((?:a+)+)b", *SH, text, "sh", "{bytes}")
+    code, out, err = printed(*words)
+    assert (code, out) == (2, "")
+    assert "time: no match after 0.5 s" in err
 
 
 @pytest.mark.parametrize(("words", "code", "said"), REFUSALS)

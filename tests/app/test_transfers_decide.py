@@ -178,3 +178,38 @@ class TestOwn:
         assert out.startswith("Set 1 MiB:")
         assert main(("optimize", str(model), "--bytes", "1MiB", "--transfers", str(own))) == 2
         assert "say nothing of a message of 1 MiB" in capsys.readouterr().err
+
+
+class TestManyRows:
+    """As many as may be asked, each with all that may be known of it."""
+
+    def test_all_that_may_be_asked_are_read(self, client: httpx.Client) -> None:
+        row = {
+            "fragment_bytes": 65536,
+            "latency_us": 5.0,
+            "block": 1,
+            "began_s": 1.0,
+            "status": "ok",
+            "challenge": 1,
+            "reason": "",
+        }
+        sizes = (65536, 131072, 262144)
+        rows = [
+            {**row, "fragment_bytes": sizes[at % 3], "latency_us": 5.0 + at % 3}
+            for at in range(10_000)
+        ]
+        body = {"message_bytes": MIB, "transfers": {"rows": rows}}
+        answer = client.post("/optimize", json=body)
+        assert answer.status_code == 200, answer.text[:300]
+        assert answer.json()["runs"] == 10_000
+        body["transfers"] = {"rows": [*rows, row]}
+        answer = client.post("/optimize", json=body)
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["pointer"] == "/transfers/rows"
+
+    def test_other_documents_have_the_limit_of_all(self, client: httpx.Client) -> None:
+        rows = [{"a": 1} for _ in range(15_000)]
+        body = {"name": "x", "pipeline": rows, "more": [{"b": 1, "c": 2}] * 4_000}
+        answer = client.post("/profiles", json=body)
+        assert answer.status_code == 422
+        assert "20000 fields" in answer.json()["errors"][0]["detail"]

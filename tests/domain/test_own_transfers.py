@@ -94,6 +94,10 @@ def test_a_size_is_refused_that_fails_twice_never_works_or_takes_too_long() -> N
         (0.05, 0.054, "5 % faster"),
         (-0.004, 0.004, "0 % faster"),
         (-0.5, -0.1, "10 to 50 % slower"),
+        (-35.18, 0.97, "36 times as slow to 97 % faster"),
+        (-3.0, -1.5, "2.5 to 4 times as slow"),
+        (-5e6, 0.1, "5,000,001 times as slow to 10 % faster"),
+        (-999.0, -199.0, "200 to 1,000 times as slow"),
     ],
 )
 def test_a_gain_is_said_in_whole_percent(low: float, high: float, words: str) -> None:

@@ -1,11 +1,14 @@
 """Quantities in and out."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from domain.errors import InvalidInput, UnitMismatch
 from domain.units import (
     format_bytes,
     format_number,
+    format_seconds,
     format_share,
     ns_per_byte_from_mb_per_s,
     ns_per_byte_from_us_per_kb,
@@ -144,3 +147,28 @@ def test_clocks_that_are_none(text: str) -> None:
     """Without a unit, or no number."""
     with pytest.raises(InvalidInput):
         parse_clock_mhz(text)
+
+
+@pytest.mark.parametrize(
+    ("time_s", "words"),
+    [
+        (0.0, "less than 0.1 µs"),
+        (2e-10, "less than 0.1 µs"),
+        (1.3e-5, "13 µs"),
+        (9.95e-5, "0.1 ms"),
+        (6.93e-3, "6.9 ms"),
+        (9.96e-3, "0.01 s"),
+        (0.01, "0.01 s"),
+        (9.04, "9 s"),
+        (99.0, "99 s"),
+        (221.3, "221 s"),
+        (1e7, "10000000 s"),
+    ],
+)
+def test_seconds_in_sentences(time_s: float, words: str) -> None:
+    assert format_seconds(time_s) == words
+
+
+@given(st.floats(0.0, 1e12))
+def test_seconds_have_no_exponent(time_s: float) -> None:
+    assert "e" not in format_seconds(time_s).replace("less", "")

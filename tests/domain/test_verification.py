@@ -44,3 +44,18 @@ class TestMisfit:
     def test_intervals_that_meet_contradict_nothing(self) -> None:
         assert verified((10.0, 9.0, 13.0), (20.0, 24.0, 30.0)).misfit == 0.0
         assert verified((10.0, 9.0, 10.0), (20.0, 25.0, 30.0)).misfit == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("took_us", "words"),
+    [
+        (0.01, "less than 0.01 times"),
+        (21.4, "2.14 times"),
+        (0.06, "0.01 times"),
+        (54321.0, "5,432 times"),
+    ],
+)
+def test_how_many_times_the_model_is_off(took_us: float, words: str) -> None:
+    size = VerifiedSize(64, 1, 10.0, took_us, took_us, took_us, 9)
+    found = Verification(ModelVerdict.DOES_NOT_HOLD, 64, ("a",), (size,))
+    assert f"took {words} what it says" in found.notice().detail

@@ -6,10 +6,12 @@ import pickle
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
 
 from domain.errors import UnreadableTrace
 from domain.fit import FitOptions
@@ -17,6 +19,7 @@ from domain.measurement import DirectTrace
 from domain.traced_events import MAX_EVENT_NS, MAX_NUMBER, NOT_KNOWN, TracedEvents
 from fitting import fit, join, part_within, read
 from fitting.readers.csv_direct import SPEC
+from fitting.readers.event_rows import EventRows
 from tests.fitting.test_csv_direct import refusal
 
 NUMBERED = "message_bytes,repetition,message,fragment,hash_us,send_us"
@@ -249,12 +252,56 @@ def outcome(rows: Sequence[str]) -> DirectTrace | str:
     return trace
 
 
+padding = st.sampled_from(["", "", "", " ", "\t", "\u00a0", "\x0b"])
+marks = st.sampled_from(["", "", "", "", '"', "#", "'", "\ufeff"])
+
+
+def dressed(rows: list[str], dress: DataObject, *, is_plain: bool) -> list[str]:
+    """Blanks and marks around fields."""
+    if is_plain:
+        return rows
+
+    def field(word: str) -> str:
+        before, after, mark = dress.draw(padding), dress.draw(padding), dress.draw(marks)
+        return f"{before}{mark}{word}{mark if mark == chr(34) else ''}{after}"
+
+    return [",".join(map(field, row.split(","))) for row in rows]
+
+
 @settings(max_examples=300, deadline=None)
-@given(rows_of_file)
-def test_many_rows_at_once_are_read_as_one_by_one(rows: list[str]) -> None:
-    """A quoted field makes the reader go row by row, which changes nothing else."""
-    quoted = [f'"{row.partition(",")[0]}",{row.partition(",")[2]}' for row in rows]
-    assert outcome(rows) == outcome(quoted)
+@given(rows_of_file, st.booleans(), st.data())
+def test_many_rows_at_once_are_read_as_one_by_one(
+    rows: list[str], is_plain: bool, dress: DataObject
+) -> None:
+    rows = dressed(rows, dress, is_plain=is_plain)
+    with mock.patch.object(EventRows, "take", return_value=False):
+        one_by_one = outcome(rows)
+    assert outcome(rows) == one_by_one
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "64, {0}, 0,\t{0}, 1.5, 2, {1}, 7, {1}, -1",
+        '"64","{0}","0","{0}","1.5","2","{1}","7","{1}","-1"',
+        "64,{0},0,{0},1.5e0,+2,{1},7,{1},-1",
+        "64,{0},0,{0},1.5,2,{1},7,{1},-1\r",
+        "64,{0},0,{0},1.5,2,{1},,{1},",
+    ],
+)
+def test_what_is_unusual_in_every_row_is_no_reason_to_go_row_by_row(row: str) -> None:
+    usual = "64,{0},0,{0},1.5,2,{1},7,{1},-1"
+    rows, expected = ([one.format(i, i * 2000) for i in range(5)] for one in (row, usual))
+    with mock.patch.object(EventRows, "add", side_effect=AssertionError):
+        found = events_of(*rows)
+        assert lists(found)[:4] == lists(events_of(*expected))[:4]
+
+
+def test_rows_below_zero_are_counted_among_others() -> None:
+    rows = [f"64,{i},0,{i},{1 if i % 3 else -1},2,{i * 2000},7,{i * 2000},-1" for i in range(9)]
+    reading = read(text_of(*rows).encode())
+    assert len(reading.trace) == 6
+    assert "3 of 9" in reading.notices[0].detail
 
 
 @settings(max_examples=100, deadline=None)

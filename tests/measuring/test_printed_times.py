@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.errors import InvalidInput, NotMeasurable, UnitMismatch
@@ -120,3 +121,38 @@ def test_what_is_printed_is_read_back(value: float, unit: str, before: str) -> N
 def test_any_text_is_a_time_or_is_refused(text: str) -> None:
     with suppress(NotMeasurable, UnitMismatch):
         assert 0.0 <= read(text.encode(errors="replace").decode(), unit="us") <= 1e15
+
+
+SLOW = "((?:a+)+)b"
+
+
+def test_a_pattern_has_so_long_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking in a text of 40 letters would take days."""
+    reader = TimeReader.of(SLOW)
+    with pytest.raises(NotMeasurable, match="no time was left"):
+        reader.time_ns(b"a" * 40, b"", wall_ns=1.0, size=SIZE, limit_s=0.3)
+    with pytest.raises(NotMeasurable, match="no time was left"):
+        reader.time_ns(b"", b"", wall_ns=1.0, size=SIZE, limit_s=-1.0)
+    monkeypatch.setattr("measuring.printed_times.MATCH_S", 0.3)
+    with pytest.raises(InvalidInput, match="repetitions in repetitions") as refused:
+        reader.time_ns(b"a" * 40, b"", wall_ns=1.0, size=SIZE, limit_s=9.0)
+    assert refused.value.field == "time"
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+@settings(max_examples=15)
+def test_a_pattern_finds_what_it_finds_here(printed: str, errors: str) -> None:
+    """The last match of standard output, else of standard error, whatever was printed."""
+    found = re.findall(r"(\d+)", printed, re.ASCII) or re.findall(r"(\d+)", errors, re.ASCII)
+    reader = TimeReader.of(r"(?a:(\d+))", unit="ns")
+    texts = (one.encode(errors="replace") for one in (printed, errors))
+    if not found:
+        with pytest.raises(NotMeasurable):
+            reader.time_ns(*texts, wall_ns=1.0, size=SIZE)
+    else:
+        assert reader.time_ns(*texts, wall_ns=1.0, size=SIZE) == pytest.approx(float(found[-1]))
+
+
+def test_a_group_that_takes_no_part_is_no_number() -> None:
+    with pytest.raises(NotMeasurable, match="expected a number in the group"):
+        read("done", r"done( \d+)?")

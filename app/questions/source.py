@@ -160,4 +160,4 @@ def fit_for(
     return fitted
 
 
-_OF_OPTIONS = ("groups", "columns", "as_stage", "total_is_uncut")
+_OF_OPTIONS = ("groups", "columns", "as_stage", "total_is_uncut", "stages_overlap")

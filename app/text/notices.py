@@ -361,6 +361,7 @@ MEANINGS: Mapping[str, Meaning] = {
         "noise decides nothing", "Measure more, and do not cut by this stage until then."
     ),
     "total_may_be_pipelined": Meaning("the latency may be of messages that a library cut"),
+    "overlap_contradicted": Meaning("what you said of the overlap is not what was measured"),
     "preempted": Meaning("others wanted the processor", "Measure on an idle machine."),
     "no_bottleneck": Meaning("no bottleneck is known", "Add a bandwidth test of the same path."),
     "latency_missing": Meaning("latencies are missing", "Add a latency test of the same path."),

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from analysis.premise import contradicted
 from analysis.structure import messages_of, structure_of
 from domain.fit import Combine, FitOptions, StepGroup, TraceFit
 from domain.measurement import DirectTrace, Reading, TraceKind
 from domain.pipeline import MAX_NAME_LENGTH
 from domain.solution import Notice
-from domain.structure import KnownOverlap, Structure, StructureKind
+from domain.structure import KnownOverlap
 
 FOUND = "structure"  # the code of the notice that says what was found
-CONTRADICTED = "overlap_contradicted"  # that of what was said, and is not what was measured
 SAID = "stages_overlap"  # the line of what was understood that says what the user said
 _OWN_FORMATS = ("direct CSV", "JSON", "table")  # what other programs write is of pipelines
 _JOINED, _BETWEEN = " + ", "between fragments"
@@ -64,23 +64,12 @@ def with_overlap(found: TraceFit, readings: Sequence[Reading], options: FitOptio
         return Fitted(_without_begins(found, readings, options), readings, options)
     structure = structure_of(messages_of(found.events), found.events.stages)
     overlap = KnownOverlap(structure, several_at_once=options.several_at_once)
-    said = (Notice(FOUND, structure.sentence), *_contradicted(structure, options))
+    said = (Notice(FOUND, structure.sentence), *contradicted(structure, options.stages_overlap))
     readings, options = as_found(overlap, readings, options)
     if options.groups and is_one_stage(overlap):
         found = fit(readings, options)
     found = replace(found, events=None, overlap=overlap, notices=(*said, *found.notices))
     return Fitted(found, readings, options)
-
-
-def _contradicted(structure: Structure, options: FitOptions) -> tuple[Notice, ...]:
-    """That the user says something else of the overlap than begins show, where that is so."""
-    said = options.stages_overlap
-    is_unknown = structure.kind is StructureKind.SWEEP or len(structure.stages) < 2
-    if said is None or is_unknown or said is not structure.is_priced_as_a_sum:
-        return ()
-    do = "overlap" if said else "do not overlap"
-    text = f"you said that the stages {do}; begins in the trace show something else, which counts"
-    return (Notice(CONTRADICTED, text),)
 
 
 def _without_begins(found: TraceFit, readings: Sequence[Reading], options: FitOptions) -> TraceFit:
@@ -98,8 +87,10 @@ def _without_begins(found: TraceFit, readings: Sequence[Reading], options: FitOp
         line = (SAID, "yes, as you said" if said else "no, as you said")
         found = replace(found, understood=(*found.understood, line))
         return replace(found, overlap=KnownOverlap(is_bare=bool(several), several_at_once=several))
-    if several is None or not is_own or (len(found.stages) == 1 and options.groups):
+    if not is_own or (len(found.stages) == 1 and options.groups):
         return found
+    if len(found.stages) > 1:
+        found = replace(found, understood=(*found.understood, (SAID, "not said")))
     return replace(found, overlap=KnownOverlap(is_bare=True, several_at_once=several))
 
 

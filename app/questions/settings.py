@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from analysis.audit import (
@@ -39,6 +39,7 @@ from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits, problem_of
 from domain.profile import ProfileRevision
 from domain.regret import ChosenSetting, Objective, SizeRule, default_objective
+from domain.structure import KnownOverlap
 from domain.uncertain_answer import SettingsInDraws
 from domain.uncertainty import KnownErrors
 from domain.verification import Verification, said_of
@@ -116,7 +117,7 @@ class ExportQuestion:
     of one message for what an answer about it says to set;
     `errors` are those of the costs, None where they are not known or not looked at; `verified` is
     what transfers said of the profile, "" where there were none; `measured_bytes` are the least and
-    the greatest size that every stage was measured at.
+    the greatest size that every stage was measured at; `overlap` is what is known of the stages'.
     """
 
     pipeline: CostModel
@@ -128,6 +129,7 @@ class ExportQuestion:
     verified: str = ""
     measured_bytes: tuple[int, int] | None = None
     given_bytes: int | None = None
+    overlap: KnownOverlap = field(default_factory=KnownOverlap)
 
     @property
     def target(self) -> Target:
@@ -149,6 +151,7 @@ class ExportQuestion:
         parts += [self.verified] * bool(self.verified)
         parts += [self.measured_bytes] * bool(self.measured_bytes)
         parts += [("given", self.given_bytes)] * bool(self.given_bytes)
+        parts += [self.overlap] * (self.overlap != KnownOverlap())
         return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
 
 
@@ -209,7 +212,17 @@ def export_question(
     said = said_of(verification)
     verified = said.detail if said else ""
     measured = fit.measured_bytes if fit else None
-    return ExportQuestion(model, profile, scope, used, fragment_cap, errors, verified, measured)
+    return ExportQuestion(
+        model,
+        profile,
+        scope,
+        used,
+        fragment_cap,
+        errors,
+        verified,
+        measured,
+        overlap=fit.overlap if fit else KnownOverlap(),
+    )
 
 
 def stored_table(
@@ -309,6 +322,7 @@ def _input(
         table_bytes=question.table.file if question.table else b"",
         verified=question.verified,
         measured_bytes=question.measured_bytes,
+        overlap=question.overlap,
     )
 
 

@@ -82,7 +82,7 @@
 
     address() {
       const given = new URLSearchParams({message: this.form.elements.message.value});
-      for (const name of ["kind", "method", "shape"]) {
+      for (const name of ["kind", "method", "shape", "stages_overlap", "several_at_once"]) {
         const value = this.form.elements[name]?.value;
         if (value) given.set(name, value);
       }

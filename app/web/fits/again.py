@@ -395,7 +395,7 @@ def again_form(record: FitRecord) -> AgainForm:
     request = record.request or FitRequest()
     options = request.options
     narrowed = (_NARROWED,) if options.shape is FitShape.NARROWED else ()
-    may_overlap = _has_steps(record, options) and options.as_stage is None
+    may_overlap = _may_overlap(record, options)
     return AgainForm(
         method=options.method,
         methods=METHODS,
@@ -413,6 +413,13 @@ def again_form(record: FitRecord) -> AgainForm:
 def _has_steps(record: FitRecord, options: FitOptions) -> bool:
     """Whether the stages are steps of one trace, and not of files of their own."""
     return record.fit.kind is TraceKind.DIRECT and not options.composed
+
+
+def _may_overlap(record: FitRecord, options: FitOptions) -> bool:
+    """Whether there are several stages of one trace, or were before something was said of them."""
+    is_said = options.stages_overlap is not None or options.several_at_once is not None
+    several = len(record.fit.stages) > 1 or is_said
+    return several and _has_steps(record, options) and options.as_stage is None
 
 
 def _may_be_a_stage(record: FitRecord, options: FitOptions) -> bool:

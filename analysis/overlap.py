@@ -42,6 +42,7 @@ Refused = Callable[[Decision, NamedCut], Decision | None]
 EITHER_WAY = "either way"  # the name of a size that is faster whether stages overlap or not
 _LESS = 0.95  # of the time in use, both ways: from there on a size is advised
 _APART = 1.5  # by which a size is below the one in use, for times to have grown up to that
+_NEARLY_AS_GOOD = 1.02  # of the best equal fragments' time, in the mean: a rounder size is told
 _AS_GOOD = 1.01  # of the smallest quotient: a rounder size is as good
 
 
@@ -104,7 +105,7 @@ def held_to_overlap(
     place = _best_either_way(ways, rounder)
     if place is not None:
         return _set_either_way(decision, overlap, choices, ways, place, message_bytes, refused)
-    return _if_overlapping(decision, choices, ways)
+    return _if_overlapping(decision, choices, ways, rounder)
 
 
 def _held_to_structure(
@@ -268,15 +269,13 @@ def _set_either_way(
 
 
 def _if_overlapping(
-    decision: Decision, choices: Choices, ways: _Ways
+    decision: Decision, choices: Choices, ways: _Ways, rounder: Iterable[int] = ()
 ) -> tuple[Decision, BothWays | None]:
     """What a pipeline's model sets is so only if stages overlap; so is a setting that it keeps,
     where one after another another size is faster.
     """
     if decision.code is DecisionCode.SET_IT:
-        # Of uneven fragments the best equal ones are told.
-        size = decision.advised.size_bytes or choices.best.cut.size_bytes or 1
-        place = int(np.searchsorted(ways.sizes, min(size, int(ways.sizes[-1]))))
+        place = _place_of(decision.advised.size_bytes, choices, ways, rounder)
         return _first(decision, Reason.IF_OVERLAPPING), ways.both_ways(place, place)
     kept = choices.current
     if decision.code is not DecisionCode.KEEP_YOURS or kept is None or kept.cut.size_bytes is None:
@@ -293,6 +292,18 @@ def _if_overlapping(
     )
     found = replace(decision, advised=kept.cut, gain=Quantiles(0.0, 0.0, 0.0), probability=0.0)
     return _first(found, Reason.IF_OVERLAPPING), both
+
+
+def _place_of(advised: int | None, choices: Choices, ways: _Ways, rounder: Iterable[int]) -> int:
+    """Where the advised size is; of uneven fragments the best equal ones, or round ones as good."""
+    if advised is None:
+        advised = choices.best.cut.size_bytes or 1
+        places = dict(zip(ways.sizes.tolist(), range(len(ways.sizes)), strict=True))
+        means_us = ways.chain_us.mean(axis=1)
+        limit_us = _NEARLY_AS_GOOD * means_us[places[advised]] if advised in places else 0.0
+        near = (one for one in rounder if one in places and means_us[places[one]] <= limit_us)
+        advised = next(near, advised)
+    return int(np.searchsorted(ways.sizes, min(advised, int(ways.sizes[-1]))))
 
 
 def _first(decision: Decision, reason: Reason) -> Decision:

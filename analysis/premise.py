@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from domain.model import CostModel
-from domain.structure import KnownOverlap
+from domain.solution import Notice
+from domain.structure import KnownOverlap, Structure, StructureKind
 from domain.uncertain_answer import Decision, DecisionCode, Reason
 
 
@@ -22,6 +23,22 @@ def held_back(decision: Decision, model: CostModel) -> Decision:
     if not (model.premise and decision.code is DecisionCode.SET_IT):
         return decision
     return replace(decision, code=DecisionCode.MEASURE_FIRST, reason=Reason.PREMISE, measure=None)
+
+
+def contradicted(structure: Structure, stages_overlap: bool | None) -> tuple[Notice, ...]:
+    """Return that the user says something else of the stages' overlap than begins show, where that
+    is so: what was measured counts. `stages_overlap` None: nothing was said.
+    """
+    is_unknown = structure.kind is StructureKind.SWEEP or len(structure.stages) < 2
+    if is_unknown or stages_overlap is not structure.is_priced_as_a_sum:
+        return ()
+    said = "overlap" if stages_overlap else "do not overlap"
+    return (
+        Notice(
+            "overlap_contradicted",
+            f"you said that the stages {said}; begins in the trace show something else, and count",
+        ),
+    )
 
 
 def doubt_of(overlap: KnownOverlap, stages: int) -> Reason | None:

@@ -122,8 +122,9 @@ class FitOptions:
     those of one stage, and names it. `total_is_uncut` says that nothing cut the messages whose
     latencies they hold. `composed` are the stages of a pipeline, each of files of its
     own, in their order. `columns` says which columns of tables hold what (`domain.table_columns`).
-    `several_at_once` says whether a stage handles several fragments at once, None where nobody has
-    said. Raises InvalidInput.
+    `several_at_once` says whether a stage handles several fragments at once, and `stages_overlap`
+    whether stages work on different fragments at the same time; None where nobody has said. Raises
+    InvalidInput.
     """
 
     method: FitMethod = FitMethod.ROBUST
@@ -136,10 +137,16 @@ class FitOptions:
     columns: str | None = None
     total_is_uncut: bool = False
     several_at_once: bool | None = None
+    stages_overlap: bool | None = None
 
     def __post_init__(self) -> None:
         if self.columns is not None:
             parse_columns(self.columns)
+        if self.several_at_once and self.stages_overlap is False:
+            raise InconsistentInput(
+                "several fragments at once overlap; expected one of the two",
+                field="stages_overlap",
+            )
         if self.composed:
             self._check_composed()
         if not 1 <= self.max_ranges <= 16:
@@ -172,6 +179,11 @@ class FitOptions:
             raise InvalidInput(f"expected at most {MAX_STAGES} stages", field="stages")
         if self.total_is_uncut:
             raise InconsistentInput("stages have no total", field="total_is_uncut")
+        if self.stages_overlap is not None:
+            raise InconsistentInput(
+                "stages of files of their own overlap, but those of one processor",
+                field="stages_overlap",
+            )
         if self.groups or self.as_stage is not None:
             field = "groups" if self.groups else "as_stage"
             raise InconsistentInput(

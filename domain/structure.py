@@ -16,6 +16,7 @@ from math import isfinite
 from domain.errors import InvalidInput
 
 MAX_MORE = 0.02  # of a message's time: what first fragments may cost more, for it to be priced
+NOT_SAID = "stages that overlap, which nobody has said (stages_overlap)"
 MAX_PLACES = 1024  # lanes of a stage, fragments of a window, processors
 
 
@@ -210,6 +211,16 @@ class KnownOverlap:
     structure: Structure | None = None
     is_bare: bool = False
     several_at_once: bool | None = None
+
+    def premise(self, stages: int) -> str:
+        """Return what a pipeline's model of so many stages takes for granted; "" for nothing."""
+        if self.structure is not None:
+            return "" if self.structure.is_priced else "a pipeline, which begins do not show"
+        if not self.is_bare:
+            return ""
+        if self.several_at_once:
+            return "one fragment at a time in each stage, and you said that one has several"
+        return NOT_SAID if stages > 1 else ""
 
 
 def _chain(found: Structure) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from domain.errors import UnreadableTrace
-from domain.fit import FitOptions, TraceFit
+from domain.fit import FitOptions, StepGroup, TraceFit
 from domain.fit_plot import FitPlot
 from domain.measurement import Reading, Trace, TraceKind
 from domain.table_columns import parse_columns
@@ -18,6 +18,7 @@ from domain.trace_formats import TraceFormat
 __all__ = [
     "fit",
     "formats",
+    "grouped",
     "is_of_a_tool",
     "join",
     "measured_sizes",
@@ -98,6 +99,16 @@ def join(readings: Sequence[Reading]) -> Trace:
     from fitting.combine import joined
 
     return joined([reading.trace for reading in readings])
+
+
+def grouped(reading: Reading, groups: Sequence[StepGroup]) -> Reading:
+    """Return the reading of a direct trace with each group of its steps as one stage.
+
+    Raises InvalidInput for groups that the trace does not have.
+    """
+    from fitting.direct import with_groups
+
+    return with_groups(reading, groups)
 
 
 def measured_sizes(trace: Trace) -> tuple[tuple[int, ...], ...]:

@@ -41,6 +41,8 @@ def fit_readings(readings: Sequence[Reading], options: FitOptions) -> TraceFit:
             "are of stages",
             field="total_is_uncut",
         )
+    if options.stages_overlap is not None and not isinstance(trace, DirectTrace):
+        raise InvalidInput("these measurements have no stages", field="stages_overlap")
     fit = _fit(trace, options, _understood(readings))
     notices = chain.from_iterable(reading.notices for reading in readings)
     return replace(fit, notices=(*notices, *fit.notices))

@@ -8,10 +8,11 @@ measured too, the data say whether some do.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from domain.errors import InvalidInput
 from domain.fit import Combine, FitOptions, StepGroup, TraceFit, WholeMessages
-from domain.measurement import DirectTrace, TraceKind
+from domain.measurement import DirectTrace, Reading, TraceKind
 
 _FIELD = "groups"
 Column = tuple[str, Sequence[float]]
@@ -63,6 +64,18 @@ def abstract_stages(trace: DirectTrace, groups: Sequence[StepGroup]) -> tuple[Co
             out.append((group.name, _combined(parts, group.combine)))
         place += width
     return tuple(out)
+
+
+def with_groups(reading: Reading, groups: Sequence[StepGroup]) -> Reading:
+    """Return the reading of a direct trace with each group of its steps as one stage.
+
+    Raises InvalidInput.
+    """
+    trace = reading.trace
+    assert isinstance(trace, DirectTrace)
+    columns = abstract_stages(trace, groups)
+    names, stage_us = (tuple(part) for part in zip(*columns, strict=True))
+    return replace(reading, trace=replace(trace, stage_names=names, stage_us=stage_us, events=None))
 
 
 def _combined(parts: Sequence[Sequence[float]], combine: Combine) -> Sequence[float]:

@@ -44,10 +44,11 @@ VERSION = 2
 _FIRST = 1
 # A reader of version 1 knows no samples left out by hand, one of version 2 no measurement that is
 # called a stage, one of version 3 no stages of files of their own, one of version 4 no columns of
-# tables, one of version 5 no total that is said to be uncut, and one of version 6 no stages that
-# handle several fragments at once or do not: they would make another fit.
-REQUEST_VERSION = 7
-_IS_UNCUT = 6
+# tables, one of version 5 no total that is said to be uncut, one of version 6 no stages that handle
+# several fragments at once or do not, and one of version 7 no stages that overlap or do not: they
+# would make another fit.
+REQUEST_VERSION = 8
+_SEVERAL_AT_ONCE, _IS_UNCUT = 7, 6
 _NAMES_COLUMNS = 5
 _COMPOSES, _AS_STAGE, _EXCLUDES, _FIRST_REQUEST = 4, 3, 2, 1
 
@@ -107,9 +108,13 @@ def dump_request(request: FitRequest) -> str:
     else:
         del asked["options"]["total_is_uncut"]
     if request.options.several_at_once is not None:
-        version = REQUEST_VERSION
+        version = _SEVERAL_AT_ONCE
     else:
         del asked["options"]["several_at_once"]
+    if request.options.stages_overlap is not None:
+        version = REQUEST_VERSION
+    else:
+        del asked["options"]["stages_overlap"]
     document = {"version": version, **asked}
     return json.dumps(document, separators=(",", ":"), ensure_ascii=True)
 
@@ -142,6 +147,7 @@ def load_request(text: str | None) -> FitRequest | None:
             columns=options.get("columns"),
             total_is_uncut=options.get("total_is_uncut", False),
             several_at_once=options.get("several_at_once"),
+            stages_overlap=options.get("stages_overlap"),
         ),
         message_bytes=document["message_bytes"],
         kinds=tuple(None if kind is None else TraceKind(kind) for kind in document["kinds"]),

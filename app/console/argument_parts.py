@@ -151,6 +151,20 @@ def add_constraints(parser: Parser) -> None:
     parser.add_argument("--max-fragments", type=whole, metavar="COUNT", help="most fragments")
 
 
+def add_overlap(parser: Parser) -> None:
+    """Add what the user says of the overlap of a file's stages."""
+    parser.add_argument(
+        "--stages-overlap",
+        choices=("yes", "no"),
+        help="whether stages work on different fragments at the same time, as threads of their own",
+    )
+    parser.add_argument(
+        "--several-at-once",
+        choices=("yes", "no"),
+        help="whether a stage handles several fragments at once, by connections or threads",
+    )
+
+
 def add_seed(parser: Parser) -> None:
     parser.add_argument(
         "--seed", type=whole, default=0, metavar="NUMBER", help="of the random order"

@@ -14,6 +14,7 @@ from app.console.argument_parts import (
     add_constraints,
     add_message_range,
     add_mpi,
+    add_overlap,
     add_seed,
     add_time_limit,
     add_transfers,
@@ -161,6 +162,7 @@ def _add_optimize(commands: Commands[Parser]) -> None:
         action="store_true",
         help="say how the latency moves with the costs of each stage",
     )
+    add_overlap(parser)
     _add_solving(parser)
 
 
@@ -215,11 +217,7 @@ def _add_fit(commands: Commands[Parser]) -> None:
         action="store_true",
         help="nothing cut the messages whose latencies were measured: no library pipelines inside",
     )
-    parser.add_argument(
-        "--several-at-once",
-        choices=("yes", "no"),
-        help="whether a stage handles several fragments at once, by connections or threads",
-    )
+    add_overlap(parser)
     parser.add_argument(
         "--group",
         action="append",
@@ -515,6 +513,7 @@ def _add_table(commands: Commands[Parser]) -> None:
     parser.add_argument(
         "--calculation-per-byte", type=number, metavar="US", help="and for each byte, in µs"
     )
+    add_overlap(parser)
 
 
 def _add_export(commands: Commands[Parser]) -> None:
@@ -523,6 +522,7 @@ def _add_export(commands: Commands[Parser]) -> None:
     parser.add_argument("--list", action="store_true", help="list the targets and their options")
     parser.add_argument("--target", metavar="NAME", help="the library, out of those of --list")
     add_target_options(parser)
+    add_overlap(parser)
     add_message_range(parser)
     parser.add_argument(
         "--objective",
@@ -576,4 +576,5 @@ def _add_audit(commands: Commands[Parser]) -> None:
     parser.add_argument(
         "--over", choices=("best", "bound"), metavar="NAME", help="what decides: best (default)"
     )
+    add_overlap(parser)
     add_time_limit(parser, "default 30")

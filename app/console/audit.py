@@ -13,6 +13,7 @@ from app.console.files import (
     body_of,
     merged,
     read_source,
+    said_of_overlap,
 )
 from app.console.running import counting_line, run_operation
 from app.console.screen import (
@@ -209,6 +210,7 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[AuditScope, Q
     options = {
         **asked,
         "uncertainty": {"relative": arguments.relative},
+        "fit_options": said_of_overlap(arguments),
         "setting": _setting(arguments),
     }
     body = merged(given, options)

@@ -20,6 +20,7 @@ from app.console.files import (
     merged,
     read_source,
     read_trace,
+    said_of_overlap,
     write_timeline,
     write_whole,
 )
@@ -120,6 +121,7 @@ def _question(arguments: argparse.Namespace, source: Source) -> Question:
             "relative": arguments.relative,
             "robust": arguments.robust,
         },
+        "fit_options": said_of_overlap(arguments),
         **_solving_options(arguments),
     }
     if arguments.transfers is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import codecs
 import os
 import re
@@ -358,17 +359,23 @@ def _plain(name: str, value: Any, depth: int) -> Any:
 
 
 def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the body with the options that were given; options win, those of `constraints` and
-    `uncertainty` one by one.
+    """Return the body with the options that were given; options win, those of `constraints`,
+    `uncertainty` and `fit_options` one by one.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    for group in ("constraints", "uncertainty"):
+    for group in ("constraints", "uncertainty", "fit_options"):
         inside = given.pop(group, {})
         inside = {name: value for name, value in inside.items() if value is not None}
         if inside:
             before = body.get(group)
             given[group] = {**(before if isinstance(before, dict) else {}), **inside}
     return {**body, **given}
+
+
+def said_of_overlap(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what a command says of the overlap of a file's stages, as `fit_options` have it."""
+    words = {name: getattr(arguments, name, None) for name in ("several_at_once", "stages_overlap")}
+    return {name: None if word is None else word == "yes" for name, word in words.items()}
 
 
 def body_of(source: Source) -> dict[str, Any]:

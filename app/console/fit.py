@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.console.commands import opened_store
-from app.console.files import STANDARD_INPUT, check_plot_file, read_trace, write_plot
+from app.console.files import (
+    STANDARD_INPUT,
+    check_plot_file,
+    read_trace,
+    said_of_overlap,
+    write_plot,
+)
 from app.console.reports import fit_parts
 from app.console.running import run_operation, working_line
 from app.console.screen import Column, Grid, Output, Part
@@ -209,7 +215,7 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
         as_stage=arguments.as_stage,
         columns=arguments.columns,
         total_is_uncut=arguments.uncut,
-        several_at_once=_said_yes(arguments.several_at_once),
+        **said_of_overlap(arguments),
     )
     message_bytes = None
     if arguments.test is None and arguments.message_bytes is not None:
@@ -219,10 +225,6 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
     request = replace(request, message_bytes=message_bytes)
     check_request(request)
     return request
-
-
-def _said_yes(word: str | None) -> bool | None:
-    return None if word is None else word == "yes"
 
 
 def _request(arguments: argparse.Namespace, **more: Any) -> FitRequest:

@@ -16,6 +16,7 @@ from app.console.files import (
     check_target,
     merged,
     read_source,
+    said_of_overlap,
     write_whole,
 )
 from app.console.running import OperationRun, counting_line, run_operation, run_or_end, share_line
@@ -199,7 +200,8 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Q
     # What only an optimisation has is left out, so that its request file serves here too.
     ours = (*SOURCE_FIELDS, "constraints")
     given = {name: value for name, value in body_of(source).items() if name in ours}
-    body = merged(given, {"constraints": _constraints(arguments)})
+    said = {"constraints": _constraints(arguments), "fit_options": said_of_overlap(arguments)}
+    body = merged(given, said)
     constraints = {"constraints": body["constraints"]} if "constraints" in body else {}
     options = {
         "min_message_bytes": arguments.min_message_bytes,
@@ -357,7 +359,7 @@ def exported(
 ) -> OperationRun[Exported]:
     """Return the export of the source that is named. Raises what reading and choosing do."""
     settings = Settings.from_environment()
-    question = _question(read_source(arguments.source, settings))
+    question = _question(read_source(arguments.source, settings), said_of_overlap(arguments))
     with store_for(question.source, settings) as store:
         asked = _asked_export(arguments, scope, question, settings, store)
     return _made(asked, settings, output)
@@ -392,7 +394,7 @@ def _colon(option: str) -> str:
     return f"{name}:{value}"
 
 
-def _question(source: Source) -> Question:
+def _question(source: Source, fit_options: dict[str, Any]) -> Question:
     """Return the question that finds or fits the model."""
     from app.questions.question import Measurement
     from app.schemas.base import dump_json, parse_json
@@ -401,7 +403,8 @@ def _question(source: Source) -> Question:
 
     # What only an optimisation has is left out, so that its request file serves here too.
     given = {name: value for name, value in body_of(source).items() if name in SOURCE_FIELDS}
-    body: dict[str, Any] = merged(given, {"message_bytes": 1})
+    options = {"message_bytes": 1, "fit_options": fit_options}
+    body: dict[str, Any] = merged(given, options)
     question = parse_json(OptimizeIn, dump_json(body)).to_domain()
     if isinstance(source, TraceSource):
         return replace(question, source=(Measurement(source.content),))

@@ -10,7 +10,7 @@ from itertools import accumulate, zip_longest
 from typing import TYPE_CHECKING
 
 from analysis.narrowed_fit import Range, SizesUsed, fit_narrowed, hull
-from app.questions.overlap import as_found, with_overlap
+from app.questions.overlap import as_found, as_said, with_overlap
 from app.questions.question import GivenFit, LoadedTrace, Measurement, known_identifier
 from domain.errors import InconsistentInput, InvalidInput, NotFound, UnreadableTrace
 from domain.fit import ExcludedSample, FitOptions, FitShape, TraceFit
@@ -109,11 +109,12 @@ def fit_readings(
     """Fit files that were read already. Raises as `fit_traces` does."""
     from fitting import fit, plot
 
-    if request.options.shape is FitShape.NARROWED:
-        found = _narrowed(readings, request.options, sizes_used)
+    readings, options = as_said(readings, request.options)
+    if options.shape is FitShape.NARROWED:
+        found = _narrowed(readings, options, sizes_used)
     else:
-        found = fit(readings, request.options)
-    of = with_overlap(found, readings, request.options)
+        found = fit(readings, options)
+    of = with_overlap(found, readings, options)
     shown = plot(of.fit, of.readings, of.options) if wants_plot else None
     return FittedTrace(of.fit, tuple(traces), request, shown)
 
@@ -444,7 +445,7 @@ def plot_stored(stored: StoredFit) -> FitPlot:
         for place, (trace, kind) in enumerate(stated)
     ]
     known = [reading for reading in readings if reading is not None]
-    return plot(stored.fit, *as_found(stored.fit.overlap, known, stored.options))
+    return plot(stored.fit, *as_found(stored.fit.overlap, *as_said(known, stored.options)))
 
 
 def _reading(content: bytes, kind: TraceKind | None, columns: str | None) -> Reading | None:

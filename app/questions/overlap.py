@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from analysis.premise import contradicted
 from analysis.structure import messages_of, structure_of
 from domain.fit import Combine, FitOptions, StepGroup, TraceFit
 from domain.measurement import DirectTrace, Reading, TraceKind
@@ -13,6 +14,7 @@ from domain.solution import Notice
 from domain.structure import KnownOverlap
 
 FOUND = "structure"  # the code of the notice that says what was found
+SAID = "stages_overlap"  # the line of what was understood that says what the user said
 _OWN_FORMATS = ("direct CSV", "JSON", "table")  # what other programs write is of pipelines
 _JOINED, _BETWEEN = " + ", "between fragments"
 
@@ -26,41 +28,70 @@ class Fitted:
     options: FitOptions
 
 
-def with_overlap(found: TraceFit, readings: Sequence[Reading], options: FitOptions) -> Fitted:
-    """Return the fit with what begins of its stages show, and without these begins.
+def as_said(
+    readings: Sequence[Reading], options: FitOptions
+) -> tuple[Sequence[Reading], FitOptions]:
+    """Return readings and options by which stages are fitted that the user says do not overlap:
+    all of them are one. What a trace with begins says of it comes first.
 
-    Stages of which a fragment passes one after another are one stage, of the summed times and of
-    what passes between two fragments. Raises PoorFit where the sum supports no fit.
+    Raises what `prepared` does.
+    """
+    from fitting import grouped, prepared
+
+    if options.stages_overlap is not False or options.as_stage is not None or options.composed:
+        return readings, options
+    traces = [reading.trace for reading in readings if isinstance(reading.trace, DirectTrace)]
+    if not traces or len(traces) < len(readings) or all(trace.events for trace in traces):
+        return readings, options
+    if options.groups:
+        readings = [grouped(one, options.groups) for one in prepared(readings, options)]
+        options = replace(options, groups=(), excluded=())
+        traces = [one.trace for one in readings if isinstance(one.trace, DirectTrace)]
+    names = traces[0].stage_names
+    return readings, replace(options, groups=(_in_sequence(names, names),) if names[1:] else ())
+
+
+def with_overlap(found: TraceFit, readings: Sequence[Reading], options: FitOptions) -> Fitted:
+    """Return the fit with what is known of the overlap of its stages, and without begins.
+
+    What these show outranks what the user says. Stages of which a fragment passes one after
+    another are one stage, of the summed times and of what passes between two fragments. Raises
+    PoorFit where the sum supports no fit.
     """
     from fitting import fit
 
     if found.events is None:
-        return Fitted(_as_bare(found, readings, options), readings, options)
+        return Fitted(_without_begins(found, readings, options), readings, options)
     structure = structure_of(messages_of(found.events), found.events.stages)
     overlap = KnownOverlap(structure, several_at_once=options.several_at_once)
+    said = (Notice(FOUND, structure.sentence), *contradicted(structure, options.stages_overlap))
     readings, options = as_found(overlap, readings, options)
     if options.groups and is_one_stage(overlap):
         found = fit(readings, options)
-    said = Notice(FOUND, structure.sentence)
-    found = replace(found, events=None, overlap=overlap, notices=(said, *found.notices))
+    found = replace(found, events=None, overlap=overlap, notices=(*said, *found.notices))
     return Fitted(found, readings, options)
 
 
-def _as_bare(found: TraceFit, readings: Sequence[Reading], options: FitOptions) -> TraceFit:
-    """The fit with the mark of durations alone, where a user's own program has written these, and
-    the user has said whether a stage handles several fragments at once.
+def _without_begins(found: TraceFit, readings: Sequence[Reading], options: FitOptions) -> TraceFit:
+    """The fit with what is known of the overlap of its stages without begins: what the user says,
+    else that durations alone, which the user's own program has written, say nothing of it.
 
-    Where nothing is said of it, the stages are taken as a pipeline's. Stages that were measured
-    each by itself are a pipeline that the user has made of them, and what tools print of themselves
-    is of pipelines.
+    Stages that were measured each by itself are a pipeline that the user has made of them, what
+    tools print of themselves is of pipelines, and steps that are grouped to one stage are told.
     """
-    is_own = found.kind is TraceKind.DIRECT and not options.composed and options.as_stage is None
-    if options.several_at_once is None or not is_own:
+    if found.kind is not TraceKind.DIRECT or options.composed or options.as_stage is not None:
         return found
-    if not all(reading.format in _OWN_FORMATS for reading in readings):
+    several, said = options.several_at_once, options.stages_overlap
+    is_own = all(reading.format in _OWN_FORMATS for reading in readings)
+    if said is not None:
+        line = (SAID, "yes, as you said" if said else "no, as you said")
+        found = replace(found, understood=(*found.understood, line))
+        return replace(found, overlap=KnownOverlap(is_bare=bool(several), several_at_once=several))
+    if not is_own or (len(found.stages) == 1 and options.groups):
         return found
-    bare = KnownOverlap(is_bare=True, several_at_once=options.several_at_once)
-    return replace(found, overlap=bare)
+    if len(found.stages) > 1:
+        found = replace(found, understood=(*found.understood, (SAID, "not said")))
+    return replace(found, overlap=KnownOverlap(is_bare=True, several_at_once=several))
 
 
 def is_one_stage(overlap: KnownOverlap) -> bool:
@@ -83,19 +114,21 @@ def as_found(
         return readings, options
     trace = join(prepared(readings, options))
     assert isinstance(trace, DirectTrace)
-    name = _JOINED.join(trace.stage_names)
     waited = replace(
         trace,
         stage_names=(*trace.stage_names, _BETWEEN),
         stage_us=(*trace.stage_us, (found.return_us,) * len(trace)),
         events=None,
     )
-    group = StepGroup(
-        name if len(name) <= MAX_NAME_LENGTH else "all stages",
-        waited.stage_names,
-        Combine.SEQUENCE,
-    )
+    group = _in_sequence(trace.stage_names, waited.stage_names)
     stated = tuple(pair for reading in readings for pair in reading.understood)
     notices = tuple(notice for reading in readings for notice in reading.notices)
     one = Reading(readings[0].format, waited, stated, notices)
     return (one,), replace(options, groups=(group,), excluded=(), columns=None)
+
+
+def _in_sequence(stages: Sequence[str], steps: Sequence[str]) -> StepGroup:
+    """The stages as one, of these steps one after another."""
+    name = _JOINED.join(stages)
+    name = name if len(name) <= MAX_NAME_LENGTH else "all stages"
+    return StepGroup(name, tuple(steps), Combine.SEQUENCE)

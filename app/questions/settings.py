@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from analysis.audit import (
@@ -41,6 +41,7 @@ from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits, problem_of
 from domain.profile import ProfileRevision
 from domain.regret import ChosenSetting, Objective, SizeRule, default_objective
+from domain.structure import KnownOverlap
 from domain.uncertain_answer import Reason, SettingsInDraws
 from domain.uncertainty import KnownErrors
 from domain.verification import Against, said_of
@@ -119,7 +120,7 @@ class ExportQuestion:
     `errors` are those of the costs, None where they are not known or not looked at; `verified` is
     what transfers said of the profile, "" where there were none; `transfers` is what they decide in
     the place of its model; `measured_bytes` are the least and the greatest size that every stage
-    was measured at.
+    was measured at; `overlap` is what is known of the stages'.
     """
 
     pipeline: CostModel
@@ -132,6 +133,7 @@ class ExportQuestion:
     measured_bytes: tuple[int, int] | None = None
     given_bytes: int | None = None
     transfers: TransfersSay | None = None
+    overlap: KnownOverlap = field(default_factory=KnownOverlap)
 
     @property
     def target(self) -> Target:
@@ -154,6 +156,7 @@ class ExportQuestion:
         parts += [self.measured_bytes] * bool(self.measured_bytes)
         parts += [("given", self.given_bytes)] * bool(self.given_bytes)
         parts += [self.transfers] * bool(self.transfers)
+        parts += [self.overlap] * (self.overlap != KnownOverlap())
         return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
 
 
@@ -214,7 +217,17 @@ def export_question(
     said = said_of(verification)
     verified = said.detail if said else ""
     measured = fit.measured_bytes if fit else None
-    question = ExportQuestion(model, profile, scope, used, fragment_cap, errors, verified, measured)
+    question = ExportQuestion(
+        model,
+        profile,
+        scope,
+        used,
+        fragment_cap,
+        errors,
+        verified,
+        measured,
+        overlap=fit.overlap if fit else KnownOverlap(),
+    )
     return replace(question, transfers=_transfers(verification, scope, used))
 
 
@@ -328,6 +341,7 @@ def _input(
         verified=question.verified,
         measured_bytes=question.measured_bytes,
         refused=_refused(question.transfers),
+        overlap=question.overlap,
     )
 
 

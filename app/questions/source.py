@@ -190,4 +190,4 @@ def fit_for(
     return fitted
 
 
-_OF_OPTIONS = ("groups", "columns", "as_stage", "total_is_uncut")
+_OF_OPTIONS = ("groups", "columns", "as_stage", "total_is_uncut", "stages_overlap")

@@ -155,7 +155,8 @@ class FitOptionsIn(Input):
     `as_stage` says that times of whole messages are those of one stage, and names it; `columns`
     which columns of tables hold what; `total_is_uncut` that nothing cut the messages whose
     latencies were measured; `several_at_once` whether a stage handles several fragments at once,
-    null where that is not known.
+    and `stages_overlap` whether stages work on different fragments at the same time, null where
+    that is not known.
     """
 
     method: FitMethod = FitMethod.ROBUST
@@ -167,6 +168,7 @@ class FitOptionsIn(Input):
     columns: Columns | None = None
     total_is_uncut: bool = False
     several_at_once: bool | None = None
+    stages_overlap: bool | None = None
 
     def to_domain(self) -> FitOptions:
         """Return the options. Raises InvalidInput."""
@@ -180,6 +182,7 @@ class FitOptionsIn(Input):
             columns=self.columns,
             total_is_uncut=self.total_is_uncut,
             several_at_once=self.several_at_once,
+            stages_overlap=self.stages_overlap,
         )
 
 

@@ -161,6 +161,10 @@ class FitQuery(Query):
         Flag | None,
         Field(description="whether a stage handles several fragments at once; absent: not known"),
     ] = None
+    stages_overlap: Annotated[
+        Flag | None,
+        Field(description="whether stages work on different fragments at the same time"),
+    ] = None
     message_bytes: Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES), Digits] | None = None
     save_as: ProfileName | None = None
     plot: Flag = False
@@ -179,6 +183,7 @@ class FitQuery(Query):
             columns=self.columns,
             total_is_uncut=self.total_is_uncut,
             several_at_once=self.several_at_once,
+            stages_overlap=self.stages_overlap,
         )
         request = FitRequest(options, self.message_bytes, (self.kind,) * num_traces)
         check_request(request)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import ConfigDict, Field
 from pydantic.config import JsonValue
 
+from app.questions.fits import options_named
 from app.questions.question import FitReference, Measurement, Source
 from app.schemas.base import Input
 from app.schemas.fit_documents import FitDocument, given_fit
@@ -108,7 +109,10 @@ class SourceIn(Input):
 
     def options(self) -> FitOptions | None:
         """Return how measurements are fitted, None where nothing is said. Raises InvalidInput."""
-        return None if self.fit_options is None else self.fit_options.to_domain()
+        if self.fit_options is None:
+            return None
+        with options_named({"stages_overlap": "fit_options.stages_overlap"}):
+            return self.fit_options.to_domain()
 
     def given_source(self) -> dict[str, Any]:
         """Return the fields of this block, for another request about the same costs."""

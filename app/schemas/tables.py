@@ -256,6 +256,9 @@ def _notices(compiled: CompiledTable) -> Iterator[Notice]:
         )
     if premise := compiled.question.model.premise:
         yield taken_for_granted(premise)
+    errors = compiled.question.errors
+    if errors and (overlap := errors.overlap.premise(len(compiled.question.model.stages or ()))):
+        yield Notice("overlap_not_known", f"taken for granted: {overlap}")
     if facts.is_cut_off:
         yield Notice(
             "time_limit",

@@ -69,9 +69,14 @@ def decision_sentence(found: Uncertainty, question: UncertaintyQuestion) -> str:
     said += _known_to(question.model)
     if found.decision.measure is not None:
         said.append(_to_measure(found.decision.measure, found.decision, question))
-    elif found.decision.code is DecisionCode.MEASURE_FIRST:  # the premise, or by a program
+    elif _is_left_to_a_program(found.decision):
         said.append(f"{_command(question)} would tell too.")
     return " ".join(said)
+
+
+def _is_left_to_a_program(decision: Decision) -> bool:
+    """Whether a program would tell, by the premise or else, and nothing has said so yet."""
+    return decision.code is DecisionCode.MEASURE_FIRST and decision.reason not in BY_OVERLAP
 
 
 def _one_stage(found: Uncertainty, question: UncertaintyQuestion) -> Iterator[str]:
@@ -362,6 +367,7 @@ MEANINGS: Mapping[str, Meaning] = {
         "noise decides nothing", "Measure more, and do not cut by this stage until then."
     ),
     "total_may_be_pipelined": Meaning("the latency may be of messages that a library cut"),
+    "overlap_contradicted": Meaning("what you said of the overlap is not what was measured"),
     "preempted": Meaning("others wanted the processor", "Measure on an idle machine."),
     "no_bottleneck": Meaning("no bottleneck is known", "Add a bandwidth test of the same path."),
     "latency_missing": Meaning("latencies are missing", "Add a latency test of the same path."),

@@ -9,6 +9,7 @@ from domain.uncertain_answer import BothWays, Reason, Uncertainty
 from domain.units import format_bytes
 
 _SAME = 5e-4  # of a time: less is no difference
+_SAY_WHICH = "Say which (stages_overlap, --stages-overlap yes|no)"
 _ASKED = "Does a stage handle several fragments at once?"
 
 
@@ -32,7 +33,7 @@ def overlap_words(
             f"{_both_gains(both, other)}. Say so (several_at_once, --several-at-once no), or "
             f"`{command}`."
         )
-    return f"{_conditional(both, message_bytes)} Trace begins, or `{command}`."
+    return f"{_conditional(both, message_bytes, other)} {_SAY_WHICH}, trace begins, or `{command}`."
 
 
 def one_stage_words(stage: str) -> str:
@@ -49,12 +50,13 @@ def either_way_words(both: BothWays, other: str) -> str:
 
 def _both_gains(both: BothWays, other: str) -> str:
     gain, serial = _gain(both.gain), _gain(both.serial_gain)
+    compared = _gain(both.gain, other)
     if gain == serial:
-        return f"{gain} than {other}, whether stages overlap or not"
-    return f"{gain} than {other} if stages overlap, {serial} one after another"
+        return f"{compared}, whether stages overlap or not"
+    return f"{compared} if stages overlap, {serial} one after another"
 
 
-def _conditional(both: BothWays, message_bytes: int) -> str:
+def _conditional(both: BothWays, message_bytes: int, other: str) -> str:
     size = _size(both.size_bytes, message_bytes)
     took, serial = format_time(both.latency_us, 2), format_time(both.serial_us, 2)
     if both.serial_bytes != both.size_bytes:
@@ -64,15 +66,16 @@ def _conditional(both: BothWays, message_bytes: int) -> str:
             f"{_gain(both.serial_gain)} ({serial})."
         )
     return (
-        f"If these stages overlap: {size}, {_gain(both.gain)} ({took}). One after another: "
-        f"{_gain(both.serial_gain)} ({serial})."
+        f"If these stages overlap: {size}, {_gain(both.gain, other)} ({took}). "
+        f"One after another: {_gain(both.serial_gain)} ({serial})."
     )
 
 
-def _gain(gain: float) -> str:
+def _gain(gain: float, other: str = "") -> str:
     if abs(gain) < _SAME:
-        return "as fast"
-    return f"{two_digits(abs(gain))} % {'faster' if gain > 0.0 else 'slower'}"
+        return f"as fast as {other}" if other else "as fast"
+    said = f"{two_digits(abs(gain))} % {'faster' if gain > 0.0 else 'slower'}"
+    return f"{said} than {other}" if other else said
 
 
 def _size(size: int, message_bytes: int) -> str:

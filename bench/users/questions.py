@@ -96,5 +96,12 @@ def ask(
     *,
     static_bytes: int | None = None,
 ) -> Stated:
-    """Ask about rows of times of each stage."""
-    return ask_text(csv_of(rows), message_bytes, current_bytes, strategy, static_bytes=static_bytes)
+    """Ask about rows of times of each stage of a pipeline, as its user says."""
+    return ask_text(
+        csv_of(rows),
+        message_bytes,
+        current_bytes,
+        strategy,
+        static_bytes=static_bytes,
+        stages_overlap=True,
+    )

@@ -37,8 +37,7 @@ def doubts(given: ExportInput, target: Target) -> tuple[str, ...]:
     reasons += [f"not priced: {', '.join(found)}"] if found else []
     if beyond := _beyond(given):
         reasons.append(beyond)
-    if given.model.premise:
-        reasons.append(f"premise: {given.model.premise}")
+    reasons += [f"premise: {one}" for one in given.premises]
     if chosen.default is None:
         reasons.append(f"the default has no price: {target.default(given.options).words}")
     elif chosen.written.regret_of(chosen.objective) >= (
@@ -63,8 +62,8 @@ def warnings(given: ExportInput, target: Target) -> Iterator[str]:
     chosen = given.chosen
     if chosen is None and (beyond := _beyond(given)):
         yield f"NOT MEASURED: {beyond}"
-    if chosen is None and given.model.premise:
-        yield f"by a premise: {given.model.premise}"
+    if chosen is None:
+        yield from (f"by a premise: {one}" for one in given.premises)
     if chosen is None or chosen.wanted is None:
         return
     written, wanted = (one.regret_of(chosen.objective) for one in (chosen.written, chosen.wanted))

@@ -12,6 +12,7 @@ from domain.fragment_setting import FragmentSetting
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.regret import ChosenSetting, SizeRule
+from domain.structure import KnownOverlap
 from domain.uncertain_answer import SettingsInDraws
 from exports.table.stored import StoredTable
 
@@ -55,6 +56,13 @@ class ExportInput:
     verified: str = ""  # what transfers said of the model, where there were any
     refused: str = ""  # why they leave no size of the model to be set
     measured_bytes: tuple[int, int] | None = None  # the least and the greatest size of every stage
+    overlap: KnownOverlap = field(default_factory=KnownOverlap)  # what is known of the stages'
+
+    @property
+    def premises(self) -> tuple[str, ...]:
+        """What the model takes for granted, and nobody has confirmed."""
+        found = (self.model.premise, self.overlap.premise(len(self.model.stages or ())))
+        return tuple(one for one in found if one)
 
     @property
     def pipeline(self) -> Pipeline:

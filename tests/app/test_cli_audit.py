@@ -241,12 +241,21 @@ TRACE = str(Path(__file__).parents[2] / "examples" / "local-path-direct.csv")
 
 
 def test_what_to_do_comes_first_where_costs_were_fitted(printed: Any) -> None:
-    code, reported, _ = printed(TRACE, "--setting", "4KiB", "--time-limit", "1")
+    asked = (TRACE, "--setting", "4KiB", "--time-limit", "1")
+    code, reported, _ = printed(*asked, "--stages-overlap", "yes")
     assert code == 0
     words = " ".join(reported.split())
     assert words.startswith("4 KiB Set ")
     assert "% faster than 4 KiB, in the mean." in words
     assert "in 400 draws" in words
+    _, reported, _ = printed(*asked)
+    words = " ".join(reported.split())
+    assert words.startswith("4 KiB Measure first: ")
+    assert "if these stages overlap." in words
+    _, reported, _ = printed(*asked, "--stages-overlap", "no")
+    words = " ".join(reported.split())
+    assert "faster than 4 KiB, in the mean" in words
+    assert "overlap" not in words
 
 
 def test_typed_costs_have_a_deviation_of_their_own(printed: Any) -> None:

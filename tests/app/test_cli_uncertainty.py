@@ -30,7 +30,8 @@ def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 class TestUncertainty:
     def test_what_to_do_comes_first(self, printed: Any) -> None:
         code, out, _ = printed(
-            *("optimize", TRACE, "--bytes", "1MiB", "--strategy", "repeat", "--current", "64KiB")
+            *("optimize", TRACE, "--bytes", "1MiB", "--strategy", "repeat", "--current", "64KiB"),
+            *("--stages-overlap", "yes"),
         )
         assert code == 0
         first = out.index("Set ")
@@ -81,7 +82,7 @@ def test_sizes_that_nobody_measured_are_said_before_all_else(
     ]
     trace.write_text("\n".join(["size_bytes,copy_us,wire_us", *rows]))
     at_most = ("--max-message", "16KiB", "--relative-gap", "1%")
-    code, _, _ = printed("fit", str(trace), "--save-as", "few")
+    code, _, _ = printed("fit", str(trace), "--stages-overlap", "yes", "--save-as", "few")
     assert code == 0
     _, answer, _ = printed("optimize", "few", "--bytes", "32KiB")
     _, audit, _ = printed("audit", "few", "--setting", "1KiB", *at_most[:2])

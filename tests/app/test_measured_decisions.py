@@ -43,6 +43,7 @@ def ask(client: httpx.Client, content: str, total: int, current: int | None) -> 
     body = {
         "message_bytes": total,
         "measurements": {"content": content},
+        "fit_options": {"stages_overlap": True},
         "strategy": "repeat",
         "uncertainty": {} if current is None else {"current": {"repeat": current}},
     }

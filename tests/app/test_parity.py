@@ -37,15 +37,20 @@ TARGET = "ucx"
 
 @dataclass(frozen=True)
 class Case:
-    """Files of one pipeline; `as_stage` where their times are those of one stage."""
+    """Files of one pipeline; `as_stage` where their times are those of one stage, and `overlap`
+    where it is said whether its stages overlap.
+    """
 
     files: tuple[str, ...]
     as_stage: str | None = None
     is_uncut: bool = False
+    overlap: bool | None = None
 
     @property
     def name(self) -> str:
         more = " as a stage" * bool(self.as_stage) + " uncut" * self.is_uncut
+        if self.overlap is not None:
+            more += " overlap" if self.overlap else " one after another"
         return "+".join(Path(file).name for file in self.files) + more
 
     @property
@@ -54,29 +59,46 @@ class Case:
 
     @property
     def options(self) -> FitOptions:
-        return FitOptions(as_stage=self.as_stage, total_is_uncut=self.is_uncut)
+        return FitOptions(
+            as_stage=self.as_stage, total_is_uncut=self.is_uncut, stages_overlap=self.overlap
+        )
 
     @property
     def arguments(self) -> tuple[str, ...]:
         """Of `sluice fit`."""
         stage = () if self.as_stage is None else ("--as-stage", self.as_stage)
-        return (*(str(ROOT / file) for file in self.files), *stage, *["--uncut"] * self.is_uncut)
+        files = (str(ROOT / file) for file in self.files)
+        return (*files, *stage, *["--uncut"] * self.is_uncut, *self.said)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What a command says of the overlap."""
+        words = {None: (), True: ("--stages-overlap", "yes"), False: ("--stages-overlap", "no")}
+        return words[self.overlap]
 
     @property
     def fit_options(self) -> dict[str, Any]:
         """Of a request."""
         given = {"as_stage": self.as_stage, "total_is_uncut": self.is_uncut}
-        return {name: value for name, value in given.items() if value}
+        said = {} if self.overlap is None else {"stages_overlap": self.overlap}
+        return {**{name: value for name, value in given.items() if value}, **said}
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether these are durations alone, of which nobody says whether they overlap."""
+        return self.files[0].endswith("-direct.csv") and self.overlap is None
 
     @property
     def is_plain(self) -> bool:
-        """Whether the one file is all that has to be said."""
-        return len(self.files) == 1 and not self.fit_options
+        """Whether all that has to be said goes with the one file."""
+        return len(self.files) == 1 and self.as_stage is None and not self.is_uncut
 
 
 OSU = ("examples/osu-latency.txt", "examples/osu-bw.txt")
 EVERY_DAY = (
     Case(("examples/local-path-direct.csv",)),
+    Case(("examples/local-path-direct.csv",), overlap=True),
+    Case(("examples/local-path-direct.csv",), overlap=False),
     Case(("tests/data/traces/npkit.json",)),
     Case(("tests/data/traces/netgauge-loggp.out",)),
     Case(OSU),
@@ -218,8 +240,8 @@ def test_an_answer_is_one(live: Live, run: Run, case: Case) -> None:
         "CLI, profile": run("optimize", "parity", "--bytes", MESSAGE, "--json"),
     }
     if case.is_plain:
-        (file,) = case.arguments
-        found["CLI, file"] = run("optimize", file, "--bytes", MESSAGE, "--json")
+        file, *said = case.arguments
+        found["CLI, file"] = run("optimize", file, *said, "--bytes", MESSAGE, "--json")
     for door, place in pages.items():
         found[door], page = on_pages(client, place.partition("?")[0])
         said = Said.by(found[door])
@@ -229,6 +251,8 @@ def test_an_answer_is_one(live: Live, run: Run, case: Case) -> None:
     assert {door: said for door, said in answers.items() if said != first} == {}
     assert first.has_premise == (len(case.files) == 2 and not case.is_uncut)
     assert first.decision != "set_it" or not first.has_premise
+    if case.is_bare:
+        assert first.decision != "set_it" or first.reason == "either_way"
 
 
 @OF_CASES
@@ -250,8 +274,8 @@ def test_an_audit_is_one(live: Live, run: Run, case: Case) -> None:
         "CLI, profile": run("audit", "parity-audit", *command),
     }
     if case.is_plain:
-        (file,) = case.arguments
-        found["CLI, file"] = run("audit", file, *command)
+        file, *said = case.arguments
+        found["CLI, file"] = run("audit", file, *said, *command)
     audits = {door: _audited(document) for door, document in found.items()}
     first = audits["HTTP, measurements"]
     assert {door: audit for door, audit in audits.items() if audit != first} == {}
@@ -285,13 +309,13 @@ def test_an_export_is_one(live: Live, run: Run, case: Case) -> None:
         "CLI, profile": run("export", "parity-export", *command),
     }
     if case.is_plain:
-        (file,) = case.arguments
-        found["CLI, file"] = run("export", file, *command)
+        file, *said = case.arguments
+        found["CLI, file"] = run("export", file, *said, *command)
     texts = {door: _unnamed(text) for door, text in found.items()}
     first = texts["HTTP, profile"]
     assert {door: text for door, text in texts.items() if text != first} == {}
     has_premise = len(case.files) == 2 and not case.is_uncut
-    assert ("premise: " in first) == has_premise
+    assert ("premise: " in first) == (has_premise or case.is_bare)
 
 
 def _unnamed(text: bytes) -> str:

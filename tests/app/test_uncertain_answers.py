@@ -30,7 +30,7 @@ def _ask(client: httpx.Client, **more: Any) -> dict[str, Any]:
 
 
 def test_a_fit_says_how_sure_its_answer_is(client: httpx.Client) -> None:
-    answer = _ask(client, measurements={"content": TRACE})
+    answer = _ask(client, measurements={"content": TRACE}, fit_options={"stages_overlap": True})
     known = answer["uncertainty"]
     assert known["source"] == "fit"
     assert known["draws"] == 400
@@ -43,7 +43,12 @@ def test_a_fit_says_how_sure_its_answer_is(client: httpx.Client) -> None:
 
 
 def test_a_profile_of_a_fit_has_it_too_and_the_same_draws_again(client: httpx.Client) -> None:
-    _ask(client, measurements={"content": TRACE}, save_as="drawn")
+    _ask(
+        client,
+        measurements={"content": TRACE},
+        fit_options={"stages_overlap": True},
+        save_as="drawn",
+    )
     first = _ask(client, profile="drawn")
     assert first["uncertainty"]["decision"] == "set_it"
     stored = client.get(f"/optimizations/{first['id']}").json()

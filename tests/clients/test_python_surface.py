@@ -71,7 +71,7 @@ LIMITS = Constraints(1, 2, 1, 4)
 GROUP = StepGroup("a", ("b", "c"), "overlap")
 LEFT_OUT = ExcludedSample("a", 1, 0.1)
 OPTIONS = FitOptions(
-    "robust", "line", 3, (GROUP,), (LEFT_OUT,), "copy", "size=bytes,time=t:us", False, True
+    "robust", "line", 3, (GROUP,), (LEFT_OUT,), "copy", "size=bytes,time=t:us", False, True, True
 )
 RULE = Delivery("eager", 1, 2, 3, (4,))
 DRAWN = Draws(100, 7, 0.1)
@@ -102,6 +102,7 @@ FITTING: dict[str, Any] = {
     "columns": "size=bytes,time=t:us",
     "total_is_uncut": True,
     "several_at_once": False,
+    "stages_overlap": True,
     "message_bytes": 1,
     "save_as": "a",
     "plot": True,

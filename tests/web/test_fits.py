@@ -166,6 +166,42 @@ def test_a_fit_is_made_in_another_way(live: Live, local: str) -> None:
     assert "stages of their own for copy_in and crc32" in page.lower()
 
 
+def test_what_is_said_of_the_overlap_goes_with_the_fit(live: Live, local: str) -> None:
+    """Fitted again, pasted, and sent as a file; the page says what changed."""
+    page = live.client.get(local).text
+    for name in ("stages_overlap", "several_at_once"):
+        assert re.search(rf'name="{name}"[^>]*>\s*<option value="" selected>not said', page)
+    place = post(live, f"{local}/again", ("stages_overlap", "false")).headers["location"]
+    page = unescape(live.client.get(place).text)
+    assert "tages overlap: no instead of not said" in page
+    assert "no, as you said" in page
+    assert re.search(r'name="stages_overlap"[^>]*>.*?<option value="false" selected>', page, re.S)
+    back = post(live, f"{place.partition('?')[0]}/again", ("stages_overlap", "true"))
+    page = unescape(live.client.get(back.headers["location"]).text)
+    assert "yes, as you said" in page
+    assert "write_fdatasync" in page
+    sent = live.client.post("/ui/fits", content=TRACE, params={"stages_overlap": "true"})
+    assert "yes, as you said" in live.client.get(sent.headers["location"]).text
+    pasted = post(
+        *(live, "/ui/optimize", ("source", "trace"), ("trace", TRACE.decode())),
+        *(("stages_overlap", "false"), ("message", "1 MiB")),
+    )
+    assert "no, as you said" in live.client.get(pasted.headers["location"]).text
+
+
+def test_what_of_the_overlap_does_not_go_together_is_marked(live: Live, local: str) -> None:
+    """At its field, of the fit's form and of the panel."""
+    said = ("stages_overlap", "false"), ("several_at_once", "true")
+    pasted = ("source", "trace"), ("trace", TRACE.decode()), ("message", "1 MiB")
+    for sent in (
+        post(live, f"{local}/again", *said),
+        post(live, "/ui/optimize", *pasted, *said),
+    ):
+        assert sent.status_code == 422
+        assert 'id="mistake-stages_overlap"' in sent.text
+        assert "everal fragments at once overlap" in sent.text
+
+
 def test_times_may_be_those_of_one_stage(live: Live) -> None:
     """A sweep of latencies becomes a fit of one stage, and goes back; stages have no such field."""
     address = fitted(live, (FOLDER / "osu-latency.txt").read_bytes())

@@ -17,7 +17,7 @@ from app.questions.question import GivenFit, LoadedTrace
 from app.schemas.fit_documents import may_be_fit, read_fit
 from app.text.notices import MEANINGS, named, notice_items
 from app.web.forms import InvalidForm
-from app.web.workbench.choices import METHODS, SHAPES
+from app.web.workbench.choices import METHODS, SAID, SHAPES, as_said, said_of
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputState
 from domain.errors import InvalidInput, Overloaded, SluiceError
@@ -178,6 +178,10 @@ def _asked(before: FitOptions, after: FitOptions) -> Iterator[str]:
             yield f"{words} {other} instead of {one}" + (" ranges" if name == "max_ranges" else "")
     if before.total_is_uncut != after.total_is_uncut:
         yield "latencies of uncut messages" if after.total_is_uncut else "latencies of any messages"
+    for name, words in _OF_OVERLAP:
+        one, other = getattr(before, name), getattr(after, name)
+        if one != other:
+            yield f"{words}: {_SAID_IN_WORDS[other]} instead of {_SAID_IN_WORDS[one]}"
     if before.as_stage != after.as_stage:
         yield f"times of the stage {after.as_stage}" if after.as_stage else "times of messages"
     for group in after.groups:
@@ -186,6 +190,13 @@ def _asked(before: FitOptions, after: FitOptions) -> Iterator[str]:
     for group in before.groups:
         if group not in after.groups:
             yield f"stages of their own for {named(group.steps)}"
+
+
+_OF_OVERLAP = (
+    ("stages_overlap", "stages overlap"),
+    ("several_at_once", "several fragments at once in a stage"),
+)
+_SAID_IN_WORDS = {None: "not said", True: "yes", False: "no"}
 
 
 def _samples(count: int) -> str:
@@ -217,7 +228,7 @@ def _differing(these: dict[str, list[str]], those: dict[str, list[str]]) -> Iter
 # --- fits that pages make: stored without a profile, so that each has an address ------------------
 
 
-_OF_THE_TRACE = ("trace", "kind", "current")
+_OF_THE_TRACE = ("trace", "kind", "stages_overlap", "current")
 
 
 async def fit_and_store(request: Request, traces: Sequence[LoadedTrace], asked: FitRequest) -> str:
@@ -298,17 +309,25 @@ async def fit_of_entry(request: Request, entry: InputState) -> str:
     except SluiceError as refusal:
         if isinstance(refusal, Overloaded) or kind_of(refusal.code).status >= 500:
             raise
-        place = "kind" if refusal.field == "kind" else "trace"
+        place = refusal.field if refusal.field in _OF_THE_TRACE else "trace"
+        assert place is not None
         marked = entry.with_mistakes({place: refusal.detail})
         unread = refusal if isinstance(refusal, UnrecognisedTrace | UnreadableRows) else None
         raise InvalidForm(replace(marked, unread=unread)) from None
 
 
 def fit_request_of(entry: InputState) -> FitRequest:
-    """Return how to fit, with the default method for an unknown one. Raises UnreadableTrace."""
+    """Return how to fit, with the default method for an unknown one. Raises UnreadableTrace, and
+    InvalidInput for what does not go together.
+    """
     method = entry.method if entry.method in tuple(FitMethod) else FitMethod.ROBUST
     shape = entry.shape if entry.shape == FitShape.LINE else FitShape.RANGES
-    options = FitOptions(FitMethod(method), FitShape(shape))
+    options = FitOptions(
+        FitMethod(method),
+        FitShape(shape),
+        several_at_once=said_of(entry.several_at_once),
+        stages_overlap=said_of(entry.stages_overlap),
+    )
     return FitRequest(options, None, (known_kind(entry.kind or None),))
 
 
@@ -338,8 +357,9 @@ class StepChoice:
 @dataclass(frozen=True, slots=True)
 class AgainForm:
     """How a fit was made, to be changed. `steps` are there where a trace has several, `as_stage`
-    where the times may be those of one stage ("": they are not), and `total_is_uncut` where
-    latencies of whole messages were measured.
+    where the times may be those of one stage ("": they are not), `total_is_uncut` where latencies
+    of whole messages were measured, and `stages_overlap` and `several_at_once` where the stages are
+    of one trace ("": nothing is said).
     """
 
     method: str
@@ -350,6 +370,9 @@ class AgainForm:
     steps: tuple[StepChoice, ...]
     as_stage: str | None = None
     total_is_uncut: bool | None = None
+    stages_overlap: str | None = None
+    several_at_once: str | None = None
+    said: tuple[tuple[str, str], ...] = SAID
     joins: tuple[tuple[str, str], ...] = JOINS
 
     @property
@@ -358,7 +381,8 @@ class AgainForm:
         default = FitOptions()
         chosen = (self.method, self.shape, self.max_ranges, self.as_stage or "")
         usual = (default.method, default.shape, str(default.max_ranges), "")
-        return chosen != usual or self.has_groups or bool(self.total_is_uncut)
+        said = self.total_is_uncut or self.stages_overlap or self.several_at_once
+        return chosen != usual or self.has_groups or bool(said)
 
     @property
     def has_groups(self) -> bool:
@@ -371,6 +395,7 @@ def again_form(record: FitRecord) -> AgainForm:
     request = record.request or FitRequest()
     options = request.options
     narrowed = (_NARROWED,) if options.shape is FitShape.NARROWED else ()
+    may_overlap = _may_overlap(record, options)
     return AgainForm(
         method=options.method,
         methods=METHODS,
@@ -380,12 +405,21 @@ def again_form(record: FitRecord) -> AgainForm:
         steps=tuple(_steps(record)) if _has_steps(record, options) else (),
         as_stage=(options.as_stage or "") if _may_be_a_stage(record, options) else None,
         total_is_uncut=None if record.fit.aggregate is None else options.total_is_uncut,
+        stages_overlap=as_said(options.stages_overlap) if may_overlap else None,
+        several_at_once=as_said(options.several_at_once) if may_overlap else None,
     )
 
 
 def _has_steps(record: FitRecord, options: FitOptions) -> bool:
     """Whether the stages are steps of one trace, and not of files of their own."""
     return record.fit.kind is TraceKind.DIRECT and not options.composed
+
+
+def _may_overlap(record: FitRecord, options: FitOptions) -> bool:
+    """Whether there are several stages of one trace, or were before something was said of them."""
+    is_said = options.stages_overlap is not None or options.several_at_once is not None
+    several = len(record.fit.stages) > 1 or is_said
+    return several and _has_steps(record, options) and options.as_stage is None
 
 
 def _may_be_a_stage(record: FitRecord, options: FitOptions) -> bool:
@@ -425,6 +459,8 @@ def asked_again(record: FitRecord, pairs: Sequence[tuple[str, str]]) -> FitReque
         groups=groups,
         as_stage=_stage_name(given, options.as_stage),
         total_is_uncut="total_is_uncut" in given,
+        stages_overlap=_said(given, "stages_overlap", options.stages_overlap),
+        several_at_once=_said(given, "several_at_once", options.several_at_once),
         excluded=tuple(dict.fromkeys(map(sample_of, given.get("excluded", ())))),
     )
     message_bytes = before.message_bytes if shape is FitShape.NARROWED else None
@@ -440,6 +476,10 @@ def _choice(kind: type[Kind], given: dict[str, list[str]], name: str, default: K
 
 def _stage_name(given: dict[str, list[str]], default: str | None) -> str | None:
     return given["as_stage"][-1].strip() or None if "as_stage" in given else default
+
+
+def _said(given: dict[str, list[str]], name: str, default: bool | None) -> bool | None:
+    return said_of(given[name][-1]) if name in given else default
 
 
 def _maximum(text: str, default: int) -> int:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 router = own_router(include_in_schema=False)
 DEFAULT_MESSAGE = "64 KiB"
+_OF_THE_FORM = ("join", "max_ranges", "as_stage", "stages_overlap")
 Chosen = TypeVar("Chosen", FitMethod, FitShape)
 Unread: TypeAlias = UnreadableRows | UnrecognisedTrace
 Keep: TypeAlias = Callable[[Sequence[LoadedTrace], FitRequest], Awaitable[str]]
@@ -165,7 +166,7 @@ async def again(request: Request, fit_id: str) -> Response:
     try:
         address = await fit_again(request, record, asked_again(record, pairs))
     except SluiceError as refusal:
-        place = refusal.field if refusal.field in ("join", "max_ranges", "as_stage") else "again"
+        place = refusal.field if refusal.field in _OF_THE_FORM else "again"
         return await _mistaken(request, fit_id, refusal, {place: ""}, **asked)
     return moved(request, address + with_message(**asked, before=fit_id))
 

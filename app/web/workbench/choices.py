@@ -144,6 +144,7 @@ METHODS = (
     ("weighted", "weighted least squares"),
     ("ordinary", "ordinary least squares"),
 )
+SAID = (("", "not said"), ("true", "yes"), ("false", "no"))
 SHAPES = (("ranges", "as many lines as the data support"), ("line", "one line over all sizes"))
 
 
@@ -218,6 +219,7 @@ class Offers:
     kinds: tuple[tuple[str, str], ...] = KINDS
     methods: tuple[tuple[str, str], ...] = METHODS
     shapes: tuple[tuple[str, str], ...] = SHAPES
+    said: tuple[tuple[str, str], ...] = SAID
 
     @property
     def unit_table(self) -> dict[str, Any]:
@@ -231,6 +233,16 @@ class Offers:
 
 
 OFFERS = Offers()
+
+
+def said_of(text: str) -> bool | None:
+    """Return what was chosen of `SAID`, None for nothing and for what is none of these."""
+    return {"true": True, "false": False}.get(text)
+
+
+def as_said(said: bool | None) -> str:
+    """Return the choice of `SAID` that says this."""
+    return "" if said is None else str(said).lower()
 
 
 def example_named(name: str) -> InputExample:

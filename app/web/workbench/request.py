@@ -15,7 +15,7 @@ from app.questions.question import MAX_TIME_LIMIT_S
 from app.schemas.base import dump_json
 from app.schemas.optimize import OptimizeOut, current_of
 from app.schemas.stages import PipelineOut, given_aggregate
-from app.web.workbench.choices import ShownUnits
+from app.web.workbench.choices import ShownUnits, said_of
 from app.web.workbench.state import InputSource, InputState, StageRow
 from domain.errors import InvalidInput, SluiceError, StrategyDeclined, UnitMismatch
 from domain.pipeline import (
@@ -307,12 +307,21 @@ class _Reader:
         """Return pasted measurements."""
         self.places |= {"/measurements": "trace", "/fit_options": "trace"}
         self.places["/measurements/kind"] = self.places["/kind"] = "kind"
+        self.places["/fit_options/stages_overlap"] = "stages_overlap"
         if not self.entry.trace:
             self.mistakes["trace"] = "expected measurements: paste them, or drop a file here"
         return {
             "measurements": {"content": self.entry.trace, "kind": self.entry.kind or None},
-            "fit_options": {"method": self.entry.method, "shape": self.entry.shape},
+            "fit_options": {
+                "method": self.entry.method,
+                "shape": self.entry.shape,
+                **{name: said for name, said in self._said_of_overlap() if said is not None},
+            },
         }
+
+    def _said_of_overlap(self) -> Iterator[tuple[str, bool | None]]:
+        for name in ("stages_overlap", "several_at_once"):
+            yield name, said_of(getattr(self.entry, name))
 
     def _stage(self, number: int, rows: Sequence[Row]) -> dict[str, Any]:
         place = f"/pipeline/stages/{number}"

@@ -81,6 +81,8 @@ class InputState:
     kind: str = ""
     method: str = "robust"
     shape: str = "ranges"
+    stages_overlap: str = ""
+    several_at_once: str = ""
     message: str = "64 KiB"
     current: str = ""
     relative: str = ""
@@ -153,7 +155,8 @@ class InputState:
     @property
     def has_fit_choices(self) -> bool:
         """Whether how to fit was chosen, so that its part is shown open."""
-        return bool(self.kind) or self.method != "robust" or self.shape != "ranges"
+        said = self.kind or self.stages_overlap or self.several_at_once
+        return bool(said) or self.method != "robust" or self.shape != "ranges"
 
     def _first_mistake(self) -> str:
         order = [f"{name}.{row}" for row in range(len(self.rows)) for name in _COLUMNS]
@@ -165,6 +168,7 @@ class InputState:
             "fit",
             "trace",
             "kind",
+            "stages_overlap",
             "message",
             "current",
             "relative",
@@ -341,6 +345,8 @@ _UNUSUAL = (
 )
 _TEXTS = (
     *("delay", "save_as", "profile", "fit", "trace", "kind", "method", "shape", "message"),
+    "stages_overlap",
+    "several_at_once",
     "current",
     "relative",
     *(name for name in _UNUSUAL if name != "may_refragment"),

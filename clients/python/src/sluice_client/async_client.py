@@ -612,6 +612,7 @@ class AsyncClient(AsyncCore):
         columns: str | None = None,
         total_is_uncut: bool | None = None,
         several_at_once: bool | None = None,
+        stages_overlap: bool | None = None,
         message_bytes: int | None = None,
         save_as: str | None = None,
         plot: bool | None = None,
@@ -621,7 +622,8 @@ class AsyncClient(AsyncCore):
         The service detects formats by their content. `content_type` "application/json" is for its own
         JSON format alone. `columns` are those of a table, as in "size=bytes,time=copy:ms".
         `total_is_uncut` says that nothing cut the messages whose latencies were measured,
-        `several_at_once` whether a stage handles several fragments at once.
+        `several_at_once` whether a stage handles several fragments at once, and `stages_overlap`
+        whether stages work on different fragments at the same time.
         """
         return await self.send(
             measuring.fit(
@@ -637,6 +639,7 @@ class AsyncClient(AsyncCore):
                 columns=columns,
                 total_is_uncut=total_is_uncut,
                 several_at_once=several_at_once,
+                stages_overlap=stages_overlap,
                 message_bytes=message_bytes,
                 save_as=save_as,
                 plot=plot,
@@ -656,6 +659,7 @@ class AsyncClient(AsyncCore):
         columns: str | None = None,
         total_is_uncut: bool | None = None,
         several_at_once: bool | None = None,
+        stages_overlap: bool | None = None,
         message_bytes: int | None = None,
         save_as: str | None = None,
         plot: bool | None = None,
@@ -673,6 +677,7 @@ class AsyncClient(AsyncCore):
                 columns=columns,
                 total_is_uncut=total_is_uncut,
                 several_at_once=several_at_once,
+                stages_overlap=stages_overlap,
                 message_bytes=message_bytes,
                 save_as=save_as,
                 plot=plot,

@@ -226,6 +226,7 @@ class FitOptions:
     columns: str | None = None
     total_is_uncut: bool | None = None
     several_at_once: bool | None = None
+    stages_overlap: bool | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as bodies have it."""
@@ -237,6 +238,7 @@ class FitOptions:
             "columns": self.columns,
             "total_is_uncut": self.total_is_uncut,
             "several_at_once": self.several_at_once,
+            "stages_overlap": self.stages_overlap,
         }
         document: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         if self.groups:

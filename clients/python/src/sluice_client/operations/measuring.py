@@ -28,6 +28,7 @@ def fit(
     columns: str | None = None,
     total_is_uncut: bool | None = None,
     several_at_once: bool | None = None,
+    stages_overlap: bool | None = None,
     message_bytes: int | None = None,
     save_as: str | None = None,
     plot: bool | None = None,
@@ -37,7 +38,8 @@ def fit(
     The service detects formats by their content. `content_type` "application/json" is for its own
     JSON format alone. `columns` are those of a table, as in "size=bytes,time=copy:ms".
     `total_is_uncut` says that nothing cut the messages whose latencies were measured,
-    `several_at_once` whether a stage handles several fragments at once.
+    `several_at_once` whether a stage handles several fragments at once, and `stages_overlap`
+    whether stages work on different fragments at the same time.
     """
     query = _fit_query(
         method,
@@ -48,6 +50,7 @@ def fit(
         columns,
         total_is_uncut,
         several_at_once,
+        stages_overlap,
         message_bytes,
         save_as,
         plot,
@@ -77,6 +80,7 @@ def fit_together(
     columns: str | None = None,
     total_is_uncut: bool | None = None,
     several_at_once: bool | None = None,
+    stages_overlap: bool | None = None,
     message_bytes: int | None = None,
     save_as: str | None = None,
     plot: bool | None = None,
@@ -102,6 +106,7 @@ def fit_together(
         columns,
         total_is_uncut,
         several_at_once,
+        stages_overlap,
         message_bytes,
         save_as,
         plot,
@@ -185,6 +190,7 @@ def _fit_query(
     columns: str | None,
     total_is_uncut: bool | None,
     several_at_once: bool | None,
+    stages_overlap: bool | None,
     message_bytes: int | None,
     save_as: str | None,
     plot: bool | None,
@@ -198,6 +204,7 @@ def _fit_query(
         "columns": columns,
         "total_is_uncut": total_is_uncut,
         "several_at_once": several_at_once,
+        "stages_overlap": stages_overlap,
         "message_bytes": message_bytes,
         "save_as": save_as,
         "plot": plot,

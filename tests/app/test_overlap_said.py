@@ -1,0 +1,248 @@
+"""What a user says of the overlap of a file's stages, and what follows where nothing is said."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.uncertainty import UncertaintyQuestion, assess
+from app.questions.fits import fit_measurements
+from app.questions.question import Measurement
+from app.text.notices import decision_sentence
+from domain.errors import InconsistentInput, InvalidInput
+from domain.fit import (
+    Combine,
+    ComposedStage,
+    ExcludedSample,
+    FitOptions,
+    FitShape,
+    StepGroup,
+    TraceFit,
+)
+from domain.measured_times import measured_times
+from domain.structure import KnownOverlap, StructureKind
+from domain.uncertain_answer import DecisionCode, Reason, Uncertainty
+from domain.uncertain_fit import uncertain_model
+from domain.uncertainty import NamedCut
+from models.fit_documents import dump_request, load_request
+from models.records import FitRequest
+from tests.support.counts import count
+from tests.support.measured import trace
+
+ROOT = Path(__file__).parents[2]
+MOVERS = ROOT / "tests" / "data" / "movers"
+SIZES = tuple(2**power for power in range(13, 21))
+TOTAL = 1 << 20
+YES, NO = ("stages_overlap", "yes, as you said"), ("stages_overlap", "no, as you said")
+NOT_SAID = ("stages_overlap", "not said")
+
+
+def fitted(text: str, **options: Any) -> TraceFit:
+    message_bytes = TOTAL if options.get("shape") is FitShape.NARROWED else None
+    request = FitRequest(FitOptions(**options), message_bytes)
+    return fit_measurements((Measurement(text),), request, sizes_used=lambda _: SIZES[:4]).fit
+
+
+def question(fit: TraceFit, current: int) -> UncertaintyQuestion:
+    model = uncertain_model(fit)
+    assert model is not None
+    return UncertaintyQuestion(
+        model,
+        TOTAL,
+        current=NamedCut("current", current),
+        measured_bytes=fit.measured_bytes,
+        times=measured_times(fit),
+        overlap=fit.overlap,
+    )
+
+
+def found(fit: TraceFit, current: int) -> Uncertainty:
+    return assess(question(fit, current))
+
+
+def rows(stages: int = 2) -> str:
+    """Stage times of so many stages, without begins."""
+    times = (
+        lambda size: 20.0 + size / 1000.0,
+        lambda size: 10.0 + size / 500.0,
+        lambda size: 5.0 + size / 2000.0,
+    )
+    return trace(SIZES, 12, times[:stages])
+
+
+def test_where_nothing_is_said_both_ways_count() -> None:
+    fit = fitted(rows())
+    assert fit.overlap == KnownOverlap(is_bare=True)
+    assert fit.understood[-1] == NOT_SAID
+    whole = found(fit, TOTAL)
+    assert (whole.decision.code, whole.decision.reason) == (
+        DecisionCode.MEASURE_FIRST,
+        Reason.IF_OVERLAPPING,
+    )
+    said = decision_sentence(whole, question(fit, TOTAL))
+    assert re.match(
+        r"If these stages overlap: 128 KiB, \d+ % faster than your one piece \([^)]+\)\. "
+        r"One after another: [\d.]+ % slower \([^)]+\)\. Say which \(stages_overlap, "
+        r"--stages-overlap yes\|no\), trace begins, or `sluice sweep --bytes 1MiB ",
+        said,
+    )
+    assert said.count("sluice sweep") == 1
+    assert found(fit, 8192).decision.reason is Reason.ONE_AT_A_TIME
+
+
+def test_of_one_stage_nothing_overlaps() -> None:
+    fit = fitted(rows(1))
+    assert NOT_SAID not in fit.understood
+    decided = found(fit, 8192)
+    as_pipeline = assess(replace(question(fit, 8192), overlap=KnownOverlap()))
+    assert decided.decision == as_pipeline.decision
+    assert "what overlaps with it is not known" in decision_sentence(decided, question(fit, 8192))
+
+
+def test_who_says_yes_is_answered_as_a_pipeline() -> None:
+    fit, unsaid = fitted(rows(), stages_overlap=True), fitted(rows())
+    assert fit.understood == (*unsaid.understood[:-1], YES)
+    assert replace(fit, understood=(), overlap=unsaid.overlap) == replace(unsaid, understood=())
+    assert fit.overlap == KnownOverlap()
+    assert found(fit, TOTAL).decision.code is DecisionCode.SET_IT
+
+
+def test_who_says_no_is_answered_by_the_sum() -> None:
+    fit = fitted(rows(3), stages_overlap=False)
+    assert [stage.name for stage in fit.stages] == ["s0 + s1 + s2"]
+    assert fit.understood[-1] == NO
+    assert fit.overlap == KnownOverlap()
+    assert "what overlaps" not in decision_sentence(found(fit, 8192), question(fit, 8192))
+    assert found(fit, TOTAL).decision.code is DecisionCode.KEEP_YOURS
+
+
+def test_several_fragments_at_once_are_measured_first() -> None:
+    fit = fitted(rows(), stages_overlap=True, several_at_once=True)
+    assert fit.understood[-1] == YES
+    assert found(fit, 8192).decision.reason is Reason.SEVERAL_AT_ONCE
+    one = fitted(rows(), stages_overlap=True, several_at_once=False)
+    assert found(one, TOTAL).decision == found(fitted(rows(), stages_overlap=True), TOTAL).decision
+    with pytest.raises(InconsistentInput) as refusal:
+        FitOptions(stages_overlap=False, several_at_once=True)
+    assert refusal.value.field == "stages_overlap"
+
+
+def test_steps_that_are_one_stage_pass_one_after_another_with_the_rest() -> None:
+    together = StepGroup("both", ("s0", "s1"), Combine.OVERLAP)
+    fit = fitted(rows(3), stages_overlap=False, groups=(together,))
+    assert [stage.name for stage in fit.stages] == ["both + s2"]
+    alone = fitted(rows(3), groups=(together,))
+    assert fit.stages[0].sizes[-1].median_us == pytest.approx(
+        sum(stage.sizes[-1].median_us for stage in alone.stages), rel=0.02
+    )
+    whole = StepGroup("all", ("s0", "s1"), Combine.SEQUENCE)
+    assert fitted(rows(2), groups=(whole,)).overlap == KnownOverlap()
+
+
+def test_a_sample_of_the_sum_is_left_out_by_its_name() -> None:
+    text = rows()
+    size, _, *times = text.splitlines()[1].split(",")
+    fit = fitted(text, stages_overlap=False)
+    sample = ExcludedSample("s0 + s1", int(size), sum(map(float, times)))
+    less = fitted(text, stages_overlap=False, excluded=(sample,))
+    assert less.stages[0].num_samples == fit.stages[0].num_samples - 1
+
+
+def test_a_narrowed_line_is_of_the_sum_too() -> None:
+    fit = fitted(rows(), stages_overlap=False, shape=FitShape.NARROWED)
+    assert [stage.name for stage in fit.stages] == ["s0 + s1"]
+    assert len(fit.stages[0].lines) == 1
+    assert "narrowed_fit" in {notice.code for notice in fit.notices}
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "is_contradicted"),
+    [
+        ("serial", True, True),
+        ("serial", False, False),
+        ("serial", None, False),
+        ("bucket", False, True),
+        ("bucket", True, False),
+        ("one_core", False, False),
+        ("relay", False, True),
+        ("relay", True, False),
+    ],
+)
+def test_what_was_measured_outranks_what_was_said(
+    kind: str, said: bool | None, is_contradicted: bool
+) -> None:
+    text = (MOVERS / f"{kind}.csv").read_text()
+    fit, unsaid = fitted(text, stages_overlap=said), fitted(text)
+    assert fit.overlap == unsaid.overlap
+    assert fit.stages == unsaid.stages
+    codes = [notice.code for notice in fit.notices]
+    assert ("overlap_contradicted" in codes) is is_contradicted
+    assert codes[0] == "structure"
+    assert [code for code in codes if code != "overlap_contradicted"] == [
+        notice.code for notice in unsaid.notices
+    ]
+
+
+def test_a_chain_that_was_called_serial_is_a_chain() -> None:
+    fit = fitted((MOVERS / "relay.csv").read_text(), stages_overlap=False)
+    assert fit.overlap.structure is not None
+    assert fit.overlap.structure.kind is StructureKind.CHAIN
+    assert len(fit.stages) > 1
+    assert fit.notices[1].code == "overlap_contradicted"
+    assert "do not overlap" in fit.notices[1].detail
+
+
+def test_what_tools_print_is_a_pipeline_until_something_is_said() -> None:
+    text = (ROOT / "tests/data/traces/npkit.json").read_text()
+    assert fitted(text).overlap == KnownOverlap()
+    assert NOT_SAID not in fitted(text).understood
+    assert len(fitted(text, stages_overlap=False).stages) == 1
+
+
+def test_stages_are_needed_to_say_so() -> None:
+    latencies = (ROOT / "examples/osu-latency.txt").read_text()
+    with pytest.raises(InvalidInput) as refusal:
+        fitted(latencies, stages_overlap=True)
+    assert refusal.value.field == "stages_overlap"
+    assert fitted(latencies, stages_overlap=False, as_stage="link").overlap == KnownOverlap()
+    with pytest.raises(InconsistentInput) as refusal:
+        FitOptions(composed=(ComposedStage("copy"),), stages_overlap=True)
+    assert refusal.value.field == "stages_overlap"
+
+
+@pytest.mark.parametrize("said", [None, False, True])
+def test_what_was_said_is_kept_with_the_request(said: bool | None) -> None:
+    request = FitRequest(FitOptions(stages_overlap=said))
+    assert load_request(dump_request(request)) == request
+    assert ("stages_overlap" in dump_request(request)) is (said is not None)
+
+
+TIMES = st.lists(st.tuples(st.floats(1.0, 200.0), st.floats(1e-4, 1e-2)), min_size=2, max_size=4)
+
+
+@given(TIMES, st.sampled_from(SIZES))
+@settings(max_examples=count(200))
+def test_yes_is_the_answer_of_a_pipeline_and_no_takes_the_sum(
+    costs: list[tuple[float, float]], current: int
+) -> None:
+    stages = [lambda size, cost=cost: cost[0] + cost[1] * size for cost in costs]
+    text = trace(SIZES, 4, stages)
+    unsaid, yes, no = (fitted(text, stages_overlap=said) for said in (None, True, False))
+    # But for the line and what follows from it, the fit is the one where nothing is said.
+    assert replace(yes, understood=unsaid.understood, overlap=unsaid.overlap) == unsaid
+    before = assess(replace(question(unsaid, current), overlap=KnownOverlap()))
+    after = found(yes, current)
+    assert after == before
+    assert decision_sentence(after, question(yes, current)) == decision_sentence(
+        before, question(unsaid, current)
+    )
+    (one,) = no.to_model().stages or ()
+    for size in SIZES[::3]:
+        apart = sum(stage.to_stage().time_us(size) for stage in unsaid.stages)
+        assert one.time_us(size) == pytest.approx(apart, rel=0.1)

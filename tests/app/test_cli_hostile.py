@@ -74,7 +74,7 @@ sweep --
 sweep --bytes 4 -- ''
 sweep --bytes 4 --json -- nosuch {bytes}
 sweep --bytes 99999999999999999999 -- true {bytes}
-sweep --bytes 4 --current 5 -- true {bytes}
+sweep --bytes 4 --current 0 -- true {bytes}
 sweep --bytes 4 --max-runs 999999999999999 -- true {bytes}
 sweep --bytes 4 --time '(?P<a>(' -- true {bytes}
 sweep --bytes 4 --time '(?<=a+)(b)' -- true {bytes}

@@ -209,7 +209,8 @@ class TestRecorded:
         assert printed(*asked, "memcpy", "--stage", "tcp:near/far/10.0.0.2")[0] == 0
         code, _, err = printed("verify", "path", "--recorded", file, "--bytes", "3KiB")
         assert code == 2
-        assert err == "sluice: error: the transfers are of 1048576 bytes, not of 3072\n"
+        said = "bytes: expected the message of the transfers, 1 MiB, and not 3 KiB"
+        assert err == f"sluice: error: {said}\n"
 
     def test_transfers_are_no_stages(self, printed: Any) -> None:
         """Who fits them is told what they are for."""

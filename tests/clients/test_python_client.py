@@ -122,7 +122,11 @@ def test_optimize_takes_every_source_and_option(client: Any) -> None:
 
 def test_an_answer_of_fitted_costs_says_how_sure_it_is(client: Any) -> None:
     """And what to do, about the setting in use; the seed that it names gives it again."""
-    fitted: dict[str, Any] = {"measurements": Measurement(TRACE.read_text()), "strategy": "repeat"}
+    fitted: dict[str, Any] = {
+        "measurements": Measurement(TRACE.read_text()),
+        "strategy": "repeat",
+        "fit_options": FitOptions(stages_overlap=True),
+    }
     options = UncertaintyOptions(draws=50, current=65536, mtu_bytes=1500)
     answer = client.optimize(2**20, **fitted, uncertainty=options)
     found = answer.uncertainty

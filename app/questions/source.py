@@ -143,9 +143,10 @@ def contradiction_of(unit: UnitOfWork, revision: Revision) -> Contradiction | No
     """Return by which later revision a former one is contradicted, whose stages are taken to
     overlap: the newest that is of a trace with begins. None where there is none, or it is current.
     """
-    if not takes_overlap(unit, revision):
+    later = unit.profiles.later_fits(revision.profile, revision.number)
+    if not later or not takes_overlap(unit, revision):  # the current one: its fit is not read
         return None
-    for number, fit_id in unit.profiles.later_fits(revision.profile, revision.number):
+    for number, fit_id in later:
         structure = unit.fits.fit(fit_id).overlap.structure
         if structure is not None:
             is_alike = structure.is_a_chain

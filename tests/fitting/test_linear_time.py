@@ -48,7 +48,7 @@ def _uses() -> dict[tuple[re.Pattern[str], str], str]:
     found = dict[tuple[re.Pattern[str], str], str]()
     for pattern, module, name in _patterns():
         source = Path(str(importlib.import_module(module).__file__)).read_text()
-        for method in set(re.findall(rf"\b{re.escape(name)}\.([a-z]+)\(", source)):
+        for method in sorted(set(re.findall(rf"\b{re.escape(name)}\.([a-z]+)\(", source))):
             if method in _METHODS:
                 found[pattern, _METHODS[method]] = f"{module}.{name}"
     for reader in READERS:

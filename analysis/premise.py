@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from domain.model import CostModel
 from domain.solution import Notice
-from domain.structure import KnownOverlap, Structure, StructureKind
+from domain.structure import KnownOverlap, Structure
 from domain.uncertain_answer import Decision, DecisionCode, Reason
 
 
@@ -29,10 +29,19 @@ def contradicted(structure: Structure, stages_overlap: bool | None) -> tuple[Not
     """Return that the user says something else of the stages' overlap than begins show, where that
     is so: what was measured counts. `stages_overlap` None: nothing was said.
     """
-    is_unknown = structure.kind is StructureKind.SWEEP or len(structure.stages) < 2
-    if is_unknown or stages_overlap is not structure.is_priced_as_a_sum:
+    if stages_overlap is None or len(structure.stages) < 2:
         return ()
     said = "overlap" if stages_overlap else "do not overlap"
+    if not structure.is_known:
+        return (
+            Notice(
+                "overlap_contradicted",
+                f"you said that the stages {said}; begins in the trace show no structure that is "
+                "known here, and what you said is not used",
+            ),
+        )
+    if stages_overlap is not structure.is_priced_as_a_sum:
+        return ()
     return (
         Notice(
             "overlap_contradicted",

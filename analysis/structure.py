@@ -790,7 +790,7 @@ def _held_to_replay(events: _Events, found: _Found) -> tuple[_Found, float]:
     if found.kind is StructureKind.TURNS:
         found, error = _or_window_of_one(events, found, error)
     if abs(error) > REPLAY:
-        why = f"replayed messages take {100 * error:+.0f} % of what was measured"
+        why = f"replayed messages take {100 * (1.0 + error):.0f} % of what was measured"
         return replace(found, kind=StructureKind.SWEEP, reason=why), error
     return found, error
 

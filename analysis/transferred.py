@@ -102,8 +102,8 @@ def choice_of(
 
 
 def _sizes_of(against: Against, message_bytes: int) -> Sequence[VerifiedSize]:
-    is_of_it = isinstance(against, Verification) and against.message_bytes == message_bytes
-    return against.sizes if isinstance(against, Verification) and is_of_it else ()
+    kept = against.transfers if isinstance(against, Contradiction) else against
+    return kept.sizes if kept is not None and kept.message_bytes == message_bytes else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +138,24 @@ def what_transfers_say(
     *,
     messages: tuple[int, int],
     current_bytes: int | None = None,
+    is_admitted: Callable[[int], bool] = lambda _: True,
 ) -> TransfersSay | None:
     """Return what a profile's transfers say of messages; None where its model is left to decide.
 
     Every door that advises sizes of a profile asks this. `current_bytes` is the size in use, where
-    one size is.
+    one size is; none is set that limits do not admit.
     """
     if against is None:
         return None
     if messages[0] != messages[1]:
         return TransfersSay(against, messages) if against.has_failed else None
-    choice = choice_of(against, None, message_bytes=messages[0], current_bytes=current_bytes)
+    choice = choice_of(
+        against,
+        None,
+        message_bytes=messages[0],
+        current_bytes=current_bytes,
+        is_admitted=is_admitted,
+    )
     return None if choice is None else TransfersSay(against, messages, choice)
 
 

@@ -177,6 +177,16 @@ class Structure:
         return self.kind is StructureKind.CHAIN
 
     @property
+    def is_known(self) -> bool:
+        """Whether begins show any structure."""
+        return self.kind is not StructureKind.SWEEP
+
+    @property
+    def denies_overlap(self) -> bool:
+        """Whether begins show another structure than a pipeline's."""
+        return self.is_known and not self.is_a_chain
+
+    @property
     def is_priced_as_a_sum(self) -> bool:
         """Whether stages work one after the other, so that a message takes their sum."""
         return self.kind in PRICED_AS_A_SUM

@@ -331,7 +331,7 @@ def format_seconds(time_s: float) -> str:
     for unit, name in ((1e-3, "ms"), (1e-6, "µs")):
         if time_s >= 0.0995 * unit:
             return f"{time_s / unit:.2g} {name}"
-    return "less than 0.1 µs"
+    return "less than 0.1 µs" if time_s > 0.0 else "0 s"
 
 
 def format_share(share: float) -> str:

@@ -16,6 +16,7 @@ from domain.units import format_bytes
 
 DOES_NOT_HOLD = "model_does_not_hold"  # the code of the notice that comes before an answer
 CONTRADICTED = "model_contradicted"  # the same, of a model that a trace has contradicted
+_MAX_MISFIT = 1.0 - 1e-9
 TOLERANCE = 0.05  # of the latency: how near a model has to be, to hold
 
 
@@ -122,7 +123,8 @@ class Verification:
         show for certain; 0 where they leave room for a common factor.
         """
         low = min(size.high_us / size.predicted_us for size in self.sizes)
-        return max(0.0, 1.0 - low / max(size.low_us / size.predicted_us for size in self.sizes))
+        high = max(size.low_us / size.predicted_us for size in self.sizes)
+        return min(max(0.0, 1.0 - low / high), _MAX_MISFIT)
 
     @property
     def best_measured(self) -> VerifiedSize:
@@ -139,12 +141,14 @@ class Contradiction:
     """A profile's revision whose stages are taken to overlap, and the later one of a trace whose
     begins show that they do not.
 
-    It stands until the former one is chosen again, as the profile's current one.
+    It stands while the former one is not the profile's current one. `transfers` are those that the
+    former one keeps: of their message they decide.
     """
 
     revision: int
     by_revision: int
     structure: Structure
+    transfers: Verification | None = None
 
     @property
     def has_failed(self) -> bool:

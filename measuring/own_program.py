@@ -111,6 +111,7 @@ class OwnProgram:
         except NotMeasurable as refusal:
             took_s = time.monotonic() - begun_s
             return ProgramRun(None, took_s, took_s >= limit_s, reason=refusal.detail)
+        took_s = time.monotonic() - begun_s
         if time_ns <= 0.0:
             return ProgramRun(None, took_s, reason="it printed a time of 0")
         return ProgramRun(time_ns / 1e3, took_s)

@@ -119,7 +119,9 @@ def _asked(arguments: argparse.Namespace) -> _Asked:
     target = arguments.out or arguments.continued or OWN_FILE
     check_target(target, field="out", noun=_NOUN, example=OWN_FILE)
     transfers, facts = _earlier(arguments)
-    message_bytes = arguments.bytes or (transfers.message_bytes if transfers else None)
+    message_bytes = arguments.bytes
+    if message_bytes is None and transfers is not None:
+        message_bytes = transfers.message_bytes
     if message_bytes is None:
         raise InvalidInput("expected --bytes, the size of the message", field="bytes")
     current_bytes = _current(arguments, transfers, facts, message_bytes)

@@ -221,7 +221,7 @@ def contradicts(unit: UnitOfWork, name: str, fit: TraceFit) -> Contradiction | N
     becomes the next one: None where there is no such profile, or stages overlap here too.
     """
     structure = fit.overlap.structure
-    if structure is None or structure.is_a_chain:
+    if structure is None or not structure.denies_overlap:
         return None
     with suppress(NotFound):
         profile = unit.profiles.get(name)

@@ -22,6 +22,7 @@ from analysis.audit import (
     AuditScope,
     check_time_limit,
 )
+from analysis.repeated_sizes import admits
 from analysis.transferred import TransfersSay, what_transfers_say
 from app.questions.optimize import PreparedQuestion
 from app.questions.question import known_errors, notices_of_costs, stages_of_table
@@ -42,7 +43,7 @@ from domain.problem import FragmentLimits, problem_of
 from domain.profile import ProfileRevision
 from domain.regret import ChosenSetting, Objective, SizeRule, default_objective
 from domain.structure import KnownOverlap
-from domain.uncertain_answer import Reason, SettingsInDraws
+from domain.uncertain_answer import DecisionCode, Reason, SettingsInDraws
 from domain.uncertainty import KnownErrors
 from domain.verification import Against, said_of
 from domain.workload import DEFAULT_MAX_MESSAGE_BYTES, Workload
@@ -228,19 +229,26 @@ def export_question(
         measured,
         overlap=fit.overlap if fit else KnownOverlap(),
     )
-    return replace(question, transfers=_transfers(verification, scope, used))
+    return replace(question, transfers=_transfers(verification, question))
 
 
-def _transfers(
-    verification: Against | None, scope: ExportScope, table: TableFile | None
-) -> TransfersSay | None:
+def _transfers(verification: Against | None, question: ExportQuestion) -> TransfersSay | None:
     """What transfers decide of the messages of an export; without ends those are several."""
+    scope, table, rule = question.scope, question.table, question.target.sizes
+    limits, cap = scope.limits or FragmentLimits(), question.fragment_cap
     if table is not None and None in (scope.min_message_bytes, scope.max_message_bytes):
         between = (1, DEFAULT_MAX_MESSAGE_BYTES)
     else:
         last = scope.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES
         between = (scope.min_message_bytes or 1, last)
-    return what_transfers_say(verification, messages=between)
+    return what_transfers_say(
+        verification,
+        messages=between,
+        is_admitted=lambda one: (
+            rule.admits(one)
+            and admits(problem_of(question.pipeline, between[1], limits, fragment_cap=cap), one)
+        ),
+    )
 
 
 def stored_table(
@@ -400,7 +408,10 @@ def _set_this_bytes(question: ExportQuestion, messages: Messages) -> int | None:
     if size != messages.max_message_bytes:
         return None
     if question.transfers is not None and question.transfers.choice is not None:
-        return question.transfers.choice.size_bytes
+        measured = question.transfers.choice
+        if measured.code is not DecisionCode.MEASURE_FIRST:
+            return measured.size_bytes
+        return None if measured.best is None else measured.best.fragment_bytes
     limits, cap = messages.limits, question.fragment_cap
     with suppress(StrategyDeclined):
         if errors is not None:

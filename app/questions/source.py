@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from app.questions.fits import (
@@ -83,7 +83,8 @@ class Stored:
         if kept is not None and kept.has_failed:
             return kept
         with self._unit("profile") as unit:
-            return contradiction_of(unit, revision) or kept
+            found = contradiction_of(unit, revision)
+        return kept if found is None else replace(found, transfers=kept)
 
     def fit(self, fit_id: str) -> FitRecord:
         """Return a stored fit. Raises NotFound, and InvalidInput where nothing is stored."""
@@ -148,9 +149,9 @@ def contradiction_of(unit: UnitOfWork, revision: Revision) -> Contradiction | No
         return None
     for number, fit_id in later:
         structure = unit.fits.fit(fit_id).overlap.structure
-        if structure is not None:
-            is_alike = structure.is_a_chain
-            return None if is_alike else Contradiction(revision.number, number, structure)
+        if structure is not None and structure.is_known:
+            contradicts = structure.denies_overlap
+            return Contradiction(revision.number, number, structure) if contradicts else None
     return None
 
 

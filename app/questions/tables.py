@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias
 
+from analysis.repeated_sizes import admits
 from analysis.table_facts import TableFacts, facts_of
 from analysis.transferred import TransfersSay, what_transfers_say
 from app.questions.question import IDENTIFIER, known_errors, stages_of_table
@@ -164,7 +165,13 @@ def table_question(
         errors,
         measured_bytes=measured,
         said=said_of(verification),
-        transfers=what_transfers_say(verification, messages=between),
+        transfers=what_transfers_say(
+            verification,
+            messages=between,
+            is_admitted=lambda one: admits(
+                problem_of(model, between[1], scope.limits, fragment_cap=fragment_cap), one
+            ),
+        ),
     )
 
 

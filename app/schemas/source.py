@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 from pydantic import ConfigDict, Field
 from pydantic.config import JsonValue
@@ -91,9 +91,7 @@ class SourceIn(Input):
         """Return where the costs come from. Raises InvalidInput for none, or more than one."""
         check_exactly_one({name: getattr(self, name) for name in SOURCES})
         if self.fit_options is not None and self.measurements is None:
-            raise InconsistentInput(
-                "fit_options say how to fit measurements, and there are none", field="fit_options"
-            )
+            self._refuse_options(self.fit_options)
         if self.pipeline is not None:
             return self.pipeline.to_domain()
         if self.aggregate is not None:
@@ -113,6 +111,20 @@ class SourceIn(Input):
             return None
         with options_named({"stages_overlap": "fit_options.stages_overlap"}):
             return self.fit_options.to_domain()
+
+    @staticmethod
+    def _refuse_options(given: FitOptionsIn) -> NoReturn:
+        """Raise InconsistentInput for what is said of measurements where there are none."""
+        for name in ("stages_overlap", "several_at_once"):
+            if getattr(given, name) is not None:
+                raise InconsistentInput(
+                    "said of a file of measurements, and there is none: fit the file again and say "
+                    f"it there (sluice fit FILE --{name.replace('_', '-')} yes|no)",
+                    field=f"fit_options.{name}",
+                )
+        raise InconsistentInput(
+            "fit_options say how to fit measurements, and there are none", field="fit_options"
+        )
 
     def given_source(self) -> dict[str, Any]:
         """Return the fields of this block, for another request about the same costs."""

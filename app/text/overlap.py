@@ -9,7 +9,7 @@ from domain.uncertain_answer import BothWays, Reason, Uncertainty
 from domain.units import format_bytes
 
 _SAME = 5e-4  # of a time: less is no difference
-_SAY_WHICH = "Say which (stages_overlap, --stages-overlap yes|no)"
+_SAY_WHICH = "Say which with the file (stages_overlap, --stages-overlap yes|no)"
 _ASKED = "Does a stage handle several fragments at once?"
 
 
@@ -30,8 +30,8 @@ def overlap_words(
     if reason is Reason.ONE_AT_A_TIME:
         return (
             f"{_ASKED} If none does, set {_size(both.size_bytes, message_bytes)}: "
-            f"{_both_gains(both, other)}. Say so (several_at_once, --several-at-once no), or "
-            f"`{command}`."
+            f"{_both_gains(both, other)}. Say so with the file (several_at_once, "
+            f"--several-at-once no), or `{command}`."
         )
     return f"{_conditional(both, message_bytes, other)} {_SAY_WHICH}, trace begins, or `{command}`."
 

@@ -49,14 +49,18 @@ def commentary(
         *(_costs(given.chosen, given.in_draws, target) if given.chosen is not None else ()),
         _reading(read_by, target),
     ]
-    pieces = (piece for line in lines for piece in _wrapped(line, LINE_BYTES - len(prefix)))
+    in_block = bool(prefix) and not prefix.strip()  # of XML or C
+    shown = (plain(line, in_block=in_block) for line in lines)
+    pieces = (piece for line in shown for piece in _wrapped(line, LINE_BYTES - len(prefix)))
     return "".join(f"{prefix}{piece}".rstrip() + "\n" for piece in pieces)
 
 
-def plain(text: str) -> str:
-    """The text on one line, printable, without anything that ends or continues a comment."""
+def plain(text: str, *, in_block: bool = True) -> str:
+    """The text on one line, printable, without anything that ends or continues a comment; in a
+    block of lines XML takes no two hyphens.
+    """
     shown = "".join(one if one.isprintable() else " " for one in text)
-    while "--" in shown:
+    while in_block and "--" in shown:
         shown = shown.replace("--", "- -")
     for found, instead in _ENDS:
         shown = shown.replace(found, instead)
@@ -190,9 +194,8 @@ def _short(text: str) -> str:
 
 def _wrapped(line: str, width: int) -> Iterator[str]:
     """Pieces of at most `width` bytes of UTF-8, broken at spaces where there are any."""
-    shown = plain(line)
-    indent = " " * (2 + len(shown) - len(shown.lstrip(" ")))
-    piece, *words = shown.split(" ")
+    indent = " " * (2 + len(line) - len(line.lstrip(" ")))
+    piece, *words = line.split(" ")
     for word in words:
         if piece.strip() and len(f"{piece} {word}".encode()) > width:
             yield from _sliced(piece, width)

@@ -172,7 +172,7 @@ SPEC = ReaderSpec(
     about="osu_latency and osu_bw, versions 2 to 7",
     layout='lines "# OSU ... Test v..." and "# Size ... Latency (us)" or "Bandwidth (MB/s)"',
     marks=(
-        mark('its title, "# OSU ... Test v..."', r"^[^#]{0,40}#\s*OSU\s.*(v[0-9]|Version)"),
+        mark('its title, "# OSU ... Test v..."', r"^[^#]{0,40}#[#\s]{0,16}OSU\s.*(v[0-9]|Version)"),
         mark(
             'the header line "# Size ... Latency (us)" or "Bandwidth (MB/s)"',
             r"\bSize\s+(Avg\s+)?(Latency|Bandwidth)\s*\(",

@@ -132,11 +132,25 @@ class TestExport:
         self, client: httpx.Client, profile: str
     ) -> None:
         ends = {"min_message_bytes": MESSAGE, "max_message_bytes": MESSAGE}
-        sent = client.get(f"/profiles/{profile}/exports/s3", params=ends)
+        sent = client.get(f"/profiles/{profile}/exports/ucx", params=ends)
         assert sent.status_code == 200, sent.text
         text = " ".join(sent.text.replace("\n# ", " ").split())
         assert "NOT KNOWN TO BE BETTER" in text
         assert "as transferred: 1 MiB took 26.10 ms" in text
+        assert "host:1048576" in text
+
+    @pytest.mark.parametrize(
+        ("target", "limits"), [("s3", {}), ("ucx", {"max_fragment_bytes": 256 * 1024})]
+    )
+    def test_no_size_is_set_that_limits_do_not_admit(
+        self, client: httpx.Client, profile: str, target: str, limits: dict[str, int]
+    ) -> None:
+        """Parts of S3 have 5 MiB or more, and what was measured best has 1 MiB."""
+        ends = {"min_message_bytes": MESSAGE, "max_message_bytes": MESSAGE, **limits}
+        sent = client.get(f"/profiles/{profile}/exports/{target}", params=ends)
+        assert sent.status_code == 200, sent.text
+        text = " ".join(sent.text.replace("\n# ", " ").split())
+        assert "Set 1 MiB" not in text
 
 
 def test_a_table_says_so_where_it_is_compiled(client: httpx.Client, profile: str) -> None:

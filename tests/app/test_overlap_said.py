@@ -88,7 +88,7 @@ def test_where_nothing_is_said_both_ways_count() -> None:
     said = decision_sentence(whole, question(fit, TOTAL))
     assert re.match(
         r"If these stages overlap: 128 KiB, \d+ % faster than your one piece \([^)]+\)\. "
-        r"One after another: [\d.]+ % slower \([^)]+\)\. Say which \(stages_overlap, "
+        r"One after another: [\d.]+ % slower \([^)]+\)\. Say which with the file \(stages_overlap, "
         r"--stages-overlap yes\|no\), trace begins, or `sluice sweep --bytes 1MiB ",
         said,
     )
@@ -169,7 +169,7 @@ def test_a_narrowed_line_is_of_the_sum_too() -> None:
         ("serial", None, False),
         ("bucket", False, True),
         ("bucket", True, False),
-        ("one_core", False, False),
+        ("one_core", False, True),
         ("relay", False, True),
         ("relay", True, False),
     ],

@@ -107,7 +107,10 @@ def serving(
     try:
         wait_until(lambda: server.started or not thread.is_alive())
         assert server.started, "the server did not start"
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=GUARD_S) as client:
+        # The service closes what is idle for 5 s: who keeps it as long may lose a request.
+        limits = httpx.Limits(keepalive_expiry=2.0)
+        address = f"http://127.0.0.1:{port}"
+        with httpx.Client(base_url=address, timeout=GUARD_S, limits=limits) as client:
             wait_until(lambda: client.get("/readyz").status_code == 200)
             yield Live(client, app, port)
     finally:

@@ -50,6 +50,12 @@ def contradicted(structure: Structure, stages_overlap: bool | None) -> tuple[Not
     )
 
 
+def unknown_overlap(overlap: KnownOverlap, stages: int) -> tuple[Notice, ...]:
+    """Return what a pipeline's model of so many stages takes for granted of their overlap."""
+    premise = overlap.premise(stages)
+    return (Notice("overlap_not_known", f"taken for granted: {premise}"),) if premise else ()
+
+
 def doubt_of(overlap: KnownOverlap, stages: int) -> Reason | None:
     """Return why what a pipeline's model sets for many messages is to be measured first, else None:
     what is faster by both ways is looked for of one message alone.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from analysis.hidden_ratios import ModelHidden, ModelQuestion
 from analysis.hiding import Hidden, HideQuestion
 from analysis.layer_answer import LayerAnswer, LayerQuestion, ended, layer_costs
+from analysis.premise import unknown_overlap
 from app.execution.engine import Pool
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.solves import GRACE_S
@@ -33,7 +34,7 @@ from app.text.units import PROVEN_BOUND, format_proven, format_time
 from domain.errors import InconsistentInput
 from domain.hiding import BestProcesses, Overlap, ProcessPoint
 from domain.profile import Origin, ProfileRevision, Provenance
-from domain.solution import Status
+from domain.solution import Notice, Status
 from domain.verification import said_of
 from models.identifiers import new_id
 from models.records import HiddenAnswerRecord
@@ -224,7 +225,9 @@ class Hide(OperationDefaults[Hidden | ModelHidden]):
             return HideOut.of_model(result)
         assert self.prepared is not None, "a pipeline has been prepared"
         fit, said = self.prepared.fit, said_of(self.prepared.verification)
-        of_fit = () if fit is None else fit.notices
+        of_fit: tuple[Notice, ...] = ()
+        if fit is not None:
+            of_fit = (*unknown_overlap(fit.overlap, len(fit.stages)), *fit.notices)
         return HideOut.of(result, self.prepared.profile, of_fit, said)
 
     def keep(self, unit: UnitOfWork, result: Hidden | ModelHidden) -> Outcome:

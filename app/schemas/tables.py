@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from analysis.premise import unknown_overlap
 from analysis.table_facts import TableFacts
 from app.questions.tables import (
     COMPILE_LIMIT_S,
@@ -257,8 +258,8 @@ def _notices(compiled: CompiledTable) -> Iterator[Notice]:
     if premise := compiled.question.model.premise:
         yield taken_for_granted(premise)
     errors = compiled.question.errors
-    if errors and (overlap := errors.overlap.premise(len(compiled.question.model.stages or ()))):
-        yield Notice("overlap_not_known", f"taken for granted: {overlap}")
+    if errors:
+        yield from unknown_overlap(errors.overlap, len(compiled.question.model.stages or ()))
     if facts.is_cut_off:
         yield Notice(
             "time_limit",

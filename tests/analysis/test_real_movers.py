@@ -16,14 +16,11 @@ from statistics import median
 
 import pytest
 
-from analysis.uncertainty import UncertaintyQuestion, assess
+from analysis.uncertainty import assess
 from domain.fit import TraceFit
-from domain.measured_times import measured_times
 from domain.structure import Structure
 from domain.uncertain_answer import DecisionCode, Reason, Uncertainty
-from domain.uncertain_fit import uncertain_model
-from domain.uncertainty import NamedCut
-from tests.support.measured import fitted
+from tests.support.measured import fitted, question_of
 
 FOLDER = Path(__file__).parents[1] / "data" / "movers"
 MESSAGE = 1 << 20
@@ -54,17 +51,7 @@ def structure(kind: str) -> Structure:
 
 def answer(kind: str, current: int) -> Uncertainty:
     fit = fit_of(kind)
-    model = uncertain_model(fit)
-    assert model is not None
-    question = UncertaintyQuestion(
-        model,
-        MESSAGE,
-        current=NamedCut("current", current),
-        measured_bytes=fit.measured_bytes,
-        times=measured_times(fit),
-        overlap=fit.overlap,
-    )
-    return assess(question)
+    return assess(question_of(fit, MESSAGE, current))
 
 
 def test_there_are_eight() -> None:

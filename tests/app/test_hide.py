@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -31,6 +32,7 @@ PIPELINE = pipeline_of_lines(
 ASYNC = {"Prefer": "respond-async"}
 COPIES = {"sender": ["sender copy"], "receiver": [3]}
 TERMS = {"granularity": {"software": 5.0, "hardware": 5.0, "overhead": 0.2}}
+TRACE = Path("examples/local-path-direct.csv")
 
 
 def ask(**more: Any) -> dict[str, Any]:
@@ -180,6 +182,14 @@ class TestHidden:
         found = answer(client, body)
         assert found["profile"]["name"] == "hidden-myrinet"
         assert found["with_us"] == answer(client, ask())["with_us"]
+
+    def test_stages_of_a_file_may_not_overlap(self, client: httpx.Client) -> None:
+        """Durations alone do not tell, and the gain is that of stages that do."""
+        body = {**ask(), "measurements": {"content": TRACE.read_text()}}
+        del body["pipeline"]
+        assert "overlap_not_known" in codes(answer(client, body))
+        body["fit_options"] = {"stages_overlap": True}
+        assert "overlap_not_known" not in codes(answer(client, body))
 
 
 class TestStored:

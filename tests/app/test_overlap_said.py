@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.uncertainty import UncertaintyQuestion, assess
+from analysis.uncertainty import assess
 from app.questions.fits import fit_measurements
 from app.questions.question import Measurement
 from app.text.notices import decision_sentence
@@ -25,15 +25,12 @@ from domain.fit import (
     StepGroup,
     TraceFit,
 )
-from domain.measured_times import measured_times
 from domain.structure import KnownOverlap, StructureKind
 from domain.uncertain_answer import DecisionCode, Reason, Uncertainty
-from domain.uncertain_fit import uncertain_model
-from domain.uncertainty import NamedCut
 from models.fit_documents import dump_request, load_request
 from models.records import FitRequest
 from tests.support.counts import count
-from tests.support.measured import trace
+from tests.support.measured import question_of, trace
 
 ROOT = Path(__file__).parents[2]
 MOVERS = ROOT / "tests" / "data" / "movers"
@@ -49,21 +46,8 @@ def fitted(text: str, **options: Any) -> TraceFit:
     return fit_measurements((Measurement(text),), request, sizes_used=lambda _: SIZES[:4]).fit
 
 
-def question(fit: TraceFit, current: int) -> UncertaintyQuestion:
-    model = uncertain_model(fit)
-    assert model is not None
-    return UncertaintyQuestion(
-        model,
-        TOTAL,
-        current=NamedCut("current", current),
-        measured_bytes=fit.measured_bytes,
-        times=measured_times(fit),
-        overlap=fit.overlap,
-    )
-
-
 def found(fit: TraceFit, current: int) -> Uncertainty:
-    return assess(question(fit, current))
+    return assess(question_of(fit, TOTAL, current))
 
 
 def rows(stages: int = 2) -> str:
@@ -85,7 +69,7 @@ def test_where_nothing_is_said_both_ways_count() -> None:
         DecisionCode.MEASURE_FIRST,
         Reason.IF_OVERLAPPING,
     )
-    said = decision_sentence(whole, question(fit, TOTAL))
+    said = decision_sentence(whole, question_of(fit, TOTAL, TOTAL))
     assert re.match(
         r"If these stages overlap: 128 KiB, \d+ % faster than your one piece \([^)]+\)\. "
         r"One after another: [\d.]+ % slower \([^)]+\)\. Say which with the file \(stages_overlap, "
@@ -100,9 +84,11 @@ def test_of_one_stage_nothing_overlaps() -> None:
     fit = fitted(rows(1))
     assert NOT_SAID not in fit.understood
     decided = found(fit, 8192)
-    as_pipeline = assess(replace(question(fit, 8192), overlap=KnownOverlap()))
+    as_pipeline = assess(replace(question_of(fit, TOTAL, 8192), overlap=KnownOverlap()))
     assert decided.decision == as_pipeline.decision
-    assert "what overlaps with it is not known" in decision_sentence(decided, question(fit, 8192))
+    assert "what overlaps with it is not known" in decision_sentence(
+        decided, question_of(fit, TOTAL, 8192)
+    )
 
 
 def test_who_says_yes_is_answered_as_a_pipeline() -> None:
@@ -118,7 +104,7 @@ def test_who_says_no_is_answered_by_the_sum() -> None:
     assert [stage.name for stage in fit.stages] == ["s0 + s1 + s2"]
     assert fit.understood[-1] == NO
     assert fit.overlap == KnownOverlap()
-    assert "what overlaps" not in decision_sentence(found(fit, 8192), question(fit, 8192))
+    assert "what overlaps" not in decision_sentence(found(fit, 8192), question_of(fit, TOTAL, 8192))
     assert found(fit, TOTAL).decision.code is DecisionCode.KEEP_YOURS
 
 
@@ -236,11 +222,11 @@ def test_yes_is_the_answer_of_a_pipeline_and_no_takes_the_sum(
     unsaid, yes, no = (fitted(text, stages_overlap=said) for said in (None, True, False))
     # But for the line and what follows from it, the fit is the one where nothing is said.
     assert replace(yes, understood=unsaid.understood, overlap=unsaid.overlap) == unsaid
-    before = assess(replace(question(unsaid, current), overlap=KnownOverlap()))
+    before = assess(replace(question_of(unsaid, TOTAL, current), overlap=KnownOverlap()))
     after = found(yes, current)
     assert after == before
-    assert decision_sentence(after, question(yes, current)) == decision_sentence(
-        before, question(unsaid, current)
+    assert decision_sentence(after, question_of(yes, TOTAL, current)) == decision_sentence(
+        before, question_of(unsaid, TOTAL, current)
     )
     (one,) = no.to_model().stages or ()
     for size in SIZES[::3]:

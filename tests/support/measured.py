@@ -7,14 +7,32 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from hypothesis import strategies as st
 
+from analysis.uncertainty import UncertaintyQuestion
 from app.questions.fits import fit_measurements
 from app.questions.question import Measurement
 from domain.fit import FitOptions, TraceFit
 from domain.measured_times import MeasuredSize, MeasuredStage, MeasuredTimes
+from domain.measured_times import measured_times as times_of_fit
 from domain.pipeline import Pipeline
+from domain.uncertain_fit import uncertain_model
+from domain.uncertainty import NamedCut
 from models.records import FitRequest
 
 Time = Callable[[int], float]
+
+
+def question_of(fit: TraceFit, message_bytes: int, current: int) -> UncertaintyQuestion:
+    """What is asked of a message and the size in use, with all that the fit knows."""
+    model = uncertain_model(fit)
+    assert model is not None
+    return UncertaintyQuestion(
+        model,
+        message_bytes,
+        current=NamedCut("current", current),
+        measured_bytes=fit.measured_bytes,
+        times=times_of_fit(fit),
+        overlap=fit.overlap,
+    )
 
 
 def times_of(

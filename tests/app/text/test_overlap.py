@@ -7,19 +7,16 @@ from typing import Any
 
 import pytest
 
-from analysis.uncertainty import UncertaintyQuestion, assess
+from analysis.uncertainty import assess
 from app.questions.fits import fit_measurements
 from app.questions.question import Measurement
 from app.text.notices import decision_sentence
 from app.text.overlap import sweep_command
 from domain.fit import FitOptions, TraceFit
-from domain.measured_times import measured_times
 from domain.structure import KnownOverlap, StructureKind
-from domain.uncertain_fit import uncertain_model
-from domain.uncertainty import NamedCut
 from models.fit_documents import dump_fit, load_fit
 from models.records import FitRequest
-from tests.support.measured import trace
+from tests.support.measured import question_of, trace
 
 TRACES = Path(__file__).parents[2] / "data" / "movers"
 TOTAL = 1 << 20
@@ -31,16 +28,7 @@ def fitted(text: str, **options: Any) -> TraceFit:
 
 
 def said(fit: TraceFit, current: int) -> str:
-    model = uncertain_model(fit)
-    assert model is not None
-    question = UncertaintyQuestion(
-        model,
-        TOTAL,
-        current=NamedCut("current", current),
-        measured_bytes=fit.measured_bytes,
-        times=measured_times(fit),
-        overlap=fit.overlap,
-    )
+    question = question_of(fit, TOTAL, current)
     return decision_sentence(assess(question), question)
 
 

@@ -1,5 +1,6 @@
 # The service as an image. Any Linux base with Python 3.11 to 3.14 will do:
 #   docker build --build-arg BASE=python:3.12-slim --tag sluice .
+# A tag may be moved: docs/operations.md, "Docker", has the command that names a base by its digest.
 ARG BASE=python:3.13-slim
 
 # --- the environment, made once for as long as the lock stays the same ------------------------------
@@ -19,6 +20,7 @@ WORKDIR /opt/sluice
 RUN command -v cc || command -v gcc || command -v clang \
     || (apt-get update -qq && apt-get install -y -qq --no-install-recommends gcc libc6-dev) \
     || echo "sluice: no C compiler in this base, and none could be installed"
+COPY contract contract
 COPY domain domain
 COPY solvers/kernels/native solvers/kernels/native
 COPY exports/native exports/native
@@ -39,6 +41,16 @@ COPY --from=kernels /opt/sluice/exports/native/build exports/native/build
 COPY --from=kernels /opt/sluice/measuring/probe/build measuring/probe/build
 # Compiled here, because the service may not write into its own folders.
 RUN .venv/bin/python -m compileall -q -x '[.]venv' .
+
+# What the image is made of (the annotations of the OCI's image specification).
+ARG BASE
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Sluice" \
+    org.opencontainers.image.description="Tells messaging systems how to cut messages" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.version="0.1.0" \
+    org.opencontainers.image.revision="${REVISION}" \
+    org.opencontainers.image.base.name="${BASE}"
 
 ENV PATH=/opt/sluice/.venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \

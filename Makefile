@@ -3,11 +3,12 @@
 #   PYTHON=python3.12   the Python that .venv is made with (3.11 to 3.14; python3 when not given)
 #   ONCE=1              demo: stop after printing
 #   PORT=8080           demo, serve: the port (SLUICE_PORT in the environment wins)
+#   NAME=min_gain       report: a parameter, whose files are listed too
 #   JOBS=3              test, quick, campaign: processes; one more than cores, since some tests wait
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo serve test quick check fmt bench screenshots campaign lock installed clean ready-run ready-dev
+.PHONY: help demo serve test quick check fmt report bench screenshots campaign lock installed clean ready-run ready-dev
 
 # Some thousand starts of Python would each compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -21,7 +22,7 @@ BIN   := .venv/bin
 SPREAD = -n $(JOBS) --dist worksteal
 PYTEST = $(BIN)/python -m pytest $(SPREAD)
 # A package is checked from the day it exists.
-PACKAGES := $(wildcard domain fitting measuring solvers analysis papers exports models app)
+PACKAGES := $(wildcard contract domain fitting measuring solvers analysis papers exports models app)
 TYPED := $(PACKAGES) $(wildcard migrations bench tools clients/python/src)
 
 # A Python named by the caller is taken or refused; python3 may be exchanged for a better one.
@@ -52,6 +53,10 @@ check: ready-dev  ## style, types and which package imports which
 fmt: ready-dev  ## put style right where that can be done mechanically
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Some shells set NAME for themselves.
+report: ready-dev  ## how long and how alike the sources are, and which files say NAME; gates nothing
+	$(BIN)/python -m tools.report$(if $(filter command,$(origin NAME)), --name $(NAME))
 
 bench: ready-dev  ## measure solvers and service; results as JSON in bench/results
 	$(BIN)/python -m bench

@@ -24,11 +24,17 @@ from analysis.best_known import (
 from analysis.setting_price import Averages, Priced, Span, averages_of, of_sizes, price
 from analysis.settings_in_draws import SettingsQuestion, repeated_by, settings_in_draws
 from analysis.transferred import TransfersSay
+from contract.limits import (
+    DEFAULT_AUDIT_LIMIT_S,
+    MAX_AUDIT_LIMIT_S,
+    MAX_AUDIT_WORKLOAD_SIZES,
+    MAX_MESSAGE_BYTES,
+)
 from domain.errors import InconsistentInput, InvalidInput, SluiceError
 from domain.fit import beyond_measured
 from domain.fragment_setting import FragmentSetting, breakpoints
 from domain.model import CostModel
-from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
+from domain.pipeline import Pipeline
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
 from domain.profile import ProfileRevision
 from domain.regret import BestKnown, Objective, Regret, SizeRule, default_objective
@@ -42,9 +48,6 @@ from domain.workload import (
     powers_of_two,
 )
 
-DEFAULT_TIME_LIMIT_S = 30.0
-MAX_TIME_LIMIT_S = 60.0  # of the solves; the process of its own is ended at 120 s
-MAX_AUDIT_WORKLOAD_SIZES = 512
 WORTH_SAYING = 1e-3  # a change that gains less regret than this is not advised
 SETTING, ADVISED = "setting", ("best_size", "best_size_steps")  # in draws
 _PLAIN = FragmentLimits()
@@ -96,7 +99,7 @@ class AuditScope:
     objective: Objective | None = None
     max_regret: float | None = None
     reference: Reference = Reference.BEST
-    time_limit_s: float = DEFAULT_TIME_LIMIT_S
+    time_limit_s: float = DEFAULT_AUDIT_LIMIT_S
     in_draws: float | None = None
 
     @property
@@ -126,10 +129,10 @@ class AuditScope:
 
 
 def check_time_limit(time_limit_s: float) -> None:
-    """Raise InvalidInput unless 0 < time_limit_s <= MAX_TIME_LIMIT_S."""
-    if not 0.0 < time_limit_s <= MAX_TIME_LIMIT_S:
+    """Raise InvalidInput unless 0 < time_limit_s <= MAX_AUDIT_LIMIT_S."""
+    if not 0.0 < time_limit_s <= MAX_AUDIT_LIMIT_S:
         raise InvalidInput(
-            f"expected 0 < time_limit_s <= {MAX_TIME_LIMIT_S:g}", field="time_limit_s"
+            f"expected 0 < time_limit_s <= {MAX_AUDIT_LIMIT_S:g}", field="time_limit_s"
         )
 
 
@@ -335,9 +338,6 @@ def verdict(span: Span, max_regret: float | None) -> RegretVerdict | None:
     return RegretVerdict.ABOVE if span.at_least > max_regret else RegretVerdict.BETWEEN
 
 
-# --- parts ----------------------------------------------------------------------------------------
-
-
 def _turns(scope: AuditScope, setting: FragmentSetting) -> tuple[int, ...]:
     """Where a setting turns; of a given workload, which is all that is sent, nowhere else."""
     if scope.workload is not None:
@@ -406,9 +406,6 @@ _FROM_OUTSIDE = Notice(
     "only the total and the bottleneck are known: latencies are the most that a pipeline with "
     "these costs can take, and regrets compare those",
 )
-
-
-# --- what to change -------------------------------------------------------------------------------
 
 
 def _changes(outcome: Audit) -> Iterator[Change]:

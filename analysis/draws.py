@@ -17,13 +17,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from contract.limits import DEFAULT_DRAWS, MAX_NS_PER_BYTE, MAX_OVERHEAD_US, MAX_SEED
 from domain.derived import Derived
 from domain.errors import InvalidInput
 from domain.model import CostModel
-from domain.pipeline import MAX_NS_PER_BYTE, MAX_OVERHEAD_US, Stage, ends_of
+from domain.pipeline import Stage, ends_of
 from domain.uncertainty import (
-    DEFAULT_DRAWS,
-    MAX_SEED,
     AnyStage,
     StatedStage,
     UncertainAggregate,

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 import solvers
 from analysis.comparison import Cell, cells
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.default_sizes import DefaultSize, default_sizes
 from domain.model import CostModel
-from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
+from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits, Problem, problem_of
 from domain.solution import Strategy
 from solvers.count_points import CountPoint

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from analysis.draw_costs import cut_us, stage_times_us
 from analysis.draws import Draws, draw
-from domain.uncertainty import DEFAULT_DRAWS, NamedCut, UncertainPipeline, seed_of
+from contract.limits import DEFAULT_DRAWS
+from domain.uncertainty import NamedCut, UncertainPipeline, seed_of
 from solvers.hidden_cut import HostWork
 
 Floats = NDArray[np.float64]

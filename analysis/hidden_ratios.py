@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from contract.limits import MAX_EXPONENT, MAX_PROCESSES
 from domain.errors import InvalidInput
 from domain.hiding import (
-    MAX_EXPONENT,
-    MAX_PROCESSES,
     BestProcesses,
     CountRange,
     Granularity,

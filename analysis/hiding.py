@@ -20,17 +20,16 @@ from analysis.hidden_ratios import (
     gamma_window,
     of_processes,
 )
-from domain.errors import InconsistentInput, InvalidInput
-from domain.hiding import (
+from contract.limits import (
     MAX_CALCULATION_US,
+    MAX_HIDDEN_MESSAGES,
+    MAX_MESSAGE_BYTES,
     MAX_OVERHEAD,
-    BestProcesses,
-    Overlap,
-    ProcessPoint,
-    Regime,
-    check_number,
+    MAX_STAGES,
 )
-from domain.pipeline import MAX_MESSAGE_BYTES, MAX_STAGES, Pipeline, Stage, unique_names
+from domain.errors import InconsistentInput, InvalidInput
+from domain.hiding import BestProcesses, Overlap, ProcessPoint, Regime, check_number
+from domain.pipeline import Pipeline, Stage, unique_names
 from domain.problem import Problem
 from domain.solution import Notice, Solution, Status, Strategy, relative_excess
 from domain.uncertainty import UncertainPipeline
@@ -38,7 +37,6 @@ from solvers.assemble import status_of
 from solvers.contract import Deadline
 from solvers.hidden_cut import HiddenCut, HiddenPoint, HostWork, hidden_cut
 
-MAX_MESSAGES = 10**6
 MAX_TRAIN_FRAGMENTS = 100_000  # of all messages of a train
 CALCULATION = "calculation"  # the name of the stage that a streamed calculation becomes
 _SHOWN_COUNTS = 24  # counts of fragments that are solved for the table and the picture
@@ -103,9 +101,10 @@ class HideQuestion:
         check_number("calculation_us", self.calculation_us, MAX_CALCULATION_US)
         check_number("hiding_overhead_us", self.overhead_us, MAX_CALCULATION_US)
         check_number("hideable_fraction", self.hideable_fraction, 1.0)
-        if not 1 <= self.messages <= MAX_MESSAGES:
+        if not 1 <= self.messages <= MAX_HIDDEN_MESSAGES:
             raise InvalidInput(
-                f"expected 1 <= messages <= {MAX_MESSAGES}, got {self.messages}", field="messages"
+                f"expected 1 <= messages <= {MAX_HIDDEN_MESSAGES}, got {self.messages}",
+                field="messages",
             )
         if self.are_train:
             self._check_train()

@@ -10,34 +10,22 @@ from dataclasses import dataclass, field, replace
 
 import solvers
 from analysis.comparison import Cell, Solve
-from analysis.layer_cost import (
-    MAX_PACKET_SIZES,
-    LayerSums,
-    Work,
-    check_out_of_order,
-    packet_curve,
-)
-from analysis.layer_stages import (
+from analysis.feature_savings import (
     FeatureStages,
-    StageQuestion,
     TunedMessage,
     TuningQuestion,
-    is_pipeline,
     stages_with_features,
     tuned,
 )
+from analysis.layer_cost import LayerSums, Work, check_out_of_order, packet_curve
+from analysis.layer_stages import StageQuestion, is_pipeline
+from contract.limits import MAX_LAYER_MESSAGES, MAX_PACKET_SIZES
 from domain.errors import InconsistentInput, InvalidInput
-from domain.messaging_layer import (
-    CycleModel,
-    MessageUnits,
-    MessagingLayer,
-    NetworkFeature,
-    sum_of,
-)
+from domain.instruction_counts import CycleModel, sum_of
+from domain.messaging_layer import MessageUnits, MessagingLayer, NetworkFeature
 from domain.problem import DEFAULT_FRAGMENT_CAP
 from domain.solution import Notice, Status, Strategy
 
-MAX_MESSAGES = 64
 _MAX_US = 10**30
 
 
@@ -64,8 +52,10 @@ class LayerQuestion:
     fragment_cap: int = DEFAULT_FRAGMENT_CAP
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.message_bytes) <= MAX_MESSAGES:
-            raise InvalidInput(f"expected 1 to {MAX_MESSAGES} message sizes", field="message_bytes")
+        if not 1 <= len(self.message_bytes) <= MAX_LAYER_MESSAGES:
+            raise InvalidInput(
+                f"expected 1 to {MAX_LAYER_MESSAGES} message sizes", field="message_bytes"
+            )
         if len(self.packet_words) > MAX_PACKET_SIZES:
             raise InvalidInput(
                 f"expected at most {MAX_PACKET_SIZES} packet sizes", field="packet_words"

@@ -1,6 +1,6 @@
 """What a messaging layer does for a message: instructions and cycles by service, end and class.
 
-    layer = shipped_layers()["cmam-finite"]
+    layer = shipped_layers()["cmam-finite"]  # analysis.published_layers
     work_of(layer, 64).counts.total  # 397 instructions, of which 181 are base: Table 2
 
 Everything here is exact: counts are fractions, and shares are taken of them (Karamcheti94 Tables 2
@@ -9,44 +9,32 @@ and 3, Fig. 8). Stages and latencies follow in `analysis.layer_stages`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from itertools import product
 from math import lcm
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from contract.limits import MAX_PACKET_SIZES
 from domain.errors import InvalidInput, NotPublished
+from domain.instruction_counts import CycleModel, Exact, InstructionCounts, exact, in_order, sum_of
 from domain.messaging_layer import (
-    CycleModel,
     End,
-    Exact,
-    InstructionCounts,
     MessageUnits,
     MessagingLayer,
     NetworkFeature,
     Per,
     Service,
     Terms,
-    exact,
-    in_order,
-    layer_of_document,
-    sum_of,
 )
 
 FeatureSet: TypeAlias = tuple[NetworkFeature, ...]
 
-MAX_PACKET_SIZES = 200
 _EXACT = 2**53  # whole numbers up to it are doubles
 _UNITS = {per: place for place, per in enumerate(Per)}
-_FOLDER = Path(__file__).with_name("layers")
-_DISAGREEMENTS = "disagreements.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,9 +327,6 @@ def feature_sets(features: Sequence[NetworkFeature]) -> tuple[FeatureSet, ...]:
     return alone if len(features) < 2 else (*alone, tuple(features))
 
 
-# --- other packet sizes ---------------------------------------------------------------------------
-
-
 def packet_curve(
     sums: LayerSums, message_bytes: int, packet_words: Sequence[int]
 ) -> tuple[Work, ...]:
@@ -383,49 +368,3 @@ def check_out_of_order(layer: MessagingLayer, out_of_order: float | None) -> Non
         f"sum to {both} at the destination",
         field="out_of_order",
     )
-
-
-# --- published layers -----------------------------------------------------------------------------
-
-
-@cache
-def shipped_layers() -> Mapping[str, MessagingLayer]:
-    """Return the published layers by name: CMAM on the CM-5 (Karamcheti94), each protocol."""
-    names = sorted(path.name for path in _FOLDER.glob("*.json") if path.name != _DISAGREEMENTS)
-    layers = [layer_of_document(_read(name)) for name in names]
-    return MappingProxyType({layer.name: layer for layer in layers})
-
-
-@dataclass(frozen=True, slots=True)
-class Disagreement:
-    """Where a publication's text and its own tables differ: what it says, in which section, and
-    what its tables give.
-    """
-
-    layer: str
-    section: str
-    says: str
-    stated: tuple[float, ...]
-    computed: tuple[float, ...]
-    how: str
-
-
-@cache
-def disagreements() -> tuple[Disagreement, ...]:
-    """Return where the text of Karamcheti94 and its tables differ; neither is mended here."""
-    rows: list[dict[str, Any]] = _read(_DISAGREEMENTS)["disagreements"]
-    return tuple(
-        Disagreement(
-            row["layer"],
-            row["section"],
-            row["says"],
-            tuple(row["stated"]),
-            tuple(row["computed"]),
-            row["how"],
-        )
-        for row in rows
-    )
-
-
-def _read(name: str) -> Any:
-    return json.loads(_FOLDER.joinpath(name).read_text(encoding="utf-8"))

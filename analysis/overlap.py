@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.both_ways import LESS, alone, is_slower_by_file, serial_us
 from analysis.decision import Choices, gains_over, is_certain, quantiles, share_of
-from analysis.draw_costs import PricedSizes, cut_us, repeated_us
+from analysis.draw_costs import PricedSizes, repeated_us
 from analysis.draws import Draws
-from analysis.file_votes import as_measured, by_own_means
 from analysis.measure_next import REPETITIONS
 from domain.default_sizes import ONE_PIECE
 from domain.measured_times import MeasuredTimes
@@ -40,8 +40,6 @@ Floats = NDArray[np.float64]
 Refused = Callable[[Decision, NamedCut], Decision | None]
 
 EITHER_WAY = "either way"  # the name of a size that is faster whether stages overlap or not
-_LESS = 0.95  # of the time in use, both ways: from there on a size is advised
-_APART = 1.5  # by which a size is below the one in use, for times to have grown up to that
 _NEARLY_AS_GOOD = 1.02  # of the best equal fragments' time, in the mean: a rounder size is told
 _AS_GOOD = 1.01  # of the smallest quotient: a rounder size is as good
 
@@ -129,13 +127,6 @@ def _held_to_structure(
     return replace(_first(decision, Reason.NOT_MEASURED), measure=one)
 
 
-def serial_us(draws: Draws, message_bytes: int, cut: NamedCut) -> Floats:
-    """Return what a cut takes where stages work one after another, delay included, (draws,)."""
-    alone = [cut_us(_alone(draws, stage), message_bytes, cut) for stage in range(draws.stages)]
-    found: Floats = np.sum(alone, axis=0) + draws.delay_us
-    return found
-
-
 def slower_by_file(
     decision: Decision,
     choices: Choices,
@@ -145,75 +136,26 @@ def slower_by_file(
 ) -> Decision | None:
     """Return that a cut is to be timed where by the file's own times it is no faster than the
     setting in use, one way or the other; None where it is, or there are no times.
-
-    By means of each size's own times, which hold what depends on the place of a fragment; and by
-    lines that go on from the setting in use: a stage that takes less than these may have had a
-    processor for itself.
     """
-    if times is None:
-        return None
     other = choices.baseline.cut
-    means = by_own_means(times)
-    prices = [(means, means)]
-    if cut.size_bytes and other.size_bytes and cut.size_bytes > other.size_bytes:
-        medians = as_measured(times).at_most.part(0, 1)
-        sizes = (min(other.size_bytes, message_bytes), min(cut.size_bytes, message_bytes))
-        prices.append((_going_on(times, *sizes), medians))
-    for price_us in (cut_us, serial_us):
-        for costs, others in prices:
-            if price_us(costs, message_bytes, cut) >= price_us(others, message_bytes, other):
-                timed = (cut, other)
-                both = Measurement(MeasurementKind.WHOLE_MESSAGES, REPETITIONS, 0.0, cuts=timed)
-                return replace(_first(decision, Reason.UNDECIDED), measure=both)
-    return None
-
-
-def _going_on(times: MeasuredTimes, now: int, size: int) -> Draws:
-    """What a fragment of a larger size takes if each stage's times go on from those of the size in
-    use as they grew up to it; no less than was measured.
-    """
-    found = list[float]()
-    for stage in times.stages:
-        known = np.array([one.message_bytes for one in stage.sizes], dtype=np.float64)
-        medians_us = np.array([one.median_us for one in stage.sizes])
-        at_now, at_size = np.interp([now, size], known, medians_us).tolist()
-        before = known[known <= now / _APART]
-        if len(before):
-            grew = at_now - float(np.interp(before[-1], known, medians_us))
-            at_size = max(at_size, at_now + grew / (now - before[-1]) * (size - now))
-        found.append(at_size)
-    overhead_us = np.array(found)[:, None, None]
-    names = tuple(stage.name for stage in times.stages)
-    none = np.zeros((len(found), 0, 1))
-    return Draws(times.kind, names, overhead_us, np.zeros_like(overhead_us), none, times.delay_us)
-
-
-def _alone(draws: Draws, stage: int) -> Draws:
-    one = slice(stage, stage + 1)
-    factors = draws.mean_factors
-    return replace(
-        draws,
-        names=draws.names[one],
-        overhead_us=draws.overhead_us[one],
-        ns_per_byte=draws.ns_per_byte[one],
-        ends_bytes=draws.ends_bytes[one],
-        delay_us=0.0,
-        mean_factors=None if factors is None else factors[one],
-    )
+    if not is_slower_by_file(cut, other, times, message_bytes):
+        return None
+    both = Measurement(MeasurementKind.WHOLE_MESSAGES, REPETITIONS, 0.0, cuts=(cut, other))
+    return replace(_first(decision, Reason.UNDECIDED), measure=both)
 
 
 def _priced_both_ways(
     choices: Choices, draws: Draws, priced: PricedSizes, message_bytes: int
 ) -> _Ways:
-    alone = [
-        repeated_us(_alone(draws, stage), message_bytes, priced.sizes)
+    taken_us = [
+        repeated_us(alone(draws, stage), message_bytes, priced.sizes)
         for stage in range(draws.stages)
     ]
     baseline = choices.baseline
     return _Ways(
         priced.sizes,
         priced.latency_us,
-        np.sum(alone, axis=0) + draws.delay_us,
+        np.sum(taken_us, axis=0) + draws.delay_us,
         baseline.latency_us,
         serial_us(draws, message_bytes, baseline.cut),
     )
@@ -226,10 +168,10 @@ def _best_either_way(ways: _Ways, rounder: Iterable[int]) -> int | None:
         ways.serial_us.mean(axis=1) / max(float(ways.now_serial_us.mean()), 1e-9),
     )
     smallest = float(quotient.min())
-    if smallest >= _LESS:
+    if smallest >= LESS:
         return None
     places = dict(zip(ways.sizes.tolist(), range(len(ways.sizes)), strict=True))
-    limit = min(_AS_GOOD * smallest, _LESS)
+    limit = min(_AS_GOOD * smallest, LESS)
     as_good = (places[size] for size in rounder if size in places)
     return next((at for at in as_good if quotient[at] <= limit), int(quotient.argmin()))
 
@@ -282,7 +224,7 @@ def _if_overlapping(
         return decision, None
     best = int(ways.serial_us.mean(axis=1).argmin())
     gain = float(np.median(ways.gains(best)[1]))
-    if gain <= 1.0 - _LESS:
+    if gain <= 1.0 - LESS:
         return decision, None
     both = replace(
         ways.both_ways(best, best),

@@ -14,6 +14,8 @@ from domain.solution import Notice
 from domain.structure import KnownOverlap, Structure
 from domain.uncertain_answer import Decision, DecisionCode, Reason
 
+OVERLAP_NOT_KNOWN = "overlap_not_known"  # the code of what a model takes for granted of its stages
+
 
 def held_back(decision: Decision, model: CostModel) -> Decision:
     """Return the decision; `measure_first` in the place of `set_it` where the model has a premise.
@@ -57,8 +59,9 @@ def unknown_overlap(overlap: KnownOverlap, stages: int) -> tuple[Notice, ...]:
 
 
 def doubt_of(overlap: KnownOverlap, stages: int) -> Reason | None:
-    """Return why what a pipeline's model sets for many messages is to be measured first, else None:
-    what is faster by both ways is looked for of one message alone.
+    """Return why what a pipeline's model sets for many messages is to be measured first, else None.
+
+    That it is faster if stages overlap alone is looked at further.
     """
     if overlap.structure is not None:
         return None if overlap.structure.is_priced else Reason.STRUCTURE

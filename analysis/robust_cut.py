@@ -1,6 +1,6 @@
 """The cut, and the repeated size, of least worst regret over draws of the costs.
 
-Source    docs/theory.md, "A cut for uncertain costs"; solvers/settings/regret.py.
+Source    docs/theory.md, "A cut for uncertain costs"; solvers/settings/cut_in_draws.py.
 Cost      a solve of the answer's count in each draw, then some linear programs of k + 1 columns.
 Exact     the bound is of all real-valued cuts into as many fragments, in the draws looked at; the
           worst regret is that of the whole bytes there. Of repeated sizes all are tried where the
@@ -28,7 +28,7 @@ from solvers import solve
 from solvers.contract import Deadline
 from solvers.line_problem import LineProblem
 from solvers.rounding import nearest_cut
-from solvers.settings.regret import LinesInDraws, best_cuts_us, min_worst_regret
+from solvers.settings.cut_in_draws import LinesInDraws, best_cuts_us, min_worst_regret
 
 Floats = NDArray[np.float64]
 

@@ -1,12 +1,11 @@
 """How an answer's latency moves with the costs of its stages and with its message.
 
-Source    docs/theory.md, "Sensitivities of an answer": Danskin's theorem on the reduced dual, and
-          the paths of Wang98 eq. (1)-(3).
+Source    docs/theory.md, "Sensitivities of an answer": Danskin's theorem on the reduced dual.
 Cost      two solves of the answer's count, each a small part of the search for it; at a kink
-          4n + 4 more. Of a cut that is kept O(fragments x stages^2).
+          4n + 4 more.
 Exact     the bounds of CostChange are proven, for a repaired p is a feasible dual at any costs.
           Derivatives of the optimum are those of a primal and a dual solution that agree to 1e-9;
-          those of a cut are whole numbers, of fragments and of bytes on its critical paths.
+          those of a cut that is kept are cut_slopes.py's.
 Traps     an interior point gives the centre of all optimal duals, so that at a kink its derivative
           lies between the two sides and is that of neither. Both sides are then solved beside it.
 """
@@ -17,22 +16,18 @@ from collections.abc import Sequence
 from itertools import repeat
 from math import inf, nan
 
-import numpy as np
-from numpy.typing import NDArray
-
+from analysis.cut_slopes import cut_slopes
 from analysis.explain import Explained
-from domain.pipeline import MAX_NS_PER_BYTE, MAX_OVERHEAD_US, FitRange, Pipeline
+from contract.limits import MAX_NS_PER_BYTE, MAX_OVERHEAD_US
+from domain.pipeline import Pipeline
 from domain.problem import Problem
 from domain.sensitivity import Basis, CostChange, Sensitivities, Slope, StageSensitivity
 from domain.solution import Solution, Strategy
 from solvers.contract import Deadline
 from solvers.exact.dual import value_us
 from solvers.exact.structured import Gradient, Slopes, gradient_of, slopes_of, solve_count
-from solvers.kernels import active, stage_times_us
+from solvers.kernels import active
 from solvers.line_problem import LineProblem
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 CHANGES = (-0.1, 0.1)
 MAX_CELLS = 200_000  # fragments times stages of an answer that is looked at
@@ -42,7 +37,6 @@ _CHANGED = 1e-6  # of the latency: how closely
 _UNSOLVED = (nan, nan)
 _NO_DEADLINE = Deadline(inf)
 _OPTIMAL = (Strategy.AUTO, Strategy.EXACT)
-_TIE = 1e-12  # of the latency: paths that differ by less are equally long
 
 
 def sensitivities(solution: Solution, asked: Strategy) -> Sensitivities | None:
@@ -126,9 +120,6 @@ def _may_cost_more(pipeline: Pipeline) -> bool:
     )
 
 
-# --- the optimum ----------------------------------------------------------------------------------
-
-
 def _optimum(
     solution: Solution, problem: Problem, asked: Strategy
 ) -> tuple[LineProblem, Gradient] | None:
@@ -177,59 +168,3 @@ def _at_changed_cost(
     changed = lines.with_changed(stage, by)
     found = solve_count(changed, count, _NO_DEADLINE, close=_CHANGED, aim=_CHANGED)
     return found.upper_us, found.lower_us
-
-
-# --- a cut that is kept ---------------------------------------------------------------------------
-
-
-def cut_slopes(pipeline: Pipeline, cut: tuple[int, ...]) -> tuple[list[Slope], list[Slope]] | None:
-    """Return the derivatives of a cut's latency by each stage's overhead and cost per byte.
-
-    A path counts by its fragments in the stage (1) and by their bytes; of all longest paths the
-    most is the derivative from above, the least that from below. A stage's costs move at all sizes
-    alike. None where stages hand fragments on in parts, which is another recurrence.
-    """
-    n, count = len(pipeline), len(cut)
-    if pipeline.without_handoffs is not pipeline:
-        return None
-    sizes = np.array(cut, dtype=np.int64)
-    big = 4 * (int(sizes.sum()) + count) + 1
-    if big * count >= 1 << 62:
-        return None
-    times = stage_times_us(pipeline, sizes.astype(np.float64))
-    tie_us = _TIE * float(times.sum(axis=0).max() + times.sum(axis=1).max())
-    steps = np.stack([np.ones(count, dtype=np.int64), sizes, np.full(count, -1), -sizes], axis=1)
-    sums = np.cumsum(steps, axis=0)
-    entry = np.full(count, -np.inf)
-    entry[0] = 0.0
-    counts = np.zeros((count, n, 4), dtype=np.int64)  # of the paths to here, most and (minus) least
-    for j in range(n):
-        spent = np.cumsum(times[:, j])
-        ahead = entry - (spent - times[:, j])
-        best = np.maximum.accumulate(ahead)
-        group = np.cumsum(np.diff(best, prepend=best[0]) > tie_us)[:, None, None]
-        passed = np.zeros_like(counts)
-        passed[:, j] = sums
-        before = passed.copy()
-        before[:, j] -= steps
-        among = np.where(
-            (ahead >= best - tie_us)[:, None, None], counts - before + group * big, -(1 << 62)
-        )
-        counts = np.maximum.accumulate(among, axis=0) - group * big + passed
-        entry = best + spent
-    most = counts[-1]
-    ranges = [stage.ranges for stage in pipeline.stages]
-    return (
-        [
-            Slope(None if _is_zero(ranges[j], "overhead_us") else -float(low), float(high))
-            for j, (high, low) in enumerate(zip(most[:, 0], most[:, 2], strict=True))
-        ],
-        [
-            Slope(None if _is_zero(ranges[j], "ns_per_byte") else -float(low), float(high))
-            for j, (high, low) in enumerate(zip(most[:, 1], most[:, 3], strict=True))
-        ],
-    )
-
-
-def _is_zero(ranges: tuple[FitRange, ...], name: str) -> bool:
-    return any(getattr(part, name) == 0.0 for part in ranges)

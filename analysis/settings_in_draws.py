@@ -19,7 +19,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.decision import gains_over, quantiles, thresholds_of
+from analysis.both_ways import SentBothWays
+from analysis.decision import gains_over, quantiles, share_of, thresholds_of
 from analysis.draw_costs import cut_us, quantile, regrets_over
 from analysis.draws import Draws, draw
 from analysis.file_votes import as_measured
@@ -78,8 +79,8 @@ def settings_in_draws(question: SettingsQuestion) -> SettingsInDraws:
     as of one message: `set_it`, the other setting that is expected to gain most, where it gains
     more than the margin in 90 % of the draws; else `keep_yours`, where the regret of the first is
     at most 2 % in 95 %; else `no_gain_provable`. `measure_first` in the place of `set_it` where
-    what was measured refuses it, as it would for one message, or the model has a premise. Raises
-    InvalidInput.
+    what was measured refuses it, as it would for one message, or the model has a premise: that
+    stages overlap is none where it is faster both ways for every message. Raises InvalidInput.
     """
     errors = question.errors
     seed = seed_of(errors.model) if errors.seed is None else errors.seed
@@ -89,8 +90,10 @@ def settings_in_draws(question: SettingsQuestion) -> SettingsInDraws:
     regrets = np.zeros((len(names), draws.count))
     gains, worst = np.zeros_like(regrets), np.zeros_like(regrets)
     total_us, total_best_us = np.zeros_like(regrets), np.zeros(draws.count)
+    known = list[Floats]()
     for message_bytes, share in messages:
         latency_us, best_us = _priced(question, draws, message_bytes)
+        known.append(latency_us)
         of_message = regrets_over(latency_us, best_us)
         regrets += share * of_message
         np.maximum(worst, of_message, out=worst)
@@ -125,7 +128,51 @@ def settings_in_draws(question: SettingsQuestion) -> SettingsInDraws:
         thresholds=thresholds,
         is_of_time=question.objective is Objective.TIME,
     )
-    return _held_to_file(question, messages, found)
+    found = _held_to_file(question, messages, found)
+    if found.reason is not Reason.IF_OVERLAPPING:
+        return found
+    latencies_us = [one[[other, 0]] for one in known]
+    return _held_both_ways(question, draws, messages, latencies_us, found)
+
+
+def _held_both_ways(
+    question: SettingsQuestion,
+    draws: Draws,
+    messages: Sequence[tuple[int, float]],
+    latencies_us: Sequence[Floats],
+    found: SettingsInDraws,
+) -> SettingsInDraws:
+    """Return what is set where it is faster for every message, whether stages overlap or work one
+    after another, and for all of them by more than the margin both ways; what it gains is the less
+    of both. `latencies_us` are those of the advised
+    setting and of the first where stages overlap, (2, draws) each.
+    """
+    cuts, errors = dict(question.settings), question.errors
+    first, advised = cuts[question.settings[0][0]], cuts[found.advised]
+    sent = [
+        SentBothWays.of(draws, size, (advised(size), chain_us[0]), (first(size), chain_us[1]))
+        for (size, _), chain_us in zip(messages, latencies_us, strict=True)
+    ]
+    if not all(one.is_faster(errors.times, found.thresholds) for one in sent):
+        return found
+    shares = [share for _, share in messages]
+    serial_us = np.stack([[one.serial_us, one.other_serial_us] for one in sent])
+    if found.is_of_time:
+        total_us = np.tensordot(shares, serial_us, axes=1)
+        gains = gains_over(total_us[0], total_us[1])
+    else:
+        gains = np.tensordot(shares, gains_over(serial_us[:, 0], serial_us[:, 1]), axes=1)
+    probability = share_of(gains > found.thresholds.margin)
+    if probability < found.thresholds.probability:  # of messages, most of which are cut alike
+        return found
+    one_at_a_time = errors.overlap.several_at_once is False
+    return replace(
+        found,
+        code=DecisionCode.SET_IT if one_at_a_time else found.code,
+        reason=Reason.EITHER_WAY if one_at_a_time else Reason.ONE_AT_A_TIME,
+        gain=min(found.gain, quantiles(gains), key=lambda one: one.p50),
+        probability=min(found.probability, probability),
+    )
 
 
 def _held_to_file(

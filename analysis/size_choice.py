@@ -7,12 +7,10 @@ from dataclasses import dataclass, field, replace
 from math import lcm
 
 import solvers
-from analysis.audit import (
-    DEFAULT_TIME_LIMIT_S,
-    SHARE_OF_ADVICE,
-)
+from analysis.audit import SHARE_OF_ADVICE
 from analysis.best_known import SolvedMessages, improved, left_open
 from analysis.setting_price import price
+from contract.limits import DEFAULT_AUDIT_LIMIT_S
 from domain.errors import Infeasible, InvalidInput
 from domain.fragment_setting import FragmentSetting, breakpoints
 from domain.model import CostModel
@@ -76,7 +74,7 @@ def choose_sizes(
     default: FragmentSetting | None = None,
     measured_bytes: tuple[int, int] | None = None,
     given_bytes: int | None = None,
-    time_limit_s: float = DEFAULT_TIME_LIMIT_S,
+    time_limit_s: float = DEFAULT_AUDIT_LIMIT_S,
     progress: Callable[[int, int], None] | None = None,
     on_best: Callable[[ChosenSetting], None] | None = None,
 ) -> ChosenSetting:

@@ -26,6 +26,7 @@ from analysis.size_centres import centres_of
 from analysis.size_decision import MARGIN, decision_of
 from analysis.size_evidence import SizeEvidence, round_sizes, timed_runs
 from analysis.size_wishes import new_sizes, suspicious_sizes
+from contract.limits import MAX_MESSAGE_BYTES, MAX_SEED
 from domain.errors import InvalidInput
 from domain.own_transfers import (
     NEAR_BEST,
@@ -35,8 +36,6 @@ from domain.own_transfers import (
     SizeVerdict,
     TransferStatus,
 )
-from domain.pipeline import MAX_MESSAGE_BYTES
-from domain.uncertainty import MAX_SEED
 
 DEFAULT_RUNS = 40
 MIN_RUNS = 6

@@ -12,12 +12,13 @@ Exact     each latency is the evaluator's on whole bytes. The best is the best o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
 from math import prod
 from time import monotonic
 
+from contract.limits import MAX_EVALUATIONS
 from domain.delivery import (
     Delivery,
     DeliveryRule,
@@ -30,12 +31,12 @@ from domain.nested import nested_latency_us
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits, Problem
 from domain.profile import ProfileRevision
+from domain.schedule import serial_us
 from domain.solution import Notice
+from domain.structure import KnownOverlap
 from solvers.nested.bound import nested_lower_bound_us
 from solvers.nested.on_line import rules_of
 
-MAX_EVALUATIONS = 20_000  # messages times choices in one question
-MAX_MESSAGES = 1_000
 _REPORTED = 64  # evaluations between two reports
 _PULSES_PER_S = 100_000.0  # of one stage that are delivered and evaluated, on a slow machine
 _FEW = 64  # pulses of a stage that are tried however little time is left
@@ -51,7 +52,8 @@ class ThresholdQuestion:
     Without `stages` all stages have the same size; those named vary independently, and the others
     take whatever has arrived. The first stage, which has all of the message at once, moves it whole
     where it hands bytes on, unless it varies; else in pulses of its size. Without `sizes` they are
-    the powers of two up to the largest message. `said` is what transfers said of the profile.
+    the powers of two up to the largest message. `said` is what is known of the costs, `overlap` of
+    the overlap of the stages.
     Raises InvalidInput, InconsistentInput for too many evaluations, and StrategyDeclined for a
     single stage.
     """
@@ -64,7 +66,8 @@ class ThresholdQuestion:
     max_pulses: int
     time_limit_s: float
     profile: ProfileRevision | None = None
-    said: Notice | None = None
+    said: tuple[Notice, ...] = ()
+    overlap: KnownOverlap = field(default_factory=KnownOverlap)
 
     def __post_init__(self) -> None:
         if self.rule not in (DeliveryRule.STATIC, DeliveryRule.EAGER):
@@ -136,7 +139,8 @@ class MessageThresholds:
     """One message: µs of each choice, None where it was not priced, and what to compare them with.
 
     `ideal_us` is the fluid limit of cut-through, each byte passed on as it comes (Yocum97 sec.
-    4.4); `lower_bound_us` is proven of this model, for every cut of every stage.
+    4.4); `lower_bound_us` is proven of this model, for every cut of every stage. `serial_us` is
+    what the best choice takes if stages work one after another, None where that is known.
     """
 
     message_bytes: int
@@ -144,6 +148,7 @@ class MessageThresholds:
     store_and_forward_us: float
     ideal_us: float
     lower_bound_us: float
+    serial_us: float | None = None
 
     @property
     def best(self) -> int | None:
@@ -225,11 +230,10 @@ class _Pricing:
         question, unpriced = self._question, self.unpriced + left
         rows = zip(priced, question.message_bytes, bounds, strict=True)
         messages = tuple(
-            _message(question.pipeline, total, tuple(row), bound_us)
+            _with_serial(question, _message(question.pipeline, total, tuple(row), bound_us))
             for row, total, bound_us in rows
         )
-        said = () if question.said is None else (question.said,)
-        notices = (*said, *self._notices(unpriced))
+        notices = (*question.said, *self._notices(unpriced))
         return Thresholds(question, messages, _one(messages), unpriced > 0, notices)
 
     def _bound_us(self, total: int) -> float:
@@ -288,6 +292,15 @@ def _message(
         ideal_us=ideal_us(pipeline, total),
         lower_bound_us=bound_us,
     )
+
+
+def _with_serial(question: ThresholdQuestion, found: MessageThresholds) -> MessageThresholds:
+    pipeline, total = question.pipeline, found.message_bytes
+    if not question.overlap.is_unsaid(len(pipeline)) or (best := found.best) is None:
+        return found
+    rules = question.rules(question.choices[best], total)
+    cut = deliver(pipeline, total, rules, max_pulses=question.max_pulses)
+    return replace(found, serial_us=serial_us(pipeline, cut.stage_bytes))
 
 
 def _one(messages: tuple[MessageThresholds, ...]) -> OneChoice | None:

@@ -139,9 +139,6 @@ class _Decided:
         )
 
 
-# --- the order of the rows ------------------------------------------------------------------------
-
-
 def _in_time(rows: Sequence[OwnTransfer]) -> list[OwnTransfer]:
     """The rows by when they began, where that is known of all."""
     if all(row.began_s is not None for row in rows):
@@ -208,9 +205,6 @@ def _slope(order: np.ndarray, log_us: np.ndarray, is_size: np.ndarray) -> float:
         spread += float(centred @ centred)
         along += float(centred @ log_us[group])
     return along / spread if spread > 0.0 else 0.0
-
-
-# --- a size to try --------------------------------------------------------------------------------
 
 
 def _candidates(message_bytes: int, sizes: Iterable[int]) -> tuple[int, ...]:

@@ -52,6 +52,7 @@ from analysis.repeated_sizes import (
 )
 from analysis.rests_on import rests_on
 from analysis.robust_cut import robust_choice
+from contract.limits import DEFAULT_DRAWS
 from domain.default_sizes import ONE_PIECE
 from domain.errors import InvalidInput, StrategyDeclined
 from domain.fit import beyond_measured, cut_sizes
@@ -75,14 +76,7 @@ from domain.uncertain_answer import (
     Uncertainty,
     round_or_best,
 )
-from domain.uncertainty import (
-    ANSWER,
-    DEFAULT_DRAWS,
-    NamedCut,
-    UncertainModel,
-    seed_of,
-    source_of,
-)
+from domain.uncertainty import ANSWER, NamedCut, UncertainModel, seed_of, source_of
 
 Floats = NDArray[np.float64]
 

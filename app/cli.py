@@ -1,4 +1,4 @@
-"""The command line: one module a command, in app/console. Wiring only.
+"""The command line: a folder of app/verbs a command, or a module of app/console. Wiring only.
 
 Nothing heavy is imported before a command needs it, so that `sluice --help` answers at once.
 """
@@ -14,8 +14,9 @@ from collections.abc import Sequence
 
 from app.console.argument_parts import completion_of
 from app.console.arguments import grammar, own_words, parse
-from app.console.screen import Output, leave_reader
 from app.errors import INTERNAL, KINDS, exit_code
+from app.registry import VERBS
+from app.ui.terminal import Output, leave_reader
 from domain.errors import SluiceError
 
 INTERRUPTED = 130
@@ -68,6 +69,10 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _run(arguments: argparse.Namespace, output: Output) -> int:
+    verb = VERBS.get(arguments.command)
+    if verb is not None:
+        code: int = verb.module("command").run(arguments, output)
+        return code
     if arguments.command in ("profiles", "answers", "jobs", "keys", "open"):
         from app.console import profiles
 
@@ -147,13 +152,12 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.audit import audit
 
         return audit(arguments, output)
-    if arguments.command.startswith("layer"):
-        from app.console import layer
+    if arguments.command.startswith("layer "):
+        from app.console import layer_counts
 
         return {
-            "layer": layer.layer,
-            "layer count": layer.layer_count,
-            "layer check": layer.layer_check,
+            "layer count": layer_counts.layer_count,
+            "layer check": layer_counts.layer_check,
         }[arguments.command](arguments, output)
     if arguments.command == "mover":
         from app.console.mover import mover
@@ -165,16 +169,6 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.reproduce import reproduce
 
         return reproduce(arguments, output)
-    if arguments.command in ("simulate", "hide", "deliver", "thresholds"):
-        from app.console import models
-
-        verbs = {
-            "simulate": models.simulate,
-            "hide": models.hide,
-            "deliver": models.deliver,
-            "thresholds": models.thresholds,
-        }
-        return verbs[arguments.command](arguments, output)
     if arguments.command == "export":
         from app.console.table import export
 

@@ -27,15 +27,18 @@ from app.console.reports import (
     schedule_parts,
     stages_table,
 )
-from app.console.screen import Output, Part, leave_reader, warning_parts
 from app.errors import exit_code
 from app.schemas.base import dump_json, parse_json, read_output
-from app.schemas.compare import CompareOut
-from app.schemas.fits import FitOut
-from app.schemas.optimize import OptimizeIn, OptimizeOut, read_answer
-from app.schemas.stages import PipelineOut
+from app.schemas.optimize import read_answer
+from app.schemas.stages import asked_pipeline, pipeline_out
 from app.serving import check_access, listen, names_port, prepare_store, server
 from app.settings import CHECKOUT, Settings
+from app.ui.notices import noted
+from app.ui.parts import Part
+from app.ui.terminal import Output, leave_reader
+from contract.compare import CompareOut
+from contract.fit import FitOut
+from contract.optimize import OptimizeIn, OptimizeOut
 from domain.errors import SluiceError
 from domain.solution import Strategy
 from domain.units import format_bytes
@@ -170,7 +173,7 @@ def _show_all(client: Client, output: Output) -> None:
         body = (EXAMPLES / name).read_bytes()
         asked = parse_json(OptimizeIn, body).pipeline
         assert asked is not None
-        pipeline = PipelineOut.of(asked.to_domain())
+        pipeline = pipeline_out(asked_pipeline(asked))
         if place == 0:
             output.parts([stages_table(pipeline), ""])
         output.parts([f"> POST /optimize   examples/{name}", ""])
@@ -200,7 +203,7 @@ def _fit(client: Client, output: Output) -> FitOut:
 def _show_answer(client: Client, output: Output, body: bytes) -> None:
     answer, screen = read_answer(body), output.out
     output.parts(schedule_parts(answer, width=screen.width, ink=screen.ink))
-    output.parts(["", *warning_parts(answer.warnings)])
+    output.parts(["", *noted(answer.warnings)])
     output.parts([f"What each strategy would have cost for {format_bytes(answer.message_bytes)}:"])
     output.parts([*_comparison(client, answer), ""])
 

@@ -6,10 +6,20 @@ one.
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 
 from domain.errors import FieldProblem, InvalidFields, NotReady, SluiceError
 from domain.trace_formats import UnreadableRows
+
+RETRY_AFTER_S = (1, 2, 3)
+
+
+def retry_after_s() -> int:
+    """Return after how many seconds to try again what is refused for now: one of several by chance,
+    so that those who are refused together do not come back together.
+    """
+    return random.choice(RETRY_AFTER_S)
 
 
 @dataclass(frozen=True, slots=True)

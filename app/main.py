@@ -14,21 +14,22 @@ import solvers
 from app.api import fits, jobs, optimize, profiles, service, tables
 from app.api.openapi import publish
 from app.execution.engine import Engine
-from app.execution.local import BODIES_HELD, TRACES_HELD
 from app.http.access import Gate, Guarded
 from app.http.app import FastPathApp, Outermost
-from app.http.bodies import BodyBudget
+from app.http.bodies import BODIES_HELD, TRACES_HELD, BodyBudget
+from app.http.connections import Door
 from app.http.fastpath.fast_path import FastPath, TableCache
-from app.http.metrics import Metrics
+from app.http.metrics import OBJECTIVES, Metrics
 from app.http.service import Context, Service
-from app.jobs.ledger import sweep_keys, tell_ends
+from app.jobs.ledger import remember_retention, sweep_keys, tell_ends
 from app.jobs.runner import open_runner
-from app.operations.tasks import open_engine
+from app.operations.tasks import JOB_KINDS, open_engine
 from app.questions.profiles import seed_paper_profiles
+from app.registry import modules
 from app.settings import VERSION, Settings
 from app.telemetry import open_tracing
-from app.web.pages import failure_page
-from app.web.routes import attach_pages
+from app.ui.pages import failure_page
+from app.web.routes import attach_pages, warm_up
 from models.records import JobEnd
 from models.session import create_store
 
@@ -47,7 +48,7 @@ _ROUTERS = (
     profiles.router,
     tables.router,
     tables.exports_router,
-    optimize.layers_router,
+    *(module.router for module in modules("routes")),
     jobs.router,
     service.keys_router,
     service.router,
@@ -62,7 +63,8 @@ def create_app(
 ) -> FastAPI:
     """Return the application; nothing is opened before it starts, then `when_ready` is called."""
     chosen = Settings.from_environment() if settings is None else settings
-    metrics, fast_path = Metrics(), FastPath(TableCache(chosen.lookup_memory_bytes))
+    metrics = Metrics(OBJECTIVES, JOB_KINDS)
+    fast_path = FastPath(TableCache(chosen.lookup_memory_bytes))
     gate = Gate(chosen, fast_path) if chosen.asks_who else None
 
     traced = open_tracing(chosen.traces)
@@ -83,14 +85,16 @@ def create_app(
         app.state.tracing = traced
         if traced is not None:
             running.context.store.watch_job_ends(traced.jobs_ended)
-        await asyncio.to_thread(app.state.pages.warm_up)
+        await asyncio.to_thread(warm_up)
         await running.lookups.start()
         app.state.service = running
+        metrics.lag.start(loop)
         try:
             when_ready()
             yield
         finally:
             app.state.service = None
+            metrics.lag.stop()
             await running.lookups.close()
             await asyncio.to_thread(close_service, running)
             if traced is not None:
@@ -108,6 +112,8 @@ def create_app(
     )
     app.state.settings = chosen
     app.state.is_draining = False
+    app.state.metrics = metrics
+    app.state.door = Door.of(chosen)
     app.state.gate = gate
     app.state.bodies = BodyBudget(BODIES_HELD * chosen.max_body_bytes)
     app.state.traces = BodyBudget(TRACES_HELD * chosen.max_trace_bytes)
@@ -147,6 +153,7 @@ def open_service(
     store = create_store(settings.database_url)
     try:
         store.upgrade()
+        remember_retention(store, settings)
         sweep_keys(store)
         seeded = seed_paper_profiles(store)
         engine = open_engine(settings)
@@ -154,7 +161,8 @@ def open_service(
         store.dispose()
         raise
     runner = open_runner(store, engine, settings) if settings.run_jobs else None
-    running = Service(Context(store, engine, settings), metrics, fast_path, runner, gate)
+    bounded = store.bounded(settings.stored_bytes_quota)
+    running = Service(Context(bounded, engine, settings), metrics, fast_path, runner, gate)
     solvers.warm_up()
     if runner is not None:
         runner.start()

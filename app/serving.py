@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import errno
+import fcntl
 import gc
 import json
 import logging
 import os
+import shlex
 import signal
 import socket
 import sys
 import threading
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -22,17 +24,19 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from app.console.running import ticking_line
-from app.console.screen import Column, Grid, Output
 from app.execution.processes import keep_freed_memory
-from app.settings import KEPT_KINDS, Settings, keeps_of
+from app.settings import KEEP_ALL, KEPT_KINDS, Settings, check_own_folder, keeps_of
 from app.telemetry import logging_as, open_tracing
+from app.ui.parts import Column, Grid
+from app.ui.terminal import Output
 from domain.errors import Conflict, InvalidInput, NotReady
 
 if TYPE_CHECKING:
     import uvicorn
 
-    from app.http.connections import Door
+    from app.http.connections import Door, DrainingServer
     from models.records import Keep
+    from models.session import Store
 
 
 _PORTS_TRIED = 50
@@ -43,11 +47,39 @@ _TURN_S = 0.0002  # of a thread, where others wait; a change of threads takes so
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A bound socket, its address for clients, and the default port where that was taken."""
+    """A bound socket, and its address for clients: `http://HOST:PORT`, with the default port where
+    that was taken; or `unix:PATH`, with the file's device and number.
+    """
 
     socket: socket.socket
     address: str
-    taken_port: int | None
+    taken_port: int | None = None
+    file: tuple[Path, int, int] | None = None
+
+    def close(self) -> None:
+        """Listen no more."""
+        self.remove_file()
+        self.socket.close()
+
+    def remove_file(self) -> None:
+        """Remove the socket's file, unless another one has taken its place."""
+        if self.file is not None:
+            path, *number = self.file
+            with suppress(OSError):
+                found = path.lstat()
+                if [found.st_dev, found.st_ino] == number:
+                    path.unlink()
+
+    def shown(self) -> Sequence[str]:
+        """Return the lines that say where it is reached."""
+        if self.file is not None:
+            ask = shlex.join(("curl", "--unix-socket", str(self.file[0])))
+            return (f"Sluice serves on {self.address}", f"  ask by  {ask} http://localhost/healthz")
+        return (
+            f"Sluice serves on {self.address}",
+            f"  the page       {self.address}/",
+            f"  the interface  {self.address}/docs",
+        )
 
     def notice(self) -> str | None:
         """Return what to print where it is not the default port."""
@@ -63,13 +95,18 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
     check_kernels()
     running = server(settings)
     prepare_store(settings)
-    listener = listen(settings, may_move=not is_explicit)
+    if arguments.socket is None:
+        listener = listen(settings, may_move=not is_explicit)
+    else:
+        listener = listen_at_file(Path(arguments.socket))
     try:
-        check_access(settings, listener.socket.getsockname()[0])
+        is_file = listener.file is not None
+        check_access(settings, None if is_file else listener.socket.getsockname()[0])
         first_key = make_first_key(settings)
     except BaseException:
-        listener.socket.close()
+        listener.close()
         raise
+    running.at_end = listener.remove_file
     if notice := listener.notice():
         output.note(notice)
     if output.wants_json:
@@ -78,9 +115,7 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
     else:
         output.parts(
             [
-                f"Sluice serves on {listener.address}",
-                f"  the page       {listener.address}/",
-                f"  the interface  {listener.address}/docs",
+                *listener.shown(),
                 *([f"  the first key  {first_key}  (admin; shown this once)"] if first_key else []),
                 "Ctrl-C stops it",
             ]
@@ -91,32 +126,25 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
     except KeyboardInterrupt:
         pass  # how a service is ended; uvicorn hands the signal on after it has closed everything
     finally:
-        listener.socket.close()
+        listener.close()
     if not running.started:
         raise NotReady("the service did not start; see the messages above")
     return 0
 
 
-def server(settings: Settings, *, log_level: str = "info") -> uvicorn.Server:
+def server(settings: Settings, *, log_level: str = "info") -> DrainingServer:
     """Return the HTTP server of the service with these settings."""
     from app.http.connections import DrainingServer
     from app.main import create_app
 
     app = create_app(settings, when_ready=_settle)
-    door = door_of(settings)
+    door: Door = app.state.door
 
     def begin_to_drain() -> None:
         app.state.is_draining = door.is_closing = True
 
     config = configured(app, settings, door=door, log_level=log_level)
     return DrainingServer(config, settings.drain_s, begin_to_drain)
-
-
-def door_of(settings: Settings) -> Door:
-    """Return what counts the connections of each address."""
-    from app.http.connections import Door
-
-    return Door(settings.max_connections_per_address, exempt=settings.trusted_networks)
 
 
 def configured(
@@ -126,13 +154,16 @@ def configured(
     door: Door | None = None,
     log_level: str,
 ) -> uvicorn.Config:
-    """Return the server's options, which are the same for every application."""
-    import uvicorn
-    from uvicorn.config import LOGGING_CONFIG
+    """Return the server's options, which are the same for every application.
 
-    from app.http.connections import guarded_by
+    Connections are counted by this door, by the application's own, or by a new one.
+    """
+    import uvicorn
+
+    from app.http.connections import Door, guarded_by
 
     settings = settings or Settings()
+    door = door or getattr(getattr(app, "state", None), "door", None) or Door.of(settings)
     believes = bool(settings.trusted_proxies)
     if settings.auth == "proxy":  # who a connection is from counts, whatever its headers say
         from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -143,14 +174,13 @@ def configured(
         believes = False
     return uvicorn.Config(
         app,
-        http=guarded_by(door or door_of(settings)),
+        http=guarded_by(door),
         # Nobody may say who a client is unless the settings name him; the environment does not.
         proxy_headers=believes,
         forwarded_allow_ips=settings.trusted_proxies,
         ws="none",  # nothing here speaks it, and a connection that changes over has no guard
         log_level=log_level,
-        # As JSON all lines take one way, which logging_as lays.
-        log_config=LOGGING_CONFIG if settings.log == "text" else None,
+        log_config=None,  # all lines take one way, which logging_as lays
         # A log on the event loop that nobody drains would stop the service; /metrics counts.
         access_log=False,
         timeout_graceful_shutdown=GRACE_S,
@@ -201,17 +231,25 @@ def check_kernels() -> None:
     load_library(asked())
 
 
-def check_access(settings: Settings, address: str) -> None:
+def check_access(settings: Settings, address: str | None) -> None:
     """Refuse to let in everybody who reaches this address of the machine. Raises InvalidInput.
 
-    What listens on loopback is asked by who is on this machine already.
+    What listens on loopback is asked by who is on this machine already; what has no address, but a
+    socket's file, by its user.
     """
+    if settings.auth == "proxy" and address is None:
+        raise InvalidInput(
+            "SLUICE_AUTH=proxy knows proxies by their addresses; who comes by --socket has none",
+            field="SLUICE_AUTH",
+        )
     if settings.auth == "proxy" and not settings.trusted_proxies:
         raise InvalidInput(
             "SLUICE_AUTH=proxy takes SLUICE_TRUSTED_PROXIES: who may say who a client is",
             field="SLUICE_AUTH",
         )
-    if settings.auth == "off" and not ip_address(address.partition("%")[0]).is_loopback:
+    if address is None or settings.auth != "off":
+        return
+    if not ip_address(address.partition("%")[0]).is_loopback:
         raise InvalidInput(
             "expected SLUICE_AUTH=keys where the service listens beyond loopback: whoever reaches "
             "it could use it; SLUICE_AUTH=open lets everybody in all the same",
@@ -278,6 +316,61 @@ def listen(settings: Settings, *, may_move: bool) -> Listener:
     )
 
 
+def listen_at_file(path: Path) -> Listener:
+    """Return a socket at this path, for its user alone; a file whose service has ended goes.
+
+    Raises Conflict where a service listens at it, InvalidInput for a folder that others may write
+    to, what is there and no socket, and a path that no socket can have.
+    """
+    path = path.absolute()
+    check_own_folder(path.parent, field="socket")
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        os.fchmod(bound.fileno(), 0o600)  # which the file gets; a mode set later would be too late
+        with _locked(path.parent):
+            _remove_unused(path)
+            bound.bind(str(path))
+            bound.listen(_BACKLOG)  # until then the file looks like one that is left
+            made = path.lstat()
+    except OSError as refusal:
+        bound.close()
+        why = refusal.strerror or refusal
+        raise InvalidInput(f"no socket can be at {path}: {why}", field="socket") from None
+    except BaseException:
+        bound.close()
+        raise
+    return Listener(bound, f"unix:{path}", file=(path, made.st_dev, made.st_ino))
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock, so that of two services none takes the other's file for a left one."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # not every file system has them
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove_unused(path: Path) -> None:
+    """Remove a socket's file that nobody listens at. Raises Conflict, InvalidInput and OSError."""
+    if not os.path.lexists(path):
+        return
+    if not path.is_socket() or path.is_symlink():
+        raise InvalidInput(f"{path} is there, and no socket: it stays as it is", field="socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asks:
+        asks.setblocking(False)
+        found = asks.connect_ex(str(path))
+    if found == errno.ECONNREFUSED:
+        path.unlink()
+    elif found in (0, errno.EAGAIN):  # where as many wait as may
+        raise Conflict(f"another service listens at {path}", field="socket")
+    else:
+        raise OSError(found, os.strerror(found))
+
+
 def _bind(host: str, port: int) -> socket.socket:
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -307,6 +400,8 @@ def _address(host: str, port: int) -> str:
 
 
 def _with_arguments(settings: Settings, arguments: argparse.Namespace) -> Settings:
+    if arguments.socket is not None and (arguments.host, arguments.port) != (None, None):
+        raise InvalidInput("expected a socket, or a host and port", field="socket")
     if arguments.port is not None and not 0 <= arguments.port <= 65_535:
         raise InvalidInput("expected 0 <= port <= 65535", field="port")
     if arguments.workers is not None and not 0 <= arguments.workers <= 1024:
@@ -326,23 +421,22 @@ def _with_arguments(settings: Settings, arguments: argparse.Namespace) -> Settin
 
 def work(arguments: argparse.Namespace, output: Output) -> int:
     """Run jobs until Ctrl-C or SIGTERM; a second one does not wait for those that run."""
-    from app.http.metrics import RunnerMetrics, runner_gauges
-    from app.jobs.ledger import tell_ends
+    from app.jobs.ledger import remember_retention, tell_ends
+    from app.jobs.metrics import RunnerMetrics, runner_gauges
     from app.jobs.runner import open_runner
     from app.operations.tasks import open_engine
     from models.session import create_store
 
     settings = _runner_settings(checked_settings(), arguments)
-    if settings.log == "text":
-        logging.basicConfig(level=logging.INFO, format="%(levelname)s:     %(message)s")
     check_kernels()
     stop, stop_at_once = threading.Event(), threading.Event()
     _on_signals(stop, stop_at_once)
     store = create_store(settings.database_url)
     with ExitStack() as stack:
         stack.callback(store.dispose)
-        stack.enter_context(logging_as(settings.log))
+        stack.enter_context(logging_as(settings.log, text_level=logging.INFO))
         store.upgrade()
+        remember_retention(store, settings)
         engine = open_engine(settings, has_clients=False)
         runner = open_runner(store, engine, settings)
         store.watch_job_ends(tell_ends)
@@ -392,14 +486,15 @@ def changes(arguments: argparse.Namespace, output: Output) -> int:
     from app.console.commands import opened_store
     from app.questions.keys import check_owner, list_changes
     from app.schemas.base import dump_json
-    from app.schemas.queries import MAX_PAGE_SIZE, ChangesOut
+    from app.schemas.changes import changes_out
+    from app.schemas.queries import MAX_PAGE_SIZE
 
     owner, limit = check_owner(arguments.owner), arguments.limit
     if not 1 <= limit <= MAX_PAGE_SIZE:
         raise InvalidInput(f"expected 1 <= limit <= {MAX_PAGE_SIZE}", field="limit")
     with opened_store(checked_settings()) as store:
         page = list_changes(store.of(owner), subject=arguments.subject, limit=limit)
-    shown = ChangesOut.of(page)
+    shown = changes_out(page)
     if output.wants_json:
         output.document(dump_json(shown))
         return 0
@@ -420,44 +515,110 @@ def changes(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def collect(arguments: argparse.Namespace, output: Output) -> int:
-    """Delete what is kept no longer, or say how much that is."""
-    from models import collection
+    """Delete what is kept no longer, or say how much that is; and count anew what owners store."""
+    from app.questions.keys import check_owner
+    from models.collection import recount
     from models.session import create_store
 
-    settings, keeps = checked_settings(), _keeps(arguments.keep)
-    keeps = settings.keeps if keeps is None else keeps
-    if not keeps:
-        raise InvalidInput(
-            "nothing says what is kept: give --keep, or set SLUICE_RETENTION", field="keep"
-        )
+    settings, given = checked_settings(), _keeps(arguments.keep)
+    owner = None if arguments.owner is None else check_owner(arguments.owner)
+    _check_remembering(arguments)
     store = create_store(settings.database_url)
     try:
         with ticking_line(output.err, "looking" if arguments.dry_run else "deleting"):
             store.upgrade()
-            if arguments.dry_run:
-                found = Counter(collection.collectable(store, keeps))
-            else:
-                found = Counter(dict.fromkeys(keeps, 0))
-                for kind, number in collection.collect(store, keeps):
-                    found[kind] += number
+            if _remember(store, arguments, given):
+                settings, given = replace(settings, retention=""), None
+            found = _collected(_kept(store, settings, owner, given), is_dry_run=arguments.dry_run)
+            if not arguments.dry_run:
+                recount(store)
+            with store.reading() as unit:
+                every = unit.stored_bytes.by_owner()
     finally:
         store.dispose()
+    stored = {one: number for one, number in every.items() if owner in (None, one)}
     if output.wants_json:
-        output.document(json.dumps({"dry_run": arguments.dry_run, "rows": found}).encode())
+        said = {"dry_run": arguments.dry_run, "rows": found, "stored_bytes": stored}
+        output.document(json.dumps(said).encode())
     else:
         verb = "would go" if arguments.dry_run else "are gone"
-        output.parts([f"{number} rows of {kind} {verb}" for kind, number in found.items()])
+        gone = [f"{number} rows of {kind} {verb}" for kind, number in found.items()]
+        output.parts([*gone, *(f"{one} stores {number} bytes" for one, number in stored.items())])
     return 0
 
 
+def _check_remembering(arguments: argparse.Namespace) -> None:
+    """Raise InvalidInput where what is to be remembered or forgotten contradicts the rest."""
+    if arguments.remember and (not arguments.keep or arguments.dry_run):
+        raise InvalidInput("--remember takes --keep, and no --dry-run", field="remember")
+    if arguments.forget and (arguments.owner is None or arguments.keep or arguments.dry_run):
+        rule = "--forget takes --owner, and neither --keep nor --dry-run"
+        raise InvalidInput(rule, field="forget")
+
+
+def _remember(
+    store: Store, arguments: argparse.Namespace, given: Mapping[str, Keep] | None
+) -> bool:
+    """Store or forget rules, where that is asked; return whether what is given is stored."""
+    from models import collection
+    from models.records import EVERYBODY
+
+    owner = EVERYBODY if arguments.owner is None else arguments.owner
+    if arguments.remember and given is not None:
+        collection.remember(store, given, owner)
+    if arguments.forget:
+        with store.unit_of_work() as unit:
+            unit.retention.forget(owner)
+    return bool(arguments.remember)
+
+
+def _kept(
+    store: Store, settings: Settings, owner: str | None, given: Mapping[str, Keep] | None
+) -> list[tuple[Store, Mapping[str, Keep]]]:
+    """Return the store of each owner whose rows may go, and what he keeps.
+
+    By what is given; else as the database says, but for the environment. Raises InvalidInput where
+    nothing says it.
+    """
+    from models import collection
+
+    if given is not None:
+        with store.reading() as unit:
+            owners = [owner] if owner else unit.leftovers.owners() or [store.owner]
+        return [(store.of(one), given) for one in owners]
+    found = collection.kept_by_owner(store, settings.keeps if settings.retention else None)
+    if not found and not settings.retention and not collection.has_rules(store):
+        rule = "nothing says what is kept: give --keep, or set SLUICE_RETENTION"
+        raise InvalidInput(rule, field="keep")
+    return [(one, kept) for one, kept in found if owner in (None, one.owner)]
+
+
+def _collected(
+    kept: Sequence[tuple[Store, Mapping[str, Keep]]], *, is_dry_run: bool
+) -> Counter[str]:
+    """Delete what is kept no longer; return how many rows of each kind go, or would."""
+    from models import collection
+
+    found: Counter[str] = Counter()
+    for store, keeps in kept:
+        found.update(dict.fromkeys(keeps, 0))
+        if is_dry_run:
+            found.update(collection.collectable(store, keeps))
+        else:
+            for kind, number in collection.collect(store, keeps):
+                found[kind] += number
+    return found
+
+
 def _keeps(rules: str | None) -> Mapping[str, Keep] | None:
-    if rules is None:
+    if not rules:
         return None
     try:
         return keeps_of(rules)
     except ValueError:
         raise InvalidInput(
-            f"expected rules such as answers=90d,jobs=30d/10000 of {', '.join(KEPT_KINDS)}",
+            f"expected rules such as answers=90d,jobs=30d/10000 of {', '.join(KEPT_KINDS)}, or "
+            f"{KEEP_ALL}",
             field="keep",
         ) from None
 
@@ -474,11 +635,11 @@ def back_up(arguments: argparse.Namespace, output: Output) -> int:
 
 def restore(arguments: argparse.Namespace, output: Output) -> int:
     """Put a backup into the database."""
-    from models import backup
+    from models import restore as restoring
 
     url, file = checked_settings().database_url, Path(arguments.file)
     with ticking_line(output.err, "restoring"):
-        rows = backup.restore(
+        rows = restoring.restore(
             file, url, replace=arguments.replace, with_keys=not arguments.without_keys
         )
     return _say_rows(output, rows, "restored")

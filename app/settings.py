@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from domain.errors import MAX_REPORTED, FieldProblem, InvalidFields, InvalidInput
+from app.container import LONG_WORKERS, MAX_WORKER_BYTES, MIN_WORKER_BYTES, this_container
+from contract.limits import MAX_REPORTED
+from domain.errors import FieldProblem, InvalidFields, InvalidInput
 from domain.problem import DEFAULT_FRAGMENT_CAP
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 IS_INSTALLED = "." in str(__package__)
 MIB = 2**20
 
+KEEP_ALL = "everything"  # in place of rules of retention: nothing is deleted
 KEPT_KINDS = ("jobs", "answers", "tables", "traces", "keys", "changes")
 # off: nobody is asked who he is, on loopback alone; open: nobody anywhere; keys: everybody has one;
 # proxy: everybody has one, or a trusted proxy says who he is.
@@ -54,20 +58,44 @@ def data_folder() -> Path:
     return Path(home).expanduser() / "sluice"
 
 
+def check_own_folder(folder: Path, *, field: str | None = None) -> None:
+    """Raise InvalidInput unless a folder is this user's, and no other may put a file into it."""
+    try:
+        found = folder.stat()
+    except OSError as error:
+        raise InvalidInput(f"{folder} cannot be used: {error.strerror}", field=field) from None
+    if not stat.S_ISDIR(found.st_mode):
+        raise InvalidInput(f"expected {folder} to be a folder", field=field)
+    if found.st_uid != os.geteuid():
+        raise InvalidInput(
+            f"expected {folder} to be a folder of this user, not of user {found.st_uid}",
+            field=field,
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise InvalidInput(
+            f"expected {folder} to be writable by its user alone: chmod go-w {folder}",
+            field=field,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What an operator may set; sizes in bytes, times in seconds.
 
-    `workers` 0 means one fewer than the cores. `lease_s` is how long after its last sign of life
+    `workers` 0 means one fewer than the cores, `worker_memory_bytes` 0 as much as there is room
+    for; both follow the container. A service has `long_workers` more for work that may be long.
+    `lease_s` is how long after its last sign of life
     others take over the jobs of a process. After SIGTERM a service answers on for `drain_s` while
     it says that it is not ready; `sluice work` lets its jobs go on for `work_drain_s` at most.
     `root_path` is the path below which a proxy offers the service, `trusted_proxies` the addresses
     and networks, with commas between them, that may say who a client is. `log` is the form of logs,
     "text" or "json"; `work_metrics_port` where `sluice work` tells its metrics, 0 for nowhere;
     `traces` the address that spans are sent to, empty for none;
-    `retention` what is kept of each kind, everything of those that it does not name. `auth` is one
+    `retention` what all keep from this start on, everything of kinds that it does not name, where
+    it is not empty. `auth` is one
     of AUTHS; where it has everybody say who he is, an owner may ask `owner_requests_per_s` times
-    each second (0: as often as he likes), and have `owner_waiting_jobs` jobs that wait. `engine` is
+    each second (0: as often as he likes), and have `owner_waiting_jobs` jobs that wait. Whoever is
+    asked or not, an owner stores `owner_stored_bytes` at most (0: any number). `engine` is
     one of ENGINES; with `dask` work runs in a cluster, whose scheduler is at `dask_address`; the
     files in PEM `dask_tls_ca`, `dask_tls_cert` and `dask_tls_key` say who belongs to it.
     """
@@ -79,7 +107,8 @@ class Settings:
     max_body_bytes: int = 4 * MIB
     max_trace_bytes: int = 256 * MIB
     workers: int = 0
-    worker_memory_bytes: int = 2048 * MIB
+    long_workers: int = LONG_WORKERS
+    worker_memory_bytes: int = 0
     lookup_memory_bytes: int = 64 * MIB
     lookup_refresh_s: int = 1
     run_jobs: bool = True
@@ -96,8 +125,9 @@ class Settings:
     auth: str = "off"
     owner_requests_per_s: int = 1000
     owner_waiting_jobs: int = 1000
+    owner_stored_bytes: int = 0
     engine: str = "local"
-    dask_address: str = "tcp://127.0.0.1:8786"
+    dask_address: str = "tls://127.0.0.1:8786"
     dask_tls_ca: str = ""
     dask_tls_cert: str = ""
     dask_tls_key: str = ""
@@ -113,9 +143,28 @@ class Settings:
         return self.owner_waiting_jobs if self.asks_who else None
 
     @property
+    def stored_bytes_quota(self) -> int | None:
+        """How many bytes one owner may store; None for any number."""
+        return self.owner_stored_bytes or None
+
+    @property
     def worker_count(self) -> int:
-        """How many child processes solve: `workers`, or one fewer than the cores, at least one."""
-        return self.workers or max(1, available_cores() - 1)
+        """How many child processes solve: `workers`, or one fewer than the cores, at least one,
+        and no more than the container has room for.
+        """
+        return self.workers or this_container().workers(
+            available_cores(), self.worker_memory_bytes, self.long_workers
+        )
+
+    @property
+    def worker_memory(self) -> int:
+        """How many bytes each worker may take: those that were set, or a share of the container.
+
+        What runs in a cluster is not in this container.
+        """
+        if self.worker_memory_bytes or self.engine != "local":
+            return self.worker_memory_bytes or MAX_WORKER_BYTES
+        return this_container().worker_bytes(self.worker_count, self.long_workers)
 
     @classmethod
     def from_environment(
@@ -138,8 +187,12 @@ class Settings:
             max_body_bytes=given.number("SLUICE_MAX_BODY_BYTES", defaults.max_body_bytes),
             max_trace_bytes=given.number("SLUICE_MAX_TRACE_BYTES", defaults.max_trace_bytes),
             workers=given.number("SLUICE_WORKERS", defaults.workers, minimum=0, maximum=1024),
+            long_workers=given.number("SLUICE_LONG_WORKERS", defaults.long_workers, maximum=1024),
             worker_memory_bytes=given.number(
-                "SLUICE_WORKER_MEMORY_BYTES", defaults.worker_memory_bytes, minimum=256 * MIB
+                "SLUICE_WORKER_MEMORY_BYTES",
+                defaults.worker_memory_bytes,
+                minimum=MIN_WORKER_BYTES,
+                unset=0,
             ),
             lookup_memory_bytes=given.number(
                 "SLUICE_LOOKUP_MEMORY_BYTES", defaults.lookup_memory_bytes, minimum=0
@@ -179,6 +232,12 @@ class Settings:
             owner_waiting_jobs=given.number(
                 "SLUICE_OWNER_WAITING_JOBS", defaults.owner_waiting_jobs
             ),
+            owner_stored_bytes=given.number(
+                "SLUICE_OWNER_STORED_BYTES",
+                defaults.owner_stored_bytes,
+                minimum=MIB,
+                unset=0,
+            ),
             engine=given.choice("SLUICE_ENGINE", ENGINES),
             dask_address=given.text("SLUICE_DASK_ADDRESS", defaults.dask_address),
             dask_tls_ca=given.text("SLUICE_DASK_TLS_CA", ""),
@@ -207,9 +266,13 @@ class Settings:
 
 
 def keeps_of(text: str) -> Mapping[str, Keep]:
-    """Return what rules such as `answers=90d,jobs=30d/10000` keep. Raises ValueError."""
+    """Return what rules such as `answers=90d,jobs=30d/10000` keep; `everything` is a rule of its
+    own. Raises ValueError.
+    """
     from models.records import Keep
 
+    if text.strip() == KEEP_ALL:
+        return {}
     found: dict[str, Keep] = {}
     for rule in filter(None, map(str.strip, text.split(","))):
         match = _RULE.fullmatch(rule)
@@ -241,7 +304,7 @@ def _with_name(refusal: InvalidInput) -> str:
 
 
 def available_cores() -> int:
-    """Return the cores that this process may use, in a container fewer than the machine's."""
+    """Return the cores that this process may run on; a quota of time is the container's."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every Unix
@@ -258,14 +321,24 @@ class _Variables:
     def text(self, name: str, default: str) -> str:
         return self._environment.get(name, "").strip() or default
 
-    def number(self, name: str, default: int, *, minimum: int = 1, maximum: int = 2**40) -> int:
+    def number(
+        self,
+        name: str,
+        default: int,
+        *,
+        minimum: int = 1,
+        maximum: int = 2**40,
+        unset: int | None = None,
+    ) -> int:
+        """Return a number within these limits, or `unset`, which leaves it to the service."""
         raw = self._environment.get(name, "").strip()
         if not raw:
             return default
         if not (raw.isascii() and raw.isdigit() and len(raw) <= 15):
             return self._refused(name, f"expected {name} to be a whole number", default)
-        if not minimum <= int(raw) <= maximum:
-            return self._refused(name, f"expected {minimum} <= {name} <= {maximum}", default)
+        if not minimum <= int(raw) <= maximum and int(raw) != unset:
+            rule = f"expected {minimum} <= {name} <= {maximum}"
+            return self._refused(name, rule if unset is None else f"{rule}, or {unset}", default)
         return int(raw)
 
     def choice(self, name: str, choices: Sequence[str]) -> str:
@@ -297,7 +370,7 @@ class _Variables:
         except ValueError:
             rule = (
                 f"expected {name} to be rules such as answers=90d,jobs=30d/10000 with commas, of "
-                f"{', '.join(KEPT_KINDS)}: an age in h or d, a count, or both"
+                f"{', '.join(KEPT_KINDS)}: an age in h or d, a count, or both; or {KEEP_ALL}"
             )
             return self._refused(name, rule, "")
         return raw

@@ -1,5 +1,4 @@
-"""What a service tells of single requests and jobs: logs as JSON, and traces. Both are off unless
-settings ask for them.
+"""What a service tells of single requests and jobs: logs, as text or JSON, and traces.
 
 Lines are written by a thread of their own, out of a bounded queue: standard error that nobody reads
 must not stop what writes to it. Spans go the same way, in a thread of OpenTelemetry's, which is
@@ -11,9 +10,10 @@ from __future__ import annotations
 import json
 import logging
 import queue
+import select
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
@@ -59,22 +59,41 @@ class JsonLines(logging.Formatter):
             **about,
             **getattr(record, "fields", {}),
         }
+        if dropped := getattr(record, "dropped", 0):
+            line["dropped"] = dropped
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)
 
 
+class TextLines(logging.Formatter):
+    """Lines for people: the level and the message, a traceback below it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as text without the end of its last line."""
+        line = f"{record.levelname + ':':<9} {super().format(record)}"
+        if dropped := getattr(record, "dropped", 0):
+            line = f"{'WARNING:':<9} {dropped} lines before this one were dropped\n{line}"
+        return line
+
+
+FORMS: Mapping[str, type[logging.Formatter]] = {"text": TextLines, "json": JsonLines}
+
+
 class QueuedLines(logging.Handler):
     """Writes lines in a thread; who logs never waits. What has no place in the queue is counted,
     and the next line that has says how many there were.
+
+    `form` is one of FORMS. `dropped` is how many lines had no place so far.
     """
 
-    def __init__(self, stream: TextIO, *, max_lines: int = MAX_LINES) -> None:
+    def __init__(self, stream: TextIO, form: str = "json", *, max_lines: int = MAX_LINES) -> None:
         super().__init__()
-        self.setFormatter(JsonLines())
-        self._stream = stream
+        self.setFormatter(FORMS[form]())
+        self.dropped = 0
+        self._put = _writing_to(stream)
         self._lines: queue.Queue[str | None] = queue.Queue(max_lines)
-        self._dropped = 0
+        self._unsaid = 0
         self._thread = threading.Thread(target=self._write, name="sluice-log", daemon=True)
         self._thread.start()
 
@@ -83,13 +102,14 @@ class QueuedLines(logging.Handler):
         for name, current in (("request", REQUEST), ("owner", OWNER)):
             if not getattr(record, name, ""):
                 setattr(record, name, current.get())
-        if self._dropped:
-            record.fields = {**getattr(record, "fields", {}), "dropped": self._dropped}
+        if self._unsaid:
+            record.dropped = self._unsaid
         try:
             self._lines.put_nowait(self.format(record))
-            self._dropped = 0
+            self._unsaid = 0
         except queue.Full:
-            self._dropped += 1
+            self._unsaid += 1
+            self.dropped += 1
 
     def close(self) -> None:
         """Write what waits, for a second at most, and end the thread."""
@@ -103,34 +123,63 @@ class QueuedLines(logging.Handler):
     def _write(self) -> None:
         while (line := self._lines.get()) is not _END:
             try:
-                self._stream.write(line + "\n")
-                if self._lines.empty():
-                    self._stream.flush()
+                self._put(line + "\n")
             except (OSError, ValueError):  # nobody reads any more: nothing else is to end for it
                 continue
 
 
+def _writing_to(stream: TextIO) -> Callable[[str], object]:
+    """Return what writes to a stream, below its buffer where it is a file.
+
+    A thread that waits within the buffer would hold its lock, which the end of the process takes.
+    """
+    try:
+        file = open(stream.fileno(), "wb", buffering=0, closefd=False)  # noqa: SIM115
+    except (OSError, ValueError):  # in memory
+        return stream.write
+
+    def write(text: str) -> None:
+        left = memoryview(text.encode("utf-8", "backslashreplace"))
+        while left:
+            written = file.write(left)
+            if written is None:  # it does not block, and takes nothing for now
+                select.select((), (file,), ())
+            left = left[written or 0 :]
+
+    return write
+
+
 @contextmanager
-def logging_as(form: str, stream: TextIO | None = None) -> Iterator[None]:
-    """Have this process log in this form, "text" or "json", until the block ends."""
-    was = events.level
+def logging_as(
+    form: str, stream: TextIO | None = None, *, text_level: int | None = None
+) -> Iterator[None]:
+    """Have this process log in this form, "text" or "json", until the block ends.
+
+    As JSON everything from INFO on is told, as text what the levels of loggers say, or what is of
+    `text_level` at least. Whoever reads it or does not: nobody waits for a line to be written.
+    """
+    root = logging.getLogger()
+    handler = QueuedLines(stream or sys.stderr, form)
+    was = events.level, root.level
+    level = logging.INFO if form == "json" else text_level
     if form != "json":
         events.setLevel(logging.WARNING)
-        try:
-            yield
-        finally:
-            events.setLevel(was)
-        return
-    root = logging.getLogger()
-    handler, level = QueuedLines(stream or sys.stderr), root.level
     root.addHandler(handler)
-    root.setLevel(logging.INFO)
+    if level is not None:
+        root.setLevel(level)
     try:
         yield
     finally:
-        root.setLevel(level)
+        events.setLevel(was[0])
+        root.setLevel(was[1])
         root.removeHandler(handler)
         handler.close()
+
+
+def dropped_lines() -> int:
+    """Return how many lines the log of this process had no place for."""
+    handlers = logging.getLogger().handlers
+    return sum(one.dropped for one in handlers if isinstance(one, QueuedLines))
 
 
 # --- traces ---------------------------------------------------------------------------------------

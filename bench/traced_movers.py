@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.structure import TracedMessage
+from analysis.structure.events import TracedMessage
 from domain.structure import PlaceEffect, Structure, StructureKind
 
 KINDS = (

@@ -17,17 +17,9 @@ from itertools import groupby
 from math import ceil
 from typing import ClassVar
 
+from contract.limits import MAX_MESSAGE_BYTES, MAX_OVERHEAD_US, MAX_STAGES
 from domain.errors import StrategyDeclined
-from domain.pipeline import (
-    MAX_MESSAGE_BYTES,
-    MAX_OVERHEAD_US,
-    MAX_STAGES,
-    FitRange,
-    Pipeline,
-    Stage,
-    check_cost,
-    ends_of,
-)
+from domain.pipeline import FitRange, Pipeline, Stage, check_cost, ends_of
 
 PREMISE = (
     "the latency is taken for that of messages which nothing cut; many libraries cut them on "

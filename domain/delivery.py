@@ -21,9 +21,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.errors import InconsistentInput, Infeasible, InvalidInput
 from domain.nested import NestedSchedule, Passed, Pulses, nested_latency_us
-from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline, Stage
+from domain.pipeline import Pipeline, Stage
 
 _SAME = 1e-9  # of a time: bytes that arrive so little later count as there
 _FIELD = "delivery"

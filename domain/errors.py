@@ -39,7 +39,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-MAX_REPORTED = 20
+from contract.limits import MAX_REPORTED
 
 
 class SluiceError(Exception):
@@ -302,10 +302,9 @@ class QuotaExceeded(SluiceError):
 
 
 class Overloaded(SluiceError):
-    """More work is waiting than this service accepts; `retry_after_s` is when to try again."""
+    """More work is waiting than this service accepts."""
 
     code = "overloaded"
-    retry_after_s: ClassVar[int] = 1
 
 
 class UnreadableRecord(SluiceError):

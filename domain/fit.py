@@ -8,13 +8,14 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
+from contract.limits import DEFAULT_MAX_RANGES, MAX_EXCLUDED, MAX_NAME_LENGTH, MAX_STAGES
 from domain.aggregate import Aggregate, lower_of
 from domain.derived import Derived
 from domain.errors import InconsistentInput, InvalidInput, MeasurementMissing
 from domain.loggp import LogGPFit
 from domain.measurement import TraceKind
 from domain.model import CostModel
-from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES, FitRange, Pipeline, Stage
+from domain.pipeline import FitRange, Pipeline, Stage
 from domain.solution import Notice
 from domain.structure import KnownOverlap
 from domain.table_columns import parse_columns
@@ -22,8 +23,6 @@ from domain.traced_events import TracedEvents
 from domain.units import format_bytes
 
 CONFIDENCE = 0.95
-DEFAULT_MAX_RANGES = 12
-MAX_EXCLUDED = 5_000
 END_TO_END_STAGE = "end to end"
 BOTTLENECK_STAGE = "bottleneck"
 BEYOND_MEASURED = "beyond_measured_sizes"  # the code of the notice that comes before an answer

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.errors import InvalidInput
-from domain.pipeline import MAX_MESSAGE_BYTES
 
 MAX_STEPS = 4096
 MAX_BREAKPOINTS = 64

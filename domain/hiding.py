@@ -15,12 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil, exp, floor, inf, isfinite, isnan, log
 
+from contract.limits import MAX_CALCULATION_US, MAX_EXPONENT, MAX_OVERHEAD, MAX_PROCESSES
 from domain.errors import InvalidInput
 
-MAX_CALCULATION_US = 1e12
-MAX_OVERHEAD = 1e12  # relative to the calculation
-MAX_PROCESSES = 10**9
-MAX_EXPONENT = 4.0
 _MAX_LOG = 709.0  # exp of more is not finite
 _BISECTIONS = 200  # halves an interval of 1600 down to neighbouring floats
 

@@ -13,12 +13,11 @@ from enum import StrEnum
 from math import isfinite, nan
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from contract.limits import MAX_MESSAGE_BYTES, MAX_TIME_US
 from domain.errors import UnreadableTrace
-from domain.pipeline import MAX_MESSAGE_BYTES, MAX_OVERHEAD_US
 from domain.solution import Notice
 from domain.traced_events import TracedEvents
 
-MAX_TIME_US = MAX_OVERHEAD_US
 _FIELD = "measurements"
 
 

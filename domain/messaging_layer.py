@@ -2,40 +2,32 @@
 
 A layer is a list of components: instructions of several classes that one end executes for each
 transfer, packet, word or acknowledgement, in the name of one service (Karamcheti94 sec. 3 and
-Appendix A). Counts are exact fractions, since words may cost half an instruction: a load or store
-of two words.
+Appendix A).
 
 Notation  W words a message, n words a packet, p packets, a packets an acknowledgement.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
-from math import isfinite
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from domain.errors import InconsistentInput, InvalidInput, MissingClassCost
-from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH
-
-PUBLISHED_CLASSES = ("reg", "mem", "dev")  # registers, memory, memory-mapped devices
-CLASS_RULE = r"[a-z][a-z0-9_]{0,31}"
-MAX_CLASSES = 32
-MAX_COUNT = 1e9
-MAX_COMPONENTS = 1000
-MAX_SOURCE_LENGTH = 500
-MAX_WORD_BYTES = 2**12
-MAX_PACKET_WORDS = 2**20
-MAX_PACKETS = 2**40
-MAX_CROSSINGS = 1000
-MAX_CYCLES = 1e9
-MAX_CLOCK_MHZ = 1e6
+from contract.limits import (
+    MAX_COMPONENTS,
+    MAX_CROSSINGS,
+    MAX_LAYER_SOURCE,
+    MAX_MESSAGE_BYTES,
+    MAX_NAME_LENGTH,
+    MAX_PACKET_WORDS,
+    MAX_PACKETS,
+    MAX_WORD_BYTES,
+)
+from domain.errors import InconsistentInput, InvalidInput
+from domain.instruction_counts import CycleModel, InstructionCounts, check_number, sum_of
 
 Terms: TypeAlias = tuple[int, int, int, int]  # for one of each unit, in the order of `Per`
-Exact: TypeAlias = int | Fraction  # whole numbers as int, whose arithmetic is many times faster
 
 
 class Service(StrEnum):
@@ -90,77 +82,6 @@ class When(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class InstructionCounts:
-    """Instructions by class, none of them 0: reg, mem, dev first, then others by name.
-
-    `InstructionCounts.of` makes them of any mapping. Raises InvalidInput.
-    """
-
-    by_class: tuple[tuple[str, Exact], ...] = ()
-
-    @classmethod
-    def of(cls, counts: Mapping[str, float | Fraction]) -> InstructionCounts:
-        """Return these counts, each from 0 to 1e9."""
-        if len(counts) > MAX_CLASSES:
-            raise InvalidInput(f"expected at most {MAX_CLASSES} classes", field="counts")
-        for name, count in counts.items():
-            check_class(name, field="counts")
-            _check_number(f"counts.{name}", count, MAX_COUNT)
-        return cls(_ordered({name: exact(count) for name, count in counts.items()}))
-
-    @property
-    def total(self) -> Exact:
-        """Instructions of all classes."""
-        return sum(count for _, count in self.by_class)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The classes of which there are any."""
-        return tuple(name for name, _ in self.by_class)
-
-    def in_class(self, name: str) -> Exact:
-        """Return the instructions of one class."""
-        return dict(self.by_class).get(name, 0)
-
-    def times(self, factor: Exact) -> InstructionCounts:
-        """Return as many times these counts."""
-        if not factor:
-            return InstructionCounts()
-        many = tuple((name, exact(count * factor)) for name, count in self.by_class)
-        return InstructionCounts(many)
-
-
-def exact(value: float | Fraction) -> Exact:
-    """Return a finite number without error, a whole one as int."""
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    found = Fraction(value)
-    return found.numerator if found.denominator == 1 else found
-
-
-def sum_of(counts: Iterable[InstructionCounts]) -> InstructionCounts:
-    """Return the sum of these counts, class by class."""
-    found: dict[str, Exact] = {}
-    for one in counts:
-        for name, count in one.by_class:
-            found[name] = found.get(name, 0) + count
-    return InstructionCounts(_ordered(found))
-
-
-def in_order(classes: Iterable[str]) -> tuple[str, ...]:
-    """Return these classes in the order of counts: the published ones, then others by name."""
-    given = set(classes)
-    published = (name for name in PUBLISHED_CLASSES if name in given)
-    return (*published, *sorted(given.difference(PUBLISHED_CLASSES)))
-
-
-def _ordered(counts: Mapping[str, Exact]) -> tuple[tuple[str, Exact], ...]:
-    return tuple((name, counts[name]) for name in in_order(counts) if counts[name])
-
-
-@dataclass(frozen=True, slots=True)
 class Component:
     """Instructions that one end executes for each of something, in the name of one service."""
 
@@ -173,49 +94,6 @@ class Component:
 
     def __post_init__(self) -> None:
         _check_text("name", self.name, MAX_NAME_LENGTH)
-
-
-@dataclass(frozen=True, slots=True)
-class CycleModel:
-    """Cycles of an instruction of each class, and a clock in MHz where there is one.
-
-    Raises InvalidInput.
-    """
-
-    cycles: tuple[tuple[str, float], ...]
-    clock_mhz: float | None = None
-
-    def __post_init__(self) -> None:
-        if len(self.cycles) > MAX_CLASSES:
-            raise InconsistentInput(f"expected at most {MAX_CLASSES} classes", field="cycles")
-        for name, cycles in self.cycles:
-            check_class(name, field="cycles")
-            _check_number(f"cycles.{name}", cycles, MAX_CYCLES)
-        check_clock(self.clock_mhz)
-
-    def cycles_of(self, counts: InstructionCounts) -> Exact:
-        """Return the cycles that these instructions take. Raises MissingClassCost."""
-        prices = dict(self.cycles)
-        if missing := [name for name, _ in counts.by_class if name not in prices]:
-            raise MissingClassCost(
-                f"expected the cycles of an instruction of class {', '.join(missing)}",
-                field="cycles",
-            )
-        return sum(exact(prices[name]) * count for name, count in counts.by_class)
-
-    def us_of(self, counts: InstructionCounts) -> Fraction:
-        """Return the time of these instructions in µs. Raises MissingClassCost, and InvalidInput
-        where no clock is known.
-        """
-        return self.cycles_of(counts) / self.clock()
-
-    def clock(self) -> Fraction:
-        """Return the clock in MHz without error. Raises InvalidInput where none is known."""
-        if self.clock_mhz is None:
-            raise InvalidInput(
-                "expected clock_mhz: without a clock cycles are no time", field="clock_mhz"
-            )
-        return Fraction(self.clock_mhz)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,9 +118,9 @@ class MessagingLayer:
 
     def __post_init__(self) -> None:
         _check_text("name", self.name, MAX_NAME_LENGTH)
-        if len(self.source) > MAX_SOURCE_LENGTH:
+        if len(self.source) > MAX_LAYER_SOURCE:
             raise InvalidInput(
-                f"expected a source of at most {MAX_SOURCE_LENGTH} characters", field="source"
+                f"expected a source of at most {MAX_LAYER_SOURCE} characters", field="source"
             )
         _check_whole("word_bytes", self.word_bytes, 1, MAX_WORD_BYTES)
         check_packet_words(self.packet_words)
@@ -251,7 +129,7 @@ class MessagingLayer:
         if not 1 <= len(self.components) <= MAX_COMPONENTS:
             raise InvalidInput(f"expected 1 to {MAX_COMPONENTS} components", field="components")
         if self.out_of_order is not None:
-            _check_number("out_of_order", self.out_of_order, 1.0)
+            check_number("out_of_order", self.out_of_order, 1.0)
         CycleModel(self.cycles)
 
     @property
@@ -348,31 +226,9 @@ class MessageUnits:
         ]
 
 
-# --- rules ----------------------------------------------------------------------------------------
-
-
-def check_class(name: str, *, field: str) -> None:
-    """Raise InvalidInput unless this can be the name of a class of instructions."""
-    if not re.fullmatch(CLASS_RULE, name, re.ASCII):
-        raise InvalidInput(
-            "expected the name of a class of instructions: small letters, digits and _, at most 32 "
-            "of them, a letter first",
-            field=field,
-        )
-
-
 def check_packet_words(packet_words: int) -> None:
     """Raise InvalidInput unless a packet can have this many words."""
     _check_whole("packet_words", packet_words, 1, MAX_PACKET_WORDS)
-
-
-def check_clock(clock_mhz: float | None) -> None:
-    """Raise InvalidInput unless this is a clock in MHz, or none."""
-    if clock_mhz is None:
-        return
-    _check_number("clock_mhz", clock_mhz, MAX_CLOCK_MHZ)
-    if clock_mhz <= 0.0:
-        raise InvalidInput("expected clock_mhz > 0", field="clock_mhz")
 
 
 def _check_text(field: str, text: str, maximum: int) -> None:
@@ -385,71 +241,3 @@ def _check_whole(field: str, value: int, minimum: int, maximum: int) -> None:
         raise InvalidInput(f"expected {field} to be a whole number", field=field)
     if not minimum <= value <= maximum:
         raise InvalidInput(f"expected {minimum} <= {field} <= {maximum}, got {value}", field=field)
-
-
-def _check_number(field: str, value: float | Fraction, maximum: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-        raise InvalidInput(f"expected {field} to be a number", field=field)
-    if not (isfinite(value) and 0 <= value <= maximum):
-        raise InvalidInput(f"expected 0 <= {field} <= {maximum:g}, got {value!r}", field=field)
-
-
-# --- documents ------------------------------------------------------------------------------------
-
-
-def layer_document(layer: MessagingLayer) -> dict[str, Any]:
-    """Return the layer as JSON has it; `layer_of_document` reads it again."""
-    return {
-        "name": layer.name,
-        "source": layer.source,
-        "word_bytes": layer.word_bytes,
-        "packet_words": layer.packet_words,
-        "acknowledge_every": layer.acknowledge_every,
-        "crossings_before": layer.crossings_before,
-        "cycles": dict(layer.cycles),
-        "out_of_order": layer.out_of_order,
-        "components": [_component_document(component) for component in layer.components],
-    }
-
-
-def layer_of_document(document: Mapping[str, Any]) -> MessagingLayer:
-    """Return the layer of a document whose fields have the types of `layer_document`.
-
-    What stands there by default may be missing. Raises InvalidInput naming the field by its path.
-    """
-    given = dict(document)
-    parts: Sequence[Mapping[str, Any]] = given.pop("components")
-    components = tuple(_component(part, place) for place, part in enumerate(parts))
-    prices: Mapping[str, float] = given.pop("cycles", None) or {}
-    cycles = tuple((name, float(price)) for name, price in prices.items())
-    return MessagingLayer(components=components, cycles=cycles, **given)
-
-
-def _component_document(component: Component) -> dict[str, Any]:
-    counts = component.counts.by_class
-    return {
-        "name": component.name,
-        "service": component.service.value,
-        "end": component.end.value,
-        "per": component.per.value,
-        "when": component.when.value,
-        "counts": {name: _plain(count) for name, count in counts},
-    }
-
-
-def _plain(count: Exact) -> int | float:
-    return int(count) if count.denominator == 1 else float(count)
-
-
-def _component(document: Mapping[str, Any], place: int) -> Component:
-    try:
-        return Component(
-            name=document["name"],
-            service=Service(document["service"]),
-            end=End(document["end"]),
-            per=Per(document["per"]),
-            counts=InstructionCounts.of(document["counts"]),
-            when=When(document.get("when", When.DURING)),
-        )
-    except InvalidInput as refusal:
-        raise InvalidInput(refusal.detail, field=f"components.{place}.{refusal.field}") from None

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import exp, isfinite
 
+from contract.limits import MAX_MESSAGE_BYTES, MAX_TIME_US, MIN_TRANSFER_US
 from domain.errors import InvalidInput
-from domain.measurement import MAX_TIME_US
-from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.units import format_bytes, format_seconds
 
 MAX_TRANSFERS, MAX_SIZES = 100_000, 256  # of one message, as a file may have them
 _ERRORS_90 = 1.645  # standard errors on each side of a 90 % interval
-MIN_US = 1e-6  # of a transfer: no clock tells shorter times
 NEAR_BEST = 0.02  # a size that costs no more than this over the best is as good as the best
 
 
@@ -65,9 +63,9 @@ class OwnTransfer:
                 "expected a time of every transfer that is ok or a warm-up, and of no other",
                 field="latency_us",
             )
-        if self.latency_us is not None and not MIN_US <= self.latency_us <= MAX_TIME_US:
+        if self.latency_us is not None and not MIN_TRANSFER_US <= self.latency_us <= MAX_TIME_US:
             raise InvalidInput(
-                f"expected a time of {MIN_US:g} to {MAX_TIME_US:g} µs", field="latency_us"
+                f"expected a time of {MIN_TRANSFER_US:g} to {MAX_TIME_US:g} µs", field="latency_us"
             )
         if self.began_s is not None and not isfinite(self.began_s):
             raise InvalidInput("expected a finite time in s", field="began_s")

@@ -14,15 +14,16 @@ from itertools import pairwise
 from math import isfinite
 from typing import ClassVar
 
+from contract.limits import (
+    MAX_MESSAGE_BYTES,
+    MAX_NAME_LENGTH,
+    MAX_NS_PER_BYTE,
+    MAX_OVERHEAD_US,
+    MAX_RANGES,
+    MAX_STAGES,
+)
 from domain.derived import Derived
 from domain.errors import InvalidStage
-
-MAX_STAGES = 64
-MAX_RANGES = 64
-MAX_NAME_LENGTH = 100
-MAX_OVERHEAD_US = 1e12
-MAX_NS_PER_BYTE = 1e9
-MAX_MESSAGE_BYTES = 2**48
 
 
 @dataclass(frozen=True, slots=True)

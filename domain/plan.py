@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from contract.limits import (
+    DEFAULT_TOLERANCE,
+    MAX_MESSAGE_BYTES,
+    MAX_TOLERANCE,
+    MIN_TOLERANCE,
+)
 from domain.errors import InvalidInput
-from domain.pipeline import MAX_MESSAGE_BYTES, Line
-
-DEFAULT_TOLERANCE = 0.03
+from domain.pipeline import Line
 
 
 class Quantity(StrEnum):
@@ -44,8 +48,10 @@ class PlanLimits:
                 "overhead and per-byte cost cannot be distinguished over less",
                 field="max_message_bytes",
             )
-        if not 0.001 <= self.tolerance <= 0.5:
-            raise InvalidInput("expected 0.001 <= tolerance <= 0.5", field="tolerance")
+        if not MIN_TOLERANCE <= self.tolerance <= MAX_TOLERANCE:
+            raise InvalidInput(
+                f"expected {MIN_TOLERANCE} <= tolerance <= {MAX_TOLERANCE}", field="tolerance"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
 
+from contract.limits import MAX_MESSAGE_BYTES, MIN_TABLE_GAP
 from domain.errors import InvalidInput
-from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
+from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
 
-DEFAULT_TABLE_GAP = 1e-3
 FRACTION_BITS = 32
 _ONE = 1 << FRACTION_BITS
 _HALF = _ONE >> 1
@@ -200,7 +200,7 @@ def check_table_range(min_message_bytes: int, max_message_bytes: int) -> None:
 
 def check_table_gap(relative_gap: float) -> None:
     """Raise InvalidInput unless 1e-6 <= relative_gap <= 1."""
-    if not 1e-6 <= relative_gap <= 1.0:
+    if not MIN_TABLE_GAP <= relative_gap <= 1.0:
         raise InvalidInput("expected 1e-6 <= relative_gap <= 1", field="relative_gap")
 
 

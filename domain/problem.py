@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.aggregate import Aggregate
 from domain.derived import Derived
 from domain.errors import Infeasible, InvalidInput, InvalidLimits
 from domain.model import Cost, CostModel
-from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
+from domain.pipeline import Pipeline
 
 DEFAULT_FRAGMENT_CAP = 100_000
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from contract.limits import PROFILE_NAME_RULE
 from domain.errors import InvalidInput
 from domain.model import CostModel
 from domain.verification import Verification
 
-MAX_PROFILE_NAME = 64
-PROFILE_NAME_RULE = r"[a-z0-9][a-z0-9._-]{0,63}"
 PROFILE_NAME_WORDS = (
     "a profile's name: small letters, digits, . _ -, at most 64 of them, a letter or digit first; "
     "such as my-box-1"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.workload import Workload
@@ -96,7 +97,7 @@ class SizeRule:
     """
 
     min_bytes: int = 1
-    max_bytes: int = 2**48
+    max_bytes: int = MAX_MESSAGE_BYTES
     multiple_of: int = 1
     is_power_of_two: bool = False
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.errors import InvalidInput
-from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
+from domain.pipeline import Pipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,18 @@ def check_sizes(fragment_bytes: Sequence[int]) -> None:
 def latency_us(pipeline: Pipeline, fragment_bytes: Sequence[float]) -> float:
     """Return the latency T of this cut in µs, the constant delay included (Wang98 eq. 1-3)."""
     return pipeline.latency_us(fragment_bytes)
+
+
+def serial_us(pipeline: Pipeline, levels: Sequence[Sequence[int]]) -> float:
+    """Return what a cut takes in µs where stages work one after another, not at the same time: what
+    all its fragments take in all stages, the constant delay included.
+
+    `levels` is one cut for all stages, or one for each. It is what the stages take as one, of the
+    sum of their costs.
+    """
+    cuts = tuple(levels) * len(pipeline) if len(levels) == 1 else levels
+    of_stages = zip(pipeline.stages, cuts, strict=True)
+    return pipeline.delay_us + sum(sum(map(stage.time_us, cut)) for stage, cut in of_stages)
 
 
 def simulate(pipeline: Pipeline, fragment_bytes: Sequence[int]) -> FragmentTimes:

@@ -13,11 +13,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
 
+from contract.limits import MAX_PLACES
 from domain.errors import InvalidInput
 
 MAX_MORE = 0.02  # of a message's time: what first fragments may cost more, for it to be priced
+ONE_AT_A_TIME = "one fragment at a time in each stage, which nobody has said (several_at_once)"
 NOT_SAID = "stages that overlap, which nobody has said (stages_overlap)"
-MAX_PLACES = 1024  # lanes of a stage, fragments of a window, processors
+IF_THEY_OVERLAP = (
+    "If these stages overlap: what is written here. One after another, it may be slower than the "
+    "default. Say which with the file (stages_overlap, --stages-overlap yes|no)"
+)
 
 
 class StructureKind(StrEnum):
@@ -221,6 +226,10 @@ class KnownOverlap:
     structure: Structure | None = None
     is_bare: bool = False
     several_at_once: bool | None = None
+
+    def is_unsaid(self, stages: int) -> bool:
+        """Return whether nobody has said that so many stages overlap, nor seen it."""
+        return self.premise(stages) == NOT_SAID
 
     def premise(self, stages: int) -> str:
         """Return what a pipeline's model of so many stages takes for granted; "" for nothing."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from contract.limits import MAX_COLUMNS_LENGTH
 from domain.errors import InvalidInput, UnitMismatch
 from domain.units import CostUnit, OverheadUnit, parse_bytes, unit_named
 
-MAX_COLUMNS_LENGTH = 500  # of the word
 MAX_PLACE = 999
 _FIELD = "columns"
 _EXAMPLE = "as in size=bytes,time=copy:ms or size=#1,rate=#3:GB/s"

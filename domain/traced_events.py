@@ -17,8 +17,8 @@ from itertools import islice
 from operator import eq, lt
 from typing import Protocol, runtime_checkable
 
+from contract.limits import MAX_MESSAGE_BYTES, MAX_STAGES
 from domain.errors import UnreadableTrace
-from domain.pipeline import MAX_MESSAGE_BYTES, MAX_STAGES
 
 NOT_KNOWN = -1  # a begin and a duration of an event that is missing, and a busy time without one
 MAX_NUMBER = 2**48  # of messages and of fragments

@@ -417,7 +417,8 @@ class SettingsInDraws:
     T/T_first in the mean over the messages, or where it `is_of_time` of their total time: `gain`,
     more than the margin in `probability` of the draws. `code` is None where there is no other.
     `messages` is how many were priced. `reason` says why what the draws would set is to be measured
-    first, None elsewhere; `unmeasured_bytes` is the size that was not measured, where that is why.
+    first, or that it is faster `either_way`, None elsewhere; `unmeasured_bytes` is the size that
+    was not measured, where that is why.
     """
 
     source: Source

@@ -14,24 +14,22 @@ from itertools import pairwise
 from math import exp, isfinite, log
 from typing import ClassVar, TypeAlias
 
+from contract.limits import DEFAULT_DRAWS, MAX_MESSAGE_BYTES, MAX_RELATIVE
 from domain.aggregate import Aggregate
 from domain.derived import Derived
 from domain.errors import InconsistentInput, InvalidInput
 from domain.measured_times import MeasuredTimes, rounded
 from domain.model import CostModel
 from domain.nested import NestedSchedule
-from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline, Stage
+from domain.pipeline import FitRange, Pipeline, Stage
 from domain.structure import KnownOverlap
 
-MAX_SEED = 2**64 - 1
-DEFAULT_DRAWS = 400  # the standard error of a probability is 2.5 % at most
 UNKNOWN_ERRORS = (
     "the errors of these costs are not known: give relative, their deviation, as 0.1, or fit "
     "measurements (again, where an earlier version did)"
 )
 ANSWER = "answer"  # the name of a cut that a solver found
 _IN_95_PERCENT = 1.959963984540054  # standard deviations on either side
-MAX_RELATIVE = 1.0  # typed deviations: beyond that a cost is not known at all
 _ROUNDING = 1e-6  # by which a stored covariance may exceed what its variances allow
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import exp, isfinite, log
 
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.errors import InvalidInput
-from domain.pipeline import MAX_MESSAGE_BYTES
 
 MAX_WORKLOAD_SIZES = 10_000
 # The range of a workload where none is stated. Below it there are ten more octaves, of messages

@@ -37,11 +37,9 @@ def read(content: bytes, *, kind: TraceKind | None = None, columns: str | None =
     InvalidInput names `columns` where the table does not have them.
     """
     if columns is not None:
-        from fitting.detect import refuse_own_transfers
-        from fitting.readers.table import read_table
+        from fitting.detect import read_named
 
-        refuse_own_transfers(content)
-        return read_table(content, parse_columns(columns), kind)
+        return read_named(content, parse_columns(columns), kind)
     from fitting.detect import read_recognised
 
     return read_recognised(content, kind)

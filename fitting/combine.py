@@ -14,14 +14,7 @@ from typing import NoReturn, TypeVar
 
 from domain.errors import InvalidInput, UnreadableTrace
 from domain.fit import FitOptions, TraceFit
-from domain.measurement import (
-    DirectTrace,
-    MessageTrace,
-    Reading,
-    Samples,
-    SignatureTrace,
-    Trace,
-)
+from domain.measurement import DirectTrace, MessageTrace, Reading, Samples, SignatureTrace, Trace
 from domain.traced_events import TracedEvents, one_after_the_other
 
 T = TypeVar("T")

@@ -19,6 +19,12 @@ class Mark:
 
 # A first column of sizes.
 FIRST_SIZE = r'^"?((message|msg)[_ ]?)?(bytes|size)\b"?\s*,'
+CSV_BEGINS = re.compile(
+    r'^"?(?:(?:message|msg|packet|block|buffer|transfer|data)[_ ]?)?'
+    r'(?:bytes?|size|length|len)(?:[_ ][(\[]?(?:b|bytes?)[)\]]?)?"?,',
+    re.MULTILINE | re.IGNORECASE,
+)
+JSON_BEGINS = re.compile(r'^[^\S\n]{0,8}\{(?=\s{0,80}["}])', re.MULTILINE)
 
 
 def mark(words: str, pattern: str) -> Mark:
@@ -32,9 +38,12 @@ class ReaderSpec:
 
     `about` says what it holds or which program writes it, and `layout` how to recognise it ("a
     header line message_bytes,..."), in a few words each; `marks`, one or more, are for a file that
-    nothing recognises, to say what it lacks. `detects(head)` is given the first 64 KiB as text,
-    undecodable bytes replaced; it answers whether the file claims this format, and never raises.
-    `read(content, kind)` is given the whole file; it raises UnreadableTrace naming line and rule.
+    nothing recognises, to say what it lacks. `detects(text)` is given plain text
+    (`fitting.plain_text`), its first 64 KiB or all of it, undecodable bytes replaced; it answers
+    whether the file claims this format, and never raises. A format that is known by how it begins,
+    and not wherever it stands, has `begins`: what its first line matches, for files with other
+    lines before it. `read(content, kind)` is given the whole file, in plain text; it raises
+    UnreadableTrace naming line and rule.
     """
 
     format: str
@@ -43,3 +52,4 @@ class ReaderSpec:
     marks: tuple[Mark, ...]
     detects: Callable[[str], bool]
     read: Callable[[bytes, TraceKind | None], Reading]
+    begins: re.Pattern[str] | None = None

@@ -11,23 +11,38 @@ are short and plain.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import NoReturn
 
-from domain.errors import UnreadableTrace
+from domain.errors import InconsistentInput, SluiceError, UnreadableTrace
 from domain.measurement import Reading, TraceKind
+from domain.table_columns import TableColumn
 from domain.trace_formats import FormatMiss, HeaderHint, TraceFormat, UnrecognisedTrace
 from fitting.contract import ReaderSpec
+from fitting.odd_runs import abort_in, odd_run_notices
 from fitting.own_transfers import is_own_transfers
+from fitting.plain_text import (
+    PlainText,
+    cleaned,
+    from_place,
+    prefix_somewhere,
+    with_json_cleaned,
+    without_prefix,
+)
 from fitting.readers import (
     csv_direct,
     csv_messages,
     csv_signature,
+    fabric_pingpong,
     fio,
     gpu_copies,
     imb,
     json_trace,
     nccl_tests,
     netgauge,
+    nixlbench,
     npkit,
     osu,
     perftest,
@@ -39,6 +54,7 @@ from fitting.readers import (
     ucx_perftest,
     ucx_table,
 )
+from fitting.readers.table import read_table
 from fitting.readers.text import (
     INTERARRIVAL,
     OF_WHOLE_MESSAGES,
@@ -176,12 +192,15 @@ READERS: tuple[ReaderSpec, ...] = (
     gpu_copies.CUDA_SPEC,
     pingpongs.MPI4PY_SPEC,
     pingpongs.NETPIPE_SPEC,
+    nixlbench.SPEC,
+    fabric_pingpong.SPEC,
     sockets.SOCKPERF_SPEC,
     sockets.IPERF_SPEC,
     perftest_json.SPEC,
     npkit.SPEC,
     json_trace.SPEC,
 )
+_OUR_OWN = (csv_messages.SPEC, csv_signature.SPEC, csv_direct.SPEC, json_trace.SPEC)
 _HEAD_BYTES = 65_536
 OWN_TRANSFERS = (
     "these are whole transfers of a message by fragment size, not times of stages: they decide "
@@ -192,13 +211,49 @@ _FIELD = "measurements"
 
 
 def read_recognised(content: bytes, kind: TraceKind | None) -> Reading:
-    """Read with the first reader that knows the layout. Raises UnreadableTrace."""
-    return with_below_zero(reader_of(content).read(content, kind))
+    """Read with the first reader that knows the layout. Raises UnreadableTrace.
+
+    The text is tried as it is, and then without what launchers put before its lines.
+    """
+    plain = _checked(content)
+
+    def read(text: PlainText) -> Reading:
+        return _read_plain(text, kind)
+
+    found = _first_read(_tries(content, plain), read, plain)
+    return _finished(found or _refuse(content, plain), plain)
+
+
+def read_named(
+    content: bytes, columns: Sequence[TableColumn], kind: TraceKind | None = None
+) -> Reading:
+    """Read the named columns of a table, as `read_table` does, in the same texts."""
+    plain = _checked(content)
+
+    def read(text: PlainText) -> Reading:
+        return read_table(text.content, columns, kind)
+
+    tries = chain([[plain]], without_prefix(content, plain), prefix_somewhere(plain))
+    found = _first_read(tries, read, plain)
+    assert found is not None  # a table refuses what it does not read
+    return _finished(found, plain)
 
 
 def reader_of(content: bytes) -> ReaderSpec:
     """Return the reader for this content. Raises UnreadableTrace; UnrecognisedTrace if none knows
     it.
+    """
+    plain = _checked(content)
+    for texts in _tries(content, plain):
+        for text in texts:
+            for reader, _ in _claims(text):
+                return reader
+    return _refuse(content, plain)
+
+
+def _checked(content: bytes) -> PlainText:
+    """The text without what is never part of a measurement. Raises UnreadableTrace for what is no
+    text, and for whole transfers by fragment size: no stage takes such times.
     """
     if not content.strip():
         raise UnreadableTrace("the file is empty", field=_FIELD)
@@ -208,18 +263,146 @@ def reader_of(content: bytes) -> ReaderSpec:
         raise UnreadableTrace("the file is UTF-16: expected UTF-8", field=_FIELD)
     if b"\0" in content[:_HEAD_BYTES]:
         raise UnreadableTrace("the file is binary: it has NUL bytes", field=_FIELD)
-    head = content[:_HEAD_BYTES].decode("utf-8", errors="replace").removeprefix("\ufeff")
-    refuse_own_transfers(content)
-    for reader in READERS:
-        if reader.detects(head):
-            return reader
-    raise _unrecognised(head)
-
-
-def refuse_own_transfers(content: bytes) -> None:
-    """Raise UnreadableTrace for whole transfers by fragment size: no stage takes such times."""
-    if is_own_transfers(content[:_HEAD_BYTES].decode("utf-8", errors="replace")):
+    if is_own_transfers(_decoded(content[:_HEAD_BYTES])):
         raise UnreadableTrace(OWN_TRANSFERS, field=_FIELD)
+    return cleaned(content)
+
+
+def _tries(content: bytes, plain: PlainText) -> Iterator[Sequence[PlainText]]:
+    """The texts to try in turn; those of one item stand side by side."""
+    yield from without_prefix(content, plain)
+    if plain.content != content and _is_our_own(content):
+        yield [PlainText(content)]  # what looks like a tag may be part of a name
+    yield [plain]
+    if (tagged := with_json_cleaned(plain)) is not None:
+        yield [tagged]
+    yield from prefix_somewhere(plain)
+
+
+def _is_our_own(content: bytes) -> bool:
+    """Whether a format of ours claims this text as it is."""
+    head = _decoded(content[:_HEAD_BYTES])
+    return any(reader.detects(head) for reader in _OUR_OWN)
+
+
+def _first_read(
+    tries: Iterable[Sequence[PlainText]],
+    read: Callable[[PlainText], Reading],
+    plain: PlainText,
+) -> Reading | None:
+    """The reading of the first item of which a text can be read; None where no reader claims any.
+
+    Raises what the first claim was refused for, of a text that stands behind prefixes rather than
+    of one with them; and UnreadableTrace where several writers have a run each.
+    """
+    refused = dict[bool, SluiceError]()
+    for texts in tries:
+        found = dict[str, Reading]()
+        for text in texts:
+            try:
+                reading = read(text)
+            except UnrecognisedTrace:
+                continue
+            except (UnreadableTrace, InconsistentInput) as refusal:
+                if refusal.field == "kind":
+                    raise
+                refused.setdefault(text.is_stripped, refusal)
+                continue
+            stated = (*reading.understood, *text.removed)
+            found[text.writer] = replace(reading, understood=stated)
+        if found:
+            return _only_one(found)
+    if refused:
+        raise _with_abort(refused.get(True) or refused[False], plain) from None
+    return None
+
+
+def _with_abort(refusal: SluiceError, plain: PlainText) -> SluiceError:
+    """The refusal, with the abort that the text tells of: it may be why nothing can be read."""
+    aborted = abort_in(_decoded(plain.content))
+    if aborted is None or type(refusal) is not UnreadableTrace:
+        return refusal
+    line, words = aborted
+    return UnreadableTrace(
+        f'{refusal.detail}; the run was aborted: line {line} says "{words}"', field=refusal.field
+    )
+
+
+def _only_one(found: Mapping[str, Reading]) -> Reading:
+    """The reading of one writer, or of all that say the same. Raises UnreadableTrace."""
+    first, *others = found.items()
+    different = [name for name, reading in others if reading.trace != first[1].trace]
+    if not different:
+        return first[1]
+    names = " and ".join(name for name in (first[0], *different[:2]))
+    raise UnreadableTrace(
+        f"the lines of {names} are each a run of {first[1].format}, and they differ: pass those of "
+        f"one, as grep -F '{first[0]}' FILE gives them",
+        field=_FIELD,
+    )
+
+
+def _read_plain(plain: PlainText, kind: TraceKind | None) -> Reading:
+    """Read with the first reader that claims this text and can read it. Raises UnreadableTrace;
+    UnrecognisedTrace if none claims it.
+    """
+    refused: UnreadableTrace | None = None
+    for reader, text in _claims(plain):
+        try:
+            reading = reader.read(text.content, kind)
+        except UnreadableTrace as refusal:
+            refused = refused or refusal
+            continue
+        more = text.removed[len(plain.removed) :]
+        return replace(reading, understood=(*reading.understood, *more))
+    raise refused or UnrecognisedTrace("the file is not recognised", field=_FIELD)
+
+
+def _claims(plain: PlainText) -> Iterator[tuple[ReaderSpec, PlainText]]:
+    """Readers of this text: that of its first 64 KiB, that of all of it; where there is neither,
+    those of what begins further down.
+    """
+    head = _decoded(plain.content[:_HEAD_BYTES])
+    first = next((reader for reader in READERS if reader.detects(head)), None)
+    if first is not None:
+        yield first, plain
+    if len(plain.content) <= _HEAD_BYTES:
+        text = head
+    else:
+        text = _decoded(plain.content)
+        whole = next((reader for reader in READERS if reader.detects(text)), None)
+        if whole is not None and whole is not first:
+            yield whole, plain
+        first = first or whole
+    if first is None:
+        yield from _claims_below(plain, text)
+
+
+def _claims_below(plain: PlainText, text: str) -> Iterator[tuple[ReaderSpec, PlainText]]:
+    """Readers of what begins below other lines."""
+    places = dict[str, int]()
+    for reader in READERS:
+        if reader.begins is None:
+            continue
+        if reader.begins.pattern not in places:
+            found = reader.begins.search(text)
+            places[reader.begins.pattern] = found.start() if found else -1
+        place = places[reader.begins.pattern]
+        for with_comments in (True, False) if place > 0 else ():
+            below = from_place(plain, text, place, with_comments=with_comments)
+            if reader.detects(_decoded(below.content[: place + _HEAD_BYTES])):
+                yield reader, below
+                break
+
+
+def _decoded(content: bytes) -> str:
+    return content.decode("utf-8", errors="replace").removeprefix("\ufeff")
+
+
+def _finished(reading: Reading, plain: PlainText) -> Reading:
+    """The reading with what a user must see, whatever the format."""
+    odd = tuple(odd_run_notices(reading, _decoded(plain.content)))
+    return with_below_zero(replace(reading, notices=(*reading.notices, *odd)))
 
 
 def known_formats() -> tuple[TraceFormat, ...]:
@@ -233,10 +416,16 @@ def _has_rates(head: str) -> bool:
     return any(_RATE.search(name) for name in _columns(first)[1])
 
 
-def _unrecognised(head: str) -> UnrecognisedTrace:
+def _refuse(content: bytes, plain: PlainText) -> NoReturn:
+    """Say what a text that nothing recognises comes near to, without its prefixes where it has
+    them.
+    """
+    best = next((texts[0] for texts in without_prefix(content, plain)), plain)
+    head = _decoded(best.content[:_HEAD_BYTES])
     near, hint = nearest_formats(head, READERS), header_hint(head)
     detail = "the file is not recognised"
     if near:
+        near = tuple(map(_with_layout, near))
         detail += f": nearest is {near[0].format}, but {near[0].words}"
     elif hint is None:
         detail += f" as any format that is read: {', '.join(one.format for one in READERS)}"
@@ -244,4 +433,10 @@ def _unrecognised(head: str) -> UnrecognisedTrace:
         detail += f"; times in a CSV would begin {hint.header}"
     elif _has_rates(head):
         detail += "; a table of rates is read with its columns, as in size=bytes,rate=h2d:GB/s"
-    return UnrecognisedTrace(detail, field=_FIELD, nearest=near, hint=hint)
+    raise UnrecognisedTrace(detail, field=_FIELD, nearest=near, hint=hint)
+
+
+def _with_layout(miss: FormatMiss) -> FormatMiss:
+    """What a file with all marks of a format lacks is their arrangement."""
+    layout = next(reader.layout for reader in READERS if reader.format == miss.format)
+    return miss if miss.missing else replace(miss, missing=(f"its layout, {layout}",))

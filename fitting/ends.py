@@ -20,8 +20,9 @@ import numpy as np
 
 from domain.fit import CONFIDENCE
 from fitting.centres import Centres
+from fitting.estimate import Estimate
 from fitting.line import Floats
-from fitting.pieces import Estimate, Piece
+from fitting.pieces import Piece
 from fitting.ranges import MIN_SIZES
 from fitting.samples import Ints
 

@@ -1,4 +1,4 @@
-"""Signatures of an end point to LogP parameters, and to the pipeline that follows from them.
+"""Signatures of an end point to LogP parameters.
 
 Source    Culler96 sec. 3 and 4; theory.md sec. 7. Bulk transfers: the same as functions of n bytes.
 Notation  M messages in a burst, D computation between them; o_s, o_r: LogP's send and receive
@@ -16,33 +16,14 @@ Traps     the gap is never below o_s + o_r at this end: what was measured is the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from domain.errors import PoorFit
-from domain.fit import (
-    BOTTLENECK_STAGE,
-    END_TO_END_STAGE,
-    AggregateFit,
-    FitOptions,
-    StageFit,
-    TraceFit,
-    WholeMessages,
-)
-from domain.loggp import (
-    NETWORK_STAGE,
-    RECEIVE_STAGE,
-    SEND_STAGE,
-    Estimate,
-    LogGPFit,
-    LogGPParameters,
-    pipeline_assumptions,
-)
+from domain.fit import FitOptions, TraceFit, WholeMessages
+from domain.loggp import NETWORK_STAGE, Estimate, LogGPFit, LogGPParameters, pipeline_assumptions
 from domain.measurement import SignatureTrace, TraceKind
-from domain.solution import Notice
-from domain.units import format_bytes
+from fitting.logp_pipeline import pipeline_of, stage_of, stages_and_round_trips
 from fitting.regimes import (
     AGREE,
     Bursts,
@@ -53,17 +34,10 @@ from fitting.regimes import (
     send_overhead,
     short_plateau,
 )
-from fitting.signature_sizes import (
-    SizeFit,
-    ends_notices,
-    missing_notices,
-    negative_notices,
-)
-from fitting.stage import fit_stage
+from fitting.signature_sizes import SizeFit, ends_notices, missing_notices, negative_notices
 
 Floats = NDArray[np.float64]
 _SEEN = 0.1  # of the overheads, by which a gap above them is always seen
-_DISAGREE = 0.1  # of half a round trip; more, and the stages are not in series
 
 
 def fit_signatures(
@@ -85,7 +59,7 @@ def fit_signatures(
             "send overhead, long ones the interval between messages",
             field="measurements",
         )
-    stages, delay_us, aggregate, notices = _pipeline(sizes, options)
+    stages, delay_us, aggregate, notices = pipeline_of(sizes, options)
     return TraceFit(
         kind=TraceKind.LOGP,
         method=options.method,
@@ -100,7 +74,7 @@ def fit_signatures(
         delay_us=delay_us,
         timed_whole=tuple(
             WholeMessages(one.message_bytes, 1, one.half_us, one.stages_us + delay_us)
-            for one in (_stages_and_round_trips(sizes, stages) if stages else ())
+            for one in (stages_and_round_trips(sizes, stages) if stages else ())
         ),
         notices=(
             *missing_notices(sizes),
@@ -109,9 +83,6 @@ def fit_signatures(
             *notices,
         ),
     )
-
-
-# ---- one size -----------------------------------------------------------------------------------
 
 
 def _fit_size(
@@ -266,9 +237,6 @@ def _not_below_0(value: Measured | None) -> Measured | None:
     return Measured(0.0, value.error, value.freedom)
 
 
-# ---- all sizes ----------------------------------------------------------------------------------
-
-
 def _parameters(size: SizeFit) -> LogGPParameters:
     return LogGPParameters(
         message_bytes=size.message_bytes,
@@ -287,148 +255,10 @@ def _estimate(value: Measured | None) -> Estimate | None:
     return Estimate(value.value, (max(0.0, value.value - half), value.value + half))
 
 
-def _stage_of(
-    name: str, sizes: list[SizeFit], attribute: str, options: FitOptions
-) -> tuple[StageFit, tuple[Notice, ...]] | None:
-    known = [
-        (size.message_bytes, value.value)
-        for size in sizes
-        if (value := getattr(size, attribute)) is not None
-    ]
-    if len(known) < 2:
-        return None
-    x, y = zip(*known, strict=True)
-    if len(known) == 2:  # a line through two points: each counts twice, and the fit says how little
-        x, y = x * 2, y * 2
-    return fit_stage(name, x, y, options)
-
-
 def _byte_gap(sizes: list[SizeFit], options: FitOptions) -> Estimate | None:
     """What each byte adds to the interval between messages (LogGP), in ns."""
-    found = _stage_of(NETWORK_STAGE, sizes, "gap", options)
+    found = stage_of(NETWORK_STAGE, sizes, "gap", options)
     if found is None:
         return None
     line = found[0].lines[-1]
     return Estimate(line.ns_per_byte, line.ns_per_byte_interval)
-
-
-_Model = tuple[tuple[StageFit, ...], float, AggregateFit | None, tuple[Notice, ...]]
-
-
-def _pipeline(sizes: list[SizeFit], options: FitOptions) -> _Model:
-    """Send, network where it is seen, receive, and the delay that makes up the round trip.
-
-    Above a protocol switch the sender, the network and the receiver can be occupied by one and the
-    same transfer, which as stages in series would count several times. Where the stages do not sum
-    up to half a round trip at some size, the aggregate holds what was measured.
-    """
-    parts = {
-        SEND_STAGE: _stage_of(SEND_STAGE, sizes, "send", options),
-        NETWORK_STAGE: _stage_of(NETWORK_STAGE, sizes, "gap", options),
-        RECEIVE_STAGE: _stage_of(RECEIVE_STAGE, sizes, "receive", options),
-    }
-    if any(part is None for part in parts.values()) or all(size.wire is None for size in sizes):
-        return (), 0.0, None, ()
-    if not _network_is_seen(sizes):
-        del parts[NETWORK_STAGE]
-    found = [part for part in parts.values() if part is not None]
-    stages = tuple(stage for stage, _ in found)
-    notices = [notice for _, many in found for notice in many]
-    sums = _stages_and_round_trips(sizes, stages)
-    free_us = _middle_delay(sums)
-    delay_us = max(0.0, free_us)
-    worst = max(sums, key=lambda one: one.off(delay_us) - one.allowed)
-    if worst.off(delay_us) > worst.allowed:
-        outside = _aggregate(sizes, options)
-        said = _disagreement(worst, delay_us, is_replaced=outside is not None)
-        if outside is not None:
-            aggregate, notices_outside = outside
-            return (), 0.0, aggregate, (said, *notices_outside)
-        notices.insert(0, said)
-    if free_us < 0.0:
-        notices.insert(
-            0,
-            Notice(
-                "network_hides_delay",
-                f"the stages take {-free_us:.3g} µs more than half a round trip: the delay is set "
-                "to 0, and unpipelined latencies come out that much too long",
-            ),
-        )
-    return stages, delay_us, None, tuple(notices)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    """The stages' sum and half a round trip, both of one size, in µs; `allowed` is by which share
-    they may differ.
-    """
-
-    message_bytes: int
-    stages_us: float
-    half_us: float
-    allowed: float
-
-    def off(self, delay_us: float) -> float:
-        """Return by which share of half a round trip the sum with this delay differs from it."""
-        return abs(self.stages_us + delay_us - self.half_us) / max(self.half_us, 1e-300)
-
-
-def _stages_and_round_trips(sizes: list[SizeFit], stages: tuple[StageFit, ...]) -> list[_Sum]:
-    models = [stage.to_stage() for stage in stages]
-    return [
-        _Sum(
-            size.message_bytes,
-            sum(model.time_us(size.message_bytes) for model in models),
-            size.half.value,
-            max(_DISAGREE, size.half.half_width / max(size.half.value, 1e-300)),
-        )
-        for size in sizes
-        if size.wire is not None and size.half is not None
-    ]
-
-
-def _middle_delay(sums: list[_Sum]) -> float:
-    """The delay d of least sum |stages + d - half| / half: the median weighted by 1 / half."""
-    left = np.array([one.half_us - one.stages_us for one in sums])
-    weight = np.array([1.0 / max(one.half_us, 1e-12) for one in sums])
-    order = np.argsort(left, kind="stable")
-    reached = np.cumsum(weight[order])
-    return float(left[order[int(np.searchsorted(reached, reached[-1] / 2.0))]])
-
-
-def _disagreement(worst: _Sum, delay_us: float, *, is_replaced: bool) -> Notice:
-    total_us = worst.stages_us + delay_us
-    then = (
-        "half the round trip is taken as the total, the interval between messages as the bottleneck"
-        if is_replaced
-        else "the interval between messages is missing, or they could be fitted from outside"
-    )
-    return Notice(
-        "stages_disagree_with_round_trip",
-        f"messages of {format_bytes(worst.message_bytes)} take {worst.half_us:.4g} µs one way, but "
-        f"overheads, interval between messages and delay sum up to {total_us:.4g} µs: they are not "
-        f"stages one after the other; {then}",
-        values=(("message_bytes", worst.message_bytes), ("stages_us", total_us)),
-    )
-
-
-def _aggregate(
-    sizes: list[SizeFit], options: FitOptions
-) -> tuple[AggregateFit, tuple[Notice, ...]] | None:
-    """Total = RTT/2, bottleneck = the gap, as from outside (theory.md sec. 7)."""
-    total = _stage_of(END_TO_END_STAGE, sizes, "half", options)
-    bottleneck = _stage_of(BOTTLENECK_STAGE, sizes, "gap", options)
-    if total is None or bottleneck is None:
-        return None
-    return AggregateFit(total[0], bottleneck[0]), (*total[1], *bottleneck[1])
-
-
-def _network_is_seen(sizes: list[SizeFit]) -> bool:
-    """Whether messages follow each other more slowly than either end point explains."""
-    for size in sizes:
-        if size.gap is None or size.send is None or size.receive is None:
-            continue
-        ends = size.send.value + size.receive.value
-        if size.gap.value > ends * (1.0 + AGREE) + size.gap.half_width:
-            return True
-    return False

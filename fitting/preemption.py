@@ -21,7 +21,8 @@ import numpy as np
 from domain.fit import FitOptions, SizeFit, StageFit
 from domain.solution import Notice
 from domain.units import format_bytes
-from fitting.stage import fit_stage, misfit_of
+from fitting.goodness import misfit_of
+from fitting.stage import fit_stage
 
 _MIN_US, _MAX_US = 1_500.0, 50_000.0  # of a slice
 _MIN_JUMP_US, _MIN_JUMP = 1_000.0, 0.3  # beyond what was expected, and relative to that

@@ -15,9 +15,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from contract.limits import MAX_NS_PER_BYTE
 from domain.errors import PoorFit
-from domain.fit import FitMethod, FitOptions, FitShape, SizeFit, StageFit
-from domain.pipeline import MAX_NS_PER_BYTE
+from domain.fit import FitMethod, FitOptions, FitShape, StageFit
 from domain.solution import Notice
 from domain.units import format_bytes
 from fitting.between import MAX_DEVIATION, between_size_deviation, neighbours_correlation
@@ -25,17 +25,16 @@ from fitting.centres import Centres, centres_of
 from fitting.diagnostics import diagnose, verdicts_of
 from fitting.end_pairs import unseen_by_pair
 from fitting.ends import end_intervals, without_falls
+from fitting.estimate import Between, Estimate, FittedLine, estimate_of, fitted_line
 from fitting.evidence import Evidence
-from fitting.line import TINY, Floats, Line, solve
-from fitting.pieces import Between, Estimate, FittedLine, Piece, estimate_of, fitted_line
+from fitting.goodness import goodness_of, influence_of, misfit_of, sizes_of
+from fitting.line import TINY, Floats
+from fitting.pieces import Piece
 from fitting.ranges import FoundEnds, find_ends
-from fitting.robust import mad
 from fitting.samples import SortedSamples, clock_step, sort_samples
-from fitting.size_times import SizeTimes, size_times
+from fitting.size_times import size_times
 
 MIN_SAMPLES = 3  # two fix the line; the third is the least that tells how far off it may be
-_OUTLIER = 0.01  # a weight below this
-_MISFIT = 0.95  # of sizes lie nearer to the fit than what is told
 
 
 def fit_stage(
@@ -56,8 +55,8 @@ def fit_stage(
     )
     verdicts = verdicts_of(evidence)
     lines = tuple(piece.to_line(both) for piece, both in zip(pieces, verdicts, strict=True))
-    sizes = _sizes(evidence, size_times(samples, centres, found.places, resolution_us=tick))
-    relative, std_us, r_squared = _goodness(evidence)
+    sizes = sizes_of(evidence, size_times(samples, centres, found.places, resolution_us=tick))
+    relative, std_us, r_squared = goodness_of(evidence)
     stage = StageFit(
         name=name,
         method=options.method,
@@ -68,7 +67,7 @@ def fit_stage(
         relative_residual_std=relative,
         residual_std_us=std_us,
         r_squared=r_squared,
-        outlier_influence=max(_influence(piece) for piece in pieces),
+        outlier_influence=max(influence_of(piece) for piece in pieces),
         size_deviation=_known(deviation, free=_free(centres, len(pieces))),
         misfit=misfit_of(sizes),
         common_error=samples.repetitions.common_error,
@@ -209,62 +208,3 @@ def _range_end(left: Estimate, last: int, right: Estimate, following: int) -> in
             return int(meet)
     falls = left.a + left.b * following > right.a + right.b * following
     return following - 1 if falls else last
-
-
-# ---- goodness -----------------------------------------------------------------------------------
-
-
-def _sizes(evidence: Evidence, times: SizeTimes) -> tuple[SizeFit, ...]:
-    centres, f = evidence.centres, evidence.fitted_centres()
-    far = evidence.samples.c * (evidence.weights() < _OUTLIER)
-    outliers = np.round(np.add.reduceat(far, centres.start)).astype(np.int64)
-    minimum = max(float(evidence.samples.y.max()) * TINY, 5e-324)
-    off = (centres.median - f) / np.maximum(f, minimum)
-    columns = zip(
-        np.round(centres.x).astype(np.int64).tolist(),
-        centres.count.astype(np.int64).tolist(),
-        centres.median.tolist(),
-        f.tolist(),
-        off.tolist(),
-        centres.s.tolist(),
-        outliers.tolist(),
-        times.mean_us.tolist(),
-        times.median_error_us.tolist(),
-        times.mean_error_us.tolist(),
-        strict=True,
-    )
-    return tuple(SizeFit(*row) for row in columns)
-
-
-def misfit_of(sizes: tuple[SizeFit, ...]) -> float:
-    """Return how far medians of sizes lie off the fit, relative to it: the 95th percentile."""
-    off = [abs(size.relative_residual) for size in sizes]
-    return min(1e18, float(np.quantile(off, _MISFIT)))
-
-
-def _goodness(evidence: Evidence) -> tuple[float, float, float]:
-    """Robust std of relative residuals, std of residuals in µs, share of variance explained."""
-    samples, f = evidence.samples, evidence.fitted()
-    unit = float(samples.y.max()) or 1.0
-    y, f = samples.y / unit, f / unit
-    w = samples.c * evidence.weights()
-    squares = float(w @ (y - f) ** 2)
-    mean = float(w @ y) / float(w.sum())
-    total = float(w @ (y - mean) ** 2)
-    free = sum(2 if piece.estimate.clipped is None else 1 for piece in evidence.pieces)
-    relative = np.where(f > 0.0, (y - f) / np.maximum(f, 1e-18), np.sign(y))
-    explained = 1.0 if total <= 1e-18 * float(w.sum()) else max(0.0, 1.0 - squares / total)
-    std = (squares / max(1.0, float(w.sum()) - free)) ** 0.5
-    return min(mad(relative, samples.c), 1e18), std * unit, explained
-
-
-def _influence(piece: Piece) -> float:
-    """By how much of themselves fitted times would move if no sample were weighted down."""
-    samples, found = piece.samples, piece.estimate
-    if bool((found.weights >= _OUTLIER).all()):
-        return 0.0
-    x_unit, y_unit = float(samples.x.max()), float(samples.y.max())
-    x, y = samples.x / x_unit, samples.y / y_unit
-    f = Line(found.a / y_unit, found.b * x_unit / y_unit).at(x)
-    every = solve(x, y, samples.c / f**2)
-    return float(np.max(np.abs(every.at(x) - f) / f))

@@ -14,17 +14,16 @@ import shutil
 import subprocess
 import tempfile
 import time
-import tomllib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from statistics import median
 
 from domain.errors import InvalidInput, NotMeasurable, TimeLimitReached
 from domain.messaging_layer import End, Service
+from measuring.callgrind import Dump, read_dump
 from measuring.mpi import Mpi, end_session, first_line
+from measuring.services import service_of
 
 REPETITIONS, WARM_UP = 8, 4
 MAX_SIZES = 64
@@ -33,17 +32,13 @@ DEFAULT_TIME_LIMIT_S = 120.0
 MAX_SPREAD = 0.01  # of the middle of the repetitions over their least: beyond it a call waited
 _SOURCE = Path(__file__).with_name("count_mpi.c")
 _PROGRAM = "a.out"  # what a compiler calls it where nobody says otherwise
-_FUNCTIONS = Path(__file__).with_name("functions.toml")
+
 _CALLGRIND = (
     *("valgrind", "--tool=callgrind", "--collect-atstart=no", "--cache-sim=yes"),
     *("--compress-strings=no", "--compress-pos=no"),
     # The PMPI names: MPI_Send is an alias, at which nothing would be collected.
     *("--toggle-collect=PMPI_Send", "--toggle-collect=PMPI_Recv"),
 )
-_LABEL = re.compile(
-    r"^desc: Trigger: Client Request: (source|destination) (\d+) (\d+)$", re.MULTILINE
-)
-_SUMMARY = re.compile(r"^summary:((?: \d+)+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,23 +69,6 @@ class CountPlan:
     def mpi(self) -> Mpi:
         """The MPI that is counted."""
         return Mpi(self.mpicc, self.launcher, self.allow_run_as_root)
-
-
-@dataclass(frozen=True, slots=True)
-class Dump:
-    """One call as callgrind wrote it: instructions, data reads and writes, and by function."""
-
-    end: End
-    message_bytes: int
-    repetition: int
-    instructions: int
-    data: int
-    functions: tuple[tuple[str, int, int], ...]  # library:function, instructions, data
-
-    @property
-    def unexplained(self) -> int:
-        """By how much the instructions of the functions differ from those of the call."""
-        return abs(self.instructions - sum(cost for _, cost, _ in self.functions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,68 +166,6 @@ def _call(repeated: Sequence[Dump]) -> CountedCall:
         median(one.instructions for one in repeated),
         smallest.functions,
     )
-
-
-def service_of(function: str) -> Service:
-    """Return the service of a library's function ("library:function"), by its name alone."""
-    return next((service for pattern, service in _table() if pattern.search(function)), _OTHER)
-
-
-_OTHER = Service.OTHER
-
-
-@cache
-def _table() -> tuple[tuple[re.Pattern[str], Service], ...]:
-    rows = tomllib.loads(_FUNCTIONS.read_text(encoding="utf-8"))["function"]
-    return tuple((re.compile(row["pattern"]), Service(row["service"])) for row in rows)
-
-
-# --- what callgrind writes ------------------------------------------------------------------------
-
-
-def read_dump(text: str) -> Dump | None:
-    """Return what a dump's file says, None for one that is not of a counted call.
-
-    Format: events in the order of `events:`, zeros at the end left out; `summary:` is the whole;
-    after `calls=` comes a line of inclusive cost, which belongs to the function that is called.
-    """
-    label, whole = _LABEL.search(text), _SUMMARY.search(text)
-    if label is None or whole is None:
-        return None
-    totals: Counter[str] = Counter()
-    data: Counter[str] = Counter()
-    library, function, is_call = "", "", False
-    for line in text.splitlines():
-        key, equals, value = line.partition("=")
-        if equals and key == "ob":
-            library = Path(value).name.partition(".so")[0]
-        elif equals and key == "fn":
-            function = f"{library}:{value}"
-        elif equals and key == "calls":
-            is_call = True
-        elif line[:1].isdigit() and function:
-            if not is_call:
-                instructions, both = _cost(line.split()[1:])
-                totals[function] += instructions
-                data[function] += both
-            is_call = False
-    functions = tuple((name, cost, data[name]) for name, cost in totals.most_common() if cost)
-    return Dump(
-        End(label[1]),
-        int(label[2]),
-        int(label[3]),
-        *_cost(whole[1].split()),
-        functions,
-    )
-
-
-def _cost(events: Sequence[str]) -> tuple[int, int]:
-    """Return instructions, and data reads and writes together."""
-    numbers = [int(event) for event in events[:3]]
-    return (numbers[0] if numbers else 0), sum(numbers[1:])
-
-
-# --- processes ------------------------------------------------------------------------------------
 
 
 def _compile(compiler: str, folder: Path, deadline_s: float) -> None:

@@ -6,16 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from contract.limits import MAX_LAYER_SOURCE
 from domain.errors import NotMeasurable
-from domain.messaging_layer import (
-    MAX_SOURCE_LENGTH,
-    Component,
-    End,
-    InstructionCounts,
-    MessagingLayer,
-    Per,
-    Service,
-)
+from domain.instruction_counts import InstructionCounts
+from domain.messaging_layer import Component, End, MessagingLayer, Per, Service
 from domain.solution import Notice
 from measuring.count import CountedCall, CountedLibrary
 
@@ -65,7 +59,7 @@ def _source(counted: CountedLibrary) -> str:
         f"user instructions of one MPI_Send and one MPI_Recv: {counted.version}; "
         f"{counted.compiler}; {counted.valgrind}{tunables}; services by function names"
     )
-    return text[:MAX_SOURCE_LENGTH]
+    return text[:MAX_LAYER_SOURCE]
 
 
 _Lines = dict[tuple[Service, str], tuple[Fraction, Fraction]]  # once, and a byte

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 
+from contract.limits import MAX_NAME_LENGTH
 from domain.errors import InconsistentInput, InvalidInput, NotMeasurable
-from domain.pipeline import MAX_NAME_LENGTH
 from domain.units import format_bytes
 
 # As measuring/probe has them: main.c, transfer.c, stages.c and mpi.c.

@@ -73,9 +73,6 @@ def plan_measurements(trace: MessageTrace | None, limits: PlanLimits) -> Measure
     )
 
 
-# ---- how often ----------------------------------------------------------------------------------
-
-
 def _needed(noise: Noise, limits: PlanLimits) -> int:
     """So many that the median's error is a third of the tolerance, by the noise seen so far."""
     if noise.spread is None:
@@ -95,9 +92,6 @@ def _loud(points: list[Point], noise: Noise, needed: int) -> Wanted:
         return {}
     why = f"times vary by {100.0 * noise.spread:.2g} %: more repetitions tell them apart"
     return {point.x: why for point in points if point.samples < 0.7 * needed}
-
-
-# ---- where --------------------------------------------------------------------------------------
 
 
 def _ends(points: list[Point], limits: PlanLimits) -> Wanted:
@@ -212,9 +206,6 @@ def _dent(at: int, left: Run, right: Run) -> float:
     lines = max(left.line.time_us(at), right.line.time_us(at))
     error = (1.0 - part) * low.error + part * high.error
     return (chord - lines) / error
-
-
-# ---- the rest -----------------------------------------------------------------------------------
 
 
 def _latencies(trace: MessageTrace | None, limits: PlanLimits) -> tuple[NextMeasurement, ...]:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from contract.limits import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
 from domain.errors import InvalidInput, UnreadableTrace
-from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
 from domain.problem import DEFAULT_FRAGMENT_CAP
 from measuring.sweep import Ask, check_plan
 from measuring.verdict import MIN_RUNS, Run, median_interval

@@ -6,14 +6,17 @@ for each other: a transaction that read first and wrote later could be refused h
 have connections of their own, see the last commit (WAL), and wait for nobody.
 
 On both databases a wait that takes longer than LIMIT_S ends as StoreUnavailable: the caller is
-asked to come again, instead of holding up what is behind it. Migrations are outside that limit.
+asked to come again, instead of holding up what is behind it. So does a connection that died without
+a word, as behind a firewall that forgot it. Migrations are outside that limit.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import URL, Engine, PoolProxiedConnection, create_engine, event, make_url
@@ -47,6 +50,13 @@ def parse_url(text: str) -> URL:
     return url.set(drivername="sqlite+pysqlite")
 
 
+def database_folder(url: str) -> Path | None:
+    """Return the folder of a SQLite database; None where the database is a server's."""
+    known = parse_url(url)
+    file = sqlite_file(known) if known.get_backend_name() == "sqlite" else None
+    return None if file is None else file.absolute().parent
+
+
 def sqlite_file(url: URL) -> Path | None:
     """The file of a SQLite URL, or None for one in memory."""
     path = url.database
@@ -77,7 +87,21 @@ def open_migration_engine(url: URL) -> Engine:
     return _postgresql_engine(url, 1)
 
 
+# What is sent and not taken for 4 s, or does not answer three looks, is a connection that is gone:
+# the kernel would find out after a quarter of an hour. A slow statement answers looks.
+_SILENT: Mapping[str, int] = MappingProxyType(
+    {
+        "tcp_user_timeout": 4000,
+        "keepalives": 1,
+        "keepalives_idle": 2,
+        "keepalives_interval": 1,
+        "keepalives_count": 3,
+    }
+)
+
+
 def _postgresql_engine(url: URL, connections: int) -> Engine:
+    silent = {name: value for name, value in _SILENT.items() if name not in url.query}
     return create_engine(
         url,
         hide_parameters=True,  # an error is logged, and what was to be stored is not
@@ -85,7 +109,7 @@ def _postgresql_engine(url: URL, connections: int) -> Engine:
         max_overflow=connections,
         pool_timeout=LIMIT_S,
         pool_pre_ping=True,  # a restarted server costs no request an error
-        connect_args={"connect_timeout": 10, "application_name": "sluice"},
+        connect_args={"connect_timeout": 10, "application_name": "sluice", **silent},
     )
 
 

@@ -52,6 +52,11 @@ _SEVERAL_AT_ONCE, _IS_UNCUT = 7, 6
 _NAMES_COLUMNS = 5
 _COMPOSES, _AS_STAGE, _EXCLUDES, _FIRST_REQUEST = 4, 3, 2, 1
 
+# How a document begins what begins have shown, and how where they show no structure. No text of
+# a document holds either: there every quotation mark has a backslash before it.
+STRUCTURE_IN_DOCUMENT = '"structure":{"kind":"'
+NO_STRUCTURE_IN_DOCUMENT = f'{STRUCTURE_IN_DOCUMENT}{StructureKind.SWEEP}"'
+
 T = TypeVar("T")
 
 

@@ -15,6 +15,7 @@ from domain.problem import FragmentLimits
 from domain.solution import Status, Strategy
 from domain.verification import Verification
 
+EVERYBODY = "*"  # in the place of an owner: all of them; no owner can be called so
 OWNER = "local"  # of all that is stored where nobody has to say who he is
 
 
@@ -276,6 +277,25 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredBytes:
+    """How many bytes all owners store together, and the one that stores the most."""
+
+    total: int = 0
+    most: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """By how much an owner's figure is less than what is stored; `recounts` is how often it had
+    been corrected by then.
+    """
+
+    owner: str
+    off_bytes: int
+    recounts: int
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """How many jobs of a kind wait, and since when the oldest of them does."""
 
@@ -332,11 +352,14 @@ class KeyRecord:
 
 
 class KeyScope(StrEnum):
-    """What a key may do; each includes the one before. `admin` manages the keys of its owner."""
+    """What a key may do: `write` reads too, `admin` does all and manages the keys of its owner;
+    `metrics` reads the service's counters alone.
+    """
 
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
+    METRICS = "metrics"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

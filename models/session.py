@@ -32,7 +32,9 @@ from models.repositories import (
     LeftoverRepository,
     ProfileRepository,
     RequestKeyRepository,
+    RetentionRepository,
     RunnerRepository,
+    StoredBytesRepository,
     TableRepository,
     TraceRepository,
 )
@@ -43,6 +45,7 @@ from models.repositories.statements import (
     has_changed_jobs,
     job_ends,
 )
+from models.repositories.stored_bytes import TALLY, Tally
 from models.schema import upgrade
 from models.wakeup import listen
 
@@ -56,7 +59,7 @@ class UnitOfWork:
     itself; a session, which costs more than these statements, is opened where something needs one.
     """
 
-    __slots__ = ("_by", "_connection", "_kept_fits", "_session", "answers", "owner")
+    __slots__ = ("_by", "_connection", "_kept_fits", "_session", "_tally", "answers", "owner")
 
     def __init__(
         self, connection: Connection, kept_fits: KeptFits, owner: str, by: ChangedBy
@@ -66,7 +69,8 @@ class UnitOfWork:
         self._session: Session | None = None
         self._by = by
         self.owner = owner
-        self.answers = AnswerRepository(connection, owner)
+        self._tally = Tally()
+        self.answers = AnswerRepository(connection, self._tally, owner)
 
     @property
     def profiles(self) -> ProfileRepository:
@@ -101,7 +105,12 @@ class UnitOfWork:
     @property
     def leftovers(self) -> LeftoverRepository:
         """What may be deleted by age or count."""
-        return LeftoverRepository(self._opened())
+        return LeftoverRepository(self._opened(), self.owner)
+
+    @property
+    def retention(self) -> RetentionRepository:
+        """What is kept, of whom."""
+        return RetentionRepository(self._opened())
 
     @property
     def request_keys(self) -> RequestKeyRepository:
@@ -123,10 +132,19 @@ class UnitOfWork:
         """Compiled plan tables."""
         return TableRepository(self._opened(), self.owner)
 
-    def flush(self) -> None:
-        """Send what is pending, before the transaction is committed."""
+    @property
+    def stored_bytes(self) -> StoredBytesRepository:
+        """How many bytes each owner stores."""
+        return StoredBytesRepository(self._opened())
+
+    def finish(self, most_bytes: int | None) -> None:
+        """Send what is pending, and count what it stores, before the transaction is committed.
+
+        Raises QuotaExceeded where its owner then stores more than this.
+        """
         if self._session is not None:
             self._session.flush()
+        self._tally.settle(self._connection, most_bytes)
 
     def close(self) -> None:
         """Let go of what was read."""
@@ -152,6 +170,7 @@ class UnitOfWork:
         if self._session is None:
             self._session = Session(self._connection, autoflush=False, expire_on_commit=False)
             self._session.info[CHANGED_BY] = self._by
+            self._session.info[TALLY] = self._tally
         return self._session
 
 
@@ -163,6 +182,7 @@ class Store:
 
     owner = OWNER
     by = NOBODY  # who changes what is changed through it
+    most_bytes: int | None = None  # that one owner may store
 
     def __init__(self, database_url: str) -> None:
         self._url = parse_url(database_url)
@@ -179,6 +199,14 @@ class Store:
         view = copy(self)
         view.owner = owner
         view.by = self.by if by is None else by
+        return view
+
+    def bounded(self, most_bytes: int | None) -> Store:
+        """Return the same store, where a unit of work that stores is refused, all of it, if its
+        owner then stores more than this; None: he may store any number.
+        """
+        view = copy(self)
+        view.most_bytes = most_bytes
         return view
 
     def watch_choices(self, act: Callable[[], None]) -> None:
@@ -253,6 +281,8 @@ class Store:
     def unit_of_work(self) -> AbstractContextManager[UnitOfWork]:
         """One transaction: committed at the end of the block, rolled back on any error.
 
+        Raises QuotaExceeded at the end, where the owner may not store that much more.
+
         On SQLite it is the only writer while it lasts, so keep work that is no statement outside.
         Do not open one inside another.
         """
@@ -281,7 +311,7 @@ class Store:
             unit = UnitOfWork(connection, self._kept_fits, self.owner, self.by)
             try:
                 yield unit
-                unit.flush()
+                unit.finish(self.most_bytes)
             finally:
                 unit.close()
         if unit.has_changed_choices:

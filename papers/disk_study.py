@@ -14,22 +14,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from domain.hierarchy import Grouping
 from domain.pipeline import Pipeline
-from solvers.nested.compound import (
+from solvers.nested.compound import plan_pieces, split_at, split_plan
+from solvers.nested.compound_ramp import (
     FIRST_FIT_SHARE,
     FIT_SAMPLES,
     CompoundLines,
     best_ramps,
     fitted_line,
-    plan_pieces,
-    split_at,
-    split_plan,
 )
-
-Floats = NDArray[np.float64]
 
 MAX_BLOCKS = 64
 _ROUNDS = 50  # regressions at most; the range of sizes stands long before

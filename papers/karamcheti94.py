@@ -15,37 +15,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from analysis.layer_cost import (
-    LayerSums,
-    Work,
-    disagreements,
-    overhead_share,
-    packet_curve,
-    shipped_layers,
-    work_of,
-)
+from analysis.layer_cost import LayerSums, Work, overhead_share, packet_curve, work_of
 from analysis.layer_stages import StageMapping, StageQuestion, layer_stages
-from domain.messaging_layer import (
-    CycleModel,
-    End,
-    MessageUnits,
-    MessagingLayer,
-    NetworkFeature,
-    Service,
-)
+from analysis.published_layers import disagreements, shipped_layers
+from domain.instruction_counts import CycleModel
+from domain.messaging_layer import End, MessageUnits, MessagingLayer, NetworkFeature, Service
 from domain.problem import Problem
 from domain.schedule import latency_us
-from papers.items import (
-    Curve,
-    Disagreement,
-    Figure,
-    Item,
-    ItemSpec,
-    Paper,
-    Plot,
-    PlotAxis,
-    Scale,
-)
+from papers.items import Curve, Disagreement, Figure, Item, ItemSpec, Paper, Plot, PlotAxis, Scale
 from solvers import solve
 
 _CLASSES = ("reg", "mem", "dev")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from contract.limits import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S
 from domain.errors import InvalidInput
 from domain.regret import Objective
 from domain.solution import Solution, Strategy
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from solvers.default_settings import BaselineSet
     from solvers.kernels import Evaluator
 
-DEFAULT_RELATIVE_GAP = 1e-6
-DEFAULT_TIME_LIMIT_S = 10.0
 
 __all__ = [
     "DEFAULT_RELATIVE_GAP",

@@ -6,13 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from contract.limits import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S
 from domain.delivery import Delivery
 from domain.errors import InvalidInput
 from domain.problem import Problem
 from domain.solution import Notice, Solution, Strategy
-
-DEFAULT_RELATIVE_GAP = 1e-6
-DEFAULT_TIME_LIMIT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)

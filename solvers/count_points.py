@@ -25,7 +25,8 @@ from solvers.exact.lp.lines import CountResult
 from solvers.exact.relaxation import Relaxation, relaxation_of
 from solvers.heuristics.fixed import equal_latency_us
 from solvers.line_problem import LineProblem
-from solvers.ranges.improve import improved, on_vertices
+from solvers.ranges.improve import improved
+from solvers.ranges.relaxed_sizes import on_vertices
 from solvers.rounding import round_cut
 
 _MAX_CELLS = 400_000  # k*n of a count that is solved for a picture

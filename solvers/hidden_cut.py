@@ -22,8 +22,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from contract.limits import MAX_CALCULATION_US
 from domain.errors import InvalidInput
-from domain.hiding import MAX_CALCULATION_US, check_number
+from domain.hiding import check_number
 from domain.problem import FragmentLimits, Problem
 from domain.solution import Solution, Status, relative_excess
 from solvers.assemble import check_limits, status_of

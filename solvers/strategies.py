@@ -27,7 +27,7 @@ from solvers.assemble import Proposal, check_limits, evaluated_us, solution_of
 from solvers.bounds import closed_form_us
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.exact import strategy as exact
-from solvers.exact.convex import ConvexProblem
+from solvers.exact.convex_problem import ConvexProblem
 from solvers.exact.count_search import CountSearch
 from solvers.exact.relaxation import relaxation_of
 from solvers.heuristics import constant, fixed, ramp, ramp_up_down, repeat
@@ -35,9 +35,9 @@ from solvers.kernels import cut_latency_us
 from solvers.line_problem import LineProblem
 from solvers.nested import hierarchical, hierarchical_ramp, on_line
 from solvers.nested.bound import nested_lower_bound_us
-from solvers.nested.search import refragmented
+from solvers.nested.refragment import refragmented
 from solvers.ranges.branch import Branching
-from solvers.ranges.improve import ranged_cuts
+from solvers.ranges.cuts import ranged_cuts
 from solvers.rounding import steady_start
 
 REGISTRY: tuple[StrategySpec, ...] = (

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (
     "analysis",
     "app",
+    "contract",
     "domain",
     "exports",
     "fitting",

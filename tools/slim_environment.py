@@ -2,9 +2,8 @@
 
     python3 tools/slim_environment.py /opt/sluice/.venv
 
-Where the extra `dask` is installed, what that loads stays. What others bring for parts of them
-that are not used here: OR-Tools has pandas for its Python models, of which the solvers use the
-compiled core alone; uvicorn has YAML, reloading and WebSockets; rich has colours for source text.
+What others bring for parts of them that are not used here: OR-Tools has pandas for its Python
+models, of which the solvers use the compiled core alone; rich has colours for source text.
 Tests, stubs and the installer go as well. A test runs the product without all of it
 (tests/tooling/test_slim_environment.py).
 """
@@ -19,7 +18,6 @@ from pathlib import Path
 # Folders or modules of site-packages, with what says that they are installed.
 PACKAGES = (
     *("pandas", "dateutil", "tzdata", "six", "pytz"),  # for OR-Tools' models
-    *("yaml", "_yaml", "watchfiles", "websockets", "dotenv"),  # for uvicorn's other ways to run
     "pygments",
     *("pip", "setuptools", "pkg_resources", "_distutils_hack"),
 )
@@ -27,16 +25,12 @@ PARTS = (
     *("ortools/sat", "ortools/constraint_solver", "ortools/routing", "ortools/math_opt"),
     *("ortools/pdlp", "ortools/packing", "ortools/set_cover", "ortools/scheduling"),
 )
-FOR_DASK = ("yaml", "_yaml")
-_DISTRIBUTIONS = {"dateutil": "python_dateutil", "yaml": "pyyaml", "dotenv": "python_dotenv"}
+_DISTRIBUTIONS = {"dateutil": "python_dateutil"}
 
 
 def found(site: Path) -> Iterator[Path]:
     """Yield what goes, of a folder of installed packages."""
-    kept = FOR_DASK if (site / "distributed").is_dir() else ()
     for name in PACKAGES:
-        if name in kept:
-            continue
         yield from (site / name, site / f"{name}.py", site / f"{name}.libs")
         distribution = _DISTRIBUTIONS.get(name, name)
         yield from (

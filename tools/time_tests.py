@@ -2,8 +2,8 @@
 
     .venv/bin/python -m pytest -p tools.time_tests [-n 3] [files]
 
-A time is that of the process and of the children that it has waited for, in s. Files that take less
-than `UNKNOWN_S` are not listed; files that the run has not met keep their times.
+A time is that of the process and of the children that it has waited for, in s. Files that the run
+has not met keep their times, and so do files of which it skipped a test, where they are longer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.quick_tests import CHECKOUT, SECONDS, UNKNOWN_S
+from tools.quick_tests import CHECKOUT, SECONDS
 
 _KEY = "processor_s"
 
@@ -53,20 +53,28 @@ class Writing:
     def __init__(self, checkout: Path) -> None:
         self._checkout = checkout
         self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._with_skips: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add what one phase has used to its file's sum."""
-        self._seconds[report.nodeid.partition("::")[0]] += _used_s(report)
+        file = report.nodeid.partition("::")[0]
+        self._seconds[file] += _used_s(report)
+        if report.skipped:
+            self._with_skips.add(file)
 
     def pytest_sessionfinish(self) -> None:
         """Write the table, files by their names."""
         table = self._checkout / SECONDS
         before = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {}
         there = {file: s for file, s in before.items() if (self._checkout / file).is_file()}
-        measured = {file: round(s, 1) for file, s in self._seconds.items()}
-        listed = {file: s for file, s in (there | measured).items() if s > UNKNOWN_S}
-        text = json.dumps(listed, indent=1, sort_keys=True) + "\n"
+        measured = {file: self._longest_s(file, there) for file in self._seconds}
+        text = json.dumps(there | measured, indent=1, sort_keys=True) + "\n"
         table.write_text(text, encoding="utf-8")
+
+    def _longest_s(self, file: str, before: dict[str, float]) -> float:
+        """Return what it took; where tests were skipped, what it took before if that was more."""
+        seconds = round(self._seconds[file], 1)
+        return max(seconds, before.get(file, 0.0)) if file in self._with_skips else seconds
 
 
 def _processor_s() -> float:

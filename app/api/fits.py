@@ -16,13 +16,17 @@ from app.http.dependencies import body_rules, client_of, own_router, service_of,
 from app.http.fastpath.responses import IMMUTABLE
 from app.operations.fits import FitTraces
 from app.operations.operation import Outcome
-from app.questions.fits import get_fit, get_trace, loaded_measurements, options_named, plan
+from app.questions.fits import PlanWork, get_fit, get_trace, loaded_measurements, options_named
 from app.questions.question import LoadedTrace
 from app.schemas.base import dump_json
-from app.schemas.fit_requests import ComposeIn, FitIn, MeasurementPlanIn, MeasurementPlanOut
-from app.schemas.fits import FitOut, FitPlotOut
+from app.schemas.compose import composed_measurements, composed_options
+from app.schemas.fits import fit_plot_out, stored_fit_out
+from app.schemas.plan import plan_limits, plan_out, planned_measurements
 from app.schemas.queries import FitQuery, NoQuery
 from app.settings import Settings
+from contract.compose import ComposeIn
+from contract.fit import FitIn, FitOut, FitPlotOut
+from contract.plan import MeasurementPlanIn, MeasurementPlanOut
 from models.records import FitRequest
 
 router = own_router(tags=["fit"])
@@ -70,10 +74,10 @@ def _sent(outcome: Outcome) -> Response:
 
 def _composition(asked: ComposeIn, settings: Settings) -> FitTraces:
     """Return the operation. Raises InvalidInput and UnreadableTrace."""
-    traces, kinds = loaded_measurements(asked.given())
+    traces, kinds = loaded_measurements(composed_measurements(asked))
     return FitTraces(
         traces,
-        FitRequest(asked.options(), kinds=kinds),
+        FitRequest(composed_options(asked), kinds=kinds),
         settings.max_fragments,
         wants_plot=asked.plot,
         save_as=asked.save_as,
@@ -85,7 +89,7 @@ async def stored_fit(request: Request, id: str, _: Annotated[NoQuery, Query()]) 
     """A stored fit, and the digests of the traces that it was made from."""
     service = service_of(request)
     record = await service.call(lambda: get_fit(service.context.store, id))
-    return json_document(FitOut.of_stored(record))
+    return json_document(stored_fit_out(record))
 
 
 @router.get("/traces/{digest}", response_class=StreamingResponse, **sends_text(404, 422, 503))
@@ -109,7 +113,7 @@ async def trace(request: Request, digest: str, _: Annotated[NoQuery, Query()]) -
 @router.get("/fits/{id}/plot", **refuses(404, 422, 503, sends=FitPlotOut))
 async def fit_plot(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """What a plot of a stored fit shows, from its stored traces."""
-    return json_document(FitPlotOut.of(await service_of(request).plot(id, client_of(request))))
+    return json_document(fit_plot_out(await service_of(request).plot(id, client_of(request))))
 
 
 # --- POST /measurement-plans ----------------------------------------------------------------------
@@ -121,6 +125,7 @@ async def measurement_plan(request: Request, _: Annotated[NoQuery, Query()]) -> 
     """Which message sizes to measure next, or that enough is known. Nothing is stored."""
     service = service_of(request)
     asked = await read_json(request, MeasurementPlanIn, **body_rules(request))
-    given, limits = asked.given(), asked.limits()
-    body = await service.call(lambda: dump_json(MeasurementPlanOut.of(plan(given, limits))))
-    return json_bytes(body)
+    found = await service.read(
+        PlanWork(planned_measurements(asked), plan_limits(asked)), client_of(request)
+    )
+    return json_bytes(dump_json(plan_out(found)))

@@ -13,15 +13,18 @@ from fastapi.responses import StreamingResponse
 
 from app.api.openapi import refuses
 from app.api.respond import json_document
-from app.execution.local import MAX_EVENT_STREAMS, MAX_EVENT_STREAMS_OF_OWNER
 from app.http.dependencies import own_router, service_of, still_admitted
 from app.http.service import Service
 from app.jobs.ledger import shown_job
 from app.schemas.base import dump_json
-from app.schemas.jobs import AnyJobOut, JobOut
+from app.schemas.jobs import job_out
 from app.schemas.queries import NoQuery
+from contract.jobs import AnyJobOut
 from domain.errors import Overloaded, QuotaExceeded, StoreUnavailable
 from models.records import JobRecord
+
+MAX_EVENT_STREAMS = 500
+MAX_EVENT_STREAMS_OF_OWNER = 125  # where everybody says who he is
 
 router = own_router(prefix="/jobs", tags=["jobs"])
 _EVENTS = {
@@ -38,14 +41,14 @@ async def job(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Resp
     """Where a job stands, with the best answer so far and the bound on it."""
     service = service_of(request)
     found = await service.call(lambda: shown_job(service.context.store, id))
-    return json_document(JobOut.of(found))
+    return json_document(job_out(found))
 
 
 @router.delete("/{id}", **refuses(404, 422, 503, also=_STOPPING, sends=AnyJobOut))
 async def cancel(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Stop a job; its best answer so far is kept. 202 while it is still stopping."""
     found = await service_of(request).cancel_job(id)
-    return json_document(JobOut.of(found), status=200 if found.state.is_terminal else 202)
+    return json_document(job_out(found), status=200 if found.state.is_terminal else 202)
 
 
 @router.get("/{id}/events", response_class=Response, **refuses(404, 422, 503, also=_EVENTS))
@@ -99,7 +102,7 @@ class EventStream:
         """Return the job as it stands. Raises NotFound, Overloaded where too many watch, and
         QuotaExceeded where too many of one owner do.
         """
-        if self._service.open_streams >= MAX_EVENT_STREAMS:
+        if self._service.counts.open_streams >= MAX_EVENT_STREAMS:
             raise Overloaded("more event streams are open than this service accepts")
         settings = self._service.context.settings
         if settings.asks_who and self._streams[self._owner] >= MAX_EVENT_STREAMS_OF_OWNER:
@@ -147,5 +150,5 @@ class EventStream:
     def _event(self, job: JobRecord) -> bytes:
         self._number += 1
         name = job.state.value if job.state.is_terminal else "progress"
-        data = dump_json(JobOut.of(job))
+        data = dump_json(job_out(job))
         return b"id: %d\nevent: %s\ndata: %s\n\n" % (self._number, name.encode(), data)

@@ -9,64 +9,44 @@ from typing import Any, TypeAlias, get_args
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from app.api.respond import PROBLEM
 from app.http.access import is_public, scope_of
-from app.schemas.audit import AuditIn, AuditOut
-from app.schemas.base import Output, ProblemOut
-from app.schemas.compare import AnyCompareOut, CompareIn, ExplanationOut
-from app.schemas.exports import ExportTargetsOut
-from app.schemas.fit_requests import ComposeIn, FitIn, MeasurementPlanIn, MeasurementPlanOut
-from app.schemas.fits import FitOut, FitPlotOut
-from app.schemas.hide import HideIn, StoredHideOut
-from app.schemas.jobs import AnyJobOut
-from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
-from app.schemas.layers import LayersOut, PublishedLayerOut
-from app.schemas.optimize import AnyOptimizeOut, OptimizeIn
-from app.schemas.priced_cut import PricedCutOut
-from app.schemas.profiles import (
+from app.registry import modules
+from contract.answers import DescriptionIn, OptimizationsOut
+from contract.audit import AuditIn, AuditOut
+from contract.changes import ChangesOut
+from contract.compare import AnyCompareOut, CompareIn, ExplanationOut
+from contract.compose import ComposeIn
+from contract.declare import Input, Output
+from contract.export import ExportTargetsOut
+from contract.fit import FitIn, FitOut, FitPlotOut
+from contract.jobs import AnyJobOut
+from contract.keys import KeyIn, KeyOut, KeysOut, NewKeyOut, RotationIn
+from contract.optimize import AnyOptimizeOut, OptimizeIn
+from contract.plan import MeasurementPlanIn, MeasurementPlanOut
+from contract.problem import ProblemOut
+from contract.profiles import (
     CurrentIn,
     ProfileIn,
     ProfileOut,
     ProfilesOut,
     RevisionIn,
     RevisionsOut,
-    VerificationIn,
 )
-from app.schemas.queries import (
-    AliveOut,
-    ChangesOut,
-    DescriptionIn,
-    KeyIn,
-    KeyOut,
-    KeysOut,
-    LimitsOut,
-    NewKeyOut,
-    OptimizationsOut,
-    ReadyOut,
-    RotationIn,
-)
-from app.schemas.simulate import (
-    DeliveredOut,
-    SimulateIn,
-    SimulateOut,
-    TableScheduleOut,
-    ThresholdsIn,
-    ThresholdsOut,
-)
-from app.schemas.tables import ActivateIn, TableIn, TableOut, TablesOut
+from contract.schedule import TableScheduleOut
+from contract.service import AliveOut, LimitsOut, ReadyOut
+from contract.table import ActivateIn, TableIn, TableOut, TablesOut
+from contract.verification import VerificationIn
 
 _REF = "#/components/schemas/{model}"
-_BODIES: tuple[type[BaseModel], ...] = (
+_BODIES: tuple[type[Input], ...] = (
     OptimizeIn,
     DescriptionIn,
-    SimulateIn,
-    ThresholdsIn,
     CompareIn,
     AuditIn,
     ComposeIn,
-    HideIn,
     FitIn,
     MeasurementPlanIn,
     ProfileIn,
@@ -75,7 +55,6 @@ _BODIES: tuple[type[BaseModel], ...] = (
     VerificationIn,
     TableIn,
     ActivateIn,
-    LayerCostsIn,
     KeyIn,
     RotationIn,
 )
@@ -86,12 +65,7 @@ _OUTPUTS: tuple[type[Output], ...] = (
     OptimizationsOut,
     ExplanationOut,
     *get_args(AnyCompareOut),
-    DeliveredOut,
-    PricedCutOut,
-    SimulateOut,
-    ThresholdsOut,
     AuditOut,
-    StoredHideOut,
     FitOut,
     FitPlotOut,
     MeasurementPlanOut,
@@ -102,9 +76,6 @@ _OUTPUTS: tuple[type[Output], ...] = (
     TablesOut,
     TableScheduleOut,
     ExportTargetsOut,
-    LayersOut,
-    PublishedLayerOut,
-    LayerCostsOut,
     *get_args(AnyJobOut),
     KeyOut,
     NewKeyOut,
@@ -170,7 +141,7 @@ _JOB = {
 
 
 def reads(
-    model: type[BaseModel],
+    model: type[Input],
     *errors: int,
     sends: OutputType = None,
     status: int = 200,
@@ -209,7 +180,7 @@ def changes(keywords: dict[str, Any]) -> dict[str, Any]:
 
 
 def reads_traces(
-    several: type[BaseModel], media_types: Sequence[str], *, sends: OutputType
+    several: type[Input], media_types: Sequence[str], *, sends: OutputType
 ) -> dict[str, Any]:
     """Return keywords for the route of an operation that reads a file, or JSON of several."""
     content: dict[str, Any] = {kind: {"schema": {"type": "string"}} for kind in media_types}
@@ -295,10 +266,13 @@ def _build(app: FastAPI) -> dict[str, Any]:
         routes=app.routes,
         servers=[{"url": root}] if (root := app.state.settings.root_path) else None,
     )
+    routes = [*modules("routes")]
+    bodies = (*_BODIES, *(model for module in routes for model in module.BODIES))
+    outputs = (*_OUTPUTS, *(model for module in routes for model in module.OUTPUTS))
     _, definitions = TypeAdapter.json_schemas(
         [
-            *((model.__name__, "validation", TypeAdapter(model)) for model in _BODIES),
-            *((model.__name__, "serialization", TypeAdapter(model)) for model in _OUTPUTS),
+            *((model.__name__, "validation", TypeAdapter(model)) for model in bodies),
+            *((model.__name__, "serialization", TypeAdapter(model)) for model in outputs),
         ],
         ref_template=_REF,
     )

@@ -25,23 +25,28 @@ from app.http.fastpath.responses import CachedResponse
 from app.http.service import Lookup
 from app.questions import profiles as questions
 from app.questions.fits import options_named
+from app.questions.source import Stored
 from app.schemas.base import dump_json
-from app.schemas.optimize import StoredOptimizeOut
 from app.schemas.profiles import (
+    profile_out,
+    profiles_out,
+    revision_costs,
+    revision_of_profile_out,
+    revisions_out,
+)
+from app.schemas.queries import NoQuery, ProfilesQuery, ScheduleQuery
+from contract.optimize import StoredOptimizeOut
+from contract.profiles import (
     AnyProfileOut,
     CurrentIn,
     ProfileIn,
-    ProfileOut,
     ProfilesOut,
     RevisionIn,
-    RevisionOut,
     RevisionsOut,
-    VerificationIn,
     VerifiedRevisionOut,
 )
-from app.schemas.queries import NoQuery, ProfilesQuery, ScheduleQuery
-from app.schemas.simulate import TableScheduleOut
-from domain.profile import Revision
+from contract.schedule import TableScheduleOut
+from contract.verification import VerificationIn
 
 router = own_router(prefix="/profiles", tags=["profiles"])
 
@@ -55,7 +60,7 @@ async def list_profiles(request: Request, query: Annotated[ProfilesQuery, Query(
             service.context.store, after=query.cursor, limit=query.limit
         )
     )
-    return json_document(ProfilesOut.of(page))
+    return json_document(profiles_out(page))
 
 
 @router.post("", **reads(ProfileIn, 404, 409, sends=AnyProfileOut, status=201))
@@ -64,7 +69,7 @@ async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Re
     """A new profile, with revision 1."""
     service = service_of(request)
     asked = await read_json(request, ProfileIn, **body_rules(request))
-    costs = await service.call(asked.costs)
+    costs = await service.call(partial(revision_costs, asked))
     profile = await service.write(
         lambda: questions.create_profile(
             service.context.store,
@@ -82,7 +87,7 @@ async def get_profile(request: Request, name: str, _: Annotated[NoQuery, Query()
     """A profile at its current revision; its ETag is what If-Match takes."""
     service = service_of(request)
     profile = await service.call(lambda: questions.get_profile(service.context.store, name))
-    return tagged(request, dump_json(ProfileOut.of(profile)))
+    return tagged(request, dump_json(profile_out(profile)))
 
 
 @router.put("/{name}", **changes(reads(RevisionIn, 404, 409, sends=AnyProfileOut, keyed=False)))
@@ -90,7 +95,7 @@ async def revise_profile(request: Request, name: str, _: Annotated[NoQuery, Quer
     """Add a revision, which becomes the current one; earlier ones stay as they are."""
     service = service_of(request)
     asked = await read_json(request, RevisionIn, **body_rules(request))
-    costs = await service.call(asked.costs)
+    costs = await service.call(partial(revision_costs, asked))
     profile = await service.write(
         lambda: questions.revise_profile(
             service.context.store,
@@ -120,8 +125,10 @@ async def delete_profile(request: Request, name: str, _: Annotated[NoQuery, Quer
 async def list_revisions(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Every revision, and where its stages came from."""
     service = service_of(request)
-    found = await service.call(lambda: questions.list_revisions(service.context.store, name))
-    return json_document(RevisionsOut.of(*found))
+    store = service.context.store
+    found, revisions = await service.call(lambda: questions.list_revisions(store, name))
+    measured = await service.call(lambda: Stored.of_store(store).with_against(revisions))
+    return json_document(revisions_out(found, measured))
 
 
 @router.post("/{name}/current", **changes(reads(CurrentIn, 404, sends=AnyProfileOut)))
@@ -154,8 +161,9 @@ async def verify(request: Request, name: str, _: Annotated[NoQuery, Query()]) ->
     asked = await read_json(request, VerificationIn, **body_rules(request))
     reference = questions.known_reference(name)
     with options_named(dict.fromkeys(("source", "recorded"), "transfers")):
+        recorded = await service.read(questions.RecordedWork(asked.transfers), client_of(request))
         revision, found = await service.call(
-            lambda: questions.recorded_verification(store, reference, asked.transfers)
+            lambda: questions.recorded_verification(store, reference, recorded)
         )
     stated = once(request, _verified)
     kept = await service.write(
@@ -164,9 +172,9 @@ async def verify(request: Request, name: str, _: Annotated[NoQuery, Query()]) ->
     return _verified(kept)
 
 
-def _verified(kept: tuple[Revision, int]) -> Response:
-    revision, current = kept
-    return json_document(RevisionOut.of(revision, current=current))
+def _verified(kept: questions.VerifiedRevision) -> Response:
+    shown = revision_of_profile_out(kept.revision, current=kept.current, against=kept.against)
+    return json_document(shown)
 
 
 @router.get(
@@ -187,6 +195,6 @@ async def schedule(
     if prefers_async(request):
         if response := await service.table_answer(asked):
             return sent(response)
-        return accepted(await service.start_job(service.asked_schedule(asked)))
+        return accepted(await service.start_job(service.asked_schedule(asked), client_of(request)))
     found = await service.lookup(asked, client_of(request))
     return sent(found) if isinstance(found, CachedResponse) else tagged(request, found)

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial, wraps
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from fastapi import Request, Response
 
+from app.errors import retry_after_s
 from app.http.dependencies import prefers_async, service_of
 from app.http.fastpath.responses import REVALIDATED, CachedResponse, holds
 from app.http.service import Service, nothing
@@ -27,15 +28,14 @@ from app.jobs.ledger import (
     this_process,
     touch_key,
 )
-from app.schemas.base import ProblemOut, dump_json
-from app.schemas.jobs import JobOut
-from app.schemas.profiles import ProfileOut
+from app.schemas.base import dump_json, problem_out
+from app.schemas.jobs import job_out
+from app.schemas.profiles import profile_out
 from domain.errors import (
     BodyTooSlow,
     IdempotencyKeyInFlight,
     IdempotencyKeyReused,
     MalformedIdempotencyKey,
-    Overloaded,
     PreconditionFailed,
     QuotaExceeded,
     RateLimited,
@@ -71,10 +71,10 @@ def json_document(
 
 def problem(error: SluiceError, *, headers: dict[str, str] | None = None) -> Response:
     """Return the problem document of an error, with the status of its code."""
-    document = ProblemOut.of(error)
+    document = problem_out(error)
     document = replace(document, detail=error.detail[:_MAX_DETAIL])
     if document.status == 503:
-        headers = {**(headers or {}), "Retry-After": str(Overloaded.retry_after_s)}
+        headers = {**(headers or {}), "Retry-After": str(retry_after_s())}
     elif isinstance(error, IdempotencyKeyInFlight | RateLimited | QuotaExceeded):
         headers = {**(headers or {}), "Retry-After": str(error.retry_after_s)}
     if isinstance(error, Unauthenticated):
@@ -99,7 +99,7 @@ def accepted(job: JobRecord) -> Response:
         "Preference-Applied": "respond-async",
         "Retry-After": "1",
     }
-    return json_document(JobOut.of(job), status=202, headers=headers)
+    return json_document(job_out(job), status=202, headers=headers)
 
 
 def tagged(
@@ -141,7 +141,7 @@ def sent(whole: CachedResponse) -> Response:
 
 def profile_response(profile: HardwareProfile, *, status: int = 200) -> Response:
     """Return a profile that was changed, with the ETag that GET gives it."""
-    body = dump_json(ProfileOut.of(profile))
+    body = dump_json(profile_out(profile))
     headers = {"ETag": _tag(body)}
     if status == 201:
         headers["Location"] = f"/profiles/{profile.name}"
@@ -152,7 +152,7 @@ def profile_expected(request: Request) -> Callable[[HardwareProfile], None]:
     """Return what raises PreconditionFailed for a profile in another state than If-Match names."""
 
     def check(profile: HardwareProfile) -> None:
-        _check_match(request, {_tag(dump_json(ProfileOut.of(profile)))}, "the profile")
+        _check_match(request, {_tag(dump_json(profile_out(profile)))}, "the profile")
 
     return check
 
@@ -166,9 +166,17 @@ def table_expected(request: Request) -> Callable[[str | None], None]:
     def check(digest: str | None) -> None:
         forms = ("", "-json", "-summary")  # of each form that GET gives
         tags = set() if digest is None else {f'"{digest}{form}"' for form in forms}
+        tags.update(_since(request, digest))
         _check_match(request, tags, "the active table")
 
     return check
+
+
+def _since(request: Request, digest: str | None) -> Iterator[str]:
+    """Tags of If-Match that are of what is told of this table, whatever was measured since."""
+    for named in ",".join(request.headers.getlist("if-match")).split(","):
+        if digest is not None and named.strip().startswith(f'"{digest}-summary-'):
+            yield named.strip()
 
 
 def answer_tag(record: AnswerRecord) -> str:

@@ -17,25 +17,18 @@ from app.execution.engine import Pool
 from app.http.app import with_head
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, own_router, service_of
-from app.http.metrics import CONTENT_TYPE
+from app.http.metrics import CONTENT_TYPE, gauges_of_connections
 from app.http.service import Service
 from app.questions import keys as questions
 from app.questions.question import known_identifier
 from app.schemas.base import invalid_fields
-from app.schemas.queries import (
-    MAX_PAGE_SIZE,
-    AliveOut,
-    ChangesOut,
-    ChangesQuery,
-    KeyIn,
-    KeyOut,
-    KeysOut,
-    LimitsOut,
-    NewKeyOut,
-    NoQuery,
-    ReadyOut,
-    RotationIn,
-)
+from app.schemas.changes import changes_out
+from app.schemas.keys import key_out, new_key_out
+from app.schemas.queries import MAX_PAGE_SIZE, ChangesQuery, NoQuery
+from app.schemas.service import limits_out
+from contract.changes import ChangesOut
+from contract.keys import KeyIn, KeysOut, NewKeyOut, RotationIn
+from contract.service import AliveOut, LimitsOut, ReadyOut
 from domain.errors import (
     Conflict,
     FieldProblem,
@@ -48,6 +41,7 @@ from domain.errors import (
     SluiceError,
     StoreUnavailable,
 )
+from models.records import KeyScope
 
 router = own_router(tags=["service"])
 _PING_LIMIT_S = 5.0
@@ -63,7 +57,7 @@ _METRICS = {
 async def limits(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Everything that a request is measured against."""
     settings = service_of(request).context.settings
-    return json_document(LimitsOut.of(settings, max_page_size=MAX_PAGE_SIZE))
+    return json_document(limits_out(settings, max_page_size=MAX_PAGE_SIZE))
 
 
 @router.get("/healthz", **refuses(422, sends=AliveOut))
@@ -84,7 +78,7 @@ async def ready(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     store, engine = service.context.store, service.context.engine
     missing: list[FieldProblem] = []
     try:
-        await asyncio.wait_for(service.call(store.ping), _PING_LIMIT_S)
+        await asyncio.wait_for(service.is_reached(), _PING_LIMIT_S)
     except TimeoutError:
         missing.append(FieldProblem("/database", "the database does not answer"))
     except (StoreUnavailable, Overloaded) as refusal:
@@ -105,8 +99,11 @@ async def ready(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
 @router.get("/metrics", response_class=Response, **refuses(422, also=_METRICS))
 async def metrics(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Requests, answers and what is waiting, for Prometheus."""
-    service = service_of(request)
-    return Response(await service.exposition(), media_type=CONTENT_TYPE)
+    state = request.app.state
+    connections = gauges_of_connections(state.door)
+    is_serving = not state.is_draining
+    text = await service_of(request).exposition(connections, is_serving=is_serving)
+    return Response(text, media_type=CONTENT_TYPE)
 
 
 # --- keys -----------------------------------------------------------------------------------------
@@ -122,7 +119,7 @@ async def list_keys(request: Request, _: Annotated[NoQuery, Query()]) -> Respons
     """Every key of the owner, without the secrets."""
     service = _managing(request)
     found = await service.call(partial(questions.list_keys, service.context.store))
-    return json_document(KeysOut(tuple(map(KeyOut.of, found))))
+    return json_document(KeysOut(tuple(map(key_out, found))))
 
 
 @keys_router.post("", **reads(KeyIn, 409, sends=NewKeyOut, status=201, keyed=False))
@@ -134,7 +131,7 @@ async def create_key(request: Request, _: Annotated[NoQuery, Query()]) -> Respon
         questions.create_key,
         service.context.store,
         asked.name,
-        asked.scope,
+        KeyScope(asked.scope),
         expires_in_s=asked.expires_in_s,
         requests_per_s=asked.requests_per_s,
     )
@@ -177,7 +174,7 @@ def _managing(request: Request) -> Service:
 
 async def _with_secret(service: Service, made: questions.NewKey) -> Response:
     await service.lookups.refresh()
-    return json_document(NewKeyOut.of_new(made), status=201, headers=_SECRET)
+    return json_document(new_key_out(made), status=201, headers=_SECRET)
 
 
 def _check(identifier: str) -> None:
@@ -196,7 +193,7 @@ async def changes(request: Request, query: Annotated[ChangesQuery, Query()]) -> 
         after=query.cursor,
         limit=query.limit,
     )
-    return json_document(ChangesOut.of(await service_of(request).call(listed)))
+    return json_document(changes_out(await service_of(request).call(listed)))
 
 
 # --- exception handlers: every refusal becomes a problem document ---------------------------------
@@ -214,7 +211,9 @@ def register(app: FastAPI) -> None:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    return problem(cast(SluiceError, error))
+    refusal = cast(SluiceError, error)
+    request.app.state.metrics.refused(refusal.code)
+    return problem(refusal)
 
 
 async def _client_gone(request: Request, error: Exception) -> Response:

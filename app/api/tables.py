@@ -21,15 +21,17 @@ from app.api.respond import (
 )
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, own_router, prefers_async, service_of
-from app.http.fastpath.responses import JSON, SLT, TWIN, accepted, active_form, immutable_form
+from app.http.fastpath.responses import ACTIVE, JSON, SLT, STORED, TWIN, accepted, table_form
 from app.operations.operation import Outcome
 from app.operations.tables import export_operation, table_operation
 from app.questions import tables as questions
 from app.questions.profiles import known_reference
 from app.schemas.base import dump_json
-from app.schemas.exports import ExportQuery, ExportTargetsOut
+from app.schemas.export import ExportQuery, export_scope, export_targets_out
 from app.schemas.queries import NoQuery, TableFormat, TableQuery, TablesQuery
-from app.schemas.tables import ActivateIn, TableIn, TableOut, TablesOut
+from app.schemas.table import activated, said_now, table_scope, tables_out
+from contract.export import ExportTargetsOut
+from contract.table import ActivateIn, TableIn, TableOut, TablesOut
 from domain.errors import NotFound
 from exports.targets.registry import TARGETS
 from models.records import TableRecord
@@ -62,12 +64,14 @@ async def compile_table(request: Request, name: str, _: Annotated[NoQuery, Query
     make = partial(
         table_operation,
         reference,
-        asked.to_domain(),
+        table_scope(asked),
         settings=service.context.settings,
         activate=asked.activate,
     )
     if prefers_async(request):
-        return accepted_job(await service.start_job(make, once(request, accepted_job)))
+        return accepted_job(
+            await service.start_job(make, client_of(request), once(request, accepted_job))
+        )
     stated = once(request, partial(_compiled, status=201))
     performed = await service.perform(make, client_of(request), stated)
     return _compiled(performed.outcome, status=201 if performed.is_new else 200)
@@ -92,7 +96,7 @@ async def tables(request: Request, name: str, query: Annotated[TablesQuery, Quer
             limit=query.limit,
         )
     )
-    return json_document(TablesOut.of(page))
+    return json_document(tables_out(page))
 
 
 @router.get("/profiles/{name}/table", **refuses(404, 422, 503, also=_FORMATS, sends=TableOut))
@@ -103,8 +107,9 @@ async def active_table(
     service = service_of(request)
     reference = known_reference(name)
     record = await service.call(lambda: questions.active_table(service.context.store, reference))
-    form, body = await _form(request, query, record)
-    return sent(active_form(if_none_match(request), record.digest, form, body))
+    form, body, said = await _form(request, query, record)
+    wanted = if_none_match(request)
+    return sent(table_form(wanted, record.digest, form, body, route=ACTIVE, said=said))
 
 
 @router.post("/profiles/{name}/table", **changes(reads(ActivateIn, 404, 409, sends=TableOut)))
@@ -114,7 +119,7 @@ async def activate_table(request: Request, name: str, _: Annotated[NoQuery, Quer
     service = service_of(request)
     reference = known_reference(name)
     asked = await read_json(request, ActivateIn, **body_rules(request))
-    record = await service.write(
+    table = await service.write(
         lambda: questions.activate_table(
             service.context.store,
             reference,
@@ -123,11 +128,12 @@ async def activate_table(request: Request, name: str, _: Annotated[NoQuery, Quer
             then=once(request, _activated),
         )
     )
-    return _activated(record)
+    return _activated(table)
 
 
-def _activated(record: TableRecord) -> Response:
-    return json_bytes(record.document, headers={"Content-Location": f"/tables/{record.digest}"})
+def _activated(table: questions.MeasuredTable) -> Response:
+    location = {"Content-Location": f"/tables/{table[0].digest}"}
+    return json_bytes(activated(*table), headers=location)
 
 
 @router.get("/tables/{digest}", **refuses(404, 422, 503, also=_FORMATS, sends=TableOut))
@@ -135,20 +141,25 @@ async def table(request: Request, digest: str, query: Annotated[TableQuery, Quer
     """A compiled table: what is told of it, its file (`slt`), or the file's JSON twin."""
     service = service_of(request)
     record = await service.call(lambda: questions.get_table(service.context.store, digest))
-    form, body = await _form(request, query, record)
-    return sent(immutable_form(if_none_match(request), digest, form, body))
+    form, body, said = await _form(request, query, record)
+    wanted = if_none_match(request)
+    return sent(table_form(wanted, digest, form, body, route=STORED, said=said))
 
 
 async def _form(
     request: Request, query: TableQuery, record: TableRecord
-) -> tuple[TableFormat, bytes]:
-    """Return the form that is wanted, and its bytes."""
+) -> tuple[TableFormat, bytes, str]:
+    """Return the form that is wanted, its bytes, and what these say of what was measured since."""
+    service = service_of(request)
     form = query.format or accepted(request.headers.getlist("accept"))
     if form is TableFormat.SUMMARY:
-        return form, record.document
+        found = await service.call(lambda: questions.measured_of(service.context.store, record))
+        if found is None:
+            return form, record.document, ""
+        return form, said_now(record.document, *found), found[1].notice().detail
     if form is TableFormat.SLT:
-        return form, record.file
-    return form, await service_of(request).call(lambda: questions.json_twin(record.file))
+        return form, record.file, ""
+    return form, await service.call(lambda: questions.json_twin(record.file)), ""
 
 
 # --- exports --------------------------------------------------------------------------------------
@@ -171,7 +182,7 @@ _CONFIGURATION: dict[int, dict[str, Any]] = {
 @exports_router.get("/exports", **refuses(422, also=UNCHANGED, sends=ExportTargetsOut))
 async def export_targets(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Every target: what it takes, its options, and the program that reads it back in tests."""
-    return tagged(request, dump_json(ExportTargetsOut.all()))
+    return tagged(request, dump_json(export_targets_out()))
 
 
 @exports_router.get(
@@ -186,11 +197,11 @@ async def export(
     reference = known_reference(name)
     if target not in _NAMES:
         raise NotFound("there is no export target of this name")
-    scope = query.to_domain(target)
+    scope = export_scope(query, target)
     service = service_of(request)
     settings = service.context.settings
     make = partial(export_operation, reference, scope, settings=settings, table=query.table)
     if prefers_async(request):
-        return accepted_job(await service.start_job(make))
+        return accepted_job(await service.start_job(make, client_of(request)))
     found = await service.export(make, client_of(request))
     return tagged(request, found.content, media_type=found.media_type, file_name=found.file_name)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from app.console.audit import text_of
 from app.console.files import check_target, write_whole
 from app.console.running import erased_line
-from app.console.screen import Column, Grid, Output, Part
 from app.text.units import format_time, printable
+from app.ui.parts import Column, Grid, Part
+from app.ui.terminal import Output
 from domain.errors import InvalidInput, StrategyDeclined
 from domain.units import format_bytes
 from measuring.mpi import Mpi
@@ -36,8 +37,9 @@ _RULES_HEADER = "rule-file-version-2\n"  # of Open MPI: the very first line
 
 def apply(arguments: argparse.Namespace, output: Output) -> int:
     """Try a setting over the installed library, and keep what is faster and not slower."""
+    from app.schemas.apply import trial_out
     from app.schemas.base import dump_json
-    from app.schemas.exports import AppliedOut, TrialOut
+    from contract.apply import AppliedOut
     from exports.targets.registry import target_named
 
     target = target_named(arguments.target)
@@ -81,7 +83,7 @@ def apply(arguments: argparse.Namespace, output: Output) -> int:
         reason_of(found),
         installed.described(os.environ, own),
     )
-    trials = tuple(map(TrialOut.of, found.trials))
+    trials = tuple(map(trial_out, found.trials))
     if output.wants_json:
         applied = AppliedOut(target.name, over, is_kept, reason, found.text, trials)
         output.document(dump_json(applied))

@@ -5,13 +5,13 @@ shells complete words by.
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
-from app.text.units import parse_counts, parse_prices, parse_sizes
+from app.text.units import parse_counts, parse_prices, parse_size_or_whole, parse_sizes, parse_whole
+from app.ui.options import argument_of
 from domain.errors import InvalidInput
 from domain.solution import Strategy
 from domain.units import (
@@ -73,19 +73,14 @@ _EXAMPLES = {
     "sweep": "sweep --bytes 64MiB --current 4MiB -- ./upload --part {bytes}",
     "plan": "plan osu-latency.txt --min-message 64 --max-message 1MiB",
     "compare": "compare examples/kv-staging.json --bytes 1MiB 16MiB",
-    "simulate": "simulate examples/kv-staging.json --bytes 16MiB --repeat 512KiB",
     "table": "table examples/kv-staging.json --max-message 16MiB --output staging.slt",
     "export": "export examples/kv-staging.json --target ucx --output sluice-ucx.conf",
     "apply": "apply mpich path --check --option collective=bcast",
     "audit": "audit examples/kv-staging.json --setting 512KiB --max-regret 12%",
-    "layer": "layer cmam-finite --bytes 16 1KiB --tune",
     "layer count": "layer count --mpicc mpicc.mpich --output layer.json",
     "layer check": "layer check layer.json --max-more 1%",
     "mover": "mover exchange --bytes 800KB --calculation 5000 --fragment 32KiB",
     "reproduce": "reproduce wang98 --output papers-report",
-    "hide": "hide examples/kv-staging.json --calculation 600",
-    "deliver": "deliver trapeze --bytes 8KiB --rules eager,eager=512,eager=512,eager",
-    "thresholds": "thresholds trapeze --bytes 1KiB..256KiB --rule eager",
     "profiles list": "profiles list --json",
     "profiles show": "profiles show myrinet-gam",
     "profiles save": "profiles save staging examples/kv-staging.json",
@@ -121,8 +116,8 @@ _EXAMPLES = {
 Commands = argparse._SubParsersAction  # the name that argparse gives to what add_subparsers returns
 
 
-def add(commands: Commands[Parser], name: str, summary: str) -> Parser:
-    """Add a command, or a verb of one, with its example."""
+def add(commands: Commands[Parser], name: str, summary: str, example: str = "") -> Parser:
+    """Add a command, or a verb of one, with its example, by itself that of the table."""
     parser = commands.add_parser(
         name,
         help=summary,
@@ -130,7 +125,8 @@ def add(commands: Commands[Parser], name: str, summary: str) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,  # an example is never broken
         allow_abbrev=False,
     )
-    parser.epilog = f"example: sluice {_EXAMPLES[parser.prog.removeprefix('sluice ')]}"
+    example = example or _EXAMPLES[parser.prog.removeprefix("sluice ")]
+    parser.epilog = f"example: sluice {example}"
     parser.add_argument("--json", action="store_true", help="print the HTTP service's document")
     return parser
 
@@ -220,17 +216,17 @@ def add_transfers(parser: Parser, time_limit_s: float) -> None:
 
 def size(text: str) -> int:
     """Return a size in bytes, as 4096 or 64 KiB."""
-    return _read(parse_bytes, text)
+    return argument_of(parse_bytes, text)
 
 
 def size_or_whole(text: str) -> dict[str, int] | str:
     """Return the setting in use, as a request has it."""
-    return text if text == "whole" else {"repeat": size(text)}
+    return argument_of(parse_size_or_whole, text)
 
 
 def sizes(text: str) -> tuple[int, ...]:
     """Return sizes in bytes, as 4KiB,1MiB, or 64..4MiB: both and the powers of two between."""
-    return _read(parse_sizes, text)
+    return argument_of(parse_sizes, text)
 
 
 def cpus(text: str) -> tuple[int, ...]:
@@ -242,40 +238,28 @@ def cpus(text: str) -> tuple[int, ...]:
 
 
 def whole(text: str) -> int:
-    """Return a whole number of at most 15 digits, as 4 or -1: what all that reads them can hold."""
-    if re.fullmatch(r"-?[0-9]{1,15}", text, re.ASCII) is None:
-        raise argparse.ArgumentTypeError(
-            f"expected a whole number of at most 15 digits, got {text!r}"
-        )
-    return int(text)
+    """Return a whole number of at most 15 digits, as 4 or -1."""
+    return argument_of(parse_whole, text)
 
 
 def number(text: str) -> float:
     """Return a finite number."""
-    return _read(parse_number, text)
+    return argument_of(parse_number, text)
 
 
 def share(text: str) -> float:
     """Return a share, as 0.05 or 5%."""
-    return _read(parse_share, text)
-
-
-def _read(parser: Callable[[str], T], text: str) -> T:
-    """Return a value, refused as argparse wants it."""
-    try:
-        return parser(text)
-    except InvalidInput as refusal:
-        raise argparse.ArgumentTypeError(refusal.detail) from None
+    return argument_of(parse_share, text)
 
 
 def time_us(text: str) -> float:
     """Return a time in µs, as 250ns."""
-    return _read(parse_time_us, text)
+    return argument_of(parse_time_us, text)
 
 
 def clock(text: str) -> float:
     """Return a clock in MHz, as 33MHz."""
-    return _read(parse_clock_mhz, text)
+    return argument_of(parse_clock_mhz, text)
 
 
 def names(text: str) -> list[str]:
@@ -285,37 +269,12 @@ def names(text: str) -> list[str]:
 
 def prices(text: str) -> dict[str, float]:
     """Return numbers by name, as reg=1,mem=1,dev=5."""
-    return _read(parse_prices, text)
+    return argument_of(parse_prices, text)
 
 
 def counts(text: str) -> list[int]:
     """Return whole numbers, as 4,16,64, or as 4..128, each twice the one before."""
-    return _read(parse_counts, text)
-
-
-def rules(text: str) -> list[dict[str, Any]]:
-    """Return a rule a stage as requests have them, as eager,eager=512..64KiB,static=1280."""
-    found: list[dict[str, Any]] = []
-    for part in text.split(","):
-        name, equals, value = (one.strip() for one in part.partition("="))
-        if name == "eager" and equals:
-            threshold, dots, most = value.partition("..")
-            sized = {"threshold_bytes": size(threshold)}
-            found.append(
-                {"rule": name, **sized, **({"max_pulse_bytes": size(most)} if dots else {})}
-            )
-        elif name == "static" and equals:
-            found.append({"rule": name, "pulse_bytes": size(value)})
-        elif name == "planned" and equals:
-            found.append({"rule": name, "planned_bytes": [size(one) for one in value.split("+")]})
-        elif name in ("eager", "store_and_forward", "same", "flow") and not equals:
-            found.append({"rule": name})
-        else:
-            raise argparse.ArgumentTypeError(
-                "expected eager, eager=512, eager=512..64KiB, static=1280, planned=512+512, "
-                f"store_and_forward, same or flow for each stage, got {part.strip()!r}"
-            )
-    return found
+    return argument_of(parse_counts, text)
 
 
 def condition(text: str) -> tuple[str, str]:

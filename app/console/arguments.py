@@ -31,12 +31,13 @@ from app.console.argument_parts import (
 from app.console.further_arguments import (
     LAYER_VERBS,
     add_apply,
-    add_hidden_behind,
     add_of_papers,
     add_served,
     add_stored,
     add_target_options,
 )
+from app.registry import VERBS
+from app.ui.options import add_words
 from domain.fit import FitMethod, FitShape
 from domain.measurement import TraceKind
 from domain.regret import Objective
@@ -72,7 +73,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     if words[:1] == ["layer"] and words[1:2] and words[1] in LAYER_VERBS:
         words[:2] = [" ".join(words[:2])]
     own, program = _parted(words)
-    found: argparse.Namespace = grammar().parse_args(own)
+    found: argparse.Namespace = grammar(own).parse_args(own)
     if program:
         found.program = [*found.program, *program]
     return found
@@ -91,9 +92,10 @@ def _parted(words: list[str]) -> tuple[list[str], list[str]]:
     return words[:at], words[at + 1 :]
 
 
-def grammar() -> Parser:
-    """Return the parser of all commands."""
-    """Return the parser of all commands."""
+def grammar(words: Sequence[str] | None = None) -> Parser:
+    """Return the parser of all commands, or one that is sufficient for these words: of what is not
+    among them the name alone is known.
+    """
     parser = Parser(
         prog="sluice",
         description="Cut messages so that they cross a pipeline fastest, with proof of the model.",
@@ -112,20 +114,20 @@ def grammar() -> Parser:
     _add_tune(commands)
     _add_sweep(commands)
     _add_compare(commands)
-    _add_simulate(commands)
-    _add_table(commands)
+    table = _add_table(commands)
+    if words is None or "table" in words:
+        _add_hidden_behind(table)
     _add_export(commands)
     add_apply(commands)
     _add_audit(commands)
     add_of_papers(commands)
+    for verb in VERBS.values():
+        own = add(commands, verb.name, verb.summary, f"{verb.name} {verb.example}")
+        if words is None or verb.name in words:
+            verb.module("command").add_arguments(own)
     add_stored(commands)
     add_served(commands)
     return parser
-
-
-def listed_sizes(text: str) -> list[int]:
-    """Return sizes in bytes, in the order in which they are given, as 4KiB,8KiB,4KiB."""
-    return [size(one) for one in text.split(",")]
 
 
 def _add_optimize(commands: Commands[Parser]) -> None:
@@ -451,26 +453,11 @@ def _add_compare(commands: Commands[Parser]) -> None:
     parser.add_argument(
         "--strategies", type=strategies, metavar="NAMES", help="separated by commas"
     )
+    add_overlap(parser)
     _add_solving(parser)
 
 
-def _add_simulate(commands: Commands[Parser]) -> None:
-    parser = add(commands, "simulate", "say what a given cut takes, and where its time goes")
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
-    parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
-    parser.add_argument(
-        "--repeat", type=size_or_whole, metavar="SIZE", help="cut it by this size, or whole"
-    )
-    parser.add_argument(
-        "--fragments",
-        type=listed_sizes,
-        metavar="SIZES",
-        help="in place of both: every fragment, in order, as 4KiB,8KiB,4KiB",
-    )
-    parser.add_argument("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
-
-
-def _add_table(commands: Commands[Parser]) -> None:
+def _add_table(commands: Commands[Parser]) -> Parser:
     parser = add(commands, "table", "compile a schedule for every message size of a range")
     parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
     parser.add_argument(
@@ -509,11 +496,18 @@ def _add_table(commands: Commands[Parser]) -> None:
     parser.add_argument(
         "--hidden", action="store_true", help="for messages behind a --calculation, as in hide"
     )
-    add_hidden_behind(parser)
     parser.add_argument(
         "--calculation-per-byte", type=number, metavar="US", help="and for each byte, in µs"
     )
     add_overlap(parser)
+    return parser
+
+
+def _add_hidden_behind(parser: Parser) -> None:
+    from contract.declare import words_of
+    from contract.hide import HIDDEN_BEHIND, HideIn
+
+    add_words(parser, words_of(HideIn, HIDDEN_BEHIND))
 
 
 def _add_export(commands: Commands[Parser]) -> None:

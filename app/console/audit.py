@@ -16,16 +16,6 @@ from app.console.files import (
     said_of_overlap,
 )
 from app.console.running import counting_line, run_operation
-from app.console.screen import (
-    Column,
-    Facts,
-    Grid,
-    Output,
-    Part,
-    failure_lines,
-    others,
-    warning_parts,
-)
 from app.settings import Settings
 from app.text.numbers import (
     format_count,
@@ -45,13 +35,17 @@ from app.text.units import (
     printable,
     quoted,
 )
+from app.ui.notices import failures, noted, others
+from app.ui.parts import Column, Facts, Grid, Part
+from app.ui.terminal import Output
 from domain.errors import InvalidInput, NotFound
 from domain.units import format_bytes
 
 if TYPE_CHECKING:
     from analysis.audit import AuditQuestion, AuditScope
     from app.questions.question import Question
-    from app.schemas.audit import AuditOut, AuditRowOut, PricedOut, SettingStepOut, SpanOut
+    from contract.audit import AuditOut, AuditRowOut, PricedOut, SpanOut
+    from contract.setting import SettingStepOut
 
 
 _MAX_STEPS = 4
@@ -59,8 +53,10 @@ _MAX_STEPS = 4
 
 def audit_parts(audit: AuditOut) -> Iterator[Part]:
     """Yield the regret over the workload, the verdict, regrets at powers of two, and advice."""
+    from app.schemas.audit import title_of_changes
+
     setting = audit.setting
-    yield from failure_lines(audit.warnings)
+    yield from failures(audit.warnings)
     yield f"{_format_steps(setting.steps)}{_of(audit)}"
     yield ""
     if audit.uncertainty:
@@ -71,10 +67,10 @@ def audit_parts(audit: AuditOut) -> Iterator[Part]:
     yield "By message size:"
     yield _powers(audit.at_powers)
     yield ""
-    yield f"{audit.changes_title}:"
+    yield f"{title_of_changes(audit)}:"
     yield from (f"- {printable(change)}" for change in audit.changes)
     yield ""
-    yield from warning_parts(others(audit.warnings))
+    yield from noted(others(audit.warnings))
     if audit.fit_warnings:
         yield f"note: the fit has {len(audit.fit_warnings)} warnings; sluice fit tells them"
 
@@ -175,7 +171,7 @@ _ASKED = (
 def audit(arguments: argparse.Namespace, output: Output) -> int:
     """Audit, print, and return the exit code, which shows whether the limit is kept."""
     from app.operations.compare import AuditSetting
-    from app.schemas.audit import AuditOut
+    from app.schemas.audit import audit_out
     from app.schemas.base import dump_json
 
     settings = Settings.from_environment()
@@ -184,7 +180,7 @@ def audit(arguments: argparse.Namespace, output: Output) -> int:
     with counting_line(output.err) as show:
         ran = run_operation(AuditSetting(wanted, unrequested), settings, show)
     found = ran.result
-    audited = AuditOut.of(found)
+    audited = audit_out(found)
     if output.wants_json:
         output.document(dump_json(audited))
     else:
@@ -200,9 +196,10 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[AuditScope, Q
     from dataclasses import replace
 
     from app.questions.question import Measurement
-    from app.schemas.audit import AuditIn
+    from app.schemas.audit import audit_question_of, audit_scope
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.source import SOURCE_FIELDS
+    from contract.audit import AuditIn
+    from contract.source import SOURCE_FIELDS
 
     ours = (*SOURCE_FIELDS, "uncertainty")
     given = {name: value for name, value in body_of(source).items() if name in ours}
@@ -217,11 +214,11 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[AuditScope, Q
     if arguments.workload is not None:
         body["workload"] = parse_workload(text_of(arguments.workload, field="workload"))
     parsed = parse_json(AuditIn, dump_json(body))
-    question = parsed.to_question()
+    question = audit_question_of(parsed)
     if isinstance(source, TraceSource):
         # The trace goes round the JSON parser: it may be a hundred times longer than any request.
         question = replace(question, source=(Measurement(source.content),))
-    return parsed.to_domain(), question
+    return audit_scope(parsed), question
 
 
 def _question(scope: AuditScope, question: Question, settings: Settings) -> AuditQuestion:

@@ -17,6 +17,7 @@ from app.console.files import (
     body_of,
     check_target,
     check_timeline_file,
+    costs_of,
     merged,
     read_source,
     read_trace,
@@ -31,11 +32,12 @@ from app.console.reports import (
     fit_summary_parts,
 )
 from app.console.running import counting_line, run_operation, solving_line, ticking_line
-from app.console.screen import Column, Grid, Output, Part, Screen
 from app.settings import Settings
 from app.telemetry import logging_as
 from app.text.numbers import format_count
 from app.text.units import printable, quoted
+from app.ui.parts import Column, Grid, Part
+from app.ui.terminal import Output, Screen
 from domain.errors import InconsistentInput, InvalidInput, NotFound
 from domain.profile import ProfileReference
 from domain.solution import Strategy
@@ -44,9 +46,9 @@ if TYPE_CHECKING:
     from app.questions.fits import FittedTrace
     from app.questions.question import Question
     from app.questions.tables import TableScope
-    from app.schemas.exports import ExportTargetsOut
-    from app.schemas.optimize import OptimizeOut
-    from app.schemas.tables import FleetOut
+    from contract.export import ExportTargetsOut
+    from contract.optimize import OptimizeOut
+    from contract.table import FleetOut
     from domain.profile import ProfileRevision
     from models.session import Store
 
@@ -108,9 +110,9 @@ def _show_answer(answer: OptimizeOut, arguments: argparse.Namespace, output: Out
 
 
 def _question(arguments: argparse.Namespace, source: Source) -> Question:
-    from app.questions.question import Measurement
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.optimize import OptimizeIn
+    from app.schemas.optimize import optimize_question
+    from contract.optimize import OptimizeIn
 
     options = {
         "message_bytes": arguments.bytes,
@@ -130,11 +132,8 @@ def _question(arguments: argparse.Namespace, source: Source) -> Question:
         options["transfers"] = {"content": text, "where": dict(arguments.where or ())}
     body = merged(body_of(source), options)
     _require_size(body)
-    question = parse_json(OptimizeIn, dump_json(body)).to_domain()
-    if isinstance(source, TraceSource):
-        # The trace goes round the JSON parser: it may be a hundred times longer than any request.
-        return replace(question, source=(Measurement(source.content),))
-    return question
+    question = optimize_question(parse_json(OptimizeIn, dump_json(body)))
+    return replace(question, source=costs_of(source, question.source))
 
 
 def _answer(
@@ -171,17 +170,23 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
     from app.questions.compare import resolve
     from app.questions.source import Stored
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.compare import CompareIn, CompareOut
+    from app.schemas.compare import compare_out, compare_question
+    from contract.compare import CompareIn
 
     settings = Settings.from_environment()
-    body = _comparison_body(arguments, read_source(arguments.source, settings), settings, output)
-    comparison = parse_json(CompareIn, dump_json(body)).to_domain()
-    with store_for(comparison.source, settings) as store:
+    source = read_source(arguments.source, settings)
+    asked = parse_json(CompareIn, dump_json(_comparison_body(arguments, source)))
+    comparison = compare_question(asked)
+    comparison = replace(comparison, source=costs_of(source, comparison.source))
+    with (
+        store_for(comparison.source, settings) as store,
+        ticking_line(output.err, "fitting"),
+    ):
         resolved = resolve(comparison, Stored.of_store(store))
     operation = Compare(resolved, settings.max_fragments, unrequested)
     with counting_line(output.err) as show:
         ran = run_operation(operation, settings, show)
-    found = CompareOut.of(operation.table(ran.result))
+    found = compare_out(operation.table(ran.result))
     if output.wants_json:
         output.document(dump_json(found))
     else:
@@ -191,23 +196,16 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
     return INTERRUPTED if ran.is_interrupted else 0
 
 
-def _comparison_body(
-    arguments: argparse.Namespace, source: Source, settings: Settings, output: Output
-) -> dict[str, Any]:
-    from app.schemas.stages import given_model
-
-    if isinstance(source, TraceSource):
-        fit = fit_source(source, settings, output.err).fit
-        base: dict[str, Any] = given_model(fit.to_model())
-    else:
-        # What only one optimisation has is left out, so that its request file serves here too.
-        ours = ("strategy", "save_as", "uncertainty")
-        base = {name: value for name, value in body_of(source).items() if name not in ours}
+def _comparison_body(arguments: argparse.Namespace, source: Source) -> dict[str, Any]:
+    # What only one optimisation has is left out, so that its request file serves here too.
+    ours = ("strategy", "save_as", "uncertainty")
+    base = {name: value for name, value in body_of(source).items() if name not in ours}
     if isinstance(base.get("message_bytes"), int):
         base["message_bytes"] = [base["message_bytes"]]
     options = {
         "message_bytes": arguments.bytes,
         "strategies": arguments.strategies,
+        "fit_options": said_of_overlap(arguments),
         **_solving_options(arguments),
     }
     body = merged(base, options)
@@ -317,9 +315,9 @@ def _require_size(body: dict[str, Any]) -> None:
 def list_targets(output: Output) -> int:
     """Print every export target, what it takes and its options."""
     from app.schemas.base import dump_json
-    from app.schemas.exports import ExportTargetsOut
+    from app.schemas.export import export_targets_out
 
-    targets = ExportTargetsOut.all()
+    targets = export_targets_out()
     if output.wants_json:
         output.document(dump_json(targets))
     else:
@@ -372,7 +370,7 @@ def fleet(arguments: argparse.Namespace, output: Output) -> int:
     from app.operations.tasks import open_engine
     from app.questions.keys import check_owner
     from app.schemas.base import dump_json
-    from app.schemas.tables import FleetOut
+    from app.schemas.table import fleet_out
 
     settings = _with_workers(Settings.from_environment(), arguments)
     asked = _fleet_scope(arguments)
@@ -392,7 +390,7 @@ def fleet(arguments: argparse.Namespace, output: Output) -> int:
         try:
             mine = store.of(owner)
             made = Fleet(mine, asked, settings, show).compiled(references or _every(mine))
-            report = FleetOut.of(made)
+            report = fleet_out(made)
         except KeyboardInterrupt:
             output.note("the same command goes on where this one ended")
             raise
@@ -408,13 +406,14 @@ def fleet(arguments: argparse.Namespace, output: Output) -> int:
 
 def _fleet_scope(arguments: argparse.Namespace) -> TableScope:
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.tables import TableIn
+    from app.schemas.table import table_scope
+    from contract.table import TableIn
 
     names = ("min_message_bytes", "max_message_bytes", "relative_gap", "time_limit_s")
     given = {name: getattr(arguments, name) for name in names}
     limits = ("min_fragment_bytes", "max_fragment_bytes", "alignment_bytes", "max_fragments")
     given["constraints"] = {name: getattr(arguments, name) for name in limits}
-    return parse_json(TableIn, dump_json(merged({}, given))).to_domain()
+    return table_scope(parse_json(TableIn, dump_json(merged({}, given))))
 
 
 def _every(store: Store) -> Iterator[ProfileReference]:
@@ -455,9 +454,7 @@ def engine(arguments: argparse.Namespace, output: Output) -> int:
         else:
             output.parts([f"Sluice's {arguments.verb} is at {address}", "Ctrl-C stops it"])
 
-    if settings.log == "text":
-        logging.basicConfig(level=logging.INFO, format="%(levelname)s:     %(message)s")
-    with logging_as(settings.log):
+    with logging_as(settings.log, text_level=logging.INFO):
         if arguments.verb == "scheduler":
             node.run_scheduler(options, ready)
             return 0

@@ -10,13 +10,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from app.operations.fits import TIMELINE_FIELD, answer_schedules
 from app.settings import Settings
-from app.text.units import quoted
+from app.text.units import printable, quoted
+from contract.limits import PROFILE_NAME_RULE
 from domain.errors import (
     BodyTooLarge,
     InvalidInput,
@@ -26,14 +27,17 @@ from domain.errors import (
     StrategyDeclined,
     UnitMismatch,
 )
-from domain.profile import PROFILE_NAME_RULE
 from domain.units import parse_bytes, parse_ns_per_byte, parse_time_us
 
 if TYPE_CHECKING:
-    from app.schemas.optimize import OptimizeOut
+    from app.questions.question import Source as CostSource
+    from app.ui.terminal import Output
+    from contract.optimize import OptimizeOut
+    from contract.source import SourceIn
     from domain.fit import TraceFit
     from domain.fit_plot import FitPlot
 
+T = TypeVar("T", bound="SourceIn")
 _KEPT_EVERY_S = 1.0
 
 
@@ -156,6 +160,13 @@ def check_plot_file(name: str) -> None:
     check_target(name, field=_FIELD, noun=_NOUN, example="fit.svg")
 
 
+def write_drawing(name: str, drawn: str, output: Output) -> None:
+    """Write a picture into this file, and say so to a person. Raises InvalidInput."""
+    write_whole(name, drawn.encode(), field=_FIELD, noun=_NOUN)
+    if not output.wants_json:
+        output.parts([f"plot written to {printable(name)}"])
+
+
 def write_plot(name: str, fit: TraceFit, plot: FitPlot) -> None:
     """Draw the fit into this file, in place of what it held. Raises InvalidInput."""
     from app.plots.fit_svg import render_fit_svg
@@ -187,6 +198,13 @@ def write_timeline(name: str, answer: OptimizeOut) -> None:
         )
     schedules = list(answer_schedules(answer))
     write_whole(name, render_timeline_svg(schedules).encode(), field=TIMELINE_FIELD, noun=_TIMELINE)
+
+
+def write_timeline_svg(name: str, drawn: bytes, output: Output) -> None:
+    """Write a timeline into this file, and say so to a person. Raises InvalidInput."""
+    write_whole(name, drawn, field=TIMELINE_FIELD, noun=_TIMELINE)
+    if not output.wants_json:
+        output.parts([f"timeline written to {printable(name)}"])
 
 
 # --- sources: JSON, a trace, or a stored profile --------------------------------------------------
@@ -299,11 +317,12 @@ def _document_of(raw: bytes) -> object:
     """
     from fitting import is_of_a_tool
 
+    is_object = raw[:_LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"{"
     try:
         document = _json_of(raw)
     except NotJson:
-        if is_of_a_tool(raw):
-            return None
+        if not is_object or is_of_a_tool(raw):
+            return None  # a line may begin with [0]; it is refused as every trace is
         raise
     names = document.keys() if isinstance(document, dict) else ()
     if "understood" in names:
@@ -376,6 +395,52 @@ def said_of_overlap(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what a command says of the overlap of a file's stages, as `fit_options` have it."""
     words = {name: getattr(arguments, name, None) for name in ("several_at_once", "stages_overlap")}
     return {name: None if word is None else word == "yes" for name, word in words.items()}
+
+
+def json_body(name: str, settings: Settings, *, field: str) -> dict[str, Any]:
+    """Return a document of a file, in JSON. Raises InvalidInput."""
+    source = read_source(name, settings)
+    if not isinstance(source, RequestSource):
+        raise InvalidInput("expected a document in JSON", field=field)
+    return source.body
+
+
+def request_of(
+    kind: type[T],
+    source: Source | None,
+    options: dict[str, Any],
+    *,
+    needs_message: bool = False,
+    takes_messages: bool = False,
+) -> T:
+    """Return the request of a source's body and of these options, which win.
+
+    What this request has no field for is left out of the body, so that a file serves several
+    commands; where several messages are taken a single one is a list of it. Raises InvalidInput.
+    """
+    from app.schemas.base import dump_json, parse_json
+
+    given = {} if source is None else body_of(source)
+    known = {each.name for each in fields(kind)}
+    base = {name: value for name, value in given.items() if name in known}
+    if takes_messages and isinstance(base.get("message_bytes"), int):
+        base["message_bytes"] = [base["message_bytes"]]
+    body = merged(base, options)
+    if needs_message and body.get("message_bytes") is None:
+        raise InvalidInput(
+            "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
+        )
+    return parse_json(kind, dump_json(body))
+
+
+def costs_of(source: Source | None, asked: CostSource) -> CostSource:
+    """Return where the costs of a question come from, that was asked by `body_of` of this source.
+
+    A trace goes round the JSON parser: it may be a hundred times longer than any request.
+    """
+    from app.questions.question import Measurement
+
+    return (Measurement(source.content),) if isinstance(source, TraceSource) else asked
 
 
 def body_of(source: Source) -> dict[str, Any]:

@@ -22,12 +22,13 @@ from app.console.files import (
 )
 from app.console.reports import fit_parts
 from app.console.running import run_operation, working_line
-from app.console.screen import Column, Grid, Output, Part
 from app.errors import exit_code
 from app.settings import Settings
 from app.text.notices import capitalised
 from app.text.numbers import format_figure
 from app.text.units import format_time, printable, quoted
+from app.ui.parts import Column, Grid, Part
+from app.ui.terminal import Output
 from domain.errors import InconsistentInput, InvalidInput, SluiceError, UnreadableTrace
 from domain.measurement import TraceKind
 from domain.units import format_bytes
@@ -35,7 +36,7 @@ from domain.units import format_bytes
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace, SavedFit
     from app.questions.question import LoadedTrace
-    from app.schemas.fit_requests import MeasurementPlanOut
+    from contract.plan import MeasurementPlanOut
     from domain.fit import ComposedStage
     from domain.profile import HardwareProfile
     from models.records import FitRequest
@@ -86,8 +87,9 @@ def plan(arguments: argparse.Namespace, output: Output) -> int:
     from app.questions.fits import plan as planned
     from app.questions.question import Measurement
     from app.schemas.base import dump_json
-    from app.schemas.fit_requests import MeasurementPlanOut
-    from domain.plan import DEFAULT_TOLERANCE, PlanLimits
+    from app.schemas.plan import plan_out
+    from contract.limits import DEFAULT_TOLERANCE
+    from domain.plan import PlanLimits
 
     settings = Settings.from_environment()
     limits = PlanLimits(
@@ -98,7 +100,7 @@ def plan(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.sources.count(STANDARD_INPUT) > 1:
         raise InvalidInput("expected - only once", field="source")
     contents = [read_trace(file.name, settings) for file in _files(arguments.sources)]
-    found = MeasurementPlanOut.of(planned(tuple(map(Measurement, contents)), limits))
+    found = plan_out(planned(tuple(map(Measurement, contents)), limits))
     if output.wants_json:
         output.document(dump_json(found))
     else:
@@ -229,7 +231,8 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
 
 def _request(arguments: argparse.Namespace, **more: Any) -> FitRequest:
     from app.schemas.fit_requests import parse_excluded
-    from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
+    from contract.limits import DEFAULT_MAX_RANGES
+    from domain.fit import FitMethod, FitOptions, FitShape
     from models.records import FitRequest
 
     options = FitOptions(
@@ -390,9 +393,9 @@ def _save(fitted: FittedTrace, name: str | None, settings: Settings) -> SavedFit
 
 def _show(fitted: FittedTrace, saved: SavedFit | None, output: Output) -> None:
     from app.schemas.base import dump_json
-    from app.schemas.fits import FitOut
+    from app.schemas.fits import fit_out
 
-    fit = FitOut.of(fitted, saved)
+    fit = fit_out(fitted, saved)
     if output.wants_json:
         output.document(dump_json(fit))
         return
@@ -403,12 +406,12 @@ def _show(fitted: FittedTrace, saved: SavedFit | None, output: Output) -> None:
 
 def _show_named(name: str, fitted: FittedTrace, output: Output) -> None:
     from app.schemas.base import dump_json
-    from app.schemas.fits import FitOut
+    from app.schemas.fits import fit_out
 
     if output.wants_json:
         # One line a file; a name that is no text is shown as Python spells it.
         shown = name.encode(errors="backslashreplace").decode()
-        output.document(dump_json({"source": shown, "fit": FitOut.of(fitted, None)}))
+        output.document(dump_json({"source": shown, "fit": fit_out(fitted, None)}))
         return
     output.parts([f"── {printable(name)}"])
     _show(fitted, None, output)

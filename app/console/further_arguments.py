@@ -12,62 +12,27 @@ from app.console.argument_parts import (
     add_message_range,
     add_mpi,
     add_time_limit,
-    clock,
     counts,
     cpus,
     names,
     number,
-    prices,
-    rules,
     share,
     size,
     sizes,
-    time_us,
     whole,
 )
-from domain.messaging_layer import NetworkFeature
 
 LAYER_VERBS = ("count", "check")
 
 
 def add_of_papers(commands: Commands[Parser]) -> None:
     """Add all commands that stand on papers."""
-    _add_layer(commands)
+    _add_layer_counts(commands)
     _add_mover(commands)
     _add_reproduce(commands)
-    _add_hide(commands)
-    _add_deliver(commands)
-    _add_thresholds(commands)
 
 
-def _add_layer(commands: Commands[Parser]) -> None:
-    parser = add(commands, "layer", "say what a messaging layer's software costs, by service")
-    parser.add_argument(
-        "layer", metavar="LAYER", help="a published one, as cmam-finite, or a document's file"
-    )
-    parser.add_argument("--bytes", type=size, nargs="+", metavar="SIZE", help="message sizes")
-    parser.add_argument(
-        "--packet-words", type=counts, metavar="COUNTS", help="other packets, as 4,16 or 4..128"
-    )
-    parser.add_argument(
-        "--features", type=names, metavar="NAMES", help=", ".join(NetworkFeature) + " (all)"
-    )
-    parser.add_argument(
-        "--cycles", type=prices, metavar="CYCLES", help="of an instruction, as reg=1,mem=1,dev=5"
-    )
-    parser.add_argument("--clock", dest="clock_mhz", type=clock, metavar="CLOCK", help="as 33MHz")
-    parser.add_argument("--mapping", metavar="NAME", help="a fragment is a packet or a transfer")
-    parser.add_argument("--handshake", metavar="NAME", help="overlapped (default) or blocking")
-    parser.add_argument("--between", metavar="FILE", help="stages between both ends")
-    parser.add_argument("--wire", dest="wire_us", type=time_us, metavar="TIME", help="one-way trip")
-    parser.add_argument(
-        "--out-of-order", type=share, metavar="SHARE", help="packets out of order, as counted"
-    )
-    parser.add_argument("--tune", action="store_true", help="cut anew with each set of features")
-    add_time_limit(parser, "default 10")
-    parser.add_argument("--plot", metavar="OUT", help="draw bars by service into this SVG file")
-    parser.add_argument("--save-as", metavar="PROFILE", help="store the stages under this name")
-
+def _add_layer_counts(commands: Commands[Parser]) -> None:
     count = add(commands, "layer count", "count an installed MPI's instructions under callgrind")
     _add_counting(count)
     count.add_argument("--bytes", type=size, nargs="+", metavar="SIZE", help="sizes (8 64 256)")
@@ -122,103 +87,6 @@ def _add_mover(commands: Commands[Parser]) -> None:
         parser.add_argument(f"--{name}", type=whole, metavar="COUNT", help=f"of heat ({most})")
     parser.add_argument("--output", metavar="FILE", help="stages as CSV, times, or the grid")
     parser.add_argument("--plot", metavar="FILE", help="draw the overlap into this SVG file")
-
-
-def add_hidden_behind(parser: Parser) -> None:
-    """Add what a message is hidden behind, and which stages run on a processor that calculates."""
-    parser.add_argument("--calculation", type=number, metavar="US", help="of an iteration, in µs")
-    parser.add_argument(
-        "--hideable-fraction", type=share, metavar="SHARE", help="of the calculation (100%%)"
-    )
-    parser.add_argument(
-        "--hiding-overhead", type=number, metavar="US", help="what hiding adds, in µs"
-    )
-    for side in ("sender", "receiver"):
-        parser.add_argument(
-            f"--{side}-stage",
-            action="append",
-            metavar="STAGE",
-            help=f"runs on the {side}'s calculating processor; may be repeated",
-        )
-    parser.add_argument(
-        "--both-ways", action="store_true", default=None, help="both ends are one processor"
-    )
-
-
-def _add_hide(commands: Commands[Parser]) -> None:
-    parser = add(commands, "hide", "say what hiding a message behind a calculation gains")
-    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
-    parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
-    parser.add_argument("--messages", type=whole, metavar="COUNT", help="one after the other (1)")
-    parser.add_argument(
-        "--train", action="store_true", default=None, help="right behind each other instead"
-    )
-    add_hidden_behind(parser)
-    parser.add_argument("--instructions", type=number, metavar="COUNT", help="instead of that")
-    parser.add_argument("--instructions-per-us", type=number, metavar="RATE", help="of these")
-    parser.add_argument(
-        "--streamed",
-        action="store_true",
-        default=None,
-        help="fragments leave while the rest is calculated",
-    )
-    parser.add_argument("--min-gain", type=number, metavar="GAIN", help="show where it is reached")
-    parser.add_argument("--processes", type=whole, metavar="COUNT", help="curves from 1 to so many")
-    parser.add_argument(
-        "--communication",
-        choices=("constant", "sqrt", "linear"),
-        metavar="NAME",
-        help="how messages grow with processes: constant (default), sqrt, linear",
-    )
-    for name in ("software", "hardware"):
-        parser.add_argument(
-            f"--{name}", type=number, metavar="RATIO", help=f"granularity of the {name}, no SOURCE"
-        )
-    parser.add_argument("--overhead", type=number, metavar="RATIO", help="with these: of hiding")
-    parser.add_argument("--plot", metavar="FILE", help="draw into this SVG file")
-    parser.add_argument(
-        "--picture",
-        choices=("run_time", "gain", "speedup"),
-        metavar="NAME",
-        help="run_time (default), gain or speedup",
-    )
-    add_constraints(parser)
-    add_time_limit(parser, "default 10")
-
-
-def _add_deliver(commands: Commands[Parser]) -> None:
-    parser = add(commands, "deliver", "say when what arrives, by a rule for each stage")
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
-    parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
-    parser.add_argument(
-        "--rules",
-        type=rules,
-        required=True,
-        metavar="RULES",
-        help="one a stage, as eager,eager=512,static=1280: eager[=THRESHOLD[..MOST]], static=SIZE, "
-        "planned=SIZE+SIZE.., store_and_forward, same, flow",
-    )
-    parser.add_argument("--timeline", metavar="FILE", help="draw the intervals into this SVG file")
-
-
-def _add_thresholds(commands: Commands[Parser]) -> None:
-    parser = add(commands, "thresholds", "price thresholds or pulse sizes over a grid")
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
-    parser.add_argument(
-        "--bytes", type=sizes, metavar="SIZES", help="messages, as 8KiB or 1KiB..256KiB"
-    )
-    parser.add_argument("--rule", choices=("eager", "static"), metavar="NAME", help="or static")
-    parser.add_argument(
-        "--stages",
-        type=counts,
-        metavar="STAGES",
-        help="those that vary by themselves, from 0, as 1,2 (all have the same size)",
-    )
-    parser.add_argument(
-        "--sizes", type=sizes, metavar="SIZES", help="to try, as 128..8KiB (powers of two)"
-    )
-    parser.add_argument("--plot", metavar="FILE", help="draw the first message into this SVG file")
-    add_time_limit(parser, "default 10")
 
 
 def add_target_options(parser: Parser) -> None:
@@ -372,7 +240,10 @@ def _add_keys(commands: Commands[Parser]) -> None:
     create = add(verbs, "create", "make a key, and print its secret this once")
     create.add_argument("name", metavar="NAME", help="what it is for")
     create.add_argument(
-        "--scope", choices=["read", "write", "admin"], required=True, help="what it may do"
+        "--scope",
+        choices=["read", "write", "admin", "metrics"],
+        required=True,
+        help="what it may do",
     )
     create.add_argument("--days", type=number, metavar="DAYS", help="until it expires")
     create.add_argument(
@@ -416,6 +287,9 @@ def _add_service(commands: Commands[Parser]) -> None:
     serve = add(commands, "serve", "serve the HTTP interface until Ctrl-C")
     serve.add_argument("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
     serve.add_argument("--port", type=whole, metavar="PORT", help="default 8080, or SLUICE_PORT")
+    serve.add_argument(
+        "--socket", metavar="PATH", help="a Unix socket for this user alone, in place of a port"
+    )
     work = add(commands, "work", "run durable jobs of the same database, without HTTP")
     engine = commands.add_parser(
         "engine", help="the parts of a cluster, which runs work on machines", allow_abbrev=False
@@ -453,6 +327,11 @@ def _add_upkeep(commands: Commands[Parser]) -> None:
     _add_owner(changes)
     collect = add(commands, "collect", "delete what is kept no longer, as SLUICE_RETENTION says")
     collect.add_argument("--keep", metavar="RULES", help="in its place, such as jobs=30d/10000")
+    collect.add_argument("--owner", metavar="OWNER", help="of one owner alone")
+    collect.add_argument(
+        "--remember", action="store_true", help="store --keep, for OWNER or for all"
+    )
+    collect.add_argument("--forget", action="store_true", help="delete the rules of OWNER")
     collect.add_argument("--dry-run", action="store_true", help="delete nothing; say what would go")
     backup = add(commands, "backup", "write everything that is stored into one file")
     backup.add_argument("file", metavar="FILE", help="which is not there yet")

@@ -21,8 +21,9 @@ from app.console.files import KeptAsItGoes, write_whole
 from app.console.fit import fit_named
 from app.console.measurable import check_results
 from app.console.running import erased_line
-from app.console.screen import Column, Grid, Output
 from app.text.units import printable
+from app.ui.parts import Column, Grid
+from app.ui.terminal import Output
 from domain.errors import InconsistentInput, InvalidInput, NotMeasurable
 from domain.units import format_bytes
 from measuring.feasibility import (

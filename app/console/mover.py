@@ -15,7 +15,8 @@ import orjson
 
 from app.console.files import check_target, write_whole
 from app.console.running import ticking_line
-from app.console.screen import Column, Grid, Output, Part
+from app.ui.parts import Column, Grid, Part
+from app.ui.terminal import Output
 from domain.errors import InconsistentInput, InvalidInput
 from domain.units import format_bytes
 

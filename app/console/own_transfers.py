@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from app.console.files import TraceSource
-from app.console.screen import Column, Facts, Grid, Output, Part
 from app.text.numbers import format_percent
 from app.text.units import format_time, printable
+from app.ui.parts import Column, Facts, Grid, Part
+from app.ui.terminal import Output
 from domain.errors import InconsistentInput
 from domain.units import format_bytes
 
 if TYPE_CHECKING:
     from app.questions.transfers import DecidedTransfers, TransfersQuestion
-    from app.schemas.transfers import TransfersOut
+    from contract.transfers import TransfersOut
 
 _MIN_US, _MANY = 0.001, 10.0  # shorter times are none, and larger shares are told as times
 NOT_DECIDED = 6  # the exit code, as in the table of app/console/arguments.py
@@ -76,9 +77,9 @@ def question_of(text: str, arguments: argparse.Namespace) -> TransfersQuestion:
 def show_decided(decided: DecidedTransfers, output: Output) -> int:
     """Print a decision; the exit code is 0 where a size is set or kept."""
     from app.schemas.base import dump_json
-    from app.schemas.transfers import TransfersOut
+    from app.schemas.transfers import transfers_out
 
-    found = TransfersOut.of(decided)
+    found = transfers_out(decided)
     if output.wants_json:
         output.document(dump_json(found))
     else:
@@ -88,9 +89,11 @@ def show_decided(decided: DecidedTransfers, output: Output) -> int:
 
 def transfers_parts(found: TransfersOut) -> Iterator[Part]:
     """Yield the decision, what it rests on, and the sizes."""
+    from app.schemas.transfers import transfer_facts
+
     yield printable(found.set_this.sentence)
     yield ""
-    yield Facts(tuple((name, printable(value)) for name, value in found.facts()))
+    yield Facts(tuple((name, printable(value)) for name, value in transfer_facts(found)))
     if found.sizes:
         yield ""
         yield sizes_grid(found)

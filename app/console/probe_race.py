@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from app.console.files import KeptAsItGoes, write_whole
 from app.console.racing import Ended, RaceRun
 from app.console.running import erased_line
-from app.console.screen import Output
 from app.console.transfers import (
     TRANSFERS_FILE,
     Model,
@@ -28,6 +27,7 @@ from app.console.transfers import (
 )
 from app.questions.transfers import DecidedTransfers
 from app.text.units import printable
+from app.ui.terminal import Output
 from domain.own_transfers import OwnTransfers, SizeVerdict
 from domain.units import format_bytes
 from domain.verification import Verification

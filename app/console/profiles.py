@@ -20,29 +20,38 @@ from typing import TYPE_CHECKING
 from app.console.commands import fit_source, opened_store
 from app.console.files import ProfileSource, Source, TraceSource, read_source
 from app.console.reports import answer_parts, profile_parts, profiles_table, revisions_table
-from app.console.screen import Column, Facts, Grid, Output, Part
 from app.console.table import tables_table
 from app.console.verify import verification_parts
 from app.settings import Settings
 from app.text.units import PROVEN_BOUND, format_proven, format_time, printable
+from app.ui.notices import failures
+from app.ui.parts import Column, Facts, Grid, Part
+from app.ui.terminal import Output
+from contract.limits import (
+    DEFAULT_KEY_KEPT_S,
+    MAX_KEY_AGE_S,
+    MAX_KEY_KEPT_S,
+    MAX_KEY_REQUESTS_PER_S,
+)
 from domain.errors import Conflict, InvalidInput, NotFound, NotReady
 from domain.profile import HardwareProfile, ProfileReference, check_profile_name
 from domain.units import format_bytes
+from domain.verification import CONTRADICTED
 
 if TYPE_CHECKING:
     from app.questions.keys import NewKey
     from app.questions.profiles import Costs
-    from app.schemas.base import Output as OutputPart
-    from app.schemas.jobs import JobOut
-    from app.schemas.profiles import AnyProfileOut, AnyRevisionOut
-    from app.schemas.queries import KeyOut
-    from models.records import AnswerSummary, TableSummary
+    from app.questions.tables import TablePage
+    from contract.declare import Output as OutputPart
+    from contract.jobs import JobOut
+    from contract.keys import KeyOut
+    from contract.profiles import AnyProfileOut, AnyRevisionOut
+    from models.records import AnswerSummary
     from models.session import Store
 
 
 _PAGE = 200
 _DAY_S = 86_400
-_MAX_KEPT_S = 30 * _DAY_S
 _DIGEST_LENGTH = 64
 _LISTED, _MAX_LISTED = 20, 1000
 _ADDRESS = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.ASCII)
@@ -69,36 +78,39 @@ def profiles(arguments: argparse.Namespace, output: Output) -> int:
 
 def _list(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     from app.questions.profiles import ProfilePage, list_profiles
-    from app.schemas.profiles import ProfilesOut
+    from app.schemas.profiles import profiles_out
 
     page = list_profiles(store, limit=_PAGE)
     found = list(page.profiles)
     while page.after is not None:
         page = list_profiles(store, after=page.after, limit=_PAGE)
         found.extend(page.profiles)
-    listed = ProfilesOut.of(ProfilePage(tuple(found), None))
+    listed = profiles_out(ProfilePage(tuple(found), None))
     _emit(listed, output, [profiles_table(listed)])
 
 
 def _show_one(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     from app.questions.profiles import get_profile, get_revision
-    from app.schemas.profiles import RevisionsOut
+    from app.questions.source import Stored
+    from app.schemas.profiles import revisions_out
 
     reference = ProfileReference.parse(arguments.profile)
     profile = get_profile(store, reference.name)
     if reference.revision is None:
         _show(profile, output)
         return
-    revision = get_revision(store, reference)
-    shown = RevisionsOut.of(profile, (revision,)).revisions[0]
+    known = Stored.of_store(store).with_against((get_revision(store, reference),))
+    shown = revisions_out(profile, known).revisions[0]
     _emit(shown, output, _parts(profile.name, shown))
 
 
 def _revisions(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     from app.questions.profiles import list_revisions
-    from app.schemas.profiles import RevisionsOut
+    from app.questions.source import Stored
+    from app.schemas.profiles import revisions_out
 
-    listed = RevisionsOut.of(*list_revisions(store, arguments.profile))
+    profile, revisions = list_revisions(store, arguments.profile)
+    listed = revisions_out(profile, Stored.of_store(store).with_against(revisions))
     _emit(listed, output, [revisions_table(listed)])
 
 
@@ -112,27 +124,34 @@ def _use(store: Store, arguments: argparse.Namespace, output: Output) -> None:
 
 def _tables(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     from app.questions.tables import TablePage
-    from app.schemas.tables import TablesOut
+    from app.schemas.table import tables_out
 
     reference = ProfileReference.parse(arguments.profile)
-    listed = TablesOut.of(TablePage(tuple(_all_tables(store, reference)), None))
-    _emit(listed, output, [tables_table(listed)])
+    pages = list(_table_pages(store, reference))
+    against = {number: of for page in pages for number, of in page.against.items()}
+    found = tuple(one for page in pages for one in page.summaries)
+    listed = tables_out(TablePage(found, None, against))
+    said = {one.code + one.detail: one for item in listed.items for one in item.warnings}
+    _emit(listed, output, [*failures(said.values()), tables_table(listed)])
 
 
 def _activate(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     from app.questions.tables import activate_table
+    from app.schemas.base import notices_out
+    from app.schemas.table import activated
 
     reference = ProfileReference.parse(arguments.profile)
     digest = _whole_digest(store, reference, arguments.digest)
-    record = activate_table(store, reference, digest)
+    record, measured = activate_table(store, reference, digest)
     if output.wants_json:
-        output.document(record.document)
-    else:
-        of = f"{record.profile_name}@{record.profile_revision}"
-        output.parts([f"{of} answers lookups from {record.digest[:16]}"])
+        output.document(activated(record, measured))
+        return
+    said = failures(notices_out((measured[1].notice(),))) if measured else ()
+    of = f"{record.profile_name}@{record.profile_revision}"
+    output.parts([*said, f"{of} answers lookups from {record.digest[:16]}"])
 
 
-def _all_tables(store: Store, reference: ProfileReference) -> Iterator[TableSummary]:
+def _table_pages(store: Store, reference: ProfileReference) -> Iterator[TablePage]:
     from app.questions.tables import list_tables
 
     after: str | None = None
@@ -140,7 +159,7 @@ def _all_tables(store: Store, reference: ProfileReference) -> Iterator[TableSumm
         page = list_tables(
             store, reference.name, revision=reference.revision, after=after, limit=_PAGE
         )
-        yield from page.summaries
+        yield page
         if page.after is None:
             return
         after = page.after
@@ -155,7 +174,8 @@ def _whole_digest(store: Store, reference: ProfileReference, text: str) -> str:
         )
     if len(text) == _DIGEST_LENGTH:
         return text
-    found = [one.digest for one in _all_tables(store, reference) if one.digest.startswith(text)]
+    known = (one.digest for page in _table_pages(store, reference) for one in page.summaries)
+    found = [one for one in known if one.startswith(text)]
     if len(found) == 1:
         return found[0]
     how_many = "more than one" if found else "no"
@@ -197,7 +217,8 @@ def _save(
     from app.questions.profiles import create_profile, get_revision, revise_profile
     from app.questions.question import FitReference
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.profiles import SOURCES, RevisionIn
+    from app.schemas.profiles import revision_costs
+    from contract.profiles import SOURCES_OF_REVISION, RevisionIn
 
     if isinstance(source, TraceSource):
         fitted = fit_source(source, settings, output.err)
@@ -209,8 +230,8 @@ def _save(
         costs: Costs = revision.model if fit_id is None else FitReference(fit_id)
         detail = f"copied from {source.reference}"
     else:
-        given = {name: source.body.get(name) for name in SOURCES}
-        costs = parse_json(RevisionIn, dump_json(given)).costs()
+        given = {name: source.body.get(name) for name in SOURCES_OF_REVISION}
+        costs = revision_costs(parse_json(RevisionIn, dump_json(given)))
         detail = ""
     try:
         return revise_profile(store, name, costs, detail=detail)
@@ -221,16 +242,18 @@ def _save(
 
 
 def _show(profile: HardwareProfile, output: Output) -> None:
-    from app.schemas.profiles import ProfileOut
+    from app.schemas.profiles import profile_out
 
-    shown = ProfileOut.of(profile)
+    shown = profile_out(profile)
     _emit(shown, output, _parts(profile.name, shown))
 
 
 def _parts(name: str, shown: AnyProfileOut | AnyRevisionOut) -> Iterator[Part]:
     """Yield a profile, and what transfers said of it, a failure first."""
-    from app.schemas.profiles import VerifiedProfileOut, VerifiedRevisionOut
+    from contract.profiles import RevisionOut, VerifiedProfileOut, VerifiedRevisionOut
 
+    if isinstance(shown, RevisionOut):
+        yield from failures(notice for notice in shown.warnings if notice.code == CONTRADICTED)
     if isinstance(shown, VerifiedProfileOut | VerifiedRevisionOut):
         yield from verification_parts(shown.verification)
         yield ""
@@ -253,13 +276,13 @@ def _emit(shown: OutputPart, output: Output, parts: Iterable[Part]) -> None:
 def answers(arguments: argparse.Namespace, output: Output) -> int:
     """List stored answers, name one, or show one as it was given."""
     from app.questions.optimize import describe_answer, get_answer
+    from app.schemas.answers import summary_out
     from app.schemas.optimize import read_answer
-    from app.schemas.queries import SummaryOut
 
     with _owned_store(arguments) as store:
         if arguments.verb == "name":
             given = describe_answer(store, arguments.id, name=arguments.name, note=arguments.note)
-            _emit(SummaryOut.of(given.summary()), output, _described(given.summary()))
+            _emit(summary_out(given.summary()), output, _described(given.summary()))
             return 0
         if arguments.verb != "show":
             _list_answers(store, arguments, output)
@@ -282,14 +305,14 @@ def _described(answer: AnswerSummary) -> list[Part]:
 
 def _list_answers(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     from app.questions.optimize import AnswerFilter, list_answers
-    from app.schemas.queries import OptimizationsOut
+    from app.schemas.answers import answers_out
 
     name = getattr(arguments, "profile", None)
     wanted = AnswerFilter(message_bytes=getattr(arguments, "bytes", None))
     if name is not None:
         of = ProfileReference.parse(name)
         wanted = replace(wanted, profile=of.name, revision=of.revision)
-    listed = OptimizationsOut.of(list_answers(store, wanted, limit=_limit(arguments)))
+    listed = answers_out(list_answers(store, wanted, limit=_limit(arguments)))
     columns = [Column("id"), Column("created"), Column("message"), Column("latency")]
     last = "name or profile" if any(one.name for one in listed.items) else "profile"
     rows = tuple(
@@ -308,20 +331,21 @@ def _list_answers(store: Store, arguments: argparse.Namespace, output: Output) -
 def jobs(arguments: argparse.Namespace, output: Output) -> int:
     """List durable jobs, or show where one stands."""
     from app.jobs.ledger import list_jobs, shown_job
-    from app.schemas.jobs import JobOut, JobsOut
+    from app.schemas.jobs import job_out
+    from contract.jobs import JobsOut
     from models.records import JobState
 
     with _owned_store(arguments) as store:
         if arguments.verb == "show":
-            shown = JobOut.of(shown_job(store, arguments.id))
+            shown = job_out(shown_job(store, arguments.id))
             _emit(shown, output, [Facts(tuple(_job_facts(shown)))])
             return 0
         state = getattr(arguments, "state", None)
         found = list_jobs(store, state and JobState(state), limit=_limit(arguments))
-    listed = JobsOut(tuple(map(JobOut.of, found)))
+    listed = JobsOut(tuple(map(job_out, found)))
     columns = [Column("id"), *(Column(name, is_number=False) for name in _JOB_COLUMNS)]
     rows = tuple(
-        (one.id, _minute_of(one.created_at), one.kind.value, one.state.value, _progress_of(one))
+        (one.id, _minute_of(one.created_at), one.kind, one.state, _progress_of(one))
         for one in listed.items
     )
     _emit(listed, output, [Grid((*columns, Column("done")), rows)])
@@ -329,8 +353,10 @@ def jobs(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _job_facts(job: JobOut) -> Iterator[tuple[str, str]]:
-    yield "kind", job.kind.value
-    yield "state", job.state.value
+    from models.records import JobState
+
+    yield "kind", job.kind
+    yield "state", job.state
     yield "created", _minute_of(job.created_at)
     if done := _progress_of(job):
         yield "done", done
@@ -342,7 +368,7 @@ def _job_facts(job: JobOut) -> Iterator[tuple[str, str]]:
         yield "answer", f"sluice answers show {job.answer_id}"
     elif job.error is not None:
         yield "error", printable(json.loads(bytes(job.error))["detail"])
-    elif job.state.is_terminal:
+    elif JobState(job.state).is_terminal:
         yield "result", "in the document of --json"
 
 
@@ -434,12 +460,13 @@ def keys(arguments: argparse.Namespace, output: Output) -> int:
 
 def _list_keys(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     from app.questions.keys import list_keys
-    from app.schemas.queries import KeyOut, KeysOut
+    from app.schemas.keys import key_out
+    from contract.keys import KeysOut
 
-    listed = KeysOut(tuple(map(KeyOut.of, list_keys(store))))
+    listed = KeysOut(tuple(map(key_out, list_keys(store))))
     columns = [Column(name, is_number=False) for name in ("id", "name", "scope", "expires", "is")]
     rows = [
-        (one.id, one.name, one.scope.value, _minute_of(one.expires_at), _state_of(one))
+        (one.id, one.name, one.scope, _minute_of(one.expires_at), _state_of(one))
         for one in listed.items
     ]
     _emit(listed, output, [Grid(tuple(columns), tuple(rows))])
@@ -459,13 +486,13 @@ def _state_of(key: KeyOut) -> str:
 
 
 def _create_key(store: Store, arguments: argparse.Namespace, output: Output) -> None:
-    from app.questions.keys import MAX_AGE_S, create_key
+    from app.questions.keys import create_key
     from models.records import KeyScope
 
     days, rate = arguments.days, arguments.requests_per_s
-    if days is not None and not 0.0 < days * _DAY_S <= MAX_AGE_S:
-        raise InvalidInput(f"expected 0 < days <= {MAX_AGE_S // _DAY_S}", field="days")
-    if rate is not None and not 1 <= rate <= 10**6:
+    if days is not None and not 0.0 < days * _DAY_S <= MAX_KEY_AGE_S:
+        raise InvalidInput(f"expected 0 < days <= {MAX_KEY_AGE_S // _DAY_S}", field="days")
+    if rate is not None and not 1 <= rate <= MAX_KEY_REQUESTS_PER_S:
         raise InvalidInput("expected 1 <= requests-per-s <= 1000000", field="requests-per-s")
     expires_in_s = None if days is None else max(1, round(days * _DAY_S))
     limits = {"expires_in_s": expires_in_s, "requests_per_s": rate}
@@ -473,28 +500,28 @@ def _create_key(store: Store, arguments: argparse.Namespace, output: Output) -> 
 
 
 def _rotate_key(store: Store, arguments: argparse.Namespace, output: Output) -> None:
-    from app.questions.keys import KEPT_S, rotate_key
+    from app.questions.keys import rotate_key
 
-    kept_s = KEPT_S if arguments.keep is None else arguments.keep
-    if not 0 <= kept_s <= _MAX_KEPT_S:
-        raise InvalidInput(f"expected 0 <= keep <= {_MAX_KEPT_S}", field="keep")
+    kept_s = DEFAULT_KEY_KEPT_S if arguments.keep is None else arguments.keep
+    if not 0 <= kept_s <= MAX_KEY_KEPT_S:
+        raise InvalidInput(f"expected 0 <= keep <= {MAX_KEY_KEPT_S}", field="keep")
     _show_secret(rotate_key(store, arguments.id, kept_s=round(kept_s)), output)
 
 
 def _revoke_key(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     from app.questions.keys import revoke_key
-    from app.schemas.queries import KeyOut
+    from app.schemas.keys import key_out
 
-    ended = KeyOut.of(revoke_key(store, arguments.id))
+    ended = key_out(revoke_key(store, arguments.id))
     _emit(ended, output, [f"{ended.id} {ended.name}: revoked"])
 
 
 def _show_secret(made: NewKey, output: Output) -> None:
-    from app.schemas.queries import NewKeyOut
+    from app.schemas.keys import new_key_out
 
     key = made.record
     said = [f"{key.id} {key.name}: {key.scope.value}, of {key.owner}", made.secret]
-    _emit(NewKeyOut.of_new(made), output, [*said, "The secret is stored nowhere: keep it."])
+    _emit(new_key_out(made), output, [*said, "The secret is stored nowhere: keep it."])
 
 
 _KEY_VERBS = {

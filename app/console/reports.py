@@ -6,19 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.console.screen import (
-    MAX_BLOCKS,
-    Column,
-    Facts,
-    Grid,
-    Ink,
-    Part,
-    chart_of,
-    draw,
-    failure_lines,
-    others,
-    warning_parts,
-)
 from app.text.notices import notice_lines
 from app.text.numbers import (
     format_cost,
@@ -39,17 +26,20 @@ from app.text.units import (
     format_time,
     printable,
 )
+from app.ui.gantt import MAX_BLOCKS, Ink, chart_of, draw
+from app.ui.notices import failures, noted, others
+from app.ui.parts import Column, Facts, Grid, Part
 from domain.fit import MAY_BE_PIPELINED
 from domain.units import format_bytes
 
 if TYPE_CHECKING:
-    from app.schemas.base import ProfileRevisionOut
-    from app.schemas.compare import CompareOut, CompareRowOut
-    from app.schemas.fits import EstimateOut, FitOut, LogGPFitOut, StageFitOut
-    from app.schemas.optimize import BaselineOut, OptimizeOut
-    from app.schemas.profiles import ProfileOut, ProfilesOut, RevisionOut, RevisionsOut
-    from app.schemas.stages import AggregateOut, PipelineOut, StageOut
-    from app.schemas.uncertainty import UncertaintyOut
+    from contract.compare import CompareOut, CompareRowOut
+    from contract.fit import EstimateOut, FitOut, LogGPFitOut, StageFitOut
+    from contract.optimize import BaselineOut, OptimizeOut
+    from contract.pipeline import AggregateOut, PipelineOut, StageOut
+    from contract.profile import ProfileRevisionOut
+    from contract.profiles import ProfileOut, ProfilesOut, RevisionOut, RevisionsOut
+    from contract.uncertainty import UncertaintyOut
 
 Parts = Iterator[Part]
 
@@ -74,7 +64,9 @@ def answer_parts(
 
     That its model failed on the machine comes before all of it.
     """
-    yield from failure_lines(answer.warnings)
+    from app.schemas.stages import sensitivity_facts
+
+    yield from failures(answer.warnings)
     if answer.uncertainty:
         yield from uncertainty_parts(answer.uncertainty)
         yield ""
@@ -85,7 +77,7 @@ def answer_parts(
     yield from schedule_parts(answer, width=width, ink=ink)
     yield ""
     if with_sensitivities and answer.sensitivities:
-        yield Facts(tuple(answer.sensitivities.facts()))
+        yield Facts(tuple(sensitivity_facts(answer.sensitivities)))
         yield ""
     yield instead_table(answer)
     if any(one.source for one in answer.baselines):
@@ -98,14 +90,16 @@ def answer_parts(
         for warning in others(answer.warnings)
         if warning not in of_fit or warning.code == MAY_BE_PIPELINED
     ]
-    yield from warning_parts(shown)
+    yield from noted(shown)
 
 
 def uncertainty_parts(known: UncertaintyOut) -> Parts:
     """Yield what to do, and how sure that is."""
     yield printable(known.sentence)
     yield ""
-    yield Facts(tuple(known.facts()))
+    from app.schemas.uncertainty import uncertainty_facts
+
+    yield Facts(tuple(uncertainty_facts(known)))
 
 
 def schedule_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
@@ -119,6 +113,8 @@ def schedule_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
 
 
 def _answer_facts(answer: OptimizeOut) -> Iterator[tuple[str, str]]:
+    from app.schemas.optimize import delivery_facts
+
     yield "strategy", answer.strategy
     yield (
         "fragments",
@@ -133,7 +129,7 @@ def _answer_facts(answer: OptimizeOut) -> Iterator[tuple[str, str]]:
     if answer.is_fitted:
         yield "proof", NOT_OF_MACHINE
     yield "bottleneck", _bottleneck(answer)
-    yield from answer.delivery_facts()
+    yield from delivery_facts(answer)
     if answer.levels:
         yield "levels", "stages cut differently; the coarsest cut is shown above"
     if answer.limited_by:
@@ -159,6 +155,8 @@ def _source(profile: ProfileRevisionOut | None) -> str:
 
 def gantt_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
     """Yield the Gantt of an answer; a sentence instead where it cannot be drawn."""
+    from app.schemas.stages import stored_pipeline
+
     if answer.pipeline is None:
         yield "(no Gantt: outside measurements do not tell when a fragment is in which stage)"
         return
@@ -166,7 +164,7 @@ def gantt_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
         yield f"(no Gantt: {answer.cells} blocks are more than can be distinguished)"
         return
     chart = chart_of(
-        answer.pipeline.to_domain(),
+        stored_pipeline(answer.pipeline),
         answer.fragment_bytes,
         bottleneck=answer.bottleneck_stage or 0,
         levels=answer.levels,
@@ -245,6 +243,8 @@ def _costs_table(stages: Sequence[StageOut], *, heading: str) -> Grid:
 
 def fit_parts(fit: FitOut, *, width: int) -> Parts:
     """Yield a fit: what was understood, each stage's line with standard errors, the warnings."""
+    from app.schemas.base import notice_of
+
     stated = fit.understood.items()
     yield Facts(tuple((name.replace("_", " "), _value(value)) for name, value in stated))
     yield ""
@@ -255,7 +255,7 @@ def fit_parts(fit: FitOut, *, width: int) -> Parts:
         yield ""
     if stages:
         yield fit_table(stages, width=width)
-    for line in notice_lines(notice.to_domain() for notice in fit.warnings):
+    for line in notice_lines(notice_of(notice) for notice in fit.warnings):
         yield f"note: {printable(line)}"
 
 
@@ -340,7 +340,7 @@ def comparison_parts(comparison: CompareOut) -> Parts:
     """Yield the table of a comparison, one grid a message size, and what was declined."""
     from app.schemas.compare import warnings_of
 
-    yield from failure_lines(warnings_of(comparison))
+    yield from failures(warnings_of(comparison))
     yield f"{_crossed(comparison)}{_source(comparison.profile)}"
     sizes = dict.fromkeys(row.message_bytes for row in comparison.rows)
     for size in sizes:
@@ -349,14 +349,14 @@ def comparison_parts(comparison: CompareOut) -> Parts:
         yield format_bytes(size)
         yield comparison_grid(rows)
         yield from comparison_note_parts(rows)
-    yield from warning_parts(others(warnings_of(comparison)))
+    yield from noted(others(warnings_of(comparison)))
 
 
 def comparison_grid(rows: Sequence[CompareRowOut]) -> Grid:
     """Return what each strategy costs on one message; the least latency is marked."""
     priced = [(row, row.latency_us) for row in rows if row.latency_us is not None]
     min_us = min((latency_us for _, latency_us in priced), default=0.0)
-    columns = (
+    columns: tuple[Column, ...] = (
         Column("strategy", is_number=False),
         Column("fragments"),
         Column("largest"),
@@ -364,10 +364,13 @@ def comparison_grid(rows: Sequence[CompareRowOut]) -> Grid:
         Column("more by"),
         Column("gap"),
     )
+    if any(row.serial_us is not None for row in rows):
+        columns = (*columns, Column("serial"))
     return Grid(columns, tuple(_comparison_row(*one, min_us) for one in priced))
 
 
 def _comparison_row(row: CompareRowOut, latency_us: float, min_us: float) -> tuple[str, ...]:
+    serial = () if row.serial_us is None else (format_time(row.serial_us),)
     name = str(row.strategy)
     if row.chosen != name:
         name += f" ({row.chosen})"
@@ -378,6 +381,7 @@ def _comparison_row(row: CompareRowOut, latency_us: float, min_us: float) -> tup
         format_time(latency_us),
         _more_by(row, latency_us, min_us),
         format_gap(row.relative_gap or 0.0) + (" (cut off)" if _is_cut_off(row) else ""),
+        *serial,
     )
 
 
@@ -453,7 +457,9 @@ def profile_parts(name: str, shown: ProfileOut | RevisionOut) -> Parts:
 
 def _handoffs(pipeline: PipelineOut) -> Parts:
     """Yield which stages hand their bytes on as they move."""
-    for stage in pipeline.to_domain().stages:
+    from app.schemas.stages import stored_pipeline
+
+    for stage in stored_pipeline(pipeline).stages:
         if stage.handoff_bytes is not None:
             grain = format_bytes(stage.handoff_bytes)
             yield f"{printable(stage.name)} hands bytes on as they move, {grain} at a time"

@@ -13,13 +13,13 @@ import orjson
 
 from app.console.files import write_set
 from app.console.running import ticking_line
-from app.console.screen import Output
 from app.plots.curves_svg import Curve, CurvesPlot, HorizontalAxis, VerticalAxis, curves_element
 from app.plots.models_svg import overlap_svg
 from app.plots.svg import safe, tag
 from app.plots.timeline_plan import DrawnSchedule
 from app.plots.timeline_svg import timeline_element
 from app.text.units import quoted
+from app.ui.terminal import Output
 from domain.errors import InconsistentInput, InvalidInput
 from papers.items import Figure, Item, ItemSpec, Paper, Plot, Scale
 from papers.registry import PAPERS

@@ -13,19 +13,20 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
-from app.console.screen import Screen
-from app.execution.engine import Best, Event, Started, Steps, Stopped
+from app.execution.engine import Best, Event, Pool, Started, Steps, Stopped
 from app.text.numbers import format_gap
 from app.text.units import format_proven
+from app.ui.terminal import Screen
 from domain.solution import Solution
 
 if TYPE_CHECKING:
     from app.execution.engine import End, Engine, Task
+    from app.execution.local import PoolOptions
     from app.operations.operation import Operation
     from app.settings import Settings
 
@@ -97,7 +98,7 @@ def _run(
 ) -> OperationRun[T]:
     from app.operations.tasks import result_of, task_of
 
-    task = task_of(operation, id="1", memory_bytes=settings.worker_memory_bytes)
+    task = task_of(operation, id="1", memory_bytes=settings.worker_memory)
     heard = _Inbox(engine, task, show)
     is_finished = is_interrupted = False
     end: End | None = None
@@ -161,9 +162,19 @@ class _Inbox:
 
 
 def open_local_engine() -> Engine:
-    from app.execution.local import LocalEngine, console_pools
+    from app.execution.local import LocalEngine
 
     return LocalEngine(console_pools())
+
+
+def console_pools(workers: int = 1) -> Mapping[Pool, PoolOptions]:
+    """Return the pools of a command: on demand, at normal priority, since somebody waits for it."""
+    from app.execution.child import WorkerOptions
+    from app.execution.local import PoolOptions
+    from app.execution.slot import SlotOptions
+
+    slot = SlotOptions(WorkerOptions(niceness=0), is_always_warm=False)
+    return dict.fromkeys(Pool, PoolOptions(workers, slot))
 
 
 @contextmanager

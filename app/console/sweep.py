@@ -20,9 +20,9 @@ from app.console.measure import INTERRUPTED
 from app.console.own_transfers import show_decided
 from app.console.racing import Ended, RaceRun, first_words
 from app.console.running import erased_line
-from app.console.screen import Output
 from app.console.transfers import current_of
 from app.text.units import format_time, printable
+from app.ui.terminal import Output
 from domain.errors import InconsistentInput, InvalidInput, SluiceError, UnitMismatch
 from domain.own_transfers import (
     MAX_SIZES,

@@ -20,19 +20,12 @@ from app.console.files import (
     write_whole,
 )
 from app.console.running import OperationRun, counting_line, run_operation, run_or_end, share_line
-from app.console.screen import (
-    Column,
-    Facts,
-    Grid,
-    Output,
-    Part,
-    failure_lines,
-    others,
-    warning_parts,
-)
 from app.settings import Settings
 from app.text.numbers import format_count, format_gap
 from app.text.units import OF_MODEL, format_time, parse_workload, printable, quoted
+from app.ui.notices import failures, noted, others
+from app.ui.parts import Column, Facts, Grid, Part
+from app.ui.terminal import Output
 from domain.errors import InvalidInput
 from domain.units import format_bytes
 
@@ -40,7 +33,7 @@ if TYPE_CHECKING:
     from app.questions.question import Question
     from app.questions.settings import Exported, ExportQuestion, ExportScope, TableFile
     from app.questions.tables import TableQuestion, TableScope
-    from app.schemas.tables import GapRangeOut, TableOut, TablesOut
+    from contract.table import GapRangeOut, TableOut, TablesOut
     from domain.hiding import HiddenBehind
     from domain.problem import AnyProblem
     from domain.profile import ProfileRevision
@@ -53,7 +46,7 @@ _DIGITS = 16  # of a digest: enough to name a table by
 
 def table_parts(table: TableOut) -> Iterator[Part]:
     """Yield the certificate, the numbers of fragments, and where the tolerance is missed."""
-    yield from failure_lines(table.warnings)
+    yield from failures(table.warnings)
     yield f"messages of {_span(table.min_message_bytes, table.max_message_bytes)}{_of(table)}"
     yield ""
     yield Facts(tuple(_facts(table)))
@@ -65,7 +58,7 @@ def table_parts(table: TableOut) -> Iterator[Part]:
         yield f"Where the tolerance is not proven {OF_MODEL}:"
         yield _missed_table(table)
     yield ""
-    yield from warning_parts(others(table.warnings))
+    yield from noted(others(table.warnings))
 
 
 def tables_table(tables: TablesOut) -> Grid:
@@ -168,7 +161,7 @@ def table(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.output is not None:
         write_whole(arguments.output, _form(arguments.output, file), field=_FIELD, noun="the table")
     from app.schemas.base import read_output
-    from app.schemas.tables import TableOut
+    from contract.table import TableOut
 
     compiled = read_output(TableOut, document)
     if output.wants_json:
@@ -193,9 +186,11 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Q
     """Return the table's scope, and the question that finds or fits its model."""
     from app.questions.question import Measurement
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.optimize import OptimizeIn
-    from app.schemas.source import SOURCE_FIELDS
-    from app.schemas.tables import TableIn
+    from app.schemas.optimize import optimize_question
+    from app.schemas.table import table_scope
+    from contract.optimize import OptimizeIn
+    from contract.source import SOURCE_FIELDS
+    from contract.table import TableIn
 
     # What only an optimisation has is left out, so that its request file serves here too.
     ours = (*SOURCE_FIELDS, "constraints")
@@ -209,9 +204,9 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Q
         "relative_gap": arguments.relative_gap,
         "time_limit_s": arguments.time_limit_s,
     }
-    scope = parse_json(TableIn, dump_json(merged(constraints, options))).to_domain()
+    scope = table_scope(parse_json(TableIn, dump_json(merged(constraints, options))))
     asked = {**body, "message_bytes": scope.max_message_bytes}
-    question = parse_json(OptimizeIn, dump_json(asked)).to_domain()
+    question = optimize_question(parse_json(OptimizeIn, dump_json(asked)))
     if isinstance(source, TraceSource):
         # The trace goes round the JSON parser: it may be a hundred times longer than any request.
         question = replace(question, source=(Measurement(source.content),))
@@ -251,26 +246,30 @@ def _question_of(
 
 def _behind(arguments: argparse.Namespace, problem: AnyProblem) -> HiddenBehind | None:
     """Return what messages are hidden behind; None where they are waited for."""
-    from app.console.models import hiding_options
+    from analysis.hiding import Exchange
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.hide import HideIn
+    from app.schemas.host_stages import host_stages, of_stages
+    from app.ui.options import body_of_options
+    from contract.declare import words_of
+    from contract.hide import HIDDEN_BEHIND, HideIn
     from domain.hiding import HiddenBehind
 
-    given = {name: one for name, one in hiding_options(arguments).items() if one is not None}
+    given = body_of_options(words_of(HideIn, HIDDEN_BEHIND), arguments)
     per_byte = arguments.calculation_per_byte
     if not arguments.hidden:
         if given or per_byte is not None:
             raise InvalidInput("a calculation is for --hidden messages", field="hidden")
         return None
-    if arguments.calculation is None:
+    asked: HideIn = parse_json(HideIn, dump_json(given))
+    if asked.calculation_us is None:
         raise InvalidInput("expected the calculation that hides messages", field="calculation")
-    asked = parse_json(HideIn, dump_json(given)).to_domain(problem)
+    hosts = host_stages(asked.host_stages, of_stages(problem, field="hidden"))
     return HiddenBehind(
         asked.calculation_us,
         per_byte or 0.0,
         asked.hideable_fraction,
-        asked.overhead_us,
-        asked.hosts.processors(asked.exchange),
+        asked.hiding_overhead_us,
+        hosts.processors(Exchange(asked.exchange)),
     )
 
 
@@ -289,7 +288,7 @@ def _compiled(
     """
     from app.operations.tables import CompileTable
     from app.questions.tables import get_table
-    from app.schemas.tables import render_table, said_first
+    from app.schemas.table import render_table, said_first
 
     operation = CompileTable(asked, activate)
     if store is not None:
@@ -368,7 +367,9 @@ def exported(
 def export_scope(arguments: argparse.Namespace) -> ExportScope:
     """Return what is asked for. Raises InvalidInput."""
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.exports import ExportIn, weights_of
+    from app.schemas.export import export_scope as scope_of
+    from app.schemas.export import weights_of
+    from contract.export import ExportIn
 
     for name in ("source", "target"):
         if getattr(arguments, name) is None:
@@ -384,7 +385,7 @@ def export_scope(arguments: argparse.Namespace) -> ExportScope:
         if not sizes:
             raise InvalidInput("expected lines of a size and a weight", field="workload")
         body["workload"] = weights_of(sizes)
-    return parse_json(ExportIn, dump_json(body)).to_domain(arguments.target)
+    return scope_of(parse_json(ExportIn, dump_json(body)), arguments.target)
 
 
 def _colon(option: str) -> str:
@@ -398,14 +399,15 @@ def _question(source: Source, fit_options: dict[str, Any]) -> Question:
     """Return the question that finds or fits the model."""
     from app.questions.question import Measurement
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.optimize import OptimizeIn
-    from app.schemas.source import SOURCE_FIELDS
+    from app.schemas.optimize import optimize_question
+    from contract.optimize import OptimizeIn
+    from contract.source import SOURCE_FIELDS
 
     # What only an optimisation has is left out, so that its request file serves here too.
     given = {name: value for name, value in body_of(source).items() if name in SOURCE_FIELDS}
     options = {"message_bytes": 1, "fit_options": fit_options}
     body: dict[str, Any] = merged(given, options)
-    question = parse_json(OptimizeIn, dump_json(body)).to_domain()
+    question = optimize_question(parse_json(OptimizeIn, dump_json(body)))
     if isinstance(source, TraceSource):
         return replace(question, source=(Measurement(source.content),))
     return question

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from app.console.files import check_target, write_whole
 from app.console.measurable import check_store
 from app.console.measure import PROBED, facts_of_machine, probe_options, shown
-from app.console.screen import Output
 from app.questions.profiles import verification_by
 from app.settings import Settings
 from app.text.units import printable
+from app.ui.terminal import Output
 from domain.errors import InconsistentInput, InvalidInput, NotMeasurable
 from domain.pipeline import Pipeline
 from domain.profile import Revision
@@ -61,12 +61,15 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A verification, and whether it was ended before its plan was."""
+    """A verification, and whether it was ended before its plan was; `contradicted` is what a later
+    trace says against the revision that it is kept with.
+    """
 
     verification: Verification
     recommended_bytes: int
     current_bytes: int | None
     is_interrupted: bool
+    contradicted: str = ""
 
 
 def transferred(model: Model, arguments: argparse.Namespace, output: Output) -> Verified:

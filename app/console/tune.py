@@ -18,7 +18,6 @@ from app.console.fit import fit_stages
 from app.console.measurable import check_profile
 from app.console.measure import INTERRUPTED, as_file_name, check_stage, measure_stage
 from app.console.probe_race import Raced, race_probe
-from app.console.screen import Output
 from app.console.transfers import (
     TRANSFERS_FILE,
     Model,
@@ -33,6 +32,7 @@ from app.console.verify import EXIT_CODES, STOPPED, kept_with, pipeline_of, veri
 from app.questions.profiles import smallest_measured
 from app.settings import Settings
 from app.text.units import printable
+from app.ui.terminal import Output
 from domain.errors import InconsistentInput, Infeasible, InvalidInput
 from domain.profile import Revision
 from domain.units import format_bytes
@@ -212,15 +212,17 @@ def _stage_of(
 
 def _show_tuned(raced: Raced, revision: Revision, output: Output) -> None:
     """Print what to set, and how the model is beside what was transferred."""
-    from app.schemas.base import ProfileRevisionOut, dump_json
-    from app.schemas.profiles import TunedOut, VerificationOut
-    from app.schemas.transfers import TransfersOut
+    from app.schemas.base import dump_json
+    from app.schemas.transfers import transfers_out
+    from app.schemas.verification import verification_out
+    from contract.profile import ProfileRevisionOut
+    from contract.tune import TunedOut
 
-    verification = VerificationOut.of(raced.verification)
+    verification = verification_out(raced.verification)
     if not output.wants_json:
         output.parts([raced.decided.decision.sentence(), "", *verification_parts(verification)])
         return
-    transfers = TransfersOut.of(raced.decided)
+    transfers = transfers_out(raced.decided)
     tuned = TunedOut(
         set_bytes=transfers.set_this.size_bytes,
         is_of_model=transfers.set_this.size_bytes == raced.recommended_bytes,

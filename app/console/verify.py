@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from app.console.commands import fit_source, opened_store, store_for
 from app.console.files import ProfileSource, TraceSource, read_source
 from app.console.measure import INTERRUPTED
-from app.console.screen import Column, Facts, Grid, Output, Part
 from app.console.transfers import Model, Verified, current_of, recommended_of, transferred
 from app.questions.profiles import (
     first_lines,
@@ -26,16 +25,18 @@ from app.questions.profiles import (
 from app.settings import Settings
 from app.text.notices import capitalised
 from app.text.units import format_time, printable
+from app.ui.parts import Column, Facts, Grid, Part
+from app.ui.terminal import Output
 from domain.errors import InvalidInput
 from domain.pipeline import Pipeline
 from domain.profile import ProfileReference, Revision
 from domain.units import format_bytes
-from domain.verification import ModelVerdict, VerifiedSize
+from domain.verification import Contradiction, ModelVerdict, VerifiedSize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from app.schemas.profiles import VerificationOut
+    from contract.verification import VerificationOut
     from domain.model import CostModel
 
 STOPPED, DOES_NOT_HOLD = 6, 7  # exit codes, as in the table of app/console/arguments.py
@@ -51,6 +52,8 @@ def verify(arguments: argparse.Namespace, output: Output) -> int:
     else:
         found = transferred(model, arguments, output)
     found = kept_with(model.revision, found, settings)
+    if found.contradicted:
+        output.note(found.contradicted)
     _show(found, output)
     if model.revision is not None:
         output.note(f"kept with {model.revision.profile}@{model.revision.number}")
@@ -62,9 +65,10 @@ def verify(arguments: argparse.Namespace, output: Output) -> int:
 
 def _model(name: str, settings: Settings, output: Output) -> Model:
     """Return what a source names. Raises NotFound, InvalidInput, and what reading it does."""
-    from app.questions.source import Stored, fit_for, resolve
+    from app.questions.source import FitNow, Stored, resolve
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.source import SOURCE_FIELDS, SourceIn
+    from app.schemas.source import options_of, source_of
+    from contract.source import SOURCE_FIELDS, SourceIn
 
     source = read_source(name, settings)
     if isinstance(source, ProfileSource):
@@ -84,9 +88,9 @@ def _model(name: str, settings: Settings, output: Output) -> Model:
         return Model(pipeline_of(fitted.to_model()), None, stages, smallest_of(fitted))
     given = {name: source.body.get(name) for name in SOURCE_FIELDS}
     asked = parse_json(SourceIn, dump_json(given))
-    costs = asked.source()
+    costs = source_of(asked)
     with store_for(costs, settings) as known:
-        found = resolve(costs, Stored.of_store(known), fit_for(asked.options()))
+        found = resolve(costs, Stored.of_store(known), FitNow(options_of(asked)))
     min_bytes = 1 if found.fit is None else smallest_of(found.fit)
     return Model(pipeline_of(found.model), None, (), min_bytes)
 
@@ -125,9 +129,14 @@ def kept_with(revision: Revision | None, found: Verified, settings: Settings) ->
     """Keep the verdict with the revision where there is one, and return it with its date."""
     if revision is None:
         return found
+    from app.questions.source import Stored
+
     with opened_store(settings) as store, store.unit_of_work() as unit:
         kept = unit.profiles.verify(revision.profile, revision.number, found.verification)
-    return replace(found, verification=kept.verification or found.verification)
+        against = Stored.of_unit(unit).against(kept)
+    said = against.notice().detail if isinstance(against, Contradiction) else ""
+    verification = kept.verification or found.verification
+    return replace(found, verification=verification, contradicted=said)
 
 
 # --- what is printed ------------------------------------------------------------------------------
@@ -135,9 +144,9 @@ def kept_with(revision: Revision | None, found: Verified, settings: Settings) ->
 
 def _show(found: Verified, output: Output) -> None:
     from app.schemas.base import dump_json
-    from app.schemas.profiles import VerificationOut
+    from app.schemas.verification import verification_out
 
-    shown = VerificationOut.of(found.verification)
+    shown = verification_out(found.verification)
     if output.wants_json:
         output.document(dump_json(shown))
         return

@@ -21,7 +21,6 @@ import gc
 import json
 import os
 import resource
-import select
 import shutil
 import signal
 import socket
@@ -29,10 +28,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from multiprocessing.connection import wait
 from typing import NoReturn
 
 from app.execution import operation_process, processes
+
+RUN_OPERATION = "app.execution.operation_process:run_operation"
 
 _RETRY_S = 0.005
 _REQUEST_BYTES = 2**16
@@ -40,25 +42,18 @@ _ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
-class ChildOptions:
-    """How a worker is set up; travels as JSON, with `control`, `channel` and the output's pipe.
+class WorkerOptions:
+    """What the workers of a pool run, and how; travels with `control`, `channel` and a pipe.
 
-    `runner` and `warm_up` are "module:function"; an empty `warm_up` is none.
+    `runner` ("module:function") is called with a task's work and a report, and returns its
+    result; `warm_up`, too, is a function, called once before the first task. `niceness` above 0
+    lets everything else on the machine go first. Each worker has a `folder` of its own.
     """
 
-    folder: str
-    runner: str
-    warm_up: str
-    niceness: int
-
-    def pack(self) -> bytes:
-        """Return the bytes that `unpack` reads."""
-        return json.dumps(asdict(self)).encode()
-
-    @classmethod
-    def unpack(cls, packed: bytes) -> ChildOptions:
-        """Return the options of packed bytes."""
-        return cls(**json.loads(packed))
+    runner: str = RUN_OPERATION
+    warm_up: str = ""
+    niceness: int = 10
+    folder: str = ""
 
 
 # --- the fork server ------------------------------------------------------------------------------
@@ -70,24 +65,19 @@ def main(arguments: Sequence[str]) -> int:
     requests.set_inheritable(False)
     processes.adopt_orphans()  # those of guardians that were killed
     wake = _woken_by(signal.SIGCHLD)
-    poll = select.poll()
-    poll.register(requests, select.POLLIN)
-    poll.register(wake, select.POLLIN)
     nothing = os.open(os.devnull, os.O_WRONLY)
     guardians: set[int] = set()
     warm: dict[str, bool] = {"": True}
     while True:
-        ready = {fd for fd, _ in poll.poll()}
-        if wake.fileno() in ready:
-            with contextlib.suppress(BlockingIOError):
-                wake.recv(_REQUEST_BYTES)
+        ready = wait((requests, wake))
+        _taken(wake)
         _reap_guardians(guardians)
-        if requests.fileno() not in ready:
+        if requests not in ready:
             continue
         packed, files, _, _ = socket.recv_fds(requests, _REQUEST_BYTES, 3)
         if not packed:
             break
-        options = ChildOptions.unpack(packed)
+        options = WorkerOptions(**json.loads(packed))
         _print_to(files[2])
         is_warm = _warm_up(options.warm_up, warm)
         try:
@@ -132,9 +122,7 @@ def _print_to(file: int) -> None:
 
 def _reap_guardians(guardians: set[int]) -> None:
     """Reap those that have ended; what is below this process besides guardians was left by one."""
-    with contextlib.suppress(ChildProcessError):
-        while (ended := os.waitpid(-1, os.WNOHANG)[0]) != 0:
-            guardians.discard(ended)
+    guardians.difference_update(_reaped())
     for pid in processes.children(os.getpid()):
         if pid not in guardians:
             processes.kill_tree(pid)
@@ -143,7 +131,7 @@ def _reap_guardians(guardians: set[int]) -> None:
 # --- the guardian ---------------------------------------------------------------------------------
 
 
-def _become_guardian(options: ChildOptions, files: Sequence[int], *, is_warm: bool) -> NoReturn:
+def _become_guardian(options: WorkerOptions, files: Sequence[int], *, is_warm: bool) -> NoReturn:
     """Turn the forked process into a guardian, and fork the operation process from it."""
     code = 1
     try:
@@ -192,31 +180,27 @@ def _guard(guarded: int, control: socket.socket, folder: str) -> int:
 def _wait_for_end(guarded: int, control: socket.socket) -> int | None:
     """Reap orphans until the operation process has ended (its status) or has to (None)."""
     wake = _woken_by(signal.SIGCHLD, *_ENDS)
-    poll = select.poll()
-    poll.register(control, select.POLLIN)
-    poll.register(wake, select.POLLIN)
     while True:
-        status = _reap(guarded)
-        if status is not None:
+        if (status := _reaped().get(guarded)) is not None:
             return status
-        ready = {fd for fd, _ in poll.poll()}
-        if control.fileno() in ready:
+        if control in wait((control, wake)) or set(_taken(wake)) & set(_ENDS):
             return None
-        with contextlib.suppress(BlockingIOError):
-            if set(wake.recv(_REQUEST_BYTES)) & set(_ENDS):
-                return None
 
 
-def _reap(guarded: int) -> int | None:
-    status = None
+def _reaped() -> dict[int, int]:
+    """Reap the children that have ended; return their statuses."""
+    ended: dict[int, int] = {}
     with contextlib.suppress(ChildProcessError):
-        while True:
-            pid, ended = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                break
-            if pid == guarded:
-                status = ended
-    return status
+        while (one := os.waitpid(-1, os.WNOHANG))[0] != 0:
+            ended[one[0]] = one[1]
+    return ended
+
+
+def _taken(wake: socket.socket) -> bytes:
+    """Return what has arrived at a socket that does not wait."""
+    with contextlib.suppress(BlockingIOError):
+        return wake.recv(_REQUEST_BYTES)
+    return b""
 
 
 def _woken_by(*numbers: signal.Signals) -> socket.socket:
@@ -241,7 +225,7 @@ def _forget_wake_up() -> None:
 
 
 def _become_operation_process(
-    guardian: int, channel: socket.socket, options: ChildOptions, *, is_warm: bool
+    guardian: int, channel: socket.socket, options: WorkerOptions, *, is_warm: bool
 ) -> NoReturn:
     """Turn the forked process into the operation process."""
     code = 1

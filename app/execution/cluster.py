@@ -9,29 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import pickle
-import queue
 import threading
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
 from typing import Any, TypeAlias, cast
 
-from distributed import Client
-from distributed.scheduler import KilledWorker
-from distributed.utils import LoopRunner
-from tornado.ioloop import IOLoop
+from distributed import KilledWorker, wait
 
 from app.execution.engine import Crashed, End, Event, Lost, Pool, Sink, Started, Stopped, Task
 from app.execution.local import (
     JOBS,
-    LONG_IDLE_S,
-    LONG_WORKERS,
-    AnySlot,
     LocalEngine,
-    OnIdle,
     PooledEngine,
     PoolOptions,
 )
@@ -43,139 +35,208 @@ from app.execution.node import (
     ClusterOptions,
     Left,
     check_versions,
+    client_of,
+    end_tasks,
     run_task,
     set_up_dask,
     versions,
 )
-from app.execution.slot import SlotOptions, SubmittedTask, deaths_of
+from app.execution.slot import AnySlot, OnIdle, SlotOptions, SubmittedTask
 from domain.errors import NotReady
 
 log = logging.getLogger("sluice.engine")
 
 MAX_SLOTS = 4096  # of a cluster that one process fills
-_LOOK_S = 0.25  # between looks at the connection
-_COUNT_LOOKS = 4  # looks between two counts of the cluster's slots
+_COUNT_S = 1.0  # between two counts of the cluster's slots
 _ANSWER_S = 60.0  # for the scheduler to answer, before what it routes is taken for lost
-_BATCH_S = 0.001  # between two messages to the scheduler
 _GONE_S = 5.0  # for a worker to say that a cancelled task's process is gone
 _RESULT_S = 120.0  # for a result to arrive
+_TOGETHER_S = 0.1  # for tasks whose ends were heard of, before Dask is told to forget them
 _CLIENTS_FIRST = 10  # priority of what a client waits for, before that of durable jobs
 
-
-@dataclass(frozen=True, slots=True)
-class _Over:
-    """Dask has done with a task, somehow."""
+_Key: TypeAlias = tuple[str, int]
+_Ends: TypeAlias = set[asyncio.Future[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Fetched:
-    """How a task ended, as Dask has it."""
+class _Asked:
+    """A task that the cluster was asked to run. `gone` is told once its worker has no process of it
+    any more, with its end where that was not too long.
+    """
 
-    end: End
-
-
-@dataclass(frozen=True, slots=True)
-class _Disconnected:
-    """The connection is lost, and with it whatever is under way."""
-
-
-# None: look whether there is a reason to stop.
-_Message: TypeAlias = Event | End | _Over | _Fetched | Left | _Disconnected | None
-_Inbox: TypeAlias = "queue.SimpleQueue[_Message]"
+    task: Task
+    send: Sink
+    begun_at: list[str]  # the workers that have begun it, by their addresses
+    stop: asyncio.Future[None]
+    gone: asyncio.Future[End | None]
 
 
 class _Connection:
-    """One client of the scheduler, up to the loss of its connection: it is never mended."""
+    """One client of the scheduler, up to the loss of its connection: it is never mended.
 
-    def __init__(self, options: ClusterOptions, loop: IOLoop) -> None:
-        self.client: Any = Client(  # whose types say that half of it may be None
-            options.address,
-            loop=loop,
-            security=options.security(),
-            timeout=CONNECT_S,
-            set_as_default=False,
-            name=NAME,
-        )
-        try:
-            check_versions(self.client.run_on_scheduler(versions))
-        except BaseException:
-            self.client.close(timeout=CLOSE_S)
-            raise
-        self.topic = self.client.id  # one a client: the scheduler keeps topics
-        self._stream = cast(Any, self.client.scheduler_comm)
-        self._stream.interval = _BATCH_S
-        self._lock = threading.Lock()
-        self._inboxes: dict[tuple[str, int], _Inbox] = {}
-        self._is_lost = False
-        self.client.subscribe_topic(self.topic, self._hear)
+    Dask's client connects again by itself, but has lost what was under way and what it wanted to
+    hear. For the event loop's thread; `on_lost` is called once, before anybody hears of the loss.
+    """
+
+    def __init__(self, client: Any, on_lost: Callable[[], None]) -> None:
+        self._client = client
+        self._on_lost = on_lost
+        self._topic = client.id  # one a client: the scheduler keeps topics
+        self._loop = asyncio.get_running_loop()
+        self._asked: dict[_Key, _Asked] = {}
+        self._calls: set[asyncio.Future[Any]] = set()
+        self._ended: list[Any] = []  # futures; Dask forgets those that nothing refers to
+        self.lost: asyncio.Future[None] = self._loop.create_future()
 
     @property
     def lives(self) -> bool:
-        """Whether nothing was lost yet. A client that connects again by itself has no topics."""
-        is_same = self.client.scheduler_comm is self._stream
-        return is_same and self.client.status == "running"
+        """Whether nothing was lost yet."""
+        return not self.lost.done()
 
-    def submit(self, task: Task) -> Any:
-        """Have a task run; return Dask's future of it. Raises what Dask does."""
-        return self.client.submit(
+    def submit(self, task: Task, send: Sink) -> None:
+        """Have a task run; `send` takes its events and its end."""
+        stop, gone = self._loop.create_future(), self._loop.create_future()
+        asked = _Asked(task, send, [], stop, gone)
+        self._asked[task.id, task.claim] = asked
+        self._keep(self._run(asked))
+
+    def cancel(self, key: _Key) -> None:
+        """Have a task end soon."""
+        if (asked := self._asked.get(key)) is not None:
+            _tell(asked.stop, None)
+
+    def lose(self) -> None:
+        """Tell all who wait that there is no connection any more."""
+        if self.lives:
+            self._on_lost()
+            self.lost.set_result(None)
+
+    async def _run(self, asked: _Asked) -> None:
+        end: End = Lost(was_started=False)
+        try:
+            end = await self._end_of(asked)
+        except Exception:  # a defect of this engine must not cost its slot
+            log.exception("the engine failed on a task")
+            end = Crashed("the engine failed")
+        finally:
+            del self._asked[asked.task.id, asked.task.claim]
+            asked.send(end)
+
+    async def _end_of(self, asked: _Asked) -> End:
+        for attempt in count():
+            if not self.lives:
+                break
+            future = self._submitted(asked, attempt)
+            fetched = asyncio.ensure_future(self._fetched(future, asked))
+            ends: _Ends = {fetched, asked.stop, asked.gone, self.lost}
+            while ends:
+                done, ends = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                if done == {asked.gone} and not isinstance(asked.gone.result(), Stopped | Lost):
+                    continue  # Dask does not take its slot for free yet
+                break
+            if asked.stop.done():
+                fetched.cancel()  # first: what is released is cancelled as by a lost connection
+                await self._stop(asked, future)
+                return Stopped()
+            if fetched.done():
+                if (end := fetched.result()) is not None:
+                    return end
+                continue  # its worker was killed before it had begun
+            fetched.cancel()
+            future.release()
+            if asked.gone.done():
+                return cast(End, asked.gone.result())
+        return Lost(bool(asked.begun_at))
+
+    def _submitted(self, asked: _Asked, attempt: int) -> Any:
+        task = asked.task
+        # Before each: a client that has connected again by itself has no topics.
+        self._client.subscribe_topic(self._topic, self._hear)
+        return self._client.submit(
             run_task,
             task,
-            self.topic,
+            self._topic,
             # One name for all but the first word of it: the scheduler keeps statistics of names.
-            key=(NAME, task.id, task.claim, self.topic),
+            key=(NAME, task.id, task.claim, self._topic, attempt),
             pure=False,
             retries=0,
             priority=0 if task.requester == JOBS else _CLIENTS_FIRST,
         )
 
-    def slots(self) -> int:
-        """Return how many tasks the cluster runs at a time.
-
-        Raises TimeoutError where the scheduler does not answer: it hangs, or was stopped.
-        """
-        asked = self.client.scheduler.identity(n_workers=0)
-        loop = self.client.loop.asyncio_loop
-        answer = asyncio.run_coroutine_threadsafe(asked, loop)
-        return int(answer.result(_ANSWER_S)["total_threads"])
-
-    def fetch(self, future: Any, inbox: _Inbox, *, was_started: bool) -> None:
-        """Have how a task ended put into its inbox, once it is here."""
-
-        async def fetch() -> None:
-            inbox.put(_Fetched(await _fetched(self.client, future, was_started)))
-
-        self.client.loop.add_callback(fetch)
-
-    @contextmanager
-    def hearing(self, key: tuple[str, int], inbox: _Inbox) -> Iterator[None]:
-        """Put what is heard of a task into its inbox."""
-        with self._lock:
-            self._inboxes[key] = inbox
-            if self._is_lost:
-                inbox.put(_Disconnected())
+    async def _fetched(self, future: Any, asked: _Asked) -> End | None:
+        """Return how a task ended that Dask has done with; None where it has not begun."""
         try:
-            yield
-        finally:
-            with self._lock:
-                del self._inboxes[key]
+            with self._client.as_current():
+                await wait(future)
+            if asked.gone.done() and (reported := asked.gone.result()) is not None:
+                self._release_soon(future)
+                return reported
+            return cast(End, await asyncio.wait_for(future, _RESULT_S))
+        except CancelledError:  # by Dask's client, which has lost its connection
+            self.lose()
+        except asyncio.CancelledError:
+            raise
+        except KilledWorker:
+            return Lost(was_started=True) if asked.begun_at else None
+        except (OSError, TimeoutError):
+            pass
+        except Exception as error:
+            log.warning("a worker of the cluster failed: %s: %s", type(error).__name__, error)
+            return Crashed(f"the worker of the cluster failed: {type(error).__name__}")
+        return Lost(bool(asked.begun_at))
 
-    def lose(self) -> None:
-        """Tell all who wait that there is no connection any more, and close it."""
-        with self._lock:
-            self._is_lost = True
-            for inbox in self._inboxes.values():
-                inbox.put(_Disconnected())
-        with suppress(Exception):  # it may be closed, or half of it
-            self.client.close(timeout=CLOSE_S)
+    def _release_soon(self, future: Any) -> None:
+        """Let go of what a worker keeps no result of, together with what ends meanwhile.
+
+        At once it would be a message, for whose 10 ms Dask's client keeps what is submitted next.
+        """
+        if not self._ended:
+            self._loop.call_later(_TOGETHER_S, self._ended.clear)
+        self._ended.append(future)
+
+    async def _stop(self, asked: _Asked, future: Any) -> None:
+        """End a task, and wait until its process is gone where it has one."""
+        future.release()
+        if asked.begun_at and not asked.gone.done() and self.lives:
+            self._end_at(asked.begun_at[-1], (asked.task.id, asked.task.claim))
+            ends: _Ends = {asked.gone, self.lost}
+            await asyncio.wait(ends, timeout=_GONE_S, return_when=asyncio.FIRST_COMPLETED)
 
     def _hear(self, event: tuple[float, Any]) -> None:
         said = event[1]
         if isinstance(said, dict):
             return  # what Dask itself says of this client
-        with self._lock:
-            for task_id, claim, message in said:
-                if inbox := self._inboxes.get((task_id, claim)):
-                    inbox.put(pickle.loads(message))
+        for task_id, claim, worker, packed in said:
+            message, key = pickle.loads(packed), (task_id, claim)
+            if (asked := self._asked.get(key)) is None:
+                if isinstance(message, Started):  # nobody waits for it any more
+                    self._end_at(worker, key)
+            elif isinstance(message, Left):
+                _tell(asked.gone, message.end)
+            elif isinstance(message, Started) and asked.begun_at:
+                # Its worker is gone, and Dask tries another one: that is the ledger's to do.
+                self._end_at(worker, key)
+                _tell(asked.gone, Lost(was_started=True))
+            else:
+                if isinstance(message, Started):
+                    asked.begun_at.append(worker)
+                asked.send(message)
+
+    def _end_at(self, worker: str, key: _Key) -> None:
+        self._keep(
+            self._client.run(end_tasks, self._topic, key, workers=[worker], on_error="ignore")
+        )
+
+    def _keep(self, call: Awaitable[Any]) -> None:
+        """Have it done in the loop, which keeps no reference of its own."""
+        kept = asyncio.ensure_future(call)
+        self._calls.add(kept)
+        kept.add_done_callback(self._calls.discard)
+
+
+def _tell(future: asyncio.Future[Any], said: Any) -> None:
+    if not future.done():
+        future.set_result(said)
 
 
 class _Cluster:
@@ -184,214 +245,167 @@ class _Cluster:
     def __init__(self, options: ClusterOptions, on_slots: Callable[[int], None]) -> None:
         self._options = options
         self._on_slots = on_slots
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="sluice-cluster", daemon=True)
-        self._loop = LoopRunner()  # of all connections: one that fails leaves its own behind
+        self._loop = asyncio.new_event_loop()
+        self._closing = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="sluice-cluster", daemon=True)
         self.connection: _Connection | None = None
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether the connection is lost, which its thread has not seen yet."""
-        connection = self.connection
-        return connection is not None and not connection.lives
 
     def start(self) -> None:
         """Begin to connect."""
-        self._loop.start()
         self._thread.start()
+
+    def call_soon(self, work: Callable[..., object], *arguments: object) -> None:
+        """Have this done in the loop."""
+        with suppress(RuntimeError):  # it has ended
+            self._loop.call_soon_threadsafe(work, *arguments)
 
     def close(self) -> None:
         """Leave the cluster; what runs there for this process ends."""
-        self._closing.set()
-        if (connection := self.connection) is not None:
-            connection.lose()
-        self._thread.join(CLOSE_S)
-        with suppress(Exception):  # it may not be done with a connection that fails
-            self._loop.stop(CLOSE_S)
+        self.call_soon(self._closing.set)
+        self._thread.join(CONNECT_S + CLOSE_S)
 
-    def _keep(self) -> None:
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._keep())
+
+    async def _keep(self) -> None:
+        closing = asyncio.ensure_future(self._closing.wait())
         said = ""
-        while not self._closing.is_set():
+        while not closing.done():
+            client: Any = None  # of types that say that half of it may be None
             try:
-                connection = _Connection(self._options, self._loop.loop)
+                client = client_of(self._options, self._options.address)
+                await client
+                check_versions(await client.run_on_scheduler(versions))
+                said, connection = "", _Connection(client, self._lost)
+                await self._use(client, connection, closing)
             except Exception as error:  # whatever it is, it is tried again
                 if str(error) != said:
-                    log.warning("the scheduler cannot be used: %s", error)
+                    log.warning("the scheduler cannot be used: %s", str(error) or type(error))
                 said = str(error)
-                self._closing.wait(RETRY_S)
-                continue
-            said, self.connection = "", connection
-            try:
-                self._watch(connection)
-            except Exception as error:
-                log.warning("the connection to the scheduler failed: %s", str(error) or type(error))
-            self.connection = None
-            self._on_slots(0)
+            with suppress(Exception):  # it may be closed, or half of it, or not be there
+                # As a block that fails leaves it: at once, as Dask would connect again meanwhile.
+                await asyncio.wait_for(client.__aexit__(OSError, None, None), CLOSE_S)
+            if client is not None and client.status != "closed":  # the scheduler hangs
+                with suppress(Exception):
+                    client.scheduler_comm.abort()
+                client.status = "closed"  # else garbage collection would try again
+            await asyncio.wait({closing}, timeout=RETRY_S)
+
+    async def _use(
+        self, client: Any, connection: _Connection, closing: asyncio.Future[Any]
+    ) -> None:
+        self.connection = connection
+        ends = {closing, connection.lost}
+        first = asyncio.FIRST_COMPLETED
+        try:
+            while connection.lives and not closing.done():
+                counted = asyncio.ensure_future(client.nthreads())
+                await asyncio.wait({counted, *ends}, timeout=_ANSWER_S, return_when=first)
+                if not counted.done():
+                    counted.cancel()
+                    break
+                self._on_slots(sum(counted.result().values()))
+                await asyncio.wait(ends, timeout=_COUNT_S, return_when=first)
+        finally:
             connection.lose()
 
-    def _watch(self, connection: _Connection) -> None:
-        looks = 0
-        while connection.lives and not self._closing.is_set():
-            if looks % _COUNT_LOOKS == 0:
-                self._on_slots(connection.slots())
-            looks += 1
-            self._closing.wait(_LOOK_S)
+    def _lost(self) -> None:
+        """Have nothing more begin here: what waits is not lost."""
+        self.connection = None
+        self._on_slots(0)
 
 
-class RemoteSlot:
-    """A slot whose tasks run somewhere in the cluster; those with files in a process beside it."""
+class RemoteSlot(AnySlot):
+    """A slot whose tasks run somewhere in the cluster; those with files in a process beside it.
 
-    def __init__(
-        self, cluster: _Cluster, local: LocalEngine, *, name: str, on_idle: OnIdle
-    ) -> None:
+    What it does is begun in the cluster's loop. Who listens is told by a thread of the slot: one
+    that takes long delays its own task alone.
+    """
+
+    def __init__(self, cluster: _Cluster, local: LocalEngine, name: str, on_idle: OnIdle) -> None:
+        super().__init__(on_idle)
         self._cluster = cluster
         self._local = local
-        self._on_idle = on_idle
-        self._given: queue.SimpleQueue[SubmittedTask | None] = queue.SimpleQueue()
         self._running: SubmittedTask | None = None
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self.deaths: Counter[str] = Counter()
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether a task would begin at once."""
-        return True
+        self._is_idle = threading.Event()
+        self._thread = ThreadPoolExecutor(1, name)
 
     def start(self) -> None:
-        """Begin; it is idle then."""
-        self._thread.start()
+        """Begin to take tasks."""
+        self._is_idle.set()
+        self._on_idle(self, None)
 
-    def give(self, running: SubmittedTask, /) -> None:
-        """Run a task, where the slot is idle alone."""
-        self._given.put(running)
+    def give(self, running: SubmittedTask) -> None:
+        """Run a task."""
+        self._running = running
+        self._is_idle.clear()
+        self._cluster.call_soon(self._begin, running)
 
-    def end(self) -> None:
-        """Cut off what runs, and let the thread end."""
-        self._closing.set()
-        self._given.put(None)
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the end of what runs, then end the thread."""
+        self._is_idle.wait(timeout)
+        self._thread.shutdown(wait=False)
+
+    def _wake_up(self) -> None:
         if (running := self._running) is not None:
             running.wake()
 
-    def join(self, timeout_s: float, /) -> None:
-        """Wait for the thread."""
-        self._thread.join(timeout_s)
+    def _begin(self, running: SubmittedTask) -> None:
+        def take(message: Event | End) -> None:
+            self._thread.submit(self._take, running, message)
 
-    def _run(self) -> None:
-        self._on_idle(self, None)
-        while (running := self._given.get()) is not None:
-            self._running = running
-            try:
-                end = self._end_of(running)
-            except Exception:  # a defect of this engine must not cost its thread
-                log.exception("the engine failed on a task")
-                end = Crashed("the engine failed")
-            self._running = None
-            self.deaths.update(deaths_of(end))
-            running.end(end)
-            while self._cluster.is_broken and not self._closing.is_set():
-                self._closing.wait(_LOOK_S)  # what waits here is not lost
-            self._on_idle(self, running)
-
-    def _end_of(self, running: SubmittedTask) -> End:
-        inbox: _Inbox = queue.SimpleQueue()
-        running.wake = lambda: inbox.put(None)
-        inbox.put(None)  # it may have been cancelled by now
-        if running.files:
-            return self._run_here(running, inbox)
-        connection = self._cluster.connection
-        if connection is None:
-            return Lost(was_started=False)
-        with connection.hearing(running.key, inbox):
-            return self._run_there(running, inbox, connection)
-
-    def _run_here(self, running: SubmittedTask, inbox: _Inbox) -> End:
-        """Run a task with files, which are of this machine."""
-        self._local.submit(replace(running.task, files=running.files), inbox.put)
-        while True:
-            message = inbox.get()
-            if message is None:
-                if self._reason_to_stop(running) is not None:
-                    self._local.cancel(*running.key)
-            elif isinstance(message, Event):
-                running.send(message)
-            elif isinstance(message, Stopped):
-                return self._reason_to_stop(running) or message
-            else:
-                return cast(End, message)
-
-    def _run_there(self, running: SubmittedTask, inbox: _Inbox, connection: _Connection) -> End:
         try:
-            future = connection.submit(running.task)
-        except Exception:
-            if connection.lives:
-                raise
-            return Lost(was_started=False)
-        future.add_done_callback(lambda _: inbox.put(_Over()))
-        started = has_left = False
-        stop: Stopped | None = None
-        reported: End | None = None
-        limit_s = float("inf")
-        while True:
-            try:
-                wait_s = None if limit_s == float("inf") else max(0.0, limit_s - time.monotonic())
-                message = inbox.get(timeout=wait_s)
-            except queue.Empty:
-                return stop or Lost(started)
-            if isinstance(message, Started):
-                if started:  # its worker is gone, and Dask tries another one: that is the ledger's
-                    future.cancel()
-                    return Lost(was_started=True)
-                started = True
-            if isinstance(message, Event):
-                running.send(message)
-            elif isinstance(message, _Disconnected):
-                return stop or Lost(started)
-            elif isinstance(message, Left):
-                has_left, reported = True, message.end
-                if stop is None and isinstance(reported, Stopped):  # its worker goes
-                    return reported
-            elif isinstance(message, _Fetched) and stop is None:
-                return message.end
-            elif isinstance(message, _Over) and stop is None:
-                if reported is not None:  # not before: Dask takes its slot for free now
-                    return reported
-                connection.fetch(future, inbox, was_started=started)
-                limit_s = time.monotonic() + _RESULT_S
-            if stop is None and (stop := self._reason_to_stop(running)) is not None:
-                future.cancel()
-                limit_s = time.monotonic() + _GONE_S
-            if stop is not None and (has_left or not started):
-                return stop
+            if running.files:  # which are of this machine
+                cancel = partial(self._local.cancel, *running.key)
+                self._local.submit(replace(running.task, files=running.files), take)
+            elif (connection := self._cluster.connection) is not None:
+                cancel = partial(connection.cancel, running.key)
+                connection.submit(running.task, take)
+            else:
+                take(Lost(was_started=False))
+                return
+        except Exception:  # a defect of this engine must not cost its slot
+            log.exception("the engine failed on a task")
+            take(Crashed("the engine failed"))
+            return
 
-    def _reason_to_stop(self, running: SubmittedTask) -> Stopped | None:
-        if self._closing.is_set():
-            return Stopped(is_closing=True)
-        return Stopped() if running.is_cancelled else None
+        def look() -> None:
+            if self._reason_to_stop(running) is not None:
+                cancel()
 
+        running.wake = partial(self._cluster.call_soon, look)
+        look()  # it may have been cancelled by now
 
-async def _fetched(client: Any, future: Any, was_started: bool) -> End:
-    """Return how a task ended that Dask has done with."""
-    try:
-        return cast(End, await client.gather(future, asynchronous=True))
-    except (KilledWorker, CancelledError, OSError, TimeoutError):  # with a worker or the scheduler
-        return Lost(was_started)
-    except Exception as error:
-        log.warning("a worker of the cluster failed: %s: %s", type(error).__name__, error)
-        return Crashed(f"the worker of the cluster failed: {type(error).__name__}")
+    def _take(self, running: SubmittedTask, message: Event | End) -> None:
+        if isinstance(message, Event):
+            running.send(message)
+            return
+        if isinstance(message, Stopped | Lost):
+            message = self._reason_to_stop(running) or message
+        self._running = None
+        self._report(running, message)
+        self._is_idle.set()
+        self._on_idle(self, running)
 
 
 class ClusterEngine(PooledEngine):
     """An `Engine` whose tasks run in the workers of a cluster, as many as these have slots."""
 
     def __init__(
-        self, options: ClusterOptions, pools: Mapping[Pool, PoolOptions] | None = None
+        self,
+        options: ClusterOptions,
+        pools: Mapping[Pool, PoolOptions] | None = None,
+        *,
+        workers_here: int = 2,
     ) -> None:
-        """Raise InvalidInput for options that break a rule; `pools` say how much waits here."""
+        """Raise InvalidInput for options that break a rule; `pools` say how much waits here, and
+        `workers_here` run what cannot leave this machine.
+        """
         options.check()
         set_up_dask()
-        beside = SlotOptions(is_always_warm=False, idle_s=LONG_IDLE_S)
-        self._local = LocalEngine(dict.fromkeys(Pool, PoolOptions(LONG_WORKERS, beside)))
+        beside = SlotOptions(is_always_warm=False)
+        self._local = LocalEngine(dict.fromkeys(Pool, PoolOptions(workers_here, beside)))
         self._cluster = _Cluster(options, self._resize)
         pools = pools or dict.fromkeys(Pool, PoolOptions(MAX_SLOTS))
         super().__init__(pools, self._new_slot, self._leave)
@@ -404,7 +418,7 @@ class ClusterEngine(PooledEngine):
         super().submit(task, sink)
 
     def _new_slot(self, _: PoolOptions, name: str, on_idle: OnIdle) -> AnySlot:
-        return RemoteSlot(self._cluster, self._local, name=name, on_idle=on_idle)
+        return RemoteSlot(self._cluster, self._local, name, on_idle)
 
     def _resize(self, slots: int) -> None:
         for workers in self._pools.values():

@@ -21,9 +21,12 @@ MIB = 2**20
 
 
 class Pool(StrEnum):
-    """Which workers a task may run in: long work never delays what a client waits for briefly."""
+    """Which workers a task may run in: long work never delays what a client waits for briefly, and
+    neither does a file that takes long to read.
+    """
 
     SOLVE = "solve"
+    READ = "read"
     LONG = "long"
 
 
@@ -167,19 +170,15 @@ class Engine(Protocol):
 
     def submit(self, task: Task, sink: Sink) -> None:
         """Queue a task. Raises Overloaded where too many wait, NotReady once closed."""
-        ...
 
     def cancel(self, task_id: str, claim: int) -> None:
         """End a task: its worker process is gone within 1 s. Nothing happens once it has ended."""
-        ...
 
     def capacity(self, pool: Pool) -> Capacity:
         """Return how many tasks run and how many could."""
-        ...
 
     def close(self, *, drain_s: float = 0.0) -> None:
         """Take no more, wait this long for what runs, end the rest, leave no process behind."""
-        ...
 
 
 # --- turns ----------------------------------------------------------------------------------------
@@ -188,10 +187,6 @@ class Engine(Protocol):
 T = TypeVar("T")
 Requester = Hashable
 Subject = Hashable
-
-
-def _everyone(requester: Requester) -> bool:
-    return True
 
 
 class FairQueue(Generic[T]):
@@ -233,7 +228,7 @@ class FairQueue(Generic[T]):
             self._forget_empty(requester, longest)
             return displaced
 
-    def take(self, may_take: Callable[[Requester], bool] = _everyone) -> T | None:
+    def take(self, may_take: Callable[[Requester], bool] = lambda _: True) -> T | None:
         """Return the next item, or None; its requester and its subject go to the end.
 
         Requesters that `may_take` denies keep their place.

@@ -1,58 +1,29 @@
-"""The engine that runs tasks in worker processes of this machine, and the numbers of admission.
+"""The engine that runs tasks in worker processes of this machine, and what all engines have.
 
-How much work runs at a time and how much of it may wait: what is beyond is refused at once with
-`Overloaded`, which clients read as 503 with a time to try again. The operations page lists these
-numbers with those of bodies and of the ledger.
+How much work runs at a time and how much of it may wait is said of each pool: what is beyond is
+refused at once with `Overloaded`, which clients read as 503 with a time to try again.
 """
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from app.execution.engine import Capacity, FairQueue, Pool, Requester, Sink, Stopped, Task
 from app.execution.operation_process import MAX_FILES
-from app.execution.slot import Slot, SlotOptions, SubmittedTask
-from app.execution.worker import ForkServer, WorkerOptions
+from app.execution.slot import AnySlot, OnIdle, Slot, SlotOptions, SubmittedTask
+from app.execution.worker import ForkServer
 from domain.errors import NotReady, Overloaded
 
+JOBS = "jobs"  # the requester of durable jobs, which wait in the ledger and not here
+
 Ended: TypeAlias = Callable[[SubmittedTask], None]
-
-
-class AnySlot(Protocol):
-    """What runs one task at a time, and calls `on_idle` in its own thread once it has none."""
-
-    deaths: Counter[str]
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether a task would begin at once."""
-        ...
-
-    def start(self) -> None:
-        """Begin; it is idle then."""
-        ...
-
-    def give(self, running: SubmittedTask, /) -> None:
-        """Run a task, where the slot is idle alone."""
-        ...
-
-    def end(self) -> None:
-        """Cut off what runs, and let the thread end."""
-        ...
-
-    def join(self, timeout_s: float, /) -> None:
-        """Wait for the thread."""
-        ...
-
-
-OnIdle: TypeAlias = Callable[[AnySlot, SubmittedTask | None], None]
 NewSlot: TypeAlias = Callable[["PoolOptions", str, OnIdle], AnySlot]
 
 
@@ -60,7 +31,8 @@ NewSlot: TypeAlias = Callable[["PoolOptions", str, OnIdle], AnySlot]
 class PoolOptions:
     """How many tasks a pool runs at a time, how many may wait, and how its workers are kept.
 
-    Of its slots so many are `left_by_jobs` to others, but never the only one.
+    Of its slots so many are `left_by_jobs` to others, but never the only one, and so many
+    `left_by_each` requester.
     """
 
     slots: int
@@ -68,6 +40,7 @@ class PoolOptions:
     max_waiting: int = 1000
     max_of_requester: int = 1000
     left_by_jobs: int = 0
+    left_by_each: int = 0
 
 
 class WorkerPool:
@@ -126,16 +99,6 @@ class WorkerPool:
         """Take out everything that waits."""
         return self._queue.drain()
 
-    @property
-    def max_slots(self) -> int:
-        """How many slots there may be."""
-        return self._options.slots
-
-    @property
-    def waiting(self) -> int:
-        """How many tasks wait."""
-        return len(self._queue)
-
     def capacity(self) -> Capacity:
         """Slots, how many of them are at work and how many are warm, and what has ended."""
         return Capacity(
@@ -184,11 +147,15 @@ class WorkerPool:
         return slot
 
     def _may_run(self, requester: Requester) -> bool:
-        return requester != JOBS or self._busy[JOBS] < self._for_jobs
+        share = self._for_jobs if requester == JOBS else self._but(self._options.left_by_each)
+        return self._busy[str(requester)] < share
 
     @property
     def _for_jobs(self) -> int:
-        return max(min(1, self._count), self._count - self._options.left_by_jobs)
+        return self._but(max(self._options.left_by_jobs, self._options.left_by_each))
+
+    def _but(self, left: int) -> int:
+        return max(min(1, self._count), self._count - left)
 
 
 # --- the engines ----------------------------------------------------------------------------------
@@ -217,15 +184,13 @@ class PooledEngine:
         self._open: dict[tuple[str, int], SubmittedTask] = {}
         self._ended: OrderedDict[tuple[str, int], None] = OrderedDict()
         self._is_closing = False
-        self._stops: queue.SimpleQueue[tuple[SubmittedTask, Stopped] | None] = queue.SimpleQueue()
-        self._stopper = threading.Thread(target=self._send_stops, name="sluice-ends", daemon=True)
+        self._stops = ThreadPoolExecutor(1, "sluice-ends")  # of what no slot was given
         self._pools = MappingProxyType(
             {
                 pool: WorkerPool(options, new_slot, name=pool.value, on_end=self._forget)
                 for pool, options in pools.items()
             }
         )
-        self._stopper.start()
 
     def submit(self, task: Task, sink: Sink) -> None:
         """Queue a task. Raises Overloaded where too many wait, NotReady once closed."""
@@ -255,15 +220,11 @@ class PooledEngine:
             return
         running.cancel()
         if self._pools[running.task.pool].remove(running):
-            self._stops.put((running, Stopped()))
+            self._stops.submit(self._stop, running, Stopped())
 
     def capacity(self, pool: Pool) -> Capacity:
         """Return how many tasks run and how many could."""
         return self._pools[pool].capacity()
-
-    def waiting(self, pool: Pool) -> int:
-        """Return how many tasks wait for a slot."""
-        return self._pools[pool].waiting
 
     def close(self, *, drain_s: float = 0.0) -> None:
         """Take no more, wait this long for what runs, end the rest, leave no process behind."""
@@ -273,7 +234,7 @@ class PooledEngine:
             return
         for workers in self._pools.values():
             for running in workers.drain():
-                self._stops.put((running, Stopped(is_closing=True)))
+                self._stops.submit(self._stop, running, Stopped(is_closing=True))
         self._wait_for_running(time.monotonic() + drain_s)
         for workers in self._pools.values():
             workers.end()
@@ -283,19 +244,16 @@ class PooledEngine:
         with self._lock:
             left = list(self._open.values())
         for running in left:  # given to a slot that ended before it took it
-            self._stops.put((running, Stopped(is_closing=True)))
-        self._stops.put(None)
-        self._stopper.join(_CLOSE_LIMIT_S)
+            self._stops.submit(self._stop, running, Stopped(is_closing=True))
+        self._stops.shutdown()
 
     def _wait_for_running(self, until_s: float) -> None:
         while time.monotonic() < until_s and self._open:
             time.sleep(_DRAIN_LOOK_S)
 
-    def _send_stops(self) -> None:
-        while (stop := self._stops.get()) is not None:
-            running, end = stop
-            running.end(end)
-            self._forget(running)
+    def _stop(self, running: SubmittedTask, end: Stopped) -> None:
+        running.end(end)
+        self._forget(running)
 
     def _forget(self, running: SubmittedTask) -> None:
         with self._lock:
@@ -330,66 +288,5 @@ class LocalEngine(PooledEngine):
             return Slot(options.slot, server, name=name, on_idle=on_idle)
 
         super().__init__(pools, new_slot, server.close if fork_server is None else lambda: None)
-        for workers in self._pools.values():
-            workers.resize(workers.max_slots)
-
-
-JOBS = "jobs"  # the requester of durable jobs, which wait in the ledger and not here
-
-# Bodies that are held at once, in full bodies' worth of bytes.
-BODIES_HELD = 32
-TRACES_HELD = 2
-
-# The service's own threads.
-MAX_PENDING_CALLS = 512
-SOLVES_HERE_PER_TASK = (
-    2  # small solves that may wait here for each task in the engine, and for none
-)
-MAX_PENDING_PICTURES = 256
-MAX_PICTURES_OF_CLIENT = 12  # three views with all of their parts
-MAX_EVENT_STREAMS = 500
-MAX_EVENT_STREAMS_OF_OWNER = 125  # where everybody says who he is
-
-# The engine.
-MAX_WAITING_SOLVES = 1000
-MAX_WAITING_SOLVES_OF_REQUESTER = 64
-LONG_WORKERS = 2
-LONG_IDLE_S = 60.0  # a worker for long work that had none for this time is ended
-MAX_WAITING_LONG = 64
-MAX_WAITING_LONG_OF_REQUESTER = 8
-
-# The ledger.
-MAX_WAITING_JOBS = 10_000  # of all owners and services together
-
-
-def service_pools(
-    *, solve_workers: int, solve_warm_up: str = "", has_clients: bool = True
-) -> Mapping[Pool, PoolOptions]:
-    """Return the pools of a service or of a runner: solving is always warm, the rest on demand.
-
-    `solve_warm_up` ("module:function") is what its workers call before their first task. However
-    many jobs there are a client that waits for long work is still served; where nobody does, jobs
-    have as many workers for it as for solving.
-    """
-    long_workers = LONG_WORKERS if has_clients else solve_workers
-    return {
-        Pool.SOLVE: PoolOptions(
-            solve_workers,
-            SlotOptions(WorkerOptions(warm_up=solve_warm_up)),
-            max_waiting=MAX_WAITING_SOLVES,
-            max_of_requester=MAX_WAITING_SOLVES_OF_REQUESTER,
-        ),
-        Pool.LONG: PoolOptions(
-            long_workers,
-            SlotOptions(is_always_warm=False, idle_s=LONG_IDLE_S),
-            max_waiting=MAX_WAITING_LONG,
-            max_of_requester=MAX_WAITING_LONG_OF_REQUESTER,
-            left_by_jobs=int(has_clients),
-        ),
-    }
-
-
-def console_pools(workers: int = 1) -> Mapping[Pool, PoolOptions]:
-    """Return the pools of a command: on demand, at normal priority, since somebody waits for it."""
-    slot = SlotOptions(WorkerOptions(niceness=0), is_always_warm=False)
-    return dict.fromkeys(Pool, PoolOptions(workers, slot))
+        for pool, workers in self._pools.items():
+            workers.resize(pools[pool].slots)

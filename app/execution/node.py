@@ -11,29 +11,40 @@ import os
 import pickle
 import platform
 import queue
+import shutil
 import signal
+import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import dask
-import distributed
-from distributed import Client, Scheduler, Worker, get_worker
-from distributed.diagnostics.plugin import WorkerPlugin
-from distributed.security import Security
+from distributed import (
+    Client,
+    Reschedule,
+    Scheduler,
+    SchedulerPlugin,
+    Security,
+    Worker,
+    WorkerPlugin,
+    get_worker,
+)
 
+from app.execution.child import WorkerOptions
 from app.execution.engine import Done, End, Event, Pool, Started, Stopped, Task
-from app.execution.local import LONG_IDLE_S, LocalEngine, PoolOptions
+from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
-from app.execution.worker import WorkerOptions
-from app.settings import VERSION
+from app.settings import VERSION, check_own_folder
 from domain.errors import Conflict, InvalidInput
 
 log = logging.getLogger("sluice.engine")
@@ -43,12 +54,13 @@ CONNECT_S = 5.0
 RETRY_S = 1.0
 CLOSE_S = 2.0
 _DRAIN_LOOK_S = 0.05
+_BACK_S = 0.25  # before a worker that ends gives back what it is sent
 
 # What is not Dask's to do, and what would grow or cost without end. One rule for tries: the
 # ledger's. No part of HTTP: it would be served in clear beside TLS.
 _OPTIONS: Mapping[str, Any] = {
     "distributed.scheduler.allowed-failures": 0,
-    "distributed.scheduler.work-stealing": False,
+    "distributed.scheduler.work-stealing": True,  # to whoever has a free slot
     "distributed.scheduler.worker-saturation": 1.0,
     "distributed.scheduler.worker-ttl": "30s",
     "distributed.scheduler.events-cleanup-delay": "60s",
@@ -76,8 +88,8 @@ def set_up_dask() -> None:
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """Where the scheduler is, `tls://host:port` or on this machine `tcp://127.0.0.1:port`, and the
-    files in PEM by which all that belong to it know each other.
+    """Where the scheduler is, `tls://host:port`, and the files in PEM by which all its members know
+    each other; on loopback those of this user where none is named.
     """
 
     address: str
@@ -85,25 +97,25 @@ class ClusterOptions:
     certificate: str = ""
     key: str = ""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the scheduler listens on loopback alone."""
+        return _is_loopback(urlsplit(self.address).hostname or "")
+
     def check(self) -> None:
         """Raise InvalidInput for what would let in others, or could not work."""
         parts = urlsplit(self.address)
         try:
-            is_address = parts.scheme in ("tls", "tcp") and parts.hostname and parts.port != -1
+            is_address = parts.scheme == "tls" and parts.hostname and parts.port != -1
         except ValueError:  # of the port
             is_address = False
-        if not is_address or parts.hostname is None:
+        if not is_address:
             raise InvalidInput(
-                "expected SLUICE_DASK_ADDRESS to be tls://HOST:PORT, or tcp://127.0.0.1:PORT",
+                "expected SLUICE_DASK_ADDRESS to be tls://HOST:PORT: whoever reaches a scheduler "
+                "without TLS, another user of this machine too, runs what he likes on it",
                 field="SLUICE_DASK_ADDRESS",
             )
-        if parts.scheme == "tcp":
-            if not _is_loopback(parts.hostname):
-                raise InvalidInput(
-                    "expected SLUICE_DASK_ADDRESS to begin with tls:// beyond this machine: "
-                    "whoever reaches a scheduler without TLS runs what he likes on it",
-                    field="SLUICE_DASK_ADDRESS",
-                )
+        if self._is_by_user:
             return
         files = {
             "SLUICE_DASK_TLS_CA": self.ca,
@@ -116,14 +128,60 @@ class ClusterOptions:
                     f"expected {name} to be a file that can be read, for tls://", field=name
                 )
 
-    def security(self) -> Security | None:
-        """Return what Dask takes: each side shows its certificate, or none on this machine."""
-        if not self.address.startswith("tls:"):
-            return None
+    def security(self) -> Security:
+        """Return what Dask takes: each side shows its certificate.
+
+        Raises Conflict without any, and InvalidInput where others may have put it there.
+        """
+        ca, certificate, key = self.ca, self.certificate, self.key
+        if self._is_by_user:
+            certificate, key = (str(_own_folder() / name) for name in (_CERTIFICATE, _KEY))
+            ca = certificate  # which has signed itself, and nothing else
+            if not os.access(key, os.R_OK):
+                raise Conflict(
+                    f"{key} is not there: start sluice engine scheduler as this user first"
+                )
+            check_own_folder(_own_folder())
         roles = ("client", "scheduler", "worker")
-        files = {f"tls_{role}_cert": self.certificate for role in roles}
-        files |= {f"tls_{role}_key": self.key for role in roles}
-        return Security(tls_ca_file=self.ca, require_encryption=True, **files)
+        files = {f"tls_{role}_cert": certificate for role in roles}
+        files |= {f"tls_{role}_key": key for role in roles}
+        return Security(tls_ca_file=ca, require_encryption=True, **files)
+
+    def make_certificate(self) -> None:
+        """Make this user's certificate where it is to be used and is not there. Raises Conflict."""
+        if self._is_by_user:
+            _make_certificate(_own_folder())
+
+    @property
+    def _is_by_user(self) -> bool:
+        return self.is_local and not (self.ca or self.certificate or self.key)
+
+
+_CERTIFICATE, _KEY = "cert.pem", "key.pem"
+_MAKE_CERTIFICATE = (
+    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 "
+    f"-subj /CN=sluice-engine -keyout {_KEY} -out {_CERTIFICATE}"
+).split()
+
+
+def _own_folder() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "sluice" / "engine"
+
+
+def _make_certificate(folder: Path) -> None:
+    """Make it in a folder of this user alone; one that is there already stays."""
+    if (folder / _KEY).exists():
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = tempfile.mkdtemp(prefix="engine-", dir=folder.parent)  # of mode 0700
+    try:
+        subprocess.run(_MAKE_CERTIFICATE, cwd=made, check=True, capture_output=True)
+        os.rename(made, folder)
+    except (OSError, subprocess.CalledProcessError) as error:
+        shutil.rmtree(made, ignore_errors=True)
+        if not (folder / _KEY).exists():  # another scheduler's was sooner
+            raise Conflict(f"no certificate can be made in {folder}: {error}") from None
 
 
 def _is_loopback(host: str) -> bool:
@@ -166,8 +224,12 @@ def run_task(task: Task, topic: str) -> End | None:
 
     Returns what has to be fetched, None where `Left` has told it.
     """
-    worker = get_worker()
-    return cast(Node, worker.plugins[NAME]).run(worker, task, topic)
+    return cast(Node, get_worker().plugins[NAME]).run(task, topic)
+
+
+def end_tasks(topic: str, key: tuple[str, int] | None = None, *, dask_worker: Worker) -> None:
+    """End the task of this identifier and claim in a worker, or all of a topic."""
+    cast(Node, dask_worker.plugins[NAME]).end(topic, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +242,8 @@ class _Running:
 
 
 class Node(WorkerPlugin):
-    """What makes a Dask worker one of ours: tasks run in the local engine, and end when Dask has
-    no use for them any more.
+    """What makes a Dask worker one of ours: tasks run in the local engine, and end when nobody has
+    any use for them.
     """
 
     name = NAME
@@ -189,23 +251,14 @@ class Node(WorkerPlugin):
     def __init__(self, engine: LocalEngine) -> None:
         self._engine = engine
         self._lock = threading.Lock()
-        self._running: dict[Any, _Running] = {}
-        self._unwanted: set[Any] = set()  # released before they had begun here
-        self._unsaid: dict[str, list[tuple[str, int, bytes]]] = {}  # by topic
+        self._running: dict[str, _Running] = {}
+        self._unsaid: dict[str, list[tuple[str, int, str, bytes]]] = {}  # by topic
         self._is_closing = False
+        self.is_draining = False
 
-    def transition(self, key: Any, start: str, finish: str, **_: Any) -> None:
-        """Cancel what is released while it runs: Dask frees its slot, but ends no thread."""
-        with self._lock:
-            if finish == "forgotten":
-                self._unwanted.discard(key)
-            if start != "executing" or finish not in ("cancelled", "released"):
-                return
-            running = self._running.get(key)
-            if running is None:
-                self._unwanted.add(key)
-        if running is not None:
-            self._engine.cancel(running.name, running.task.claim)
+    def setup(self, worker: Worker) -> None:
+        """Begin, in the worker's event loop."""
+        self._worker, self._loop = worker, asyncio.get_running_loop()
 
     def teardown(self, worker: Worker) -> None:
         """Cancel everything, and say so: the scheduler is gone, or the worker goes."""
@@ -213,79 +266,115 @@ class Node(WorkerPlugin):
             self._is_closing = True
             left = list(self._running.values())
         for running in left:
-            self._say(worker, running, Left(Stopped(is_closing=True)))
-            self._tell(worker, running.topic)
+            self._say(running, Left(Stopped(is_closing=True)))
+            self._tell(running.topic)
             self._engine.cancel(running.name, running.task.claim)
 
-    def run(self, worker: Worker, task: Task, topic: str) -> End | None:
-        """Run a task, and tell its topic what is to be told."""
+    def end(self, topic: str, key: tuple[str, int] | None) -> None:
+        """Cancel the task of this identifier and claim, or all of a topic."""
+        with self._lock:
+            left = [one for one in self._running.values() if one.topic == topic]
+        for running in left:
+            if key is None or tuple(key) == (running.task.id, running.task.claim):
+                self._engine.cancel(running.name, running.task.claim)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs."""
+        return not self._running
+
+    def run(self, task: Task, topic: str) -> End | None:
+        """Run a task, and tell its topic what is to be told. Raises Reschedule while it drains."""
+        if self.is_draining:
+            time.sleep(_BACK_S)  # there may be no other worker to send it to
+            raise Reschedule
         ended: queue.SimpleQueue[End] = queue.SimpleQueue()
         # Another name each time: a result that was lost before it was fetched is asked for again.
-        key, running = worker.get_current_task(), _Running(f"{uuid4().hex} {task.id}", task, topic)
+        running = _Running(f"{uuid4().hex} {task.id}", task, topic)
 
         def take(message: Event | End) -> None:
             if isinstance(message, Event):
-                self._say(worker, running, message)
+                self._say(running, message)
             else:
                 ended.put(message)
 
         with self._lock:
-            is_unwanted = self._is_closing or key in self._unwanted
-            self._unwanted.discard(key)
-            if not is_unwanted:
-                # Of whom it is was settled where it was submitted.
-                self._engine.submit(replace(task, id=running.name, requester=""), take)
-                self._running[key] = running
-        if is_unwanted:
-            return Stopped(is_closing=True)
+            if self._is_closing:
+                return Stopped(is_closing=True)
+            # Of whom it is was settled where it was submitted.
+            self._engine.submit(replace(task, id=running.name, requester=""), take)
+            self._running[running.name] = running
         end = ended.get()
         with self._lock:
-            del self._running[key]
+            del self._running[running.name]
         if isinstance(end, Stopped):  # whoever has cancelled it does not ask how it ended
             end = Stopped(is_closing=True)
         is_reported = not isinstance(end, Done) or len(end.result) <= _MAX_REPORTED_BYTES
-        self._say(worker, running, Left(end if is_reported else None))
+        self._say(running, Left(end if is_reported else None))
         return None if is_reported else end
 
-    def _say(self, worker: Worker, running: _Running, message: Event | Left) -> None:
+    def _say(self, running: _Running, message: Event | Left) -> None:
         """Tell a topic in its turn: results and steps together, what begins or ends at once."""
         topic, task = running.topic, running.task
+        packed = pickle.dumps(message)
         with self._lock:
             unsaid = self._unsaid.setdefault(topic, [])
-            unsaid.append((task.id, task.claim, pickle.dumps(message)))
+            unsaid.append((task.id, task.claim, self._worker.address, packed))
             is_first = len(unsaid) == 1
-        loop = worker.loop
-        if isinstance(message, Started | Left):
-            loop.add_callback(self._tell, worker, topic)
-        elif is_first:  # the others go with it
-            loop.add_callback(loop.call_later, _TOGETHER_S, self._tell, worker, topic)
+        with suppress(RuntimeError):  # the worker has ended
+            if isinstance(message, Started | Left):
+                self._loop.call_soon_threadsafe(self._tell, topic)
+            elif is_first:  # the others go with it
+                later = partial(self._loop.call_later, _TOGETHER_S, self._tell, topic)
+                self._loop.call_soon_threadsafe(later)
 
-    def _tell(self, worker: Worker, topic: str) -> None:
+    def _tell(self, topic: str) -> None:
         """Send what a topic has not heard yet; by one thread, which keeps the order."""
         with self._lock:
             unsaid = self._unsaid.pop(topic, None)
         if unsaid:
-            worker.log_event(topic, unsaid)
+            self._worker.log_event(topic, unsaid)
 
 
-class _Scheduler(Scheduler):
-    """Holds back what no worker has a free slot for, so that it goes to the first that has one."""
+class _EndsOfClients(SchedulerPlugin):
+    """Has workers end what ran for a client that is gone."""
 
-    def is_rootish(self, ts: Any) -> bool:
-        """Return that a task has nothing to wait for but a slot."""
-        return True
+    name = NAME
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._calls: set[asyncio.Future[Any]] = set()  # of which the loop keeps no reference
+
+    def remove_client(self, scheduler: Scheduler, client: str) -> None:
+        """Tell all workers, beside what the scheduler does."""
+        call = asyncio.ensure_future(self._client.run(end_tasks, client, on_error="ignore"))
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+
+
+def client_of(options: ClusterOptions, address: str) -> Client:
+    """Return a client of the scheduler at this address, which connects where it is awaited."""
+    return Client(
+        address,
+        security=options.security(),
+        timeout=CONNECT_S,
+        set_as_default=False,
+        name=NAME,
+        asynchronous=True,
+    )
 
 
 def run_scheduler(options: ClusterOptions, ready: Callable[[str], None]) -> None:
     """Route tasks until SIGTERM or SIGINT; `ready` is told the address. Raises Conflict."""
     options.check()
+    options.make_certificate()
     set_up_dask()
     parts = urlsplit(options.address)
 
     async def serve() -> None:
         stop = _stop_by_signals()
         try:
-            scheduler = await _Scheduler(
+            scheduler = await Scheduler(
                 protocol=parts.scheme,
                 host=parts.hostname,
                 port=8786 if parts.port is None else parts.port,
@@ -295,7 +384,8 @@ def run_scheduler(options: ClusterOptions, ready: Callable[[str], None]) -> None
             )
         except OSError as error:
             raise Conflict(f"the scheduler cannot listen on {options.address}: {error}") from None
-        async with scheduler:
+        async with scheduler, client_of(options, scheduler.address) as client:
+            scheduler.add_plugin(_EndsOfClients(client))
             ready(scheduler.address)
             await stop.wait()
 
@@ -319,76 +409,58 @@ def run_worker(
     set_up_dask()
     # Nobody else is answered by such a process, so that its children give way to nobody.
     solves, others = WorkerOptions(warm_up=warm_up, niceness=0), WorkerOptions(niceness=0)
-    long = SlotOptions(others, is_always_warm=False, idle_s=LONG_IDLE_S)
+    long = SlotOptions(others, is_always_warm=False)
     engine = LocalEngine(
         {
             Pool.SOLVE: PoolOptions(slots, SlotOptions(solves)),
+            Pool.READ: PoolOptions(slots, long),
             Pool.LONG: PoolOptions(slots, long),
         }
     )
+
+    async def serve(folder: str) -> None:
+        stop = _stop_by_signals()
+        stopped = asyncio.create_task(stop.wait())
+        said = ""
+        while not stop.is_set():
+            try:
+                async with client_of(options, options.address) as client:
+                    check_versions(await client.run_on_scheduler(versions))
+                node = Node(engine)
+                worker = await Worker(
+                    options.address,
+                    nthreads=slots,
+                    memory_limit=0,
+                    security=options.security(),
+                    host="127.0.0.1" if options.is_local else None,
+                    dashboard_address="127.0.0.1:0",
+                    local_directory=folder,
+                    plugins=(node,),
+                    death_timeout=CONNECT_S,
+                )
+            except Exception as error:  # whatever it is, it is tried again
+                if str(error) != said:
+                    log.warning("the scheduler cannot be used: %s", error)
+                said = str(error)
+                await asyncio.wait({stopped}, timeout=RETRY_S)
+                continue
+            said = ""
+            ready(worker.address)
+            ended = asyncio.create_task(worker.finished())
+            await asyncio.wait({stopped, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if stop.is_set():  # begin nothing more; wait for what runs, and for its results
+                until_s = time.monotonic() + drain_s
+                node.is_draining = True
+                while time.monotonic() < until_s and not (node.is_idle and not worker.data):
+                    await asyncio.sleep(_DRAIN_LOOK_S)
+            await worker.close(timeout=CLOSE_S)
+            await ended
+
     try:
         with tempfile.TemporaryDirectory(prefix="sluice-engine-") as folder:
-            asyncio.run(_work(options, ready, engine, slots=slots, folder=folder, drain_s=drain_s))
+            asyncio.run(serve(folder))
     finally:
         engine.close()
-
-
-async def _work(
-    options: ClusterOptions,
-    ready: Callable[[str], None],
-    engine: LocalEngine,
-    *,
-    slots: int,
-    folder: str,
-    drain_s: float,
-) -> None:
-    stop = _stop_by_signals()
-    stopped = asyncio.create_task(stop.wait())
-    is_local = options.address.startswith("tcp:")
-    said = ""
-    while not stop.is_set():
-        try:
-            async with Client(
-                options.address,
-                security=options.security(),
-                asynchronous=True,
-                timeout=CONNECT_S,
-                set_as_default=False,
-            ) as client:
-                check_versions(await client.run_on_scheduler(versions))
-            worker = await Worker(
-                options.address,
-                nthreads=slots,
-                memory_limit=0,
-                security=options.security(),
-                host="127.0.0.1" if is_local else None,
-                dashboard_address="127.0.0.1:0",
-                local_directory=folder,
-                plugins=(Node(engine),),
-                death_timeout=CONNECT_S,
-            )
-        except Exception as error:  # whatever it is, it is tried again
-            if str(error) != said:
-                log.warning("the scheduler cannot be used: %s", error)
-            said = str(error)
-            await asyncio.wait({stopped}, timeout=RETRY_S)
-            continue
-        said = ""
-        ready(worker.address)
-        ended = asyncio.create_task(worker.finished())
-        await asyncio.wait({stopped, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if stop.is_set():
-            await _drain(worker, drain_s)
-        await worker.close(timeout=CLOSE_S)
-        await ended
-
-
-async def _drain(worker: Worker, drain_s: float) -> None:
-    """Begin nothing more; wait for what runs, and for its results to be fetched."""
-    until_s = time.monotonic() + drain_s
-    worker.status = distributed.Status.paused
-    while time.monotonic() < until_s and (worker.state.executing or worker.data):
-        await asyncio.sleep(_DRAIN_LOOK_S)
 
 
 def _stop_by_signals() -> asyncio.Event:

@@ -27,7 +27,7 @@ from domain.errors import SluiceError, SolverFailed
 MAX_FILES = 64  # a task may bring; the kernel passes 253 at most
 
 _HEADER = struct.Struct("!BI")
-_STEPS = struct.Struct("!QQ")
+STEPS = struct.Struct("!QQ")  # the payload of a frame: steps done, of all
 _TASK = struct.Struct("!QQ")
 _READ_BYTES = 2**20
 
@@ -68,23 +68,6 @@ class TaskFrame:
     work: bytes
     files: Sequence[int] = ()
 
-    @classmethod
-    def parse(cls, payload: bytes, files: Sequence[int]) -> TaskFrame:
-        """Read what `send_task` has sent."""
-        memory_bytes, result_bytes = _TASK.unpack_from(payload)
-        return cls(memory_bytes, result_bytes, payload[_TASK.size :], files)
-
-
-def pack_steps(done: int, total: int) -> bytes:
-    """Return the payload of a STEPS frame; numbers beyond 64 bits raise struct.error."""
-    return _STEPS.pack(done, total)
-
-
-def unpack_steps(payload: bytes) -> tuple[int, int]:
-    """Return the steps done and the steps of all."""
-    done, total = _STEPS.unpack(payload)
-    return done, total
-
 
 def send(channel: socket.socket, kind: Kind, payload: bytes = b"") -> None:
     """Send one frame; blocks as the socket does."""
@@ -113,7 +96,10 @@ def receive_task(channel: socket.socket) -> TaskFrame | None:
         return None
     _, length = _HEADER.unpack(header + rest)
     payload = _exactly(channel, length)
-    return None if payload is None else TaskFrame.parse(payload, files)
+    if payload is None:
+        return None
+    memory_bytes, result_bytes = _TASK.unpack_from(payload)
+    return TaskFrame(memory_bytes, result_bytes, payload[_TASK.size :], files)
 
 
 def _exactly(channel: socket.socket, length: int) -> bytes | None:
@@ -226,19 +212,14 @@ class ChannelReport:
 
     def __init__(self, channel: socket.socket, files: Sequence[int], *, max_bytes: int) -> None:
         self._channel = channel
-        self._files = tuple(files)
+        self.files: Sequence[int] = tuple(files)  # the descriptors that came with the task
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._is_closed = False
 
-    @property
-    def files(self) -> Sequence[int]:
-        """The descriptors that came with the task."""
-        return self._files
-
     def steps(self, done: int, total: int) -> None:
         """Report how far the operation is."""
-        self._send(Kind.STEPS, pack_steps(done, total))
+        self._send(Kind.STEPS, STEPS.pack(done, total))
 
     def best(self, result: object) -> None:
         """Report a complete result, better than those before."""

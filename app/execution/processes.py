@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -101,29 +102,32 @@ def _prctl(option: int, value: int) -> None:
 
 def descendants(root: int) -> tuple[int, ...]:
     """Return every process below this one, nearest first, zombies included; none where it ended."""
-    if not _kernel_lists_children():
-        return _below_by_psutil(root, is_recursive=True)
     found: dict[int, None] = {}
     level = [root]
     while level:
-        level = [pid for parent in level for pid in _children(parent) if pid not in found]
+        level = [pid for parent in level for pid in children(parent) if pid not in found]
         found.update(dict.fromkeys(level))
     return tuple(found)
 
 
 def children(parent: int) -> tuple[int, ...]:
     """Return the processes right below this one, zombies included; none where it ended."""
-    if not _kernel_lists_children():
-        return _below_by_psutil(parent, is_recursive=False)
-    return tuple(_children(parent))
+    if _kernel_lists_children():
+        return tuple(_listed_children(parent))
+    import psutil
+
+    try:
+        return tuple(child.pid for child in psutil.Process(parent).children())
+    except psutil.NoSuchProcess:
+        return ()
 
 
+@cache
 def _kernel_lists_children() -> bool:
-    pid = os.getpid()
-    return os.path.exists(f"/proc/{pid}/task/{pid}/children")
+    return os.path.exists("/proc/thread-self/children")
 
 
-def _children(pid: int) -> Iterator[int]:
+def _listed_children(pid: int) -> Iterator[int]:
     # Each thread has its own list.
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -132,15 +136,6 @@ def _children(pid: int) -> Iterator[int]:
                 open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as file,
             ):
                 yield from map(int, file.read().split())
-
-
-def _below_by_psutil(root: int, *, is_recursive: bool) -> tuple[int, ...]:
-    import psutil
-
-    try:
-        return tuple(child.pid for child in psutil.Process(root).children(recursive=is_recursive))
-    except psutil.NoSuchProcess:
-        return ()
 
 
 # --- its memory -----------------------------------------------------------------------------------

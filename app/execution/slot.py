@@ -1,4 +1,4 @@
-"""A slot: one thread that keeps one worker, and the task that it runs."""
+"""A slot, which runs one task at a time: one thread that keeps one worker."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import queue
 import socket
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from typing import TypeAlias
 
+from app.execution.child import WorkerOptions
 from app.execution.engine import (
     Best,
     Crashed,
@@ -29,8 +32,8 @@ from app.execution.engine import (
     Stopped,
     Task,
 )
-from app.execution.operation_process import BadFrame, Frame, Kind, TaskFrame, unpack_steps
-from app.execution.worker import ForkServer, Worker, WorkerOptions
+from app.execution.operation_process import STEPS, BadFrame, Frame, Kind, TaskFrame
+from app.execution.worker import ForkServer, Worker
 
 _log = logging.getLogger(__name__)
 
@@ -114,21 +117,13 @@ _LOOK_S = 0.025  # between looks at a worker that starts
 _MEMORY_LOOK_S = (0.005, 0.1)  # between looks at memory, for what it could fill meanwhile
 _FILL_BYTES_PER_S = 4 * 2**30
 _IDLE_S = 1.0  # between looks at a worker that waits
+LONG_IDLE_S = 60.0  # a worker on demand that had no task for this time is ended
 _START_LIMIT_S = 120.0
 _ARRIVE_LIMIT_S = 20.0  # for a task to be taken by a warm worker
 _START_PAUSE_S = (1.0, 60.0)  # first and longest pause between starts that fail
 _ATTEMPTS = 3
 _ALLOCATION_REFUSED = ("bad_alloc", "MemoryError", "Cannot allocate memory", "out of memory")
 _HOST = socket.gethostname()
-
-
-def deaths_of(end: End) -> tuple[str, ...]:
-    """Return why a worker process has ended with a task, where one has."""
-    if isinstance(end, Crashed):
-        return ("crash",)
-    if isinstance(end, LimitExceeded) and end.limit is not Limit.RESULT:
-        return (end.limit.value,)
-    return ()
 
 
 class _Stale(Exception):
@@ -145,71 +140,98 @@ class SlotOptions:
 
     worker: WorkerOptions = field(default_factory=WorkerOptions)
     is_always_warm: bool = True
-    idle_s: float = 60.0
+    idle_s: float = LONG_IDLE_S
 
 
-class Slot:
-    """Runs until `end`; leaves no process behind.
+class AnySlot(ABC):
+    """Runs one task at a time. `on_idle` is called each time that it may be given one."""
 
-    `give` is called where the slot is idle alone; `on_idle` each time that it becomes so, by its
-    thread.
-    """
+    def __init__(self, on_idle: OnIdle) -> None:
+        self._on_idle = on_idle
+        self._closing = threading.Event()
+        self.deaths: Counter[str] = Counter()  # of worker processes, by why
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a task would begin at once."""
+        return True
+
+    @abstractmethod
+    def start(self) -> None:
+        """Begin to take tasks, and keep a worker where one has to be warm."""
+
+    @abstractmethod
+    def give(self, running: SubmittedTask) -> None:
+        """Run a task."""
+
+    def end(self) -> None:
+        """Cut off what runs, and take no more."""
+        self._closing.set()
+        self._wake_up()
+
+    @abstractmethod
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for its thread, where it has one."""
+
+    @abstractmethod
+    def _wake_up(self) -> None:
+        """Have what runs look whether it has to stop."""
+
+    def _reason_to_stop(self, running: SubmittedTask) -> Stopped | None:
+        if self._closing.is_set():
+            return Stopped(is_closing=True)
+        return Stopped() if running.is_cancelled else None
+
+    def _report(self, running: SubmittedTask, end: End) -> None:
+        """Say how a task has ended, and count where a worker process has with it."""
+        if isinstance(end, Crashed):
+            self.deaths["crash"] += 1
+        elif isinstance(end, LimitExceeded) and end.limit is not Limit.RESULT:
+            self.deaths[end.limit.value] += 1
+        running.end(end)
+
+
+OnIdle: TypeAlias = Callable[[AnySlot, SubmittedTask | None], None]
+
+
+class Slot(threading.Thread, AnySlot):
+    """A thread that runs tasks in a worker process until `end`, and leaves none behind."""
 
     def __init__(
-        self,
-        options: SlotOptions,
-        fork_server: ForkServer,
-        *,
-        name: str,
-        on_idle: Callable[[Slot, SubmittedTask | None], None],
+        self, options: SlotOptions, fork_server: ForkServer, *, name: str, on_idle: OnIdle
     ) -> None:
+        threading.Thread.__init__(self, name=name, daemon=True)
+        AnySlot.__init__(self, on_idle)
+        self._inbox: queue.SimpleQueue[SubmittedTask | None] = queue.SimpleQueue()
         self._options = options
         self._fork_server = fork_server
-        self._on_idle = on_idle
-        self._inbox: queue.SimpleQueue[SubmittedTask | None] = queue.SimpleQueue()
-        self._closing = threading.Event()
         self._wake, self._waker = socket.socketpair()
         self._waker.setblocking(False)
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._worker: Worker | None = None
         self._pause_s = 0.0
         self._start_at_s = 0.0
         self._used_s = time.monotonic()
-        self.deaths: Counter[str] = Counter()  # of worker processes, by why
 
     @property
     def is_ready(self) -> bool:
         """Whether there is a warm worker, busy or not."""
         return self._worker is not None
 
-    def start(self) -> None:
-        """Start the thread, and with it a worker where one has to be warm."""
-        self._thread.start()
-
     def give(self, running: SubmittedTask) -> None:
         """Run a task."""
         self._inbox.put(running)
 
-    def end(self) -> None:
-        """Cut off what runs, and end worker and thread."""
-        self._closing.set()
-        self._inbox.put(None)
-        self._wake_up()
-
-    def join(self, timeout_s: float) -> None:
-        """Wait until the thread has ended."""
-        self._thread.join(timeout_s)
-
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Keep a worker, and have it run what is given: what the thread does."""
         try:
             if self._options.is_always_warm:
-                self._keep_worker_or_log()
+                self._keep_worker()
             self._on_idle(self, None)
             while not self._closing.is_set():
                 try:
                     running = self._inbox.get(timeout=self._until_look_s())
                 except queue.Empty:
-                    self._keep_worker_or_log()
+                    self._keep_worker()
                     continue
                 if running is not None:
                     self._serve(running)
@@ -226,6 +248,11 @@ class Slot:
             return None
         return min(_IDLE_S, max(0.0, self._start_at_s - time.monotonic()))
 
+    def end(self) -> None:
+        """Cut off what runs, and let the thread end."""
+        super().end()
+        self._inbox.put(None)
+
     def _wake_up(self) -> None:
         with contextlib.suppress(OSError):  # awake anyway, or ended
             self._waker.send(b"\0")
@@ -239,8 +266,7 @@ class Slot:
             _log.exception("the engine failed on a task")
             self._end_worker()
             end = Crashed("the engine failed")
-        self.deaths.update(deaths_of(end))
-        running.end(end)
+        self._report(running, end)
         self._clean_up()
         self._used_s = time.monotonic()
         self._on_idle(self, running)
@@ -250,7 +276,9 @@ class Slot:
         for _ in range(_ATTEMPTS):
             if (stop := self._reason_to_stop(running)) is not None:
                 return stop
-            worker = self._live_worker(running)
+            worker = self._worker or self._begun_worker(
+                lambda: self._reason_to_stop(running) is not None
+            )
             if worker is None:
                 break
             try:
@@ -277,14 +305,15 @@ class Slot:
             try:
                 frames = worker.frames(min(look_s, deadline_s) - time.monotonic())
             except BadFrame as bad:
-                return self._bad_frame(worker, bad)
+                _log.warning("a worker sent a bad frame in a task: %s\n%s", bad, worker.tail)
+                return self._cut_off(Crashed("it wrote into its channel"))
             if frames and not has_started:
                 has_started = True
                 deadline_s = time.monotonic() + limits.time_s
                 running.send(Started(f"{_HOST}:{worker.pid}"))
             end = _read(frames, running)
             if any(frame.kind is Kind.FAILED for frame in frames):
-                _log.warning("an operation raised what it must not:\n%s", worker.read_tail())
+                _log.warning("an operation raised what it must not:\n%s", worker.tail)
             if end is not None:
                 return end if isinstance(end, Done | Refused) else self._cut_off(end)
             if worker.ended is not None:
@@ -308,15 +337,6 @@ class Slot:
             pause_s = min(longest_s, max(shortest_s, free_bytes / _FILL_BYTES_PER_S))
             look_s = time.monotonic() + pause_s  # from now: the look itself may have taken long
 
-    def _reason_to_stop(self, running: SubmittedTask) -> Stopped | None:
-        if self._closing.is_set():
-            return Stopped(is_closing=True)
-        return Stopped() if running.is_cancelled else None
-
-    def _bad_frame(self, worker: Worker, bad: BadFrame) -> End:
-        _log.warning("a worker sent a bad frame in a task: %s\n%s", bad, worker.tail)
-        return self._cut_off(Crashed("it wrote into its channel"))
-
     def _crashed(self, worker: Worker) -> End:
         _log.warning("a worker process ended in a task: %s\n%s", worker.ended, worker.tail)
         if any(sign in worker.tail for sign in _ALLOCATION_REFUSED):
@@ -329,35 +349,26 @@ class Slot:
 
     # --- the worker -------------------------------------------------------------------------------
 
-    def _live_worker(self, running: SubmittedTask) -> Worker | None:
-        """Return the worker, started where there is none; None where that fails, or has to stop."""
-        if self._worker is not None:
-            return self._worker
-        return self._started(lambda: self._reason_to_stop(running) is not None)
-
-    def _keep_worker_or_log(self) -> None:
+    def _keep_worker(self) -> None:
+        """Replace a worker that has ended; where none can be started, try less and less often."""
         try:
-            self._keep_worker()
-        except Exception:  # as above
+            worker = self._worker
+            if worker is not None:
+                worker.frames(0.0)
+                if worker.ended is not None:
+                    _log.warning("a waiting worker ended: %s\n%s", worker.ended, worker.tail)
+                    self.deaths["idle"] += 1
+                    self._end_worker()
+            if self._options.is_always_warm:
+                if self._worker is None and time.monotonic() >= self._start_at_s:
+                    self._begun_worker(self._closing.is_set)
+            elif time.monotonic() >= self._used_s + self._options.idle_s:
+                self._end_worker()
+        except Exception:  # as in a task
             _log.exception("the engine failed to keep a worker")
             self._end_worker()
 
-    def _keep_worker(self) -> None:
-        """Replace a worker that has ended; where none can be started, try less and less often."""
-        worker = self._worker
-        if worker is not None:
-            worker.frames(0.0)
-            if worker.ended is not None:
-                _log.warning("a waiting worker process ended: %s\n%s", worker.ended, worker.tail)
-                self.deaths["idle"] += 1
-                self._end_worker()
-        if self._options.is_always_warm:
-            if self._worker is None and time.monotonic() >= self._start_at_s:
-                self._started(self._closing.is_set)
-        elif time.monotonic() >= self._used_s + self._options.idle_s:
-            self._end_worker()
-
-    def _started(self, has_to_stop: Callable[[], bool]) -> Worker | None:
+    def _begun_worker(self, has_to_stop: Callable[[], bool]) -> Worker | None:
         """Start a worker now; None where that fails, or has to stop meanwhile."""
         self._worker = self._start(has_to_stop)
         if self._worker is not None:
@@ -382,7 +393,7 @@ class Slot:
         if not has_to_stop():
             _log.error("a worker process did not start: %s\n%s", worker.ended, worker.tail)
             if worker.ended is None:
-                self._fork_server.end()  # it may hang in a warm-up
+                self._fork_server.close(hangs=True)  # it may hang in a warm-up
         worker.stop()
         return None
 
@@ -404,19 +415,12 @@ def _read(frames: list[Frame], running: SubmittedTask) -> End | None:
     for frame, following in zip_longest(frames, frames[1:]):
         if frame.kind is Kind.STEPS:
             if following is None or following.kind is not Kind.STEPS:
-                running.send(_event(frame))
+                running.send(Steps(*STEPS.unpack(frame.payload)))
         elif frame.kind is Kind.BEST:
-            running.send(_event(frame))
+            running.send(Best(frame.payload))
         elif frame.kind is not Kind.STARTED:
             return _end(frame)
     return None
-
-
-def _event(frame: Frame) -> Event:
-    if frame.kind is Kind.BEST:
-        return Best(frame.payload)
-    done, total = unpack_steps(frame.payload)
-    return Steps(done, total)
 
 
 def _end(frame: Frame) -> End:

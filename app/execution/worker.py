@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import selectors
 import shutil
@@ -18,14 +19,12 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from app.execution import processes
-from app.execution.child import ChildOptions
+from app.execution.child import WorkerOptions
 from app.execution.operation_process import Assembler, Frame, Kind, TaskFrame, send_task
-
-RUN_OPERATION = "app.execution.operation_process:run_operation"
 
 _IMPORTED_FROM = Path(__file__).resolve().parents[__name__.count(".")]
 _SEND_LIMIT_S = 5.0
@@ -35,20 +34,6 @@ _READ_BYTES = 2**18
 _TAIL_BYTES = 4096
 _MAX_FRAME_BYTES = 4096  # of what is no result
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerOptions:
-    """What the workers of a pool run, and how.
-
-    `runner` ("module:function") is called with a task's work and a report, and returns its
-    result; `warm_up`, too, is a function, called once before the first task. `niceness` above 0
-    lets everything else on the machine go first.
-    """
-
-    runner: str = RUN_OPERATION
-    warm_up: str = ""
-    niceness: int = 10
 
 
 class ForkServer:
@@ -64,7 +49,7 @@ class ForkServer:
 
     def fork(
         self,
-        options: ChildOptions,
+        options: WorkerOptions,
         control: socket.socket,
         channel: socket.socket,
         output: io.FileIO,
@@ -82,16 +67,13 @@ class ForkServer:
                 self._start(output)
                 self._send(options, files)
 
-    def end(self) -> None:
-        """End it without its workers: one that hangs. The next worker starts another."""
+    def close(self, *, hangs: bool = False) -> None:
+        """End it, and wait until it and all workers, whose sides are closed, are gone; one that
+        hangs, at once and without its workers. The next worker starts another.
+        """
         with self._lock:
-            if self._process is not None:
+            if hangs and self._process is not None:
                 self._process.kill()
-            self._end()
-
-    def close(self) -> None:
-        """End it, and wait until it and all workers, whose sides are closed, are gone."""
-        with self._lock:
             self._end()
 
     def _start(self, output: io.FileIO) -> None:
@@ -110,9 +92,9 @@ class ForkServer:
                 start_new_session=True,
             )
 
-    def _send(self, options: ChildOptions, files: list[int]) -> None:
+    def _send(self, options: WorkerOptions, files: list[int]) -> None:
         assert self._requests is not None
-        socket.send_fds(self._requests, [options.pack()], files)
+        socket.send_fds(self._requests, [json.dumps(asdict(options)).encode()], files)
 
     def _end(self) -> None:
         process, requests, self._process, self._requests = self._process, self._requests, None, None
@@ -135,19 +117,19 @@ class Worker:
         self._memory_bytes = 0
         self._max_frame_bytes = _MAX_FRAME_BYTES
         self._guardian: int | None = None
-        self._pid: int | None = None
-        self._ended: str | None = None
+        self.pid: int | None = None  # the operation process's, once it is warm
+        self.ended: str | None = None  # how the operation process did, in words
         self._tail = b""
         self._assembler = Assembler()
         with contextlib.ExitStack() as undo:
             self._folder = tempfile.mkdtemp(prefix="sluice-worker-")
             undo.callback(shutil.rmtree, self._folder, ignore_errors=True)
-            self._control, control = _socket_pair(undo, socket.SOCK_SEQPACKET)
-            self._channel, channel = _socket_pair(undo, socket.SOCK_STREAM)
+            pair = socket.socketpair(type=socket.SOCK_SEQPACKET)
+            self._control, control = map(undo.enter_context, pair)
+            self._channel, channel = map(undo.enter_context, socket.socketpair())
             self._output, output = (undo.enter_context(end) for end in _pipe())
             self._selector = undo.enter_context(selectors.DefaultSelector())
-            asked = ChildOptions(self._folder, options.runner, options.warm_up, options.niceness)
-            fork_server.fork(asked, control, channel, output)
+            fork_server.fork(replace(options, folder=self._folder), control, channel, output)
             self._undo = undo.pop_all()
         for end in (control, channel, output):
             end.close()
@@ -156,24 +138,10 @@ class Worker:
             self._selector.register(source, selectors.EVENT_READ)
 
     @property
-    def pid(self) -> int | None:
-        """The operation process's id, once it is warm."""
-        return self._pid
-
-    @property
-    def ended(self) -> str | None:
-        """How the operation process ended, in words; None while it lives."""
-        return self._ended
-
-    @property
     def tail(self) -> str:
-        """The last of what the operation, or a library in it, printed."""
-        return self._tail.decode(errors="replace").strip()
-
-    def read_tail(self) -> str:
-        """Return the tail, with what has been printed just now."""
+        """The last of what the operation, or a library in it, has printed by now."""
         self._read_output()
-        return self.tail
+        return self._tail.decode(errors="replace").strip()
 
     def send(self, task: TaskFrame) -> None:
         """Send a task. Raises OSError where the operation process does not take it."""
@@ -203,8 +171,8 @@ class Worker:
                 self._read_output()
         for frame in frames:
             if frame.kind is Kind.READY:
-                self._pid = int(frame.payload)
-                self._rest_bytes = processes.resident_bytes([self._pid])
+                self.pid = int(frame.payload)
+                self._rest_bytes = processes.resident_bytes([self.pid])
         return frames
 
     def free_bytes(self) -> int:
@@ -228,7 +196,7 @@ class Worker:
         It is not where it keeps so much memory that the next task would miss it.
         """
         family = self._family()
-        processes.send_all(pid for pid in family if pid != self._pid)
+        processes.send_all(pid for pid in family if pid != self.pid)
         kept_bytes = processes.resident_bytes(family) - self._rest_bytes
         return kept_bytes <= (self._memory_bytes - self._rest_bytes) // 2
 
@@ -241,7 +209,7 @@ class Worker:
         with contextlib.suppress(OSError):  # the guardian has ended
             self._control.shutdown(socket.SHUT_WR)  # has it end everything
         processes.send_all(self._family())
-        if self._guardian is not None and self._ended is None and not self._reports_its_end():
+        if self._guardian is not None and self.ended is None and not self._reports_its_end():
             # It was stopped, or starved. What it leaves is killed by the fork server.
             processes.send_all([*self._family(), self._guardian])
         self._undo.close()
@@ -275,7 +243,7 @@ class Worker:
         if report and self._guardian is None:
             self._guardian = int(report)
             return []
-        self._ended = _ending(report)
+        self.ended = _ending(report)
         self._unwatch(self._control)
         frames: list[Frame] = []
         while data := self._receive():
@@ -308,13 +276,6 @@ class Worker:
 def _empty(wake: socket.socket) -> None:
     with contextlib.suppress(BlockingIOError):
         wake.recv(_READ_BYTES, socket.MSG_DONTWAIT)
-
-
-def _socket_pair(
-    undo: contextlib.ExitStack, kind: socket.SocketKind
-) -> tuple[socket.socket, socket.socket]:
-    here, there = socket.socketpair(socket.AF_UNIX, kind)
-    return undo.enter_context(here), undo.enter_context(there)
 
 
 def _pipe() -> tuple[io.FileIO, io.FileIO]:

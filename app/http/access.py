@@ -2,7 +2,8 @@
 
     request -> who   a key's secret (Authorization, or the cookie of a browser that signed in), or
                      what a trusted proxy says -> owner and scope; else nobody
-            -> what  reads take `read`, all that changes or starts something `write`, keys `admin`
+            -> what  reads take `read`, all that changes or starts something `write`, keys `admin`,
+                     counters `metrics`, which is all that a key of it may have
             -> how often   each owner has a rate, and a key may have a lower one of its own
 
 Keys are compared by the SHA-256 of their secrets, of which each has 256 random bits: nothing can be
@@ -16,12 +17,13 @@ import hashlib
 import math
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Any, TypeAlias
+from typing import Any
 
 from fastapi import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http.fastpath.fast_path import FastPath
 from app.http.fastpath.responses import AsgiResponse
@@ -35,22 +37,23 @@ SESSION_COOKIE = "sluice_session"
 SIGN_IN, SIGN_OUT = "/ui/sign-in", "/ui/sign-out"
 _PUBLIC = ("/healthz", "/readyz", SIGN_IN, SIGN_OUT)
 _ASSETS = "/ui/assets/"
-_ADMIN = ("/keys", "/changes", "/metrics")
-_LEVELS = {KeyScope.READ: 0, KeyScope.WRITE: 1, KeyScope.ADMIN: 2}
+_ADMIN = ("/keys", "/changes")
+_METRICS = "/metrics"
+# What a key of each scope may have.
+_GRANTED = {
+    KeyScope.READ: frozenset({KeyScope.READ}),
+    KeyScope.WRITE: frozenset({KeyScope.READ, KeyScope.WRITE}),
+    KeyScope.ADMIN: frozenset(KeyScope),
+    KeyScope.METRICS: frozenset({KeyScope.METRICS}),
+}
 BURST_S = 2.0  # a key that has rested may ask for so long at once
 _BEARER = b"bearer "
 _COOKIE = re.compile(rb"(?:^|;\s*)" + SESSION_COOKIE.encode() + rb"=([\w-]{1,200})")
 _OF_OWNER = "owner "  # no identifier of a key begins so
-_ADMITTED = "sluice.admitted"
+ADMITTED = "sluice.admitted"
 _PEER = "sluice.peer"
 _OWNER_HEADER, _SCOPE_HEADER = b"x-sluice-owner", b"x-sluice-scope"
 _PRIVATE = (b"cache-control", b"private")
-
-Message: TypeAlias = MutableMapping[str, Any]
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Rate:
@@ -83,6 +86,10 @@ class Admitted:
     name: str = "proxy"  # of the key
     parent: str | None = None  # by which key a browser signed in
     expires_s: float = math.inf
+
+    def may(self, wanted: KeyScope) -> bool:
+        """Return whether what takes this scope is his to have."""
+        return wanted in _GRANTED[self.scope]
 
     @property
     def changed_by(self) -> ChangedBy:
@@ -131,7 +138,7 @@ class Gate:
             OWNER.set("")
             return None
         found = self.admit(scope)
-        scope[_ADMITTED] = found
+        scope[ADMITTED] = found
         if isinstance(found, SluiceError):
             OWNER.set("")  # a request that waited for another's answer runs in what that one set
             return None
@@ -145,7 +152,7 @@ class Gate:
         if known is None:
             return Unauthenticated("expected a valid key: Authorization: Bearer <key>")
         wanted = scope_of(scope["method"], scope["path"])
-        if _LEVELS[known.scope] < _LEVELS[wanted]:
+        if not known.may(wanted):
             return ScopeMissing(f"expected a key with the scope {wanted.value}")
         return self.in_turn(known) or known
 
@@ -229,14 +236,20 @@ class Gate:
 
 def scope_of(method: str, path: str) -> KeyScope:
     """Return the scope that a request takes, whatever routes there are."""
-    if any(path == one or path.startswith(f"{one}/") for one in _ADMIN):
+    if any(_is_below(path, one) for one in _ADMIN):
         return KeyScope.ADMIN
+    if _is_below(path, _METRICS):
+        return KeyScope.METRICS
     return KeyScope.READ if method in ("GET", "HEAD", "OPTIONS") else KeyScope.WRITE
+
+
+def _is_below(path: str, other: str) -> bool:
+    return path == other or path.startswith(f"{other}/")
 
 
 def admitted_of(scope: Scope) -> Admitted | None:
     """Return who asks, where that has to be said."""
-    found = scope.get(_ADMITTED)
+    found = scope.get(ADMITTED)
     return found if isinstance(found, Admitted) else None
 
 
@@ -248,7 +261,7 @@ def is_public(path: str) -> bool:
 class Guarded:
     """A layer of the application that lets in whom the gate admits, and answers all others."""
 
-    def __init__(self, app: App, gate: Gate) -> None:
+    def __init__(self, app: ASGIApp, gate: Gate) -> None:
         self._app = app
         self._gate = gate
 
@@ -256,8 +269,8 @@ class Guarded:
         if scope["type"] != "http" or is_public(scope["path"]):
             await self._app(scope, receive, send)
             return
-        found = scope.get(_ADMITTED) or self._gate.admit(scope)
-        scope[_ADMITTED] = found
+        found = scope.get(ADMITTED) or self._gate.admit(scope)
+        scope[ADMITTED] = found
         if isinstance(found, Admitted):
             await self._app(scope, receive, _for_one(send))
             return
@@ -280,7 +293,7 @@ def _for_one(send: Send) -> Send:
     return sent
 
 
-def with_peer(app: Any) -> App:
+def with_peer(app: Any) -> ASGIApp:
     """Return the application, told from whom a connection is, whatever its headers say."""
 
     async def with_it(scope: Scope, receive: Receive, send: Send) -> None:

@@ -10,22 +10,21 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Set
+from collections.abc import Callable, Iterable, Set
 from contextlib import ExitStack
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import orjson
 from fastapi import FastAPI, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.http.admission import refused_unread
 from app.http.fastpath.responses import SECURITY, AsgiResponse
 from app.http.metrics import Metrics
-from app.schemas.base import ProblemOut
+from app.schemas.base import problem_out
 from app.telemetry import REQUEST, Tracing, end_request, events
-from domain.errors import InvalidInput, SluiceError
-
-Message: TypeAlias = MutableMapping[str, Any]
-Scope: TypeAlias = MutableMapping[str, Any]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
+from contract.problem import ProblemOut
+from domain.errors import InvalidInput, Overloaded, SluiceError
 
 
 class HeadersSent(Exception):
@@ -61,9 +60,6 @@ def with_head(methods: Set[str]) -> Set[str]:
 
 # --- the outermost layers -------------------------------------------------------------------------
 
-
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _ADDRESSES = (b"location", b"content-location")
 
@@ -128,13 +124,13 @@ class RootPath:
 class FastPathApp(FastAPI):
     """The framework's application behind the fast path.
 
-    What the fast path answers is sent and counted here, before any of the framework's own layers,
-    each of which would cost more than the answer.
+    What the fast path answers, and what overload refuses, is sent and counted here, before any of
+    the framework's own layers, each of which would cost more than the answer.
     """
 
     def use_fast_path(self, ask: Ask, metrics: Metrics) -> None:
         """Ask this first, from now on."""
-        self._ask, self._count = ask, metrics.lookup
+        self._ask, self._metrics = ask, metrics
 
     def below(self, root_path: str, paths: Iterable[str]) -> None:
         """Be offered below this path by a proxy, which may hand it on or leave it out.
@@ -162,11 +158,16 @@ class FastPathApp(FastAPI):
                 served = self._ask(scope)
             except Exception:  # the framework may still be able to answer
                 log.exception("unexpected error in the fast path")
+            if served is None and (service := getattr(self.state, "service", None)) is not None:
+                served = refused_unread(service.admissions, scope)
             if served is not None:
-                start, end, kind = served
+                start, end, (route, status) = served
                 await send(start)
                 await send(end)
-                self._count(kind, time.perf_counter() - started_s)
+                elapsed_s = time.perf_counter() - started_s
+                self._metrics.request(scope["method"], route, status, elapsed_s)
+                if status == 503:
+                    self._metrics.refused(Overloaded.code)
                 return
         await super().__call__(scope, receive, send)
 
@@ -180,7 +181,7 @@ class Outermost:
     `as_page` makes a page of such an answer's document, for browsers.
     """
 
-    def __init__(self, app: App, metrics: Metrics, *, as_page: AsPage = no_page) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, *, as_page: AsPage = no_page) -> None:
         self._app = app
         self._metrics = metrics
         self._as_page = as_page
@@ -232,9 +233,10 @@ class Outermost:
                 events.info("request", extra={"fields": {**fields, "seconds": round(elapsed_s, 6)}})
 
     async def _send_internal_error(self, scope: Scope, send: Send) -> None:
-        problem = ProblemOut.of(
+        problem = problem_out(
             SluiceError("the service met an unexpected error; it has been logged")
         )
+        self._metrics.refused(problem.code)
         body = orjson.dumps(problem)
         stated = Response(body, 500, media_type="application/problem+json")
         try:

@@ -16,12 +16,13 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from fastapi import Request
-from pydantic import BaseModel
 
 from app.questions.fits import loaded_measurements
 from app.questions.question import LoadedTrace
 from app.schemas.base import load_json, parse_json
-from app.schemas.fit_requests import FitIn
+from app.schemas.fit_requests import fit_measurements, left_out
+from contract.declare import Input
+from contract.fit import FitIn
 from domain.errors import (
     BodyTooLarge,
     BodyTooSlow,
@@ -31,6 +32,9 @@ from domain.errors import (
 )
 from models.records import FitRequest
 
+# Held at once, in full bodies' worth of bytes.
+BODIES_HELD = 32
+TRACES_HELD = 2
 FREE_EXPANSION_BYTES = 2**18
 MAX_EXPANSION = 200  # times the compressed length; text of measurements shrinks by 3 to 20
 MAGIC = b"\x1f\x8b"
@@ -67,7 +71,11 @@ class Expander:
             rest = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
             self._taken += before - len(rest)
             self._given += len(piece)
-            self._check_length()
+            if self._given > min(self._limit, FREE_EXPANSION_BYTES + MAX_EXPANSION * self._taken):
+                raise BodyTooLarge(
+                    f"expected a gzip file that expands to at most {self._limit} bytes and at most "
+                    f"{MAX_EXPANSION} times its length"
+                )
             if piece:
                 yield piece
 
@@ -75,13 +83,6 @@ class Expander:
         """Raise UnsupportedMediaType unless the file has come to its end."""
         if not self._member.eof:
             raise UnsupportedMediaType("the gzip file ends too early")
-
-    def _check_length(self) -> None:
-        if self._given > min(self._limit, FREE_EXPANSION_BYTES + MAX_EXPANSION * self._taken):
-            raise BodyTooLarge(
-                f"expected a gzip file that expands to at most {self._limit} bytes and at most "
-                f"{MAX_EXPANSION} times its length"
-            )
 
 
 def expand(packed: bytes, limit: int) -> bytes:
@@ -98,7 +99,7 @@ def expand(packed: bytes, limit: int) -> bytes:
 ARRIVAL_LIMIT_S = 30.0
 PARSED_AT_ONCE_BYTES = 2**12  # in less time than a hop to a thread; the event loop never takes more
 
-T = TypeVar("T", bound=BaseModel)
+T = TypeVar("T", bound=Input)
 
 
 class BodyBudget:
@@ -169,7 +170,7 @@ async def held_body(
                         raise too_large(limit)
                     chunks.append(chunk)
         except TimeoutError:
-            raise too_slow(within_s) from None
+            raise BodyTooSlow(f"the body did not arrive within {within_s:g} s") from None
         yield chunks[0] if len(chunks) == 1 else b"".join(chunks)
     finally:
         budget.give_back(held)
@@ -185,11 +186,6 @@ def check_declared_length(request: Request, limit: int) -> None:
 def too_large(limit: int) -> BodyTooLarge:
     """Return the refusal of a body over the limit."""
     return BodyTooLarge(f"expected a body of at most {limit} bytes")
-
-
-def too_slow(within_s: float) -> BodyTooSlow:
-    """Return the refusal of a body that takes longer."""
-    return BodyTooSlow(f"the body did not arrive within {within_s:g} s")
 
 
 def media_type(request: Request) -> tuple[str, str]:
@@ -337,7 +333,7 @@ class _Spool:
         if self._expander is not None:
             self._expander.finish()
         return LoadedTrace.in_file(
-            self._opened().fileno(), content_bytes=self._length, digest=self._digest.hexdigest()
+            self._keep(b"").fileno(), content_bytes=self._length, digest=self._digest.hexdigest()
         )
 
     def close(self) -> None:
@@ -358,29 +354,17 @@ class _Spool:
                 self._digest.update(piece)
                 self._keep(piece)
 
-    def _opened(self) -> io.FileIO:
-        if self._file is None:
-            self._file = _unnamed_file()
-        return self._file
-
-    def _keep(self, piece: bytes) -> None:
-        file, rest = self._opened(), memoryview(piece)
+    def _keep(self, piece: bytes) -> io.FileIO:
+        """Return the file, with this piece in it."""
+        rest = memoryview(piece)
         try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - `close` does
             while rest:
-                rest = rest[file.write(rest) :]
+                rest = rest[self._file.write(rest) :]
         except OSError:  # the disk, or a quota, is full
-            raise _no_room() from None
-
-
-def _unnamed_file() -> io.FileIO:
-    try:
-        return tempfile.TemporaryFile(buffering=0)
-    except OSError:
-        raise _no_room() from None
-
-
-def _no_room() -> Overloaded:
-    return Overloaded("there is no room to hold this body at the moment")
+            raise Overloaded("there is no room to hold this body at the moment") from None
+        return self._file
 
 
 # --- a body of measurements as the files in it ----------------------------------------------------
@@ -411,6 +395,6 @@ def asked_traces(
     if asked.kinds != (None,):
         raise InconsistentInput("each of several files says its own kind", field="kind")
     given = parse_json(FitIn, content)
-    traces, kinds = loaded_measurements(given.to_domain())
-    excluded = (*asked.options.excluded, *given.left_out())
+    traces, kinds = loaded_measurements(fit_measurements(given))
+    excluded = (*asked.options.excluded, *left_out(given.excluded))
     return traces, replace(asked, kinds=kinds, options=replace(asked.options, excluded=excluded))

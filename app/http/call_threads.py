@@ -17,92 +17,85 @@ import contextvars
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
 from app.execution.engine import Best, End, Event, FairQueue, Started, Steps
-from app.execution.local import MAX_PENDING_CALLS, MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
 from domain.errors import Cancelled, NotReady, Overloaded, StoreUnavailable
 
-STANDING_S, STANDING_SOLVES = 0.25, 8
-CALM_S = 0.5
-BURST, MAX_WAIT_S = 16, 2.0  # of each worker so many may wait, however long they take
-_LOOK_S = 0.1  # between looks at whether what has not begun may wait for longer
-_REMEMBERED = 8  # solves by which the next one is judged, about
+_LOOK_S = 0.1  # between looks at whether there are workers for what has not begun
 WORKERLESS_S = 5.0  # within which a worker that is started again is back
+MAX_READ_WAIT_S = 10.0  # of a file, for a worker that reads it
+MAX_PENDING_CALLS = 512
+MAX_PENDING_PICTURES = 256
+MAX_PICTURES_OF_CLIENT = 12  # three views with all of their parts
 READ_THREADS = 8
 WRITE_THREADS = 4
 
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class _CallPool:
-    """Threads, and how many calls run in them or wait for one."""
+class CallPool:
+    """Threads for one kind of short blocking work. For the event loop's thread, except `close`.
 
-    threads: ThreadPoolExecutor
-    pending: int = field(default=0, init=False)
+    `waited` is told for how long each call has waited for its thread. After `max_wait_s` it is not
+    begun, which is answered as `too_late`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        threads: int,
+        waited: Callable[[str, float], object],
+        *,
+        max_wait_s: float = math.inf,
+        too_late: str = "",
+    ) -> None:
+        self.pending = 0  # calls in threads, or waiting for one
+        self._threads = ThreadPoolExecutor(threads, f"sluice-{name}")
+        self._waited = partial(waited, name)
+        self._max_wait_s = max_wait_s
+        self._too_late = too_late
+        self._shared: asyncio.Future[Any] | None = None
 
     async def run(self, work: Callable[[], T]) -> T:
-        if self.pending >= MAX_PENDING_CALLS:
-            raise Overloaded("more requests are waiting than this service accepts")
-        self.pending += 1
-        try:
-            # With the context: what is logged there is about the same request.
-            run = contextvars.copy_context().run
-            return await asyncio.get_running_loop().run_in_executor(self.threads, run, work)
-        finally:
-            self.pending -= 1
-
-
-class CallThreads:
-    """One per service. Coroutines are for the event loop's thread; `close` is not."""
-
-    def __init__(self, *, max_wait_s: float, parallel_writes: int) -> None:
-        self._max_wait_s = max_wait_s
-        self._reading = _CallPool(ThreadPoolExecutor(READ_THREADS, "sluice-read"))
-        self._writing = _CallPool(
-            ThreadPoolExecutor(min(WRITE_THREADS, parallel_writes), "sluice-write")
-        )
-        # One: solving holds the interpreter's lock, and more would only take turns.
-        self._solving = _CallPool(ThreadPoolExecutor(1, "sluice-quick"))
-
-    @property
-    def pending(self) -> int:
-        """Calls in threads, or waiting for one."""
-        return sum(pool.pending for pool in (self._reading, self._writing, self._solving))
-
-    async def read(self, work: Callable[[], T]) -> T:
-        """Run work that changes nothing in the database. Raises Overloaded."""
-        return await self._reading.run(work)
-
-    async def write(self, work: Callable[[], T]) -> T:
-        """Run work that may change the database.
+        """Run work in a thread, in the context of the caller: what is logged is about his request.
 
         Raises Overloaded; StoreUnavailable where it does not get its turn in time.
         """
-        latest_s = time.monotonic() + self._max_wait_s
+        if self.pending >= MAX_PENDING_CALLS:
+            raise Overloaded("more requests are waiting than this service accepts")
+        self.pending += 1
+        asked_s, began_s = time.monotonic(), math.inf
 
-        def in_time() -> T:
-            if time.monotonic() > latest_s:
-                raise StoreUnavailable("the database has taken no write for some time")
+        def begun() -> T:
+            nonlocal began_s
+            began_s = time.monotonic()
+            if began_s - asked_s > self._max_wait_s:
+                raise StoreUnavailable(self._too_late)
             return work()
 
-        return await self._writing.run(in_time)
+        try:
+            run = contextvars.copy_context().run
+            return await asyncio.get_running_loop().run_in_executor(self._threads, run, begun)
+        finally:
+            self.pending -= 1
+            self._waited(min(began_s, time.monotonic()) - asked_s)
 
-    async def solve(self, work: Callable[[], T]) -> T:
-        """Run a small solve, which asks nothing of the database. Raises Overloaded."""
-        return await self._solving.run(work)
+    async def run_shared(self, work: Callable[[], T]) -> T:
+        """Run work; who asks meanwhile has the same result. Raises as `run` does."""
+        if self._shared is None or self._shared.done():
+            self._shared = asyncio.ensure_future(self.run(work))
+        found: T = await asyncio.shield(self._shared)
+        return found
 
     def close(self) -> None:
-        """End the threads once what they do is done; solves that have not begun are dropped."""
-        self._solving.threads.shutdown(cancel_futures=True)
-        self._reading.threads.shutdown()
-        self._writing.threads.shutdown()
+        """End the threads once what they do is done."""
+        self._threads.shutdown()
 
 
 @dataclass(slots=True)
@@ -112,89 +105,6 @@ class Counts:
     pending_tasks: int = 0
     open_streams: int = 0
     streams_of_owner: Counter[str] = field(default_factory=Counter)
-    waiting_here: int = 0
-
-
-class Backlog:
-    """Solves that clients wait for, of which `slots()` run at once. For the event loop's thread.
-
-    A burst waits for its turns. Where something has waited at every moment for STANDING_S and for
-    as many solves as STANDING_SOLVES of each worker, and what waits would take the workers as long
-    again, more is asked than can be done, and to wait for longer only makes all answers late. Until
-    CALM_S have passed without a refusal, what would wait is then refused, but who has nothing here
-    is let in beside one who has several; and this process leaves solving to its workers, since it
-    has refusals to send. Nor may more than BURST of each worker wait where they would take it
-    MAX_WAIT_S.
-    """
-
-    def __init__(self, slots: Callable[[], int]) -> None:
-        self._slots = slots
-        self._parallel = 1
-        self._of_client: Counter[str] = Counter()
-        self._count = 0
-        self._waiting_since_s = math.inf
-        self._ended = 0  # since then
-        self._strict_until_s = -math.inf
-        self._solve_s = math.inf  # how long one takes of a worker, about; not known yet
-
-    @property
-    def is_overloaded(self) -> bool:
-        """Whether more is asked than can be done; for any thread."""
-        now_s = time.monotonic()
-        if now_s < self._strict_until_s:
-            return True
-        if now_s - self._waiting_since_s <= STANDING_S:
-            return False
-        has_ended = self._ended >= STANDING_SOLVES * self._parallel
-        left_s = (self._count - self._parallel) * self._solve_s / self._parallel
-        return has_ended and left_s >= STANDING_S
-
-    def check(self, client: str) -> None:
-        """Raise Overloaded where one more of this client would only wait."""
-        if self._count < self._parallel or not (self.is_overloaded or self._is_full):
-            return
-        if not self._of_client[client] and max(self._of_client.values()) > 1:
-            return
-        self.check_begin()
-        raise Overloaded("what waits to be solved already takes too long")
-
-    @property
-    def _is_full(self) -> bool:
-        """Whether what waits is more than a burst, and would take the workers too long."""
-        waiting = (self._count - self._parallel) / self._parallel
-        is_long = MAX_WAIT_S <= waiting * self._solve_s < math.inf
-        return waiting >= BURST and is_long
-
-    def took(self, solve_s: float) -> None:
-        """Learn for how long a solve has had a worker."""
-        known_s = self._solve_s if self._solve_s < math.inf else solve_s
-        self._solve_s = known_s + (solve_s - known_s) / _REMEMBERED
-
-    def check_begin(self) -> None:
-        """Raise Overloaded where what has waited to be solved in this process comes too late."""
-        if self.is_overloaded:
-            self._strict_until_s = time.monotonic() + CALM_S
-            raise Overloaded("more is being asked than this service can solve")
-
-    @contextmanager
-    def entered(self, client: str) -> Iterator[None]:
-        """Count a solve of this client while the block lasts. Raises Overloaded."""
-        self._parallel = max(1, self._slots())  # those of a cluster come and go
-        self.check(client)
-        self._of_client[client] += 1
-        self._count += 1
-        if self._count > self._parallel and self._waiting_since_s == math.inf:
-            self._waiting_since_s, self._ended = time.monotonic(), 0
-        try:
-            yield
-        finally:
-            self._count -= 1
-            self._ended += 1
-            self._of_client[client] -= 1
-            if not self._of_client[client]:
-                del self._of_client[client]
-            if self._count <= self._parallel:
-                self._waiting_since_s = math.inf
 
 
 class TaskWait:
@@ -214,7 +124,7 @@ class TaskWait:
             self._begun_s = time.monotonic()
         elif not isinstance(message, Steps):
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                self._loop.call_soon_threadsafe(self._end_with, message)
+                self._loop.call_soon_threadsafe(self._end.set_result, message)
 
     @property
     def run_s(self) -> float:
@@ -224,11 +134,11 @@ class TaskWait:
     async def until_end(
         self,
         wait_disconnected: Callable[[], Awaitable[None]],
-        check_begin: Callable[[], None],
         slots: Callable[[], int],
+        max_wait_s: float = math.inf,
     ) -> End:
-        """Return the end. Raises Cancelled where the client disconnects before; while the task has
-        not begun what `check_begin` raises, and NotReady where the engine has no slots any more.
+        """Return the end. Raises Cancelled where the client disconnects before; where the task has
+        not begun NotReady once the engine has no slots any more, and Overloaded after `max_wait_s`.
         """
         began_s = time.monotonic()
         watcher = asyncio.ensure_future(wait_disconnected())
@@ -241,17 +151,16 @@ class TaskWait:
                 )
                 if watcher.done() and not self._end.done():
                     raise Cancelled("the client went away")
-                if self.run_s < 0.0 and not self._end.done():
-                    check_begin()
-                    if time.monotonic() - began_s >= WORKERLESS_S and not slots():
-                        raise NotReady("no worker of the cluster can be reached; try again")
+                waited_s = time.monotonic() - began_s if self.run_s < 0.0 else 0.0
+                if self._end.done():
+                    break
+                if waited_s >= WORKERLESS_S and not slots():
+                    raise NotReady("no worker of the cluster can be reached; try again")
+                if waited_s >= max_wait_s:
+                    raise Overloaded("too many files wait to be read")
             return self._end.result()
         finally:
             watcher.cancel()
-
-    def _end_with(self, end: End) -> None:
-        if not self._end.done():
-            self._end.set_result(end)
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -278,10 +187,10 @@ class _Computation:
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
-    """A client that waits for a computation; `displaced` is set where it has to leave the queue."""
+    """A client that waits for a computation, or until it has to leave the queue."""
 
     computation: _Computation
-    displaced: asyncio.Event = field(default_factory=asyncio.Event)
+    displaced: asyncio.Future[None]
 
 
 class RenderQueue:
@@ -320,13 +229,20 @@ class RenderQueue:
             done = asyncio.get_running_loop().create_future()
             computation = self._computations[question] = _Computation(question, work, done)
         computation.waiting += 1
-        waiter = _Waiter(computation)
+        done, displaced = computation.done, asyncio.get_running_loop().create_future()
+        waiter, gone = _Waiter(computation, displaced), asyncio.ensure_future(wait_disconnected())
         try:
             if not computation.has_begun:
                 self._add(requester, waiter)
-            found: T = await _first(computation.done, waiter.displaced, wait_disconnected)
+            await asyncio.wait((done, displaced, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not done.done() and displaced.done():
+                raise Overloaded("this client asks for more pictures at once than may wait")
+            if not done.done():
+                raise Cancelled("the client went away")
+            found: T = done.result()
             return found
         finally:
+            gone.cancel()
             self._leave(requester, waiter)
 
     def close(self) -> None:
@@ -336,7 +252,7 @@ class RenderQueue:
     def _add(self, requester: Requester, waiter: _Waiter) -> None:
         displaced = self._queue.add(waiter, requester=requester.client, subject=requester.view)
         if displaced is not None:
-            displaced.displaced.set()
+            displaced.displaced.set_result(None)
         self._begin_next()
 
     def _leave(self, requester: Requester, waiter: _Waiter) -> None:
@@ -369,23 +285,3 @@ class RenderQueue:
             computation.done.set_exception(error)
             computation.done.exception()  # seen, also where nobody waits for it any more
         self._begin_next()
-
-
-async def _first(
-    done: asyncio.Future[T],
-    displaced: asyncio.Event,
-    wait_disconnected: Callable[[], Awaitable[None]],
-) -> T:
-    """Return the result, unless the waiter was displaced or the client disconnected before."""
-    leaving = asyncio.ensure_future(displaced.wait())
-    watcher = asyncio.ensure_future(wait_disconnected())
-    try:
-        await asyncio.wait((done, leaving, watcher), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        leaving.cancel()
-        watcher.cancel()
-    if done.done():
-        return done.result()
-    if displaced.is_set():
-        raise Overloaded("this client asks for more pictures at once than may wait")
-    raise Cancelled("the client went away")

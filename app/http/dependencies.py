@@ -8,7 +8,8 @@ through.
 
 A foreign host may also name this machine's own address (DNS rebinding); its pages then count as
 the same origin. They reach the service directly: at a loopback address, under its very port, with
-a name that is not this machine's. A proxy on this machine has a port of its own.
+a name that is not this machine's. A proxy on this machine has a port of its own. The file of a
+socket has no port, and may be what a tunnel ends at: no such name is let in there.
 """
 
 from __future__ import annotations
@@ -104,10 +105,11 @@ def _without_default_port(place: str, scheme: str) -> str:
 
 def _is_rebound(request: Request) -> bool:
     own_address, own_port = request.scope.get("server") or ("", None)
-    if not _is_loopback(own_address):
+    is_socket = own_address.startswith("/")
+    if not is_socket and not _is_loopback(own_address):
         return False
     foreign_port = _foreign_port(request.headers.get("host", ""))
-    return foreign_port is not None and foreign_port in (own_port, _ANY_PORT)
+    return foreign_port is not None and (is_socket or foreign_port in (own_port, _ANY_PORT))
 
 
 @lru_cache(_KNOWN)
@@ -141,10 +143,30 @@ def _is_loopback(address: str) -> bool:
 # --- the running service, the client, and limits of bodies ----------------------------------------
 
 
-READER_COOKIE = (
-    "sluice_reader"  # distinguishes the readers behind one address, and does nothing else
-)
+# Distinguishes the readers behind one address, and does nothing else.
+READER_COOKIE = "sluice_reader"
 _MAX_COOKIE = 64
+
+
+def is_encrypted(request: Request) -> bool:
+    """Return whether the browser came by TLS, as the server knows or a trusted proxy says."""
+    return request.url.scheme == "https"
+
+
+class CookieRules(TypedDict):
+    """What a browser does with each of the service's cookies."""
+
+    secure: bool
+    httponly: bool
+    path: str
+
+
+def cookie_rules(request: Request) -> CookieRules:
+    """Return the rules of cookies: in clear only where the page is, for no script, and not sent to
+    what else a proxy offers under the same name.
+    """
+    root: str = request.app.state.settings.root_path
+    return {"secure": is_encrypted(request), "httponly": True, "path": root or "/"}
 
 
 def service_of(request: Request) -> Service:
@@ -204,21 +226,15 @@ class BodyRules(TypedDict):
 def body_rules(request: Request) -> BodyRules:
     """Return the rules for JSON bodies."""
     state = request.app.state
-    return {
-        "limit": state.settings.max_body_bytes,
-        "budget": _share_of(state.bodies, request),
-    }
+    return _rules(request, state.settings.max_body_bytes, state.bodies)
 
 
 def trace_rules(request: Request) -> BodyRules:
     """Return the rules for files of measurements."""
     state = request.app.state
-    return {
-        "limit": state.settings.max_trace_bytes,
-        "budget": _share_of(state.traces, request),
-    }
+    return _rules(request, state.settings.max_trace_bytes, state.traces)
 
 
-def _share_of(budget: BodyBudget, request: Request) -> BodyBudget:
+def _rules(request: Request, limit: int, budget: BodyBudget) -> BodyRules:
     admitted = admitted_of(request.scope)
-    return budget if admitted is None else budget.of(admitted.owner)
+    return {"limit": limit, "budget": budget if admitted is None else budget.of(admitted.owner)}

@@ -3,12 +3,13 @@
 The event loop parses and answers, and never blocks. A unit of work takes one hop to a worker thread
 with all its statements; what may wait for the database's writer has threads of its own. A small
 solve is tried in that very hop where no other thread solves, and ended after 40 ms. Everything else
-goes to the engine. What is more than can wait is refused at once with a time to try again.
+goes to the engine. What is more than can wait is refused unread with a time to try again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -19,25 +20,37 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from app.execution.engine import Engine, Pool
-from app.execution.local import SOLVES_HERE_PER_TASK
-from app.http.call_threads import Backlog, CallThreads, Counts, RenderQueue, TaskWait
+from app.http.admission import Admission
+from app.http.call_threads import (
+    MAX_READ_WAIT_S,
+    READ_THREADS,
+    WRITE_THREADS,
+    CallPool,
+    Counts,
+    RenderQueue,
+    TaskWait,
+)
 from app.http.fastpath.fast_path import FastPath, LoadedTable
 from app.http.fastpath.lookups import Lookups
 from app.http.fastpath.responses import CachedResponse
-from app.http.metrics import Metrics, gauges_of, gauges_of_runner
+from app.http.metrics import Metrics, gauges_of_service
 from app.jobs.ledger import accept_job, cancel_job, get_job
-from app.operations.fits import FitTraces, PlotFit
+from app.jobs.metrics import Gauges, gauges_of, gauges_of_runner
+from app.operations.fits import FitTraces, PlotFit, ReadFiles
 from app.operations.operation import Operation, Outcome
 from app.operations.optimize import Optimize, schedule_operation
 from app.operations.tables import ExportSetting, RecentExports
 from app.operations.tasks import result_of, task_of
 from app.operations.work import Fitted
 from app.questions.fits import find_fit
+from app.questions.source import FileWork, ReadElsewhere, Stored
 from app.settings import Settings
 from domain.errors import SluiceError
 from domain.profile import ProfileReference
 from domain.verification import said_of
+from models.engines import database_folder
 from models.identifiers import new_id
+from models.records import StoredBytes
 
 if TYPE_CHECKING:
     from app.http.access import Gate
@@ -53,8 +66,15 @@ _COUNT_LIMIT_S = 2.0  # for what waits to be counted when metrics are asked for
 
 T = TypeVar("T")
 
+# Prepares a question by the store's current state, and by what workers have read of its files.
+Make: TypeAlias = Callable[["Stored"], T]
+
 # What is stored with an outcome, in the same transaction.
 Then: TypeAlias = Callable[["UnitOfWork", Outcome], None]
+
+
+# What workers have read, with what they were asked to.
+Files: TypeAlias = tuple[tuple[FileWork[Any], Any], ...]
 
 
 def nothing(_unit: UnitOfWork, _stored: object) -> None:
@@ -95,19 +115,13 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Unsolved:
-    """An optimisation that no stored answer serves; `is_quick`: it may be tried in this process."""
-
-    operation: Optimize
-    is_quick: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Unstored:
-    """What was solved in this process and is to be stored by a thread that may wait."""
+    """An optimisation that no stored answer serves, and what was solved in this process, for a
+    thread that may wait to store it; without that a worker has to solve it.
+    """
 
     operation: Optimize
-    result: Solved
+    result: Solved | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +160,32 @@ class Service:
             context.store, fast_path, refresh_s=context.settings.lookup_refresh_s, gate=gate
         )
         self.counts = Counts()
-        self.backlog = Backlog(lambda: context.engine.capacity(Pool.SOLVE).slots)
+        self.admissions = {pool: Admission(partial(self._parallel, pool)) for pool in Pool}
         self._exports = RecentExports()
-        self._waiting_jobs: tuple[Waiting, ...] = ()
+        self._counted: tuple[tuple[Waiting, ...], StoredBytes] = ((), StoredBytes())
         # One solve at a time, in threads that have other things to do.
         self.solving = threading.Lock()
         self._keeping = threading.Lock()  # taken without waiting
-        self._threads = CallThreads(
-            max_wait_s=context.store.max_wait_s, parallel_writes=context.store.parallel_writes
+        store, waited = context.store, metrics.waited
+        # A write may wait for others of other processes: readings never wait for it.
+        self._reads = CallPool(
+            "read",
+            READ_THREADS,
+            waited,
+            max_wait_s=store.max_wait_s,
+            too_late="the database has been read too slowly",
         )
+        self._writes = CallPool(
+            "write",
+            min(WRITE_THREADS, store.parallel_writes),
+            waited,
+            max_wait_s=store.max_wait_s,
+            too_late="the database has taken no write for some time",
+        )
+        # One of its own: whether the service is ready must not wait for what holds up the others.
+        self._looks = CallPool("ready", 1, waited)
+        # Short blocking work, which may change the database only by `write`.
+        self.call, self.write = self._reads.run, self._writes.run
 
     def of(self, owner: str, by: ChangedBy) -> Service:
         """Return the same service for another owner, who sees nothing of what is others', and for
@@ -164,46 +195,46 @@ class Service:
         view.context = Context(known.store.of(owner, by), known.engine, known.settings)
         return view
 
-    @property
-    def pending_tasks(self) -> int:
-        """How many requests wait for a worker."""
-        return self.counts.pending_tasks
+    async def is_reached(self) -> None:
+        """Return where the database answers. Raises StoreUnavailable and Overloaded."""
+        await self._looks.run_shared(self.context.store.ping)
 
-    @property
-    def open_streams(self) -> int:
-        """How many event streams are open."""
-        return self.counts.open_streams
+    async def read(self, work: FileWork[T], client: Client) -> T:
+        """Return what a worker reads off files. Raises what reading does."""
+        return await self.run(ReadFiles(work), client)
 
-    async def call(self, work: Callable[[], T]) -> T:
-        """Run short blocking work that changes nothing in the database. Raises Overloaded."""
-        return await self._threads.read(work)
+    async def prepare(self, make: Make[T], client: Client) -> T:
+        """Return what is made of the store's current state, files being read by workers."""
 
-    async def write(self, work: Callable[[], T]) -> T:
-        """Run short blocking work that may change the database.
-
-        Raises Overloaded, and StoreUnavailable where the database takes no write in time.
-        """
-        return await self._threads.write(work)
-
-    async def prepare(self, make: Callable[[UnitOfWork], T]) -> T:
-        """Return what is made of the store's current state."""
-
-        def prepared() -> T:
+        def prepared(files: Files) -> T:
             with self.context.store.reading() as unit:
-                return make(unit)
+                return make(Stored.of_unit(unit, files))
 
-        return await self.call(prepared)
+        return await self.with_files(lambda files: self.call(partial(prepared, files)), client)
+
+    async def with_files(self, attempt: Callable[[Files], Awaitable[T]], client: Client) -> T:
+        """Return what is attempted, as soon as workers have read the files for it."""
+        files: Files = ()
+        while True:
+            try:
+                return await attempt(files)
+            except ReadElsewhere as missing:
+                files = (*files, (missing.work, await self.read(missing.work, client)))
 
     # --- optimisations ----------------------------------------------------------------------------
 
-    async def optimize(
-        self, make: Callable[[UnitOfWork], Optimize], client: Client, then: Then = nothing
-    ) -> bytes:
+    async def optimize(self, make: Make[Optimize], client: Client, then: Then = nothing) -> bytes:
         """Return the JSON of the answer: a stored one, or one that is solved and stored now, with
         what `then` stores.
         """
-        found = await self.call(lambda: self._answered_here(make, then))
-        return await self._answer(found, client, then)
+
+        async def answered(files: Files) -> bytes:
+            # Entered anew where a file had to be read: that is no queue for those that solve.
+            with self.admissions[Pool.SOLVE].entered(client.name):
+                found = await self.call(lambda: self._answered_here(make, files, then))
+                return await self._answer(found, client, then)
+
+        return await self.with_files(answered, client)
 
     async def table_answer(self, asked: Lookup) -> CachedResponse | None:
         """Return the active table's response; None where there is none for this message."""
@@ -213,56 +244,37 @@ class Service:
     async def lookup(self, asked: Lookup, client: Client) -> CachedResponse | bytes:
         """Return the active table's response, or the JSON of the answer where it has none."""
         found = await self.call(
-            lambda: self._from_table(asked) or self._answered_here(self.asked_schedule(asked))
+            lambda: self._from_table(asked) or self._answered_here(self.asked_schedule(asked), ())
         )
         if isinstance(found, FromTable):
             return self._served(found)
-        return await self._answer(found, client)
+        with self.admissions[Pool.SOLVE].entered(client.name):
+            return await self._answer(found, client)
 
-    def asked_schedule(self, asked: Lookup) -> Callable[[UnitOfWork], Optimize]:
+    def asked_schedule(self, asked: Lookup) -> Make[Optimize]:
         """Return the optimisation that a lookup asks for where no table answers it."""
         settings = self.context.settings
-        return lambda unit: schedule_operation(asked.reference, asked.message_bytes, unit, settings)
+        return lambda stored: schedule_operation(
+            asked.reference, asked.message_bytes, stored, settings
+        )
 
     async def _answer(
-        self, found: Answered | Unsolved | Unstored, client: Client, then: Then = nothing
+        self, found: Answered | Unstored, client: Client, then: Then = nothing
     ) -> bytes:
-        if isinstance(found, Unsolved):
-            found = await self._solved(found, client, then)
-        elif isinstance(found, Unstored):
-            kept = await self.keep(found.operation, found.result, then)
-            found = Answered(kept.document, "quick")
+        """Return what is there, or is stored, or solved by a worker, now."""
+        if isinstance(found, Unstored):
+            operation, solved, origin = found.operation, found.result, "quick"
+            if solved is None:
+                solved, origin = await self.through_engine(operation, client), "engine"
+            found = Answered((await self.keep(operation, solved, then)).document, origin)
         self.metrics.answer(found.origin)
         return found.body
-
-    async def _solved(self, found: Unsolved, client: Client, then: Then) -> Answered:
-        """Return the answer, solved in this process once it may, or by the engine."""
-        operation, quick = found.operation, None
-        with self.backlog.entered(client.name):
-            if found.is_quick:
-                quick = await self._tried_here(operation)
-            if quick is None:
-                solved = await self.through_engine(operation, client)
-                return Answered((await self.keep(operation, solved, then)).document, "engine")
-        return Answered((await self.keep(operation, quick, then)).document, "quick")
-
-    async def _tried_here(self, operation: Operation[T]) -> T | None:
-        """Return what is solved in this process, once it may; None where that takes long."""
-        counts = self.counts
-        is_full = counts.waiting_here > SOLVES_HERE_PER_TASK * (1 + counts.pending_tasks)
-        if is_full or self.backlog.is_overloaded:
-            return None
-        counts.waiting_here += 1
-        try:
-            return await self._threads.solve(lambda: self._run_in_turn(operation))
-        finally:
-            counts.waiting_here -= 1
 
     # --- other operations -------------------------------------------------------------------------
 
     async def perform(
         self,
-        make: Callable[[UnitOfWork], Operation[Any]],
+        make: Make[Operation[Any]],
         client: Client,
         then: Then = nothing,
     ) -> Performed:
@@ -270,7 +282,9 @@ class Service:
 
         Raises what preparing and running raise, Overloaded, Cancelled, LimitReached, SolverFailed.
         """
-        found = await self.call(lambda: self._performed_here(make))
+        found = await self.with_files(
+            lambda files: self.call(partial(self._performed_here, make, files)), client
+        )
         if isinstance(found, Performed):
             return found
         if found.stores:
@@ -281,18 +295,18 @@ class Service:
         return Performed(await self.keep(found, result, then), is_new=True)
 
     def _performed_here(
-        self, make: Callable[[UnitOfWork], Operation[Any]]
+        self, make: Make[Operation[Any]], files: Files
     ) -> Performed | Operation[Any]:
         """Return what is computed at once and stored nowhere; else what is left to do."""
         store = self.context.store
         with store.reading() as unit:
-            operation = make(unit)
+            operation = make(Stored.of_unit(unit, files))
             if operation.stores:
                 return operation
             stored = operation.stored(unit)
         if stored is not None:
             return Performed(stored, is_new=False)
-        result = None if operation.pool is Pool.SOLVE else operation.run_here()
+        result = self._run_here(operation)
         if result is None:
             return operation
         with store.reading() as unit:
@@ -300,19 +314,15 @@ class Service:
 
     async def run(self, operation: Operation[T], client: Client) -> T:
         """Compute: here where that is quick, else in the engine. Nothing is stored."""
-        with ExitStack() as stack:
-            if operation.pool is Pool.SOLVE:
-                stack.enter_context(self.backlog.entered(client.name))
-                found = await self._tried_here(operation)
-            else:
-                found = await self.call(operation.run_here)
+        with self.admissions[operation.pool].entered(client.name):
+            found = None
+            if operation.pool is not Pool.READ:
+                found = await self.call(lambda: self._run_here(operation))
             return found if found is not None else await self.through_engine(operation, client)
 
     async def fit(self, operation: FitTraces, client: Client) -> Fitted:
-        """Fit; long traces are given to a worker as open files."""
-        if not operation.is_long:
-            return await self.run(operation, client)
-        with ExitStack() as stack:
+        """Fit in a worker, which is given the traces as open files."""
+        with self.admissions[operation.pool].entered(client.name), ExitStack() as stack:
             in_files = await self.call(lambda: operation.in_files(stack))
             return await self.through_engine(in_files, client)
 
@@ -341,9 +351,9 @@ class Service:
         fit = await self.call(lambda: find_fit(self.context.store, fit_id))
         return await self.run(PlotFit(fit), client)
 
-    async def export(self, make: Callable[[UnitOfWork], ExportSetting], client: Client) -> Exported:
+    async def export(self, make: Make[ExportSetting], client: Client) -> Exported:
         """Export; the last exports are cached, so that polling costs one lookup."""
-        operation = await self.prepare(make)
+        operation = await self.prepare(make, client)
         owner = self.context.store.owner
         found = self._exports.find(owner, operation)
         if found is None:
@@ -358,31 +368,35 @@ class Service:
             lambda: task_of(
                 operation,
                 id=new_id(),
-                memory_bytes=settings.worker_memory_bytes,
+                memory_bytes=settings.worker_memory,
                 requester=client.name,
             )
         )
         waiting = TaskWait(asyncio.get_running_loop())
-        begins = self.backlog.check_begin if operation.pool is Pool.SOLVE else lambda: None
         self.counts.pending_tasks += 1
+        submitted_s = time.monotonic()
         try:
             engine.submit(task, waiting.take)
             end = await waiting.until_end(
-                client.wait_disconnected, begins, lambda: engine.capacity(task.pool).slots
+                client.wait_disconnected,
+                lambda: engine.capacity(task.pool).slots,
+                MAX_READ_WAIT_S if task.pool is Pool.READ else math.inf,
             )
-            if operation.pool is Pool.SOLVE and waiting.run_s >= 0.0:
-                self.backlog.took(waiting.run_s)
             found = partial(result_of, operation, end, best=waiting.best, limits=task.limits)
             return await self.call(found)
         finally:
             engine.cancel(task.id, task.claim)
+            run_s = max(0.0, waiting.run_s)
+            waited_s = time.monotonic() - submitted_s - run_s
+            self.metrics.waited(f"worker-{task.pool.value}", waited_s)
             self.counts.pending_tasks -= 1
 
     # --- durable jobs -----------------------------------------------------------------------------
 
     async def start_job(
         self,
-        make: Callable[[UnitOfWork], Operation[Any]],
+        make: Make[Operation[Any]],
+        client: Client,
         then: Callable[[UnitOfWork, JobRecord], None] = nothing,
     ) -> JobRecord:
         """Have an operation run as a job: a new one, or one of the same question; store with it
@@ -391,13 +405,8 @@ class Service:
         Raises what its preparation raises.
         """
         store, quota = self.context.store, self.context.settings.waiting_jobs_quota
-
-        def accepted() -> JobRecord:
-            with store.reading() as unit:
-                operation = make(unit)
-            return accept_job(store, operation, most_waiting=quota, then=then)
-
-        return await self.write(accepted)
+        operation = await self.prepare(make, client)
+        return await self.write(lambda: accept_job(store, operation, most_waiting=quota, then=then))
 
     async def settled(self, job: JobRecord, within_s: float = 0.4) -> JobRecord:
         """Return the job as it is at its end, or after this time."""
@@ -414,26 +423,19 @@ class Service:
     # --- in worker threads ------------------------------------------------------------------------
 
     def _answered_here(
-        self, make: Callable[[UnitOfWork], Optimize], then: Then = nothing
-    ) -> Answered | Unsolved | Unstored:
+        self, make: Make[Optimize], files: Files, then: Then = nothing
+    ) -> Answered | Unstored:
         """Return the stored answer, or solve and store it at once; else return what is left to do.
 
         Of the threads for readings one at a time stores: where that has to wait, the others go on.
         """
         with self.context.store.reading() as unit:
-            operation = make(unit)
+            operation = make(Stored.of_unit(unit, files))
             stored = operation.stored(unit)
         if stored is not None:
             return Answered(stored.document, "stored")
-        if not self.solving.acquire(blocking=False):
-            return Unsolved(operation, operation.is_quick)
-        try:
-            solved = operation.run_here()
-        finally:
-            self.solving.release()
-        if solved is None:
-            return Unsolved(operation, is_quick=False)
-        if not self._keeping.acquire(blocking=False):
+        solved = self._run_here(operation)
+        if solved is None or not self._keeping.acquire(blocking=False):
             return Unstored(operation, solved)
         try:
             with self._unit(operation) as unit:
@@ -443,10 +445,23 @@ class Service:
         finally:
             self._keeping.release()
 
-    def _run_in_turn(self, operation: Operation[T]) -> T | None:
-        with self.solving:
-            self.backlog.check_begin()
+    def _run_here(self, operation: Operation[T]) -> T | None:
+        """Return what is quick enough for this process; None where that is not, or is solving.
+
+        One solves at a time: solving holds the interpreter's lock, and more would only take turns.
+        """
+        if operation.pool is not Pool.SOLVE:
             return operation.run_here()
+        if not self.solving.acquire(blocking=False):
+            return None
+        try:
+            return operation.run_here()
+        finally:
+            self.solving.release()
+
+    def _parallel(self, pool: Pool) -> int:
+        """How many requests of a kind are worked on at a time; small solves also here."""
+        return self.context.engine.capacity(pool).slots + (pool is Pool.SOLVE)
 
     def _unit(self, operation: Operation[Any]) -> AbstractContextManager[UnitOfWork]:
         store = self.context.store
@@ -470,31 +485,45 @@ class Service:
 
     def _served(self, found: FromTable) -> CachedResponse:
         if found.table is not None:
-            self.lookups.keep(found.table, self.context.store.owner)
+            self.lookups.fast_path.cache.put(found.table, self.context.store.owner)
         return found.response
 
-    async def exposition(self) -> str:
-        """Return the metrics as text; what waits as it was seen last where the database is away."""
+    async def exposition(self, more: Gauges, *, is_serving: bool) -> str:
+        """Return the metrics as text, with more of them; what waits and is stored as it was seen
+        last where the database is away.
+        """
+        has_database = False
         with suppress(SluiceError, TimeoutError):
-            self._waiting_jobs = await asyncio.wait_for(self.call(self._waiting), _COUNT_LIMIT_S)
-        cache, runner, context = self.lookups.fast_path.cache, self.runner, self.context
+            self._counted = await asyncio.wait_for(self.call(self._count), _COUNT_LIMIT_S)
+            has_database = True
+        waiting, stored = self._counted
+        cache, counts, context = self.lookups.fast_path.cache, self.counts, self.context
+        has_workers = context.engine.capacity(Pool.SOLVE).ready > 0
+        ready = {"serving": is_serving, "database": has_database, "workers": has_workers}
+        folder = database_folder(context.settings.database_url)
         return self.metrics.exposition(
             {
-                "sluice_pending_calls": ("Requests in worker threads.", self._threads.pending),
-                "sluice_pending_solves": ("Requests that wait for a worker.", self.pending_tasks),
-                **gauges_of(context.store, context.engine, self._waiting_jobs),
-                **gauges_of_runner(runner),
-                "sluice_event_streams": ("Open event streams.", self.open_streams),
+                "sluice_pending_calls": (
+                    "Requests in worker threads.",
+                    self._reads.pending + self._writes.pending,
+                ),
+                "sluice_pending_solves": ("Requests that wait for a worker.", counts.pending_tasks),
+                **gauges_of(context.store, context.engine, waiting),
+                **gauges_of_service(ready, stored, context.store.most_bytes, folder),
+                **gauges_of_runner(self.runner),
+                "sluice_event_streams": ("Open event streams.", counts.open_streams),
                 "sluice_loaded_tables": ("Compiled tables in memory.", len(cache)),
                 "sluice_loaded_bytes": ("Bytes of them.", cache.loaded_bytes),
+                **more,
             }
         )
 
-    def _waiting(self) -> tuple[Waiting, ...]:
+    def _count(self) -> tuple[tuple[Waiting, ...], StoredBytes]:
         with self.context.store.reading() as unit:
-            return unit.jobs.waiting_by_kind()
+            return unit.jobs.waiting_by_kind(), unit.stored_bytes.totals()
 
     def close(self) -> None:
         """End the threads; the engine has to be closed first."""
         self.pictures.close()
-        self._threads.close()
+        for pool in (self._reads, self._looks, self._writes):
+            pool.close()

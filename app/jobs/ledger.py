@@ -10,17 +10,16 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.execution.engine import Pool
-from app.execution.local import MAX_WAITING_JOBS
 from app.operations.operation import Operation, OperationKind, Outcome
 from app.questions.question import known_identifier
-from app.schemas.base import ProblemOut, dump_json
+from app.schemas.base import dump_json, problem_out
 from app.telemetry import TRACE, events
 from domain.errors import (
     Conflict,
@@ -30,23 +29,24 @@ from domain.errors import (
     SolverFailed,
     StoreUnavailable,
 )
-from models.collection import Collector
+from models.collection import Collector, remember
 from models.identifiers import new_id
 from models.records import (
     MAX_LOSSES,
     JobEnd,
     JobRecord,
     JobState,
-    Keep,
     KeyClaim,
     KeyedAnswer,
     RunnerRecord,
 )
 
 if TYPE_CHECKING:
+    from app.settings import Settings
     from models.session import Store, UnitOfWork
 
 
+MAX_WAITING_JOBS = 10_000  # of all owners and services together
 MAX_RUNNING_SHOWN = 64
 # Their results are kept in their jobs and nowhere else; they never change.
 _KEPT_IN_JOBS = (
@@ -307,7 +307,7 @@ class RunnerOptions:
     One that could not beat for `fence_s` ends its own tasks: by `lease_s` others may have them.
     Each `poll_s` it looks for jobs and cancels that it was not notified of; `show_s` lies between
     two writes of how far a job is. A job whose worker crashed waits for `crash_wait_s`, four times
-    as long after the second crash. Each `collect_s` it deletes what `keeps` does not keep.
+    as long after the second crash. Each `collect_s` the oldest one deletes what is kept no longer.
     """
 
     lease_s: float = 15.0
@@ -317,7 +317,6 @@ class RunnerOptions:
     show_s: float = 0.5
     retry_s: float = 1.0
     crash_wait_s: float = 1.0
-    keeps: Mapping[str, Keep] = field(default_factory=dict)
     collect_s: float = 60.0
 
     @classmethod
@@ -326,13 +325,22 @@ class RunnerOptions:
         return cls(lease_s=lease_s, beat_s=lease_s / 5, fence_s=lease_s * 0.8)
 
 
+def remember_retention(store: Store, settings: Settings) -> None:
+    """Have the database say what this process was told to keep, where it was told anything.
+
+    Whichever process deletes then knows it; the last that starts with rules has the word.
+    """
+    if settings.retention:
+        remember(store, settings.keeps)
+
+
 # --- a runner's beats, and its check of the others ------------------------------------------------
 
 
 log = logging.getLogger("sluice.jobs")
 
 LOST_TOO_OFTEN = dump_json(
-    ProblemOut.of(SolverFailed(f"what ran the job was lost {MAX_LOSSES} times"))
+    problem_out(SolverFailed(f"what ran the job was lost {MAX_LOSSES} times"))
 )
 
 
@@ -350,7 +358,7 @@ class Heartbeat:
     """
 
     def __init__(self, store: Store, options: RunnerOptions, on_lost: Callable[[], None]) -> None:
-        self.collector = Collector(store, options.keeps, every_s=options.collect_s)
+        self.collector = Collector(store, every_s=options.collect_s)
         self._store = store
         self._options = options
         self._on_lost = on_lost

@@ -15,25 +15,28 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from app.execution.engine import End, Engine, Pool, Stopped
 from app.jobs.ledger import LOST_TOO_OFTEN, Heartbeat, RunnerOptions
-from app.jobs.running_job import Part, RunningJob, blame_of, crash_error, problem_of
+from app.jobs.running_job import Files, Part, RunningJob, blame_of, crash_error, problem_of
+from app.operations.fits import ReadFiles
 from app.operations.operation import Operation
 from app.operations.tasks import prepare_request
+from app.questions.source import ReadElsewhere, Stored
 from app.telemetry import events
 from domain.errors import (
     Conflict,
     LimitReached,
     NotReady,
     Overloaded,
+    QuotaExceeded,
     SluiceError,
     StoreUnavailable,
 )
 from models.errors import Fenced
-from models.records import Blame, ChangedBy, JobRecord, JobState
+from models.records import Blame, ChangedBy, JobChanges, JobRecord, JobState
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -45,7 +48,7 @@ log = logging.getLogger("sluice.jobs")
 _DRAIN_LOOK_S = 0.1
 _CLOSE_S = 10.0  # for what is given back at the end
 
-Prepare: TypeAlias = Callable[[str, bytes, "UnitOfWork"], Operation[Any]]
+Prepare: TypeAlias = Callable[[str, bytes, "Stored"], Operation[Any]]
 Write: TypeAlias = Callable[["UnitOfWork"], object]
 
 
@@ -249,21 +252,28 @@ class Runner:
         jobs go on; it is taken at a poll only, so that a runner with a free slot is first.
         """
         mine = sum(
-            max(1, len(job.in_flight)) for job in self._jobs.values() if job.operation.pool is pool
+            max(1, len(job.in_flight)) for job in self._jobs.values() if job.record.pool == pool
         )
         capacity = self._engine.capacity(pool)
         if mine >= capacity.for_jobs:
             return False
         return capacity.busy < capacity.slots or (is_poll and mine == 0)
 
-    def _begin(self, record: JobRecord) -> None:
-        """Prepare a claimed job, and give its tasks to the engine."""
+    def _begin(self, record: JobRecord, files: Files = ()) -> None:
+        """Prepare a claimed job, and give its tasks to the engine: those that read its files first,
+        which are then among `files`.
+        """
+        operation: Operation[Any]
         try:
-            with self._store_of(record).reading() as unit:
-                operation = self._prepare(record.kind, record.request, unit)
-            if self._is_stored(record, operation):
-                return
-            job = RunningJob(record, operation, memory_bytes=self._memory_bytes)
+            try:
+                with self._store_of(record).reading() as unit:
+                    stored = Stored.of_unit(unit, files)
+                    operation = self._prepare(record.kind, record.request, stored)
+                if self._is_stored(record, operation):
+                    return
+            except ReadElsewhere as missing:
+                operation = ReadFiles(missing.work)
+            job = RunningJob(record, operation, files, memory_bytes=self._memory_bytes)
         except Exception as error:
             self._end_unbegun(record, error)
             return
@@ -356,9 +366,19 @@ class Runner:
                 self._end(job, JobState.FAILED, error=error)
         else:
             if job.ended(part, result):
-                self._keep(job, job.result())
+                self._keep_or_go_on(job, job.result())
             else:
                 self._submit_parts(job)
+
+    def _keep_or_go_on(self, job: RunningJob, result: Any) -> None:
+        """Keep the result; that of reading a file is what the job is prepared of."""
+        if not isinstance(job.operation, ReadFiles):
+            self._keep(job, result)
+        elif job.is_cancelled:
+            self._end(job, JobState.CANCELLED)
+        else:
+            self._drop(job)
+            self._begin(job.record, (*job.files, (job.operation.files_work, result)))
 
     def _keep(self, job: RunningJob, result: Any) -> None:
         """Store the result and end the job, in one unit of work."""
@@ -417,9 +437,13 @@ class Runner:
             log.error("job %s failed", record.id, exc_info=error, extra={"job": record.id})
             error = SluiceError("the job met an unexpected error; it has been logged")
         problem = problem_of(error)
+        # What there is no room for is not kept by half either.
+        changes: JobChanges = {}
+        if isinstance(error, QuotaExceeded):
+            changes = {"best": None, "history": None}
         self._write(
             record,
-            lambda unit: unit.jobs.finish(record, JobState.FAILED, error=problem),
+            lambda unit: unit.jobs.finish(record, JobState.FAILED, changes, error=problem),
             is_failure=True,
         )
 
@@ -474,8 +498,9 @@ class Runner:
 def open_runner(store: Store, engine: Engine, settings: Settings) -> Runner:
     """Return the runner of a service or of a worker, which is still to be started."""
 
-    def prepare(kind: str, request: bytes, unit: UnitOfWork) -> Operation[Any]:
-        return prepare_request(kind, request, unit, settings)
+    def prepare(kind: str, request: bytes, stored: Stored) -> Operation[Any]:
+        return prepare_request(kind, request, stored, settings)
 
-    options = replace(RunnerOptions.of_lease(settings.lease_s), keeps=settings.keeps)
-    return Runner(store, engine, prepare, options, memory_bytes=settings.worker_memory_bytes)
+    options = RunnerOptions.of_lease(settings.lease_s)
+    bounded = store.bounded(settings.stored_bytes_quota)
+    return Runner(bounded, engine, prepare, options, memory_bytes=settings.worker_memory)

@@ -29,8 +29,10 @@ from app.jobs.ledger import LOST_TOO_OFTEN, accept_job
 from app.operations.operation import Divisible, Operation
 from app.operations.tables import table_operation
 from app.operations.tasks import result_of, task_of
-from app.schemas.base import ProblemOut, dump_json, read_output
-from app.schemas.tables import FleetItemOut, TableOut
+from app.questions.source import FileWork, Stored
+from app.schemas.base import dump_json, problem_out, read_output
+from contract.problem import ProblemOut
+from contract.table import FleetItemOut, TableOut
 from domain.errors import Overloaded, QuotaExceeded, SluiceError, StoreUnavailable
 from domain.profile import ProfileReference
 from models.records import Blame, JobChanges, JobRecord
@@ -85,6 +87,7 @@ class JobHistory:
 # --- a running job: its tasks, its progress, and what is to be written ----------------------------
 
 
+Files: TypeAlias = tuple[tuple[FileWork[Any], Any], ...]
 OnEnd = Callable[["RunningJob", "Part", End], None]
 
 
@@ -104,11 +107,21 @@ class Part:
 
 
 class RunningJob:
-    """For the runner's thread. `is_cancelled` once its end was requested."""
+    """For the runner's thread. `is_cancelled` once its end was requested; `files` are what workers
+    have read for it before.
+    """
 
-    def __init__(self, record: JobRecord, operation: Operation[Any], *, memory_bytes: int) -> None:
+    def __init__(
+        self,
+        record: JobRecord,
+        operation: Operation[Any],
+        files: Files = (),
+        *,
+        memory_bytes: int,
+    ) -> None:
         self.record = record
         self.operation = operation
+        self.files = files
         self.is_cancelled = False
         self.is_given_up = False  # its tasks were cancelled, and not because somebody asked
         self._began_s = time.monotonic()
@@ -253,7 +266,7 @@ class RunningJob:
     def _task(self, number: int, part: Operation[Any]) -> Task:
         return task_of(
             part,
-            id=f"{self.record.id}.{number}",
+            id=f"{self.record.id}.{len(self.files)}.{number}",
             claim=self.record.claim,
             memory_bytes=self._memory_bytes,
             requester=JOBS,
@@ -299,7 +312,7 @@ def crash_error(job: RunningJob, part: Part | None, end: End) -> bytes:
 
 def problem_of(error: SluiceError) -> bytes:
     """Return the problem document of an error, as a job keeps it."""
-    return dump_json(ProblemOut.of(error))
+    return dump_json(problem_out(error))
 
 
 # --- tables of many profiles ----------------------------------------------------------------------
@@ -347,7 +360,9 @@ class Fleet:
         reference = f"{asked.name}@{asked.revision}" if asked.revision else asked.name
         try:
             with self._store.reading() as unit:
-                made = table_operation(asked, self._scope, unit, self._settings, activate=None)
+                made = table_operation(
+                    asked, self._scope, Stored.of_unit(unit), self._settings, activate=None
+                )
             job = accept_job(self._store, made)
         except SluiceError as error:
             if isinstance(error, _AGAIN):

@@ -1,35 +1,35 @@
-"""Compare strategies over messages, audit a setting, price thresholds. Nothing is stored."""
+"""Compare strategies over messages, audit a setting. Nothing is stored."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from analysis.audit import Audit, AuditQuestion, ended, messages_of
 from analysis.best_known import SolvedPart
 from analysis.comparison import Cell
-from analysis.thresholds import ThresholdQuestion, Thresholds, price_thresholds
 from app.execution.engine import Pool
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, T, digest_of
 from app.operations.solves import GRACE_S, Cells, CellWork, CompareWork, Solve, cut_off
-from app.operations.work import AuditPartWork, AuditWork, ThresholdWork
-from app.questions.compare import Comparison, ComparisonTable, Resolved, pipeline_of, resolve
+from app.operations.work import AuditPartWork, AuditWork
+from app.questions.compare import Comparison, ComparisonTable, Resolved, resolve
 from app.questions.optimize import prepare
 from app.questions.settings import audit_question
 from app.questions.source import Stored
-from app.schemas.audit import AuditIn, render_audit
+from app.schemas.audit import audit_question_of, audit_scope, render_audit
 from app.schemas.base import dump_json, parse_json
-from app.schemas.compare import CompareIn, CompareOut
-from app.schemas.simulate import ThresholdsIn, ThresholdsOut
+from app.schemas.compare import compare_out, compare_question
+from app.schemas.source import as_job
+from contract.audit import AuditIn
+from contract.compare import CompareIn
 from domain.errors import SluiceError
 from domain.pipeline import Pipeline
 from domain.profile import ProfileRevision
-from domain.verification import said_of
 
 if TYPE_CHECKING:
     from app.settings import Settings
-    from domain.errors import SluiceError
     from models.session import UnitOfWork
 
 
@@ -71,8 +71,7 @@ class Compare(OperationDefaults[Cells]):
     def digest(self) -> str:
         resolved = self.resolved
         asked = replace(resolved.comparison, source=resolved.model)
-        said = () if resolved.verified is None else (resolved.verified,)
-        return digest_of(self.kind, asked, resolved.profile, self.fragment_cap, *said)
+        return digest_of(self.kind, asked, resolved.profile, self.fragment_cap, *resolved.said)
 
     @property
     def work(self) -> CompareWork:
@@ -93,11 +92,18 @@ class Compare(OperationDefaults[Cells]):
     def table(self, cells: Cells) -> ComparisonTable:
         """Return the table of all cells."""
         resolved = self.resolved
-        return ComparisonTable(resolved.model, resolved.profile, cells, resolved.verified)
+        return ComparisonTable(
+            resolved.model,
+            resolved.profile,
+            cells,
+            resolved.said,
+            resolved.overlap,
+            resolved.comparison.limits,
+        )
 
     def keep(self, unit: UnitOfWork, result: Cells) -> Outcome:
         """Store nothing."""
-        return Outcome(dump_json(CompareOut.of(self.table(result))))
+        return Outcome(dump_json(compare_out(self.table(result))))
 
     def split(self) -> Sequence[CompareCell]:
         """Return a part for each cell, each with an equal share of the time."""
@@ -176,18 +182,18 @@ def _ended(cell: Cell, why: SluiceError) -> Cell:
 def compare_operation(
     comparison: Comparison,
     request_for: Callable[[ProfileRevision | None], bytes],
-    unit: UnitOfWork,
+    stored: Stored,
     settings: Settings,
 ) -> Compare:
     """Find or fit the model. Raises NotFound, and what a fit does."""
-    resolved = resolve(comparison, Stored.of_unit(unit))
+    resolved = resolve(comparison, stored)
     return Compare(resolved, settings.max_fragments, request_for)
 
 
-def requested_compare(request: bytes, unit: UnitOfWork, settings: Settings) -> Compare:
+def requested_compare(request: bytes, stored: Stored, settings: Settings) -> Compare:
     """Read a job's request again. Raises NotFound where the profile is gone."""
     asked = parse_json(CompareIn, request)
-    return compare_operation(asked.to_domain(), asked.as_job, unit, settings)
+    return compare_operation(compare_question(asked), partial(as_job, asked), stored, settings)
 
 
 def _declined(solve: Solve, why: str) -> Cell:
@@ -292,90 +298,14 @@ class AuditPart(_Part[SolvedPart]):
         return self.work.run(report)
 
 
-def audit_operation(asked: AuditIn, unit: UnitOfWork, settings: Settings) -> AuditSetting:
+def audit_operation(asked: AuditIn, stored: Stored, settings: Settings) -> AuditSetting:
     """Find or fit the model. Raises NotFound, InvalidInput, and what a fit does."""
-    scope, cap = asked.to_domain(), settings.max_fragments
-    prepared = prepare(asked.to_question(), Stored.of_unit(unit), fragment_cap=cap)
+    scope, cap = audit_scope(asked), settings.max_fragments
+    prepared = prepare(audit_question_of(asked), stored, fragment_cap=cap)
     question = audit_question(prepared, scope, fragment_cap=cap)
-    return AuditSetting(question, asked.as_job)
+    return AuditSetting(question, partial(as_job, asked))
 
 
-def requested_audit(request: bytes, unit: UnitOfWork, settings: Settings) -> AuditSetting:
+def requested_audit(request: bytes, stored: Stored, settings: Settings) -> AuditSetting:
     """Read a job's request again. Raises NotFound where the profile is gone."""
-    return audit_operation(parse_json(AuditIn, request), unit, settings)
-
-
-@dataclass(frozen=True, slots=True)
-class PriceThresholds(OperationDefaults[Thresholds]):
-    """One grid of thresholds or pulse sizes."""
-
-    question: ThresholdQuestion
-    request_for: Callable[[ProfileRevision | None], bytes]
-
-    @property
-    def kind(self) -> OperationKind:
-        return OperationKind.THRESHOLDS
-
-    @property
-    def noun(self) -> str:
-        return "table of thresholds"
-
-    @property
-    def pool(self) -> Pool:
-        """Clients wait for it briefly."""
-        return Pool.SOLVE
-
-    @property
-    def time_s(self) -> float:
-        """The limit asked for, and a grace."""
-        return self.question.time_limit_s + GRACE_S
-
-    @property
-    def request(self) -> bytes:
-        """A ThresholdsIn as JSON."""
-        return self.request_for(self.question.profile)
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.kind, self.question)
-
-    @property
-    def work(self) -> ThresholdWork:
-        return ThresholdWork(self.question)
-
-    def run(self, report: Report) -> Thresholds:
-        """Price every choice."""
-        return self.work.run(report)
-
-    def unreported(self) -> Thresholds:
-        """Return what is known without any price."""
-        return price_thresholds(replace(self.question, time_limit_s=0.0))
-
-    def cut_off(self, best: Thresholds, why: SluiceError) -> Thresholds:
-        """Return what was priced so far, which says that time ended."""
-        return replace(best, question=self.question)
-
-    def keep(self, unit: UnitOfWork, result: Thresholds) -> Outcome:
-        """Store nothing."""
-        return Outcome(dump_json(ThresholdsOut.of(result)))
-
-
-def threshold_operation(
-    asked: ThresholdsIn, unit: UnitOfWork, settings: Settings
-) -> PriceThresholds:
-    """Find or fit the pipeline. Raises NotFound, InvalidInput, what a fit does, and
-    StrategyDeclined for an aggregate.
-    """
-    pipeline, found = pipeline_of(asked.source(), asked.options(), Stored.of_unit(unit))
-    question = asked.to_domain(
-        pipeline,
-        found.profile,
-        max_pulses=settings.max_fragments,
-        said=said_of(found.verification),
-    )
-    return PriceThresholds(question, asked.as_job)
-
-
-def requested_thresholds(request: bytes, unit: UnitOfWork, settings: Settings) -> PriceThresholds:
-    """Read a job's request again. Raises NotFound where the profile is gone."""
-    return threshold_operation(parse_json(ThresholdsIn, request), unit, settings)
+    return audit_operation(parse_json(AuditIn, request), stored, settings)

@@ -1,4 +1,7 @@
-"""Fit measurements; draw fits, timelines, reports. A fit is stored where a profile is made."""
+"""Fit measurements; draw fits, timelines, reports. A fit is stored where a profile is made.
+
+Whoever sends a file decides how long it takes to read: a service reads none in its own process.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +11,32 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from app.execution.engine import Pool
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
-from app.operations.work import FilesFitted, FilesWork, Fitted, FitWork, PlotWork
-from app.questions.fits import FittedTrace, StoredFit, plot_stored, save_fit
+from app.operations.work import FilesFitted, FilesWork, Fitted, FitWork, PlotWork, ReadWork
+from app.questions.fits import FittedTrace, StoredFit, save_fit
 from app.questions.question import LoadedTrace
+from app.questions.source import FileWork
 from app.schemas.base import dump_json
-from app.schemas.fits import FitOut, FitPlotOut
+from app.schemas.fits import fit_out, fit_plot_out
 from app.schemas.optimize import with_unique_names
+from app.schemas.stages import stored_pipeline
 from domain.errors import LimitReached, StrategyDeclined, UnreadableTrace
 from domain.fit_plot import FitPlot
 from models.records import FitRequest
 
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+ReadT = TypeVar("ReadT")
+
 if TYPE_CHECKING:
     from app.plots.timeline_plan import DrawnSchedule
-    from app.schemas.optimize import OptimizeOut
+    from contract.optimize import OptimizeOut
     from models.session import UnitOfWork
 
 
 TIME_LIMIT_S = 120.0
+SHORT_TIME_LIMIT_S = 20.0  # of what reads at most LONG_TRACE_BYTES
 LONG_TRACE_BYTES = 2**20
 
 
@@ -48,9 +59,14 @@ class FitTraces(OperationDefaults[Fitted]):
         return "fit"
 
     @property
+    def pool(self) -> Pool:
+        """Short files wait for no long ones."""
+        return _pool_of(_bytes_of(self.traces))
+
+    @property
     def time_s(self) -> float:
-        """Long traces may take so long."""
-        return TIME_LIMIT_S
+        """Long traces may take longer."""
+        return _limit_s(_bytes_of(self.traces))
 
     @property
     def request(self) -> bytes:
@@ -61,11 +77,6 @@ class FitTraces(OperationDefaults[Fitted]):
     def digest(self) -> str:
         digests = tuple(trace.digest for trace in self.traces)
         return digest_of(self.kind, digests, self.fit_request, self.wants_plot, self.fragment_cap)
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it would hold up every other thread of this process."""
-        return _is_long(self.traces)
 
     @property
     def files(self) -> Sequence[int]:
@@ -81,10 +92,6 @@ class FitTraces(OperationDefaults[Fitted]):
     def in_files(self, stack: ExitStack) -> FitTraces:
         """Return the same with every trace in an open file, which the stack closes."""
         return replace(self, traces=tuple(_in_file(trace, stack) for trace in self.traces))
-
-    def run_here(self) -> Fitted | None:
-        """Fit where the traces are short."""
-        return None if self.is_long else self.work.fit(self.traces)
 
     def run(self, report: Report) -> Fitted:
         """Fit. Raises UnreadableTrace, PoorFit, MeasurementMissing and InvalidInput."""
@@ -104,12 +111,15 @@ class FitTraces(OperationDefaults[Fitted]):
         """Store traces, fit and profile where a name is given."""
         fitted = self.fitted(result)
         saved = None if self.save_as is None else save_fit(unit, fitted, name=self.save_as)
-        return Outcome(dump_json(FitOut.of(fitted, saved)))
+        return Outcome(dump_json(fit_out(fitted, saved)))
 
 
 @dataclass(frozen=True, slots=True)
 class FitFiles(OperationDefaults[FilesFitted]):
-    """One fit of files that a command names, or found in a folder that it names."""
+    """One fit of files that a command names, or found in a folder that it names.
+
+    No service asks this: the command reads short files in its own process.
+    """
 
     traces: tuple[LoadedTrace, ...]
     names: tuple[str, ...]
@@ -164,7 +174,7 @@ class FitFiles(OperationDefaults[FilesFitted]):
 
     def run_here(self) -> FilesFitted | None:
         """Fit where the traces are short."""
-        return None if _is_long(self.traces) else self.work.fit(self.traces)
+        return None if _bytes_of(self.traces) > LONG_TRACE_BYTES else self.work.fit(self.traces)
 
     def run(self, report: Report) -> FilesFitted:
         """Fit. Raises UnreadableTrace, PoorFit, MeasurementMissing and InvalidInput."""
@@ -180,11 +190,19 @@ class FitFiles(OperationDefaults[FilesFitted]):
 
     def keep(self, unit: UnitOfWork, result: FilesFitted) -> Outcome:
         """Store nothing: a command stores a fit where it is to be a profile."""
-        return Outcome(dump_json(FitOut.of(self.fitted(result), None)))
+        return Outcome(dump_json(fit_out(self.fitted(result), None)))
 
 
-def _is_long(traces: Sequence[LoadedTrace]) -> bool:
-    return sum(trace.content_bytes for trace in traces) > LONG_TRACE_BYTES
+def _bytes_of(traces: Sequence[LoadedTrace]) -> int:
+    return sum(trace.content_bytes for trace in traces)
+
+
+def _pool_of(content_bytes: int) -> Pool:
+    return Pool.LONG if content_bytes > LONG_TRACE_BYTES else Pool.READ
+
+
+def _limit_s(content_bytes: int) -> float:
+    return TIME_LIMIT_S if content_bytes > LONG_TRACE_BYTES else SHORT_TIME_LIMIT_S
 
 
 def _in_file(trace: LoadedTrace, stack: ExitStack) -> LoadedTrace:
@@ -217,9 +235,14 @@ class PlotFit(OperationDefaults[FitPlot]):
         return "plot"
 
     @property
+    def pool(self) -> Pool:
+        """Short files wait for no long ones."""
+        return _pool_of(len(self.fit))
+
+    @property
     def time_s(self) -> float:
-        """Long traces may take so long."""
-        return TIME_LIMIT_S
+        """Long traces may take longer."""
+        return _limit_s(len(self.fit))
 
     @property
     def request(self) -> bytes:
@@ -236,24 +259,65 @@ class PlotFit(OperationDefaults[FitPlot]):
         """The traces, compressed."""
         return PlotWork(self.fit)
 
-    def run_here(self) -> FitPlot | None:
-        """Plot where the traces are short."""
-        return None if len(self.fit) > LONG_TRACE_BYTES else plot_stored(self.fit)
-
     def run(self, report: Report) -> FitPlot:
         """Read the traces and plot."""
         return self.work.run(report)
 
     def keep(self, unit: UnitOfWork, result: FitPlot) -> Outcome:
         """Store nothing."""
-        return Outcome(dump_json(FitPlotOut.of(result)))
+        return Outcome(dump_json(fit_plot_out(result)))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFiles(OperationDefaults[ReadT]):
+    """What files say that came with a request, where the question is still to be prepared."""
+
+    files_work: FileWork[ReadT]
+
+    @property
+    def kind(self) -> OperationKind:
+        return OperationKind.FIT
+
+    @property
+    def noun(self) -> str:
+        return "reading of the file"
+
+    @property
+    def pool(self) -> Pool:
+        """Bodies of such requests are short."""
+        return Pool.READ
+
+    @property
+    def time_s(self) -> float:
+        """The limit of a worker."""
+        return SHORT_TIME_LIMIT_S
+
+    @property
+    def request(self) -> bytes:
+        """None: such readings are no jobs."""
+        return b""
+
+    @property
+    def digest(self) -> str:
+        """None: they are not found again."""
+        return ""
+
+    @property
+    def work(self) -> ReadWork[ReadT]:
+        """What is read."""
+        return ReadWork(self.files_work)
+
+    def run(self, report: Report) -> ReadT:
+        """Read. Raises SluiceError."""
+        return self.work.run(report)
+
+    def keep(self, unit: UnitOfWork, result: ReadT) -> Outcome:
+        """Store nothing."""
+        return Outcome(b"")
 
 
 MAX_BLOCKS = 8_000_000  # of one schedule; 64 stages times 100 000 fragments is within it
 TIMELINE_FIELD = "timeline"
-
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 
 class Drawing(Protocol[T_co]):
@@ -321,7 +385,7 @@ def answer_schedules(answer: OptimizeOut) -> Iterator[DrawnSchedule]:
     named = with_unique_names(answer).pipeline
     if named is None:
         raise StrategyDeclined("an aggregate does not know when a fragment is in which stage")
-    pipeline, bound_us = named.to_domain(), answer.lower_bound_us
+    pipeline, bound_us = stored_pipeline(named), answer.lower_bound_us
     cut, levels = answer.fragment_bytes, answer.levels
     _check_blocks(sum(map(len, levels)) if levels else len(cut) * len(pipeline))
     if levels:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app.execution.engine import Pool
@@ -21,7 +22,9 @@ from app.questions.optimize import PreparedQuestion
 from app.questions.question import Question
 from app.questions.source import Stored
 from app.schemas.base import dump_json, parse_json
-from app.schemas.optimize import BestSoFarOut, OptimizeIn, render_answer
+from app.schemas.optimize import best_so_far_out, optimize_question, render_answer
+from app.schemas.source import as_job
+from contract.optimize import OptimizeIn
 from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
@@ -108,7 +111,7 @@ class Optimize(OperationDefaults[Solved]):
     def best_so_far(self, result: Solved) -> BestSoFar:
         """Return the schedule with its latency and the bound on it."""
         solution = result.solution
-        document = dump_json(BestSoFarOut.of(solution))
+        document = dump_json(best_so_far_out(solution))
         return BestSoFar(document, solution.latency_us, solution.lower_bound_us)
 
     def answer(self, result: Solved) -> optimize.Answer:
@@ -135,22 +138,21 @@ class Optimize(OperationDefaults[Solved]):
 
 
 def optimize_operation(
-    question: Question, request_for: RequestFor, unit: UnitOfWork, settings: Settings
+    question: Question, request_for: RequestFor, stored: Stored, settings: Settings
 ) -> Optimize:
     """Find or fit the model. Raises what `optimize.prepare` does."""
-    stored = Stored.of_unit(unit)
     prepared = optimize.prepare(question, stored, fragment_cap=settings.max_fragments)
     return Optimize(prepared, request_for)
 
 
-def requested_optimize(request: bytes, unit: UnitOfWork, settings: Settings) -> Optimize:
+def requested_optimize(request: bytes, stored: Stored, settings: Settings) -> Optimize:
     """Read a job's request again. Raises NotFound where the profile is gone."""
     asked = parse_json(OptimizeIn, request)
-    return optimize_operation(asked.to_domain(), asked.as_job, unit, settings)
+    return optimize_operation(optimize_question(asked), partial(as_job, asked), stored, settings)
 
 
 def schedule_operation(
-    reference: ProfileReference, message_bytes: int, unit: UnitOfWork, settings: Settings
+    reference: ProfileReference, message_bytes: int, stored: Stored, settings: Settings
 ) -> Optimize:
     """Ask for the best schedule of a message on a stored profile. Raises NotFound."""
     question = Question(message_bytes=message_bytes, source=reference)
@@ -158,6 +160,6 @@ def schedule_operation(
     def request_for(profile: ProfileRevision | None) -> bytes:
         assert profile is not None
         name = f"{profile.name}@{profile.revision}"
-        return OptimizeIn(message_bytes=message_bytes, profile=name).as_job(profile)
+        return as_job(OptimizeIn(message_bytes=message_bytes, profile=name), profile)
 
-    return optimize_operation(question, request_for, unit, settings)
+    return optimize_operation(question, request_for, stored, settings)

@@ -15,9 +15,10 @@ from app.questions.settings import Exported, ExportQuestion, ExportScope
 from app.questions.source import Stored
 from app.questions.tables import CompiledTable, TableQuestion, TableScope
 from app.schemas.base import parse_json
-from app.schemas.exports import render_exported
-from app.schemas.jobs import ExportJobIn, TableJobIn, export_request, table_request
-from app.schemas.tables import render_table, said_first
+from app.schemas.export import render_exported
+from app.schemas.jobs import export_request, export_scope, revision_asked, table_request
+from app.schemas.table import render_table, said_first, table_scope
+from contract.jobs import ExportJobIn, TableJobIn
 from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
@@ -102,13 +103,12 @@ class CompileTable(OperationDefaults[CompiledTable]):
 def table_operation(
     reference: ProfileReference,
     scope: TableScope,
-    unit: UnitOfWork,
+    stored: Stored,
     settings: Settings,
     *,
     activate: bool | None,
 ) -> CompileTable:
     """Ask about the revision that this is now. Raises NotFound and StrategyDeclined."""
-    stored = Stored.of_unit(unit)
     revision = stored.revision(reference)
     profile = ProfileRevision(revision.profile, revision.number)
     cap = settings.max_fragments
@@ -124,11 +124,11 @@ def table_operation(
     return CompileTable(question, activate)
 
 
-def requested_table(request: bytes, unit: UnitOfWork, settings: Settings) -> CompileTable:
+def requested_table(request: bytes, stored: Stored, settings: Settings) -> CompileTable:
     """Read a job's request again. Raises NotFound where the profile is gone."""
     asked = parse_json(TableJobIn, request)
-    scope = asked.to_domain()
-    return table_operation(asked.reference, scope, unit, settings, activate=asked.activate)
+    scope = table_scope(asked)
+    return table_operation(revision_asked(asked), scope, stored, settings, activate=asked.activate)
 
 
 MAX_RECENT = 256
@@ -217,7 +217,7 @@ class RecentExports:
 def export_operation(
     reference: ProfileReference,
     scope: ExportScope,
-    unit: UnitOfWork,
+    stored: Stored,
     settings: Settings,
     *,
     table: str | None,
@@ -226,15 +226,16 @@ def export_operation(
 
     Raises NotFound, Conflict and StrategyDeclined.
     """
-    stored = Stored.of_unit(unit)
     revision = stored.revision(reference)
     profile = ProfileRevision(revision.profile, revision.number)
+    with stored.unit("profile") as unit:
+        found = export_questions.stored_table(unit, profile, table)
     return ExportSetting(
         export_questions.export_question(
             revision.model,
             profile,
             scope,
-            export_questions.stored_table(unit, profile, table),
+            found,
             fragment_cap=settings.max_fragments,
             fit=stored.fit_of(revision),
             verification=stored.against(revision),
@@ -242,18 +243,18 @@ def export_operation(
     )
 
 
-def requested_export(request: bytes, unit: UnitOfWork, settings: Settings) -> ExportSetting:
+def requested_export(request: bytes, stored: Stored, settings: Settings) -> ExportSetting:
     """Read a job's request again, by the table that it had. Raises NotFound where that is gone."""
     asked = parse_json(ExportJobIn, request)
-    stored = Stored.of_unit(unit)
-    revision = stored.revision(asked.reference)
+    revision = stored.revision(revision_asked(asked))
     profile = ProfileRevision(revision.profile, revision.number)
-    table = export_questions.stored_table(unit, profile, asked.table) if asked.table else None
+    with stored.unit("profile") as unit:
+        table = export_questions.stored_table(unit, profile, asked.table) if asked.table else None
     return ExportSetting(
         export_questions.export_question(
             revision.model,
             profile,
-            asked.to_domain(),
+            export_scope(asked),
             table,
             fragment_cap=settings.max_fragments,
             fit=stored.fit_of(revision),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
+from app.execution.child import WorkerOptions
 from app.execution.engine import (
     Crashed,
     Done,
@@ -16,16 +17,18 @@ from app.execution.engine import (
     LimitExceeded,
     Limits,
     Lost,
+    Pool,
     Refused,
     Stopped,
     Task,
 )
-from app.execution.local import LocalEngine, service_pools
-from app.operations.compare import requested_audit, requested_compare, requested_thresholds
-from app.operations.models import requested_hide, requested_layer
+from app.execution.local import LocalEngine, PoolOptions
+from app.execution.slot import SlotOptions
+from app.operations.compare import requested_audit, requested_compare
 from app.operations.operation import Operation, OperationKind
 from app.operations.optimize import requested_optimize
 from app.operations.tables import requested_export, requested_table
+from app.registry import VERBS, jobs
 from domain.errors import (
     Cancelled,
     InvalidInput,
@@ -40,11 +43,12 @@ from domain.units import format_bytes
 
 if TYPE_CHECKING:
     from app.execution.node import ClusterOptions
+    from app.questions.source import Stored
     from app.settings import Settings
-    from models.session import UnitOfWork
 
 
 SOLVE_WARM_UP = "app.operations.solves:warm_up"  # called by workers that solve
+READ_WARM_UP = "app.operations.work:warm_up"  # called by workers that read files
 
 T = TypeVar("T")
 
@@ -118,7 +122,7 @@ def _error(operation: Operation[Any], end: End, limits: Limits) -> SluiceError:
 # --- requests of durable jobs ---------------------------------------------------------------------
 
 
-Prepare: TypeAlias = Callable[[bytes, "UnitOfWork", "Settings"], Operation[Any]]
+Prepare: TypeAlias = Callable[[bytes, "Stored", "Settings"], Operation[Any]]
 
 _PREPARE: dict[OperationKind, Prepare] = {
     OperationKind.OPTIMIZE: requested_optimize,
@@ -126,24 +130,76 @@ _PREPARE: dict[OperationKind, Prepare] = {
     OperationKind.TABLE: requested_table,
     OperationKind.EXPORT: requested_export,
     OperationKind.AUDIT: requested_audit,
-    OperationKind.LAYER: requested_layer,
-    OperationKind.HIDE: requested_hide,
-    OperationKind.THRESHOLDS: requested_thresholds,
 }
 
 
+JOB_KINDS = (*(kind.value for kind in _PREPARE), *(verb.name for verb in jobs()))
+
+
 def prepare_request(
-    kind: str, request: bytes, unit: UnitOfWork, settings: Settings
+    kind: str, request: bytes, stored: Stored, settings: Settings
 ) -> Operation[Any]:
     """Return the operation that a stored request asks for.
 
     Raises what its checks raise: NotFound for what was deleted since, InvalidInput, what a fit
     does; ValueError for a kind that is no job's.
     """
-    return _PREPARE[OperationKind(kind)](request, unit, settings)
+    verb = VERBS.get(kind)
+    if verb is None or not verb.doing:
+        return _PREPARE[OperationKind(kind)](request, stored, settings)
+    prepare: Prepare = verb.module("operation").requested
+    return prepare(request, stored, settings)
 
 
 # --- the engine of a service or of a runner -------------------------------------------------------
+
+
+# How much may wait, in all and of one requester; the operations page lists these numbers.
+MAX_WAITING_SOLVES = 1000
+MAX_WAITING_SOLVES_OF_REQUESTER = 64
+READ_WORKERS = 2  # for files: one client's keep one of them at most
+MAX_WAITING_READS = 256
+MAX_WAITING_READS_OF_REQUESTER = 64
+MAX_WAITING_LONG = 64
+MAX_WAITING_LONG_OF_REQUESTER = 8
+
+
+def service_pools(
+    *,
+    solve_workers: int,
+    long_workers: int,
+    solve_warm_up: str = SOLVE_WARM_UP,
+    read_warm_up: str = READ_WARM_UP,
+    has_clients: bool = True,
+) -> Mapping[Pool, PoolOptions]:
+    """Return the pools of a service or of a runner: what clients wait for briefly is always warm.
+
+    `solve_warm_up` and `read_warm_up` ("module:function") are what workers call before their first
+    task. However many jobs there are a client that waits for long work is still served, where there
+    are two `long_workers`; where nobody does, jobs have as many workers for it as for solving.
+    """
+    return {
+        Pool.SOLVE: PoolOptions(
+            solve_workers,
+            SlotOptions(WorkerOptions(warm_up=solve_warm_up)),
+            max_waiting=MAX_WAITING_SOLVES,
+            max_of_requester=MAX_WAITING_SOLVES_OF_REQUESTER,
+        ),
+        Pool.READ: PoolOptions(
+            READ_WORKERS,
+            SlotOptions(WorkerOptions(warm_up=read_warm_up), is_always_warm=has_clients),
+            max_waiting=MAX_WAITING_READS,
+            max_of_requester=MAX_WAITING_READS_OF_REQUESTER,
+            left_by_each=1,
+        ),
+        Pool.LONG: PoolOptions(
+            long_workers if has_clients else solve_workers,
+            SlotOptions(is_always_warm=False),
+            max_waiting=MAX_WAITING_LONG,
+            max_of_requester=MAX_WAITING_LONG_OF_REQUESTER,
+            left_by_jobs=int(has_clients),
+        ),
+    }
 
 
 def open_engine(settings: Settings, *, has_clients: bool = True) -> Engine:
@@ -152,7 +208,7 @@ def open_engine(settings: Settings, *, has_clients: bool = True) -> Engine:
     """
     pools = service_pools(
         solve_workers=settings.worker_count,
-        solve_warm_up=SOLVE_WARM_UP,
+        long_workers=settings.long_workers,
         has_clients=has_clients,
     )
     if settings.engine == "local":
@@ -162,7 +218,7 @@ def open_engine(settings: Settings, *, has_clients: bool = True) -> Engine:
 
     # As much may wait here as elsewhere, and as much may run as the cluster has slots.
     there = {pool: replace(one, slots=MAX_SLOTS) for pool, one in pools.items()}
-    return ClusterEngine(options, there)
+    return ClusterEngine(options, there, workers_here=settings.long_workers)
 
 
 def cluster_options(settings: Settings) -> ClusterOptions:

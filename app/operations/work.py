@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from select import select
+from typing import Generic, TypeVar
 
 from analysis.audit import Audit, AuditQuestion, audit, solve_part
 from analysis.best_known import SolvedPart
-from analysis.hidden_ratios import ModelHidden, ModelQuestion, hide_model
-from analysis.hiding import Hidden, HideQuestion, hide
 from analysis.layer_answer import LayerAnswer, LayerQuestion, layer_costs
-from analysis.thresholds import ThresholdQuestion, Thresholds, price_thresholds
 from app.operations.operation import Report
 from app.questions.fits import (
     StoredFit,
@@ -26,8 +24,9 @@ from app.questions.fits import (
     read_traces,
 )
 from app.questions.optimize import sizes_used_for
-from app.questions.question import LoadedTrace
+from app.questions.question import LoadedTrace, Measurement
 from app.questions.settings import Exported, ExportQuestion, export
+from app.questions.source import FileWork, FitNow, MeasurementsWork
 from app.questions.tables import CompiledTable, TableQuestion, compile_table
 from domain.errors import SluiceError
 from domain.fit import FitOptions, TraceFit
@@ -36,6 +35,24 @@ from domain.measurement import Reading
 from models.records import FitRequest
 
 Fitted = tuple[TraceFit, FitPlot | None]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A function of a module, and the question that it is given.
+
+    `reports` names what of the report it is given behind that, in this order: steps, best.
+    """
+
+    function: Callable[..., T]
+    question: object
+    reports: tuple[str, ...] = ()
+
+    def run(self, report: Report) -> T:
+        """Call it. Raises what it raises."""
+        return self.function(self.question, *(getattr(report, name) for name in self.reports))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,40 +126,6 @@ class LayerWork:
     def compute(self) -> LayerAnswer:
         """Compute without a report."""
         return layer_costs(self.question)
-
-
-@dataclass(frozen=True, slots=True)
-class HideWork:
-    """What is hidden behind what."""
-
-    question: HideQuestion | ModelQuestion
-
-    def run_quickly(self) -> ModelHidden | None:
-        """Return the answer where ratios alone are asked about: no search is needed."""
-        return hide_model(self.question) if isinstance(self.question, ModelQuestion) else None
-
-    def run(self, report: Report) -> Hidden | ModelHidden:
-        """Search. Raises SluiceError."""
-        if isinstance(self.question, HideQuestion):
-            return hide(self.question, report.best)
-        return hide_model(self.question)
-
-    def compute(self) -> Hidden | ModelHidden:
-        """Compute without a report."""
-        if isinstance(self.question, HideQuestion):
-            return hide(self.question)
-        return hide_model(self.question)
-
-
-@dataclass(frozen=True, slots=True)
-class ThresholdWork:
-    """What is priced."""
-
-    question: ThresholdQuestion
-
-    def run(self, report: Report) -> Thresholds:
-        """Price every choice; its steps are evaluations."""
-        return price_thresholds(self.question, report.steps, report.best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +221,25 @@ class FilesWork:
             wants_plot=self.wants_plot,
         )
         return FilesFitted(fitted.fit, fitted.plot, tuple(readings), tuple(left_out))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadWork(Generic[T]):
+    """Files that came with a request, and what is read off them."""
+
+    files_work: FileWork[T]
+
+    def run(self, report: Report) -> T:
+        """Read. Raises SluiceError."""
+        return self.files_work.read()
+
+
+def warm_up() -> None:
+    """Load what reading and fitting need, by a small fit."""
+    few = "message_bytes,repetition,a_us\n" + "".join(
+        f"{size},{i},{size / 100 + i}\n" for size in (64, 256, 1024) for i in range(3)
+    )
+    MeasurementsWork((Measurement(few),), FitNow()).read()
 
 
 @dataclass(frozen=True, slots=True)

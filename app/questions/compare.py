@@ -4,38 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TypeGuard, TypeVar
 
 from analysis.comparison import Cell
 from app.questions import source
-from app.questions.question import (
+from app.questions.question import Source, check_static_bytes
+from app.questions.source import FitNow, Stored, field_of
+from contract.limits import (
     DEFAULT_RELATIVE_GAP,
     DEFAULT_TIME_LIMIT_S,
-    Source,
-    check_static_bytes,
+    MAX_COMPARED,
+    MAX_MESSAGE_BYTES,
+    MAX_SIMULATED,
 )
-from app.questions.source import Stored, field_of, fit_for
+from contract.simulate import Interval
 from domain.aggregate import Aggregate
 from domain.delivery import Delivery, deliver, flows_of, store_and_forward_us
 from domain.errors import InconsistentInput, StrategyDeclined
 from domain.fit import FitOptions
 from domain.model import CostModel
 from domain.nested import NestedSchedule, simulate_nested
-from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline
+from domain.pipeline import FitRange, Pipeline
 from domain.problem import FragmentLimits, Problem
 from domain.profile import ProfileRevision
-from domain.schedule import check_sizes
+from domain.schedule import check_sizes, serial_us
 from domain.schedule import simulate as simulate_shared
 from domain.solution import Notice, Strategy
+from domain.structure import KnownOverlap
 from domain.timeline import nested_timeline_of, timeline_of
-from domain.verification import said_of
 from solvers.nested.bound import nested_lower_bound_us
-
-if TYPE_CHECKING:
-    from models.session import Store
-
-
-MAX_COMPARED = 1_000  # message sizes x strategies in one comparison
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,47 +64,60 @@ class Comparison:
 class ComparisonTable:
     """The rows by message size, then in the order of the strategies asked for.
 
-    `verified` is what transfers said of the profile, None where there were none.
+    `said` is what is known of the model, and `overlap` of its stages, as `source.Resolved` has it;
+    `limits` are those of the cuts.
     """
 
     model: CostModel
     profile: ProfileRevision | None
     cells: tuple[Cell, ...]
-    verified: Notice | None = None
+    said: tuple[Notice, ...] = ()
+    overlap: KnownOverlap = field(default_factory=KnownOverlap)
+    limits: FragmentLimits = field(default_factory=FragmentLimits)
+
+    def serial_us(self, cell: Cell) -> float | None:
+        """What a cell's cut takes one after another, in µs, where nobody has said which it is; else
+        None.
+        """
+        found, model = cell.solution, self.model
+        if found is None or not self._is_unsaid(model):
+            return None
+        return serial_us(model, found.levels or (found.schedule.fragment_bytes,))
+
+    def whole_us(self, message_bytes: int) -> float | None:
+        """Return the same of a message in one piece; None too where the limits do not admit it."""
+        most = self.limits.max_fragment_bytes
+        if not self._is_unsaid(self.model) or (most is not None and most < message_bytes):
+            return None
+        return serial_us(self.model, ((message_bytes,),))
+
+    def _is_unsaid(self, model: CostModel) -> TypeGuard[Pipeline]:
+        return isinstance(model, Pipeline) and self.overlap.is_unsaid(len(model))
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A comparison whose model is known, its profile, and what transfers said of that."""
+    """A comparison whose model is known, its profile, what is said of the model, and what is known
+    of the overlap of its stages.
+    """
 
     comparison: Comparison
     model: CostModel
     profile: ProfileRevision | None
-    verified: Notice | None = None
+    said: tuple[Notice, ...] = ()
+    overlap: KnownOverlap = field(default_factory=KnownOverlap)
 
 
 def resolve(comparison: Comparison, stored: Stored) -> Resolved:
     """Find or fit the model. Raises NotFound, InvalidInput, and what a fit does."""
-    fit_now = fit_for(comparison.fit_options)
-    found = source.resolve(comparison.source, stored, fit_now)
-    return Resolved(comparison, found.model, found.profile, said_of(found.verification))
+    found = source.resolve(comparison.source, stored, FitNow(comparison.fit_options))
+    return Resolved(comparison, found.model, found.profile, found.said, found.overlap)
 
 
 # --- simulations of a given cut -------------------------------------------------------------------
 
 
-MAX_INTERVALS = 200_000  # intervals in one answer; about 12 MB of JSON
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """One fragment in one stage, µs from the start of the message; the delay is left out."""
-
-    fragment: int
-    stage: int
-    fragment_bytes: int
-    start_us: float
-    exit_us: float
+T = TypeVar("T", "Simulation", "PricedCut", "Simulation | PricedCut")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +149,8 @@ class Delivered:
 @dataclass(frozen=True, slots=True)
 class Simulation:
     """The run of one cut. `critical_path` are (fragment, stage) pairs, and None for cuts that are
-    given by stage; `delivered` is there for cuts that the stages chose.
+    given by stage; `delivered` is there for cuts that the stages chose, `said` is what is known of
+    the model.
     """
 
     pipeline: Pipeline
@@ -150,6 +161,12 @@ class Simulation:
     busy_us: tuple[float, ...]
     profile: ProfileRevision | None = None
     delivered: Delivered | None = None
+    said: tuple[Notice, ...] = ()
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """What is to be said about it, what is known of its model first."""
+        return (*self.said, *(self.delivered.notices if self.delivered else ()))
 
     @property
     def bottleneck_stage(self) -> int:
@@ -167,6 +184,12 @@ class PricedCut:
     fragment_bytes: tuple[int, ...]
     latency_us: float
     profile: ProfileRevision | None = None
+    said: tuple[Notice, ...] = ()
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """What is to be said about it."""
+        return self.said
 
     @property
     def message_bytes(self) -> int:
@@ -175,13 +198,18 @@ class PricedCut:
 
 
 def run(
-    store: Store, asked: Source, options: FitOptions | None, cut: Cut
+    stored: Stored, asked: Source, options: FitOptions | None, cut: Cut
 ) -> Simulation | PricedCut:
     """Run a cut on a model, wherever that comes from. Raises NotFound, InvalidInput, what a fit
     does, and StrategyDeclined for an aggregate whose stages would cut by themselves.
     """
-    found = model_of(asked, options, Stored.of_store(store))
-    return replace(run_on(found.model, cut), profile=found.profile)
+    found = model_of(asked, options, stored)
+    return said_by(run_on(found.model, cut), found)
+
+
+def said_by(simulation: T, found: source.Resolved) -> T:
+    """Return a simulation on a model that was found, with what is known of that."""
+    return replace(simulation, profile=found.profile, said=found.said)
 
 
 def model_of(asked: Source, options: FitOptions | None, stored: Stored) -> source.Resolved:
@@ -189,7 +217,7 @@ def model_of(asked: Source, options: FitOptions | None, stored: Stored) -> sourc
 
     Raises NotFound, and what a fit does.
     """
-    return source.resolve(asked, stored, fit_for(options))
+    return source.resolve(asked, stored, FitNow(options))
 
 
 def run_on(model: CostModel, cut: Cut) -> Simulation | PricedCut:
@@ -305,7 +333,7 @@ def simulate_delivery(
     pipeline: Pipeline, message_bytes: int, rules: tuple[Delivery, ...]
 ) -> Simulation:
     """Run what the stages choose. Raises InvalidInput, and Infeasible for too many pulses."""
-    cap = max(1, MAX_INTERVALS // len(pipeline))
+    cap = max(1, MAX_SIMULATED // len(pipeline))
     schedule = deliver(pipeline, message_bytes, rules, max_pulses=cap)
     found = _simulated(pipeline, schedule)
     delivered = Delivered(
@@ -369,9 +397,9 @@ def _check_sum(cut: tuple[int, ...], *, field: str) -> None:
 
 
 def _check_cells(cells: int, *, field: str) -> None:
-    if cells > MAX_INTERVALS:
+    if cells > MAX_SIMULATED:
         raise InconsistentInput(
-            f"expected fragments x stages <= {MAX_INTERVALS} intervals in one simulation, "
+            f"expected fragments x stages <= {MAX_SIMULATED} intervals in one simulation, "
             f"got {cells}",
             field=field,
         )

@@ -10,7 +10,13 @@ from itertools import accumulate, zip_longest
 from typing import TYPE_CHECKING
 
 from analysis.narrowed_fit import Range, SizesUsed, fit_narrowed, hull
-from app.questions.overlap import as_found, as_said, with_overlap
+from app.questions.overlap import (
+    as_found,
+    as_said,
+    is_one_stage,
+    summed_columns,
+    with_overlap,
+)
 from app.questions.question import GivenFit, LoadedTrace, Measurement, known_identifier
 from domain.errors import InconsistentInput, InvalidInput, NotFound, UnreadableTrace
 from domain.fit import ExcludedSample, FitOptions, FitShape, TraceFit
@@ -397,8 +403,20 @@ def _files_by_stage(record: FitRecord, options: FitOptions) -> dict[str, _StageF
     return {
         step: _StageFiles(0, count, step, options.columns)
         for stage in record.fit.stages
-        for step in steps.get(stage.name, (stage.name,))
+        for step in steps.get(stage.name) or _columns_of(stage.name, record.fit, options)
     }
+
+
+def _columns_of(stage: str, fit: TraceFit, options: FitOptions) -> tuple[str, ...]:
+    """Return the columns of a fit's files whose times a stage has: of stages that do not overlap,
+    which are fitted as one, it has those of all.
+    """
+    structure = fit.overlap.structure
+    if structure is not None:
+        return structure.stages if is_one_stage(fit.overlap) else (stage,)
+    if options.stages_overlap is not False:
+        return (stage,)
+    return summed_columns(fit) or (stage,)
 
 
 # --- plots of stored fits -------------------------------------------------------------------------
@@ -459,6 +477,33 @@ def _reading(content: bytes, kind: TraceKind | None, columns: str | None) -> Rea
 
 
 # --- measurement plans ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PlanWork:
+    """Measurements so far, and within which limits more may be made."""
+
+    measurements: tuple[Measurement, ...]
+    limits: PlanLimits
+
+    def read(self) -> MeasurementPlan:
+        """Plan. Raises as `plan`."""
+        return plan(self.measurements, self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableWork:
+    """A file that has to be one of measurements."""
+
+    content: bytes
+
+    def read(self) -> UnreadableTrace | None:
+        """Return why it is none; None where it can be read."""
+        try:
+            read_traces((LoadedTrace.of(self.content),))
+        except UnreadableTrace as refusal:
+            return refusal
+        return None
 
 
 def plan(measurements: tuple[Measurement, ...], limits: PlanLimits) -> MeasurementPlan:

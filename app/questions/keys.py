@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from app.questions.profiles import seed_paper_profiles
+from contract.limits import DEFAULT_KEY_KEPT_S, MAX_KEY_NAME
 from domain.errors import Conflict, InvalidInput
 from models.identifiers import new_id
 from models.records import ApiKeyRecord, ChangeRecord, KeyScope
@@ -20,10 +21,7 @@ from models.records import ApiKeyRecord, ChangeRecord, KeyScope
 if TYPE_CHECKING:
     from models.session import Store
 
-MAX_NAME = 100
 MAX_KEYS = 1000  # of one owner that can be used, those of browsers aside
-KEPT_S = 3600  # how long a key that was exchanged goes on
-MAX_AGE_S = 10 * 366 * 86_400
 SESSION_S = 12 * 3600  # of a browser that signed in
 MAX_BROWSERS = 100  # that are signed in by one key; one more ends the oldest
 FIRST_KEY = "first"
@@ -64,8 +62,8 @@ def create_key(
     requests_per_s: int | None = None,
 ) -> NewKey:
     """Return a new key of the store's owner. Raises InvalidInput, and Conflict for too many."""
-    if not 1 <= len(name) <= MAX_NAME:
-        raise InvalidInput(f"expected a name of 1 to {MAX_NAME} characters", field="name")
+    if not 1 <= len(name) <= MAX_KEY_NAME:
+        raise InvalidInput(f"expected a name of 1 to {MAX_KEY_NAME} characters", field="name")
     made = _made(store.owner, name, scope, expires_in_s, requests_per_s=requests_per_s)
     with store.unit_of_work() as unit:
         now = datetime.now(UTC)
@@ -95,7 +93,7 @@ def list_keys(store: Store) -> list[ApiKeyRecord]:
         return unit.api_keys.list()
 
 
-def rotate_key(store: Store, key_id: str, *, kept_s: int = KEPT_S) -> NewKey:
+def rotate_key(store: Store, key_id: str, *, kept_s: int = DEFAULT_KEY_KEPT_S) -> NewKey:
     """Return a new key in the place of this one, which goes on for `kept_s`. Raises NotFound."""
     with store.unit_of_work() as unit:
         old = unit.api_keys.get(key_id)

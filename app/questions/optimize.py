@@ -30,8 +30,9 @@ from app.questions.question import (
     known_errors,
     known_identifier,
 )
-from app.questions.source import FitNow, Resolved, Stored, fit_for, resolve
-from app.questions.transfers import MAX_ROWS_BESIDE, decide
+from app.questions.source import FitNow, Resolved, Stored, resolve
+from app.questions.transfers import MAX_ROWS_BESIDE, TransfersWork
+from contract.limits import MAX_ANSWER_NAME, MAX_NOTE
 from domain.default_sizes import CURRENT, default_sizes
 from domain.errors import InvalidInput, NotFound
 from domain.fit import FitShape, TraceFit
@@ -117,7 +118,7 @@ def prepare(question: Question, stored: Stored, *, fragment_cap: int) -> Prepare
     uncertain = _uncertain(question, problem, found.fit, fragment_cap, found.verification)
     own = None
     if question.transfers is not None:
-        own = decide(question.transfers, max_rows=MAX_ROWS_BESIDE).decision
+        own = stored.read(TransfersWork(question.transfers, MAX_ROWS_BESIDE)).decision
     return PreparedQuestion(
         question=question,
         problem=problem,
@@ -176,26 +177,31 @@ def _uncertain(
 def _fit_now(question: Question, fragment_cap: int) -> FitNow:
     options = question.fit_options
     is_narrowed = options is not None and options.shape is FitShape.NARROWED
-    return fit_for(
-        options,
-        message_bytes=question.message_bytes if is_narrowed else None,
-        sizes_used=sizes_used_by(question, fragment_cap=fragment_cap),
-    )
+    if not is_narrowed:
+        return FitNow(options)
+    sizes_used = SizesOfQuestion(replace(question, source=(), save_as=None), fragment_cap)
+    return FitNow(options, question.message_bytes, sizes_used)
 
 
-def sizes_used_by(question: Question, *, fragment_cap: int) -> SizesUsed:
-    """Return the fragment sizes that this question's answer would have for a model.
+@dataclass(frozen=True, slots=True)
+class SizesOfQuestion:
+    """The fragment sizes that a question's answer would have for a model. Picklable.
 
     Where its strategy may take long, the best equal fragments stand for it: which sizes a fit is
     of must not depend on how busy the machine is.
     """
 
-    def sizes_used(model: CostModel) -> tuple[int, ...]:
+    question: Question
+    fragment_cap: int
+
+    def __call__(self, model: CostModel) -> tuple[int, ...]:
+        """Solve for this model."""
+        question = self.question
         problem = problem_of(
             model,
             question.message_bytes,
             question.limits,
-            fragment_cap=fragment_cap,
+            fragment_cap=self.fragment_cap,
             allow_refragmentation=question.allow_refragmentation,
         )
         if not solvers.is_quick(problem, question.strategy):
@@ -208,15 +214,12 @@ def sizes_used_by(question: Question, *, fragment_cap: int) -> SizesUsed:
         )
         return solution.schedule.fragment_bytes
 
-    return sizes_used
-
 
 def sizes_used_for(message_bytes: int | None, *, fragment_cap: int) -> SizesUsed:
     """Return the same for a message without a question; asked only where there is one."""
     if message_bytes is None:
         return lambda _: ()
-    question = Question(message_bytes=message_bytes, source=())
-    return sizes_used_by(question, fragment_cap=fragment_cap)
+    return SizesOfQuestion(Question(message_bytes=message_bytes, source=()), fragment_cap)
 
 
 def find_stored(unit: UnitOfWork, prepared: PreparedQuestion) -> AnswerRecord | None:
@@ -384,8 +387,6 @@ def _digest(
 
 # --- stored answers -------------------------------------------------------------------------------
 
-MAX_NAME, MAX_NOTE = 100, 2000  # characters
-
 
 @dataclass(frozen=True, slots=True)
 class AnswerFilter:
@@ -427,7 +428,8 @@ def describe_answer(
     InvalidInput for what is too long, and for a name of several lines.
     """
     given_name, given_note = (None if one is None else _lines(one) for one in (name, note))
-    for field, text, longest in (("name", given_name, MAX_NAME), ("note", given_note, MAX_NOTE)):
+    texts = (("name", given_name, MAX_ANSWER_NAME), ("note", given_note, MAX_NOTE))
+    for field, text, longest in texts:
         if text is not None and (len(text) > longest or (field == "name" and "\n" in text)):
             one_line = "one line of " if field == "name" else ""
             raise InvalidInput(f"expected {one_line}at most {longest} characters", field=field)

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.premise import contradicted
-from analysis.structure import messages_of, structure_of
+from analysis.structure.detect import structure_of
+from analysis.structure.events import messages_of
+from contract.limits import MAX_NAME_LENGTH
 from domain.fit import Combine, FitOptions, StepGroup, TraceFit
 from domain.measurement import DirectTrace, Reading, TraceKind
-from domain.pipeline import MAX_NAME_LENGTH
 from domain.solution import Notice
 from domain.structure import KnownOverlap
 
 FOUND = "structure"  # the code of the notice that says what was found
+STAGES = "stages"  # the line that lists the columns of a file
 SAID = "stages_overlap"  # the line of what was understood that says what the user said
 _OWN_FORMATS = ("direct CSV", "JSON", "table")  # what other programs write is of pipelines
 _JOINED, _BETWEEN = " + ", "between fragments"
@@ -43,12 +45,30 @@ def as_said(
     traces = [reading.trace for reading in readings if isinstance(reading.trace, DirectTrace)]
     if not traces or len(traces) < len(readings) or all(trace.events for trace in traces):
         return readings, options
+    readings = [_with_columns(one, trace) for one, trace in zip(readings, traces, strict=True)]
     if options.groups:
         readings = [grouped(one, options.groups) for one in prepared(readings, options)]
         options = replace(options, groups=(), excluded=())
         traces = [one.trace for one in readings if isinstance(one.trace, DirectTrace)]
     names = traces[0].stage_names
     return readings, replace(options, groups=(_in_sequence(names, names),) if names[1:] else ())
+
+
+def _with_columns(reading: Reading, trace: DirectTrace) -> Reading:
+    """The reading with the columns that it has, which the fit of their sum does not tell."""
+    if STAGES in dict(reading.understood):
+        return reading
+    listed = (STAGES, ", ".join(trace.stage_names))
+    return replace(reading, understood=(*reading.understood, listed))
+
+
+def summed_columns(found: TraceFit) -> tuple[str, ...]:
+    """Return the columns of a fit's files whose sum is its stage, as the first of them has these;
+    none where nothing says so.
+    """
+    known = dict(found.understood)
+    listed = known.get(STAGES) or known.get(f"file_1_{STAGES}")
+    return tuple(listed.split(", ")) if listed else ()
 
 
 def with_overlap(found: TraceFit, readings: Sequence[Reading], options: FitOptions) -> Fitted:
@@ -105,12 +125,13 @@ def as_found(
 ) -> tuple[Sequence[Reading], FitOptions]:
     """Return readings and options by which stages are fitted that overlap so.
 
-    Groups that were asked for stay.
+    Groups that were asked for stay where stages overlap. Where a fragment passes all of them before
+    the next one, they are one stage whatever was asked, of the name of a group that has them all.
     """
     from fitting import join, prepared
 
     found = overlap.structure
-    if found is None or not is_one_stage(overlap) or options.groups or not readings:
+    if found is None or not is_one_stage(overlap) or not readings:
         return readings, options
     trace = join(prepared(readings, options))
     assert isinstance(trace, DirectTrace)
@@ -121,6 +142,8 @@ def as_found(
         events=None,
     )
     group = _in_sequence(trace.stage_names, waited.stage_names)
+    asked = (one.name for one in options.groups if set(one.steps) == set(trace.stage_names))
+    group = replace(group, name=next(asked, group.name))
     stated = tuple(pair for reading in readings for pair in reading.understood)
     notices = tuple(notice for reading in readings for notice in reading.notices)
     one = Reading(readings[0].format, waited, stated, notices)

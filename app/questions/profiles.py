@@ -25,7 +25,7 @@ from domain.units import ns_per_byte_from_mb_per_s, ns_per_byte_from_us_per_kb
 if TYPE_CHECKING:
     from domain.fit import TraceFit
     from domain.model import CostModel
-    from domain.verification import Verification
+    from domain.verification import Against, Verification
     from measuring.transfers import RecordedTransfers
     from models.session import Store, UnitOfWork
 
@@ -162,14 +162,12 @@ _HEAD_CHARACTERS = 65_536  # with its columns, behind lines as long as they may 
 
 
 def recorded_verification(
-    store: Store, reference: ProfileReference, transfers: str
+    store: Store, reference: ProfileReference, recorded: RecordedTransfers
 ) -> tuple[Revision, Verification]:
     """Return what recorded transfers say of a revision's model; nothing is stored.
 
-    `transfers` is the file that `sluice verify` writes, or one of own transfers. Raises NotFound,
-    UnreadableTrace, InvalidInput and NotMeasurable.
+    Raises NotFound, InvalidInput and NotMeasurable.
     """
-    recorded = recorded_transfers(transfers)
     revision = get_revision(store, reference)
     blocks = sum(-(-recorded.message_bytes // size) for size in recorded.runs)
     if blocks * max(len(recorded.stages), len(revision.model.stages or ())) > MAX_BLOCKS:
@@ -180,6 +178,28 @@ def recorded_verification(
     with store.reading() as unit:
         stages = stages_measured(unit, revision)
     return revision, verification_by(revision.model, recorded, stages=stages)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedRevision:
+    """A revision with its new verification, the number of the current one, and what was measured
+    for or against it until now.
+    """
+
+    revision: Revision
+    current: int
+    against: Against | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedWork:
+    """The text of a file that `sluice verify` writes, or of one of own transfers."""
+
+    text: str
+
+    def read(self) -> RecordedTransfers:
+        """Read. Raises as `recorded_transfers`."""
+        return recorded_transfers(self.text)
 
 
 def recorded_transfers(text: str) -> RecordedTransfers:
@@ -203,16 +223,15 @@ def keep_verification(
     revision: Revision,
     found: Verification,
     *,
-    then: Callable[[UnitOfWork, tuple[Revision, int]], None] = nothing,
-) -> tuple[Revision, int]:
-    """Store a verification with its revision, in the place of an earlier one; return it, and the
-    number of the current revision. Raises NotFound.
-    """
+    then: Callable[[UnitOfWork, VerifiedRevision], None] = nothing,
+) -> VerifiedRevision:
+    """Store a verification with its revision, in the place of an earlier one. Raises NotFound."""
     with store.unit_of_work() as unit:
         kept = unit.profiles.verify(revision.profile, revision.number, found)
         current = unit.profiles.get(kept.profile).current.number
-        then(unit, (kept, current))
-        return kept, current
+        verified = VerifiedRevision(kept, current, Stored.of_unit(unit).against(kept))
+        then(unit, verified)
+        return verified
 
 
 def verification_by(
@@ -419,7 +438,7 @@ def _added(store: Store, profile: PaperProfile) -> bool:
 
     provenance, seeding = Provenance(Origin.PAPER, profile.source), ChangedBy("start")
     try:
-        with store.of(store.owner, seeding).unit_of_work() as unit:
+        with store.of(store.owner, seeding).bounded(None).unit_of_work() as unit:
             unit.profiles.create(profile.name, profile.pipeline, provenance)
     except Conflict:  # another process that starts at the same time was first
         return False

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from app.questions.transfers import TransfersQuestion
+from contract.limits import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, MAX_SEED, MAX_TIME_LIMIT_S
 from domain.aggregate import Aggregate
 from domain.errors import InconsistentInput, InvalidInput, NotFound, StrategyDeclined
 from domain.fit import MAY_BE_PIPELINED, FitOptions, TraceFit, taken_for_granted
@@ -21,13 +22,7 @@ from domain.profile import ProfileReference, check_profile_name
 from domain.solution import Notice, Strategy
 from domain.structure import KnownOverlap
 from domain.uncertain_fit import misfit_at, uncertain_model
-from domain.uncertainty import (
-    MAX_SEED,
-    UNKNOWN_ERRORS,
-    KnownErrors,
-    StatedInterval,
-    stated_model,
-)
+from domain.uncertainty import UNKNOWN_ERRORS, KnownErrors, StatedInterval, stated_model
 from domain.verification import Against
 from models.records import FitRequest
 
@@ -82,9 +77,6 @@ def _pieces(
 # --- questions ------------------------------------------------------------------------------------
 
 
-DEFAULT_RELATIVE_GAP = 1e-6
-DEFAULT_TIME_LIMIT_S = 10.0
-MAX_TIME_LIMIT_S = 3600.0
 IDENTIFIER = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from analysis.audit import (
-    DEFAULT_TIME_LIMIT_S,
     SETTING,
     AuditQuestion,
     AuditScope,
@@ -27,6 +26,7 @@ from analysis.transferred import TransfersSay, what_transfers_say
 from app.questions.optimize import PreparedQuestion
 from app.questions.question import known_errors, notices_of_costs, stages_of_table
 from app.text.transferred import transfers_sentence
+from contract.limits import DEFAULT_AUDIT_LIMIT_S
 from domain.errors import (
     Conflict,
     InconsistentInput,
@@ -43,7 +43,7 @@ from domain.problem import FragmentLimits, problem_of
 from domain.profile import ProfileRevision
 from domain.regret import ChosenSetting, Objective, SizeRule, default_objective
 from domain.structure import KnownOverlap
-from domain.uncertain_answer import DecisionCode, Reason, SettingsInDraws
+from domain.uncertain_answer import Decision, DecisionCode, Reason, SettingsInDraws
 from domain.uncertainty import KnownErrors
 from domain.verification import Against, said_of
 from domain.workload import DEFAULT_MAX_MESSAGE_BYTES, Workload
@@ -82,7 +82,7 @@ class ExportScope:
     workload: Workload | None = None
     objective: Objective | None = None
     limits: FragmentLimits | None = None
-    time_limit_s: float = DEFAULT_TIME_LIMIT_S
+    time_limit_s: float = DEFAULT_AUDIT_LIMIT_S
 
     @property
     def decides_by(self) -> Objective:
@@ -285,27 +285,37 @@ def export(
     if stored is not None and not _is_of(stored.table, question.pipeline):
         raise Conflict("the compiled table is of another pipeline", field="table")
     if question.target.takes not in _SIZED:
-        return _rendered(question, stored, None)
-
-    def report(chosen: ChosenSetting) -> None:
-        if on_best is not None:
-            on_best(_rendered(question, stored, chosen))
-
+        return _rendered(question, stored, None, None)
     try:
-        chosen = _chosen(question, stored, progress, report if on_best else None)
+        messages = _messages(question, stored)
+        advised = None if question.given_bytes else _size_to_set(question, messages)
+
+        def report(chosen: ChosenSetting) -> None:
+            if on_best is not None:
+                on_best(_rendered(question, stored, chosen, advised))
+
+        best = report if on_best else None
+        chosen = _chosen(question, stored, messages, advised, progress, best)
     except InvalidInput as refusal:
         raise _together(refusal) from None
-    return _rendered(question, stored, chosen)
+    return _rendered(question, stored, chosen, advised)
 
 
 def _rendered(
-    question: ExportQuestion, stored: StoredTable | None, chosen: ChosenSetting | None
+    question: ExportQuestion,
+    stored: StoredTable | None,
+    chosen: ChosenSetting | None,
+    advised: _SizeToSet | None,
 ) -> Exported:
     target = question.target
     try:
         in_draws = _in_draws(question, chosen, stored)
         given = _input(question, stored, chosen, in_draws)
-        given = replace(given, over_default=_over_default(question, given))
+        given = replace(
+            given,
+            over_default=_over_default(question, given),
+            holds_either_way=advised is not None and advised.holds_either_way(chosen),
+        )
         content = target.render(given).encode()
     except InvalidInput as refusal:
         raise _together(refusal) from None
@@ -369,19 +379,27 @@ def _stem(question: ExportQuestion) -> str:
     return f"{_UNSAFE.sub('_', source)}-{question.target.name}"
 
 
+def _messages(question: ExportQuestion, stored: StoredTable | None) -> Messages:
+    from analysis.size_choice import messages_of
+
+    scope, table = question.scope, stored.table if stored else None
+    return messages_of(
+        scope.min_message_bytes, scope.max_message_bytes, scope.limits, table, scope.workload
+    )
+
+
 def _chosen(
     question: ExportQuestion,
     stored: StoredTable | None,
+    messages: Messages,
+    advised: _SizeToSet | None,
     progress: Callable[[int, int], None] | None,
     on_best: Callable[[ChosenSetting], None] | None,
 ) -> ChosenSetting:
-    from analysis.size_choice import choose_sizes, messages_of
+    from analysis.size_choice import choose_sizes
 
     scope, target = question.scope, question.target
     table = stored.table if stored else None
-    messages = messages_of(
-        scope.min_message_bytes, scope.max_message_bytes, scope.limits, table, scope.workload
-    )
     return choose_sizes(
         question.pipeline,
         messages,
@@ -392,15 +410,35 @@ def _chosen(
         fragment_cap=question.fragment_cap,
         default=target.default(target.options_from(dict(scope.options))).setting,
         measured_bytes=question.measured_bytes,
-        given_bytes=question.given_bytes or _set_this_bytes(question, messages),
+        given_bytes=advised.size_bytes if advised else question.given_bytes,
         time_limit_s=scope.time_limit_s,
         progress=progress,
         on_best=on_best,
     )
 
 
-def _set_this_bytes(question: ExportQuestion, messages: Messages) -> int | None:
-    """Return the size that an answer about this message says to set; None for several messages."""
+@dataclass(frozen=True, slots=True)
+class _SizeToSet:
+    """What an answer about a message says to set, and what its draws have decided, if any did."""
+
+    size_bytes: int | None
+    decision: Decision | None = None
+
+    def holds_either_way(self, chosen: ChosenSetting | None) -> bool:
+        """Whether this is written, and nothing of it depends on what of the stages overlaps.
+
+        Beside a default that has a price, that is what decides of a size that is faster than one
+        piece.
+        """
+        if chosen is None or not chosen.is_given or self.decision is None:
+            return False
+        if self.decision.code is DecisionCode.SET_IT:
+            return self.decision.reason is Reason.EITHER_WAY and chosen.default is None
+        return self.decision.code is DecisionCode.NO_GAIN_PROVABLE
+
+
+def _size_to_set(question: ExportQuestion, messages: Messages) -> _SizeToSet | None:
+    """Return what an answer about this message says to set; None for several messages."""
     from analysis.size_curve import choose_size
     from analysis.uncertainty import UncertaintyQuestion, assess
 
@@ -410,8 +448,8 @@ def _set_this_bytes(question: ExportQuestion, messages: Messages) -> int | None:
     if question.transfers is not None and question.transfers.choice is not None:
         measured = question.transfers.choice
         if measured.code is not DecisionCode.MEASURE_FIRST:
-            return measured.size_bytes
-        return None if measured.best is None else measured.best.fragment_bytes
+            return _SizeToSet(measured.size_bytes)
+        return _SizeToSet(None if measured.best is None else measured.best.fragment_bytes)
     limits, cap = messages.limits, question.fragment_cap
     with suppress(StrategyDeclined):
         if errors is not None:
@@ -424,11 +462,13 @@ def _set_this_bytes(question: ExportQuestion, messages: Messages) -> int | None:
                     measured_us=measured_us,
                     measured_bytes=question.measured_bytes,
                     times=errors.times,
+                    overlap=errors.overlap,
                 )
             )
     problem = problem_of(question.pipeline, size, limits, fragment_cap=cap)
     choice = choose_size(problem, known, current_bytes=None)
-    return choice.chosen.size_bytes if choice else None
+    size_bytes = choice.chosen.size_bytes if choice else None
+    return _SizeToSet(size_bytes, known.decision if known else None)
 
 
 def _in_draws(

@@ -1,20 +1,26 @@
 """Where the costs of a question come from, found or fitted: one way for all that ask.
 
-found = resolve(question.source, Stored.of_unit(unit), fit_for(question.fit_options))
+found = resolve(question.source, Stored.of_unit(unit), FitNow(question.fit_options))
 found.model, found.fit, found.profile
+
+A command reads files itself. A service never does: reading takes as long as the sender of a file
+wants, and holds the interpreter's lock meanwhile. What it prepares raises `ReadElsewhere`, and is
+prepared again with what a worker has read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from analysis.premise import unknown_overlap
 from app.questions.fits import (
     FittedTrace,
     check_request,
     fit_measurements,
+    loaded_measurements,
     options_named,
     takes_overlap,
 )
@@ -29,7 +35,9 @@ from domain.errors import InvalidInput, NotFound
 from domain.fit import FitOptions, TraceFit
 from domain.model import CostModel
 from domain.profile import ProfileReference, ProfileRevision
-from domain.verification import Against, Contradiction
+from domain.solution import Notice
+from domain.structure import KnownOverlap
+from domain.verification import Against, Contradiction, said_of
 from models.records import FitRequest
 
 if TYPE_CHECKING:
@@ -38,30 +46,66 @@ if TYPE_CHECKING:
     from models.records import FitRecord
     from models.session import Store, UnitOfWork
 
-FitNow: TypeAlias = Callable[[tuple[Measurement, ...]], FittedTrace]
+_MAX_FILES = 1000  # a question has two, a page of stages one for each of these
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class FileWork(Protocol[T_co]):
+    """What is read off files that came with a request. Picklable; equal where the files are."""
+
+    def read(self) -> T_co:
+        """Read. Raises SluiceError."""
+        ...
+
+
+ReadFiles: TypeAlias = Sequence[tuple[FileWork[Any], Any]]
+
+
+class ReadElsewhere(Exception):
+    """Files have to be read by a worker before a question can be prepared."""
+
+    def __init__(self, work: FileWork[Any]) -> None:
+        super().__init__("files are to be read by a worker")
+        self.work = work
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
     """What a source may name: profiles and fits. `reading` opens a unit of work to look them up;
-    None where nothing is stored.
+    None where nothing is stored. `files` are what workers have read, None where this process reads.
     """
 
     reading: Callable[[], AbstractContextManager[UnitOfWork]] | None = None
+    files: ReadFiles | None = None
 
     @classmethod
-    def of_unit(cls, unit: UnitOfWork) -> Stored:
+    def of_unit(cls, unit: UnitOfWork, files: ReadFiles | None = None) -> Stored:
         """Return what is seen in this unit of work."""
-        return cls(lambda: nullcontext(unit))
+        return cls(lambda: nullcontext(unit), files)
+
+    def read(self, work: FileWork[T]) -> T:
+        """Return what files say. Raises ReadElsewhere where a worker has to read them first, and
+        what reading does.
+        """
+        if self.files is None:
+            return work.read()
+        for known, found in self.files:
+            if known == work:
+                result: T = found
+                return result
+        assert len(self.files) < _MAX_FILES, "a file that was read is asked for again"
+        raise ReadElsewhere(work)
 
     @classmethod
-    def of_store(cls, store: Store | None) -> Stored:
+    def of_store(cls, store: Store | None, files: ReadFiles | None = None) -> Stored:
         """Return what is in the store, each looked up in a unit of its own; nothing without one."""
-        return cls(None if store is None else store.reading)
+        return cls(None if store is None else store.reading, files)
 
     def revision(self, reference: ProfileReference) -> Revision:
         """Return a profile's revision. Raises NotFound, and InvalidInput without a store."""
-        with self._unit("profile") as unit:
+        with self.unit("profile") as unit:
             try:
                 return unit.profiles.revision(reference.name, reference.revision)
             except NotFound as missing:
@@ -72,7 +116,7 @@ class Stored:
         fit_id = revision.provenance.fit_id
         if fit_id is None:
             return None
-        with self._unit("profile") as unit:
+        with self.unit("profile") as unit:
             return unit.fits.fit(fit_id)
 
     def against(self, revision: Revision) -> Against | None:
@@ -82,20 +126,29 @@ class Stored:
         kept = revision.verification
         if kept is not None and kept.has_failed:
             return kept
-        with self._unit("profile") as unit:
-            found = contradiction_of(unit, revision)
-        return kept if found is None else replace(found, transfers=kept)
+        with self.unit("profile") as unit:
+            return _against(revision, contradiction_of(unit, revision))
+
+    def with_against(
+        self, revisions: Iterable[Revision]
+    ) -> tuple[tuple[Revision, Against | None], ...]:
+        """Return revisions of one profile, each with what was measured for or against it."""
+        revisions = tuple(revisions)
+        with self.unit("profile") as unit:
+            contradicted = contradictions_of(unit, revisions)
+        return tuple((one, _against(one, contradicted.get(one.number))) for one in revisions)
 
     def fit(self, fit_id: str) -> FitRecord:
         """Return a stored fit. Raises NotFound, and InvalidInput where nothing is stored."""
-        with self._unit("fit_id") as unit:
+        with self.unit("fit_id") as unit:
             try:
                 known_identifier(fit_id, "fit")
                 return unit.fits.get(fit_id)
             except NotFound as missing:
                 raise NotFound(missing.detail, field="fit_id", subject=missing.subject) from None
 
-    def _unit(self, field: str) -> AbstractContextManager[UnitOfWork]:
+    def unit(self, field: str) -> AbstractContextManager[UnitOfWork]:
+        """Open a unit of work for what this field names. Raises InvalidInput without a store."""
         if self.reading is None:
             raise InvalidInput("expected costs: nothing is stored here", field=field)
         return self.reading()
@@ -117,9 +170,25 @@ class Resolved:
     given: GivenFit | None = None
     verification: Against | None = None
 
+    @property
+    def said(self) -> tuple[Notice, ...]:
+        """What is said first of every answer by this model: what was measured for or against it,
+        and what it takes for granted of the overlap of its stages.
+        """
+        measured = said_of(self.verification)
+        overlap = unknown_overlap(self.overlap, len(self.model.stages or ()))
+        return (*(() if measured is None else (measured,)), *overlap)
+
+    @property
+    def overlap(self) -> KnownOverlap:
+        """What is known of the stages' overlap; nothing beside what contradicts the model."""
+        if self.fit is None or isinstance(self.verification, Contradiction):
+            return KnownOverlap()
+        return self.fit.overlap
+
 
 def resolve(source: Source, stored: Stored, fit_now: FitNow) -> Resolved:
-    """Find or fit the model. Raises NotFound, MeasurementMissing, and what `fit_now` does."""
+    """Find or fit the model. Raises NotFound, MeasurementMissing, and what `Stored.read` does."""
     if isinstance(source, ProfileReference):
         revision = stored.revision(source)
         return Resolved(
@@ -129,7 +198,7 @@ def resolve(source: Source, stored: Stored, fit_now: FitNow) -> Resolved:
             verification=stored.against(revision),
         )
     if isinstance(source, tuple):
-        fitted = fit_now(source)
+        fitted = fit_now.fitted(source, stored)
         return Resolved(fitted.fit.to_model(), fitted.fit, fitted=fitted)
     if isinstance(source, FitReference):
         record = stored.fit(source.fit_id)
@@ -144,15 +213,42 @@ def contradiction_of(unit: UnitOfWork, revision: Revision) -> Contradiction | No
     """Return by which later revision a former one is contradicted, whose stages are taken to
     overlap: the newest that is of a trace with begins. None where there is none, or it is current.
     """
-    later = unit.profiles.later_fits(revision.profile, revision.number)
-    if not later or not takes_overlap(unit, revision):  # the current one: its fit is not read
+    later = unit.profiles.later_structure(revision.profile, revision.number)
+    if later is None or not takes_overlap(unit, revision):  # the current one: its fit is not read
         return None
-    for number, fit_id in later:
-        structure = unit.fits.fit(fit_id).overlap.structure
-        if structure is not None and structure.is_known:
-            contradicts = structure.denies_overlap
-            return Contradiction(revision.number, number, structure) if contradicts else None
-    return None
+    number, fit_id = later
+    structure = unit.fits.fit(fit_id).overlap.structure
+    if structure is None or not structure.denies_overlap:
+        return None
+    return Contradiction(revision.number, number, structure)
+
+
+def contradictions_of(unit: UnitOfWork, revisions: Sequence[Revision]) -> dict[int, Contradiction]:
+    """Return the same of revisions of one profile, by their numbers, with one look for all."""
+    found = unit.profiles.of_begins(revisions[0].profile) if revisions else None
+    if found is None or found.newest is None:
+        return {}
+    number, fit_id = found.newest
+    former = [
+        one.number
+        for one in revisions
+        if one.number < number
+        and one.number != found.current
+        and one.number not in found.numbers
+        and len(one.model.stages or ()) > 1
+    ]
+    structure = unit.fits.fit(fit_id).overlap.structure if former else None
+    if structure is None or not structure.denies_overlap:
+        return {}
+    return {one: Contradiction(one, number, structure) for one in former}
+
+
+def _against(revision: Revision, found: Contradiction | None) -> Against | None:
+    """What was measured for or against a revision; transfers that have failed come first."""
+    kept = revision.verification
+    if found is None or (kept is not None and kept.has_failed):
+        return kept
+    return replace(found, transfers=kept)
 
 
 def field_of(source: Source) -> str:
@@ -171,25 +267,48 @@ _FIELDS: tuple[tuple[type, str], ...] = (
 )
 
 
-def fit_for(
-    options: FitOptions | None,
-    *,
-    message_bytes: int | None = None,
-    sizes_used: SizesUsed = lambda _: (),
-) -> FitNow:
-    """Return how measurements of a request are fitted: by its options, where it has any.
+def _no_sizes(_: CostModel) -> tuple[int, ...]:
+    return ()
 
-    `message_bytes` and `sizes_used` are for the shape `narrowed` alone. What it returns raises
-    InvalidInput, UnreadableTrace, PoorFit and MeasurementMissing.
+
+@dataclass(frozen=True, slots=True)
+class FitNow:
+    """How measurements of a request are fitted: by its options, where it has any. Picklable.
+
+    `message_bytes` and `sizes_used` are for the shape `narrowed` alone.
     """
 
-    def fitted(measurements: tuple[Measurement, ...]) -> FittedTrace:
-        request = FitRequest(options or FitOptions(), message_bytes)
+    options: FitOptions | None = None
+    message_bytes: int | None = None
+    sizes_used: SizesUsed = _no_sizes
+
+    def fitted(self, measurements: tuple[Measurement, ...], stored: Stored) -> FittedTrace:
+        """Return the one fit of all measurements. Raises InvalidInput, UnreadableTrace, PoorFit,
+        MeasurementMissing and ReadElsewhere.
+        """
+        fit = stored.read(MeasurementsWork(measurements, self))
+        traces, kinds = loaded_measurements(measurements)
+        return FittedTrace(fit, traces, replace(self.request, kinds=kinds))
+
+    @property
+    def request(self) -> FitRequest:
+        """How it is asked for."""
+        return FitRequest(self.options or FitOptions(), self.message_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementsWork:
+    """Measurements of one request, and how to fit them."""
+
+    measurements: tuple[Measurement, ...]
+    how: FitNow
+
+    def read(self) -> TraceFit:
+        """Fit. Raises InvalidInput, UnreadableTrace, PoorFit and MeasurementMissing."""
+        request = self.how.request
         check_request(request)
         with options_named({name: f"fit_options.{name}" for name in _OF_OPTIONS}):
-            return fit_measurements(measurements, request, sizes_used=sizes_used)
-
-    return fitted
+            return fit_measurements(self.measurements, request, sizes_used=self.how.sizes_used).fit
 
 
 _OF_OPTIONS = ("groups", "columns", "as_stage", "total_is_uncut", "stages_overlap")

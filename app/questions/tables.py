@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,19 +20,26 @@ from analysis.repeated_sizes import admits
 from analysis.table_facts import TableFacts, facts_of
 from analysis.transferred import TransfersSay, what_transfers_say
 from app.questions.question import IDENTIFIER, known_errors, stages_of_table
+from app.questions.source import Stored
+from contract.limits import (
+    DEFAULT_TABLE_GAP,
+    DEFAULT_TABLE_MESSAGE_BYTES,
+    DIGEST_RULE,
+    MAX_COMPILE_S,
+    MAX_PROFILE_NAME,
+)
 from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed
 from domain.fit import TraceFit
 from domain.hiding import HiddenBehind
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.plan_table import (
-    DEFAULT_TABLE_GAP,
     PlanTable,
     check_table_gap,
     check_table_range,
 )
 from domain.problem import FragmentLimits, problem_of
-from domain.profile import MAX_PROFILE_NAME, ProfileReference, ProfileRevision
+from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Notice
 from domain.uncertain_answer import SettingsInDraws
 from domain.uncertainty import KnownErrors, NamedCut
@@ -45,12 +52,10 @@ if TYPE_CHECKING:
     from models.session import Store, UnitOfWork
 
 
-DEFAULT_MAX_MESSAGE_BYTES = 2**24
-COMPILE_LIMIT_S = 100.0  # what is left then is taken as it is; the process is ended at 120 s
 PROGRESS_STEPS = 1_000
 _HIDDEN = "hidden"  # at the end of the name in the file of such a table
 REPEATS, CUTS = "repeats", "cuts"  # the table's two ways of cutting, in draws
-_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_DIGEST = re.compile(DIGEST_RULE, re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +67,14 @@ class TableScope:
 
     limits: FragmentLimits = field(default_factory=FragmentLimits)
     min_message_bytes: int = 1
-    max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
+    max_message_bytes: int = DEFAULT_TABLE_MESSAGE_BYTES
     relative_gap: float = DEFAULT_TABLE_GAP
-    time_limit_s: float = COMPILE_LIMIT_S
+    time_limit_s: float = MAX_COMPILE_S
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.time_limit_s <= COMPILE_LIMIT_S:
+        if not 0.0 < self.time_limit_s <= MAX_COMPILE_S:
             raise InvalidInput(
-                f"expected 0 < time_limit_s <= {COMPILE_LIMIT_S:g}", field="time_limit_s"
+                f"expected 0 < time_limit_s <= {MAX_COMPILE_S:g}", field="time_limit_s"
             )
         check_table_range(self.min_message_bytes, self.max_message_bytes)
         check_table_gap(self.relative_gap)
@@ -137,6 +142,8 @@ class CompiledTable:
 
 
 Render: TypeAlias = Callable[[CompiledTable], bytes]
+MeasuredModel: TypeAlias = tuple[CostModel, Against]
+MeasuredTable: TypeAlias = tuple[TableRecord, MeasuredModel | None]
 
 
 def table_question(
@@ -165,12 +172,26 @@ def table_question(
         errors,
         measured_bytes=measured,
         said=said_of(verification),
-        transfers=what_transfers_say(
-            verification,
-            messages=between,
-            is_admitted=lambda one: admits(
-                problem_of(model, between[1], scope.limits, fragment_cap=fragment_cap), one
-            ),
+        transfers=transfers_of_table(
+            verification, model, between, scope.limits, fragment_cap=fragment_cap
+        ),
+    )
+
+
+def transfers_of_table(
+    against: Against | None,
+    model: CostModel,
+    between: tuple[int, int],
+    limits: FragmentLimits,
+    *,
+    fragment_cap: int,
+) -> TransfersSay | None:
+    """Return what transfers say of a table's messages; None where its model is left to decide."""
+    return what_transfers_say(
+        against,
+        messages=between,
+        is_admitted=lambda one: admits(
+            problem_of(model, between[1], limits, fragment_cap=fragment_cap), one
         ),
     )
 
@@ -361,10 +382,13 @@ def needs_choosing(unit: UnitOfWork, record: TableRecord, *, activate: bool | No
 
 @dataclass(frozen=True, slots=True)
 class TablePage:
-    """One page, newest first; `after` is where the next one starts, None at the end."""
+    """One page, newest first; `after` is where the next one starts, None at the end. `against` is
+    what was measured for or against revisions, by their numbers.
+    """
 
     summaries: tuple[TableSummary, ...]
     after: str | None
+    against: Mapping[int | None, Against | None] = field(default_factory=dict)
 
 
 def get_table(store: Store, digest: str) -> TableRecord:
@@ -391,8 +415,8 @@ def activate_table(
     digest: str,
     *,
     expected: Callable[[str | None], None] = lambda _: None,
-    then: Callable[[UnitOfWork, TableRecord], None] = lambda _unit, _record: None,
-) -> TableRecord:
+    then: Callable[[UnitOfWork, MeasuredTable], None] = lambda _unit, _table: None,
+) -> MeasuredTable:
     """Have lookups answer from this table from now on, or again; store with it what `then` stores.
 
     `expected` is given the digest of the table that is active so far, and may raise. Raises
@@ -410,8 +434,9 @@ def activate_table(
                 "the profile has no compiled table of this digest", field="digest"
             ) from error
         record = unit.tables.get(digest)
-        then(unit, record)
-        return record
+        table = record, _measured_in(unit, record)
+        then(unit, table)
+        return table
 
 
 def json_twin(file: bytes) -> bytes:
@@ -437,4 +462,27 @@ def list_tables(
     with store.reading() as unit:
         unit.profiles.revision(profile, revision)
         found = tuple(unit.tables.list(profile, revision=revision, after=after, limit=limit + 1))
-    return TablePage(found[:limit], found[limit - 1].id if len(found) > limit else None)
+        numbers = {one.profile_revision or 0 for one in found[:limit]}
+        of = unit.profiles.revisions(profile, numbers=numbers)
+        against: dict[int | None, Against | None] = {
+            one.number: against for one, against in Stored.of_unit(unit).with_against(of)
+        }
+    return TablePage(found[:limit], found[limit - 1].id if len(found) > limit else None, against)
+
+
+def measured_of(store: Store, record: TableRecord) -> MeasuredModel | None:
+    """Return the model of a stored table, and what was measured for or against it until now; None
+    where nothing was, or the profile is gone.
+    """
+    if record.profile_name is None:
+        return None
+    with store.reading() as unit:
+        return _measured_in(unit, record)
+
+
+def _measured_in(unit: UnitOfWork, record: TableRecord) -> MeasuredModel | None:
+    if record.profile_name is None:
+        return None
+    revision = unit.profiles.revision(record.profile_name, record.profile_revision)
+    against = Stored.of_unit(unit).against(revision)
+    return None if against is None else (revision.model, against)

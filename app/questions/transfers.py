@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from domain.errors import InconsistentInput
 from domain.own_transfers import OwnTransfers, SizeDecision
 
-MAX_ASKED_ROWS = 10_000  # of a request, which a thread decides in seconds
 MAX_ROWS_BESIDE = 1000  # of one about a model too
 
 
@@ -61,6 +60,18 @@ def decide(question: TransfersQuestion, *, max_rows: int | None = None) -> Decid
         raise InconsistentInput("expected at least one transfer with a time", field="transfers")
     decision = decide_size(given, _current_of(question, given.message_bytes))
     return DecidedTransfers(decision, given, unused)
+
+
+@dataclass(frozen=True, slots=True)
+class TransfersWork:
+    """Transfers of a request, and how many they may be."""
+
+    question: TransfersQuestion
+    max_rows: int
+
+    def read(self) -> DecidedTransfers:
+        """Read and decide. Raises as `decide`."""
+        return decide(self.question, max_rows=self.max_rows)
 
 
 def _current_of(question: TransfersQuestion, message_bytes: int) -> int | None:

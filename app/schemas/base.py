@@ -5,29 +5,25 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 import orjson
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    TypeAdapter,
-    ValidationError,
-)
-from pydantic_core import CoreSchema
+from pydantic import TypeAdapter, ValidationError
 
 from app.errors import field_problems, kind_of, pointer_of, problem_type
+from contract.declare import Input, Output
+from contract.limits import MAX_REPORTED, MAX_SEED, PROFILE_NAME_RULE
+from contract.notices import NoticeOut
+from contract.problem import FieldProblemOut, ProblemOut
+from contract.profile import ProfileRevisionOut
+from contract.rules import SEED_PATTERN
 from domain.errors import (
-    MAX_REPORTED,
     FieldProblem,
     InvalidFields,
     InvalidInput,
@@ -35,111 +31,37 @@ from domain.errors import (
     SluiceError,
     UnreadableRecord,
 )
-from domain.pipeline import MAX_MESSAGE_BYTES
-from domain.profile import PROFILE_NAME_RULE, PROFILE_NAME_WORDS
+from domain.profile import PROFILE_NAME_WORDS
 from domain.solution import Notice
-from domain.uncertainty import MAX_SEED
 
 MAX_ARRAYS_AND_OBJECTS = 20_000
-MAX_MEMBERS = 20_000
 MAX_ELEMENTS = 300_000
 MAX_EXPLAINED = 1_000  # a body with more faults than this is refused without listing them
 
 # Names of the branches of a union that pydantic puts into an error's location.
-LINE, RANGES, ONE, MANY = "~line", "~ranges", "~one", "~many"
-STATIC, WHOLE, STEPS, CONFIGURATION = "~static", "~whole", "~steps", "~configuration"
 NAMED, GIVEN = "~named", "~given"
 _KEY = "[key]"  # of an object whose members clients name: then the member itself is at fault
 _BRANCHES = frozenset(
-    (LINE, RANGES, ONE, MANY, STATIC, WHOLE, STEPS, CONFIGURATION, NAMED, GIVEN, _KEY)
+    (
+        *("~line", "~ranges", "~one", "~many"),
+        *("~static", "~whole", "~steps", "~configuration", NAMED, GIVEN, _KEY),
+    )
 )
 
 
-class Input(BaseModel):
-    """Part of a request body; one of `max_members` fields at most, over all its parts."""
-
-    max_members: ClassVar[int] = MAX_MEMBERS
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-class Output:
-    """Part of an answer: the base of frozen dataclasses.
-
-    Their fields are the only declaration of what is sent: orjson writes them in their order, the
-    OpenAPI document takes its schemas from them, and `read_output` reads stored bodies back. They
-    have no slots, because orjson writes a dataclass that has a `__dict__` five times as fast.
-    """
-
-    __slots__ = ()
-    # What has a default for bodies of earlier versions is always sent.
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        json_schema_serialization_defaults_required=True,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaOf:
-    """Marks a field whose value is stored JSON with the type that this JSON has."""
-
-    type: Any
-
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return handler.generate_schema(self.type)
-
-
-def whole(value: Any) -> Any:
-    """Return 4096.0 as 4096: JSON knows one kind of number only."""
-    return int(value) if type(value) is float and value.is_integer() else value
-
-
-Whole = Annotated[int, BeforeValidator(whole)]
-
-
-def all_whole(values: Any) -> Any:
-    """Return the list with whole numbers as integers; a list of integers at once."""
-    if isinstance(values, list) and float in set(map(type, values)):
-        return [whole(value) for value in values]
-    return values
-
-
-def decimals_to(limit: int) -> str:
-    """Return a pattern of the whole numbers from 0 to this one, in decimal digits."""
-    digits = str(limit)
-    # Fewer digits, or as many: the first ones alike, the next one smaller, and any behind it.
-    forms = [f"[1-9][0-9]{{0,{len(digits) - 2}}}"] if len(digits) > 1 else []
-    for place, digit in enumerate(digits):
-        first = 0 if place else 1
-        if int(digit) > first:
-            rest = len(digits) - place - 1
-            forms.append(f"{digits[:place]}[{first}-{int(digit) - 1}][0-9]{{{rest}}}")
-    return f"^({'|'.join(['0', *forms, digits])})$"
-
-
-PlainBytes = Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES, description="whole bytes")]
-Bytes = Annotated[PlainBytes, BeforeValidator(whole)]
-_SEED_PATTERN = decimals_to(MAX_SEED)
-Seed = Annotated[str, Field(pattern=_SEED_PATTERN)]  # text: a double has 53 bits
-Microseconds = Annotated[float, Field(allow_inf_nan=False, description="µs")]
-ProfileName = Annotated[str, Field(pattern=f"^{PROFILE_NAME_RULE}$")]
-
 _ANOTHER_VERSION = "this was stored by an earlier version, in another form: solve it again"
 
-T = TypeVar("T", bound=BaseModel)
+T = TypeVar("T")
 OutputT = TypeVar("OutputT", bound=Output)
 
 
 def parse_json(model: type[T], body: bytes) -> T:
     """Return the body as this model. Raises NotJson, and InvalidInput where it breaks a rule."""
-    limit = model.max_members if issubclass(model, Input) else MAX_MEMBERS
+    limit: int = getattr(model, "max_members", Input.max_members)
     _check_structure(body, max_members=limit)
+    made: T | None
     try:
-        made, refused = model.model_validate_json(body), None
+        made, refused = _reader(model)(body), None
     except ValidationError as refusal:
         made, refused = None, _as_domain_error(refusal)
     if not isinstance(refused, NotJson):  # its keys would take longer than all else
@@ -177,10 +99,31 @@ def dump_json(document: object) -> bytes:
     return orjson.dumps(document)
 
 
+def dump_request(asked: Input) -> bytes:
+    """Return a request as JSON bytes, as a job keeps it: without its fields that are null where
+    that is what they are when nothing is said. Most fields of most requests are.
+    """
+    return orjson.dumps(_stated(asked))
+
+
+def _stated(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_stated(part) for part in value]
+    if not is_dataclass(value):
+        return value
+    # A field that has to be said may be null too: the size of a setting's last step.
+    pairs = ((each, getattr(value, each.name)) for each in fields(value))
+    return {
+        each.name: _stated(part)
+        for each, part in pairs
+        if part is not None or each.default is not None
+    }
+
+
 def read_output(kind: type[OutputT], body: bytes) -> OutputT:
     """Return what a stored body says. Raises UnreadableRecord for one of another version."""
     try:
-        found: OutputT = _adapter(cast(object, kind)).validate_json(body)
+        found: OutputT = _reader(kind)(body)
     except ValidationError:
         raise UnreadableRecord(_ANOTHER_VERSION) from None
     return found
@@ -188,7 +131,7 @@ def read_output(kind: type[OutputT], body: bytes) -> OutputT:
 
 def prepare_output(kind: type[Output]) -> None:
     """Build what reads stored bodies of this kind, which the first of them would wait for."""
-    _adapter(cast(object, kind))
+    _reader(kind)
 
 
 def read_part(kind: type[OutputT], body: bytes, name: str) -> OutputT | None:
@@ -199,9 +142,11 @@ def read_part(kind: type[OutputT], body: bytes, name: str) -> OutputT | None:
         return None
 
 
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+def _make_reader(kind: Any) -> Callable[[bytes], Any]:
+    return TypeAdapter(kind).validator.validate_json
+
+
+_reader: Callable[[Any], Callable[[bytes], Any]] = cache(_make_reader)
 
 
 def same_named(kind: type[OutputT], value: object) -> OutputT:
@@ -221,21 +166,9 @@ def timestamp(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-@dataclass(frozen=True)
-class NoticeOut(Output):
-    """Something a user must see: a stable code, a sentence, the one stage it is about if it is.
-
-    Answers of earlier versions have no `stage` and no `values`.
-    """
-
-    code: str
-    detail: str
-    stage: str | None = None
-    values: dict[str, float | str] = field(default_factory=dict)
-
-    def to_domain(self) -> Notice:
-        """Return the domain's notice."""
-        return Notice(self.code, self.detail, self.stage, tuple(self.values.items()))
+def notice_of(sent: NoticeOut) -> Notice:
+    """Return the domain's notice."""
+    return Notice(sent.code, sent.detail, sent.stage, tuple(sent.values.items()))
 
 
 def notices_out(notices: Iterable[Notice]) -> tuple[NoticeOut, ...]:
@@ -254,22 +187,9 @@ class _NamedRevision(Protocol):
     def revision(self) -> int: ...
 
 
-@dataclass(frozen=True)
-class ProfileRevisionOut(Output):
-    """A hardware profile's revision by name and number."""
-
-    name: str
-    revision: Whole
-
-    @property
-    def reference(self) -> str:
-        """As a request names it: `myrinet@2`."""
-        return f"{self.name}@{self.revision}"
-
-    @classmethod
-    def of(cls, profile: _NamedRevision | None) -> ProfileRevisionOut | None:
-        """Return the revision of an answer, None for costs that no profile holds."""
-        return cls(profile.name, profile.revision) if profile else None
+def revision_out(profile: _NamedRevision | None) -> ProfileRevisionOut | None:
+    """Return the revision of an answer, None for costs that no profile holds."""
+    return ProfileRevisionOut(profile.name, profile.revision) if profile else None
 
 
 def invalid_fields(found: list[dict[str, Any]], *, total: int) -> InvalidFields:
@@ -278,10 +198,15 @@ def invalid_fields(found: list[dict[str, Any]], *, total: int) -> InvalidFields:
         FieldProblem(pointer_of(_location(error["loc"])), _rule(error))
         for error in found[:MAX_REPORTED]
     )
-    first = problems[0]
+    return refused_fields(problems, total=total)
+
+
+def refused_fields(problems: Sequence[FieldProblem], *, total: int | None = None) -> InvalidFields:
+    """Return the error for these problems, of `total`; the first one is said in its sentence."""
+    first, total = problems[0], len(problems) if total is None else total
     where = first.pointer or "the document"
     more = f" (and {total - 1} more)" if total > 1 else ""
-    return InvalidFields(f"{where}: {first.detail}{more}", problems=problems)
+    return InvalidFields(f"{where}: {first.detail}{more}", problems=tuple(problems[:MAX_REPORTED]))
 
 
 def _as_domain_error(refusal: ValidationError) -> InvalidInput | NotJson:
@@ -346,7 +271,7 @@ def _format_choices(expected: str) -> str:
 
 def _format_pattern(pattern: str) -> str:
     """Return the rule of a profile's name or a seed in words; of other texts the pattern."""
-    if pattern == _SEED_PATTERN:
+    if pattern == SEED_PATTERN:
         return f"expected the digits of a whole number <= {MAX_SEED}"
     if pattern.startswith(f"^{PROFILE_NAME_RULE}"):
         pinned = ", or name@2 for a revision" if "@" in pattern else ""
@@ -366,7 +291,7 @@ def _location(location: tuple[int | str, ...]) -> list[str]:
     return [str(step) for step in location if step not in _BRANCHES]
 
 
-def _check_structure(body: bytes, *, max_members: int = MAX_MEMBERS) -> None:
+def _check_structure(body: bytes, *, max_members: int = Input.max_members) -> None:
     """Refuse documents with more parts than any request has, before they become objects.
 
     A parser turns 4 MiB of `{},{},...` into more than a million objects. To count characters takes
@@ -463,34 +388,14 @@ def _doubled_in(document: Any) -> list[str]:
 # --- problem documents (RFC 9457) -----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class FieldProblemOut(Output):
-    """Where in the body (JSON pointer; query parameters by name) and which rule was broken."""
-
-    pointer: str
-    detail: str
-
-
-@dataclass(frozen=True)
-class ProblemOut(Output):
-    """Why a request was not honoured. `type` and `code` are stable; the input is never repeated."""
-
-    type: str
-    title: str
-    status: int
-    code: str
-    detail: str
-    errors: Annotated[tuple[FieldProblemOut, ...], Field(max_length=MAX_REPORTED)]
-
-    @classmethod
-    def of(cls, error: SluiceError) -> ProblemOut:
-        """Return the document of an error."""
-        kind = kind_of(error.code)
-        return cls(
-            type=problem_type(error.code),
-            title=kind.title,
-            status=kind.status,
-            code=error.code,
-            detail=error.detail,
-            errors=tuple(same_named(FieldProblemOut, one) for one in field_problems(error)),
-        )
+def problem_out(error: SluiceError) -> ProblemOut:
+    """Return the document of an error."""
+    kind = kind_of(error.code)
+    return ProblemOut(
+        type=problem_type(error.code),
+        title=kind.title,
+        status=kind.status,
+        code=error.code,
+        detail=error.detail,
+        errors=tuple(same_named(FieldProblemOut, problem) for problem in field_problems(error)),
+    )

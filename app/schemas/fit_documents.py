@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from itertools import pairwise
-from typing import Annotated, Any
-
-import orjson
-from pydantic import PlainSerializer
+from typing import Any
 
 from app.questions.question import GivenFit
-from app.schemas.base import Input, dump_json, parse_json
-from app.schemas.fits import AggregateFitOut, FitOut, LineFitOut, StageFitOut
+from app.schemas.base import dump_json, parse_json
+from app.schemas.fits import aggregate_fit_out, stage_fit_out
+from contract.declare import Input
+from contract.fit import AggregateFitOut, FitOut, LineFitOut, StageFitOut
+from contract.limits import MAX_TIME_US
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fit import ExcludedSample, FitOptions, StageFit, TraceFit, check_enough
-from domain.measurement import MAX_TIME_US
+from domain.measurement import TraceKind
 from domain.pipeline import FitRange
 from domain.uncertain_fit import has_errors, uncertain_model, uncertain_stage
 from domain.uncertainty import UncertainLine
@@ -33,17 +33,9 @@ MAX_NUMBER = 2**53  # whole numbers that every JSON reader takes; times are at m
 MIN_TIME_US = 1e-9  # of a median: no clock tells shorter times
 
 
-def _alone(document: FitOut) -> FitOut:
-    """The fit without where it was stored, and what was drawn of it."""
+def alone(document: FitOut) -> FitOut:
+    """Return the fit without where it was stored, and what was drawn of it."""
     return replace(document, fit_id=None, profile=None, plot=None)
-
-
-def _as_given(document: FitOut) -> Any:
-    """Return the document as a request keeps it, with what is null in it."""
-    return orjson.loads(dump_json(_alone(document)))
-
-
-FitDocument = Annotated[FitOut, PlainSerializer(_as_given)]
 
 
 def given_fit(document: FitOut, field: str) -> GivenFit:
@@ -52,7 +44,7 @@ def given_fit(document: FitOut, field: str) -> GivenFit:
     Raises InvalidInput and InconsistentInput that name the field inside it which breaks a rule, and
     MeasurementMissing for a fit by which no message can be cut.
     """
-    kept = _alone(document)
+    kept = alone(document)
     for name, part in asdict(kept).items():
         if name not in ("understood", "warnings"):
             _check_bounds(part, f"{field}.{name}")
@@ -81,7 +73,7 @@ def given_fit(document: FitOut, field: str) -> GivenFit:
 class _FitIn(Input):
     """A fit by itself."""
 
-    fit: FitDocument
+    fit: FitOut
 
 
 def read_fit(content: bytes) -> GivenFit:
@@ -118,7 +110,7 @@ def _check_bounds(value: object, place: str) -> None:
 
 def _check_parts(document: FitOut, field: str) -> None:
     if document.aggregate is None:
-        check_enough(document.kind)
+        check_enough(TraceKind(document.kind))
         if not document.pipeline.stages:
             raise InconsistentInput("expected a stage or more", field=f"{field}.pipeline.stages")
     elif document.pipeline.stages:
@@ -146,7 +138,7 @@ def _as_stored(document: FitOut) -> dict[str, Any]:
         "notices": [
             {**asdict(one), "values": list(one.values.items())} for one in document.warnings
         ],
-        "overlap": document.overlap and document.overlap.as_stored(),
+        "overlap": document.overlap and asdict(document.overlap),
     }
 
 
@@ -179,7 +171,7 @@ def _check_stage(stage: StageFit, sent: StageFitOut) -> None:
             raise InconsistentInput("expected ascending sizes", field=f"sizes.{at}.message_bytes")
     if has_errors(stage):
         uncertain_stage(stage)
-    _check_same(StageFitOut.of(stage), sent)
+    _check_same(stage_fit_out(stage), sent)
 
 
 def _check_line(line: LineFitOut) -> None:
@@ -197,7 +189,7 @@ def _check_line(line: LineFitOut) -> None:
 def _check_sums(document: FitOut, fit: TraceFit, field: str) -> None:
     if fit.aggregate is not None and document.aggregate is not None:
         with _inside(f"{field}.aggregate"):
-            _check_same(AggregateFitOut.of(fit.aggregate), document.aggregate)
+            _check_same(aggregate_fit_out(fit.aggregate), document.aggregate)
 
 
 def _check_same(derived: StageFitOut | AggregateFitOut, sent: object) -> None:

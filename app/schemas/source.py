@@ -1,50 +1,24 @@
-"""Where the costs of a request come from: the block of fields that all requests share."""
+"""Where the costs of a request come from: its block of fields as the domain has it."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NoReturn, TypeVar
-
-from pydantic import ConfigDict, Field
-from pydantic.config import JsonValue
+from dataclasses import replace
+from typing import Any, NoReturn, TypeVar
 
 from app.questions.fits import options_named
 from app.questions.question import FitReference, Measurement, Source
-from app.schemas.base import Input
-from app.schemas.fit_documents import FitDocument, given_fit
-from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
-from app.schemas.stages import AggregateIn, PipelineIn
+from app.schemas.base import dump_request
+from app.schemas.fit_documents import alone, given_fit
+from app.schemas.fit_requests import fit_options_of
+from app.schemas.stages import asked_aggregate, asked_pipeline
+from contract.fit_options import FitOptionsIn
+from contract.measurements import listed
+from contract.source import SOURCE_FIELDS, SOURCES, SourceIn
 from domain.errors import FieldProblem, InconsistentInput, InvalidFields
 from domain.fit import FitOptions
-from domain.profile import PROFILE_NAME_RULE, ProfileReference, ProfileRevision
+from domain.profile import ProfileReference, ProfileRevision
 
-SOURCES = ("pipeline", "aggregate", "profile", "measurements", "fit", "fit_id")
-SOURCE_FIELDS = (*SOURCES, "fit_options")
-
-ProfileAt = Annotated[
-    str,
-    Field(
-        pattern=f"^{PROFILE_NAME_RULE}(@[1-9][0-9]{{0,8}})?$",
-        description="a profile's name: its current revision; name@2 pins one",
-    ),
-]
-FitId = Annotated[
-    str, Field(pattern="^[0-9a-f]{32}$", description="a stored fit, as `fit_id` of POST /fit")
-]
-InputT = TypeVar("InputT", bound=Input)
-
-
-def exactly_one(*names: str) -> list[JsonValue]:
-    """Return the JSON Schema `oneOf` by which exactly one of these fields is not null."""
-    return [
-        {
-            "required": [name],
-            "properties": {
-                other: {"not": {"type": "null"}} if other == name else {"type": "null"}
-                for other in names
-            },
-        }
-        for name in names
-    ]
+SourceT = TypeVar("SourceT", bound=SourceIn)
 
 
 def check_exactly_one(given: dict[str, object]) -> None:
@@ -60,72 +34,59 @@ def check_exactly_one(given: dict[str, object]) -> None:
     )
 
 
-def pinned(asked: InputT, profile: ProfileRevision | None) -> InputT:
+def pinned(asked: SourceT, profile: ProfileRevision | None) -> SourceT:
     """Return a request for the revision of its profile that was found; itself without a profile."""
     if profile is None:
         return asked
-    return asked.model_copy(update={"profile": f"{profile.name}@{profile.revision}"})
+    return replace(asked, profile=f"{profile.name}@{profile.revision}")
 
 
-class SourceIn(Input):
-    """Where the costs come from: exactly one of stages, an aggregate of them, a stored profile,
-    measurements to fit, and a fit, as POST /fit gave it or by the identifier under which it is
-    stored. `fit_options` say how measurements are fitted.
-    """
+def as_job(asked: SourceIn, profile: ProfileRevision | None) -> bytes:
+    """Return this request as a job keeps it: a profile pinned to the revision that it had."""
+    kept = pinned(asked, profile)
+    return dump_request(kept if kept.fit is None else replace(kept, fit=alone(kept.fit)))
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one(*SOURCES)})
 
-    pipeline: PipelineIn | None = None
-    aggregate: AggregateIn | None = None
-    profile: ProfileAt | None = None
-    measurements: MeasurementsIn | None = None
-    fit: FitDocument | None = None
-    fit_id: FitId | None = None
-    fit_options: FitOptionsIn | None = None
+def source_of(asked: SourceIn) -> Source:
+    """Return where the costs come from. Raises InvalidInput for none, or more than one."""
+    check_exactly_one({name: getattr(asked, name) for name in SOURCES})
+    if asked.fit_options is not None and asked.measurements is None:
+        _refuse_options(asked.fit_options)
+    if asked.pipeline is not None:
+        return asked_pipeline(asked.pipeline)
+    if asked.aggregate is not None:
+        return asked_aggregate(asked.aggregate)
+    if asked.profile is not None:
+        return ProfileReference.parse(asked.profile)
+    if asked.fit is not None:
+        return given_fit(asked.fit, "fit")
+    if asked.fit_id is not None:
+        return FitReference(asked.fit_id)
+    return tuple(Measurement(one.content, one.kind) for one in listed(asked.measurements))
 
-    def as_job(self, profile: ProfileRevision | None) -> bytes:
-        """Return this request as a job keeps it: a profile pinned to the revision that it had."""
-        return pinned(self, profile).model_dump_json(exclude_none=True).encode()
 
-    def source(self) -> Source:
-        """Return where the costs come from. Raises InvalidInput for none, or more than one."""
-        check_exactly_one({name: getattr(self, name) for name in SOURCES})
-        if self.fit_options is not None and self.measurements is None:
-            self._refuse_options(self.fit_options)
-        if self.pipeline is not None:
-            return self.pipeline.to_domain()
-        if self.aggregate is not None:
-            return self.aggregate.to_domain()
-        if self.profile is not None:
-            return ProfileReference.parse(self.profile)
-        if self.fit is not None:
-            return given_fit(self.fit, "fit")
-        if self.fit_id is not None:
-            return FitReference(self.fit_id)
-        given = self.measurements if isinstance(self.measurements, list) else [self.measurements]
-        return tuple(Measurement(one.content, one.kind) for one in given if one is not None)
+def options_of(asked: SourceIn) -> FitOptions | None:
+    """Return how measurements are fitted, None where nothing is said. Raises InvalidInput."""
+    if asked.fit_options is None:
+        return None
+    with options_named({"stages_overlap": "fit_options.stages_overlap"}):
+        return fit_options_of(asked.fit_options)
 
-    def options(self) -> FitOptions | None:
-        """Return how measurements are fitted, None where nothing is said. Raises InvalidInput."""
-        if self.fit_options is None:
-            return None
-        with options_named({"stages_overlap": "fit_options.stages_overlap"}):
-            return self.fit_options.to_domain()
 
-    @staticmethod
-    def _refuse_options(given: FitOptionsIn) -> NoReturn:
-        """Raise InconsistentInput for what is said of measurements where there are none."""
-        for name in ("stages_overlap", "several_at_once"):
-            if getattr(given, name) is not None:
-                raise InconsistentInput(
-                    "said of a file of measurements, and there is none: fit the file again and say "
-                    f"it there (sluice fit FILE --{name.replace('_', '-')} yes|no)",
-                    field=f"fit_options.{name}",
-                )
-        raise InconsistentInput(
-            "fit_options say how to fit measurements, and there are none", field="fit_options"
-        )
+def given_source(asked: SourceIn) -> dict[str, Any]:
+    """Return the fields of this block, for another request about the same costs."""
+    return {name: getattr(asked, name) for name in SOURCE_FIELDS}
 
-    def given_source(self) -> dict[str, Any]:
-        """Return the fields of this block, for another request about the same costs."""
-        return {name: getattr(self, name) for name in SOURCE_FIELDS}
+
+def _refuse_options(given: FitOptionsIn) -> NoReturn:
+    """Raise InconsistentInput for what is said of measurements where there are none."""
+    for name in ("stages_overlap", "several_at_once"):
+        if getattr(given, name) is not None:
+            raise InconsistentInput(
+                "said of a file of measurements, and there is none: fit the file again and say "
+                f"it there (sluice fit FILE --{name.replace('_', '-')} yes|no)",
+                field=f"fit_options.{name}",
+            )
+    raise InconsistentInput(
+        "fit_options say how to fit measurements, and there are none", field="fit_options"
+    )

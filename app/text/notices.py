@@ -21,7 +21,13 @@ from app.text.numbers import (
     format_size,
     two_digits,
 )
-from app.text.overlap import either_way_words, one_stage_words, overlap_words
+from app.text.overlap import (
+    EITHER_WAY,
+    IF_ONE_AT_A_TIME,
+    either_way_words,
+    one_stage_words,
+    overlap_words,
+)
 from app.text.transferred import sweep_command
 from domain.default_sizes import CURRENT
 from domain.fragment_setting import FragmentSetting
@@ -108,9 +114,13 @@ def settings_sentence(found: SettingsInDraws, errors: KnownErrors, words: Mappin
     set_instead = f"{words[found.advised]}: {gain} than {words[setting.name]}, {of}"
     if found.code is DecisionCode.SET_IT:
         said = f"Set {set_instead}"
+        if found.reason is Reason.EITHER_WAY:
+            said = f"{said}, {EITHER_WAY}"
     elif found.code is DecisionCode.MEASURE_FIRST:
         said = f"Measure first, then {set_instead}, {IF_UNCUT}"
-        if found.reason in BY_OVERLAP:
+        if found.reason is Reason.ONE_AT_A_TIME:
+            said = f"Measure first: {set_instead}, {EITHER_WAY}, {IF_ONE_AT_A_TIME}"
+        elif found.reason in BY_OVERLAP:
             said = f"Measure first: {set_instead}, if these stages overlap"
         elif found.reason not in (None, Reason.PREMISE):
             why = doubt(found.reason, found.unmeasured_bytes)
@@ -461,6 +471,8 @@ MEANINGS: Mapping[str, Meaning] = {
         "times below 0 were left out", "Take differences of longer times, or of more at once."
     ),
     "tool_warned": Meaning("the tool printed warnings", "See what it complained of."),
+    "run_aborted": Meaning("the run was aborted", "Run it again, up to the largest size."),
+    "rows_cut_off": Meaning("rows are cut off", "See that the file is whole."),
     "narrowed_fit": Meaning("one line over the sizes in use", ""),
     "switch_found": Meaning(
         "the line changes between ranges",

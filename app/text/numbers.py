@@ -2,7 +2,7 @@
 
 Figures have four significant digits, shares three. What was found is rounded to nearest; what is
 proven, a gap or a regret over a bound, is rounded up: it is never less than the gap left open.
-Scripts follow the same rules (app/web/assets/numbers.js).
+Scripts follow the same rules (app/ui/assets/numbers.js).
 """
 
 from __future__ import annotations

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from analysis.premise import OVERLAP_NOT_KNOWN
 from app.text.numbers import two_digits
 from app.text.transferred import sweep_command
 from app.text.units import format_time
+from domain.solution import Notice
+from domain.structure import KnownOverlap
 from domain.uncertain_answer import BothWays, Reason, Uncertainty
 from domain.units import format_bytes
 
 _SAME = 5e-4  # of a time: less is no difference
 _SAY_WHICH = "Say which with the file (stages_overlap, --stages-overlap yes|no)"
+IF_OVERLAPPING = "If these stages overlap"
+EITHER_WAY = "whether stages overlap or not"
+IF_ONE_AT_A_TIME = "if no stage handles several fragments at once (several_at_once)"
 _ASKED = "Does a stage handle several fragments at once?"
 
 
@@ -36,6 +45,62 @@ def overlap_words(
     return f"{_conditional(both, message_bytes, other)} {_SAY_WHICH}, trace begins, or `{command}`."
 
 
+@dataclass(frozen=True, slots=True)
+class PricedBothWays:
+    """A message's best cut if stages overlap, and the least that others take one after another.
+
+    `cut` says which it is and takes `latency_us`, or `serial_us` one after another; `instead`
+    which one takes `instead_us` then. `claim` says what it takes of those where it is the best
+    either way: others were not compared.
+    """
+
+    message_bytes: int
+    cut: str
+    latency_us: float
+    serial_us: float
+    instead: str
+    instead_us: float
+    claim: str
+
+    @property
+    def is_best_either_way(self) -> bool:
+        """Whether none of the others takes less one after another."""
+        return self.serial_us <= self.instead_us * (1.0 + _SAME)
+
+
+def with_both_times(
+    said: Sequence[Notice], messages: Sequence[PricedBothWays], overlap: KnownOverlap, stages: int
+) -> tuple[Notice, ...]:
+    """Return notices with both times in the place of what a pipeline's model takes for granted of
+    so many stages, where nobody has said whether they overlap.
+    """
+    if not messages or not overlap.is_unsaid(stages):
+        return tuple(said)
+    detail = both_times_words(messages, overlap)
+    return tuple(
+        replace(one, detail=detail) if one.code == OVERLAP_NOT_KNOWN else one for one in said
+    )
+
+
+def both_times_words(messages: Sequence[PricedBothWays], overlap: KnownOverlap) -> str:
+    """Return what the best cut takes both ways, of the largest message to which it matters, as a
+    sentence without its end.
+    """
+    depending = [message for message in messages if not message.is_best_either_way]
+    one = max(depending or messages, key=lambda found: found.message_bytes)
+    of = f" of {format_bytes(one.message_bytes)}" if len(messages) > 1 else ""
+    took, serial = format_time(one.latency_us, 3), format_time(one.serial_us, 3)
+    if not depending:
+        asked = "" if overlap.several_at_once is False else f", {IF_ONE_AT_A_TIME}"
+        times = took if took == serial else f"{took} if they do, {serial} one after another"
+        return f"{one.cut}{of} takes {one.claim}, {EITHER_WAY}{asked}: {times}"
+    return (
+        f"{IF_OVERLAPPING}: {one.cut}{of}, {took}. One after another: {serial}, and "
+        f"{one.instead} {format_time(one.instead_us, 3)}. {_SAY_WHICH}, trace begins, or "
+        f"`{sweep_command(one.message_bytes)}`"
+    )
+
+
 def one_stage_words(stage: str) -> str:
     """Return what a file of one stage does not tell where it says not to cut."""
     return (
@@ -52,7 +117,7 @@ def _both_gains(both: BothWays, other: str) -> str:
     gain, serial = _gain(both.gain), _gain(both.serial_gain)
     compared = _gain(both.gain, other)
     if gain == serial:
-        return f"{compared}, whether stages overlap or not"
+        return f"{compared}, {EITHER_WAY}"
     return f"{compared} if stages overlap, {serial} one after another"
 
 
@@ -62,11 +127,11 @@ def _conditional(both: BothWays, message_bytes: int, other: str) -> str:
     if both.serial_bytes != both.size_bytes:
         instead = _size(both.serial_bytes, message_bytes)
         return (
-            f"If these stages overlap: keep {size} ({took}). One after another: {instead}, "
+            f"{IF_OVERLAPPING}: keep {size} ({took}). One after another: {instead}, "
             f"{_gain(both.serial_gain)} ({serial})."
         )
     return (
-        f"If these stages overlap: {size}, {_gain(both.gain, other)} ({took}). "
+        f"{IF_OVERLAPPING}: {size}, {_gain(both.gain, other)} ({took}). "
         f"One after another: {_gain(both.serial_gain)} ({serial})."
     )
 
@@ -80,7 +145,3 @@ def _gain(gain: float, other: str = "") -> str:
 
 def _size(size: int, message_bytes: int) -> str:
     return "one piece" if size >= message_bytes else format_bytes(size)
-
-
-def _plain(size_bytes: int) -> str:
-    return format_bytes(size_bytes).replace(" ", "")

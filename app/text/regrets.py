@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from analysis.audit import WORTH_SAYING, Audit, Change
 from analysis.setting_price import Averages, Priced
 from app.text.numbers import format_gap, format_regret_span
-from domain.pipeline import MAX_MESSAGE_BYTES
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.regret import Objective
 from domain.uncertain_answer import DecisionCode, Reason
 from domain.units import format_bytes
 
-REGRET_OF = {
+REGRET_OF: Mapping[str, str] = {
     Objective.TIME: "regret of the total time",
     Objective.MEAN: "mean regret",
     Objective.WORST: "worst regret",
 }
 
 
-_BY_TRANSFERS = (Reason.DOES_NOT_HOLD, Reason.TRANSFERRED)  # these say what to do themselves
-
-
-def changes_title(decision: str | None, reason: str | None) -> str:
-    """Return what heads an audit's changes: where draws or the file decide against setting them,
-    that they are the model's.
+def changes_title(decision: str | None, reason: str | None, *, by_transfers: bool) -> str:
+    """Return what heads an audit's changes: where draws or the file decide against setting them, or
+    for one size alone whether stages overlap or not, that they are the model's. `by_transfers`:
+    they are what transfers say to do, or a later trace.
     """
-    if decision in (None, DecisionCode.SET_IT) or reason in _BY_TRANSFERS:
+    is_set = decision in (None, DecisionCode.SET_IT) and reason != Reason.EITHER_WAY
+    if by_transfers or is_set:
         return "What to change"
     return "What would change by the model alone"
 

@@ -3,7 +3,7 @@
 Four significant digits in the unit that suits, zeros included: 184.4 µs, 1.000 ms. A latency beside
 its proven bound has as many more as show the gap between the two, in one unit; the bound is rounded
 down, so that it never claims more than is proven. Scripts follow the same rules
-(app/web/assets/numbers.js).
+(app/ui/assets/numbers.js).
 """
 
 from __future__ import annotations
@@ -288,6 +288,21 @@ def parse_prices(text: str) -> dict[str, float]:
     if not all(name.strip() and equals for name, equals, _ in pairs):
         raise InvalidInput("expected cycles by class, as reg=1,mem=1,dev=5")
     return {name.strip(): parse_number(value.strip()) for name, _, value in pairs}
+
+
+def parse_size_or_whole(text: str) -> dict[str, int] | str:
+    """Return a size that is repeated, or `whole`, as requests have them. Raises UnitMismatch."""
+    return text if text == "whole" else {"repeat": parse_bytes(text)}
+
+
+def parse_whole(text: str) -> int:
+    """Return a whole number of at most 15 digits, as 4 or -1: what all that reads them can hold.
+
+    Raises InvalidInput.
+    """
+    if re.fullmatch(r"-?[0-9]{1,15}", text, re.ASCII) is None:
+        raise InvalidInput(f"expected a whole number of at most 15 digits, got {text!r}")
+    return int(text)
 
 
 def parse_counts(text: str) -> list[int]:

@@ -1,13 +1,13 @@
-"""What forms and lists share: fields, limits, addresses, times; and the input panel's form."""
+"""What forms and lists share: bodies of forms, times; and the input panel's form."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeVar
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl
 
 from fastapi import Request
 
@@ -15,13 +15,11 @@ from app.http.bodies import ARRIVAL_LIMIT_S, held_body, media_type
 from app.http.dependencies import body_rules, service_of
 from app.questions.question import Question
 from app.schemas.base import dump_json, parse_json
-from app.schemas.optimize import OptimizeIn
+from app.schemas.optimize import optimize_question
 from app.web.workbench.request import request_of
 from app.web.workbench.state import MAX_ROWS, InputState, StageRow
-from domain.errors import InvalidInput, SluiceError, UnitMismatch, UnsupportedMediaType
-from domain.pipeline import MAX_MESSAGE_BYTES
-from domain.problem import FragmentLimits
-from domain.units import parse_bytes
+from contract.optimize import OptimizeIn
+from domain.errors import InvalidInput, SluiceError, UnsupportedMediaType
 
 T = TypeVar("T")
 FORM = "application/x-www-form-urlencoded"
@@ -90,7 +88,7 @@ def asked_of(entry: InputState) -> ValidRequest:
 def asked_document(document: Mapping[str, object]) -> ValidRequest:
     """Return the question of a request's fields. Raises InvalidInput."""
     given = parse_json(OptimizeIn, dump_json(document))
-    return ValidRequest(given, given.to_domain())
+    return ValidRequest(given, optimize_question(given))
 
 
 def change_of(pairs: list[tuple[str, str]]) -> str:
@@ -133,93 +131,11 @@ def _reversed(rows: list[StageRow]) -> list[StageRow]:
     return [row for stage in reversed(stages) for row in stage]
 
 
-Pairs = Iterable[tuple[str, str]]
-
-
 def format_timestamp(time: datetime) -> str:
     """Return a time in UTC, to the minute."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def address(path: str, pairs: Pairs = ()) -> str:
-    """Return a path with a query; what is empty is left out."""
-    query = urlencode([(name, value) for name, value in pairs if value])
-    return f"{path}?{query}" if query else path
-
-
-def here_of(request: Request) -> str:
-    """Return the address that was asked for, of this service alone."""
-    return address(request.url.path, request.query_params.multi_items())
-
-
-def in_path(text: str) -> str:
-    """Return text as one step of a path."""
-    return quote(text, safe="@")
-
-
-def size_in(text: str) -> int:
-    """Return a size of 1 byte or more as it was typed, with its unit. Raises UnitMismatch."""
-    size = parse_bytes(text)
-    if not 1 <= size <= MAX_MESSAGE_BYTES:
-        raise UnitMismatch("expected at least 1 byte and at most 256 TiB")
-    return size
-
-
-# --- fields of forms, sizes and limits ------------------------------------------------------------
-
-
-LONGEST = 200
-LIMITS = (
-    ("min", "min_fragment_bytes"),
-    ("max", "max_fragment_bytes"),
-    ("align", "alignment_bytes"),
-    ("max_fragments", "max_fragments"),
-)
-
-
 async def sent_fields(request: Request, limit: int | None = None) -> dict[str, str]:
     """Return the fields of a form, the last of each name. Raises what `read_form` does."""
     return dict(await read_form(request, limit))
-
-
-@dataclass(slots=True)
-class FieldReader:
-    """Reads text after text and notes what is wrong, by the field's name."""
-
-    texts: Mapping[str, str]
-    mistakes: dict[str, str] = field(default_factory=dict)
-
-    def text(self, name: str) -> str:
-        """Return the field as it was typed, without the space around it."""
-        return self.texts.get(name, "").strip()
-
-    def read(self, name: str, read: Callable[[str], T], longest: int = LONGEST) -> T | None:
-        """Return the value of the field; None where it is empty or wrong."""
-        text = self.text(name)
-        if not text:
-            return None
-        try:
-            if len(text) > longest:
-                raise InvalidInput(f"expected at most {longest} characters")
-            return read(text)
-        except SluiceError as refusal:
-            self.mistakes[name] = refusal.detail
-            return None
-
-    def size(self, name: str) -> int | None:
-        """Return a size with its unit."""
-        return self.read(name, size_in)
-
-    def limits(self) -> FragmentLimits:
-        """Return the limits of fragments; those that exclude nothing where a text is wrong."""
-        given = {key: self.size(name) for name, key in LIMITS}
-        try:
-            return FragmentLimits(
-                **{name: size for name, size in given.items() if size is not None}
-            )
-        except SluiceError as refusal:
-            self.mistakes[_LIMIT_FIELDS.get(refusal.field or "", "min")] = refusal.detail
-            return FragmentLimits()
-
-
-_LIMIT_FIELDS = {key: name for name, key in LIMITS}

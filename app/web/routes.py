@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from functools import partial
 
@@ -9,18 +10,23 @@ from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
 
 from app.http.access import SESSION_COOKIE, SIGN_IN, SIGN_OUT, Gate
-from app.http.dependencies import own_router, service_of
+from app.http.dependencies import cookie_rules, is_encrypted, own_router, service_of
 from app.questions import keys
-from app.web import layers, models, pages
+from app.registry import modules
+from app.schemas.base import prepare_output
+from app.ui import pages
+from app.ui.pages import all_pages, answer_browsers, moved, own_address, page, says_refusals
 from app.web.answers import answers, compare, stored
 from app.web.audits import audits
 from app.web.fits import fits
 from app.web.forms import sent_fields
 from app.web.jobs import jobs
-from app.web.pages import all_pages, answer_browsers, moved, own_address, page, says_refusals
 from app.web.profiles import profiles
 from app.web.workbench import workbench
-from domain.errors import Unauthenticated
+from domain.errors import ScopeMissing, Unauthenticated
+from models.records import KeyScope
+
+log = logging.getLogger("sluice")
 
 _DOCS = own_router(include_in_schema=False)
 # Anybody may send it, and what bodies may take together is everybody's.
@@ -35,8 +41,7 @@ _ROUTERS = (
     stored.router,
     compare.router,
     audits.router,
-    models.router,
-    layers.router,
+    *(module.router for module in modules("page.views")),
     profiles.router,
 )
 
@@ -44,10 +49,24 @@ _ROUTERS = (
 def attach_pages(app: FastAPI) -> None:
     """Have this application serve the page."""
     app.state.pages = all_pages()
+    app.state.has_warned_of_proxy = False
     app.state.page_methods = _methods()
     for router in _ROUTERS:
         app.router.routes.extend(router.routes)
     answer_browsers(app)
+
+
+def warm_up() -> None:
+    """Compile every template, and load what the first view needs, which the first reader would
+    otherwise wait for.
+    """
+    from app.plots.timeline_svg import timeline_picture  # noqa: F401
+    from app.web.workbench.choices import trace_formats
+    from contract.optimize import OptimizeOut
+
+    trace_formats()
+    prepare_output(OptimizeOut)
+    all_pages().warm_up()
 
 
 @_DOCS.get("/docs")
@@ -59,6 +78,7 @@ async def docs(request: Request) -> Response:
 @_DOCS.get(SIGN_IN)
 async def sign_in_page(request: Request) -> Response:
     """Show the form that takes a key."""
+    _warn_of_untrusted_proxy(request)
     return page(request, "sign_in.html", section="", is_asked=_gate(request) is not None, back="")
 
 
@@ -66,6 +86,7 @@ async def sign_in_page(request: Request) -> Response:
 @says_refusals
 async def sign_in(request: Request) -> Response:
     """Give the browser a key of its own, for a time, in the place of the one that was typed in."""
+    _warn_of_untrusted_proxy(request)
     gate = _gate(request)
     fields = await sent_fields(request, _MAX_SIGN_IN_BYTES)
     known = None if gate is None else gate.by_secret(fields.get("key", "").strip().encode())
@@ -73,6 +94,8 @@ async def sign_in(request: Request) -> Response:
         raise Unauthenticated("expected a key that is valid")
     if gate is not None and (too_many := gate.in_turn(known)):
         raise too_many
+    if not known.may(KeyScope.READ):
+        raise ScopeMissing("expected a key with the scope read: pages are read")
     service = service_of(request).of(known.owner, known.changed_by)
     made = await service.write(partial(keys.sign_in, service.context.store, known.key_id))
     await service.lookups.refresh()
@@ -81,10 +104,8 @@ async def sign_in(request: Request) -> Response:
         SESSION_COOKIE,
         made.secret,
         max_age=keys.SESSION_S,
-        secure=request.url.scheme == "https",
-        httponly=True,
         samesite="strict",
-        path=_cookie_path(request),
+        **cookie_rules(request),
     )
     return answer
 
@@ -101,16 +122,22 @@ async def sign_out(request: Request) -> Response:
         await service.write(partial(keys.revoke_key, service.context.store, known.key_id))
         await service.lookups.refresh()
     answer = moved(request, SIGN_IN)
-    answer.delete_cookie(
-        SESSION_COOKIE, path=_cookie_path(request), httponly=True, samesite="strict"
-    )
+    answer.delete_cookie(SESSION_COOKIE, samesite="strict", **cookie_rules(request))
     return answer
 
 
-def _cookie_path(request: Request) -> str:
-    """Return where the cookie is sent: not to what else a proxy offers under the same name."""
-    root: str = request.app.state.settings.root_path
-    return root or "/"
+def _warn_of_untrusted_proxy(request: Request) -> None:
+    """Say once that a proxy's word does not count, without which the cookie is not `Secure`."""
+    said = request.headers.get("x-forwarded-proto", "").strip()
+    if said != "https" or is_encrypted(request) or request.app.state.has_warned_of_proxy:
+        return
+    request.app.state.has_warned_of_proxy = True
+    peer = request.client.host if request.client else "an unknown address"
+    log.warning(
+        "X-Forwarded-Proto: https came from %s, which SLUICE_TRUSTED_PROXIES does not name: "
+        "browsers that sign in get a cookie without Secure",
+        peer,
+    )
 
 
 def _gate(request: Request) -> Gate | None:

@@ -87,7 +87,7 @@ def _run(effort: Effort) -> CaseResult:
 def _cluster(*, workers: int) -> Iterator[tuple[ClusterEngine, psutil.Process]]:
     """A scheduler and workers of one slot, below this process."""
     with ExitStack() as stack:
-        scheduler, address = _member(stack, "tcp://127.0.0.1:0", "scheduler")
+        scheduler, address = _member(stack, "tls://127.0.0.1:0", "scheduler")
         for _ in range(workers):
             _member(stack, address, "worker", "--workers", "1")
         engine = ClusterEngine(

@@ -17,8 +17,10 @@ from functools import partial
 
 import psutil
 
+from app.console.running import console_pools
 from app.execution.engine import Best, Done, End, Engine, Event, Limits, Pool, Started, Task
-from app.execution.local import LocalEngine, console_pools, service_pools
+from app.execution.local import LocalEngine
+from app.operations.tasks import service_pools
 from bench.engine_work import Burn, Carry, Nothing, Spin, Tell
 from bench.spec import BenchSpec, CaseResult, Check, Effort, Table
 from bench.timing import Timing, interleaved
@@ -281,7 +283,7 @@ def _rest() -> Table:
     rows = []
     for name, warm_up in (("solvers", "solvers:warm_up"), ("nothing", "")):
         begun_s = time.monotonic()
-        pools = service_pools(solve_workers=1, solve_warm_up=warm_up)
+        pools = service_pools(solve_workers=1, long_workers=2, solve_warm_up=warm_up)
         engine = LocalEngine({Pool.SOLVE: pools[Pool.SOLVE]})
         try:
             while not engine.capacity(Pool.SOLVE).ready:

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
-from analysis.structure import MIN_MESSAGES, structure_of
+from analysis.structure.detect import structure_of
+from analysis.structure.events import MIN_MESSAGES
 from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
 from bench.traced_movers import (
     COUNTS,
@@ -21,7 +22,7 @@ from bench.traced_movers import (
 from domain.structure import Structure
 
 _MESSAGES = 50
-_FIRST_SEED = 50_000
+_FIRST_SEED = 730_000  # rules were found on other seeds
 
 
 @dataclass(frozen=True, slots=True)

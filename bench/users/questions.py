@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from app.operations.optimize import Optimize
 from app.operations.solves import Solved
 from app.questions.optimize import prepare
 from app.questions.source import Stored
 from app.schemas.base import parse_json
-from app.schemas.optimize import OptimizeIn, OptimizeOut
+from app.schemas.optimize import optimize_out, optimize_question
+from app.schemas.source import as_job
 from bench.users.kinds import csv_of
 from bench.users.machines import Row, repeated
+from contract.optimize import OptimizeIn, OptimizeOut
 from domain.errors import SluiceError
 from domain.problem import DEFAULT_FRAGMENT_CAP
 from domain.solution import Strategy
@@ -79,13 +82,13 @@ def ask_text(
         body["fit_options"] = options
     asked = parse_json(OptimizeIn, json.dumps(body).encode())
     try:
-        prepared = prepare(asked.to_domain(), Stored(), fragment_cap=DEFAULT_FRAGMENT_CAP)
-        operation = Optimize(prepared, asked.as_job)
+        prepared = prepare(optimize_question(asked), Stored(), fragment_cap=DEFAULT_FRAGMENT_CAP)
+        operation = Optimize(prepared, partial(as_job, asked))
         work = operation.work
         answer = operation.answer(work.completed(Solved(work.solution(), 0.0)))
     except SluiceError as refusal:
         return Stated(message_bytes, None, f"{refusal.code}: {refusal.detail}")
-    return Stated(message_bytes, OptimizeOut.of(answer))
+    return Stated(message_bytes, optimize_out(answer))
 
 
 def ask(

@@ -6,8 +6,9 @@ import struct
 from math import copysign
 from typing import Any
 
+from contract.limits import MAX_RANGES, MAX_STAGES
 from domain.errors import InvalidTable
-from domain.pipeline import MAX_RANGES, MAX_STAGES, FitRange, Pipeline, Stage
+from domain.pipeline import FitRange, Pipeline, Stage
 from exports.table.layout import PIPELINE, RANGE, STAGE, padded
 
 

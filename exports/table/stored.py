@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from contract.limits import PROFILE_NAME_RULE
 from domain.errors import InvalidInput
 from domain.plan_table import PlanTable
-from domain.profile import PROFILE_NAME_RULE
 
 MAX_REVISION = 2**31 - 1
 _NAME = re.compile(PROFILE_NAME_RULE, re.ASCII)

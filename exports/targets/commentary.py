@@ -40,13 +40,14 @@ def commentary(
     `verified_by` is said instead of the target's where it depends on the options; "" is unverified.
     """
     read_by = target.verified_by if verified_by is None else verified_by
+    draws = None if given.refused else given.in_draws  # those of a model that failed say nothing
     lines = [
         *warnings(given, target),
         *_origin(given, target),
         *([given.verified] if given.verified else []),
         *_model(given.model),
         *comparison(given, target),
-        *(_costs(given.chosen, given.in_draws, target) if given.chosen is not None else ()),
+        *(_costs(given.chosen, draws, target) if given.chosen is not None else ()),
         _reading(read_by, target),
     ]
     in_block = bool(prefix) and not prefix.strip()  # of XML or C

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from domain.fit import beyond_measured
 from domain.fragment_setting import FragmentSetting
 from domain.regret import Objective, PricedSetting
+from domain.structure import IF_THEY_OVERLAP, NOT_SAID
 from domain.units import format_bytes
 from exports.targets.target import ExportInput, Target
 
@@ -37,6 +38,8 @@ def doubts(given: ExportInput, target: Target) -> tuple[str, ...]:
     reasons += [f"not priced: {', '.join(found)}"] if found else []
     if beyond := _beyond(given):
         reasons.append(beyond)
+    if given.refused:  # what that model rests on and gains is no longer of interest
+        return tuple(reasons)
     reasons += [f"premise: {one}" for one in given.premises]
     if chosen.default is None:
         reasons.append(f"the default has no price: {target.default(given.options).words}")
@@ -54,15 +57,19 @@ def doubts(given: ExportInput, target: Target) -> tuple[str, ...]:
 
 
 def warnings(given: ExportInput, target: Target) -> Iterator[str]:
-    """Yield what has to be known before the export is used: no known gain, a premise of a table,
-    and costly limits.
+    """Yield what has to be known before the export is used: that it holds of stages that overlap,
+    no known gain, a premise of a table, and costly limits.
     """
+    if NOT_SAID in given.premises and not given.refused:
+        yield IF_THEY_OVERLAP
     if reasons := doubts(given, target):
         yield f"NOT KNOWN TO BE BETTER than the library's default: {'; '.join(reasons)}"
     chosen = given.chosen
     if chosen is None and (beyond := _beyond(given)):
         yield f"NOT MEASURED: {beyond}"
-    if chosen is None:
+    if chosen is None and given.refused:
+        yield given.refused
+    elif chosen is None:
         yield from (f"by a premise: {one}" for one in given.premises)
     if chosen is None or chosen.wanted is None:
         return

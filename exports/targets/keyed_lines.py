@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
-from domain.pipeline import MAX_MESSAGE_BYTES
 
 MAX_CHARACTERS = 2**20
 MAX_LINES = 20_000

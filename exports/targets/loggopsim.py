@@ -19,8 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.errors import InvalidInput
-from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
+from domain.pipeline import Pipeline
 from exports.targets.commentary import commentary
 from exports.targets.target import ExportInput, Takes, Target, TargetOption
 

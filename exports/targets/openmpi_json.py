@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Any, NoReturn, TypeAlias
 
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.errors import InvalidInput
 from domain.fragment_setting import MAX_STEPS, FragmentSetting, SettingStep
-from domain.pipeline import MAX_MESSAGE_BYTES
 from exports.targets.commentary import commentary
 from exports.targets.keyed_lines import MAX_CHARACTERS, the_one
 from exports.targets.openmpi_collectives import (

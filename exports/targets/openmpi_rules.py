@@ -17,9 +17,9 @@ import re
 from collections.abc import Iterator
 from itertools import takewhile
 
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.errors import InvalidInput
 from domain.fragment_setting import MAX_STEPS, FragmentSetting, SettingStep
-from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.regret import ChosenSetting
 from exports.targets.commentary import check_size, commentary
 from exports.targets.keyed_lines import lines_of, refuse, the_one

@@ -12,8 +12,8 @@ from domain.fragment_setting import FragmentSetting
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.regret import ChosenSetting, SizeRule
-from domain.structure import KnownOverlap
-from domain.uncertain_answer import SettingsInDraws
+from domain.structure import ONE_AT_A_TIME, KnownOverlap
+from domain.uncertain_answer import Reason, SettingsInDraws
 from exports.table.stored import StoredTable
 
 
@@ -57,12 +57,23 @@ class ExportInput:
     refused: str = ""  # why they leave no size of the model to be set
     measured_bytes: tuple[int, int] | None = None  # the least and the greatest size of every stage
     overlap: KnownOverlap = field(default_factory=KnownOverlap)  # what is known of the stages'
+    holds_either_way: bool = False  # what is set of one message, whether stages overlap or not
 
     @property
     def premises(self) -> tuple[str, ...]:
         """What the model takes for granted, and nobody has confirmed."""
-        found = (self.model.premise, self.overlap.premise(len(self.model.stages or ())))
-        return tuple(one for one in found if one)
+        return tuple(one for one in (self.model.premise, self._of_overlap()) if one)
+
+    def _of_overlap(self) -> str:
+        """What is taken for granted of the stages' overlap, unless it is faster both ways."""
+        stages = len(self.model.stages or ())
+        found = self.overlap.premise(stages)
+        if not self.overlap.is_unsaid(stages):
+            return found
+        over = self.over_default.reason if self.over_default else None
+        if over is Reason.ONE_AT_A_TIME:
+            return ONE_AT_A_TIME
+        return "" if self.holds_either_way or over is Reason.EITHER_WAY else found
 
     @property
     def pipeline(self) -> Pipeline:

@@ -26,10 +26,18 @@ from dataclasses import dataclass
 from math import nan
 from typing import TYPE_CHECKING, TypeAlias
 
-from domain.measurement import MAX_TIME_US, Samples
-from domain.pipeline import MAX_MESSAGE_BYTES
+from contract.limits import MAX_MESSAGE_BYTES, MAX_TIME_US
+from domain.measurement import Samples
 from fitting.columns import Sizes, Times
-from fitting.readers.text import MAX_LINE_LENGTH, BadRows, is_size, number_of, refuse, size_of
+from fitting.readers.text import (
+    MAX_LINE_LENGTH,
+    BadRows,
+    first_rows,
+    is_size,
+    number_of,
+    refuse,
+    size_of,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -354,11 +362,9 @@ def header_of(head: str) -> tuple[str, ...]:
 
     A header line begins with a column of sizes.
     """
-    for raw in head.removeprefix("\ufeff").splitlines():
-        line = raw.strip()
-        if line and not line.startswith("#"):
-            names = tuple(name.strip().strip('"').strip() for name in line.split(","))
-            return names if is_size(names[0]) else ()
+    for line in first_rows(head, 1):
+        names = tuple(name.strip().strip('"').strip() for name in line.split(","))
+        return names if is_size(names[0]) else ()
     return ()
 
 

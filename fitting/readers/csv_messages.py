@@ -12,7 +12,7 @@ of repetitions may be absent, and the sizes may be called bytes, size or msg_siz
 from __future__ import annotations
 
 from domain.measurement import MessageTrace, Reading, TraceKind
-from fitting.contract import FIRST_SIZE, ReaderSpec, mark
+from fitting.contract import CSV_BEGINS, FIRST_SIZE, ReaderSpec, mark
 from fitting.readers.columns import (
     REPETITION,
     SIZE,
@@ -101,4 +101,5 @@ SPEC = ReaderSpec(
     ),
     detects=_detects,
     read=_read,
+    begins=CSV_BEGINS,
 )

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 
 from domain.measurement import Reading, Samples, SignatureTrace, TraceKind
-from fitting.contract import FIRST_SIZE, ReaderSpec, mark
+from fitting.contract import CSV_BEGINS, FIRST_SIZE, ReaderSpec, mark
 from fitting.readers.columns import (
     BURST,
     REPETITION,
@@ -135,4 +135,5 @@ SPEC = ReaderSpec(
     ),
     detects=_detects,
     read=_read,
+    begins=CSV_BEGINS,
 )

@@ -22,8 +22,8 @@ from math import nan
 from operator import gt, lt
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from domain.measurement import MAX_TIME_US, DirectTrace
-from domain.pipeline import MAX_MESSAGE_BYTES
+from contract.limits import MAX_MESSAGE_BYTES, MAX_TIME_US
+from domain.measurement import DirectTrace
 from domain.traced_events import MAX_EVENT_NS, MAX_NUMBER, NOT_KNOWN, TracedEvents
 from fitting.columns import Sizes, Times
 from fitting.readers.columns import fields_of, plain_rows

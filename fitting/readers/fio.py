@@ -22,11 +22,12 @@ from domain.errors import UnitMismatch
 from domain.measurement import DirectTrace, Reading, Samples, TraceKind
 from domain.solution import Notice
 from domain.units import parse_bytes
-from fitting.contract import ReaderSpec, mark
+from fitting.contract import JSON_BEGINS, ReaderSpec, mark
 from fitting.readers.stage_rows import StageRows
 from fitting.readers.text import (
     check_kind,
     decoded,
+    first_lines,
     format_left_out,
     format_sizes,
     lines_of,
@@ -37,6 +38,7 @@ from fitting.readers.tool_json import documents_of, number, part, parts, tool_of
 
 JSON_FORMAT, LOG_FORMAT = "fio JSON", "fio latency log"
 _ROW = re.compile(r"^([0-9]{1,15}), ([0-9]{1,18}), ([012]), ([0-9]{1,15})(?:, [0-9x]{1,20}){0,3}$")
+_BEGINS = re.compile(_ROW.pattern, re.MULTILINE)
 _DIRECTIONS = ("read", "write", "trim")
 _DECILES = tuple(f"{tens}0.000000" for tens in range(1, 10))
 _NS_PER_US, _US_PER_US = 1e3, 1.0
@@ -123,7 +125,7 @@ def _block_bytes(result: dict[str, Any], options: dict[str, Any], direction: str
 
 
 def _detects_log(head: str) -> bool:
-    lines = [line.strip() for line in head.splitlines()[:20] if line.strip()]
+    lines = first_lines(head, 20)
     whole_lines = lines if len(lines) < 20 and head.endswith("\n") else lines[:-1]
     return len(whole_lines) >= _MIN_ROWS and all(map(_ROW.match, whole_lines[:8]))
 
@@ -190,6 +192,7 @@ JSON_SPEC = ReaderSpec(
     ),
     detects=_detects_json,
     read=_read_json,
+    begins=JSON_BEGINS,
 )
 LOG_SPEC = ReaderSpec(
     format=LOG_FORMAT,
@@ -198,4 +201,5 @@ LOG_SPEC = ReaderSpec(
     marks=(mark("rows of four whole numbers after each other", _ROW.pattern),),
     detects=_detects_log,
     read=_read_log,
+    begins=_BEGINS,
 )

@@ -1,15 +1,21 @@
-"""Intel MPI Benchmarks: PingPong, whose time is half a round trip.
+"""Intel MPI Benchmarks: PingPong, half a round trip, and Uniband, messages back to back.
 
     # Benchmarking PingPong
     # #processes = 2
            #bytes #repetitions      t[usec]   Mbytes/sec
                 0         1000         2.23         0.00
 
-t[usec] is half a round trip. Mbytes/sec is not used: it is 2^20 bytes in older versions and 10^6 in
-newer ones. Other benchmarks in the same file (PingPing sends both ways at once; Sendrecv, Exchange
-and collectives are no single message) are left out by name, so is a PingPong of several pairs at
-once; a file without a PingPong of two processes is refused. Instead of a time a row may say
-`out-of-mem.`, `int-overflow` or `time-out`.
+    # Benchmarking Uniband
+    # #processes = 2
+           #bytes #repetitions   Mbytes/sec      Msg/sec
+                1         1000         4.00      4000000
+
+t[usec] is half a round trip, 1 / (Msg/sec) of two processes the time between two messages.
+Mbytes/sec is not used: it is 2^20 bytes in older versions and 10^6 in newer ones. Other benchmarks
+in the same file (PingPing sends both ways at once; Sendrecv, Exchange and collectives are no single
+message) are left out by name, so is a PingPong of several pairs at once, and a Uniband of more than
+two processes, whose pairs share the way; a file without either is refused. Instead of a time a row
+may say `out-of-mem.`, `int-overflow` or `time-out`.
 """
 
 from __future__ import annotations
@@ -38,12 +44,16 @@ _VERSION = re.compile(
     r"^#\s*Intel ?\(R\) MPI Benchmarks? .{1,60}|^#.{0,20}MPI Benchmark Suite .{1,40}"
 )
 _HEADER = re.compile(r"^#bytes\s+#repetitions\s+t\[usec\]")
+_RATES = re.compile(r"^#bytes\s+#repetitions\s+Mbytes/sec\s+Msg/sec")
 _PINGPONGS = {"pingpong", "pingpongspecificsource", "pingponganysource"}
-_TIME_PLACE = 2
+_UNIBAND = "uniband"
+_TIME_PLACE, _RATE_PLACE = 2, 3
+_US_PER_S = 1e6
 
 
 def _detects(head: str) -> bool:
-    return "#repetitions" in head and "#bytes" in head and "[usec]" in head
+    has_times = "[usec]" in head or "Msg/sec" in head
+    return "#repetitions" in head and "#bytes" in head and has_times
 
 
 @dataclass(slots=True)
@@ -51,6 +61,7 @@ class _Output:
     """What was read of a file so far."""
 
     samples: Collector = field(default_factory=Collector)
+    interarrival: Collector = field(default_factory=Collector)
     repetitions: list[int] = field(default_factory=list)
     others: dict[str, None] = field(default_factory=dict)
     version: str = ""
@@ -58,13 +69,19 @@ class _Output:
     runs: int = 0
     _name: str = ""
     _columns: tuple[str, ...] = ()
+    _processes: int | None = None
 
     def take(self, line: Line) -> None:
         """Read one line."""
         if title := _BENCHMARK.match(line.text):
             self._begin_benchmark(title.group(1))
-        elif (processes := _PROCESSES.match(line.text)) and int(processes.group(1)) > 2:
-            self._leave_out(f"{self._name} of {processes.group(1)} processes")
+        elif processes := _PROCESSES.match(line.text):
+            self._processes = int(processes.group(1))
+            if self._processes > 2:
+                self._leave_out(f"{self._name} of {self._processes} processes")
+        elif _RATES.match(line.text) and self._name.lower() == _UNIBAND and self._processes == 2:
+            self._columns = tuple(line.fields)
+            self.runs += 1
         elif _HEADER.match(line.text):
             self._begin_rows(line)
         elif "#repetitions" in line.text:
@@ -77,8 +94,9 @@ class _Output:
             self._row(line)
 
     def _begin_benchmark(self, name: str) -> None:
-        self._name, self._columns = name, ()
-        if name.lower() not in _PINGPONGS or name != (self.benchmark or name):
+        self._name, self._columns, self._processes = name, (), None
+        is_other = name.lower() not in _PINGPONGS or name != (self.benchmark or name)
+        if is_other and name.lower() != _UNIBAND:
             self._leave_out(name)
 
     def _leave_out(self, name: str) -> None:
@@ -96,17 +114,24 @@ class _Output:
 
     def _row(self, line: Line) -> None:
         words = line.fields
+        is_rate = "t[usec]" not in self._columns
+        part = self.interarrival if is_rate else self.samples
+        place = _RATE_PLACE if is_rate else _TIME_PLACE
         numbers = [size_of(word) for word in words[:_TIME_PLACE]]
-        value = number_of(words[_TIME_PLACE]) if len(words) > _TIME_PLACE else None
+        value = number_of(words[place]) if len(words) > place else None
         is_cut = not line.is_whole and len(words) < len(self._columns)
+        if numbers[0] is None and value is None:
+            return  # a line of another program
         if None in numbers or value is None or is_cut:
-            self.samples.leave_out("cut off or not a number")
+            part.leave_out("cut off or not a number")
         elif _has_defects(words, self._columns):
-            self.samples.leave_out("with defects")
+            part.leave_out("with defects")
+        elif is_rate and value <= 0.0:
+            part.leave_out("of a message rate that was printed as 0")
         else:
-            before = len(self.samples)
-            self.samples.add(numbers[0] or 0, value)
-            if len(self.samples) > before:
+            before = len(part)
+            part.add(numbers[0] or 0, _US_PER_S / value if is_rate else value)
+            if len(part) > before:
                 self.repetitions.append(numbers[1] or 0)
 
 
@@ -121,9 +146,9 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     output = _Output()
     for line in lines_of(content):
         output.take(line)
-    if not output.samples:
+    if not output.samples and not output.interarrival:
         refuse(_missing(tuple(output.others)))
-    trace = MessageTrace(latency=output.samples.samples())
+    trace = MessageTrace(output.samples.samples(), output.interarrival.samples())
     check_kind(trace, kind, FORMAT)
     return Reading(FORMAT, trace, _understood(trace, output))
 
@@ -131,8 +156,8 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
 def _missing(others: tuple[str, ...]) -> str:
     if others:
         return (
-            f"no PingPong of two processes in this file, only {', '.join(others)[:200]}: their "
-            "times are not those of one message on its way"
+            f"no PingPong or Uniband of two processes in this file, only "
+            f"{', '.join(others)[:200]}: their times are not those of one message on its way"
         )
     return "no rows after the header #bytes #repetitions t[usec]"
 
@@ -143,26 +168,31 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
     stated = [("format", FORMAT)]
     if output.version:
         stated.append(("tool_version", output.version))
+    tests = [output.benchmark or "not named"] if trace.latency is not None else []
+    tests += ["Uniband"] if trace.interarrival is not None else []
+    stated += [("tests", ", ".join(tests)), ("time_unit", "µs")]
+    if trace.latency is not None:
+        stated.append(("latency_is", "half a round trip"))
+    if trace.interarrival is not None:
+        stated.append(("interarrival_is", "1 / (Msg/sec)"))
     stated += [
-        ("tests", output.benchmark or "not named"),
-        ("time_unit", "µs"),
-        ("latency_is", "half a round trip"),
         ("statistic", f"mean over {count} repetitions"),
         ("runs", str(output.runs)),
     ]
     if output.others:
         stated.append(("benchmarks_left_out", ", ".join(output.others)[:200]))
-    return (*stated, *format_sizes(trace.latency), *format_left_out(output.samples))
+    left_out = format_left_out(output.samples, output.interarrival)
+    return (*stated, *format_sizes(trace.latency, trace.interarrival), *left_out)
 
 
 SPEC = ReaderSpec(
     format=FORMAT,
-    about="PingPong of IMB-MPI1",
-    layout='a header line "#bytes #repetitions t[usec]"',
+    about="PingPong of IMB-MPI1, and Uniband",
+    layout='a header line "#bytes #repetitions t[usec]", or "... Mbytes/sec Msg/sec" of Uniband',
     marks=(
         mark("a column #bytes", r"#bytes\b"),
         mark("a column #repetitions", r"#repetitions\b"),
-        mark("a column t[usec]", r"\bt\[usec\]"),
+        mark("a column t[usec]", r"\bt\[usec\]|\bMsg/sec\b"),
     ),
     detects=_detects,
     read=_read,

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
+from contract.limits import MAX_NAME_LENGTH, MAX_STAGES
 from domain.measurement import (
     DirectTrace,
     MessageTrace,
@@ -25,8 +26,8 @@ from domain.measurement import (
     Trace,
     TraceKind,
 )
-from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES, stage_name
-from fitting.contract import ReaderSpec, mark
+from domain.pipeline import stage_name
+from fitting.contract import JSON_BEGINS, ReaderSpec, mark
 from fitting.readers.columns import BURST, REPETITION, SIZE, Column
 from fitting.readers.text import (
     BELOW_ZERO,
@@ -262,4 +263,5 @@ SPEC = ReaderSpec(
     ),
     detects=_detects,
     read=_read,
+    begins=JSON_BEGINS,
 )

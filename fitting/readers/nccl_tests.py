@@ -37,9 +37,9 @@ from fitting.readers.tool_json import documents_of, number, part, parts, whole
 FORMAT = "nccl-tests"
 _NAMED = re.compile(r"\b([a-z_]{2,30}?_perf)(?![A-Za-z0-9])")  # or with a suffix, _perf_mpi
 _HEADER = re.compile(r"^#\s+size\s+count\s+type\b.*\btime\s+algbw\b")
+_ANYWHERE = re.compile(r"^[^\S\n]{0,80}#[^\S\n]{1,80}size[^\S\n]{1,80}count\b", re.MULTILINE)
 _RANK = re.compile(r"^#\s+Rank\s+[0-9]{1,6}\b")
 _READ = "sendrecv_perf"
-_HEAD = 4096  # characters that tell a document
 _WRONG = ("#wrong", "error")
 
 
@@ -111,23 +111,23 @@ def _is_wrong(columns: tuple[str, ...], place: int, numbers: list[str]) -> bool:
     return name in _WRONG and (number_of(numbers[3]) or 0.0) > 0.0
 
 
-def _is_document(head: str) -> bool:
-    """Whether a file begins as jsonOutputInit of src/util.cu begins it."""
-    return '"start_time"' in head and '"args"' in head and _NAMED.search(head) is not None
+def _is_document(text: str) -> bool:
+    """Whether a text has what jsonOutputInit of src/util.cu begins a document with."""
+    return '"start_time"' in text and '"args"' in text and _NAMED.search(text) is not None
 
 
-def _detects(head: str) -> bool:
-    return _is_document(head) or (
-        "algbw" in head
-        and "busbw" in head
-        and re.search(r"^#\s+size\s+count", head, re.M) is not None
-    )
+def _is_printed(text: str) -> bool:
+    return "algbw" in text and "busbw" in text and _ANYWHERE.search(text) is not None
+
+
+def _detects(text: str) -> bool:
+    return _is_printed(text) or _is_document(text)
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
     output = _Output()
     text = content.decode("utf-8", errors="replace")
-    if _is_document(text[:_HEAD]):
+    if not _is_printed(text):
         for document in documents_of(text):
             output.take_document(document)
     else:
@@ -144,7 +144,8 @@ def _missing(output: _Output) -> str:
     if output.others:
         return (
             f"{', '.join(output.others)[:200]}: the time of a collective is not that of one "
-            "message on its way; what can be read is sendrecv_perf, best between two ranks"
+            "message on its way, and nothing is fitted to it; what can be read is sendrecv_perf of "
+            "the same nodes, best between two ranks: sendrecv_perf -b 8 -e 1G -f 2"
         )
     if output.unnamed:
         return (

@@ -20,7 +20,8 @@ import math
 import re
 from dataclasses import dataclass, field
 
-from domain.measurement import MAX_TIME_US, Reading, SignatureTrace, TraceKind
+from contract.limits import MAX_TIME_US
+from domain.measurement import Reading, SignatureTrace, TraceKind
 from fitting.contract import ReaderSpec, mark
 from fitting.readers.text import (
     BELOW_ZERO,

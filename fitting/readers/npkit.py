@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from domain.measurement import Reading, Samples, TraceKind
-from fitting.contract import ReaderSpec, mark
+from fitting.contract import JSON_BEGINS, ReaderSpec, mark
 from fitting.readers.stage_rows import StageRows
 from fitting.readers.text import check_kind, decoded, format_left_out, format_sizes, refuse
 from fitting.readers.tool_json import documents_of, number, part, parts, tool_of, whole
@@ -87,4 +87,5 @@ SPEC = ReaderSpec(
     ),
     detects=_detects,
     read=_read,
+    begins=JSON_BEGINS,
 )

@@ -7,7 +7,8 @@
 Latencies are half a round trip already; MB/s are 10^6 bytes a second, and a window of back-to-back
 messages gives the time between two of them: size / bandwidth. Later versions say `Avg Latency(us)`
 and may add columns (Min, Max, Iterations, Validation, P99) after the one that counts; versions 2
-name themselves `(Version 2.1)`. Other tests of the same file are left out by name.
+name themselves `(Version 2.1)`. osu_mbw_mr of one pair ("[ pairs: 1 ]") is osu_bw. Other tests of
+the same file are left out by name.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from fitting.readers.text import (
     Collector,
     Line,
     check_kind,
-    clean,
     format_left_out,
     format_sizes,
     lines_of,
@@ -34,7 +34,13 @@ FORMAT = "OSU micro-benchmarks"
 _TITLE = re.compile(
     r"^# OSU (.{1,80}?)\s+(?:v([0-9][0-9A-Za-z.]{0,15})|\(Version ([0-9][0-9.]{0,15})\))", re.ASCII
 )
+_ANYWHERE = re.compile(
+    r"^[^\S\n]{0,80}# OSU [^\n]{1,80}?[^\S\n]{1,40}(?:v[0-9]|\(Version [0-9])", re.MULTILINE
+)
 _HEADER = re.compile(r"^# Size\s+(?:Avg\s+)?(Latency|Bandwidth)\s*\((us|MB/s)\)")
+_PAIRS = re.compile(r"^# \[ pairs: ([0-9]{1,9}) \]")
+_PAIRS_HEADER = re.compile(r"^# Size\s+MB/s\s+Messages/s")
+_OF_PAIRS = re.compile(r"(MPI(?:-[A-Z]{2,10})?) Multiple Bandwidth / Message Rate Test")
 _BUFFERS = re.compile(r"^# (?:Send Buffer|Rank 0 Memory) on .{1,80}")
 # Between which kind of memory, by which library: the same for all that is read of one file.
 _READ = re.compile(
@@ -50,11 +56,8 @@ _OTHERS = (
 )
 
 
-def _detects(head: str) -> bool:
-    is_html = "&gt;" in head or "<br" in head
-    return "# OSU " in head and any(
-        _TITLE.match(clean(line, is_html=is_html)) for line in head.splitlines()
-    )
+def _detects(text: str) -> bool:
+    return "# OSU " in text and _ANYWHERE.search(text) is not None
 
 
 @dataclass(slots=True)
@@ -70,6 +73,7 @@ class _Output:
     path: str = ""
     _current: str = ""
     _part: Collector | None = None
+    _pairs: tuple[str, str, str] | None = None  # a test of pairs whose number is still to come
     _decimals: int = 0
 
     def take(self, line: Line) -> None:
@@ -80,11 +84,27 @@ class _Output:
             self._current += ", " + line.text.lstrip("# ")
         elif self._current and (header := _HEADER.match(line.text)):
             self._begin_rows(line, is_latency=header.group(1) == "Latency")
+        elif self._pairs and (pairs := _PAIRS.match(line.text)):
+            self._begin_pairs(pairs.group(1))
+        elif self._current and not self._pairs and _PAIRS_HEADER.match(line.text):
+            self._begin_rows(line, is_latency=False)
         elif self._part is not None and line.text[0].isdigit():
             self._row(line, self._part)
 
+    def _begin_pairs(self, count: str) -> None:
+        """Read on where a test of pairs has one of them: then it is osu_bw."""
+        of_pairs, self._pairs = self._pairs, None
+        if of_pairs is not None and count == "1":
+            name, version, self._current = of_pairs
+            self.others.pop(name, None)
+            self.versions[version] = None
+            self.tests[f"{name} of one pair"] = None
+            self.runs += 1
+
     def _begin_test(self, name: str, version: str) -> None:
-        self._part, self._current = None, ""
+        self._part, self._current, self._pairs = None, "", None
+        if of_pairs := _OF_PAIRS.fullmatch(name):
+            self._pairs = name, version, of_pairs.group(1)
         known = _READ.fullmatch(name)
         if known is None:
             self.others[name] = _reason(name)
@@ -108,6 +128,8 @@ class _Output:
         words = line.fields
         size = size_of(words[0])
         value = number_of(words[1]) if len(words) > 1 else None
+        if size is None and value is None:
+            return  # a line of another program
         if size is None or value is None or self._is_cut(line, words):
             part.leave_out("cut off or not a number")
         elif "Fail" in words[2:]:
@@ -175,7 +197,7 @@ SPEC = ReaderSpec(
         mark('its title, "# OSU ... Test v..."', r"^[^#]{0,40}#[#\s]{0,16}OSU\s.*(v[0-9]|Version)"),
         mark(
             'the header line "# Size ... Latency (us)" or "Bandwidth (MB/s)"',
-            r"\bSize\s+(Avg\s+)?(Latency|Bandwidth)\s*\(",
+            r"\bSize\s+((Avg\s+)?(Latency|Bandwidth)\s*\(|MB/s\s+Messages/s)",
         ),
     ),
     detects=_detects,

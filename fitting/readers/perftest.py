@@ -118,6 +118,8 @@ class _Output:
         size = size_of(words[0])
         value = number_of(words[table.place]) if len(words) > table.place else None
         is_cut = not line.is_whole and table.place + 1 == len(words) < table.columns
+        if size is None and value is None:
+            return  # a line of another program
         if size is None or value is None or is_cut:
             part.leave_out("cut off or not a number")
         elif table.is_bandwidth:

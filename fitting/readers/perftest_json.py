@@ -14,7 +14,7 @@ from typing import Any
 
 from domain.measurement import MessageTrace, Reading, TraceKind
 from domain.solution import Notice
-from fitting.contract import ReaderSpec, mark
+from fitting.contract import JSON_BEGINS, ReaderSpec, mark
 from fitting.readers.text import (
     Collector,
     check_kind,
@@ -113,4 +113,5 @@ SPEC = ReaderSpec(
     ),
     detects=_detects,
     read=_read,
+    begins=JSON_BEGINS,
 )

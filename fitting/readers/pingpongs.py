@@ -27,6 +27,7 @@ from fitting.readers.text import (
     Collector,
     Line,
     check_kind,
+    first_lines,
     format_left_out,
     format_sizes,
     lines_of,
@@ -45,6 +46,11 @@ _ON_SCREEN = re.compile(
     r"\s+\S{1,20} Mbps in\s+(\S{1,20}) usec$"
 )
 _IN_FILE = re.compile(r"^([0-9]{1,13})\s+([0-9]+\.[0-9]+)\s+([0-9]+\.[0-9]+)$")
+_FILE_BEGINS = re.compile(
+    r"^[^\S\n]{0,20}[0-9]{1,13}[^\S\n]{1,20}[0-9]{1,20}\.[0-9]{1,20}[^\S\n]{1,20}[0-9]{1,20}\."
+    r"[0-9]{1,20}$",
+    re.MULTILINE,
+)
 _US_PER_S, _MEBIBIT = 1e6, 2.0**20
 _NEAR = 0.02  # of the bandwidth that size and time give; the time has three digits or more
 _MIN_ROWS = 2
@@ -103,7 +109,7 @@ def _detects_netpipe(head: str) -> bool:
     """By the words of the screen, or by the numbers of the file."""
     if "Mbps in" in head and " times -->" in head:
         return True
-    lines = [line.strip() for line in head.splitlines()[:20] if line.strip()][:8]
+    lines = first_lines(head, 8)
     rows = [_IN_FILE.match(line) for line in lines]
     if len(rows) < _MIN_ROWS:
         return False
@@ -174,4 +180,5 @@ NETPIPE_SPEC = ReaderSpec(
     ),
     detects=_detects_netpipe,
     read=_read_netpipe,
+    begins=_FILE_BEGINS,
 )

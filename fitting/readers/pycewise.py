@@ -15,6 +15,7 @@ to say what was timed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ from fitting.readers.text import (
     Collector,
     check_kind,
     decoded,
+    first_rows,
     format_left_out,
     format_sizes,
     number_of,
@@ -40,6 +42,10 @@ FORMAT = "pycewise CSV"
 _SIZE, _SECONDS, _MICROSECONDS = "size", "duration", "duration_us"
 _OPERATIONS = ("op", "operation", "function", "call")
 _SECOND_US = 1e6
+_BEGINS = re.compile(
+    r"^(?=[^\n]{0,400}?\bsize\b)(?=[^\n]{0,400}?\bduration(?:_us)?\b)[^,\n]{1,60},",
+    re.MULTILINE | re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +63,11 @@ _WITHOUT_HEADER = _Layout(0, 1, _SECOND_US, has_header=False)
 
 
 def _detects(head: str) -> bool:
-    for line in head.removeprefix("\ufeff").splitlines():
-        if line.strip() and not line.startswith("#"):
-            try:
-                return _layout(fields_of(line.strip(), 1)) is not None and not is_calls(head)
-            except UnreadableTrace:
-                return False
+    for line in first_rows(head, 1):
+        try:
+            return _layout(fields_of(line, 1)) is not None and not is_calls(head)
+        except UnreadableTrace:
+            return False
     return False
 
 
@@ -202,4 +207,5 @@ SPEC = ReaderSpec(
     ),
     detects=_detects,
     read=_read,
+    begins=_BEGINS,
 )

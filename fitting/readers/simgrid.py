@@ -27,6 +27,7 @@ from fitting.readers.text import (
     Collector,
     Line,
     check_kind,
+    first_rows,
     format_left_out,
     format_sizes,
     lines_of,
@@ -39,6 +40,11 @@ FORMAT = "SimGrid calibration CSV"
 _OPERATIONS = {"op", "operation", "function", "call"}
 _SIZES = {"size", "msg_size", "message_size", "count"}
 _CALL = re.compile(r"MPI_[A-Za-z_]{1,40}")
+_BEGINS = re.compile(
+    r'^(?:"?MPI_[A-Za-z_]{1,40}"?,'
+    r"|(?=[^\n]{0,400}?\bstart\b)(?=[^\n]{0,400}?\bduration\b)[^,\n]{1,60},)",
+    re.MULTILINE | re.IGNORECASE,
+)
 # As the programs print a duration (%e): what is shorter was cut off, and would be read as seconds.
 _WHOLE_DURATION = re.compile(r"[0-9]\.[0-9]{6}e[+-][0-9]{2,3}|-?(?:nan|inf)")
 _STAGES = ("MPI_Send", "MPI_Isend", "MPI_Recv")
@@ -64,8 +70,7 @@ def is_calls(head: str) -> bool:
     """Return whether the beginning of this file is rows of MPI calls, with or without a header
     line.
     """
-    lines = (line.strip().lstrip("\ufeff") for line in head.splitlines()[:1000])
-    kept = (line for line in lines if line and not line.startswith("#"))
+    kept = iter(first_rows(head, 2))
     names = _split(next(kept, ""))
     places = _places(names)
     if places is None:
@@ -220,4 +225,5 @@ SPEC = ReaderSpec(
     ),
     detects=is_calls,
     read=_read,
+    begins=_BEGINS,
 )

@@ -21,7 +21,7 @@ import re
 from typing import Any
 
 from domain.measurement import MessageTrace, Reading, TraceKind
-from fitting.contract import ReaderSpec, mark
+from fitting.contract import JSON_BEGINS, ReaderSpec, mark
 from fitting.readers.text import (
     Collector,
     check_kind,
@@ -168,4 +168,5 @@ IPERF_SPEC = ReaderSpec(
     ),
     detects=_detects_iperf,
     read=_read_iperf,
+    begins=JSON_BEGINS,
 )

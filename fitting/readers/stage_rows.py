@@ -7,8 +7,8 @@ neighbourhood. Times without a counterpart in every stage are left out and count
 
 from __future__ import annotations
 
+from contract.limits import MAX_STAGES
 from domain.measurement import DirectTrace
-from domain.pipeline import MAX_STAGES
 from fitting.readers.text import Collector, refuse
 
 

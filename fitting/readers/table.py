@@ -31,7 +31,6 @@ from fitting.readers.text import (
     lines_of,
     number_of,
     refuse,
-    with_below_zero,
 )
 
 FORMAT = "table"
@@ -40,6 +39,7 @@ _UNIT_IN_NAME = re.compile(r"^.*?[\s_(\[]([A-Za-zµμ/]{1,12})[)\]]?$")
 _EITHER = re.compile(r"[gm]bps", re.IGNORECASE)  # written of bits, and of bytes
 _CELL = re.compile(r"([0-9.eE+-]+)\s*([A-Za-zµμ/]{1,12})", re.ASCII)
 _MAX_SHOWN = 60
+_RULED = "-=+|: \t"  # what a line under a header is drawn with
 
 
 @dataclass(slots=True)
@@ -58,6 +58,8 @@ class _Table:
         if (may_be_header or not self.separator) and self._header(line):
             return
         if not self.separator:
+            return
+        if not line.text.strip(_RULED):
             return
         fields = _split(line, self.separator)
         if self.width and len(fields) != self.width:
@@ -221,7 +223,7 @@ def read_table(
     interarrival = parts.get(ColumnRole.INTERARRIVAL) or parts.get(ColumnRole.RATE)
     trace = MessageTrace(parts.get(ColumnRole.TIME), interarrival)
     check_kind(trace, kind, FORMAT)
-    return with_below_zero(Reading(FORMAT, trace, _understood(trace, table)))
+    return Reading(FORMAT, trace, _understood(trace, table))
 
 
 def _understood(trace: MessageTrace, table: _Table) -> tuple[tuple[str, str], ...]:

@@ -1,7 +1,7 @@
 """What the readers of other tools' output share: lines, numbers, and tables with things in between.
 
-Output of benchmarks travels through terminals, job logs and mailing-list archives. So HTML breaks
-and entities, quoting marks, tabs and carriage returns are taken away before anything is looked at.
+Readers are given plain text: what terminals, mails and launchers put around lines is away
+(`fitting.plain_text`).
 
 Names of columns as people write them: of sizes, of repetitions, of what is no stage.
 
@@ -12,17 +12,17 @@ Rows that break rules, so that a user mends all of them at once and not one a tr
 
 from __future__ import annotations
 
-import html
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import NoReturn, ParamSpec, TypeVar
 
+from contract.limits import MAX_MESSAGE_BYTES, MAX_TIME_US
 from domain.errors import UnreadableTrace
-from domain.measurement import MAX_TIME_US, Reading, Samples, Trace, TraceKind
-from domain.pipeline import MAX_MESSAGE_BYTES
+from domain.measurement import Reading, Samples, Trace, TraceKind
 from domain.solution import Notice
 from domain.trace_formats import UnreadableRows
 from domain.units import format_bytes
@@ -31,15 +31,13 @@ BELOW_ZERO = "with a time below 0"  # a reason why rows were left out
 LEFT_OUT = "rows_left_out"  # the entry of `understood` that counts them, by reason
 MAX_LINES = 5_000_000
 MAX_LINE_LENGTH = 16_384
-_HTML_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
-_QUOTING = re.compile(r"^(?:\s*>)+ ?")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)(?:\([a-z0-9_]*\))?", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the file, cleaned, and its number from 1.
+    """A line of the file, without outer white space, and its number from 1.
 
     `is_whole` is False for a last line without an end: it may have been cut off.
     """
@@ -55,9 +53,8 @@ class Line:
 
 
 def lines_of(content: bytes) -> Iterator[Line]:
-    """Yield the cleaned lines that are not empty. Raises UnreadableTrace for what is no text."""
+    """Yield the lines that are not empty. Raises UnreadableTrace for what is no text."""
     text = decoded(content)
-    is_html = "<br" in text or "&nbsp;" in text or "&gt;" in text
     start, number = 0, 0
     while start < len(text):
         number += 1
@@ -66,10 +63,30 @@ def lines_of(content: bytes) -> Iterator[Line]:
         end = end if is_whole else len(text)
         if end - start > MAX_LINE_LENGTH or number > MAX_LINES:
             refuse(f"line {number}: longer than {MAX_LINE_LENGTH} characters, or too many lines")
-        cleaned = clean(text[start:end], is_html=is_html)
+        line = text[start:end].replace("\xa0", " ").strip()
         start = end + 1
-        if cleaned:
-            yield Line(number, cleaned, is_whole)
+        if line:
+            yield Line(number, line, is_whole)
+
+
+def first_lines(text: str, count: int) -> list[str]:
+    """Return the first lines that are not empty, without outer white space."""
+    return list(islice(_bare_lines(text), count))
+
+
+def first_rows(text: str, count: int) -> list[str]:
+    """Return those of them that are no comments."""
+    return list(islice((line for line in _bare_lines(text) if not line.startswith("#")), count))
+
+
+def _bare_lines(text: str) -> Iterator[str]:
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        if line := text[start:end].strip().removeprefix("\ufeff"):
+            yield line
+        start = end + 1
 
 
 def decoded(content: bytes) -> str:
@@ -82,13 +99,6 @@ def decoded(content: bytes) -> str:
         return content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as refusal:
         refuse(f"byte {refusal.start} is not UTF-8")
-
-
-def clean(line: str, *, is_html: bool) -> str:
-    """Return a line without HTML, quoting marks and outer white space."""
-    if is_html:
-        line = html.unescape(_HTML_TAG.sub("", line))
-    return _QUOTING.sub("", line).replace("\xa0", " ").strip()
 
 
 def number_of(word: str) -> float | None:

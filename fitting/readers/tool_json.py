@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
+from fitting.contract import JSON_BEGINS
 from fitting.readers.text import refuse
 
 # What only the JSON of one tool has, and which tool that is.
@@ -27,9 +28,12 @@ def tool_of(head: str) -> str | None:
 
 
 def documents_of(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in a text, from the first brace on. Raises UnreadableTrace."""
+    """Yield the JSON objects in a text, from the first brace on that begins a line, or from the
+    first one. Raises UnreadableTrace.
+    """
     decoder = json.JSONDecoder()
-    start = text.find("{")
+    begins = JSON_BEGINS.search(text)
+    start = begins.end() - 1 if begins else text.find("{")
     while start >= 0:
         try:
             document, end = decoder.raw_decode(text, start)

@@ -11,7 +11,7 @@ client's with its command line (`ucx_perftest HOST -t tag_lat -s 4096`), which s
 
 The units are those of the CSV (fitting/readers/ucx_perftest.py), but here the test and its size are
 said. The last row of a box counts, the rows above it are its progress. With -N thousands are
-separated by commas.
+separated by commas. Versions before 1.9 have no column Stage.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from fitting.readers.ucx_perftest import Run, is_whole_operation, notices, run_b
 FORMAT = "ucx_perftest output"
 _TEST = re.compile(r"^\| Test:\s+(\S(?:.{0,58}\S)?)\s*\|$")
 _SIZE = re.compile(r"^\| Message size:\s+([0-9]{1,20})\s*\|$")
-_COLUMNS = re.compile(r"^\|\s*(?:Stage|Test)\s*\|\s*# iterations\s*\|\s*(\S{1,20})\s*\|")
+_COLUMNS = re.compile(r"^\|\s*(?:(?:Stage|Test)\s*\|\s*)?# iterations\s*\|\s*(\S{1,20})\s*\|")
 _ROW = re.compile(
     r"^(?:\[thread [0-9]{1,6}\]|(?P<final>Final:))?\s*(?P<numbers>[0-9][0-9,.\se+-]*)"
 )
@@ -98,7 +98,7 @@ class _Output:
         Raises UnreadableTrace where nobody can tell which belongs to which.
         """
         count = len(self._tables)
-        runs = _matched(self._boxes, count) or _matched(self._commands, count)
+        runs = _matched(self._boxes, count) or _matched(self._nearest(count), count)
         if runs is None:
             refuse(
                 f"{count} tables of ucx_perftest, and {len(self._boxes)} boxes that name a test "
@@ -109,6 +109,12 @@ class _Output:
         for run, table in zip(runs, self._tables, strict=True):
             if table.last:
                 self._add(run, table)
+
+    def _nearest(self, tables: int) -> list[tuple[int, Run]]:
+        """The commands; of more than there are tables, the last above each."""
+        if len(self._commands) <= tables:
+            return self._commands
+        return list({place: (place, run) for place, run in self._commands}.values())
 
     def _add(self, run: Run, table: _Table) -> None:
         self.runs += 1

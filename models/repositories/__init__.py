@@ -9,7 +9,9 @@ from models.repositories.jobs import JobRepository
 from models.repositories.leftovers import LeftoverRepository
 from models.repositories.profiles import ProfileRepository
 from models.repositories.request_keys import RequestKeyRepository
+from models.repositories.retention import RetentionRepository
 from models.repositories.runners import RunnerRepository
+from models.repositories.stored_bytes import StoredBytesRepository
 from models.repositories.tables import TableRepository
 from models.repositories.traces import TraceRepository
 
@@ -23,7 +25,9 @@ __all__ = [
     "LeftoverRepository",
     "ProfileRepository",
     "RequestKeyRepository",
+    "RetentionRepository",
     "RunnerRepository",
+    "StoredBytesRepository",
     "TableRepository",
     "TraceRepository",
 ]

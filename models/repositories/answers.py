@@ -13,6 +13,7 @@ from domain.errors import Conflict, NotFound
 from domain.solution import Status, Strategy
 from models.records import OWNER, AnswerRecord, AnswerSummary
 from models.repositories.statements import check_text, is_row_number, is_storable
+from models.repositories.stored_bytes import Tally, bytes_of
 from models.rows.answer import AnswerRow
 from models.rows.answer_body import AnswerBodyRow
 
@@ -49,8 +50,9 @@ class AnswerRepository:
     Answers never change; what they are called may.
     """
 
-    def __init__(self, connection: Connection, owner: str = OWNER) -> None:
+    def __init__(self, connection: Connection, tally: Tally, owner: str = OWNER) -> None:
         self._connection = connection
+        self._tally = tally
         self._owner = owner
 
     def add(self, record: AnswerRecord) -> None:
@@ -63,6 +65,7 @@ class AnswerRepository:
         except IntegrityError as error:
             raise Conflict("there is already an answer", subject=record.id) from error
         self._connection.execute(_ADD_BODY, {"answer_id": record.id, "body": record.body})
+        self._tally.store(self._owner, record.body, record.name, record.note)
 
     def get(self, answer_id: str, *, to_describe: bool = False) -> AnswerRecord:
         """The answer, which another one waits for where it is to be described. Raises NotFound."""
@@ -77,10 +80,16 @@ class AnswerRepository:
         """Call an answer so, and say this of it. Raises NotFound, InvalidInput."""
         for field, text in (("name", name), ("note", note)):
             check_text(field, text or "")
-        mine = update(_ANSWER).where(_ANSWER.c.owner == self._owner, _ANSWER.c.id == answer_id)
-        described = mine.values(name=name, note=note)
-        if not (is_storable(answer_id) and self._connection.execute(described).rowcount):
+        mine = _ANSWER.c.owner == self._owner, _ANSWER.c.id == answer_id
+        before = None
+        if is_storable(answer_id):
+            asked = select(bytes_of(_ANSWER, _ANSWER.name)).where(*mine)
+            before = self._connection.scalar(asked.with_for_update())
+        if before is None:
             raise NotFound("there is no stored answer", field="id", subject=answer_id)
+        self._connection.execute(update(_ANSWER).where(*mine).values(name=name, note=note))
+        self._tally.change(self._owner, -before)
+        self._tally.store(self._owner, name, note)
 
     def find(self, question_digest: str) -> AnswerRecord | None:
         """The newest answer to the question with this digest, or None."""

@@ -18,6 +18,7 @@ from models.identifiers import new_id
 from models.records import OWNER, FitRecord, FitRequest
 from models.repositories.changes import note_change
 from models.repositories.statements import flush, is_storable
+from models.repositories.stored_bytes import tally_of
 from models.rows.fit import FitRow
 from models.rows.further_trace import FurtherTraceRow
 from models.rows.trace import TraceRow
@@ -95,6 +96,7 @@ class FitRepository:
         )
         flush(self._session, conflict="the fit contradicts what is stored")
         note_change(self._session, self._owner, "fit.store", row.id, after=" ".join(trace_digests))
+        tally_of(self._session).store(self._owner, row.document, row.request)
         return row.id
 
     def get(self, fit_id: str) -> FitRecord:

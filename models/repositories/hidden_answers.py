@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from domain.errors import NotFound
 from models.records import OWNER, HiddenAnswerRecord
 from models.repositories.statements import flush, is_storable
+from models.repositories.stored_bytes import tally_of
 from models.rows.hidden_answer import HiddenAnswerRow
 
 
@@ -24,6 +25,7 @@ class HiddenAnswerRepository:
         """Store an answer. Raises Conflict where the identifier is taken."""
         self._session.add(HiddenAnswerRow(owner=self._owner, **asdict(record)))
         flush(self._session, conflict="there is already an answer")
+        tally_of(self._session).store(self._owner, record.body)
 
     def get(self, answer_id: str) -> HiddenAnswerRecord:
         """The answer. Raises NotFound."""

@@ -14,7 +14,6 @@ from typing import Any, Unpack
 
 from sqlalchemy import (
     ColumnElement,
-    CursorResult,
     Row,
     Select,
     Update,
@@ -53,6 +52,7 @@ from models.repositories.statements import (
     mark_changed_jobs,
     note_job_end,
 )
+from models.repositories.stored_bytes import lengths_of_result, table_of, tally_of
 from models.rows.job import JobRow, values_of
 
 JOB_CHANNEL = "sluice_job"  # on which PostgreSQL notifies runners of jobs to run and to stop
@@ -82,6 +82,9 @@ _OWNERS_IN_TURN = text(
 _IDENTIFIERS = 500  # in one statement: databases take so many parameters and not many more
 _IS_QUEUED = JobRow.state == literal_column("'queued'")
 _IS_RUNNING = JobRow.state == literal_column("'running'")
+# What came of a job counts as stored from its end on. What a job is now is looked at here, and not
+# by the database: in RETURNING, SQLite 3.40 says of a null in `finished_at` that it IS NOT NULL.
+_ENDED = (JobRow.state, *lengths_of_result(table_of(JobRow)))
 
 
 class JobRepository:
@@ -213,8 +216,10 @@ class JobRepository:
         is_open = JobRow.state.in_((JobState.QUEUED.value, JobState.RUNNING.value))
         if is_storable(job_id):
             mine = JobRow.id == job_id, JobRow.owner == self._owner
-            if self._execute(update(JobRow).where(*mine, is_open), values):
+            stored = self._execute(update(JobRow).where(*mine, is_open), values)
+            if stored is not None:
                 note_change(self._session, self._owner, "job.cancel", job_id)
+                tally_of(self._session).change(self._owner, stored)
         job = self.get(job_id)
         if job.state is JobState.RUNNING:
             self._wake_runners()
@@ -268,13 +273,15 @@ class JobRepository:
         """
         values = _given_back(blame, error)
         values["not_before"] = self._now(timedelta(seconds=wait_s)) if wait_s else None
-        guarded = _owned(job).values(**values).returning(JobRow.state)
-        found = self._session.execute(_unsynchronized(guarded)).scalar_one_or_none()
+        guarded = _owned(job).values(**values).returning(*_ENDED)
+        found = self._session.execute(_unsynchronized(guarded)).one_or_none()
         if found is None:
             raise Fenced(job.id)
         self._wake_runners()
-        self._note_end(job, JobState(found), error)
-        return JobState(found)
+        state = JobState(found[0])
+        self._note_end(job, state, error)
+        tally_of(self._session).change(job.owner, _stored_at_end(*found))
+        return state
 
     def recover(self, runner: str, *, error: bytes) -> int:
         """Give back all that a runner has which is gone, as a loss; return how many jobs that is.
@@ -283,11 +290,12 @@ class JobRepository:
         """
         running = update(JobRow).where(_IS_RUNNING, JobRow.runner == runner)
         given_back = running.values({**_given_back(Blame.LOSS, error), "not_before": None})
-        names = ("id", "kind", "state", "trace", "created_at", "started_at")
-        changed = given_back.returning(*(getattr(JobRow, name) for name in names))
+        names = ("id", "kind", "owner", "trace", "created_at", "started_at")
+        changed = given_back.returning(*_ENDED, *(getattr(JobRow, name) for name in names))
         recovered = self._session.execute(_unsynchronized(changed)).all()
         for job in recovered:
             self._note_end(job, JobState(job.state), error)
+            tally_of(self._session).change(job.owner, _stored_at_end(*job[: len(_ENDED)]))
         if recovered:
             self._wake_runners()
         return len(recovered)
@@ -318,11 +326,17 @@ class JobRepository:
             "request_digest": request_digest or job.request_digest,
             "finished_at": utc_now(),
         }
-        if not self._execute(_owned(job), values):
+        stored = self._execute(_owned(job), values)
+        if stored is None:
             raise Fenced(job.id)
         self._note_end(job, state, error)
+        # A job that failed or was cancelled has to end, whatever it leaves.
+        is_done = state == JobState.DONE
+        tally_of(self._session).change(job.owner, stored, is_refusable=is_done)
 
     def _note_start(self, job: JobRecord) -> None:
+        results = () if job.finished_at is None else (job.best, job.history, job.error)
+        tally_of(self._session).store(job.owner, job.request, *results)
         note_change(self._session, job.owner, "job.start", job.id, after=job.request_digest)
 
     def _note_end(
@@ -391,10 +405,11 @@ class JobRepository:
     def _is_on_postgresql(self) -> bool:
         return self._session.get_bind().dialect.name == "postgresql"
 
-    def _execute(self, guarded: Update, values: dict[str, Any]) -> int:
-        result = self._session.execute(_unsynchronized(guarded.values(**values)))
-        assert isinstance(result, CursorResult)
-        return result.rowcount
+    def _execute(self, guarded: Update, values: dict[str, Any]) -> int | None:
+        """Return how many bytes came of the job, where it has ended; None where none is changed."""
+        changed = guarded.values(**values).returning(*_ENDED)
+        found = self._session.execute(_unsynchronized(changed)).one_or_none()
+        return None if found is None else _stored_at_end(*found)
 
 
 def _given_back(blame: Blame, error: bytes) -> dict[str, Any]:
@@ -416,6 +431,10 @@ def _given_back(blame: Blame, error: bytes) -> dict[str, Any]:
         "finished_at": case((ends, literal(utc_now(), JobRow.finished_at.type))),
         "error": case((and_(~asked, is_last), error)),
     }
+
+
+def _stored_at_end(state: str, *lengths: int | None) -> int:
+    return sum(filter(None, lengths)) if JobState(state).is_terminal else 0
 
 
 def _code_of(error: bytes) -> str:

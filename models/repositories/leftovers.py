@@ -7,6 +7,7 @@ names without a word here. Rows that are only parts of another one go with it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,7 +16,6 @@ from typing import Any, TypeAlias
 from sqlalchemy import (
     Alias,
     ColumnElement,
-    CursorResult,
     FromClause,
     Table,
     and_,
@@ -29,11 +29,13 @@ from sqlalchemy import (
     text,
     true,
     tuple_,
+    union,
 )
 from sqlalchemy.orm import Session
 
 from models.base import Base, utc_now
 from models.records import JobState, Keep
+from models.repositories.stored_bytes import bytes_of, table_of, tally_of
 from models.rows.answer import AnswerRow
 from models.rows.change import ChangeRow
 from models.rows.compiled_table import CompiledTableRow
@@ -67,27 +69,21 @@ class _Target:
         return row.c.status.is_not(None) if self.table.name == "request_key" else true()
 
 
-def _table(row: type[Base]) -> Table:
-    found = row.__table__
-    assert isinstance(found, Table)
-    return found
-
-
 # In this order: what goes first names what goes later.
 _TARGETS = (
     _Target(
         "jobs",
-        _table(JobRow),
+        table_of(JobRow),
         "finished_at",
         tuple(state.value for state in JobState if state.is_terminal),
     ),
-    _Target("answers", _table(AnswerRow), "created_at"),
-    _Target("answers", _table(HiddenAnswerRow), "created_at"),
-    _Target("tables", _table(CompiledTableRow), "created_at"),
-    _Target("traces", _table(FitRow), "created_at"),
-    _Target("traces", _table(TraceRow), "created_at"),
-    _Target("keys", _table(RequestKeyRow), "created_at"),
-    _Target("changes", _table(ChangeRow), "created_at"),
+    _Target("answers", table_of(AnswerRow), "created_at"),
+    _Target("answers", table_of(HiddenAnswerRow), "created_at"),
+    _Target("tables", table_of(CompiledTableRow), "created_at"),
+    _Target("traces", table_of(FitRow), "created_at"),
+    _Target("traces", table_of(TraceRow), "created_at"),
+    _Target("keys", table_of(RequestKeyRow), "created_at"),
+    _Target("changes", table_of(ChangeRow), "created_at"),
 )
 KINDS = tuple(dict.fromkeys(target.kind for target in _TARGETS))
 _BY_TABLE = {target.table.name: target for target in _TARGETS}
@@ -96,10 +92,16 @@ _PARTS = {"answer_body": "answer", "compiled_table_file": "compiled_table", "fur
 
 
 class LeftoverRepository:
-    """What is kept longer than it has to be, by kind: as `KINDS` has them."""
+    """What an owner keeps longer than he has to, by kind: as `KINDS` has them."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, owner: str) -> None:
         self._session = session
+        self._owner = owner
+
+    def owners(self) -> list[str]:
+        """Return everybody who has anything that may go some day."""
+        found = union(*(select(target.table.c.owner) for target in _TARGETS))
+        return sorted(self._session.scalars(found))
 
     def take_turn(self) -> bool:
         """Be the only one that deletes until the unit of work ends; False where another one is."""
@@ -153,14 +155,29 @@ class LeftoverRepository:
 
         Raises Conflict, with nothing deleted, where one is named at this very moment.
         """
-        target = _BY_TABLE[table]
-        named = tuple_(*_key_of(target.table)).in_(keys)
-        going = delete(target.table).where(named, self._goes(target.table, cutoffs))
-        result = self._session.execute(going)
-        assert isinstance(result, CursorResult)
-        return result.rowcount
+        found = _BY_TABLE[table].table
+        of_parts = self._bytes_of_parts(found, keys)
+        named = tuple_(*_key_of(found)).in_(keys)
+        going = delete(found).where(named, self._goes(found, cutoffs))
+        counted = going.returning(bytes_of(found, table), *_key_of(found))
+        gone = self._session.execute(counted).all()
+        stored = sum(own + of_parts[tuple(key)] for own, *key in gone)
+        tally_of(self._session).change(self._owner, -stored)
+        return len(gone)
 
     # --- in parts ---------------------------------------------------------------------------------
+
+    def _bytes_of_parts(self, table: Table, keys: list[Key]) -> Counter[Key]:
+        """Return how many bytes go with rows of these keys; parts never change."""
+        found: Counter[Key] = Counter()
+        for part in (Base.metadata.tables[name] for name, of in _PARTS.items() if of == table.name):
+            (naming,) = (key for key in part.foreign_key_constraints if key.referred_table is table)
+            parents = {element.column.name: element.parent for element in naming.elements}
+            key = [part.c[parents[column.name].name] for column in table.primary_key]
+            asked = select(bytes_of(part, part.name), *key).where(tuple_(*key).in_(keys))
+            for stored, *whole in self._session.execute(asked):
+                found[tuple(whole)] += stored
+        return found
 
     def _targets(self, cutoffs: Cutoffs) -> Iterator[_Target]:
         return (target for target in _TARGETS if target.table.name in cutoffs)
@@ -172,7 +189,9 @@ class LeftoverRepository:
         """
         row = target.table.alias()
         times = (
-            select(row.c[target.time]).where(target.may_go(row)).order_by(row.c[target.time].desc())
+            select(row.c[target.time])
+            .where(row.c.owner == self._owner, target.may_go(row))
+            .order_by(row.c[target.time].desc())
         )
         last = self._session.scalar(times.offset(count - 1).limit(1)) if count else utc_now()
         if last is None:
@@ -195,7 +214,7 @@ class LeftoverRepository:
         if target is None or table.name not in cutoffs:
             return false()
         old = and_(row.c[target.time] <= cutoffs[table.name], target.may_go(row))
-        conditions = [old, *self._unnamed(table, row, cutoffs)]
+        conditions = [row.c.owner == self._owner, old, *self._unnamed(table, row, cutoffs)]
         if table.name == "compiled_table" and (asked := self._asked_tables()):
             conditions.append(row.c.digest.not_in(asked))
         return and_(*conditions)

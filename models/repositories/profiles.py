@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import cast
 
-from sqlalchemy import Connection, Row, Select, Table, bindparam, delete, select, update
+from sqlalchemy import Connection, Row, Select, Table, bindparam, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from domain.errors import Conflict, NotFound
@@ -14,6 +15,7 @@ from domain.profile import HardwareProfile, Provenance, Revision, check_profile_
 from domain.verification import Verification
 from models.base import utc_now
 from models.documents import dump_verification
+from models.fit_documents import NO_STRUCTURE_IN_DOCUMENT, STRUCTURE_IN_DOCUMENT
 from models.records import OWNER
 from models.repositories.changes import note_change
 from models.repositories.statements import (
@@ -24,19 +26,21 @@ from models.repositories.statements import (
     is_storable,
     mark_changed_choices,
 )
+from models.repositories.stored_bytes import bytes_of, tally_of
 from models.rows.compiled_table import CompiledTableRow
+from models.rows.fit import FitRow
 from models.rows.profile import ProfileRow
 from models.rows.revision import RevisionRow, revision_of, verification_of
 from models.rows.verification import VerificationRow
 
-_MAX_LATER = 8  # later revisions of fits that are looked at
 Profiles = list[HardwareProfile]
 Revisions = list[Revision]
-LaterFits = list[tuple[int, str]]  # number, identifier of the fit
+LaterFit = tuple[int, str]  # number, identifier of the fit
 
 # Every answer about a profile reads one revision: as with answers, the statements are built once.
 _PROFILE = cast(Table, ProfileRow.__table__)
 _REVISION = cast(Table, RevisionRow.__table__)
+_FIT = cast(Table, FitRow.__table__)
 _VERIFICATION = cast(Table, VerificationRow.__table__)
 _REVISIONS = (
     select(
@@ -54,23 +58,45 @@ _CURRENT = _REVISIONS.where(
     _PROFILE.c.current_number == _REVISION.c.number,
 )
 
-_LATER_FITS = (
+# The database looks into the documents of the fits.
+_HAS_NO_STRUCTURE = _FIT.c.document.contains(NO_STRUCTURE_IN_DOCUMENT, autoescape=True)
+_OF_BEGINS = (
     select(_REVISION.c.number, _REVISION.c.fit_id)
     .join_from(
         _REVISION,
         _PROFILE,
         (_PROFILE.c.owner == _REVISION.c.owner) & (_PROFILE.c.name == _REVISION.c.profile_name),
     )
+    .join(_FIT, (_FIT.c.owner == _REVISION.c.owner) & (_FIT.c.id == _REVISION.c.fit_id))
     .where(
         _REVISION.c.owner == bindparam("owner"),
         _REVISION.c.profile_name == bindparam("name"),
-        _REVISION.c.number > bindparam("number"),
-        _REVISION.c.fit_id.is_not(None),
-        _PROFILE.c.current_number != bindparam("number"),
+        _FIT.c.document.contains(STRUCTURE_IN_DOCUMENT, autoescape=True),
     )
     .order_by(_REVISION.c.number.desc())
-    .limit(_MAX_LATER)
 )
+# It stops at the first that tells: how many others have come since costs no answer more than that.
+_LATER_STRUCTURE = _OF_BEGINS.where(
+    _REVISION.c.number > bindparam("number"),
+    _PROFILE.c.current_number != bindparam("number"),
+    ~_HAS_NO_STRUCTURE,
+).limit(1)
+_ALL_OF_BEGINS = _OF_BEGINS.add_columns(
+    _PROFILE.c.current_number, _HAS_NO_STRUCTURE.label("has_no_structure")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionsOfBegins:
+    """A profile's revisions whose fits have seen begins of stages.
+
+    `current` is the number of the current one, `numbers` those of the revisions; `newest` is the
+    last one whose begins show a structure, None where none does.
+    """
+
+    current: int
+    numbers: frozenset[int]
+    newest: LaterFit | None
 
 
 class ProfileRepository:
@@ -127,25 +153,42 @@ class ProfileRepository:
             )
         return revision_of(found, verification_of(found.document, found.verified_at))
 
-    def revisions(self, name: str) -> Revisions:
-        """Every revision, the oldest first. Raises NotFound."""
+    def revisions(self, name: str, *, numbers: Collection[int] | None = None) -> Revisions:
+        """Every revision, or those of these numbers that are there, the oldest first. Raises
+        NotFound.
+        """
         self.get(name)
         statement = (
             select(RevisionRow)
             .where(RevisionRow.owner == self._owner, RevisionRow.profile_name == name)
             .order_by(RevisionRow.number)
         )
+        if numbers is not None:
+            statement = statement.where(RevisionRow.number.in_(filter(is_row_number, numbers)))
         return [row.to_domain() for row in self._session.scalars(statement)]
 
-    def later_fits(self, name: str, number: int) -> LaterFits:
-        """Later revisions that are of fits, the newest first, a few of them; none where this one is
-        current.
+    def later_structure(self, name: str, number: int) -> LaterFit | None:
+        """The newest later revision whose fit has seen a structure in begins; None where there is
+        none, or this one is current.
         """
         if not (is_storable(name) and is_row_number(number)):
-            return []
+            return None
         of = {"owner": self._owner, "name": name, "number": number}
-        found = self._connection.execute(_LATER_FITS, of)
-        return [(row.number, row.fit_id) for row in found]
+        found = self._connection.execute(_LATER_STRUCTURE, of).first()
+        return None if found is None else (found.number, found.fit_id)
+
+    def of_begins(self, name: str) -> RevisionsOfBegins | None:
+        """The revisions whose fits have seen begins, in one query; None where no fit has."""
+        if not is_storable(name):
+            return None
+        of = {"owner": self._owner, "name": name}
+        found = self._connection.execute(_ALL_OF_BEGINS, of).all()
+        if not found:
+            return None
+        newest = next(((row.number, row.fit_id) for row in found if not row.has_no_structure), None)
+        return RevisionsOfBegins(
+            found[0].current_number, frozenset(row.number for row in found), newest
+        )
 
     def create(self, name: str, model: CostModel, provenance: Provenance) -> HardwareProfile:
         """A new profile at revision 1. Raises Conflict where the name is taken."""
@@ -209,17 +252,21 @@ class ProfileRepository:
             VerificationRow.profile_name == name,
             VerificationRow.profile_revision == number,
         )
-        self._session.execute(earlier)
+        gone = earlier.returning(bytes_of(_VERIFICATION, _VERIFICATION.name))
+        before = self._session.scalar(gone) or 0
+        document = dump_verification(found)
         self._session.add(
             VerificationRow(
                 owner=self._owner,
                 profile_name=name,
                 profile_revision=number,
-                document=dump_verification(found),
+                document=document,
                 created_at=utc_now(),
             )
         )
         self._session.flush()
+        tally_of(self._session).change(self._owner, -before)
+        tally_of(self._session).store(self._owner, document)
         self._note("verify", name, None, number)
         self._session.expire_all()
         mark_changed_choices(self._session)
@@ -235,6 +282,11 @@ class ProfileRepository:
             .where(table.owner == self._owner, table.profile_name == name)
             .values(profile_name=None, profile_revision=None)
         )
+        for part in (_REVISION, _VERIFICATION):
+            stored = select(func.sum(bytes_of(part, part.name))).where(
+                part.c.owner == self._owner, part.c.profile_name == name
+            )
+            tally_of(self._session).change(self._owner, -int(self._session.scalar(stored) or 0))
         # One statement: the database removes the revisions (ON DELETE CASCADE).
         mine = ProfileRow.owner == self._owner, ProfileRow.name == name
         self._session.execute(delete(ProfileRow).where(*mine))
@@ -261,8 +313,10 @@ class ProfileRepository:
 
     def _insert(self, revision: Revision) -> None:
         check_text("provenance", revision.provenance.detail)
-        self._session.add(RevisionRow.from_domain(self._owner, revision))
+        row = RevisionRow.from_domain(self._owner, revision)
+        self._session.add(row)
         flush(self._session, conflict="the revision refers to a fit that is not stored")
+        tally_of(self._session).store(self._owner, row.pipeline, row.detail)
 
     def _with_current(self) -> Select[ProfileRow, RevisionRow]:
         mine = select(ProfileRow, RevisionRow).where(ProfileRow.owner == self._owner)

@@ -17,6 +17,7 @@ from models.base import utc_now
 from models.errors import Fenced
 from models.records import KeyClaim, KeyedAnswer, KeyRecord
 from models.repositories.statements import check_text, insert_or_find
+from models.repositories.stored_bytes import bytes_of, table_of, tally_of
 from models.rows.request_key import RequestKeyRow
 
 _LEVEL = 1  # answers are mostly numbers: more costs time and saves little
@@ -59,6 +60,7 @@ class RequestKeyRepository:
 
     def complete(self, claim: KeyClaim, answer: KeyedAnswer) -> None:
         """Keep the answer. Raises Fenced where the key is not the claim's any more."""
+        body = zlib.compress(answer.body, _LEVEL)
         kept = (
             update(RequestKeyRow)
             .where(*_held(claim))
@@ -67,11 +69,12 @@ class RequestKeyRepository:
                 body_bytes=answer.body_bytes,
                 status=answer.status,
                 headers=answer.headers,
-                body=zlib.compress(answer.body, _LEVEL),
+                body=body,
             )
         )
         if not self._rows(kept):
             raise Fenced
+        tally_of(self._session).store(claim.owner, answer.headers, body)
 
     def release(self, claim: KeyClaim) -> None:
         """Forget a key under which nothing was done; nothing happens where it is another's."""
@@ -79,7 +82,13 @@ class RequestKeyRepository:
 
     def sweep(self, before: datetime) -> int:
         """Forget the keys from before this time; return how many there were."""
-        return self._rows(delete(RequestKeyRow).where(RequestKeyRow.created_at < before))
+        old = delete(RequestKeyRow).where(RequestKeyRow.created_at < before)
+        table = table_of(RequestKeyRow)
+        counted = old.returning(RequestKeyRow.owner, bytes_of(table, table.name))
+        gone = self._session.execute(counted.execution_options(synchronize_session=False)).all()
+        for owner, stored in gone:
+            tally_of(self._session).change(owner, -stored)
+        return len(gone)
 
     def _rows(self, statement: Update | Delete) -> int:
         result = self._session.execute(statement.execution_options(synchronize_session=False))

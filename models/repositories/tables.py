@@ -15,6 +15,7 @@ from models.repositories.statements import (
     is_storable,
     mark_changed_choices,
 )
+from models.repositories.stored_bytes import tally_of
 from models.rows.active_table import ActiveTableRow
 from models.rows.compiled_table import CompiledTableRow, values_of
 from models.rows.compiled_table_file import CompiledTableFileRow
@@ -63,6 +64,7 @@ class TableRepository:
                     "document": record.document,
                 }
                 insert_if_absent(self._session, CompiledTableFileRow, values)
+                tally_of(self._session).store(self._owner, record.file, record.document)
                 self._note("store", named, record.profile_revision, None, record.digest)
             else:
                 self._attach(record)

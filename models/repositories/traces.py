@@ -10,6 +10,7 @@ from models.packing import PackedTrace, pack
 from models.records import OWNER
 from models.repositories.changes import note_change
 from models.repositories.statements import check_text, insert_if_absent, is_storable
+from models.repositories.stored_bytes import tally_of
 from models.rows.trace import TraceRow
 
 
@@ -41,6 +42,7 @@ class TraceRepository:
         }
         if insert_if_absent(self._session, TraceRow, values):
             note_change(self._session, self._owner, "trace.store", packed.digest)
+            tally_of(self._session).store(self._owner, packed.compressed)
         return packed.digest
 
     def get(self, digest: str) -> bytes:

@@ -11,8 +11,10 @@ from models.rows.fit import FitRow
 from models.rows.further_trace import FurtherTraceRow
 from models.rows.hidden_answer import HiddenAnswerRow
 from models.rows.job import JobRow
+from models.rows.owner_bytes import OwnerBytesRow
 from models.rows.profile import ProfileRow
 from models.rows.request_key import RequestKeyRow
+from models.rows.retention import RetentionRow
 from models.rows.revision import RevisionRow
 from models.rows.runner import RunnerRow
 from models.rows.trace import TraceRow
@@ -30,8 +32,10 @@ __all__ = [
     "FurtherTraceRow",
     "HiddenAnswerRow",
     "JobRow",
+    "OwnerBytesRow",
     "ProfileRow",
     "RequestKeyRow",
+    "RetentionRow",
     "RevisionRow",
     "RunnerRow",
     "TraceRow",

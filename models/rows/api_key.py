@@ -16,7 +16,7 @@ class ApiKeyRow(Base):
 
     __tablename__ = "api_key"
     __table_args__ = (
-        CheckConstraint("scope IN ('read', 'write', 'admin')", name="scope"),
+        CheckConstraint("scope IN ('read', 'write', 'admin', 'metrics')", name="scope"),
         Index("uq_api_key_digest", "digest", unique=True),
         Index("ix_api_key_owner", "owner", "id"),
     )

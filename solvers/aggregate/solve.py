@@ -31,8 +31,10 @@ from domain.hiding import HiddenBehind
 from domain.plan_table import PlanTable, TableCut, TableRepeat, repeated_size
 from domain.problem import AggregateProblem, FragmentLimits, Problem
 from domain.solution import Notice, Solution, Strategy, relative_excess
-from solvers.aggregate.costs import Costs, is_convex, lower_bound_us
-from solvers.aggregate.cuts import best_count, fixed_cut, repeat_cut
+from solvers.aggregate.bound import is_convex, lower_bound_us
+from solvers.aggregate.costs import Costs
+from solvers.aggregate.fixed import best_count, fixed_cut
+from solvers.aggregate.repeat import repeat_cut
 from solvers.assemble import evaluated_us, solution_of
 from solvers.backends import Backend
 from solvers.contract import Candidate, Deadline, SolveOptions

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from domain.problem import Problem
 from solvers.bounds import closed_form_us
 from solvers.contract import Deadline
-from solvers.exact.convex import ConvexProblem
+from solvers.exact.convex_problem import ConvexProblem
 from solvers.exact.dual import sharper
 from solvers.exact.lp.lines import CountResult
 from solvers.exact.relaxation import (

@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
 
-from solvers.exact.chain import LONG, Chain, ChainOptions, Iterate, bound_distance
+from solvers.exact.chain import LONG, Chain, ChainOptions, Iterate
+from solvers.exact.chain_bounds import bound_distance
 
 Floats = NDArray[np.float64]
 
@@ -145,9 +146,6 @@ def _violation(p: Floats) -> Floats:
     return out
 
 
-# ---- the start ----------------------------------------------------------------------------------
-
-
 def _start(z: _Scaled) -> _Point:
     """Equal sizes, waits in an arch, every step on its central path; residuals are allowed."""
     k, some = z.k, 1 if z.inner else 0
@@ -204,9 +202,6 @@ def _dual_objective(z: _Scaled, point: _Point) -> float:
     if z.capped:
         value -= z.cap * (float(point.u.sum()) + z.inner * float(point.U.sum()))
     return float(value)
-
-
-# ---- the Newton system --------------------------------------------------------------------------
 
 
 class _System:
@@ -381,9 +376,6 @@ def _bands(here: Floats, across: Floats) -> Floats:
             out[width - (m + j - i), m + j :: m] = across[:, i, j]
     out[width] *= 1.0 + _REGULAR
     return out
-
-
-# ---- one iteration ------------------------------------------------------------------------------
 
 
 def _advanced(z: _Scaled, at: _Point, total: float) -> _Point:

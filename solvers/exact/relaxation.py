@@ -2,7 +2,7 @@
 
 Source    docs/theory.md sec. 4, 5 and 7.
 Notation  k fragments; T*(k): optimum of the relaxation in real sizes; p: a dual for k.
-Cost      see dual.py and convex.py.
+Cost      see dual.py and convex_dual.py.
 Exact     each relaxation is solved by its own method; where every stage is one line, LineProblem is
           taken, and nothing differs from a problem without ranges.
 Traps     T*(k) is convex in k for lines and for costs that rise with the size. It is not where a
@@ -16,9 +16,9 @@ from typing import TypeAlias
 
 from domain.problem import Problem
 from solvers.contract import Deadline
-from solvers.exact import convex, dual
-from solvers.exact.convex import ConvexProblem
-from solvers.exact.lp.cells import ConvexResult, solve_convex_count
+from solvers.exact import convex_dual, dual
+from solvers.exact.convex_problem import ConvexProblem
+from solvers.exact.lp.convex import ConvexResult, solve_convex_count
 from solvers.exact.lp.lines import CountResult
 from solvers.exact.structured import AIM, solve_count
 from solvers.line_problem import LineProblem
@@ -57,7 +57,7 @@ def above_us(relaxed: Relaxation, result: CountResult) -> float:
     if isinstance(relaxed, LineProblem):
         return dual.bound_above(relaxed, result.p)
     if isinstance(result, ConvexResult):
-        return convex.bound_above(relaxed, result.p, result.steps)
+        return convex_dual.bound_above(relaxed, result.p, result.steps)
     raise AssertionError("a convex problem has convex results")
 
 
@@ -66,7 +66,7 @@ def below_us(relaxed: Relaxation, result: CountResult) -> float:
     if isinstance(relaxed, LineProblem):
         return dual.bound_below(relaxed, result.p)
     if isinstance(result, ConvexResult):
-        return convex.bound_below(relaxed, result.p, result.steps)
+        return convex_dual.bound_below(relaxed, result.p, result.steps)
     raise AssertionError("a convex problem has convex results")
 
 
@@ -75,16 +75,16 @@ def like_us(relaxed: Relaxation, result: CountResult, k: int) -> float:
     to it.
     """
     if isinstance(relaxed, LineProblem):
-        return dual.value_us(relaxed, convex.resampled(result.p, k))
-    return convex.value_us(relaxed, convex.resampled(result.p, k))
+        return dual.value_us(relaxed, convex_dual.resampled(result.p, k))
+    return convex_dual.value_us(relaxed, convex_dual.resampled(result.p, k))
 
 
 def true_like_us(relaxed: ConvexProblem, result: CountResult, k: int) -> float:
     """Return the proven lower bound on every cut into k fragments at the true costs, from any
     dual.
     """
-    p = result.p if result.k == k else convex.resampled(result.p, k)
-    return convex.true_value_us(relaxed, p)
+    p = result.p if result.k == k else convex_dual.resampled(result.p, k)
+    return convex_dual.true_value_us(relaxed, p)
 
 
 def two_fragments_us(relaxed: Relaxation) -> float:

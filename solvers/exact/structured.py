@@ -21,10 +21,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.pipeline import MAX_STAGES
+from contract.limits import MAX_STAGES
 from domain.sensitivity import Slope
 from solvers.contract import Deadline
-from solvers.exact.chain import LONG, Chain, ChainMethod, ChainOptions, Iterate, ends_to_try
+from solvers.exact.chain import LONG, Chain, ChainMethod, ChainOptions, Iterate
+from solvers.exact.chain_ends import ends_to_try
 from solvers.exact.dual import (
     capped_value_us,
     drift,
@@ -34,14 +35,9 @@ from solvers.exact.dual import (
     restored,
     value_us,
 )
-from solvers.exact.lp.lines import (
-    CountResult,
-    equal_sizes,
-    never_idle,
-    single_fragment,
-    spread_shares,
-)
+from solvers.exact.lp.lines import CountResult, equal_sizes, single_fragment, spread_shares
 from solvers.exact.lp.lines import solve_count as solve_by_glop
+from solvers.exact.lp.never_idle import never_idle
 from solvers.kernels import active
 from solvers.line_problem import LineProblem
 
@@ -76,7 +72,7 @@ _GENERAL_CELLS = 10_000  # k n up to which a general solver is tried
 def default_method() -> ChainMethod:
     """Return the native method where its library was built, else the one in NumPy."""
     if active.NATIVE is not None:
-        from solvers.exact.chain import NativeMethod
+        from solvers.exact.interior_native import NativeMethod
 
         return NativeMethod(active.NATIVE.library)
     from solvers.exact.interior_point import iterate

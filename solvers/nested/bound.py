@@ -4,8 +4,8 @@ Source    theory sec. 5 (the weak bound); the three-stage bound is derived below
 Notation  n stages; g, G: µs and µs/byte; B: message; m, M: least and greatest block; s < b < e:
           three stages; k: blocks of stage b; x_0..x_{k-1}: their sizes; p_i = x_0 + … + x_i.
 Cost      O(n) to rank the stages, then a search over k with linear programs of at most 3 stages,
-          for the few most promising b, within SEARCH_CELLS; for messages of at most TURNING_UNITS
-          units, up to TURNING_ROWS rows of linear programs more.
+          for the few most promising b, within SEARCH_CELLS; for messages of few units what
+          turning_bound.py costs more.
 Exact     a bound, an optimum only for a single stage of one line.
 Traps     a stage other than b may cut as finely or as coarsely as it likes, so that it pays its
           overhead once and its bytes as a stream: no more may be counted for it.
@@ -46,14 +46,6 @@ starts when that has left the stage before: at least g_j + 1 byte G_j more. The 
 counts. (In a stage with ranges g_j and G_j are the least of all of them: inside a block its own
 line counts, and none below the cost of whole blocks.)
 
-Messages of few units (theory 23). Choose bytes p_1 <= ... <= p_{n-1} by any law, p_0 the first and
-p_n the last one. The path that leaves stage j by its block with byte p_j has every block of j with
-a byte from p_{j-1} to p_j, so that T is at least the mean over the law of these blocks' times. With
-D_j(s) = Pr(p_j <= s) a block (s, e] of stage j counts D_{j-1}(e) - D_j(s) times, whatever the other
-stages do: the bound is a sum over stages of shortest paths over the places of cuts, with every
-stage's overheads, and the best law follows from a linear program. A mean over cuts of different
-counts may be below each of them, so the counts are branched on.
-
 Stages with ranges: any line with g, G ≥ 0 below the stage's convex minorant may stand for the stage
 (each step above sums costs of blocks, and only lowers them); g_j + m G_j becomes the least cost of
 an admitted block.
@@ -63,22 +55,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush
-from itertools import count, pairwise
-from math import floor, inf
-from typing import Any
+from itertools import pairwise
+from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
-from domain.pipeline import MAX_NS_PER_BYTE, MAX_OVERHEAD_US, Line, Pipeline, Stage
+from contract.limits import DEFAULT_RELATIVE_GAP, MAX_NS_PER_BYTE, MAX_OVERHEAD_US
+from domain.pipeline import Line, Pipeline, Stage
 from domain.problem import FragmentLimits, Problem
 from solvers.bounds import closed_form_us
-from solvers.contract import DEFAULT_RELATIVE_GAP, Deadline
+from solvers.contract import Deadline
 from solvers.exact.count_search import CountSearch
 from solvers.heuristics.fixed import best_count
-from solvers.kernels import stage_times_us
 from solvers.line_problem import LineProblem
+from solvers.nested.turning_bound import CLOSED, turning_bound_us
 
 SEARCH_CELLS = 1500  # k*n summed over the solves for one stage b
 _SEARCHED_STAGES = 3  # the most promising choices of b that are searched
@@ -102,8 +92,8 @@ def nested_lower_bound_us(
         return _handoff_us(problem) + problem.pipeline.delay_us
     delay_us = problem.pipeline.delay_us
     complete_us = _complete_us(problem)
-    if complete_us < (known_us - delay_us) * (1.0 - _CLOSED):
-        complete_us = max(complete_us, _turning_us(problem, known_us - delay_us, deadline))
+    if complete_us < (known_us - delay_us) * (1.0 - CLOSED):
+        complete_us = max(complete_us, turning_bound_us(problem, known_us - delay_us, deadline))
     return complete_us + delay_us
 
 
@@ -288,193 +278,3 @@ def _line_below(a: tuple[float, float], b: tuple[float, float]) -> Line | None:
     if slope_us < 0.0 or overhead_us < 0.0:
         return None
     return Line(min(overhead_us, MAX_OVERHEAD_US), min(slope_us * 1000.0, MAX_NS_PER_BYTE))
-
-
-# --- messages of few units: laws of the bytes at which a path turns -----------------------------
-
-TURNING_UNITS = 24  # more, and the linear programs take longer than the bound is worth
-TURNING_ROWS = 12_000  # of all linear programs for one bound,
-_MAX_ROWS = 1_600  # and of each of them: some 50 ms
-_CLOSED = 1e-6  # below the latency that is known, relative: where branching ends
-_WHOLE = 1e-6  # a mean count nearer to a whole number is one
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-
-def _turning_us(problem: Problem, known_us: float, deadline: Deadline) -> float:
-    """The bound by laws of turning bytes, without the delay; 0 where there are too many units or
-    stages, or no time.
-
-    Branch and bound on the number of blocks of each stage, the least bound first, until that is
-    next to what is known or TURNING_ROWS are used up.
-    """
-    units = -(-problem.message_bytes // problem.limits.alignment_bytes)
-    if units > TURNING_UNITS or len(problem.pipeline) < 2 or deadline.passed:
-        return 0.0
-    if len(problem.pipeline) * units * (units + 1) // 2 > _MAX_ROWS:
-        return 0.0
-    turning = _Turning.of(problem)
-    low, high = turning.count_range()
-    high = min(high, problem.count_range().maximum)
-    order = count()
-    first = np.full((2, len(problem.pipeline)), [[low], [high]])
-    heap = [(*turning.bound(first), next(order), first)]
-    rows = 0
-    while heap[0][0] < known_us * (1.0 - _CLOSED) and rows < TURNING_ROWS and not deadline.passed:
-        bound_us, means, _, counts = heap[0]
-        stage, last = _split(means, counts)
-        if counts[0, stage] == counts[1, stage]:
-            break  # every count is settled
-        heappop(heap)
-        for side, end in ((1, last), (0, last + 1)):
-            part = counts.copy()
-            part[side, stage] = end
-            found_us, found = turning.bound(part)
-            heappush(heap, (max(found_us, bound_us), found, next(order), part))
-            rows += turning.rows
-    return heap[0][0] * _SAFETY
-
-
-def _split(means: tuple[float, ...], counts: Ints) -> tuple[int, int]:
-    """The stage whose mean count is farthest from a whole one, and the last count below it."""
-    mean = np.array(means)
-    is_open = counts[0] < counts[1]
-    broken = np.where(is_open, np.abs(mean - np.rint(mean)), -1.0)
-    stage = int(broken.argmax())
-    if broken[stage] < _WHOLE:
-        stage = int((counts[1] - counts[0]).argmax())
-    last = floor(mean[stage] + _WHOLE)
-    return stage, int(np.clip(last, counts[0, stage], max(counts[0, stage], counts[1, stage] - 1)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Turning:
-    """The linear program over the laws, for places 0..p-1 where cuts may end and n stages.
-
-    Arcs are blocks (start, end) of a stage that the limits admit, `cost_us` each. The columns are
-    D_j at the inner places, the length of a shortest path to each place but the first, and what a
-    block more and a block fewer is worth in each stage; `matrix` has a row an arc, and behind these
-    the rows that keep each D_j a distribution and in order; none is above `right_us`.
-    """
-
-    places: int
-    stages: int
-    arcs: tuple[Ints, Ints, Ints]  # stage, start, end
-    cost_us: Floats
-    matrix: Any  # sparse, which the program takes and its types do not say
-    right_us: Floats
-
-    @classmethod
-    def of(cls, problem: Problem) -> _Turning:
-        total, unit = problem.message_bytes, problem.limits.alignment_bytes
-        ends = np.append(np.arange(0, total, unit), total)
-        sizes = ends[None, :] - ends[:, None]
-        smallest = problem.limits.min_fragment_bytes
-        fits = (sizes >= 1) & (sizes <= problem.largest_fragment_bytes)
-        fits &= (sizes >= smallest) | (sizes == total)
-        places, stages = len(ends), len(problem.pipeline)
-        start, end = np.nonzero(fits)
-        times = stage_times_us(problem.pipeline, sizes[fits].astype(float)).T
-        stage = np.repeat(np.arange(stages), len(start))
-        arcs = (stage, np.tile(start, stages), np.tile(end, stages))
-        return cls(places, stages, arcs, times.ravel(), *_rows(places, stages, arcs, times.ravel()))
-
-    @property
-    def rows(self) -> int:
-        """How many the linear program has."""
-        return len(self.right_us)
-
-    def count_range(self) -> tuple[int, int]:
-        """The least and the greatest number of blocks of a cut that the limits admit."""
-        fewest, most = np.full(self.places, np.inf), np.full(self.places, -np.inf)
-        fewest[0] = most[0] = 0.0
-        is_first = self.arcs[0] == 0
-        for end in range(1, self.places):
-            start = self.arcs[1][is_first & (self.arcs[2] == end)]
-            fewest[end] = min(fewest[start] + 1.0, default=np.inf)
-            most[end] = max(most[start] + 1.0, default=-np.inf)
-        return int(fewest[-1]), int(most[-1])
-
-    def bound(self, counts: Ints) -> tuple[float, tuple[float, ...]]:
-        """Return a bound, without the delay, on cuts of counts[0] to counts[1] blocks a stage, and
-        the mean counts that go with it.
-
-        What the program finds is taken for a law and for prices alone: the bound is computed anew.
-        """
-        from scipy.optimize import linprog
-
-        inner, paths = (self.stages - 1) * (self.places - 2), self.stages * (self.places - 1)
-        gain = np.zeros(self.matrix.shape[1])
-        gain[inner + np.arange(1, self.stages + 1) * (self.places - 1) - 1] = -1.0
-        gain[inner + paths :] = np.concatenate([counts[1], -counts[0]])
-        free = [(0.0, 1.0)] * inner + [(None, None)] * paths + [(0.0, None)] * (2 * self.stages)
-        found = linprog(gain, self.matrix, self.right_us, bounds=free, method="highs")
-        if found.x is None:
-            return 0.0, tuple(counts.mean(axis=0))
-        law = np.clip(found.x[:inner].reshape(self.stages - 1, -1), 0.0, 1.0)
-        law = np.minimum.accumulate(np.maximum.accumulate(law, axis=1), axis=0)
-        more, fewer = np.maximum(found.x[inner + paths :], 0.0).reshape(2, -1)
-        flow = -found.ineqlin.marginals[: len(self.cost_us)]
-        means = np.bincount(self.arcs[0], flow, minlength=self.stages)
-        price_us = float(fewer @ counts[0] - more @ counts[1])
-        return self._shortest_us(law, more - fewer) + price_us, tuple(means.tolist())
-
-    def _shortest_us(self, law: Floats, block_us: Floats) -> float:
-        """The sum over stages of the shortest cuts, by this law and with a price a block."""
-        before = np.ones((self.stages + 1, self.places))
-        before[1:-1, 1:-1], before[1:, 0], before[-1, :-1] = law, 0.0, 0.0
-        stage, start, end = self.arcs
-        weight = before[stage, end] - before[stage + 1, start]
-        cost_us = self.cost_us * np.maximum(weight, 0.0) + block_us[stage]
-        lengths = np.full((self.stages, self.places), np.inf)
-        lengths[:, 0] = 0.0
-        for place in range(1, self.places):
-            into = end == place
-            np.minimum.at(
-                lengths[:, place], stage[into], lengths[stage[into], start[into]] + cost_us[into]
-            )
-        return float(lengths[:, -1].sum())
-
-
-def _rows(
-    places: int, stages: int, arcs: tuple[Ints, Ints, Ints], cost_us: Floats
-) -> tuple[Any, Floats]:
-    """The matrix and the right side: a path is no longer than its arcs, each as often as it is met;
-    D_j ascends and is no greater than D_{j-1}.
-    """
-    from scipy.sparse import csr_array
-
-    stage, start, end = arcs
-    inner = places - 2
-    paths, prices = (stages - 1) * inner, (stages - 1) * inner + stages * (places - 1)
-    row = np.arange(len(stage))
-    starts, turns_in = start > 0, (stage > 0) & (end < places - 1)
-    turns_out = (stage < stages - 1) & starts
-    entries = [
-        (row, paths + stage * (places - 1) + end - 1, np.ones(len(row))),
-        (row[starts], (paths + stage * (places - 1) + start - 1)[starts], -np.ones(starts.sum())),
-        (row[turns_in], ((stage - 1) * inner + end - 1)[turns_in], -cost_us[turns_in]),
-        (row[turns_out], (stage * inner + start - 1)[turns_out], cost_us[turns_out]),
-        (row, prices + stage, -np.ones(len(row))),
-        (row, prices + stages + stage, np.ones(len(row))),
-    ]
-    laws = np.arange((stages - 1) * inner).reshape(stages - 1, inner)
-    pairs = np.concatenate(
-        [
-            np.stack([laws[:, :-1].ravel(), laws[:, 1:].ravel()]),
-            np.stack([laws[1:].ravel(), laws[:-1].ravel()]),
-        ],
-        axis=1,
-    )
-    further = len(row) + np.arange(pairs.shape[1])
-    entries += [
-        (further, pairs[0], np.ones(len(further))),
-        (further, pairs[1], -np.ones(len(further))),
-    ]
-    rows, columns, values = map(np.concatenate, zip(*entries, strict=True))
-    shape = (len(row) + len(further), prices + 2 * stages)
-    right_us = np.zeros(shape[0])
-    always = (stage == 0) | (end == places - 1)
-    right_us[: len(row)][always] = cost_us[always]
-    return csr_array((values, (rows, columns)), shape=shape), right_us

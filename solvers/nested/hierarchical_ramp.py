@@ -30,27 +30,20 @@ from domain.pipeline import Line
 from domain.problem import Problem
 from domain.solution import Notice, Strategy
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
-from solvers.nested.compound import (
+from solvers.nested.compound import occupied_us, plan_pieces
+from solvers.nested.compound_ramp import (
     FIRST_FIT_SHARE,
     FIT_SAMPLES,
     CompoundLines,
     best_ramps,
     fitted_line,
-    occupied_us,
-    plan_pieces,
 )
 from solvers.nested.hierarchical import improve_equal
-from solvers.nested.search import (
-    NestedPlan,
-    NestedSearch,
-    check_stages,
-    polish,
-    refragmented,
-    room_for,
-)
+from solvers.nested.polish import polish
+from solvers.nested.refragment import refragmented
+from solvers.nested.search import NestedPlan, NestedSearch, check_stages, room_for
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Cost = Callable[[Problem, Grouping, Floats], Floats]
 
 FIT_ROUNDS = 12  # regressions at most until the range of sizes stands

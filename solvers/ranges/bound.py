@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.problem import Problem
-from solvers.exact.convex import ConvexProblem, flow_of
+from solvers.exact.convex_dual import flow_of
+from solvers.exact.convex_problem import ConvexProblem
 from solvers.kernels import cut_latency_us
 from solvers.kernels.native_dual import MAX_TREE_REGIONS, NativeRegions
 from solvers.ranges.regions import Boxed, Node, Region, Regions, Structure

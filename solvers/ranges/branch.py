@@ -18,19 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.contract import Candidate, Deadline
-from solvers.exact.convex import ConvexProblem
+from solvers.exact.convex_problem import ConvexProblem
 from solvers.exact.count_search import CountSearch
 from solvers.kernels.native_dual import MAX_TREE_REGIONS, NativeGroups, NativeRegions, NativeTree
 from solvers.ranges.bound import tree_counts
 from solvers.ranges.divisions import WHOLE, divisions
-from solvers.ranges.improve import annealed, improved, in_whole_numbers
+from solvers.ranges.improve import annealed, improved
 from solvers.ranges.moves import cut_us
 from solvers.ranges.nodes import Node, Planes, Programs, Relaxed
 from solvers.ranges.regions import Region, Regions, whole_cut_within
+from solvers.ranges.relaxed_sizes import in_whole_numbers
 from solvers.rounding import nearest_cut, round_cut
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Cut = tuple[int, ...]
 
 _MAX_ENTRIES = 60_000  # of one program; larger nodes keep the bound that they have

@@ -24,15 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.contract import Deadline
-from solvers.exact.convex import flow_of
+from solvers.exact.convex_dual import flow_of
 from solvers.exact.dual import repaired
-from solvers.exact.lp.lines import (
-    PARAMETER_SETS,
-    SparseModel,
-    order_entries,
-    run_glop,
-    sparse_matrix,
-)
+from solvers.exact.lp.glop import PARAMETER_SETS, SparseModel, run_glop, sparse_matrix
+from solvers.exact.lp.reduced_dual import order_entries
 from solvers.ranges.regions import Region
 
 Floats = NDArray[np.float64]

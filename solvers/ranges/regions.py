@@ -21,15 +21,12 @@ from numpy.typing import NDArray
 from domain.pipeline import Pipeline
 from domain.problem import Problem
 from solvers.contract import Deadline
-from solvers.exact.convex import flow_of
+from solvers.exact.convex_dual import flow_of
 from solvers.exact.dual import repaired
 from solvers.exact.lp.cells import Cells, cells_dual
-from solvers.exact.lp.lines import (
-    NO_ROWS,
-    PARAMETER_SETS,
-    run_glop,
-    spread_shares,
-)
+from solvers.exact.lp.glop import PARAMETER_SETS, run_glop
+from solvers.exact.lp.lines import spread_shares
+from solvers.exact.lp.reduced_dual import NO_ROWS
 from solvers.kernels import active, exit_times_us, range_arrays, stage_times_us
 from solvers.kernels.native_dual import NativeRegions
 from solvers.rounding import round_cut

@@ -1,16 +1,4 @@
-"""What repeated sizes cost on messages, and how far that is over the best known: all pairs at once.
-
-Source    Wang98 eq. (1)-(3); docs/theory.md, "The regret of a setting".
-Notation  s: (p,) repeated sizes; B: (m,) message sizes, bytes; q = floor(B/s) full fragments, then
-          r = B - q s < s; t: stage times, µs; w: (m,) shares of a workload; R: (p, m) regrets.
-Cost      O(n) NumPy passes over (p, m), whatever the number of fragments.
-Exact     equal to the evaluator but for rounding: q equal fragments have left stage j at
-          sum_{i<=j} t_i(s) + (q-1) max_{i<=j} t_i(s), and the remainder queues behind them. Of an
-          aggregate it is `solvers.aggregate_costs`. tests/solvers/test_regret.py.
-Traps     s >= B is one fragment of B. r = 0 is no fragment, though overheads would make it one. A
-          message that can be done in no time has regret 0 or infinity.
-
-The sizes that a rule admits, and the search among them for the one of least regret.
+"""The sizes that a rule admits, and the search among them for the one of least regret.
 
 Source    docs/theory.md, "The regret of a setting".
 Notation  s: sizes; B: (m,) messages; w: their shares; k: number of fragments; u: the unit.
@@ -21,144 +9,21 @@ Exact     over every admitted size where they are no more than EVERY, or powers 
           around the best of those, closer each round. Brute force in tests/solvers/test_regret.py.
 Traps     The objective falls at every ceil(B/k): a grid alone misses the sizes that divide. Rounded
           up to the unit, because a size short by one byte costs one more fragment.
-
-Merging the steps of a list of size steps: which neighbours one size can serve.
-
-Source    docs/theory.md, "The regret of a setting".
-Notation  V: (a, b) the sum that the objective is made of, of size a on octave b.
-Cost      O(steps^2) lookups in V.
-Exact     greedy, and says no more: each merger costs less than the threshold over its messages.
-Traps     with the total time, an octave counts by its time, with the mean by its share; with the
-          worst, each octave keeps its own worst regret to the threshold: the greatest of all alone
-          would leave the others no care.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from domain.errors import InvalidInput
-from domain.model import CostModel
-from domain.regret import BestKnown, Objective, SizeRule
-from domain.workload import Workload
+from domain.regret import SizeRule
 from solvers.backends import backend_of
+from solvers.settings.costs import WorkloadCosts
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-CHUNK_CELLS = 2**17  # pairs of a size and a message that are priced together
-
-
-def repeated_latencies_us(model: CostModel, s: Ints, B: Ints) -> Floats:
-    """Return latencies in µs, delay included, of messages B that repeat s; the two are
-    broadcast.
-    """
-    whole = np.minimum(s, B)
-    q = B // whole
-    r = B - q * whole
-    return backend_of(model).repeated_us(model, q, whole, r) + model.delay_us
-
-
-@dataclass(frozen=True, slots=True)
-class WorkloadCosts:
-    """A workload whose best latencies are known: prices sizes by what the objective says."""
-
-    model: CostModel
-    objective: Objective
-    B: Ints
-    w: Floats
-    min_us: Floats
-
-    @classmethod
-    def of(
-        cls,
-        model: CostModel,
-        best: Sequence[BestKnown],
-        workload: Workload,
-        *,
-        objective: Objective,
-    ) -> WorkloadCosts:
-        """Return the costs of a workload; sizes without a share do not count.
-
-        Raises InvalidInput where a best is missing.
-        """
-        known = {one.message_bytes: one.latency_us for one in best}
-        counted = [size for size in workload.sizes if size.share > 0.0]
-        if any(size.message_bytes not in known for size in counted):
-            raise InvalidInput(
-                "expected what is best known for each size of the workload", field="workload"
-            )
-        B = np.array([size.message_bytes for size in counted], dtype=np.int64)
-        w = np.array([size.share for size in counted])
-        min_us = np.array([known[size.message_bytes] for size in counted])
-        return cls(model, objective, B, w, min_us)
-
-    def part(self, low: int, high: int) -> WorkloadCosts:
-        """Return the same of messages of low to high bytes alone, inclusive; shares are not
-        scaled.
-        """
-        kept = np.clip(self.B, low, high) == self.B
-        parts = (self.B[kept], self.w[kept], self.min_us[kept])
-        return WorkloadCosts(self.model, self.objective, *parts)
-
-    def regrets(self, s: Ints) -> Floats:
-        """Return R: the regret of each size on each message, (p, m)."""
-        latency = repeated_latencies_us(self.model, s[:, None], self.B[None, :])
-        return over(latency, self.min_us)
-
-    def values(self, s: Ints) -> Floats:
-        """Return what the objective says of each size, (p,): the less the better."""
-        sums = self.sums(s)
-        if self.objective is Objective.TIME:
-            return over(sums, np.array(self.whole))
-        valued: Floats = sums / self.whole
-        return valued
-
-    def sums(self, s: Ints) -> Floats:
-        """Return what the objective is made of, (p,): the time of all messages, their regrets
-        times their shares, or the worst regret.
-
-        Those of parts of the workload add up, but for the worst.
-        """
-        length = max(1, CHUNK_CELLS // len(self.B))
-        parts = [self._summed(s[start : start + length]) for start in range(0, len(s), length)]
-        return np.concatenate(parts)
-
-    @property
-    def whole(self) -> float:
-        """What the sums are a share of: the best time of all messages, or their shares."""
-        if self.objective is Objective.TIME:
-            return float((self.min_us * self.w).sum())
-        return 1.0 if self.objective is Objective.WORST else float(self.w.sum())
-
-    def _summed(self, s: Ints) -> Floats:
-        if self.objective is Objective.TIME:
-            latency = repeated_latencies_us(self.model, s[:, None], self.B[None, :])
-            total: Floats = (latency * self.w).sum(axis=-1)
-            return total
-        R = self.regrets(s)
-        summed: Floats = (
-            R.max(axis=1) if self.objective is Objective.WORST else (R * self.w).sum(axis=-1)
-        )
-        return summed
-
-
-def over(latency_us: Floats, min_us: Floats) -> Floats:
-    """Return (T - T*) / T*, as `domain.regret.Regret` has it."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = (latency_us - min_us) / min_us
-    at_zero = np.where(latency_us <= min_us, 0.0, np.inf)
-    regret: Floats = np.where(min_us > 0.0, share, at_zero)
-    return regret
-
-
-# --- the sizes that a rule admits ---------------------------------------------------------------
 
 EVERY = 8192  # so many admitted sizes are all priced
 GRID_PER_OCTAVE = 96
@@ -279,74 +144,3 @@ def _two_part(unit: int) -> int:
     if unit & (unit - 1):
         raise InvalidInput("no power of two is a multiple of multiple_of", field="sizes")
     return unit
-
-
-TIE = 1e-12
-_FINITE = 1e300  # stands for the regret of what can be done in no time: two of them are equal
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """Octaves first to last, inclusive, served by one of the sizes."""
-
-    first: int
-    last: int
-    size: int  # its index
-
-
-def merged(
-    octaves: Sequence[WorkloadCosts], sizes: Sequence[int], *, merge_regret: float, max_steps: int
-) -> tuple[tuple[int, int], ...]:
-    """Return (index of its first octave, size) of each step, ascending."""
-    table = _Values.of(octaves, sizes)
-    steps = [_Step(i, i, i) for i in range(len(sizes))]
-    while len(steps) > 1:
-        pairs = [table.merger(low, high) for low, high in pairwise(steps)]
-        at = min(range(len(pairs)), key=lambda i: pairs[i][0])
-        cost, step = pairs[at]
-        if cost > merge_regret and len(steps) <= max_steps:
-            break
-        steps[at : at + 2] = [step]
-    return tuple((step.first, sizes[step.size]) for step in steps)
-
-
-@dataclass(frozen=True, slots=True)
-class _Values:
-    """V, what the sums of each octave are a share of, and the sizes."""
-
-    V: Floats
-    wholes: Floats
-    sizes: tuple[int, ...]
-    is_worst: bool
-
-    @classmethod
-    def of(cls, octaves: Sequence[WorkloadCosts], sizes: Sequence[int]) -> _Values:
-        s = np.array(sizes, dtype=np.int64)
-        V = np.minimum(np.stack([octave.sums(s) for octave in octaves], axis=1), _FINITE)
-        wholes = np.array([octave.whole for octave in octaves])
-        return cls(V, wholes, tuple(sizes), octaves[0].objective is Objective.WORST)
-
-    def merger(self, low: _Step, high: _Step) -> tuple[float, _Step]:
-        """What one size for both costs beyond the two, at its cheapest, and the step."""
-        found = [_Step(low.first, high.last, size) for size in (low.size, high.size)]
-        costs = [self._beyond(step, low, high) for step in found]
-        equals = [i for i, cost in enumerate(costs) if cost <= min(costs) + TIE]
-        at = max(equals, key=lambda i: self.sizes[found[i].size])
-        return costs[at], found[at]
-
-    def _beyond(self, step: _Step, low: _Step, high: _Step) -> float:
-        """By how much the regret of the step's messages grows: of all of them, or some octave's."""
-        apart = np.concatenate([self._of(low), self._of(high)])
-        grown = self._of(step) - apart
-        if self.is_worst:
-            return float(grown.max())
-        whole = float(self.wholes[step.first : step.last + 1].sum())
-        beyond = float(grown.sum())
-        if whole > 0.0:
-            return beyond / whole
-        return 0.0 if beyond <= 0.0 else inf  # of what can be done in no time
-
-    def _of(self, step: _Step) -> Floats:
-        """V of the step's size on each of its octaves."""
-        on: Floats = self.V[step.size, step.first : step.last + 1]
-        return on

@@ -25,11 +25,12 @@ from collections.abc import Callable, Hashable
 from math import log2
 from typing import Any, Generic, Protocol, TypeVar
 
+from contract.limits import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S
 from domain.errors import TimeLimitReached
 from domain.plan_table import TableCut, TableRepeat
 from domain.problem import Problem
 from domain.solution import Solution, Strategy, relative_excess
-from solvers.contract import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, Deadline, SolveOptions
+from solvers.contract import Deadline, SolveOptions
 
 RUNGS_PER_DECADE = 256  # of the scale: 0.9 % from one to the next
 MARGIN = 1.0 - 1e-8  # of the tolerance: what is deducted for rounding must not miss it

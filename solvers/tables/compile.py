@@ -18,13 +18,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from contract.limits import DEFAULT_TABLE_GAP
 from domain.errors import InvalidInput, SolverFailed, StrategyDeclined, TimeLimitReached
 from domain.hiding import HiddenBehind
 from domain.pipeline import Pipeline, Stage
 from domain.plan_table import (
-    DEFAULT_TABLE_GAP,
     MAX_STRETCH_BYTES,
     PlanTable,
     TableCut,
@@ -63,8 +62,6 @@ from solvers.tables.points import HostCosts, Point, Solved, between, count_grid
 from solvers.tables.range_repeat import RangeRepeatCompiler
 from solvers.tables.ranges import RangeCompiler
 from solvers.tables.repeat import RepeatCompiler
-
-Ints = NDArray[np.int64]
 
 _NEIGHBOURS = 2  # counts of the grid on each side of the best that bound a stretch
 _MORE_NEIGHBOURS = 6

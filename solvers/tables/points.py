@@ -8,45 +8,30 @@ Exact     a dual for k at one B is a dual for k at every B (results sec. 1), so 
           T*(k, .) everywhere; with a cap on the sizes its value is convex in B and the line is its
           tangent.
 Traps     lines far from their own B lose digits by cancellation: a share of both terms is deducted.
-
-The walk over a range of message sizes that cuts and repeated sizes share, on stages with ranges.
-
-A stretch is tried from the size that was reached to the next one ahead, and halved where it cannot
-be proven. What ends one stretch begins the next; where that does not suit, an entry stands for one
-message size alone.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from array import array
 from bisect import bisect, insort
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
-from heapq import heapify, heappop, heappush
 from math import inf, isqrt
-from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.errors import TimeLimitReached
 from domain.hiding import HiddenBehind
 from domain.pipeline import Pipeline
-from domain.plan_table import MAX_STRETCH_BYTES
 from domain.problem import Problem
 from solvers.contract import Deadline
 from solvers.exact.dual import marginal_us
 from solvers.exact.structured import solve_count
 from solvers.line_problem import LineProblem
-from solvers.ranges.regions import MAX_CELLS, Boxed, NodeSolver, Regions, Structure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _CLOSE = 1e-7  # of the two bounds of one solve: far below any tolerance of a table
-_LOST = 1e-12  # of the terms of a line, deducted
+LOST = 1e-12  # of the terms of a line, deducted
 _CONSECUTIVE = 24  # counts up to here are all in the grid
 _GROWTH = 1.06  # and those beyond grow by this factor
 _WORTHWHILE = 1e-5  # relative gain for which a table takes the next greater count of the grid
@@ -68,7 +53,7 @@ class Line:
     def at_us(self, size: int) -> float:
         """Return the same at one message size."""
         moved = self.slope * (size - self.at)
-        return self.value_us + moved - _LOST * (abs(self.value_us) + abs(moved))
+        return self.value_us + moved - LOST * (abs(self.value_us) + abs(moved))
 
 
 def lines_us(
@@ -76,7 +61,7 @@ def lines_us(
 ) -> Floats:
     """Return what `Line.us` does, of many lines at once; the arguments are broadcast."""
     moved = slope * (size - at)
-    out: Floats = (value_us + moved) - _LOST * (np.abs(value_us) + np.abs(moved))
+    out: Floats = (value_us + moved) - LOST * (np.abs(value_us) + np.abs(moved))
     return out
 
 
@@ -278,183 +263,3 @@ def _solved(problem: Problem, k: int, host: HostCosts | None) -> Solve:
     delay_us = problem.pipeline.delay_us
     took_us = host.longer_us(np.array(found.upper_us + delay_us), k, problem.message_bytes)
     return Solve(k, float(took_us) - delay_us, found.x, (below, *host.lines(k, delay_us)))
-
-
-# --- structures -----------------------------------------------------------------------------------
-
-
-class StructurePool:
-    """Structures that were met, and lines below what they take at all messages.
-
-    What a structure takes is convex in the message, so the price of a byte where it was solved is
-    the slope of such a line: most need not be solved to be known to be worse than others.
-    """
-
-    def __init__(
-        self,
-        solver: NodeSolver,
-        problem: Problem,
-        solve: Callable[[Structure, int], Boxed | None],
-    ) -> None:
-        self._solver, self._problem, self._solve = solver, problem, solve
-        self._at: dict[Structure, int] = {}
-        self._structures: list[Structure] = []
-        self._low, self._high = array("d"), array("d")  # sums of least and greatest sizes
-        self._line_of, self._at_0, self._slope = array("q"), array("d"), array("d")
-        self._known: set[tuple[Structure, int]] = set()
-
-    def __contains__(self, structure: Structure) -> bool:
-        return structure in self._at
-
-    def add(self, structure: Structure) -> None:
-        """Have this structure ranked from now on."""
-        if structure in self._at:
-            return
-        low, high = self._solver.box(self._problem, tuple((r, r) for r in structure))
-        self._at[structure] = len(self._structures)
-        self._structures.append(structure)
-        self._low.append(float(low.sum()) if (low <= high).all() else inf)
-        self._high.append(float(high.sum()))
-
-    def ranked(self, first: int, last: int) -> Iterator[tuple[float, Structure]]:
-        """Yield the structures that suit both messages, ascending by how far they are above the
-        best of all at that end where they are further; solved no sooner than they have to be.
-        """
-        ends = (first,) if first == last else (first, last)
-        below, over = [self._below_us(size) for size in ends], np.zeros(len(self._structures))
-        best = list[float]()
-        for size, values in zip(ends, below, strict=True):
-            ascending = self._ascending(values, partial(self._us, size))
-            best.append(next(ascending, (inf, ()))[0])
-            over = np.maximum(over, [_over(us, best[-1]) for us in values.tolist()])
-
-        def excess(structure: Structure) -> float:
-            found = zip(ends, best, strict=True)
-            return max(_over(self._us(size, structure), best_us) for size, best_us in found)
-
-        yield from self._ascending(over, excess)
-
-    def _ascending(
-        self, below: Floats, exactly: Callable[[Structure], float]
-    ) -> Iterator[tuple[float, Structure]]:
-        heap = [
-            (value, len(structure), structure, False)
-            for value, structure in zip(below.tolist(), self._structures, strict=True)
-            if value < inf
-        ]
-        heapify(heap)
-        while heap:
-            value, count, structure, is_exact = heappop(heap)
-            if is_exact:
-                yield value, structure
-            elif (found := exactly(structure)) < inf:
-                heappush(heap, (found, count, structure, True))
-
-    def _us(self, size: int, structure: Structure) -> float:
-        """What its best real sizes take, without delay; infinite where it has none."""
-        leaf = self._solve(structure, size)
-        if leaf is None:
-            return inf
-        is_solved = len(structure) * len(self._problem.pipeline) <= MAX_CELLS
-        if is_solved and (structure, size) not in self._known:
-            self._known.add((structure, size))
-            self._line_of.append(self._at[structure])
-            self._at_0.append(leaf.latency_us * (1.0 - _LOST) - leaf.price * size)
-            self._slope.append(leaf.price)
-        return leaf.latency_us
-
-    def _below_us(self, size: int) -> Floats:
-        """(S,) the greatest line of each, infinite where it cannot make up this message."""
-        below = np.full(len(self._structures), -inf)
-        lines = np.frombuffer(self._at_0) + np.frombuffer(self._slope) * size
-        np.maximum.at(below, np.frombuffer(self._line_of, dtype=np.int64), lines)
-        suits = (np.frombuffer(self._low) <= size) & (np.frombuffer(self._high) >= size)
-        return np.where(suits, below, inf)
-
-
-def _over(latency: float, best: float) -> float:
-    return latency / best - 1.0 if best > 0.0 else (0.0 if latency <= 0.0 else inf)
-
-
-# --- the walk over a range of message sizes -------------------------------------------------------
-
-FIRST_RATIO = 2.0  # of the message sizes that are tried first
-
-End = TypeVar("End")
-TableEntry = TypeVar("TableEntry")
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch(Generic[End]):
-    """What a table has at both ends of a stretch, and the gap that is proven between them."""
-
-    first: End
-    last: End
-    relative_gap: float
-
-
-class StretchCompiler(ABC, Generic[End, TableEntry]):
-    """Compiles the entries of one table, from the least message size upwards."""
-
-    def __init__(self, regions: Regions, *, min_message_bytes: int, max_message_bytes: int) -> None:
-        self._regions = regions
-        self._minimum, self._maximum = min_message_bytes, max_message_bytes
-        self._entries: list[TableEntry] = []
-        self._points = 0
-
-    def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableEntry]:
-        """Return the entries, ascending; `reached` is called with the message that it is at.
-
-        Raises Infeasible and TimeLimitReached.
-        """
-        ahead = self._first_sizes()[::-1]
-        here, pending = ahead.pop(), None
-        while ahead:
-            reached(here)
-            if deadline.passed:
-                raise TimeLimitReached("the plan table was not compiled within its time limit")
-            last = ahead[-1]
-            if last - here > MAX_STRETCH_BYTES:
-                ahead.append(here + MAX_STRETCH_BYTES)
-                continue
-            if last - here == 1:
-                self._close(here, pending)
-                here, pending = ahead.pop(), None
-                continue
-            found = self._tried(here, last, pending)
-            if found is None:
-                ahead.append(between(here, last))
-                self._points += 1
-            elif pending is not None and not self._is_same(found.first, pending):
-                self._close(here, pending)
-                here, pending = here + 1, None
-            else:
-                self._add(here, found.first, found.relative_gap)
-                here, pending = ahead.pop(), found.last
-        self._close(here, pending)
-        return self._entries
-
-    @abstractmethod
-    def _tried(self, first: int, last: int, pending: End | None) -> Stretch[End] | None:
-        """What is proven between these sizes; None where the stretch must be halved."""
-
-    @abstractmethod
-    def _is_same(self, end: End, pending: End) -> bool:
-        """Whether a stretch may begin with what the one before it ended with."""
-
-    @abstractmethod
-    def _add(self, message: int, end: End, relative_gap: float) -> None:
-        """An entry that begins a stretch."""
-
-    @abstractmethod
-    def _close(self, message: int, pending: End | None) -> None:
-        """An entry that stands for its own message size alone."""
-
-    def _first_sizes(self) -> list[int]:
-        sizes = [self._minimum]
-        while sizes[-1] < self._maximum:
-            sizes.append(min(self._maximum, max(sizes[-1] + 1, int(sizes[-1] * FIRST_RATIO))))
-        ends = self._regions.high[:-1]
-        inner = {int(end) + more for end in ends for more in (0, 1)}
-        inner = {size for size in inner if self._minimum < size < self._maximum}
-        return sorted({*sizes, *inner})

@@ -27,17 +27,18 @@ from domain.problem import Problem
 from domain.schedule import latency_us
 from domain.solution import relative_excess
 from solvers.contract import Deadline
-from solvers.heuristics.repeat import Best, search
+from solvers.heuristics.repeat import search
+from solvers.heuristics.repeat_search import Best
 from solvers.kernels import stage_times_us
 from solvers.ranges.bound import Span
 from solvers.ranges.regions import Regions
-from solvers.tables.bound import CountBounds
-from solvers.tables.points import Stretch, StretchCompiler, up
-from solvers.tables.repeat_points import Between, min_between
+from solvers.tables.convex_minima import Between, min_between
+from solvers.tables.count_bounds import CountBounds
+from solvers.tables.points import up
+from solvers.tables.stretches import Stretch, StretchCompiler
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _MAX_COUNTS, _LAST_COUNTS = 2_048, 4  # that are bounded one by one; when time is over
 _MAX_POINTS = 6_000  # message sizes that are tried; then the gaps reached are stated

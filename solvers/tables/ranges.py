@@ -28,13 +28,7 @@ from domain.solution import Strategy, relative_excess
 from solvers.contract import Deadline, SolveOptions
 from solvers.heuristics.fixed import best_count
 from solvers.kernels.native_dual import MAX_TREE_REGIONS
-from solvers.ranges.bound import (
-    CountPlanes,
-    Found,
-    Span,
-    SpanBound,
-    SpanTrees,
-)
+from solvers.ranges.bound import CountPlanes, Found, Span, SpanBound, SpanTrees
 from solvers.ranges.improve import improved
 from solvers.ranges.regions import (
     Boxed,
@@ -46,10 +40,11 @@ from solvers.ranges.regions import (
     whole_cut_within,
 )
 from solvers.rounding import nearest_cut
-from solvers.tables.bound import CountBounds, OpenCounts
 from solvers.tables.budget import SolveOne
+from solvers.tables.count_bounds import CountBounds, OpenCounts
 from solvers.tables.cuts import reader_latencies_us
-from solvers.tables.points import Stretch, StretchCompiler, StructurePool
+from solvers.tables.stretches import Stretch, StretchCompiler
+from solvers.tables.structures import StructurePool
 
 _WORK, _TIRED_WORK, _LAST_WORK = 3e8, 4e7, 1e7  # numbers that the trees of one stretch write
 _MAX_WORK = 5e9  # of all stretches; then gaps are stated as reached, as where points are many

@@ -23,10 +23,12 @@ from domain.problem import Problem
 from domain.schedule import latency_us
 from domain.solution import relative_excess
 from solvers.contract import Deadline
-from solvers.heuristics.repeat import Best, search
+from solvers.heuristics.repeat import search
+from solvers.heuristics.repeat_search import Best
 from solvers.tables.budget import Memory
 from solvers.tables.points import HostCosts, between, up
-from solvers.tables.repeat_messages import ROOM, Entries, EveryMessage, Read, read_us, rounding_us
+from solvers.tables.repeat_entries import Entries, Read
+from solvers.tables.repeat_messages import ROOM, EveryMessage, read_us, rounding_us
 from solvers.tables.repeat_points import (
     Floats,
     Ints,

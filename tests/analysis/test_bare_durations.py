@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from analysis.both_ways import serial_us
 from analysis.draw_costs import repeated_us
 from analysis.draws import draw
-from analysis.overlap import serial_us
+from analysis.settings_in_draws import SettingsQuestion, repeated_by, settings_in_draws
 from analysis.uncertainty import UncertaintyQuestion, assess
 from bench.traced_movers import (
     COUNTS_TRACED,
@@ -22,11 +23,13 @@ from bench.traced_movers import (
     cut_sizes,
     drawn,
 )
+from domain.fragment_setting import FragmentSetting
 from domain.measured_times import measured_times
 from domain.structure import Evidence, KnownOverlap, Structure, StructureKind
 from domain.uncertain_answer import DecisionCode, Reason, Uncertainty
 from domain.uncertain_fit import uncertain_model
-from domain.uncertainty import NamedCut, seed_of
+from domain.uncertainty import KnownErrors, NamedCut, seed_of
+from domain.workload import Workload, WorkloadSize
 from tests.support.counts import count
 from tests.support.measured import fitted
 
@@ -78,6 +81,36 @@ def test_what_is_set_from_bare_durations_is_never_slower(kind: str) -> None:
         now = one.took_us(one.question.current.size_bytes or 1)
         if one.took_us(decision.advised.size_bytes) > 1.01 * now:
             slower.append(seed)
+    assert slower == []
+
+
+@pytest.mark.parametrize("kind", WITHOUT_LANES)
+def test_what_is_set_for_many_messages_is_slower_for_none(kind: str) -> None:
+    """Of three messages with one setting, instead of another that is set both ways."""
+    slower = []
+    for seed in range(60_000, 60_000 + count(40, share=8)):
+        one = asked(kind, seed)
+        total, current = one.question.message_bytes, one.question.current
+        assert current is not None
+        now = current.size_bytes or 1
+        workload = Workload(tuple(WorkloadSize(total // by, 1 / 3) for by in (4, 2, 1)), "three")
+        errors = KnownErrors(
+            one.question.model,
+            draws=one.question.draws,
+            times=one.question.times,
+            overlap=BARE,
+        )
+        for times in (2, 4):
+            sizes = (now, times * now)
+            cuts = tuple((str(one), repeated_by(FragmentSetting.always(one))) for one in sizes)
+            found = settings_in_draws(SettingsQuestion(errors, workload, cuts))
+            if found.code is not DecisionCode.SET_IT:
+                continue
+            assert found.reason is Reason.EITHER_WAY
+            for sent in workload.sizes:
+                message_bytes = sent.message_bytes
+                took = [one.mover.takes_us(cut_sizes(message_bytes, size)) for size in sizes]
+                slower += [(seed, times, message_bytes)] * (took[1] > 1.01 * took[0])
     assert slower == []
 
 

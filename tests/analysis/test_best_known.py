@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 import solvers
 from analysis.best_known import SOLVED_GAP, each_known
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.aggregate import Aggregate
 from domain.errors import Infeasible
-from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline, Stage, pipeline_of_lines
+from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.regret import BestKnown
 from domain.schedule import latency_us

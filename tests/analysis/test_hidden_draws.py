@@ -8,9 +8,10 @@ import pytest
 from analysis.draws import draw
 from analysis.hidden_draws import HiddenCuts, gain_interval
 from analysis.hiding import HideQuestion, HostStages, hide
+from contract.limits import DEFAULT_DRAWS
 from domain.pipeline import pipeline_of_lines
 from domain.problem import Problem
-from domain.uncertainty import DEFAULT_DRAWS, UncertainPipeline, seed_of, stated_model
+from domain.uncertainty import UncertainPipeline, seed_of, stated_model
 from solvers.hidden_cut import HostWork
 
 LINES = [("copy", 7.0, 7.0), ("wire", 7.5, 24.3), ("store", 3.0, 11.0)]

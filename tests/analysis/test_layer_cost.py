@@ -17,21 +17,19 @@ from analysis.layer_cost import (
     overhead_share,
     packet_curve,
     share_of,
-    shipped_layers,
     work_of,
 )
+from analysis.published_layers import shipped_layers
 from domain.errors import InvalidInput, NotPublished
+from domain.instruction_counts import CycleModel, InstructionCounts, sum_of
 from domain.messaging_layer import (
     Component,
-    CycleModel,
     End,
-    InstructionCounts,
     MessageUnits,
     MessagingLayer,
     NetworkFeature,
     Per,
     Service,
-    sum_of,
 )
 
 FINITE, INDEFINITE = (shipped_layers()[f"cmam-{name}"] for name in ("finite", "indefinite"))

@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 
 import solvers
 from analysis import comparison
+from analysis.feature_savings import TuningQuestion, stages_with_features, tuned
 from analysis.layer_answer import LayerAnswer, LayerQuestion, ended, layer_costs
-from analysis.layer_cost import shipped_layers, work_of
+from analysis.layer_cost import work_of
 from analysis.layer_stages import (
     RECEIVER,
     SENDER,
     Handshake,
     StageMapping,
     StageQuestion,
-    TuningQuestion,
     layer_stages,
-    stages_with_features,
-    tuned,
 )
+from analysis.published_layers import shipped_layers
 from domain.errors import InvalidInput, TimeLimitReached
-from domain.messaging_layer import CycleModel, End, MessagingLayer, NetworkFeature, Per, When
+from domain.instruction_counts import CycleModel
+from domain.messaging_layer import End, MessagingLayer, NetworkFeature, Per, When
 from domain.pipeline import Pipeline, Stage
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import solvers
-from analysis.sensitivities import cut_slopes, sensitivities
+from analysis.cut_slopes import cut_slopes
+from analysis.sensitivities import sensitivities
 from domain.aggregate import Aggregate
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import FragmentLimits, Problem, problem_of

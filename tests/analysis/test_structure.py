@@ -1,4 +1,4 @@
-"""analysis/structure.py on simulated movers of twelve kinds, and on events of no mover at all.
+"""analysis/structure on simulated movers of twelve kinds, and on events of no mover at all.
 
 A campaign traces 45 movers of each kind, and 500 of which no stages overlap.
 """
@@ -14,22 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from analysis.structure import (
+from analysis.structure.detect import structure_of
+from analysis.structure.events import (
     MAX_FRAGMENTS,
     MIN_FRAGMENTS,
     MIN_MESSAGES,
     TracedMessage,
     messages_of,
-    structure_of,
 )
-from bench.traced_movers import (
-    KINDS,
-    NEVER_PIPELINED,
-    Traced,
-    is_right,
-    lost_by_advice,
-    traced,
-)
+from bench.traced_movers import KINDS, NEVER_PIPELINED, Traced, is_right, lost_by_advice, traced
 from domain.structure import Structure, StructureKind
 from domain.traced_events import NOT_KNOWN, TracedEvents
 from tests.support.counts import count

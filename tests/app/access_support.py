@@ -20,7 +20,12 @@ from tests.support.long_work import long_here_engine
 from tests.support.transfers import transfers_of
 
 MINE, THEIRS = "mine", "theirs"
-SCOPES = ("read", "write", "admin")
+GRANTED = {  # what a key of each scope may ask
+    "read": {"read"},
+    "write": {"read", "write"},
+    "admin": {"read", "write", "admin", "metrics"},
+    "metrics": {"metrics"},
+}
 PROFILE = "their-own"
 TRANSFERS = transfers_of(
     pipeline_of_lines(
@@ -126,7 +131,7 @@ OPERATIONS: dict[str, Asked] = {
     "GET /limits": Asked("read"),
     "GET /healthz": Asked(None),
     "GET /readyz": Asked(None),
-    "GET /metrics": Asked("admin"),
+    "GET /metrics": Asked("metrics"),
     # What ends something comes last.
     "DELETE /jobs/{id}": Asked("write", True),
     "DELETE /keys/{id}": Asked("admin", True, changes=("key.revoke",)),
@@ -173,7 +178,7 @@ def key_of(live: Live, owner: str, scope: str, **more: Any) -> str:
     """The secret of a new key, once the server knows it."""
     made = create_key(live.service.context.store.of(owner), scope, KeyScope(scope), **more)
     known = bearer(made.secret)
-    wait_until(lambda: live.client.get("/exports", headers=known).status_code == 200)
+    wait_until(lambda: live.client.get("/exports", headers=known).status_code != 401)
     return made.secret
 
 
@@ -185,7 +190,7 @@ def guarded_server(url: str) -> Iterator[Guarded]:
         theirs = key_of(live, THEIRS, "admin")
         yield Guarded(
             live,
-            {scope: key_of(live, MINE, scope) for scope in SCOPES},
+            {scope: key_of(live, MINE, scope) for scope in GRANTED},
             theirs,
             *_stored(live.client, bearer(theirs)),
         )

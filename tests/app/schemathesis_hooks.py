@@ -8,9 +8,7 @@ from typing import Any
 
 import schemathesis
 
-from analysis import audit
-from app.questions import question
-from domain.pipeline import MAX_MESSAGE_BYTES
+from contract.limits import MAX_AUDIT_LIMIT_S, MAX_MESSAGE_BYTES, MAX_TIME_LIMIT_S
 
 TIME_LIMIT_S = 0.5
 TABLE_BYTES = 4096
@@ -31,8 +29,8 @@ def keep_short(case: Any) -> None:
     """
     _free_of_others(case.headers)
     if isinstance(case.body, dict):
-        asked = audit if case.path == "/audit" else question
-        _shorten_time(case.body, asked.MAX_TIME_LIMIT_S)
+        is_audit = case.path == "/audit"
+        _shorten_time(case.body, MAX_AUDIT_LIMIT_S if is_audit else MAX_TIME_LIMIT_S)
     if case.path.endswith("/tables") and isinstance(case.body, dict):
         _shorten_table(case.body)
     if case.path == "/audit" and isinstance(case.body, dict):

@@ -14,10 +14,10 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from app.execution.child import WorkerOptions
 from app.execution.engine import Engine, Pool
 from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
-from app.execution.worker import WorkerOptions
 from app.http.service import Service
 from app.main import create_app
 from app.operations.tasks import SOLVE_WARM_UP
@@ -85,6 +85,7 @@ def scripted_engine(settings: Settings) -> Engine:
     return LocalEngine(
         {
             Pool.SOLVE: PoolOptions(settings.worker_count, SlotOptions(options)),
+            Pool.READ: PoolOptions(1, SlotOptions(is_always_warm=False)),
             Pool.LONG: PoolOptions(2, SlotOptions(options, is_always_warm=False)),
         },
         fork_server=shared_fork_server(),

@@ -13,11 +13,11 @@ from app.settings import Settings
 from models.records import ChangeRecord, KeyScope
 from tests.app.access_support import (
     FORM,
+    GRANTED,
     MINE,
     OPERATIONS,
     PROFILE,
     PUBLIC_PAGES,
-    SCOPES,
     THEIRS,
     Guarded,
     bearer,
@@ -61,7 +61,7 @@ def test_only_who_may_is_answered(guarded: Guarded, operation: str) -> None:
         return
     for scope, secret in guarded.mine.items():
         answer = guarded.ask(operation, secret)
-        if SCOPES.index(scope) < SCOPES.index(asked.scope):
+        if asked.scope not in GRANTED[scope]:
             assert (answer.status_code, answer.json()["code"]) == (403, "scope_missing")
             assert asked.scope in answer.json()["detail"]
         elif asked.names:
@@ -263,13 +263,14 @@ def test_the_fast_path_asks_the_same(guarded: Guarded) -> None:
         headers=bearer(guarded.theirs),
     ).json()["digest"]
     wait_until(lambda: _answers(gate, f"/tables/{made}", b"format=slt", guarded.theirs))
+    readers = {secret for scope, secret in guarded.mine.items() if "read" in GRANTED[scope]}
     for path, query in (*targets[:2], (f"/tables/{made}", b"format=slt")):
         target = path.replace("{name}", name)
         wait_until(lambda: _answers(gate, target, query, guarded.theirs))  # noqa: B023
-        for stranger in (*guarded.mine.values(), "slk_wrong", None):
+        for stranger in (*readers, "slk_wrong", None):
             assert not _answers(gate, target, query, stranger)
             sent = live.client.get(f"{target}?{query.decode()}", headers=bearer(stranger))
-            assert sent.status_code == (404 if stranger in guarded.mine.values() else 401)
+            assert sent.status_code == (404 if stranger in readers else 401)
     with store.reading() as unit:
         assert unit.tables.get(made).profile_name == name
 
@@ -321,17 +322,30 @@ def test_nobody_is_asked_by_default(client: httpx.Client) -> None:
     assert client.post("/ui/sign-in", data={"key": "slk_any"}).status_code == 401
 
 
-@pytest.mark.parametrize("path", ["/keys", "/keys/x", "/keys/x/rotation", "/changes", "/metrics"])
+@pytest.mark.parametrize("path", ["/keys", "/keys/x", "/keys/x/rotation", "/changes"])
 def test_scopes_are_told_by_paths(path: str) -> None:
     """Of what is below a path too, and of no path that only begins so."""
     assert scope_of("GET", path) is KeyScope.ADMIN
-    assert (
-        scope_of(
-            "GET", path.replace("keys", "keyset").replace("metrics", "x").replace("changes", "y")
-        )
-        is KeyScope.READ
-    )
+    other = path.replace("keys", "keyset").replace("changes", "y")
+    assert scope_of("GET", other) is KeyScope.READ
     assert scope_of("DELETE", "/keyset") is KeyScope.WRITE
+    assert scope_of("GET", "/metrics") is scope_of("GET", "/metrics/x") is KeyScope.METRICS
+    assert scope_of("GET", "/metricsx") is KeyScope.READ
+
+
+def test_a_scraper_reads_metrics_alone(guarded: Guarded) -> None:
+    """No page, no document, no other method, and no browser signs in by its key."""
+    client, key = guarded.live.client, bearer(guarded.mine["metrics"])
+    found = client.get("/metrics", headers=key)
+    assert found.status_code == 200
+    assert "sluice_http_requests_total" in found.text
+    assert client.head("/metrics", headers=key).status_code == 200
+    for path in ("/", "/openapi.json", "/ui/docs", "/limits", "/profiles", "/keys", "/nowhere"):
+        assert client.get(path, headers=key).status_code == 403, path
+    assert client.post("/metrics", headers=key).status_code == 405
+    signed = client.post("/ui/sign-in", data={"key": guarded.mine["metrics"]})
+    assert signed.status_code == 403
+    assert "set-cookie" not in signed.headers
 
 
 def test_an_application_without_keys_has_no_gate() -> None:

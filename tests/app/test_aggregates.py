@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from app.schemas.base import dump_json, read_output
-from app.schemas.compare import CompareOut
-from app.schemas.optimize import OptimizeOut
-from app.schemas.profiles import ProfileOut, RevisionsOut
+from contract.compare import CompareOut
+from contract.optimize import OptimizeOut
+from contract.profiles import ProfileOut, RevisionsOut
 from domain.aggregate import Aggregate
 from domain.pipeline import Stage
 from tests.app.serving import MYRINET, Live, wait_for_end

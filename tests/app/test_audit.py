@@ -22,10 +22,11 @@ from analysis.audit import (
     verdict,
 )
 from analysis.setting_price import Averages, Priced, Span
-from app.schemas.audit import AuditOut, PricedOut, SpanOut
+from app.schemas.audit import audit_out, priced_out
 from app.schemas.base import dump_json, read_output
 from app.text.numbers import format_regret
 from app.text.regrets import format_change
+from contract.audit import AuditOut, PricedOut, SpanOut
 from domain.errors import InvalidInput
 from domain.fragment_setting import (
     MAX_BREAKPOINTS,
@@ -463,7 +464,7 @@ def test_a_worst_regret_without_a_bound_is_not_that_of_a_message_which_has_one()
     setting = FragmentSetting.always(4096)
     averages = Averages(Span(0.3, 0.4), Span(0.1, 0.2))
     priced = Priced(setting, averages, Regret(best, 4096, 120.0), float("inf"))
-    sent = dump_json(PricedOut.of(priced))
+    sent = dump_json(priced_out(priced))
     read = read_output(PricedOut, sent)
     assert (read.worst_at_most, read.worst_span) == (None, SpanOut(0.2, None))
     assert read.time == SpanOut(0.3, 0.4)
@@ -478,7 +479,7 @@ def test_a_worst_regret_without_a_bound_is_not_that_of_a_message_which_has_one()
 def test_no_time_is_told_as_no_number() -> None:
     """A regret without bounds is null, which JSON has, and not Infinity."""
     costly = Stage("s", (FitRange(0.0, 0.0, 2**12), FitRange(5.0, 0.0)))
-    document = dump_json(AuditOut.of(audited(scope(None), Pipeline((costly,)))))
+    document = dump_json(audit_out(audited(scope(None), Pipeline((costly,)))))
     assert b'"at_least":null' in document
     assert b"Infinity" not in document
     read_output(AuditOut, document)

@@ -93,7 +93,7 @@ def test_the_document_says_where_the_operations_are(below: Live, client: httpx.C
 
 def test_scripts_know_it() -> None:
     """No script has an address of the service that does not begin with it."""
-    folder = Path(__file__).parents[2] / "app" / "web" / "assets"
+    folder = Path(__file__).parents[2] / "app" / "ui" / "assets"
     for script in folder.glob("*.js"):
         if not script.name.endswith(("min.js", "bundle.js")):
             text = script.read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ from app.http.bodies import (
     held_body,
     read_json,
 )
-from app.schemas.profiles import CurrentIn
+from contract.profiles import CurrentIn
 from domain.errors import BodyTooLarge, BodyTooSlow, Overloaded, UnsupportedMediaType
 from tests.app.access_support import MINE, Guarded, bearer
 from tests.app.serving import GUARD_S, MIB, Live, serving, settings_for

@@ -151,7 +151,7 @@ class TestOptimize:
         stages = [tuple(stage.values()) for stage in document["pipeline"]["stages"]]
         pipeline = pipeline_of_lines([(name, g, cost) for name, g, cost in stages])
         assert document["latency_us"] == latency_us(pipeline, document["fragment_bytes"])
-        from app.schemas.optimize import OptimizeOut
+        from contract.optimize import OptimizeOut
 
         read_output(OptimizeOut, out.encode())
 
@@ -341,7 +341,7 @@ class TestFit:
         assert "negative_overhead_clipped" in out
 
     def test_json_is_the_document_of_the_service(self, printed: Any) -> None:
-        from app.schemas.fits import FitOut
+        from contract.fit import FitOut
 
         _, out, _ = printed("fit", TRACE, "--json")
         document = read_output(FitOut, out.encode())

@@ -12,8 +12,8 @@ import pytest
 from app.cli import main
 from app.console import running
 from app.console.audit import TOO_HIGH
-from app.schemas.audit import AuditOut
 from app.schemas.base import read_output
+from contract.audit import AuditOut
 from tests.support.in_process_engine import InProcessEngine
 
 MYRINET = str(Path(__file__).parents[2] / "examples" / "myrinet-gam.json")

@@ -234,7 +234,7 @@ def test_a_terminal_without_unicode_gets_ascii(
     model = {"stages": [{"name": "drát é/", "overhead_us": 1.5, "ns_per_byte": 2.0}]}
     file = tmp_path / "pipeline.json"
     file.write_text(json.dumps(model))
-    monkeypatch.setattr("app.console.screen.Screen.is_unicode", False)
+    monkeypatch.setattr("app.ui.terminal.Screen.is_unicode", False)
     code, reported, _ = printed("export", str(file), "--target", "simgrid")
     assert code == 0
     assert reported.isascii()

@@ -15,7 +15,7 @@ import pytest
 
 from app.cli import main
 from app.schemas.base import read_output
-from app.schemas.fits import FitOut
+from contract.fit import FitOut
 from tests.app.test_fit_options import DIRECT, INTERARRIVAL, LATENCY, SWITCH
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from app.cli import main
 from app.console import running
 from app.plots.models_svg import gain_svg, speedup_svg
 from app.schemas.base import read_output
-from app.schemas.hide import HideOut
+from contract.hide import HideOut
 from domain.hiding import CountRange, Overlap, Scaling
 from tests.support.in_process_engine import InProcessEngine
 

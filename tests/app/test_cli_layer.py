@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from analysis.layer_answer import LayerQuestion, layer_costs
-from analysis.layer_cost import shipped_layers
+from analysis.published_layers import shipped_layers
 from app.cli import main
 from app.console import running
 from app.plots.models_svg import MAX_MESSAGES, STYLE, render_layer_svg
 from app.schemas.base import dump_json, read_output
-from app.schemas.layer_costs import LayerCostsOut
-from app.schemas.layers import LayerOut
+from app.schemas.layer import layer_out
+from contract.layer_costs import LayerCostsOut
 from domain.messaging_layer import NetworkFeature
 from tests.support.in_process_engine import InProcessEngine
 from tests.support.plot_style import assert_light_and_dark
@@ -72,7 +72,7 @@ def test_tuned_savings(printed: Any) -> None:
 def test_the_document_of_the_service(printed: Any, tmp_path: Path) -> None:
     """A file in the form of either route, stages between, and a stored profile."""
     layer = tmp_path / "layer.json"
-    layer.write_bytes(dump_json({"layer": LayerOut.of(FINITE), "disagreements": []}))
+    layer.write_bytes(dump_json({"layer": layer_out(FINITE), "disagreements": []}))
     between = tmp_path / "between.json"
     between.write_text('{"stages": [{"name": "wire", "overhead_us": "1 us", "ns_per_byte": 2}]}')
     options = ("--bytes", "64", "--clock", "0.033GHz", "--between", str(between), "--json")
@@ -118,7 +118,7 @@ def test_files_that_are_no_layers(printed: Any, tmp_path: Path) -> None:
     assert printed(str(text), "--bytes", "64")[0] == 2
     assert printed(str(stages), "--bytes", "64")[0] == 2
     layer = tmp_path / "layer.json"
-    layer.write_bytes(dump_json(LayerOut.of(FINITE)))
+    layer.write_bytes(dump_json(layer_out(FINITE)))
     assert printed("cmam-finite", "--bytes", "64", "--between", str(layer))[0] == 2
     assert printed("cmam-finite", "--bytes", "64", "--between", str(tmp_path / "no.json"))[0] == 4
     assert printed("cmam-none", "--bytes", "64")[0] == 4

@@ -15,6 +15,7 @@ import pytest
 from app.cli import main
 from app.jobs.ledger import accept_job
 from app.operations.tasks import prepare_request
+from app.questions.source import Stored
 from app.settings import Settings
 from models.session import create_store
 from tests.app.serving import MYRINET
@@ -93,7 +94,7 @@ class TestJobs:
             store.upgrade()
             request = json.dumps({"message_bytes": 4096, "pipeline": MYRINET}).encode()
             with store.reading() as unit:
-                operation = prepare_request("optimize", request, unit, Settings())
+                operation = prepare_request("optimize", request, Stored.of_unit(unit), Settings())
             return accept_job(store, operation).id
         finally:
             store.dispose()
@@ -121,7 +122,7 @@ class TestJobs:
         try:
             request = json.dumps({"message_bytes": 4096, "profile": "mine"}).encode()
             with store.reading() as unit:
-                operation = prepare_request("optimize", request, unit, Settings())
+                operation = prepare_request("optimize", request, Stored.of_unit(unit), Settings())
             job = accept_job(store, operation)
         finally:
             store.dispose()

@@ -192,7 +192,7 @@ def test_long_lists_are_shortened(printed: Any, monkeypatch: pytest.MonkeyPatch)
     from analysis.table_facts import facts_of
     from app.console.table import table_parts
     from app.schemas.base import read_output, same_named
-    from app.schemas.tables import CountRunOut, TableOut
+    from contract.table import CountRunOut, TableOut
     from tests.support.plan_tables import a_plan_table
 
     blocks = [(100 * at + 1, 100 * at + 100, 1 + at % 2) for at in range(60)]

@@ -20,8 +20,8 @@ from app.cli import main
 from app.console import probe_race, transfers, tune
 from app.console import verify as module
 from app.console.arguments import parse
-from app.console.screen import Output
 from app.console.tune import write_configuration
+from app.ui.terminal import Output
 from domain.pipeline import Pipeline, pipeline_of_lines
 from exports.targets.commentary import plain
 from measuring.running import Probe

@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app.questions.compare import MAX_COMPARED
 from app.schemas.base import read_output
-from app.schemas.compare import CompareOut
+from contract.compare import CompareOut
+from contract.limits import MAX_COMPARED
 from domain.solution import Strategy
 from tests.app.scripted_solver import WAITS
 from tests.app.serving import GUARD_S, LARGE, LARGE_BYTES, MYRINET, Live, wait_until
@@ -112,7 +112,7 @@ class TestTime:
         body = ask(pipeline={"stages": stages}, message_bytes=[LARGE_BYTES])
         with pytest.raises(httpx.ReadTimeout):
             scripted.client.post("/compare", json=body, timeout=IMPATIENT)
-        wait_until(lambda: scripted.service.pending_tasks == 0)
+        wait_until(lambda: scripted.service.counts.pending_tasks == 0)
         assert scripted.client.post("/compare", json=ask()).status_code == 200
 
 

@@ -23,7 +23,6 @@ from app.console.running import (
     share_line,
     solving_line,
 )
-from app.console.screen import Column, Facts, Grid, Screen
 from app.execution.engine import (
     Best,
     Capacity,
@@ -44,6 +43,8 @@ from app.questions.optimize import prepare
 from app.questions.question import Question
 from app.questions.source import Stored
 from app.settings import Settings
+from app.ui.parts import Column, Facts, Grid
+from app.ui.terminal import Screen
 from domain.errors import Cancelled, StrategyDeclined, TimeLimitReached
 from domain.pipeline import pipeline_of_lines
 from domain.problem import Problem

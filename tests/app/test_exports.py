@@ -18,7 +18,9 @@ import pytest
 from analysis.size_choice import narrowed
 from app.operations import work
 from app.questions import settings as export_setting
-from app.schemas.audit import AuditIn
+from app.schemas.audit import audit_scope
+from app.schemas.base import dump_json, parse_json
+from contract.audit import AuditIn
 from domain.errors import Infeasible, LimitReached
 from domain.pipeline import pipeline_of_lines
 from domain.problem import FragmentLimits
@@ -191,7 +193,9 @@ def test_short_messages_are_not_in_the_usual_mix(client: httpx.Client, name: str
     text = client.get(f"/profiles/{name}/exports/mooncake").text
     assert "log-uniform from 1024 to 1100 bytes" in text
     scopes = [
-        AuditIn.model_validate({"profile": name, "setting": {"whole": True}, **given}).to_domain()
+        audit_scope(
+            parse_json(AuditIn, dump_json({"profile": name, "setting": {"whole": True}, **given}))
+        )
         for given in (
             {},
             {"max_message_bytes": 1100},
@@ -347,9 +351,9 @@ def test_an_export_ends_with_its_client(tmp_path: Path, monkeypatch: pytest.Monk
                 asker = askers.enter_context(socket.create_connection(("127.0.0.1", own.port)))
                 asker.sendall(f"GET {where}?min_message_bytes={number} {HTTP}".encode())
                 wait_until(lambda: held.running == min(number, SLOTS))  # noqa: B023  (called here)
-            wait_until(lambda: own.service.pending_tasks == 3)
+            wait_until(lambda: own.service.counts.pending_tasks == 3)
             refused(own.client.get(where, params={"min_message_bytes": 4}), 503, "overloaded")
-        wait_until(lambda: held.running == 0 and own.service.pending_tasks == 0)
+        wait_until(lambda: held.running == 0 and own.service.counts.pending_tasks == 0)
 
 
 # --- the flow's own rules -------------------------------------------------------------------------

@@ -127,6 +127,8 @@ class TestExport:
         text = " ".join(sent.text.replace("\n# ", " ").split())
         assert f"NOT KNOWN TO BE BETTER than the library's default: {FAILED}" in text
         assert BEST in text
+        assert "premise" not in text
+        assert "draws of the" not in text
 
     def test_of_the_message_that_was_transferred_the_best_measured_is_written(
         self, client: httpx.Client, profile: str

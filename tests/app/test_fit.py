@@ -10,7 +10,7 @@ import pytest
 
 from app.operations import fits
 from app.schemas.base import read_output
-from app.schemas.fits import FitOut, FitPlotOut
+from contract.fit import FitOut, FitPlotOut
 from tests.app.serving import Live
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "local-path-direct.csv"

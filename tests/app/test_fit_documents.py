@@ -17,7 +17,7 @@ from app.questions.fits import fit_traces
 from app.questions.question import LoadedTrace
 from app.schemas.base import dump_json
 from app.schemas.fit_documents import MAX_FIT_BYTES, read_fit
-from app.schemas.fits import FitOut
+from app.schemas.fits import fit_out, given_fit_out
 from domain.errors import MeasurementMissing, NotJson, SluiceError
 from domain.fit import FitOptions, TraceFit
 from domain.uncertain_fit import uncertain_model
@@ -64,7 +64,7 @@ def fitted(name: str) -> tuple[TraceFit, bytes]:
     """The fit of a file, and its document as it is sent."""
     request = FitRequest(FitOptions(total_is_uncut=name == "outside"), kinds=(None,))
     found = fit_traces((LoadedTrace.of(FILES[name]),), request, sizes_used=lambda _: ())
-    return found.fit, dump_json(FitOut.of(found, None))
+    return found.fit, dump_json(fit_out(found, None))
 
 
 def changed(name: str, change: Callable[[Any], object]) -> bytes:
@@ -91,7 +91,7 @@ def test_nothing_that_is_known_is_lost(name: str) -> None:
     assert read.fit.to_model() == fit.to_model()
     assert uncertain_model(read.fit) == uncertain_model(fit)
     sent = json.loads(document)
-    assert json.loads(dump_json(FitOut.of_given(read))) == sent
+    assert json.loads(dump_json(given_fit_out(read))) == sent
     assert read.trace_digests == tuple(sent["trace_digests"])
 
 
@@ -210,7 +210,7 @@ def test_half_of_an_aggregate_says_what_is_missing() -> None:
     request = FitRequest(kinds=(None,))
     half = fit_traces((LoadedTrace.of(LATENCY_CSV.encode()),), request, sizes_used=lambda _: ())
     with pytest.raises(MeasurementMissing, match="inter-arrival times"):
-        read_fit(dump_json(FitOut.of(half, None)))
+        read_fit(dump_json(fit_out(half, None)))
 
 
 def test_a_key_that_stands_twice_is_refused() -> None:

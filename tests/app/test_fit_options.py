@@ -12,8 +12,8 @@ import pytest
 
 from app.operations import fits
 from app.schemas.base import read_output
-from app.schemas.fits import FitOut
-from app.schemas.optimize import OptimizeOut
+from contract.fit import FitOut
+from contract.optimize import OptimizeOut
 from tests.app.serving import Live
 
 EXAMPLE = (Path(__file__).parents[2] / "examples" / "local-path-direct.csv").read_bytes()

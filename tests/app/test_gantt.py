@@ -1,4 +1,4 @@
-"""app/console/screen.py and words.py: pure functions, judged by what they mean."""
+"""app/ui/gantt.py and app/text: pure functions, judged by what they mean."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.console.screen import ASCII, UNICODE, Chart, GanttRow, Ink, chart_of, draw, paint
 from app.text.numbers import format_excess, format_gap, format_percent, format_sizes
 from app.text.units import fit_to, format_time, printable, width_of
+from app.ui.gantt import ASCII, UNICODE, Ink, chart_of, draw, paint
+from app.ui.parts import Chart, GanttRow
 from domain.pipeline import pipeline_of_lines
 from domain.schedule import latency_us
 

@@ -89,7 +89,7 @@ def test_of_an_event_stream_the_headers(live: Live) -> None:
     reported = live.client.head(events)
     assert (reported.status_code, reported.content) == (200, b"")
     assert reported.headers["content-type"].startswith("text/event-stream")
-    wait_until(lambda: live.service.open_streams == 0)
+    wait_until(lambda: live.service.counts.open_streams == 0)
     live.client.delete(job.headers["location"])
 
 

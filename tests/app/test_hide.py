@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ import pytest
 
 from analysis.hiding import Hidden, HideQuestion, hide
 from app.execution.engine import Limit, LimitExceeded, Limits
-from app.operations.models import Hide
 from app.operations.tasks import result_of
 from app.schemas.base import dump_json, parse_json, read_output
-from app.schemas.hide import HideIn, StoredHideOut
+from app.schemas.source import as_job
 from app.text.notices import capitalised
 from app.text.numbers import format_figure
+from app.verbs.hide.operation import Hide
+from app.verbs.hide.request import model_question, pipeline_question
+from contract.hide import HideIn, StoredHideOut
 from domain.errors import TimeLimitReached
 from domain.pipeline import pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
@@ -407,7 +410,7 @@ def test_mistakes_on_the_page(client: httpx.Client, more: dict[str, str], words:
 def test_what_is_known_before_the_search_counts_where_time_ends_it() -> None:
     """The cut of least latency with the bounds of all counts, then the cut that was found."""
     asked = parse_json(HideIn, dump_json(ask(host_stages=COPIES, exchange="both_ways")))
-    question = asked.to_domain(Problem(PIPELINE, 4096, FragmentLimits()))
+    question = pipeline_question(asked, Problem(PIPELINE, 4096, FragmentLimits()))
     reported: list[Hidden] = []
     found = hide(question, reported.append)
     first, last = reported
@@ -415,7 +418,7 @@ def test_what_is_known_before_the_search_counts_where_time_ends_it() -> None:
     assert len(first.cut.fragment_bytes) == 6
     assert first.lower_bound_us <= found.with_us < first.with_us
     assert first.cut.cut_off
-    operation = Hide(question, None, asked.as_job)
+    operation = Hide(question, None, partial(as_job, asked))
     assert operation.cut_off(first, TimeLimitReached("it took long")) is first
     assert first.status is Status.TIME_LIMIT
 
@@ -424,8 +427,8 @@ def test_what_is_known_before_the_search_counts_where_time_ends_it() -> None:
 def test_without_time_for_a_search_the_closed_forms_are_the_answer(more: dict[str, Any]) -> None:
     """Where nothing was reported in time; whatever a search finds lies between bound and cut."""
     asked = parse_json(HideIn, dump_json(ask(host_stages=COPIES, exchange="both_ways", **more)))
-    question = asked.to_domain(Problem(PIPELINE, 4096, FragmentLimits()))
-    operation = Hide(question, None, asked.as_job)
+    question = pipeline_question(asked, Problem(PIPELINE, 4096, FragmentLimits()))
+    operation = Hide(question, None, partial(as_job, asked))
     limits = Limits(operation.time_s, 1)
     known = result_of(operation, LimitExceeded(Limit.TIME), best=None, limits=limits)
     assert isinstance(known, Hidden)
@@ -438,9 +441,9 @@ def test_without_time_for_a_search_the_closed_forms_are_the_answer(more: dict[st
 
 def test_the_papers_terms_need_no_search_either() -> None:
     asked = parse_json(HideIn, dump_json(TERMS))
-    question = asked.to_model()
+    question = model_question(asked)
     assert question is not None
-    operation = Hide(question, None, asked.as_job)
+    operation = Hide(question, None, partial(as_job, asked))
     limits = Limits(operation.time_s, 1)
     known = result_of(operation, LimitExceeded(Limit.TIME), best=None, limits=limits)
     assert known == operation.run_here()

@@ -15,9 +15,10 @@ import pytest
 
 from app.jobs.ledger import Heartbeat, RunnerOptions, accept_job, this_process
 from app.operations.tasks import prepare_request
+from app.questions.source import Stored
 from app.schemas.base import dump_json, read_output
-from app.schemas.jobs import JobOut
 from app.settings import Settings
+from contract.jobs import JobOut
 from domain.solution import Status
 from models.records import MAX_CRASHES, MAX_LOSSES, Blame, JobRecord
 from models.session import Store, UnitOfWork, create_store
@@ -217,7 +218,7 @@ class TestProgress:
         assert events[-1][0] == "done"
         last = json.loads(events[-1][1])
         assert last == gated.client.get(location).json()
-        assert gated.service.open_streams == 0
+        assert gated.service.counts.open_streams == 0
 
     def test_events_of_a_job_that_has_ended(self, client: httpx.Client) -> None:
         location = client.get("/profiles/gms/schedule?bytes=65", headers=ASYNC).headers["location"]
@@ -272,7 +273,7 @@ class TestCancel:
         before = scripted.stored()[0]
         with pytest.raises(httpx.ReadTimeout):
             scripted.client.post("/optimize", json=question(WAITS), timeout=IMPATIENT)
-        wait_until(lambda: scripted.service.pending_tasks == 0)
+        wait_until(lambda: scripted.service.counts.pending_tasks == 0)
         # The only worker is free again.
         answer = scripted.client.post("/optimize", json=question(ANSWERS))
         assert answer.json()["fragments"] == 4
@@ -342,7 +343,7 @@ def stored(store: Store, number: int) -> JobRecord:
     """A job of a question of this number."""
     request = json.dumps({"message_bytes": 4096 + number, "pipeline": MYRINET}).encode()
     with store.reading() as unit:
-        operation = prepare_request("optimize", request, unit, Settings())
+        operation = prepare_request("optimize", request, Stored.of_unit(unit), Settings())
     return accept_job(store, operation)
 
 

@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from app.execution.local import MAX_EVENT_STREAMS_OF_OWNER
-from app.http.access import Gate, Rate, admitted_of, with_peer
+from app.api.jobs import MAX_EVENT_STREAMS_OF_OWNER
+from app.http.access import SESSION_COOKIE, Gate, Rate, admitted_of, with_peer
+from app.http.dependencies import READER_COOKIE
 from app.http.fastpath.fast_path import FastPath, TableCache
 from app.questions.keys import create_first_key, create_key, revoke_key
 from app.settings import Settings
@@ -104,6 +106,40 @@ def test_the_first_key_is_made_once(store: Store) -> None:
 
 
 # --- browsers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("auth", ["keys", "proxy"])
+@pytest.mark.parametrize("trusted", ["127.0.0.1/32", "192.0.2.0/24"])
+def test_cookies_are_secure_where_a_trusted_proxy_says_https(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, auth: str, trusted: str
+) -> None:
+    """What nobody trusted says does not count, and is warned of once."""
+    settings = settings_for(
+        f"sqlite:///{tmp_path / 'sluice.db'}", auth=auth, trusted_proxies=trusted
+    )
+    is_trusted = trusted.startswith("127")
+    with serving(settings, open_engine=long_here_engine) as live:
+        form = {"key": key_of(live, MINE, "read")}
+        with httpx.Client(base_url=f"http://127.0.0.1:{live.port}", timeout=60.0) as browser:
+            plain = browser.post("/ui/sign-in", data=form)
+            assert "secure" not in plain.headers["set-cookie"].lower()
+            assert "SLUICE_TRUSTED_PROXIES" not in caplog.text
+            for said in ("http", "HTTPS", "https", "https"):
+                proxied = {"x-forwarded-proto": said}
+                browser.get("/ui/sign-in", headers=proxied)
+                signed = browser.post("/ui/sign-in", data=form, headers=proxied)
+                cookie = signed.headers["set-cookie"]
+                is_secure = is_trusted and said == "https"
+                assert ("; Secure" in cookie) == is_secure, cookie
+                known = {SESSION_COOKIE: signed.cookies[SESSION_COOKIE]}
+                page = httpx.get(f"http://127.0.0.1:{live.port}/", headers=proxied, cookies=known)
+                reader = page.headers["set-cookie"]
+                assert reader.startswith(READER_COOKIE)
+                assert ("; Secure" in reader, "; HttpOnly" in reader) == (is_secure, True)
+            out = browser.post("/ui/sign-out", headers={**FORM, "x-forwarded-proto": "https"})
+            assert ("; Secure" in out.headers["set-cookie"]) == is_trusted
+    warned = [one for one in caplog.records if "SLUICE_TRUSTED_PROXIES" in one.getMessage()]
+    assert len(warned) == (0 if is_trusted else 1)
 
 
 def test_a_browser_signs_in_and_out(guarded: Guarded) -> None:

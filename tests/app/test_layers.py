@@ -8,16 +8,20 @@ from typing import Any
 import httpx
 import pytest
 
-from analysis.layer_cost import disagreements, shipped_layers
 from analysis.layer_stages import StageQuestion, layer_stages
+from analysis.published_layers import disagreements, shipped_layers
 from app.execution.engine import Limit, LimitExceeded, Limits
-from app.operations.models import layer_operation
 from app.operations.tasks import result_of
+from app.questions.source import Stored
 from app.schemas.base import parse_json, read_output
-from app.schemas.layer_costs import LayerCostsIn, LayerCostsOut
-from app.schemas.layers import LayersOut, PublishedLayerOut
 from app.settings import Settings
-from domain.messaging_layer import CycleModel, NetworkFeature, layer_of_document
+from app.verbs.layer import answer
+from app.verbs.layer.operation import operation as prepared
+from contract.layer import LayersOut, PublishedLayerOut
+from contract.layer_costs import LayerCostsIn, LayerCostsOut
+from domain.instruction_counts import CycleModel
+from domain.layer_document import layer_of_document
+from domain.messaging_layer import NetworkFeature
 from domain.pipeline import Pipeline
 from domain.problem import Problem
 from domain.schedule import latency_us
@@ -208,10 +212,10 @@ def test_a_job_has_the_same_result(own: Live) -> None:
 def test_a_search_that_is_ended_at_once_has_the_work() -> None:
     """Also where the worker had reported nothing yet; each cut says why it is missing."""
     asked = parse_json(LayerCostsIn, json.dumps(ask(clock_mhz=1, tune=True)).encode())
-    operation = layer_operation(asked, Settings())
+    operation = prepared(asked, Stored(), Settings())
     limits = Limits(operation.time_s, 1)
     found = result_of(operation, LimitExceeded(Limit.TIME), best=None, limits=limits)
-    sent = LayerCostsOut.of(found)
+    sent = answer.sent(found)
     assert sent.messages[0].instructions == 397.0
     assert sent.messages[0].best is not None
     assert "not tried" in (sent.messages[0].best.declined or "")

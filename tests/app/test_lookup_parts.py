@@ -19,7 +19,8 @@ from app.http.fastpath.fast_path import ActiveTables, FastPath, LoadedTable, Tab
 from app.http.fastpath.lookups import Lookups
 from app.http.fastpath.responses import CachedResponse, RenderedBodies
 from app.schemas.base import read_output
-from app.schemas.simulate import TableScheduleOut, bound_below
+from app.schemas.schedule import bound_below
+from contract.schedule import TableScheduleOut
 from domain.errors import StoreUnavailable
 from domain.plan_table import PlanTable
 from exports.table.lookup import BUFFERED_FRAGMENTS, PythonReader

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from app.schemas.base import ProblemOut, read_output
-from domain.errors import MAX_REPORTED
+from app.schemas.base import read_output
+from contract.limits import MAX_REPORTED
+from contract.problem import ProblemOut
 from tests.app.malformed import MARK, bodies
 from tests.app.serving import MYRINET, Live
 

@@ -13,7 +13,7 @@ import pytest
 
 from app.cli import main
 from app.schemas.base import read_output
-from app.schemas.optimize import OptimizeOut
+from contract.optimize import OptimizeOut
 from tests.support.measured import trace
 
 SIZES = tuple(2**power for power in range(10, 21))

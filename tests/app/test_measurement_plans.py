@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from app.schemas.base import read_output
-from app.schemas.fit_requests import MeasurementPlanOut
+from contract.plan import MeasurementPlanOut
 from tests.app.serving import Live
 
 RANGE: dict[str, Any] = {"min_message_bytes": 64, "max_message_bytes": 1048576}

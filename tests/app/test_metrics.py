@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
-from app.http.metrics import Metrics, RunnerMetrics, runner_gauges
+from app.http.metrics import (
+    LAG_EVERY_S,
+    OBJECTIVES,
+    QUEUES,
+    LoopLag,
+    Metrics,
+)
+from app.jobs.metrics import RunnerMetrics, runner_gauges
+from app.operations.tasks import JOB_KINDS
+from app.serving import make_first_key, prepare_store
 from app.settings import VERSION
 from domain.errors import InvalidInput
 from models.records import JobEnd, JobState
@@ -55,7 +70,7 @@ def test_requests_lookups_and_answers() -> None:
     metrics.request("POST", "/optimize", 200, 40.0)
     metrics.answer("stored")
     for _ in range(2500):  # two batches, and some that wait for the next
-        metrics.lookup(("/profiles/{name}/schedule", 304), 0.002)
+        metrics.request("GET", "/profiles/{name}/schedule", 304, 0.002)
     found = families(metrics)
     assert values(found["sluice_http_requests"], "_total") == {
         ("GET", "/profiles/{name}/schedule", "304"): 2500,
@@ -122,8 +137,9 @@ def test_a_process_without_http_tells_of_the_jobs_that_it_ends(store: Store) -> 
             with pytest.raises(InvalidInput, match="cannot be had"), told.served("127.0.0.1", port):
                 pass
     found = {family.name: family for family in text_string_to_metric_families(text)}
-    (count,) = values(found["sluice_job_ends"], "_total").items()
-    assert (count[0][2], count[1]) == ("done", 1)
+    ended_jobs = values(found["sluice_job_ends"], "_total")
+    assert {end[2]: count for end, count in ended_jobs.items() if count} == {"done": 1}
+    assert "process_resident_memory_bytes" in found
     assert values(found["sluice_job_run_seconds"], "_count")
     assert values(found["sluice_waiting_jobs"], "") == {(): 0}
     assert {"sluice_worker_deaths", "sluice_running_jobs", "sluice_build_info"} <= set(found)
@@ -146,9 +162,10 @@ def test_a_service_tells_of_its_jobs_its_database_and_its_build(database_url: st
         job = live.client.post("/optimize", json=asked, headers={"Prefer": "respond-async"})
         found = scraped(live)
         assert values(found["sluice_waiting_jobs"], "") == {(): 1}
-        (age,) = values(found["sluice_oldest_waiting_job_seconds"], "").items()
-        assert age[0] == ("optimize",)
-        assert 0.0 <= age[1] < GUARD_S
+        ages = values(found["sluice_oldest_waiting_job_seconds"], "")
+        assert set(ages) == {(kind,) for kind in JOB_KINDS}
+        assert {kind for kind, age in ages.items() if age > 0.0} <= {("optimize",)}
+        assert 0.0 <= ages["optimize",] < GUARD_S
         used = values(found["sluice_database_connections"], "")
         assert set(used) == {(p, s) for p in ("read", "write") for s in ("used", "free")}
         assert sum(used.values()) >= 2
@@ -163,8 +180,10 @@ def test_a_service_tells_of_its_jobs_its_database_and_its_build(database_url: st
 
 
 def ends(live: Live) -> dict[tuple[str, ...], float]:
-    """The jobs that ended, by code, kind and state."""
-    return values(scraped(live)["sluice_job_ends"], "_total")
+    """The jobs that ended, by code, kind and state; zeros are there for each kind and state."""
+    found = values(scraped(live)["sluice_job_ends"], "_total")
+    assert {("", kind, end) for kind in JOB_KINDS for end in ("done", "failed")} <= set(found)
+    return {end: count for end, count in found.items() if count}
 
 
 def test_ends_of_jobs_and_of_workers(own: Live) -> None:
@@ -174,12 +193,19 @@ def test_ends_of_jobs_and_of_workers(own: Live) -> None:
     assert wait_for_end(own.client, job.headers["location"])["state"] == "done"
     wait_until(lambda: bool(ends(own)))
     assert ends(own) == {("", "optimize", "done"): 1}
-    assert values(scraped(own)["sluice_job_run_seconds"], "_count") == {("optimize",): 1}
+    runs = values(scraped(own)["sluice_job_run_seconds"], "_count")
+    assert runs == dict.fromkeys(((kind,) for kind in JOB_KINDS), 0) | {("optimize",): 1}
     deaths = values(scraped(own)["sluice_worker_deaths"], "_total")
     assert set(deaths.values()) == {0}
     assert set(deaths) == {
-        (p, w) for p in ("solve", "long") for w in ("crash", "idle", "memory", "time")
+        (p, w) for p in ("solve", "read", "long") for w in ("crash", "idle", "memory", "time")
     }
+
+
+def rules() -> list[dict[str, Any]]:
+    """All rules, those that record among them."""
+    groups = yaml.safe_load((ROOT / "docs" / "prometheus-alerts.yaml").read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
 
 
 def asked_for() -> Iterator[tuple[str, str]]:
@@ -188,40 +214,160 @@ def asked_for() -> Iterator[tuple[str, str]]:
     for panel in dashboard["panels"]:
         for target in panel["targets"]:
             yield panel["title"], target["expr"]
-    rules = yaml.safe_load((ROOT / "docs" / "prometheus-alerts.yaml").read_text())
-    for rule in rules["groups"][0]["rules"]:
-        yield rule["alert"], rule["expr"]
+    for rule in rules():
+        yield str(rule.get("alert") or rule["record"]), str(rule["expr"])
 
 
-def test_the_dashboard_and_the_alerts_ask_for_what_is_told(live: Live) -> None:
-    """Every metric that they name is one, and every label that they choose or sum by is its own."""
-    asked = {"message_bytes": 8192, "profile": "gms"}
-    job = live.client.post("/optimize", json=asked, headers={"Prefer": "respond-async"})
-    wait_for_end(live.client, job.headers["location"])
-    live.client.post("/optimize", json=asked)
-    wait_until(lambda: bool(scraped(live)["sluice_job_ends"].samples))
+def chosen(expression: str) -> Iterator[tuple[str, str, bool, str]]:
+    """(series, label, whether it is a pattern, text) of each label that is chosen by a text."""
+    for name, group in re.findall(r'\b(\w+)\{((?:[^{}"]|"[^"]*")*)\}', expression):
+        for label, sign, text in re.findall(r'(\w+)(=~?)"([^"]*)"', group):
+            yield name, label, sign == "=~", text
+
+
+def test_the_dashboard_and_the_alerts_ask_for_what_is_told(tmp_path: Path) -> None:
+    """By a service that was started and asked nothing: each series is there before its first event,
+    and every label that they choose or sum by is its own.
+    """
+    settings = settings_for(f"sqlite:///{tmp_path / 'own.db'}")
+    with serving(settings, open_engine=long_here_engine) as live:
+        families = scraped(live)
     told = {
         sample.name: {*sample.labels, "job", "instance"}
-        for family in scraped(live).values()
+        for family in families.values()
         for sample in family.samples
     }
-    told["sluice_oldest_waiting_job_seconds"] = {"kind", "job", "instance"}  # none waits here
-    shown = set()
+    shown, recorded = set(), {rule["record"] for rule in rules() if "record" in rule}
     for where, expression in asked_for():
-        names = re.findall(r"\bsluice_\w+", expression)
-        assert names, where
+        names = re.findall(r"\b(?:sluice|process)_\w+", expression)
+        own = set(re.findall(r"\bsluice:\w+:\w+", expression))
+        assert own <= recorded, where
+        assert names or own or expression.startswith("up{"), where
         shown |= {re.sub("_(bucket|sum|count)$", "", name) for name in names}
         labels = {
             label.strip()
             for group in re.findall(r"\b(?:by|without) \(([^)]*)\)", expression)
             for label in group.split(",")
-        } | set(re.findall(r"(\w+)=~?\"", expression))
+        }
+        for name, label, _, _ in chosen(expression):
+            assert name == "up" or label in told[name], (where, name, label)
         for name in names:
             assert name in told, (where, name)
             assert labels <= told[name], (where, labels - told[name])
-    families = {family.name for family in scraped(live).values()}
     hidden = {"sluice_loaded_tables"}  # their bytes are shown
-    assert {name for name in families if not {name, f"{name}_total"} & shown} <= hidden
+    ours = {name for name in families if name.startswith("sluice_")}
+    assert {name for name in ours if not {name, f"{name}_total"} & shown} <= hidden
+
+
+def test_what_the_alerts_choose_is_there_from_the_start(live: Live) -> None:
+    """Each value of a label: a rate sees no first event of a series that begins with it."""
+    samples = [sample for family in scraped(live).values() for sample in family.samples]
+    looked = 0
+    for rule in rules():
+        for name, label, is_pattern, text in chosen(rule["expr"]):
+            if name == "up":  # Prometheus's own
+                continue
+            values_of = {one.labels[label] for one in samples if one.name == name}
+            for part in re.split(r"\|(?![^(]*\))", text) if is_pattern else [text]:
+                looked += 1
+                found = [one for one in values_of if re.fullmatch(part, one)]
+                assert found if is_pattern else text in values_of, (rule, part)
+    assert looked > 50
+
+
+def test_objectives_are_about_routes_that_are_told() -> None:
+    (pattern,) = {
+        text
+        for rule in rules()
+        for name, label, _, text in chosen(rule["expr"])
+        if name == "sluice_http_requests_total" and label == "route"
+    }
+    assert all(re.fullmatch(pattern, route) for _, route in OBJECTIVES)
+
+
+def test_each_alert_has_five_lines_of_what_to_do() -> None:
+    """On the page that it names, in the order of the rules."""
+    text = (ROOT / "docs" / "alerts.md").read_text()
+    sections = dict(re.findall(r"^## (\w+)\n\n((?:\d\. .*\n)+)", text, flags=re.MULTILINE))
+    alerts = [rule for rule in rules() if "alert" in rule]
+    assert list(sections) == [rule["alert"] for rule in alerts]
+    for rule in alerts:
+        anchor = f"docs/alerts.md#{rule['alert'].lower()}"
+        assert rule["annotations"]["runbook_url"] == anchor
+        assert rule["labels"]["severity"] in ("page", "ticket")
+        lines = sections[rule["alert"]].splitlines()
+        assert [line[:2] for line in lines] == [f"{number}." for number in range(1, 6)]
+
+
+def test_budgets_are_looked_at_over_two_windows() -> None:
+    """Both are recorded, and the short one is at most a sixth of the long one."""
+    lengths = {"5m": 300, "30m": 1800, "1h": 3600, "6h": 21_600, "3d": 259_200}
+    pairs = [
+        pair
+        for rule in rules()
+        if "alert" in rule
+        for pair in re.findall(r"ratio_rate(\w+) > \S+ \* \S+ and \S+ratio_rate(\w+)", rule["expr"])
+    ]
+    assert len(pairs) == 9
+    assert all(lengths[long] >= 6 * lengths[short] for long, short in pairs)
+
+
+def test_refusals_are_counted_by_reason(tmp_path: Path) -> None:
+    """What is wrong with a request is none of them."""
+    settings = settings_for(f"sqlite:///{tmp_path / 'own.db'}", auth="keys", owner_requests_per_s=1)
+    prepare_store(settings)
+    secret = make_first_key(settings)
+    with serving(settings, open_engine=long_here_engine) as live:
+        live.client.headers["authorization"] = f"Bearer {secret}"
+        statuses = [live.client.get("/jobs/none").status_code for _ in range(5)]
+        assert set(statuses) == {404, 429}
+        refused = [sample.value for sample in counted_refusals(live.service.metrics)]
+    assert sum(refused) == statuses.count(429)
+
+
+def counted_refusals(metrics: Metrics) -> Iterator[Sample]:
+    (family,) = (one for one in metrics.collect() if one.name == "sluice_refusals")
+    yield from family.samples
+
+
+def test_the_time_in_queues_is_counted(own: Live) -> None:
+    """Of calls in threads, and of what waits for a worker."""
+    own.client.post("/optimize", json={"message_bytes": 12288, "profile": "gms"})
+    waits = values(scraped(own)["sluice_queue_seconds"], "_count")
+    assert set(waits) == {(queue,) for queue in QUEUES}
+    assert waits["read",] > 0
+
+
+class TestLag:
+    def test_the_greatest_of_a_minute_counts(self) -> None:
+        lag, now_s = LoopLag(), time.monotonic()
+        lag.took(now_s - 59.0, 0.2)
+        lag.took(now_s - 30.0, 0.5)
+        lag.took(now_s - 10.0, 0.1)
+        assert lag.seconds == 0.5
+        lag = LoopLag()
+        lag.took(now_s - 61.0, 9.0)
+        lag.took(now_s, 0.1)
+        assert lag.seconds == 0.1
+
+    def test_a_loop_that_is_held_up_is_late(self) -> None:
+        async def held_up() -> float:
+            lag = LoopLag()
+            lag.start(asyncio.get_running_loop())
+            time.sleep(2 * LAG_EVERY_S)
+            while not lag.seconds:
+                await asyncio.sleep(0.01)
+            lag.stop()
+            return lag.seconds
+
+        assert asyncio.run(held_up()) >= LAG_EVERY_S / 2
+
+    @given(st.lists(st.floats(0.0, 10.0), max_size=50))
+    def test_it_is_the_maximum(self, delays: list[float]) -> None:
+        lag, now_s = LoopLag(), time.monotonic()
+        for delay in delays:
+            lag.took(now_s, delay)
+        assert lag.seconds == max(delays, default=0.0)
 
 
 def test_the_dashboard_is_one_that_can_be_imported() -> None:

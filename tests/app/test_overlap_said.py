@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.uncertainty import assess
-from app.questions.fits import fit_measurements
+from app.questions.fits import (
+    fit_measurements,
+    fit_traces,
+    list_measured_stages,
+    measured_stage,
+    save_fit,
+)
 from app.questions.question import Measurement
 from app.text.notices import decision_sentence
 from domain.errors import InconsistentInput, InvalidInput
@@ -25,10 +32,12 @@ from domain.fit import (
     StepGroup,
     TraceFit,
 )
+from domain.profile import ProfileReference
 from domain.structure import KnownOverlap, StructureKind
 from domain.uncertain_answer import DecisionCode, Reason, Uncertainty
 from models.fit_documents import dump_request, load_request
 from models.records import FitRequest
+from models.session import Store
 from tests.support.counts import count
 from tests.support.measured import question_of, trace
 
@@ -129,6 +138,88 @@ def test_steps_that_are_one_stage_pass_one_after_another_with_the_rest() -> None
     )
     whole = StepGroup("all", ("s0", "s1"), Combine.SEQUENCE)
     assert fitted(rows(2), groups=(whole,)).overlap == KnownOverlap()
+
+
+@pytest.mark.parametrize("combine", [Combine.SEQUENCE, Combine.OVERLAP])
+@pytest.mark.parametrize("steps", [("hash", "check"), ("hash", "check", "link")])
+def test_groups_of_stages_that_begins_show_one_after_another_are_one(
+    steps: tuple[str, ...], combine: Combine
+) -> None:
+    """Of their sum, whatever was grouped; a group of all gives it its name."""
+    text = (MOVERS / "serial.csv").read_text()
+    whole = fitted(text)
+    grouped = fitted(text, groups=(StepGroup("together", steps, combine),))
+    (alone,), (one,) = whole.stages, grouped.stages
+    named = "together" if len(steps) == 3 else alone.name
+    assert one == replace(alone, name=named)
+    assert grouped.overlap == whole.overlap
+    chain = (MOVERS / "relay.csv").read_text()
+    names = [stage.name for stage in fitted(chain).stages]
+    assert len(names) > 2
+    kept = fitted(chain, groups=(StepGroup("together", tuple(names[:2]), combine),))
+    assert [stage.name for stage in kept.stages] == ["together", *names[2:]]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "columns"),
+    [
+        (rows(3), False, ("s0", "s1", "s2")),
+        (rows(3), None, ("s0", "s1", "s2")),
+        ((MOVERS / "serial.csv").read_text(), None, ("hash", "check", "link")),
+    ],
+)
+def test_stages_of_a_sum_are_composed_by_their_columns(
+    text: str, said: bool | None, columns: tuple[str, ...], sqlite_store: Store
+) -> None:
+    composed_by_columns((text,), said, columns, sqlite_store)
+
+
+def as_json(text: str) -> str:
+    """The same durations as JSON."""
+    header, *lines = [line.split(",") for line in text.splitlines()]
+    columns = [[float(line[at]) for line in lines] for at in range(len(header))]
+    stages = [
+        {"name": name.removesuffix("_us"), "time_us": times}
+        for name, times in zip(header[2:], columns[2:], strict=True)
+    ]
+    sizes, repeats = ([*map(int, column)] for column in columns[:2])
+    document = {"kind": "direct", "message_bytes": sizes, "repetition": repeats, "stages": stages}
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize("groups", [(), (StepGroup("both", ("s0", "s1"), Combine.OVERLAP),)])
+@pytest.mark.parametrize(
+    "texts", [(as_json(rows(3)),), (rows(3), rows(3)), (as_json(rows(3)),) * 2]
+)
+def test_so_are_those_of_any_reader_and_of_several_files(
+    texts: tuple[str, ...], groups: tuple[StepGroup, ...], sqlite_store: Store
+) -> None:
+    composed_by_columns(texts, False, ("s0", "s1", "s2"), sqlite_store, groups=groups)
+
+
+def composed_by_columns(
+    texts: tuple[str, ...],
+    said: bool | None,
+    columns: tuple[str, ...],
+    sqlite_store: Store,
+    *,
+    groups: tuple[StepGroup, ...] = (),
+) -> None:
+    request = FitRequest(FitOptions(stages_overlap=said, groups=groups))
+    files = tuple(map(Measurement, texts))
+    found = fit_measurements(files, request, sizes_used=lambda _: ())
+    with sqlite_store.unit_of_work() as unit:
+        save_fit(unit, found, name="sum")
+    offered = list_measured_stages(sqlite_store, limit=5)
+    assert tuple(name for _, name in offered) == columns
+    for name in columns:
+        stage = measured_stage(sqlite_store, ProfileReference("sum"), name)
+        composed = ComposedStage("alone", len(texts), stage.step, None, stage.columns)
+        asked = FitRequest(FitOptions(composed=(composed,)), kinds=tuple(stage.kinds))
+        alone = fit_traces(stage.traces, asked, sizes_used=lambda _: ())
+        assert [one.name for one in alone.fit.stages] == ["alone"]
+    with pytest.raises(InvalidInput, match="one of " + ", ".join(columns)):
+        measured_stage(sqlite_store, ProfileReference("sum"), " + ".join(columns))
 
 
 def test_a_sample_of_the_sum_is_left_out_by_its_name() -> None:

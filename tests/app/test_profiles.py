@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from app.questions.profiles import paper_profiles, verification_by
 from app.schemas.base import dump_json
-from app.schemas.profiles import VerificationOut
+from app.schemas.verification import verification_out
 from domain.errors import SluiceError
 from domain.pipeline import pipeline_of_lines
 from domain.verification import ModelVerdict, Verification, VerifiedSize
@@ -448,7 +448,7 @@ def test_every_verdict_can_be_sent_and_stored(
         found = verification_by(model, read_transfers(transfers))
     except SluiceError:
         return
-    sent = json.loads(dump_json(VerificationOut.of(found)), parse_constant=pytest.fail)
+    sent = json.loads(dump_json(verification_out(found)), parse_constant=pytest.fail)
     for size in sent["sizes"]:
         cut = repeated_cut(found.message_bytes, size["fragment_bytes"])
         assert size["predicted_us"] == model.latency_us(cut) > 0.0

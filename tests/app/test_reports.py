@@ -16,24 +16,25 @@ from app.console.reports import (
     revisions_table,
     stages_table,
 )
-from app.console.screen import ASCII, Facts, Grid
-from app.schemas.compare import CompareRowOut
-from app.schemas.fits import StageFitOut
-from app.schemas.optimize import BaselineOut, BestFixedOut, OptimizeOut
-from app.schemas.profiles import ProvenanceOut, RevisionOut, RevisionsOut
-from app.schemas.stages import LineStageOut, PipelineOut, RangeOut, RangesStageOut
+from app.schemas.fits import stage_fit_out
+from app.schemas.stages import stored_pipeline
+from app.ui.gantt import ASCII
+from app.ui.parts import Facts, Grid
+from contract.compare import CompareRowOut
+from contract.optimize import BaselineOut, BestFixedOut, OptimizeOut
+from contract.pipeline import LineStageOut, PipelineOut, RangeOut, RangesStageOut
+from contract.profiles import ProvenanceOut, RevisionOut, RevisionsOut
 from domain.fit import FitMethod, LineFit, StageFit, Verdict
-from domain.profile import Origin
 from domain.solution import Status, Strategy
 from tests.support.answers import solved
 
 RANGES = RangesStageOut("wire", (RangeOut(8192, 10.0, 20.0), RangeOut(None, 60.0, 11.3)))
 LINE = LineStageOut("copy", 1.0, 1.0)
-GIVEN = ProvenanceOut(Origin.GIVEN, "", None)
+GIVEN = ProvenanceOut("given", "", None)
 
 
 def answer(**changes: Any) -> OptimizeOut:
-    base = solved(PipelineOut((RANGES, LINE), 0.0).to_domain())
+    base = solved(stored_pipeline(PipelineOut((RANGES, LINE), 0.0)))
     plain: dict[str, Any] = {
         "strategy": Strategy.EXACT,
         "fragment_bytes": (64, 64),
@@ -172,21 +173,21 @@ class TestTables:
             num_samples=2,
         )
         fitted = StageFit("copy", FitMethod.ROBUST, (line,), (), 2, 0, 0.02, 0.1, 1.0)
-        stage = StageFitOut.of(fitted)
+        stage = stage_fit_out(fitted)
         assert "0.80 … 1.20" in fit_table([stage], width=120).rows[0]
         assert "0.80 … 1.20" not in fit_table([stage], width=80).rows[0]
 
     def test_a_profile_with_a_delay(self) -> None:
         pipeline = PipelineOut((LINE,), 5.0)
-        revision = RevisionOut(2, True, "2026-01-02T03:04:05.000000Z", pipeline, None, GIVEN)
+        revision = RevisionOut(2, True, "2026-01-02T03:04:05.000000Z", pipeline, None, GIVEN, ())
         parts = list(profile_parts("mine", revision))
         assert parts[0] == "mine@2  given"
         assert "5 µs" in str(parts[-1])
 
     def test_revisions(self) -> None:
-        paper = ProvenanceOut(Origin.PAPER, "Table 1", None)
+        paper = ProvenanceOut("paper", "Table 1", None)
         pipeline = PipelineOut((LINE,), 0.0)
-        item = RevisionOut(1, True, "2026-01-02T03:04:05.000000Z", pipeline, None, paper)
+        item = RevisionOut(1, True, "2026-01-02T03:04:05.000000Z", pipeline, None, paper, ())
         grid = revisions_table(RevisionsOut("mine", (item,)))
         assert isinstance(grid, Grid)
         assert grid.rows == (("1", "current", "2026-01-02 03:04:05", "1", "paper: Table 1"),)

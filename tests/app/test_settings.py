@@ -9,9 +9,10 @@ from ipaddress import ip_network
 import pytest
 
 from app.errors import KINDS, exit_code, kind_of, pointer_of
-from app.schemas.base import FieldProblemOut, ProblemOut
+from app.schemas.base import problem_out
 from app.serving import checked_settings
 from app.settings import Settings
+from contract.problem import FieldProblemOut
 from domain.errors import (
     FieldProblem,
     InvalidFields,
@@ -41,6 +42,7 @@ class TestSettings:
             "SLUICE_MAX_BODY_BYTES": "1000",
             "SLUICE_MAX_TRACE_BYTES": "2000",
             "SLUICE_WORKERS": "3",
+            "SLUICE_LONG_WORKERS": "4",
             "SLUICE_WORKER_MEMORY_BYTES": str(2**30),
             "SLUICE_LOOKUP_MEMORY_BYTES": "0",
             "SLUICE_LOOKUP_REFRESH_S": "0",
@@ -58,6 +60,7 @@ class TestSettings:
             "SLUICE_AUTH": "proxy",
             "SLUICE_OWNER_REQUESTS_PER_S": "0",
             "SLUICE_OWNER_WAITING_JOBS": "5",
+            "SLUICE_OWNER_STORED_BYTES": str(2**20),
             "SLUICE_ENGINE": "dask",
             "SLUICE_DASK_ADDRESS": "tls://scheduler:8786",
             "SLUICE_DASK_TLS_CA": "ca.pem",
@@ -131,6 +134,12 @@ class TestSettings:
     def test_empty_counts_as_not_set(self) -> None:
         assert Settings.from_environment({"SLUICE_PORT": " "}) == Settings()
 
+    @pytest.mark.parametrize("value", ["0", "1025", "-1", "two", "1.5"])
+    def test_workers_for_long_work_are_at_least_one(self, value: str) -> None:
+        with pytest.raises(InvalidInput, match="SLUICE_LONG_WORKERS") as refusal:
+            Settings.from_environment({"SLUICE_LONG_WORKERS": value})
+        assert refusal.value.field == "SLUICE_LONG_WORKERS"
+
     @pytest.mark.parametrize("value", ["x", "-1", "1.5", "70000", "１２", "9" * 40, "0x10"])
     def test_what_is_no_port(self, value: str) -> None:
         with pytest.raises(InvalidInput) as refusal:
@@ -157,7 +166,7 @@ class TestTable:
         assert exit_code(NotFound("x")) not in (0, 1, exit_code(InvalidInput("x")))
 
     def test_the_document(self) -> None:
-        document = ProblemOut.of(InvalidInput("too small", field="constraints.min"))
+        document = problem_out(InvalidInput("too small", field="constraints.min"))
         assert document.type == "urn:sluice:problem:invalid-input"
         assert document.errors == (FieldProblemOut("/constraints/min", "too small"),)
 
@@ -168,11 +177,11 @@ class TestTable:
     def test_at_most_twenty_fields(self) -> None:
         problem = FieldProblem("/x", "rule")
         refusal = InvalidFields("many", problems=(problem,) * 50)
-        assert len(ProblemOut.of(refusal).errors) == 20
+        assert len(problem_out(refusal).errors) == 20
 
     def test_errors_cross_processes(self) -> None:
         problem = FieldProblem("/x", "rule")
         for error in (InvalidFields("many", problems=(problem,)), Overloaded("busy")):
             copy = pickle.loads(pickle.dumps(error))
             assert (type(copy), copy.detail) == (type(error), error.detail)
-            assert ProblemOut.of(copy) == ProblemOut.of(error)
+            assert problem_out(copy) == problem_out(error)

@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from app.questions.compare import MAX_INTERVALS
 from app.schemas.base import read_output
-from app.schemas.priced_cut import PricedCutOut
-from app.schemas.simulate import DeliveredOut, SimulateOut
+from app.schemas.stages import stored_pipeline
+from contract.limits import MAX_SIMULATED
+from contract.simulate import DeliveredOut, PricedCutOut, SimulateOut
 from tests.app.serving import MYRINET, Live
 
 TWO: dict[str, Any] = {
@@ -121,7 +121,7 @@ class TestDelivery:
         path = [(one.fragment, one.stage) for one in found.critical_path or ()]
         assert path[-1] == (4, 2)
         assert path[0][0] == 0
-        assert found.pipeline.to_domain().stages[0].handoff_bytes == 1
+        assert stored_pipeline(found.pipeline).stages[0].handoff_bytes == 1
         levels = {"pipeline": TRAPEZE, "levels": [list(cut) for cut in found.levels]}
         assert client.post("/simulate", json=levels).json()["latency_us"] == found.latency_us
         drawn = client.post("/simulate?format=svg", json=asked)
@@ -226,7 +226,7 @@ class TestRefusals:
             ({"pipeline": TWO, "levels": [[5], [6]]}, "/levels"),
             ({"pipeline": TWO, "levels": [[5], []]}, "/levels/1"),
             (
-                {"pipeline": TWO, "fragment_bytes": [1] * (MAX_INTERVALS // 2 + 1)},
+                {"pipeline": TWO, "fragment_bytes": [1] * (MAX_SIMULATED // 2 + 1)},
                 "/fragment_bytes",
             ),
         ],
@@ -238,8 +238,8 @@ class TestRefusals:
         assert pointer in [one["pointer"] for one in response.json()["errors"]]
 
     def test_the_greatest_simulation(self, client: httpx.Client) -> None:
-        body = {"pipeline": TWO, "fragment_bytes": [1] * (MAX_INTERVALS // 2)}
-        assert len(client.post("/simulate", json=body).json()["intervals"]) == MAX_INTERVALS
+        body = {"pipeline": TWO, "fragment_bytes": [1] * (MAX_SIMULATED // 2)}
+        assert len(client.post("/simulate", json=body).json()["intervals"]) == MAX_SIMULATED
 
     def test_unknown_profile(self, client: httpx.Client) -> None:
         body = {"profile": "nothing-here", "fragment_bytes": [1]}

@@ -1,10 +1,11 @@
-"""Logs as JSON: one object a line, about a request or a job, whatever reads them or does not."""
+"""Logs, as text and as JSON with one object a line; whatever reads them or does not."""
 
 from __future__ import annotations
 
 import io
 import json
 import logging
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,14 @@ from typing import Any
 import pytest
 
 from app.http.service import Service
-from app.telemetry import REQUEST, QueuedLines, events, logging_as
+from app.telemetry import (
+    FORMS,
+    REQUEST,
+    QueuedLines,
+    dropped_lines,
+    events,
+    logging_as,
+)
 from tests.app.serving import Live, serving, settings_for, wait_for_end, wait_until
 from tests.support.long_work import long_here_engine
 
@@ -69,7 +77,7 @@ def test_requests_and_jobs_are_told_by_their_identifiers(lines: Lines, database_
 def test_an_unexpected_error_is_found_by_the_identifier_in_its_answer(
     lines: Lines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(*_: object) -> None:
+    async def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a defect")
 
     monkeypatch.setattr(Service, "exposition", broken)
@@ -115,6 +123,60 @@ def test_a_stream_that_nobody_reads_stops_nothing() -> None:
     handler.close()
     assert stream.objects()[-1]["message"] == "the next"
     assert stream.objects()[-1]["dropped"] == 50 - kept
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_pipe_that_nobody_reads_stops_nothing(form: str) -> None:
+    """Nor does it hold up the end: what was not written is given up after two seconds."""
+    reading, writing = os.pipe()
+    with open(writing, "w") as stream:
+        handler = QueuedLines(stream, form, max_lines=100)
+        log = logging.Logger("unread")
+        log.addHandler(handler)
+        for _ in range(3000):  # a pipe takes 64 KiB
+            log.warning("x" * 50)
+        assert 0 < handler.dropped < 2900
+        handler.close()
+        os.close(reading)  # the thread that waits to write ends
+
+
+def test_lines_of_the_whole_process_that_were_dropped_are_counted() -> None:
+    with logging_as("text", io.StringIO()):
+        (handler,) = (one for one in logging.getLogger().handlers if isinstance(one, QueuedLines))
+        handler.dropped = 3
+        assert dropped_lines() == 3
+    assert dropped_lines() == 0
+
+
+def test_text_says_what_was_dropped_and_shows_tracebacks() -> None:
+    stream = io.StringIO()
+    handler = QueuedLines(stream, "text")
+    log = logging.Logger("text")
+    log.addHandler(handler)
+    handler._unsaid = 7
+    try:
+        raise ZeroDivisionError("a defect")
+    except ZeroDivisionError:
+        log.exception("failed")
+    log.info("next")
+    handler.close()
+    lines = stream.getvalue().splitlines()
+    assert lines[:3] == [
+        "WARNING:  7 lines before this one were dropped",
+        "ERROR:    failed",
+        "Traceback (most recent call last):",
+    ]
+    assert lines[-2:] == ["ZeroDivisionError: a defect", "INFO:     next"]
+
+
+def test_what_a_file_cannot_hold_is_written_escaped(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as stream:
+        handler = QueuedLines(stream, "text")
+        log = logging.Logger("file")
+        log.addHandler(handler)
+        log.warning("\ud800 \u00e4")
+        handler.close()
+    assert (tmp_path / "log").read_bytes() == b"WARNING:  \\ud800 \xc3\xa4\n"
 
 
 def test_a_stream_that_is_closed_stops_nothing() -> None:

@@ -16,8 +16,8 @@ import pytest
 from app.cli import main
 from app.console import running
 from app.schemas.base import read_output
-from app.schemas.simulate import ThresholdsOut
-from domain.pipeline import MAX_MESSAGE_BYTES
+from contract.limits import MAX_MESSAGE_BYTES
+from contract.thresholds import ThresholdsOut
 from tests.app.serving import MYRINET
 from tests.support.in_process_engine import InProcessEngine
 

@@ -11,7 +11,8 @@ import orjson
 import pytest
 
 from app.schemas.base import read_output
-from app.schemas.optimize import OptimizeOut
+from app.schemas.uncertainty import uncertainty_facts
+from contract.optimize import OptimizeOut
 from tests.app.serving import MYRINET
 
 ROWS = "".join(
@@ -322,7 +323,7 @@ def test_the_cut_for_the_worst_draw_is_there_where_it_is_asked_for(client: httpx
     kept = read_output(OptimizeOut, orjson.dumps(answer)).uncertainty
     assert kept is not None
     has_bound = robust["lower_bound"] > 0.0  # not where the machine is too busy to find one
-    assert dict(kept.facts())["for the worst draw"].count("%") == 3 + has_bound
+    assert dict(uncertainty_facts(kept))["for the worst draw"].count("%") == 3 + has_bound
 
 
 def test_an_answer_says_how_its_latency_moves(client: httpx.Client) -> None:

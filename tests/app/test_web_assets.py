@@ -9,7 +9,7 @@ import re
 import httpx
 import pytest
 
-from app.web.pages import FOLDER, JOINED, Asset, read_assets
+from app.ui.pages import FOLDER, JOINED, Asset, read_assets
 from tests.architecture.documents import ROOT
 
 TABLE_ROW = re.compile(r"\| `([^`]+)` \|.*\| `([0-9a-f]{64})` \|")

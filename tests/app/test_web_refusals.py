@@ -9,9 +9,10 @@ import httpx
 import pytest
 
 from app.main import create_app
-from app.schemas.base import ProblemOut, read_output
+from app.schemas.base import read_output
 from app.text.notices import sentence
-from app.web.pages import POLICY
+from app.ui.pages import POLICY
+from contract.problem import ProblemOut
 from tests.app.serving import settings_for
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"

@@ -19,11 +19,11 @@ import pytest
 from app.operations.operation import Operation, Report
 from app.operations.tasks import prepare_request
 from app.questions import tables
+from app.questions.source import Stored
 from app.schemas.base import dump_json, read_output
-from app.schemas.jobs import JobOut
+from contract.jobs import JobOut
 from domain.errors import StoreUnavailable
 from models.records import JobRecord, JobState
-from models.session import UnitOfWork
 from tests.app.scripted_solver import WAITS
 from tests.app.serving import (
     GUARD_S,
@@ -250,8 +250,8 @@ class TestTheSameQuestion:
         context = live.service.context
         lower = replace(context.settings, max_fragments=context.settings.max_fragments - 1)
 
-        def prepare(kind: str, request: bytes, unit: UnitOfWork) -> Operation[Any]:
-            return prepare_request(kind, request, unit, lower)
+        def prepare(kind: str, request: bytes, stored: Stored) -> Operation[Any]:
+            return prepare_request(kind, request, stored, lower)
 
         with monkeypatch.context() as patched:
             patched.setattr(live.service, "context", replace(context, settings=lower))
@@ -323,9 +323,10 @@ def test_a_database_that_is_away_costs_no_job(
     live: Live, name: str, work: WorkHere, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Neither while it runs nor at its end: what was found is written once it is back."""
-    tries, store, here = numbers(), live.service.context.store, work.here
+    tries, here = numbers(), work.here
     runner = live.service.runner
     assert runner is not None
+    store = runner._store
     monkeypatch.setattr(runner, "_options", replace(runner._options, retry_s=0.01))
 
     def away() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
+    "contract",
     "domain",
     "fitting",
     "measuring",

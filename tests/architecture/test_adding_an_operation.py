@@ -1,9 +1,7 @@
-"""The example of docs/adding-an-operation.md, run: operation, route, command, page."""
+"""The example of docs/adding-an-operation.md, run: operation, routes, command, page."""
 
 from __future__ import annotations
 
-import argparse
-import io
 import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,18 +11,18 @@ from typing import Any
 import pytest
 from jinja2 import ChoiceLoader, DictLoader
 
+from app import cli
 from app.console import running
-from app.console.screen import Output, Screen
+from app.execution.child import WorkerOptions
 from app.execution.engine import Done, Engine, Pool, Steps
 from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
-from app.execution.worker import WorkerOptions
-from app.operations import tasks as registry
 from app.operations.operation import OperationDefaults
-from app.operations.tasks import task_of
+from app.operations.tasks import prepare_request, task_of
 from app.questions.profiles import seed_paper_profiles
+from app.questions.source import Stored
 from app.settings import Settings
-from app.web.pages import all_pages
+from app.ui.pages import all_pages
 from domain.errors import NotFound
 from models.session import create_store
 from tests.app.serving import serving, settings_for
@@ -66,24 +64,27 @@ def open_engine(_: Settings | None = None) -> Engine:
     """Whose workers know the page's operation."""
     slot = SlotOptions(RUNNER, is_always_warm=False)
     warm = SlotOptions(RUNNER)
-    return LocalEngine({Pool.SOLVE: PoolOptions(1, warm), Pool.LONG: PoolOptions(2, slot)})
+    return LocalEngine(
+        dict.fromkeys(Pool, PoolOptions(2, slot)) | {Pool.SOLVE: PoolOptions(1, warm)}
+    )
 
 
 @pytest.fixture
 def operation(modules: dict[str, ModuleType], settings: Settings) -> Any:
     """The curve of a profile of the papers."""
-    curves = modules["app/operations/curves.py"]
+    curves, curve_in = modules["app/verbs/curve/operation.py"], modules["contract/curve.py"].CurveIn
     store = create_store(settings.database_url)
     store.upgrade()
     seed_paper_profiles(store)
     try:
         with store.reading() as unit:
-            unknown = curves.CurveIn(profile="nobody", max_message_bytes=4096)
+            stored = Stored.of_unit(unit)
+            unknown = curve_in(profile="nobody", max_message_bytes=4096)
             with pytest.raises(NotFound):
-                curves.curve_operation(unknown, unit, settings)
-            asked = curves.CurveIn(profile=PROFILE, max_message_bytes=4096)
-            made = curves.curve_operation(asked, unit, settings)
-            again = curves.requested_curve(made.request, unit, settings)
+                curves.operation(unknown, stored, settings)
+            asked = curve_in(profile=PROFILE, max_message_bytes=4096)
+            made = curves.operation(asked, stored, settings)
+            again = curves.requested(made.request, stored, settings)
     finally:
         store.dispose()
     assert (again, again.digest) == (made, made.digest)
@@ -105,59 +106,57 @@ def test_a_worker_computes_what_this_process_does(operation: Any) -> None:
     assert [here[0], here[-1]] == WANTED
 
 
-def test_a_job_prepares_it_again(
-    operation: Any,
-    modules: dict[str, ModuleType],
-    settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_job_prepares_it_again(operation: Any, settings: Settings) -> None:
     """Out of what the ledger stores: its kind and its request."""
-    kind = example_operation.OperationKind
-    curves = modules["app/operations/curves.py"]
-    monkeypatch.setattr(registry, "OperationKind", kind)
-    monkeypatch.setitem(registry._PREPARE, kind("curve"), curves.requested_curve)
     store = create_store(settings.database_url)
     try:
         with store.reading() as unit:
-            again = registry.prepare_request("curve", operation.request, unit, settings)
+            again = prepare_request("curve", operation.request, Stored.of_unit(unit), settings)
     finally:
         store.dispose()
     assert again == operation
+    title = example_operation.VERB.module("request").title
+    assert title(operation.request) == f"A curve of {PROFILE}@1"
 
 
-def test_route_and_view(
+def test_routes_and_page(
     modules: dict[str, ModuleType], settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One operation for both."""
+    """One operation for both; what is not understood is said at its field, and in the document of
+    the interface each field has its words.
+    """
     templates = all_pages()._templates
     added = DictLoader({"curve.html": example_operation.template()})
     assert templates.loader is not None
     monkeypatch.setattr(templates, "loader", ChoiceLoader([added, templates.loader]))
     asked = {"profile": PROFILE, "max_message_bytes": 4096}
     with serving(settings, open_engine=open_engine) as live:
-        for path in ("app/api/curves.py", "app/web/profiles/curves.py"):
+        for path in ("app/verbs/curve/routes.py", "app/verbs/curve/page/views.py"):
             live.app.router.routes.extend(modules[path].router.routes)
-        answer = live.client.post("/curves", json=asked)
-        assert answer.status_code == 200
-        rows = [tuple(row) for row in answer.json()["latencies_us"]]
-        assert [rows[0], rows[-1]] == WANTED
-        shown = live.client.get(f"/ui/profiles/{PROFILE}/curve")
+        answer = live.client.post("/curve", json=asked)
+        assert answer.status_code == 200, answer.text
+        points = [tuple(point.values()) for point in answer.json()["points"]]
+        assert [points[0], points[-1]] == WANTED
+        shown = live.client.get("/ui/curve", params={"profile": PROFILE, "message": "4 KiB"})
         assert shown.status_code == 200
-        assert f"<td>4096 B</td><td>{rows[-1][1]} µs</td>" in shown.text
+        assert '<th scope="row" class="number">4 KiB</th><td class="number">184.4 µs</td>' in (
+            shown.text
+        )
+        assert f"sluice curve {PROFILE} --max-message 4KiB" in shown.text
+        refused = live.client.get("/ui/curve", params={"profile": PROFILE, "message": "x"})
+        assert refused.status_code == 422
+        assert 'id="message-mistake">expected a size' in refused.text
+        live.app.openapi_schema = None
+        fields = live.app.openapi()["components"]["schemas"]["CurveIn"]["properties"]
+        assert fields["max_message_bytes"]["description"] == "the largest message, bytes"
 
 
 def test_the_command(
-    operation: Any,
-    modules: dict[str, ModuleType],
-    settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
+    operation: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.setenv("SLUICE_DATABASE_URL", settings.database_url)
     monkeypatch.setattr(running, "open_local_engine", open_engine)
-    printed = io.StringIO()
-    output = Output(Screen(printed), Screen(io.StringIO()), wants_json=False)
-    arguments = argparse.Namespace(profile=PROFILE, max_bytes=4096)
-    assert modules["app/console/curve.py"].curve(arguments, output) == 0
-    lines = printed.getvalue().splitlines()
-    assert len(lines) == 13
-    assert lines[-1].split()[:2] == ["4,096", "B"]
+    assert cli.main(["curve", PROFILE, "--max-message", "4KiB"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + 13
+    assert lines[-1].split() == ["4", "KiB", "184.4", "µs"]

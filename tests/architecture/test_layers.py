@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from importlinter.domain.contract import registry
 from tests.architecture.documents import ROOT
 
 PLANTED = """
+    contract.limits domain.units
+    contract.limits pydantic
     domain.units numpy
     domain.schedule solvers.contract
     domain.pipeline domain.problem
@@ -43,7 +46,9 @@ PLANTED = """
     models.base fastapi
     models.records models.session
     models.session migrations.env
-    app.settings app.console.screen
+    app.settings app.ui.terminal
+    app.registry app.settings
+    app.registry app.verbs.hide.operation
     app.errors app.schemas.base
     app.text.numbers app.plots.svg
     app.plots.svg fastapi
@@ -52,19 +57,42 @@ PLANTED = """
     app.execution.child sqlalchemy
     app.questions.optimize fastapi
     app.questions.optimize pydantic
-    app.questions.optimize app.console.screen
+    app.questions.optimize app.ui.terminal
     app.questions.compare app.operations.work
-    app.schemas.base app.console.screen
+    app.schemas.base app.ui.terminal
     app.schemas.jobs app.jobs.runner
     app.schemas.base app.operations.operation
     app.operations.work app.jobs.ledger
     app.operations.optimize sqlalchemy
     app.jobs.runner app.http.service
     app.jobs.runner fastapi
-    app.http.bodies app.web.pages
+    app.http.bodies app.ui.pages
     app.http.fastpath.fast_path app.api.profiles
-    app.api.jobs app.web.pages
-    app.web.pages app.console.screen
+    app.api.jobs app.web.routes
+    app.ui.pages app.console.commands
+    app.ui.pages app.web.routes
+    app.ui.pages app.verbs.hide.show
+    app.ui.terminal app.ui.forms
+    app.ui.parts app.ui.html
+    app.ui.words app.ui.options
+    app.ui.parts rich
+    app.ui.new_module app.settings
+    app.web.routes app.verbs.hide.page.views
+    app.api.openapi app.verbs.hide.routes
+    app.operations.tasks app.verbs.hide.operation
+    app.verbs.hide.request app.verbs.hide.answer
+    app.verbs.hide.answer app.verbs.hide.operation
+    app.verbs.hide.operation app.verbs.hide.show
+    app.verbs.hide.show app.verbs.hide.command
+    app.verbs.hide.routes app.verbs.hide.command
+    app.verbs.hide.page.views app.verbs.hide.routes
+    app.verbs.hide.show markupsafe
+    app.verbs.hide.new_module app.settings
+    app.verbs.thresholds.show app.verbs.hide.show
+    app.verbs.thresholds.request app.verbs.hide.operation
+    app.verbs.deliver.command app.verbs.hide.request
+    app.verbs.simulate.command app.verbs.deliver.command
+    app.verbs.new_module.request app.verbs.new_module.show
     app.console.commands app.main
     app.console.commands app.api.jobs
     app.main app.serving
@@ -121,9 +149,11 @@ def test_a_planted_import_is_caught(
     planted = deepcopy(graph)
     ours = {one.partition(".")[0] for one in graph.modules if not graph.is_module_squashed(one)}
     for name in (importer, imported):
-        if name not in planted.modules:
-            assert name.partition(".")[0] not in ours or name == "app.new_module", name
-            planted.add_module(name, is_squashed=name.partition(".")[0] not in ours)
+        steps = name.split(".")
+        for module in (".".join(steps[:count]) for count in range(1, len(steps) + 1)):
+            if module not in planted.modules:
+                assert steps[0] not in ours or "new_module" in steps, name
+                planted.add_module(module, is_squashed=steps[0] not in ours)
     planted.add_import(importer=importer, imported=imported)
     assert broken(planted, contracts) != []
 
@@ -161,4 +191,4 @@ def test_the_command_catches_it_in_a_file(
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout
-    assert "1 broken" in done.stdout or "2 broken" in done.stdout, done.stdout
+    assert re.search(r"\b[1-3] broken", done.stdout), done.stdout

@@ -59,7 +59,7 @@ def test_every_text_says_what_a_proof_is_of() -> None:
 def test_every_template_says_what_a_proof_is_of() -> None:
     """Each piece of text between two tags, or in an attribute."""
     unsaid = []
-    for path in sorted((ROOT / "app/web/templates").glob("*.html")):
+    for path in sorted((ROOT / "app").rglob("*.html")):
         page = re.sub(r"{#.*?#}|{%.*?%}|{{.*?}}", " ", path.read_text(), flags=re.DOTALL)
         pieces = [*re.findall(r">([^<>]+)", page), *re.findall(r'="([^"]*)"', page)]
         pieces = [piece.strip() for piece in pieces if " " in piece.strip()]
@@ -70,7 +70,7 @@ def test_every_template_says_what_a_proof_is_of() -> None:
 def test_every_script_says_what_a_proof_is_of() -> None:
     """The strings of the page's own scripts."""
     unsaid = []
-    for path in sorted((ROOT / "app/web/assets").glob("*.js")):
+    for path in sorted((ROOT / "app/ui/assets").glob("*.js")):
         if path.name.endswith((".min.js", "-bundle.js")):
             continue
         for text in re.findall(r'"([^"\n]*)"|`([^`]*)`', path.read_text()):

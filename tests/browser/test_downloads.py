@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import Browser, Download, Page, expect
 
 from app.schemas.base import read_output
-from app.schemas.optimize import OptimizeOut
 from app.web.answers.snippets import take_away
+from contract.optimize import OptimizeOut
 from tests.app.serving import MYRINET, Live
 
 Axe = Callable[[Page], list[str]]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from app.questions.profiles import paper_profiles
-from app.schemas.stages import ConstraintsOut, PipelineOut
+from app.schemas.stages import constraints_out, pipeline_out
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
@@ -97,13 +97,13 @@ def cases(service: Live) -> list[Case]:
 
 def _case(service: Live, name: str, pipeline: Pipeline, limits: FragmentLimits) -> Case:
     created = service.client.post(
-        "/profiles", json={"name": name, "pipeline": asdict(PipelineOut.of(pipeline))}
+        "/profiles", json={"name": name, "pipeline": asdict(pipeline_out(pipeline))}
     )
     assert created.status_code == 201, created.text
     asked = {
         "max_message_bytes": MAX_MESSAGE_BYTES,
         "relative_gap": 0.01,
-        "constraints": asdict(ConstraintsOut.of(limits)),
+        "constraints": asdict(constraints_out(limits)),
     }
     compiled = service.client.post(f"/profiles/{name}/tables", json=asked)
     assert compiled.status_code == 201, compiled.text

@@ -40,6 +40,14 @@ class ApiKeyContract:
         with pytest.raises(InvalidInput), store.unit_of_work() as work:
             work.api_keys.add(a_key(name="\x00"))
 
+    @pytest.mark.parametrize("scope", KeyScope)
+    def test_every_scope_can_be_stored(self, store: Store, scope: KeyScope) -> None:
+        """And is usable as it was made."""
+        key = a_key(scope=scope)
+        with store.unit_of_work() as work:
+            assert work.api_keys.add(key)
+            assert work.api_keys.usable() == [key]
+
     def test_what_is_revoked_or_old_is_not_usable(self, store: Store) -> None:
         """Nor the browsers that signed in by it; the others are."""
         kept, ended, short = a_key(), a_key(), a_key()

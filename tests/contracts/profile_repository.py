@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from domain.errors import Conflict, InvalidInput, NotFound
 from domain.profile import Origin, Provenance
+from domain.structure import Evidence, KnownOverlap, Structure, StructureKind
 from domain.verification import ModelVerdict
 from models.session import Store
 from tests.support.records import GIVEN, a_fit, a_pipeline, a_verification, an_aggregate
@@ -196,6 +199,39 @@ class ProfileContract:
             work.profiles.create("gms", a_pipeline(), Provenance(Origin.FIT, "", "absent"))
         with store.reading() as work, pytest.raises(NotFound):
             work.profiles.get("gms")
+
+    def test_a_later_structure_is_found_behind_any_number_of_fits(self, store: Store) -> None:
+        """Only what begins show tells; the current revision has none that counts."""
+        bare, seen = a_fit(), Evidence(50, 800, 0.03, 0.4, 0.0, 0.01)
+        serial, none = (
+            replace(bare, overlap=KnownOverlap(Structure(kind, ("copy", "send"), seen)))
+            for kind in (StructureKind.SERIAL, StructureKind.SWEEP)
+        )
+        named = '"structure":{"kind":"serial"'  # in a text it is no structure
+        titled = replace(bare, understood=(("format", named),))
+        with store.unit_of_work() as work:
+            digest = work.traces.add(b"a trace", kind=bare.kind)
+            of = [work.fits.add((digest,), fit) for fit in (bare, serial, none, titled)]
+            work.profiles.create("gam", a_pipeline(), GIVEN)
+            for fit_id in (of[0], of[1], *[of[0], of[2]] * 9, of[3]):
+                origin = Provenance(Origin.FIT, "fitted", fit_id)
+                work.profiles.add_revision("gam", a_pipeline(), origin)
+        with store.reading() as work:
+            assert work.profiles.later_structure("gam", 1) == (3, of[1])
+            assert work.profiles.later_structure("gam", 2) == (3, of[1])
+            assert work.profiles.later_structure("gam", 3) is None
+            assert work.profiles.later_structure("gam", 30) is None
+            assert work.profiles.later_structure("other", 1) is None
+            assert work.profiles.later_structure("a\0b", 1 << 80) is None
+            seen = work.profiles.of_begins("gam")
+            assert seen is not None
+            assert (seen.current, seen.newest) == (22, (3, of[1]))
+            assert seen.numbers == {3, *range(5, 22, 2)}
+            assert work.profiles.of_begins("other") is None
+            assert work.profiles.of_begins("a\0b") is None
+        with store.unit_of_work() as work:
+            work.profiles.set_current("gam", 1)
+            assert work.profiles.later_structure("gam", 1) is None
 
     def test_a_verification_is_of_one_revision_and_replaced(self, store: Store) -> None:
         """It reads back equal, wherever the revision is read; the revision stays as it was."""

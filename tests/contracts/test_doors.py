@@ -12,7 +12,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.schemas.stages import PipelineOut
+from app.schemas.stages import pipeline_or_none
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import FragmentLimits, Problem
 from tests.app.serving import Live, serving, settings_for
@@ -58,7 +58,7 @@ def question(number: int) -> Problem:
 
 def body_of(problem: Problem, prefix: str = "") -> dict[str, Any]:
     """The pipeline as requests have it; names do not count for an answer, and make it another."""
-    model = PipelineOut.of_model(problem.pipeline)
+    model = pipeline_or_none(problem.pipeline)
     assert model is not None
     stages = [
         {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.errors import InvalidInput
 from domain.fragment_setting import MAX_STEPS, FragmentSetting, SettingStep
-from domain.pipeline import MAX_MESSAGE_BYTES
 
 
 def test_a_step_holds_from_its_size_to_just_before_the_next() -> None:

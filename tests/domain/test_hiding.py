@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract.limits import MAX_OVERHEAD, MAX_PROCESSES
 from domain.errors import InvalidInput
 from domain.hiding import (
-    MAX_OVERHEAD,
-    MAX_PROCESSES,
     CountRange,
     Granularity,
     Overlap,

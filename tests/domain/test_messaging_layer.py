@@ -11,21 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract.limits import MAX_PACKETS
 from domain.errors import InvalidInput, MissingClassCost
+from domain.instruction_counts import CycleModel, InstructionCounts, sum_of
+from domain.layer_document import layer_document, layer_of_document
 from domain.messaging_layer import (
-    MAX_PACKETS,
     Component,
-    CycleModel,
     End,
-    InstructionCounts,
     MessageUnits,
     MessagingLayer,
     NetworkFeature,
     Per,
     Service,
-    layer_document,
-    layer_of_document,
-    sum_of,
 )
 
 NAMES = st.sampled_from(("reg", "mem", "dev", "atomic", "system_call"))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contract.limits import MAX_MESSAGE_BYTES, MAX_STAGES
 from domain.errors import UnreadableTrace
-from domain.pipeline import MAX_MESSAGE_BYTES, MAX_STAGES
 from domain.traced_events import (
     MAX_EVENT_NS,
     MAX_NUMBER,

@@ -6,8 +6,8 @@ from math import log
 
 import pytest
 
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.errors import InvalidInput
-from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.workload import MAX_WORKLOAD_SIZES, Workload, WorkloadSize, default_min_message_bytes
 
 

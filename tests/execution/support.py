@@ -15,10 +15,10 @@ from typing import Any
 
 import psutil
 
+from app.execution.child import WorkerOptions
 from app.execution.engine import Best, Done, End, Engine, Event, Limits, Pool, Started, Steps, Task
 from app.execution.local import PoolOptions
 from app.execution.slot import SlotOptions
-from app.execution.worker import WorkerOptions
 from tests.execution.behaviours import Behave
 
 MIB = 2**20

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import http.client
+import os
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dask
+import distributed
 import psutil
 import pytest
 from distributed import Client
 
-from app.execution.cluster import ClusterEngine, _Connection
+from app.execution import cluster as cluster_module
+from app.execution import node as node_module
+from app.execution.cluster import ClusterEngine
 from app.execution.engine import Lost, Pool, Stopped
 from app.execution.node import ClusterOptions, check_versions, run_task, set_up_dask, versions
 from domain.errors import Conflict, InvalidInput, NotReady
@@ -157,11 +161,13 @@ def test_a_scheduler_that_is_stopped_for_a_while_loses_nothing(
 def test_a_scheduler_that_hangs_loses_what_it_routes(
     made: TestCluster, engine: ClusterEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is used again once it answers."""
+    """It is used again once it answers, by a client that leaves nothing of the one before."""
     monkeypatch.setattr("app.execution.cluster._ANSWER_S", 0.5)
     running = submit(engine, "improves_then_waits")
     wait_until(lambda: running.best == 4)
     assert made.scheduler is not None
+    assert engine._cluster.connection is not None
+    client = engine._cluster.connection._client
     made.scheduler.process.send_signal(signal.SIGSTOP)
     try:
         assert running.end() == Lost(was_started=True)
@@ -171,6 +177,8 @@ def test_a_scheduler_that_hangs_loses_what_it_routes(
     wait_for_slots(engine, 1)
     wait_until(lambda: not is_alive(running.pid))
     assert submit(engine, "answers").result() == "answer"
+    assert client.status == "closed"
+    assert client.scheduler_comm.closed()
 
 
 def test_a_cancel_is_heard_while_a_result_is_fetched(
@@ -178,13 +186,13 @@ def test_a_cancel_is_heard_while_a_result_is_fetched(
 ) -> None:
     """Its worker is stopped, and later has a place for the next one."""
     worker = made.workers[0].process
-    fetch = _Connection.fetch
 
-    def fetch_of_stopped(*given: Any, **named: Any) -> None:
+    async def wait_and_stop(future: Any) -> None:
+        monkeypatch.undo()
+        await cast(Any, distributed.wait)(future)
         worker.send_signal(signal.SIGSTOP)
-        fetch(*given, **named)
 
-    monkeypatch.setattr(_Connection, "fetch", fetch_of_stopped)
+    monkeypatch.setattr(cluster_module, "wait", wait_and_stop)
     try:
         running = submit(engine, "fills", 2**19)
         wait_until(lambda: psutil.Process(worker.pid).status() == psutil.STATUS_STOPPED)
@@ -199,7 +207,8 @@ def test_a_result_that_was_lost_before_it_was_fetched_is_made_again_by_the_same_
     made: TestCluster, tmp_path: Path
 ) -> None:
     """As Dask would have it, which knows of no claims."""
-    with Client(made.address, set_as_default=False) as client:
+    security = made.options().security()
+    with Client(made.address, security=security, set_as_default=False) as client:
         task = task_of("appends", str(tmp_path / "runs"))
         for _ in range(2):
             key = ("sluice", task.id, task.claim, "a topic")
@@ -208,35 +217,71 @@ def test_a_result_that_was_lost_before_it_was_fetched_is_made_again_by_the_same_
     assert (tmp_path / "runs").stat().st_size == 2
 
 
-def test_a_connection_that_was_cut_is_not_used_again(made: TestCluster) -> None:
+def test_a_connection_that_was_cut_loses_what_runs(made: TestCluster) -> None:
     """Dask connects again by itself, and forgets what this engine had asked to hear."""
     engine = ClusterEngine(made.options(), {Pool.SOLVE: pool_options(1)})
     wait_for_slots(engine, 1)
-    cut = engine._cluster.connection
-    assert cut is not None
-    cut.client.loop.add_callback(cut.client.scheduler_comm.comm.abort)
-    wait_until(lambda: engine._cluster.connection not in (None, cut))
+    _cut(engine)  # nothing runs: what is next is heard as before
     heard = submit(engine, "improves_then_waits")
     wait_until(lambda: heard.best == 4)
+    _cut(engine)
+    assert heard.end() == Lost(was_started=True)
+    wait_until(lambda: not is_alive(heard.pid))
+    wait_for_slots(engine, 1)
+    again = submit(engine, "improves_then_waits")
+    wait_until(lambda: again.best == 4)
     engine.close()
 
 
-def test_an_engine_closes_while_there_is_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_was_cut_off_is_closed_for_good(made: TestCluster) -> None:
+    """Also where Dask connects again while it closes: nothing is left that garbage collection would
+    have to close.
+    """
+    engine = ClusterEngine(made.options(), ONE_SLOT)
+    clients: list[Any] = []
+    for _ in range(3):
+        wait_for_slots(engine, 1)
+        assert engine._cluster.connection is not None
+        clients.append(engine._cluster.connection._client)
+        heard = submit(engine, "improves_then_waits")
+        wait_until(lambda heard=heard: heard.best == 4)
+        _cut(engine)
+        assert heard.end() == Lost(was_started=True)
+    engine.close()
+    assert [client.status for client in clients] == ["closed"] * 3
+    assert all(
+        client.scheduler_comm is None or client.scheduler_comm.closed() for client in clients
+    )
+
+
+def _cut(engine: ClusterEngine) -> None:
+    """Break the connection as a network does, and wait until Dask has seen it."""
+    connection = engine._cluster.connection
+    assert connection is not None
+    client = connection._client
+    comm = client.scheduler_comm
+    client.loop.add_callback(comm.comm.abort)
+    wait_until(lambda: client.scheduler_comm is not comm)
+
+
+def test_an_engine_closes_while_there_is_no_scheduler(
+    made: TestCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And however often it has tried, no more is open than at first."""
+    monkeypatch.setattr(node_module, "CONNECT_S", 0.05)
     for name in ("CONNECT_S", "RETRY_S"):
         monkeypatch.setattr(f"app.execution.cluster.{name}", 0.05)
-    engine = ClusterEngine(ClusterOptions("tcp://127.0.0.1:1"), ONE_SLOT)
+    engine = ClusterEngine(ClusterOptions("tls://127.0.0.1:1"), ONE_SLOT)
     with pytest.raises(NotReady, match="cannot be reached"):
         submit(engine, "answers")
     tries: list[tuple[int, int]] = []
-    connect = _Connection.__init__
 
-    def counted(*given: Any) -> None:
+    def counted(options: ClusterOptions, address: str) -> Client:
         process = psutil.Process()
         tries.append((process.num_threads(), process.num_fds()))
-        connect(*given)
+        return node_module.client_of(options, address)
 
-    monkeypatch.setattr(_Connection, "__init__", counted)
+    monkeypatch.setattr(cluster_module, "client_of", counted)
     wait_until(lambda: len(tries) > 9)
     engine.close()
     assert tries[-1] <= tries[2]
@@ -258,6 +303,23 @@ def test_a_cancelled_task_that_waits_at_the_scheduler_never_runs(
     assert submit(other, "answers").result() == "answer"
     assert not (tmp_path / "runs").exists()
     other.close()
+
+
+def test_tasks_that_have_ended_are_forgotten_together(
+    made: TestCluster, engine: ClusterEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each by itself would be a message, after which Dask's client lets the next task wait."""
+    security = made.options().security()
+    with Client(made.address, security=security, set_as_default=False) as client:
+
+        def known() -> int:
+            return sum(map(len, client.has_what().values()))
+
+        for together_s, left in ((cluster_module._TOGETHER_S, 0), (3600.0, 3)):
+            monkeypatch.setattr(cluster_module, "_TOGETHER_S", together_s)
+            for _ in range(3):
+                submit(engine, "answers").result()
+            wait_until(lambda left=left: known() == left)
 
 
 # --- who is let in
@@ -293,7 +355,7 @@ def test_members_know_each_other_by_certificates_of_one_authority(
         assert submit(engine, "answers").result() == "answer"
         for options in (
             ClusterOptions(made.address, *others.values()),
-            ClusterOptions(made.address.replace("tls:", "tcp:")),
+            ClusterOptions(made.address),  # by this user's own
         ):
             caplog.clear()
             stranger = ClusterEngine(options, ONE_SLOT)
@@ -341,13 +403,87 @@ def _in_clear(port: int, path: str) -> bool:
         ("127.0.0.1:8786", "SLUICE_DASK_ADDRESS"),
         ("tls://", "SLUICE_DASK_ADDRESS"),
         ("tls://10.0.0.1:port", "SLUICE_DASK_ADDRESS"),
-        ("tls://127.0.0.1:8786", "SLUICE_DASK_TLS_CA"),
+        ("tcp://127.0.0.1:8786", "SLUICE_DASK_ADDRESS"),
+        ("tls://10.0.0.1:8786", "SLUICE_DASK_TLS_CA"),
     ],
 )
-def test_addresses_without_certificates_are_of_this_machine(address: str, field: str) -> None:
+def test_addresses_without_certificates_are_refused(address: str, field: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
         ClusterOptions(address).check()
     assert refusal.value.field == field
+
+
+_AS_ANOTHER_USER = """
+import asyncio, os, sys
+from distributed import Client
+import distributed.comm.tcp
+os.setgid(65534)
+os.setuid(65534)
+async def run():
+    async with Client(sys.argv[1], asynchronous=True, timeout=2, set_as_default=False) as client:
+        print(await client.run_on_scheduler(os.getuid))
+asyncio.run(run())
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
+@pytest.mark.parametrize("scheme", ["tls", "tcp"])
+def test_another_user_of_the_machine_runs_nothing(
+    made: TestCluster, engine: ClusterEngine, scheme: str
+) -> None:
+    """Neither with Dask's own client nor by the files, which he cannot read."""
+    folder = node_module._own_folder()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    address = made.address.replace("tls", scheme)
+    command = [sys.executable, "-c", _AS_ANOTHER_USER, address]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=GUARD_S)
+    assert (done.stdout, done.returncode) == ("", 1)
+    read = [sys.executable, "-c", f"import os; os.setuid(65534); open({str(folder / 'key.pem')!r})"]
+    refused = subprocess.run(read, capture_output=True, text=True, timeout=GUARD_S)
+    assert "PermissionError" in refused.stderr
+    assert submit(engine, "answers").result() == "answer"
+
+
+def test_a_folder_of_certificates_that_others_may_write_to_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever put a certificate there would be let in, and could be taken for the scheduler."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    require_system(shutil.which("openssl"), "openssl", "apt-get install openssl")
+    options = ClusterOptions("tls://127.0.0.1:0")
+    options.make_certificate()
+    options.security()
+    folder = tmp_path / "sluice" / "engine"
+    for mode in (0o720, 0o702, 0o1777):
+        folder.chmod(mode)
+        with pytest.raises(InvalidInput, match=f"chmod go-w {folder}"):
+            options.security()
+        with pytest.raises(InvalidInput, match=f"chmod go-w {folder}"):
+            node_module.run_scheduler(options, lambda _: pytest.fail("it listens"))
+    folder.chmod(0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    with pytest.raises(InvalidInput, match="a folder of this user, not of user"):
+        options.security()
+
+
+def test_a_certificate_that_is_there_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    options = ClusterOptions("tls://127.0.0.1:8786")
+    options.check()
+    with pytest.raises(Conflict, match="start sluice engine scheduler"):
+        options.security()
+    require_system(shutil.which("openssl"), "openssl", "apt-get install openssl")
+    options.make_certificate()
+    key = tmp_path / "cache" / "sluice" / "engine" / "key.pem"
+    before = key.read_bytes()
+    options.make_certificate()
+    assert key.read_bytes() == before
+    assert [one.name for one in (tmp_path / "cache" / "sluice").iterdir()] == ["engine"]
+    options.security()
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    with pytest.raises(Conflict, match="no certificate can be made"):
+        options.make_certificate()
 
 
 def test_each_file_of_a_certificate_has_to_be_there(tmp_path: Path) -> None:
@@ -373,7 +509,7 @@ def test_what_dask_would_do_besides_is_off() -> None:
     set_up_dask()
     expected = {
         "distributed.scheduler.allowed-failures": 0,
-        "distributed.scheduler.work-stealing": False,
+        "distributed.scheduler.work-stealing": True,
         "distributed.scheduler.worker-saturation": 1.0,
         "distributed.scheduler.worker-ttl": "30s",
         "distributed.worker.profile.enabled": False,

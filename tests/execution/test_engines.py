@@ -69,6 +69,11 @@ class TestClusterEngine(ProcessEngineContract):
         del os.environ[MARKER]
         assert marked(marker) == set()
 
+    def test_a_warm_worker_is_used_again(self, engine: Engine) -> None:
+        """Each machine has one; tasks go to the next machine with a free slot."""
+        found = {submit(engine, "process_id").result() for _ in range(6)}
+        assert len(found) <= 2
+
 
 class TestInProcessEngine(EngineContract):
     @pytest.fixture(scope="class")

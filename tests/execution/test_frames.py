@@ -13,16 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.execution.operation_process import (
+    STEPS,
     Assembler,
     BadFrame,
     Frame,
     Kind,
     TaskFrame,
-    pack_steps,
     receive_task,
     send,
     send_task,
-    unpack_steps,
 )
 
 FRAMES = st.lists(st.builds(Frame, st.sampled_from(Kind), st.binary(max_size=200)), max_size=8)
@@ -60,7 +59,7 @@ def test_what_is_no_frame_is_not_waited_for() -> None:
 
 @given(U64, U64)
 def test_steps_read_back(done: int, total: int) -> None:
-    assert unpack_steps(pack_steps(done, total)) == (done, total)
+    assert STEPS.unpack(STEPS.pack(done, total)) == (done, total)
 
 
 @given(U64, U64, st.binary(max_size=200), st.integers(0, 3))

@@ -17,17 +17,14 @@ import pytest
 
 import app.errors  # noqa: F401  (its errors are in the tree too)
 import models.errors  # noqa: F401  (and these)
+from app.console.running import console_pools
 from app.execution import slot
+from app.execution.child import WorkerOptions
 from app.execution.engine import Crashed, Pool
-from app.execution.local import (
-    JOBS,
-    LocalEngine,
-    PoolOptions,
-    console_pools,
-    service_pools,
-)
+from app.execution.local import JOBS, LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
-from app.execution.worker import ForkServer, WorkerOptions
+from app.execution.worker import ForkServer
+from app.operations.tasks import service_pools
 from domain.errors import SluiceError
 from tests.execution.support import (
     MARKER,
@@ -343,11 +340,13 @@ class TestShares:
 
     def test_the_numbers(self) -> None:
         """Neither kind may take all slots for long work, and jobs may always take one."""
-        service = service_pools(solve_workers=3)
+        service = service_pools(solve_workers=3, long_workers=2)
         assert (service[Pool.SOLVE].slots, service[Pool.SOLVE].slot.is_always_warm) == (3, True)
         assert (service[Pool.LONG].slots, service[Pool.LONG].left_by_jobs) == (2, 1)
         for clients, expected in ((True, [1, 2, 1]), (False, [1, 2, 2])):
-            engine = LocalEngine(service_pools(solve_workers=2, has_clients=clients))
+            engine = LocalEngine(
+                service_pools(solve_workers=2, long_workers=2, has_clients=clients)
+            )
             solve, long = engine.capacity(Pool.SOLVE), engine.capacity(Pool.LONG)
             engine.close()
             assert [int(solve.for_jobs == solve.slots), long.slots, long.for_jobs] == expected

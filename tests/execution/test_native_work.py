@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from app.execution.child import WorkerOptions
 from app.execution.engine import LimitExceeded, Pool, Stopped
 from app.execution.local import LocalEngine
-from app.execution.worker import WorkerOptions
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.problem import Problem
 from domain.solution import Solution, Status, Strategy

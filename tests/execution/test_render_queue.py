@@ -5,25 +5,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import pytest
 
 from app.execution.engine import End, Started, Stopped
-from app.execution.local import MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
 from app.http.call_threads import (
-    BURST,
-    CALM_S,
-    MAX_WAIT_S,
-    STANDING_S,
-    STANDING_SOLVES,
-    Backlog,
+    MAX_PENDING_PICTURES,
+    MAX_PICTURES_OF_CLIENT,
     RenderQueue,
     Requester,
     TaskWait,
 )
-from domain.errors import Cancelled, InvalidInput, Overloaded
+from domain.errors import Cancelled, InvalidInput, NotReady, Overloaded, SluiceError
 
 GUARD_S = 30.0
 
@@ -202,124 +196,32 @@ def test_too_many_of_all_clients_are_refused(scene: Scene) -> None:
     assert again == str(MAX_PENDING_PICTURES + 1)
 
 
-class TestBacklog:
-    """What would wait is refused where something has waited for long, and not in a burst."""
+class TestTaskWait:
+    """Who waits for a task gives it up where it does not begin."""
 
-    @pytest.fixture
-    def clock(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-        """The time, to be moved."""
-        now_s = [100.0]
-        monkeypatch.setattr("app.http.call_threads.time.monotonic", lambda: now_s[0])
-        return now_s
-
-    def overloaded(self, clock: list[float], stack: ExitStack, client: str = "a") -> Backlog:
-        """A backlog of one worker in which one of this client runs, and others have waited."""
-        backlog = Backlog(lambda: 1)
-        stack.enter_context(backlog.entered(client))
-        with backlog.entered(client):
-            for _ in range(STANDING_SOLVES):
-                with backlog.entered(client):
-                    pass
-            clock[0] += 1.01 * STANDING_S
-            with pytest.raises(Overloaded):
-                backlog.check(client)
-        return backlog
-
-    def test_a_burst_waits(self, clock: list[float]) -> None:
-        backlog = Backlog(lambda: 1)
-        with ExitStack() as stack:
-            for _ in range(100):
-                stack.enter_context(backlog.entered("a"))
-            backlog.check_begin()
-
-    def test_long_solves_may_be_waited_for(self, clock: list[float]) -> None:
-        backlog = Backlog(lambda: 1)
-        with backlog.entered("a"), backlog.entered("b"):
-            clock[0] += 60.0
-            backlog.check("c")
-            backlog.check_begin()
-
-    @pytest.mark.parametrize("share", [0.9, 1.1])
-    def test_a_burst_that_is_soon_done_is_not_refused(
-        self, clock: list[float], share: float
+    @pytest.mark.parametrize(
+        ("slots", "max_wait_s", "refusal"), [(1, 0.0, Overloaded), (0, 60.0, NotReady)]
+    )
+    def test_a_task_that_has_not_begun_is_given_up(
+        self,
+        slots: int,
+        max_wait_s: float,
+        refusal: type[SluiceError],
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """By what solves have taken of a worker, and how many wait."""
-        backlog, waiting = Backlog(lambda: 2), 10
-        for solve_s in (0.0, *[share * STANDING_S * 2 / waiting] * 100):
-            backlog.took(solve_s)
-        with ExitStack() as stack:
-            for _ in range(2 + waiting):
-                stack.enter_context(backlog.entered("a"))
-            for _ in range(2 * STANDING_SOLVES):
-                with backlog.entered("a"):
-                    pass
-            clock[0] += 1.01 * STANDING_S
-            assert backlog.is_overloaded == (share > 1.0)
-
-    @pytest.mark.parametrize("share", [0.9, 1.1])
-    def test_more_than_a_burst_waits_only_where_it_is_soon_done(
-        self, clock: list[float], share: float
-    ) -> None:
-        """Whoever has nothing here is let in all the same."""
-        backlog = Backlog(lambda: 2)
-        for _ in range(2):
-            backlog.took(share * MAX_WAIT_S / BURST)
-        with ExitStack() as stack:
-            for _ in range(2 + 2 * BURST):
-                stack.enter_context(backlog.entered("a"))
-            backlog.check("b")
-            with pytest.raises(Overloaded) if share > 1.0 else nullcontext():
-                backlog.check("a")
-            backlog.check_begin()  # those who wait go on waiting
-
-    def test_what_would_wait_is_refused_until_it_has_been_quiet(self, clock: list[float]) -> None:
-        with ExitStack() as stack:
-            backlog = self.overloaded(clock, stack)
-            with pytest.raises(Overloaded):
-                stack.enter_context(backlog.entered("a"))
-            with pytest.raises(Overloaded):
-                backlog.check_begin()
-            clock[0] += 1.01 * CALM_S
-            stack.enter_context(backlog.entered("a"))
-
-    def test_what_need_not_wait_is_let_in(self, clock: list[float]) -> None:
-        with ExitStack() as stack:
-            backlog = self.overloaded(clock, stack)
-            stack.close()
-            assert backlog.is_overloaded
-            backlog.check("a")
-
-    def test_who_has_nothing_here_is_let_in_beside_a_flood(self, clock: list[float]) -> None:
-        with ExitStack() as stack:
-            backlog = self.overloaded(clock, stack)
-            with pytest.raises(Overloaded):
-                backlog.check("b")  # "a" has one, as "b" would have
-            clock[0] += 1.01 * CALM_S
-            stack.enter_context(backlog.entered("a"))
-            for _ in range(STANDING_SOLVES):
-                with backlog.entered("a"):
-                    pass
-            clock[0] += 1.01 * STANDING_S
-            with pytest.raises(Overloaded):
-                backlog.check("a")
-            backlog.check("b")
-
-    def test_a_task_that_has_not_begun_is_given_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("app.http.call_threads._LOOK_S", 0.001)
+        monkeypatch.setattr("app.http.call_threads.WORKERLESS_S", 0.0)
 
         async def gone() -> None:
             await asyncio.Event().wait()
-
-        def refuse() -> None:
-            raise Overloaded("too late")
 
         async def waits(*, has_begun: bool) -> End:
             waiting = TaskWait(asyncio.get_running_loop())
             if has_begun:
                 waiting.take(Started("here"))
                 asyncio.get_running_loop().call_later(0.05, waiting.take, Stopped())
-            return await waiting.until_end(gone, refuse, lambda: 1)
+            return await waiting.until_end(gone, lambda: slots, max_wait_s)
 
         assert asyncio.run(waits(has_begun=True)) == Stopped()
-        with pytest.raises(Overloaded):
+        with pytest.raises(refusal):
             asyncio.run(waits(has_begun=False))

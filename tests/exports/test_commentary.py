@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
+from contract.limits import MAX_RANGES
 from domain.aggregate import PREMISE
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
-from domain.pipeline import MAX_RANGES, FitRange, Pipeline, Stage
+from domain.pipeline import FitRange, Pipeline, Stage
 from domain.regret import Objective, PricedSetting, SizeRule
 from domain.uncertain_answer import DecisionCode, Quantiles, SettingsInDraws, Thresholds
 from domain.uncertainty import Source

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.limits import MAX_RANGES, MAX_STAGES
 from domain.errors import InvalidInput, InvalidTable
-from domain.pipeline import MAX_RANGES, MAX_STAGES, FitRange, Pipeline, Stage
+from domain.pipeline import FitRange, Pipeline, Stage
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
 from exports.table.slt import decode, digest_of, encode

@@ -12,9 +12,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from contract.limits import MAX_NAME_LENGTH
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
-from domain.pipeline import MAX_NAME_LENGTH, Pipeline, pipeline_of_lines
+from domain.pipeline import Pipeline, pipeline_of_lines
 from exports.targets.registry import TARGETS, target_named
 from exports.targets.target import ExportInput, Takes, Target
 from tests.architecture.documents import ROOT, code_words, document

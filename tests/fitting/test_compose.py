@@ -24,7 +24,7 @@ from domain.measurement import (
 from domain.pipeline import Pipeline
 from domain.uncertain_fit import uncertain_model
 from fitting import fit, plot
-from fitting.compose import sum_of
+from fitting.stage_sum import sum_of
 
 SIZES = tuple(256 << power for power in range(12))
 REPETITIONS = 4

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from contract.limits import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
 from domain.errors import UnreadableTrace
 from domain.measurement import DirectTrace
-from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
 from domain.trace_formats import UnreadableRows
 from fitting.readers.csv_direct import MAX_LINE_LENGTH, SPEC
 

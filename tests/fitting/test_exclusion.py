@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from contract.limits import MAX_EXCLUDED
 from domain.errors import InvalidInput, PoorFit
-from domain.fit import MAX_EXCLUDED, Combine, ExcludedSample, FitMethod, FitOptions, StepGroup
+from domain.fit import Combine, ExcludedSample, FitMethod, FitOptions, StepGroup
 from domain.measurement import DirectTrace, MessageTrace, Reading, Samples
 from fitting import fit, plot
 from fitting.exclusion import LEFT_OUT, without_excluded

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from domain.errors import UnreadableTrace
 from domain.measurement import DirectTrace
-from fitting.readers import csv_direct
+from fitting.readers import csv_direct, direct_rows
 from fitting.readers.columns import plain_rows
 from tests.support.counts import count
 
@@ -85,7 +85,7 @@ def outcome(content: bytes) -> DirectTrace | str:
 
 
 def slow_outcome(content: bytes) -> DirectTrace | str:
-    with mock.patch.object(csv_direct, "plain_rows", return_value=None):
+    with mock.patch.object(direct_rows, "plain_rows", return_value=None):
         return outcome(content)
 
 

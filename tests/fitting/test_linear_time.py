@@ -17,6 +17,7 @@ import fitting
 from domain.measurement import Reading
 from fitting.contract import ReaderSpec
 from fitting.detect import READERS, header_hint, nearest_formats, read_recognised
+from fitting.plain_text import KINDS
 from tests.fitting.crafted_lines import SHAPES, Crafted, crafted_for, grows_too_fast
 
 _METHODS = {one: one for one in ("search", "match", "fullmatch", "sub", "split", "findall")}
@@ -24,6 +25,13 @@ _HEADS = (
     *("", "8,", "message_bytes,a_us\n8,", "message_bytes,latency_us\n8,"),
     *("message,fragment,a_begin_ns,a_us\n8,", "# Size  Latency (us)\n8 "),
 )
+_WRAPPED = (
+    *("0: x\n", "[0] x\n", "node7: x\n", "09:15:22 x\n", "[1,0]<stdout>:", "a: 1\n", "b:", "1:\n"),
+    *("2026-05-04T10:11:12Z x\n", "(pid=1) x\n", "w | x\n", "May  4 10:11:12 h p[1]: x\n"),
+    *("\x1b[0m", "\x1b]", "\x1b", "a\r", "<td>", "<br>", "<br>1", "&gt;", "> ", "&#1;", "[32m"),
+    *("size,duration\n", "MPI_Send,", "1 1.0 0.1\n", "bytes,a_us\n", "\n# OSU a", "[", "(", "  "),
+)
+_MEGABYTE = 2**20
 _LINES = [Crafted(head, shape, "x\n") for head in _HEADS for shape in SHAPES]
 
 
@@ -91,6 +99,32 @@ def test_what_nothing_recognises_takes_time_in_proportion_to_a_line() -> None:
     for line in _LINES:
         for work in (nearest, header_hint, recognised):
             assert not grows_too_fast(work, line, 1000), line
+
+
+def _recognised(text: str) -> Reading:
+    return read_recognised(text.encode(), None)
+
+
+@pytest.mark.parametrize("head", ["", "0: 1\n0: 2\n", "<br>\n", "\x1b[0m\n"])
+def test_what_is_around_lines_takes_time_in_proportion_to_it(head: str) -> None:
+    for piece in _WRAPPED:
+        line = Crafted(head, piece, "x\n")
+        assert not grows_too_fast(_recognised, line, 400), line
+
+
+@pytest.mark.parametrize("piece", ["0: x\n", "[1,0]<stdout>:", "<br>1", "a\r", "\x1b]", "1 "])
+def test_a_megabyte_takes_time_in_proportion(piece: str) -> None:
+    line = Crafted("# OSU MPI Latency Test v7.2\n", piece, "\n")
+    assert not grows_too_fast(_recognised, line, _MEGABYTE // 8 // len(piece))
+
+
+def test_prefixes_of_each_kind_take_time_in_proportion() -> None:
+    for kind in KINDS:
+        for pattern in (kind.pattern, kind.rest):
+            if pattern is None:
+                continue
+            for line in crafted_for(pattern):
+                assert not grows_too_fast(partial(pattern.sub, ""), line, 300), pattern.pattern
 
 
 def test_a_slow_pattern_is_seen() -> None:

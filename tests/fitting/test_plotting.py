@@ -15,7 +15,8 @@ from domain.fit import AggregateFit, Combine, FitMethod, FitOptions, StepGroup, 
 from domain.fit_plot import FitPlot, PlotRole, StagePlot
 from domain.measurement import MessageTrace, Reading, Samples, TraceKind
 from fitting import plot
-from fitting.plotting import MAX_BURSTS, MAX_CURVES, MAX_POINTS, MIN_POINTS
+from fitting.plotted_signatures import MAX_BURSTS, MAX_CURVES
+from fitting.plotting import MAX_POINTS, MIN_POINTS
 from tests.support.plotted import (
     SIZES,
     direct_fit,

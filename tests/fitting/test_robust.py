@@ -9,8 +9,8 @@ import pytest
 from scipy import optimize
 
 from domain.fit import FitMethod, FitOptions, FitShape, LineFit
+from fitting.estimate import Between, Estimate, estimate_of, fitted_line
 from fitting.line import solve
-from fitting.pieces import Between, Estimate, estimate_of, fitted_line
 from fitting.samples import SortedSamples, sort_samples
 from fitting.stage import fit_stage
 from tests.support.counts import count, is_campaign

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract.limits import MAX_MESSAGE_BYTES, MAX_NS_PER_BYTE, MAX_TIME_US
 from domain.errors import PoorFit
 from domain.fit import FitMethod, FitOptions, StageFit, Verdict
-from domain.measurement import MAX_TIME_US
-from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NS_PER_BYTE
 from fitting.stage import fit_stage
 from tests.support.stage_samples import POWERS, SWITCH_END, Draw, line, switch
 

@@ -68,7 +68,7 @@ _LINES = {
     "demo": "demo --twice",
     "limit": "changes --limit many",
     "there": f"backup {_TWO}",
-    "keep": "collect --keep everything --dry-run",
+    "keep": "collect --keep nothing --dry-run",
     "backup": "restore nowhere.sluice",
     "shell": "completion tcsh",
 }

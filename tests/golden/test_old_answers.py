@@ -38,6 +38,7 @@ NOT_YET = frozenset(
         "timed_whole",
         "total_is_uncut",
         "up_to_bytes_interval",
+        "warnings",
     }
 )
 

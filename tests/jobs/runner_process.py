@@ -2,7 +2,8 @@
 
 It has a worker, or the cluster of the scheduler at this address.
 
-It says its name when it is ready, and at its end how many of its writes came too late.
+It says its name and its time of day when it is ready, and at its end how many of its writes came
+too late.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import json
 import signal
 import sys
 import threading
+import time
 
+from app.execution.child import WorkerOptions
 from app.execution.engine import Engine, Pool
 from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
-from app.execution.worker import WorkerOptions
 from app.jobs.ledger import RunnerOptions
 from app.jobs.runner import Runner
 from models.session import create_store
@@ -31,7 +33,7 @@ def main() -> None:
     options = RunnerOptions.of_lease(float(sys.argv[2]))
     runner = Runner(store, engine, prepare, options, memory_bytes=2**30)
     runner.start()
-    print(json.dumps({"runner": runner.name}), flush=True)
+    print(json.dumps({"runner": runner.name, "time_s": time.time()}), flush=True)
     stop.wait()
     runner.close()
     print(json.dumps({"fenced": runner.fenced}), flush=True)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,6 +34,7 @@ from tests.execution.support import MARKER, marked
 from tests.jobs.support import accepted
 from tests.support.chaos import Chaos, Member, chaos_jobs
 from tests.support.cluster import TestCluster
+from tests.support.compiler import build_shifted_clock
 from tests.support.counts import count, is_campaign
 from tests.support.postgres_keeper import Keeper
 
@@ -45,6 +47,9 @@ GUARD_S = 600.0
 LOOK_S = 0.1
 SEEDS = (1, 2, 3) if is_campaign() else (1,)
 SETUPS = ("sqlite", "postgresql", "cluster") if is_campaign() else ("postgresql", "cluster")
+# "clocks": the runners' clocks are off by hours, in turn.
+CLOCK_SETUPS = ("sqlite, clocks", "postgresql, clocks") if is_campaign() else ("sqlite, clocks",)
+CLOCKS_S = (0, 5 * 3600, -3 * 3600)
 # What is written must outlive the server, but no power cut.
 DURABLE = ("listen_addresses=", "fsync=off", "full_page_writes=off", "max_connections=100")
 
@@ -165,7 +170,7 @@ def _world(setup: str, seed: int, folder: Path) -> Iterator[tuple[WorldChaos, St
     environment = {**os.environ, MARKER: marker}
     server, url = None, f"sqlite:///{folder / 'sluice.db'}"
     cluster = TestCluster(environment=environment, slots=2) if setup == "cluster" else None
-    with _server_where(setup != "sqlite") as given:
+    with _server_where(not setup.startswith("sqlite")) as given:
         if given is not None:
             server, url = given
         store = create_store(url)
@@ -175,13 +180,17 @@ def _world(setup: str, seed: int, folder: Path) -> Iterator[tuple[WorldChaos, St
             cluster.start_scheduler()
             address = [cluster.address]
         command = ("-m", "tests.jobs.runner_process", url, str(LEASE_S), *address)
-        start = partial(Member.start, command, environment)
+        clocks = cycle(_clocks(folder) if setup.endswith("clocks") else [{}])
+
+        def start() -> Member:
+            return Member.start(command, {**environment, **next(clocks)})
+
         chaos = WorldChaos(store, url, start, random.Random(seed), cluster=cluster, server=server)
         try:
             if cluster is not None:
                 for _ in range(2):
                     cluster.start_worker()
-            chaos.populate(3 if setup == "postgresql" else 2)
+            chaos.populate(2 if setup in ("sqlite", "cluster") else 3)
             yield chaos, store
         finally:
             chaos.close()
@@ -192,6 +201,11 @@ def _world(setup: str, seed: int, folder: Path) -> Iterator[tuple[WorldChaos, St
     while marked(marker) and time.monotonic() < until_s:
         time.sleep(LOOK_S)
     assert marked(marker) == set()
+
+
+def _clocks(folder: Path) -> list[dict[str, str]]:
+    library = str(build_shifted_clock(folder))
+    return [{"LD_PRELOAD": library, "SLUICE_TEST_CLOCK_S": str(off_s)} for off_s in CLOCKS_S]
 
 
 @contextmanager
@@ -205,11 +219,13 @@ def _server_where(wanted: bool) -> Iterator[tuple[Keeper, str] | None]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("setup", SETUPS)
+@pytest.mark.parametrize("setup", [*SETUPS, *CLOCK_SETUPS])
 def test_nothing_is_lost_doubled_or_failed(setup: str, seed: int, tmp_path: Path) -> None:
     """Answers are those of an undisturbed run, and at least one came too late and was refused."""
     rng = random.Random(seed)
     with _world(setup, seed, tmp_path) as (chaos, store):
+        hours = {round((member.ready["time_s"] - time.time()) / 3600) for member in chaos.members}
+        assert hours == ({s // 3600 for s in CLOCKS_S} if setup.endswith("clocks") else {0})
         jobs = [accepted(store, at, "lasts", wall_s=rng.uniform(0.05, 0.4)) for at in range(JOBS)]
         kinds = chaos.deeds()
         number = max(len(kinds), JOBS // JOBS_A_DEED) if is_campaign() else len(kinds)

@@ -6,18 +6,30 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from app.jobs import ledger
-from app.jobs.ledger import Heartbeat, RunnerOptions, is_gone, this_process
+from app.jobs.ledger import (
+    Heartbeat,
+    RunnerOptions,
+    is_gone,
+    remember_retention,
+    this_process,
+)
+from app.settings import Settings
 from domain.errors import StoreUnavailable
-from models.records import JobState
+from models.base import utc_now
+from models.records import EVERYBODY, JobState, Keep
 from models.session import Store
 from tests.jobs.support import wait_until
+from tests.models.test_collection import add, connected
 from tests.support.records import a_job
 
 OPTIONS = RunnerOptions(lease_s=15.0, beat_s=3.0, fence_s=12.0)
@@ -182,3 +194,34 @@ def _neighbour() -> subprocess.Popen[bytes]:
 def _reported(process: subprocess.Popen[bytes]) -> str:
     machine = this_process().split()[0]
     return f"{machine} {process.pid} {ledger._start_of(process.pid)}"
+
+
+def test_the_oldest_runner_deletes_by_rules_that_another_process_was_given(
+    store: Store, database_url: str
+) -> None:
+    """One that was started without any: a service that starts later with some writes them down."""
+    at = utc_now() - timedelta(hours=3)
+    with connected(database_url) as connection:
+        for number in range(99):
+            add(connection, "job", id=f"j{number}", state="done", created_at=at, finished_at=at)
+    options = replace(OPTIONS, beat_s=0.1, collect_s=0.05)
+    with started(store, options, retention="") as oldest:
+        wait_until(lambda: oldest.collector.may_collect)
+        assert not oldest.collector.collected
+        with started(store, options, retention="jobs=1h") as youngest:
+            wait_until(lambda: oldest.collector.collected["jobs"] == 99)
+            assert not youngest.collector.collected
+    with started(store, options, retention=""), store.reading() as unit:
+        assert unit.retention.all() == {EVERYBODY: {"jobs": Keep(3600.0)}}
+
+
+@contextmanager
+def started(store: Store, options: RunnerOptions, *, retention: str) -> Iterator[Heartbeat]:
+    """A process that runs jobs, with this variable, until the block ends."""
+    remember_retention(store, Settings(retention=retention))
+    heart = Heartbeat(store, options, lambda: None)
+    heart.start()
+    try:
+        yield heart
+    finally:
+        heart.close()

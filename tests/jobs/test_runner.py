@@ -14,8 +14,10 @@ from app.jobs.ledger import accept_job, cancel_job
 from domain.errors import StoreUnavailable
 from models.records import JobState
 from models.session import Store, UnitOfWork, create_store
+from tests.contracts.stored_bytes_repository import by_hand, figures
 from tests.jobs.support import accepted, answers, ended, found, running, wait_until
 from tests.support.job_operations import AlreadyStored, Word
+from tests.support.records import an_answer
 
 
 @pytest.fixture
@@ -39,6 +41,25 @@ def test_a_job_ends_with_its_answer(store: Store) -> None:
         with store.reading() as unit:
             assert unit.answers.get(job.answer_id or "").message_bytes == 7
         wait_until(lambda: (runner.running, runner.waiting, runner.fenced) == (0, 0, 0))
+
+
+def test_a_result_without_room_is_not_kept(store: Store, tmp_path: Path) -> None:
+    """The job fails and says so, without what was shown of it; others' results are kept."""
+    mine = store.of("mine")
+    with running(store.bounded(400), slots=2):
+        job = accepted(mine, 1, "improves", gate=str(tmp_path / "gate"))
+        wait_until(lambda: found(mine, job).best_latency_us == 3.0)
+        with mine.unit_of_work() as unit:
+            unit.answers.add(an_answer(body=b"x" * 250))
+        (tmp_path / "gate").touch()
+        failed = ended(mine, job)
+        assert failed.state is JobState.FAILED
+        problem = json.loads(failed.error or b"")
+        assert problem["code"] == "quota_exceeded"
+        assert "at most 400 bytes stored by one owner: mine stores" in problem["detail"]
+        assert (failed.best, failed.history) == (None, None)
+        assert ended(store, accepted(store, 2)).state is JobState.DONE
+    assert figures(store) == by_hand(store)
 
 
 def test_what_waited_before_it_started_is_run(store: Store) -> None:

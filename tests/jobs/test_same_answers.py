@@ -19,6 +19,7 @@ from app.jobs.runner import open_runner
 from app.operations.compare import requested_audit, requested_compare
 from app.operations.tables import table_operation
 from app.questions.profiles import create_profile
+from app.questions.source import Stored
 from app.questions.tables import TableScope
 from app.schemas.audit import render_audit
 from app.settings import Settings
@@ -80,12 +81,14 @@ def _answers(engine: Engine, folder: Path, *, seed: int) -> dict[str, str]:
     runner.start()
     with store.reading() as unit:
         operations = [
-            table_operation(ProfileReference(name), SCOPE, unit, settings, activate=None)
+            table_operation(
+                ProfileReference(name), SCOPE, Stored.of_unit(unit), settings, activate=None
+            )
             for name in names
         ]
-        compared = requested_compare(json.dumps(COMPARED).encode(), unit, settings)
+        compared = requested_compare(json.dumps(COMPARED).encode(), Stored.of_unit(unit), settings)
         audited = [
-            requested_audit(json.dumps(asked).encode(), unit, settings)
+            requested_audit(json.dumps(asked).encode(), Stored.of_unit(unit), settings)
             for asked in (AUDITED, RANGED)
         ]
     all_of_them: list[Any] = [*operations, compared, *audited]
@@ -166,9 +169,12 @@ class _Silent:
 def test_parts_of_an_audit_make_the_whole(sqlite_store: Store) -> None:
     """Each message is in one of them; an audit of lines has none."""
     with sqlite_store.reading() as unit:
-        audited = requested_audit(json.dumps(RANGED).encode(), unit, Settings())
+        audited = requested_audit(json.dumps(RANGED).encode(), Stored.of_unit(unit), Settings())
         lines = {**RANGED, "pipeline": {"stages": RANGED["pipeline"]["stages"][1:]}}
-        assert requested_audit(json.dumps(lines).encode(), unit, Settings()).split() == ()
+        assert (
+            requested_audit(json.dumps(lines).encode(), Stored.of_unit(unit), Settings()).split()
+            == ()
+        )
     parts = audited.split()
     assert len(parts) > 1
     solved = [part.run(_Silent()) for part in parts]

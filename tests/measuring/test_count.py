@@ -20,17 +20,10 @@ from app.cli import main
 from domain.errors import InvalidInput, NotMeasurable, TimeLimitReached
 from domain.messaging_layer import End, Service
 from measuring import count as counting
-from measuring.count import (
-    CountedCall,
-    CountedLibrary,
-    CountPlan,
-    Dump,
-    calls_of,
-    count,
-    read_dump,
-    service_of,
-)
+from measuring.callgrind import Dump, read_dump
+from measuring.count import CountedCall, CountedLibrary, CountPlan, calls_of, count
 from measuring.counted_layer import CountChange, changes, layer_of
+from measuring.services import service_of
 from tests.support.system import require_system
 
 LIBRARIES = ("mpich", "openmpi")

@@ -170,15 +170,17 @@ class TestTransfers:
         assert list(tmp_path.iterdir()) == []
 
     def test_stages_work_at_the_same_time(self, probe: Path) -> None:
-        """Cut into 16, two slow stages have fragments for longer together than all takes."""
+        """Cut into 16, two slow stages have fragments for longer together than all takes.
+
+        In one of so many transfers: others may want the processors as well.
+        """
         names, message = "pipe,unix,pipe", 2**22
         with Probe(probe, ["transfer", names, "--max-bytes", str(message)]) as one:
-            answers = [one.ask(f"{message} {message // 16}").split() for _ in range(5)]
-        shares = [
-            sum(int(pair.partition(":")[0]) for pair in stages) / int(ns)
-            for _, _, ns, _, *stages in answers
-        ]
-        assert max(shares) > 1.2
+            answers = (one.ask(f"{message} {message // 16}").split() for _ in range(100))
+            assert any(
+                sum(int(pair.partition(":")[0]) for pair in stages) > 1.2 * int(ns)
+                for _, _, ns, _, *stages in answers
+            )
 
     @pytest.mark.parametrize(
         "line", ["1", "0 1", "65537 1", "64 65", "64 0", "x 1", "-1 1", "65536 0"]

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy.engine.default import DefaultExecutionContext
 
-import models.backup as upkeep
+from models import all_rows, backup, backup_file, restore
 from models.session import create_store
 
 
@@ -46,18 +46,18 @@ def killed(step: tuple[Any, str, int], work: Callable[[], object]) -> bool:
 
 
 BACKUP = (
-    (upkeep, "_copy_rows", 1),
-    (upkeep, "_copy_file", 1),
-    (upkeep, "_counts", 1),
+    (backup, "copy_rows", 1),
+    (backup, "_copy_file", 1),
+    (backup_file, "row_counts", 1),
     (os, "link", 1),
     (os, "unlink", 1),
 )
 RESTORE = (
-    (upkeep, "upgrade", 1),
-    (upkeep, "_empty", 1),
-    (upkeep, "insert", 1),
-    (upkeep, "insert", 9),
-    (upkeep, "_counts", 3),
+    (restore, "upgrade", 1),
+    (restore, "_empty", 1),
+    (all_rows, "insert", 1),
+    (all_rows, "insert", 9),
+    (restore, "row_counts", 2),
 )
 
 
@@ -85,9 +85,9 @@ def main(verb: str, url: str, file: str) -> None:
 
         def work(place: Path = place) -> None:
             if verb == "backup":
-                upkeep.backup(url, place)
+                backup.backup(url, place)
             else:
-                upkeep.restore(place, url)
+                restore.restore(place, url)
 
         is_killed = killed(step, work)
         print(step[1], step[2], is_killed, place.exists(), flush=True)

@@ -19,11 +19,12 @@ from sqlalchemy import Connection, text
 
 from app.cli import main
 from domain.errors import Conflict, InvalidInput, NotFound
-from models.backup import backup, restore
+from models.backup import backup
+from models.restore import restore
 from models.schema import alembic_config
 from models.session import Store, create_store
 from tests.conftest import DIALECTS
-from tests.models.test_collection import Row, connected, everything, fill
+from tests.models.test_collection import Row, bytes_by_owner, connected, everything, fill
 from tests.support.counts import count
 from tests.support.postgres import PostgresServer
 from tests.support.records import GIVEN, TIMESTAMP, a_key, a_pipeline, an_answer
@@ -154,6 +155,20 @@ def test_a_restore_that_is_killed_leaves_nothing(
     restore(file, target_url)
     with connected(target_url) as target:
         assert restored(target) == expected
+
+
+def test_what_owners_store_is_counted_anew(
+    filled_url: str, target_url: str, tmp_path: Path
+) -> None:
+    """A figure that software of before has left wrong is right in what is restored."""
+    with connected(filled_url) as source:
+        source.execute(text("UPDATE owner_bytes SET stored_bytes = 7"))
+        expected = bytes_by_owner(everything(source))
+    backup(filled_url, tmp_path / "backup")
+    restore(tmp_path / "backup", target_url)
+    with connected(target_url) as target:
+        found = everything(target)["owner_bytes"]
+    assert {row["owner"]: row["stored_bytes"] for row in found} == expected
 
 
 def test_what_is_there_is_replaced_only_when_told(

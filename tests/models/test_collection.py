@@ -6,6 +6,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
@@ -17,10 +18,11 @@ from sqlalchemy import Connection, DateTime, Integer, LargeBinary, Table, insert
 from app.settings import KEPT_KINDS
 from models import collection
 from models.base import Base, UtcTime, utc_now
-from models.collection import Collector, collect, collectable
+from models.collection import Collector, collect, collectable, kept_by_owner, remember
 from models.engines import open_engines, parse_url
-from models.records import Keep
+from models.records import EVERYBODY, Keep
 from models.repositories.leftovers import KINDS, MIN_AGE_S
+from models.repositories.stored_bytes import count_anew
 from models.session import Store
 from tests.jobs.support import wait_until
 from tests.support.counts import count
@@ -40,6 +42,19 @@ NAMES = (
     ("fit", ("trace_digest",), "trace", ("digest",)),
     ("further_trace", ("trace_digest",), "trace", ("digest",)),
 )
+# Of each table what counts as stored; of jobs that have ended what came of them as well.
+COUNTED = {
+    "answer": ("name", "note"),
+    "answer_body": ("body",),
+    "hidden_answer": ("body",),
+    "trace": ("compressed",),
+    "fit": ("document", "request"),
+    "revision": ("pipeline", "detail"),
+    "verification": ("document",),
+    "compiled_table_file": ("file", "document"),
+    "job": ("request",),
+    "request_key": ("headers", "body"),
+}
 PARTS = {"answer_body", "compiled_table_file", "further_trace"}
 KIND_OF = {
     "job": "jobs",
@@ -165,6 +180,8 @@ def fill(
             request=f'{{"table": "{asked}"}}'.encode(),
             answer_id=rng.choice([None, None, None, f"a{rng.randrange(size)}"]),
         )
+    if tables is None:
+        count_anew(connection)
 
 
 def rows(connection: Connection, table: str) -> list[Row]:
@@ -176,6 +193,20 @@ def rows(connection: Connection, table: str) -> list[Row]:
 def everything(connection: Connection) -> dict[str, list[Row]]:
     """All rows, but for what changes by itself."""
     return {table: rows(connection, table) for table in Base.metadata.tables}
+
+
+def bytes_by_owner(stored: Mapping[str, list[Row]]) -> Counter[str]:
+    """How many bytes each owner stores, by hand: shares no line with the product."""
+    found: Counter[str] = Counter()
+    owners = {row["id"]: row["owner"] for row in stored["answer"]}
+    for table, columns in COUNTED.items():
+        for row in stored[table]:
+            owner = owners[row["answer_id"]] if table == "answer_body" else row["owner"]
+            ended = table == "job" and row["finished_at"] is not None
+            for column in (*columns, *(("best", "history", "error") if ended else ())):
+                value = row[column] or b""
+                found[owner] += len(value if isinstance(value, bytes) else value.encode())
+    return found
 
 
 def is_named(row: Row, table: str, stored: Mapping[str, list[Row]]) -> bool:
@@ -268,7 +299,11 @@ def test_nothing_that_is_needed_goes_and_all_else_does(
         for kind, number in collect(store, keeps):
             went[kind] += number
         with connected(database_url) as connection:
-            assert everything(connection) == left, (seed, keeps)
+            found = everything(connection)
+            (counted,) = found.pop("owner_bytes")
+            left.pop("owner_bytes")
+            assert found == left, (seed, keeps)
+            assert counted["stored_bytes"] == bytes_by_owner(found)["local"], (seed, keeps)
         assert +went == +Counter(said), (seed, keeps)
         assert sum(went.values()) == sum(len(stored[t]) - len(left[t]) for t in KIND_OF)
 
@@ -276,6 +311,7 @@ def test_nothing_that_is_needed_goes_and_all_else_does(
 def test_what_may_go_is_every_table_that_grows() -> None:
     """Each table is one of those that go, a part of one, or one that a profile or runner is."""
     kept = {"profile", "revision", "verification", "active_table", "runner", "api_key"}
+    kept |= {"retention", "owner_bytes"}
     assert set(Base.metadata.tables) - kept == set(KIND_OF) | PARTS
     assert set(KEPT_KINDS) == set(KINDS) == set(KIND_OF.values())
 
@@ -311,7 +347,8 @@ def test_the_collector_deletes_while_it_may(store: Store, database_url: str) -> 
     """And counts; another process's turn changes nothing."""
     with connected(database_url) as connection:
         add(connection, "answer", id="a0", created_at=NOW - timedelta(days=9))
-    collector = Collector(store, {"answers": Keep(DAY_S)}, every_s=0.01)
+    collector = Collector(store, every_s=0.01)
+    remember(store, {"answers": Keep(DAY_S)})
     looked = threading.Event()
 
     def may_go_on() -> bool:
@@ -331,11 +368,29 @@ def test_the_collector_deletes_while_it_may(store: Store, database_url: str) -> 
         assert rows(connection, "answer") == []
 
 
-def test_it_is_off_by_default(store: Store) -> None:
-    collector = Collector(store, {}, every_s=0.0)
+def test_the_collector_counts_anew(store: Store, database_url: str) -> None:
+    """What software of before has stored is found, once; also where everything is kept."""
+    with connected(database_url) as connection:
+        add(connection, "hidden_answer", id="h0", owner="mine", body=b"12345")
+    collector = Collector(store, every_s=0.01)
+    collector.may_collect = True
+
+    def figures() -> dict[str, int]:
+        with store.reading() as unit:
+            return unit.stored_bytes.by_owner()
+
     collector.start()
-    collector.close()
-    assert not collector._thread.is_alive()
+    try:
+        wait_until(lambda: figures() == {"mine": 5})
+    finally:
+        collector.close()
+
+
+def test_it_is_off_by_default(store: Store, database_url: str) -> None:
+    """Nothing that says otherwise: everything is kept."""
+    with connected(database_url) as connection:
+        add(connection, "answer", id="a0", created_at=NOW - timedelta(days=9))
+    assert kept_by_owner(store) == []
     assert collectable(store, {}) == {}
     assert list(collect(store, {})) == []
 
@@ -374,3 +429,63 @@ def test_what_goes_first_frees_what_it_named(store: Store, database_url: str) ->
     with connected(database_url) as connection:
         assert [row["id"] for row in rows(connection, "answer")] == ["a1"]
         assert [row["digest"] for row in rows(connection, "trace")] == [digest(2)]
+
+
+def of_owners(connection: Connection, *owners: str, days: tuple[int, ...] = (9, 8, 7)) -> None:
+    """Answers of each, so many days old."""
+    for owner in owners:
+        for day in days:
+            at = NOW - timedelta(days=day)
+            add(connection, "answer", id=f"{owner}{day}", owner=owner, created_at=at)
+
+
+def left_of(url: str) -> list[str]:
+    with connected(url) as connection:
+        return [row["id"] for row in rows(connection, "answer")]
+
+
+def collected(store: Store) -> int:
+    """Collect of everybody, as the database says; return how many rows went."""
+    return sum(number for of, keeps in kept_by_owner(store) for _, number in collect(of, keeps))
+
+
+def test_who_stores_much_deletes_nobody_elses(store: Store, database_url: str) -> None:
+    """Counts are of each owner."""
+    with connected(database_url) as connection:
+        of_owners(connection, "loud", days=(6, 5, 4, 3, 2))
+        of_owners(connection, "quiet", days=(9, 8))
+    remember(store, {"answers": Keep(None, 2)})
+    assert collected(store) == 3
+    assert left_of(database_url) == ["loud2", "loud3", "quiet8", "quiet9"]
+
+
+def test_an_owner_may_have_rules_of_his_own(store: Store, database_url: str) -> None:
+    """They hold in the place of all's, until they are forgotten; the last word counts."""
+    with connected(database_url) as connection:
+        of_owners(connection, "a", "b", "c")
+    remember(store, {"answers": Keep(None, 1)})
+    remember(store, {}, "a")
+    remember(store, {"answers": Keep(8.5 * DAY_S)}, "b")
+    remember(store, {"answers": Keep(None, 2)})
+    assert collected(store) == 2
+    assert left_of(database_url) == ["a7", "a8", "a9", "b7", "b8", "c7", "c8"]
+    with store.unit_of_work() as unit:
+        assert unit.retention.all() == {
+            EVERYBODY: {"answers": Keep(None, 2)},
+            "a": {},
+            "b": {"answers": Keep(8.5 * DAY_S)},
+        }
+        unit.retention.forget("a")
+    assert collected(store) == 1
+    remember(store, {})
+    assert collected(store) == 0
+    assert left_of(database_url) == ["a7", "a8", "b7", "b8", "c7", "c8"]
+
+
+def test_the_last_of_many_writers_has_the_word(store: Store) -> None:
+    """None of them fails, though all begin with no row."""
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: remember(store, {"jobs": Keep(None, n)}), range(24)))
+    with store.reading() as unit:
+        (kept,) = unit.retention.all().values()
+    assert kept["jobs"].count in range(24)

@@ -14,7 +14,9 @@ from tests.contracts.job_repository import JobContract
 from tests.contracts.leftover_repository import LeftoverContract
 from tests.contracts.profile_repository import ProfileContract
 from tests.contracts.request_key_repository import RequestKeyContract
+from tests.contracts.retention_repository import RetentionContract
 from tests.contracts.runner_repository import RunnerContract
+from tests.contracts.stored_bytes_repository import StoredBytesContract
 from tests.contracts.table_repository import ActiveTableContract, TableContract
 from tests.contracts.trace_repository import FitContract, TraceContract
 
@@ -63,8 +65,16 @@ class TestRequestKeys(RequestKeyContract):
     """Keys of requests."""
 
 
+class TestRetention(RetentionContract):
+    """On each database."""
+
+
 class TestRunners(RunnerContract):
     """Runners."""
+
+
+class TestStoredBytes(StoredBytesContract):
+    """How much owners store."""
 
 
 class TestTables(TableContract):
@@ -88,7 +98,9 @@ def test_every_repository_has_a_contract() -> None:
         "jobs": TestJobs,
         "leftovers": TestLeftovers,
         "request_keys": TestRequestKeys,
+        "retention": TestRetention,
         "runners": TestRunners,
+        "stored_bytes": TestStoredBytes,
         "tables": TestTables,
     }
     made = (name for name in dir(UnitOfWork) if not name.startswith("_"))

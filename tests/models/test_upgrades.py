@@ -18,12 +18,15 @@ from domain.fit import Combine, ExcludedSample, FitMethod, FitOptions, FitShape,
 from domain.measurement import TraceKind
 from models.base import utc_now
 from models.identifiers import new_id
-from models.records import OWNER, FitRequest, JobState
+from models.records import OWNER, FitRequest, JobState, KeyClaim, KeyedAnswer, KeyScope
+from models.rows.api_key import ApiKeyRow
 from models.rows.compiled_table import values_of
 from models.schema import alembic_config
 from models.session import create_store
+from tests.models import test_owners
+from tests.models.test_collection import bytes_by_owner, everything
 from tests.models.test_migrations import connected
-from tests.support.records import TIMESTAMP, a_fit, a_job, a_table
+from tests.support.records import TIMESTAMP, a_fit, a_job, a_key, a_table
 
 CONTENT = b"message_bytes,repetition,copy_us\n64,0,1.5\n"
 DIGEST = sha256(CONTENT).hexdigest()
@@ -285,6 +288,27 @@ def test_ranges_of_messages_get_their_words(empty_database_url: str) -> None:
         }
 
 
+def test_keys_stay_as_they_were(empty_database_url: str) -> None:
+    """And browsers that signed in by them; going back forgets keys of the scope `metrics` alone."""
+    with connected(empty_database_url) as connection:
+        command.upgrade(alembic_config(connection), "0016")
+        key = {"owner": "a", "name": "x", "scope": "admin", "created_at": TIMESTAMP}
+        for named in ({"id": "b", "parent": None}, {"id": "a", "parent": "b"}):
+            digest = named["id"]
+            connection.execute(insert(ApiKeyRow).values(**key, **named, digest=digest))
+    store = create_store(empty_database_url)
+    store.upgrade()
+    scraper = a_key(scope=KeyScope.METRICS)
+    with store.of(scraper.owner).unit_of_work() as work:
+        assert {(one.id, one.parent) for one in work.api_keys.usable()} == {("a", "b"), ("b", None)}
+        work.api_keys.add(scraper)
+    store.dispose()
+    with connected(empty_database_url) as connection:
+        command.downgrade(alembic_config(connection), "0016")
+        rows = connection.execute(text("SELECT id, parent FROM api_key ORDER BY id")).all()
+    assert [tuple(row) for row in rows] == [("a", "b"), ("b", None)]
+
+
 def _columns(connection: Connection) -> set[str]:
     return {column["name"] for column in inspect(connection).get_columns("compiled_table")}
 
@@ -344,3 +368,34 @@ def test_an_upgrade_activates_no_table(empty_database_url: str) -> None:
             count = connection.execute(text("SELECT count(*) FROM compiled_table")).scalar_one()
             assert count == 1
     store.dispose()
+
+
+def test_an_upgrade_counts_what_owners_store(empty_database_url: str) -> None:
+    """0018 to 0019, of two owners: text in bytes, what came of jobs that have ended and not of
+    those that run.
+    """
+    store = create_store(empty_database_url)
+    store.upgrade()
+    for owner in ("mine", "theirs"):
+        with store.of(owner).unit_of_work() as work:
+            test_owners.fill(work, new_id())
+            done = a_job(owner=owner, best=b"12345", history=b"[]")
+            work.jobs.add(replace(done, state=JobState.DONE, finished_at=TIMESTAMP))
+            work.jobs.add(a_job(owner=owner, best=b"12345"))
+            claim = KeyClaim(owner, "a key", new_id(), "")
+            work.request_keys.claim(claim)
+            answer = KeyedAnswer(
+                fingerprint="f", body_bytes=2, status=200, headers=b"[]", body=b"{}"
+            )
+            work.request_keys.complete(claim, answer)
+    store.dispose()
+    with connected(empty_database_url) as connection:
+        counted = everything(connection)
+        command.downgrade(alembic_config(connection), "0018")
+        assert not inspect(connection).has_table("owner_bytes")
+        command.upgrade(alembic_config(connection), "head")
+    with connected(empty_database_url) as connection:
+        assert everything(connection) == counted
+    figures = {row["owner"]: row["stored_bytes"] for row in counted["owner_bytes"]}
+    assert figures == bytes_by_owner(counted)
+    assert figures["mine"] == figures["theirs"] > 1000

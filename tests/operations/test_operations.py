@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,16 @@ from app.operations.tasks import prepare_request, result_of, task_of
 from app.questions.profiles import seed_paper_profiles
 from app.questions.question import LoadedTrace
 from app.questions.settings import ExportScope
+from app.questions.source import Stored
 from app.questions.tables import TableScope
-from app.schemas.audit import AuditIn
-from app.schemas.compare import CompareIn
-from app.schemas.optimize import OptimizeIn
+from app.schemas.base import dump_json, parse_json
+from app.schemas.compare import compare_question
+from app.schemas.optimize import optimize_question
+from app.schemas.source import as_job
 from app.settings import Settings
+from contract.audit import AuditIn
+from contract.compare import CompareIn
+from contract.optimize import OptimizeIn
 from domain.errors import (
     Cancelled,
     MemoryLimitReached,
@@ -35,7 +41,7 @@ from domain.errors import (
     TimeLimitReached,
 )
 from domain.profile import ProfileReference
-from domain.solution import Status, Strategy
+from domain.solution import Status
 from models.records import FitRequest
 from models.session import Store, UnitOfWork, create_store
 
@@ -69,38 +75,52 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 def _optimize(unit: UnitOfWork) -> Optimize:
     asked = OptimizeIn(profile="gms", message_bytes=4321, relative_gap=1e-4, time_limit_s=7.0)
-    return optimize_operation(asked.to_domain(), asked.as_job, unit, SETTINGS)
+    return optimize_operation(
+        optimize_question(asked), partial(as_job, asked), Stored.of_unit(unit), SETTINGS
+    )
 
 
 def _compare(unit: UnitOfWork) -> Operation[Any]:
-    strategies = [Strategy.AUTO, Strategy.SINGLE, Strategy.STATIC]
     asked = CompareIn(
-        profile="gms", message_bytes=[1000, 2000], strategies=strategies, static_bytes=500
+        profile="gms",
+        message_bytes=[1000, 2000],
+        strategies=["auto", "single", "static"],
+        static_bytes=500,
     )
-    return compare_operation(asked.to_domain(), asked.as_job, unit, SETTINGS)
+    return compare_operation(
+        compare_question(asked), partial(as_job, asked), Stored.of_unit(unit), SETTINGS
+    )
 
 
 def _audit(unit: UnitOfWork) -> Operation[Any]:
     setting = {
         "steps": [{"from_bytes": 1, "size_bytes": 2048}, {"from_bytes": 9000, "size_bytes": None}]
     }
-    asked = AuditIn.model_validate(
-        {"profile": "gms", "setting": setting, "min_message_bytes": 4096, "max_message_bytes": 4096}
+    asked = parse_json(
+        AuditIn,
+        dump_json(
+            {
+                "profile": "gms",
+                "setting": setting,
+                "min_message_bytes": 4096,
+                "max_message_bytes": 4096,
+            }
+        ),
     )
-    return audit_operation(asked, unit, SETTINGS)
+    return audit_operation(asked, Stored.of_unit(unit), SETTINGS)
 
 
 def _table(unit: UnitOfWork) -> Operation[Any]:
-    return table_operation(GMS, TableScope(), unit, SETTINGS, activate=True)
+    return table_operation(GMS, TableScope(), Stored.of_unit(unit), SETTINGS, activate=True)
 
 
 def _export(unit: UnitOfWork) -> Operation[Any]:
     scope = ExportScope(target="simgrid")
-    return export_operation(GMS, scope, unit, SETTINGS, table=None)
+    return export_operation(GMS, scope, Stored.of_unit(unit), SETTINGS, table=None)
 
 
 def _schedule(unit: UnitOfWork) -> Operation[Any]:
-    return schedule_operation(GMS, 4321, unit, SETTINGS)
+    return schedule_operation(GMS, 4321, Stored.of_unit(unit), SETTINGS)
 
 
 JOBS: dict[str, Make] = {
@@ -124,7 +144,7 @@ def test_a_request_that_is_read_again_asks_the_same(store: Store, name: str) -> 
     operation = made(store, JOBS[name])
     assert b"gms@1" in operation.request
     with store.reading() as unit:
-        again = prepare_request(operation.kind, operation.request, unit, SETTINGS)
+        again = prepare_request(operation.kind, operation.request, Stored.of_unit(unit), SETTINGS)
     assert (again.kind, again.digest) == (operation.kind, operation.digest)
     assert again.request == operation.request
 
@@ -136,7 +156,7 @@ def test_no_two_questions_share_a_digest(store: Store) -> None:
 
 def test_kinds_that_are_no_jobs_are_not_prepared(store: Store) -> None:
     with store.reading() as unit, pytest.raises((KeyError, ValueError)):
-        prepare_request(OperationKind.FIT, b"{}", unit, SETTINGS)
+        prepare_request(OperationKind.FIT, b"{}", Stored.of_unit(unit), SETTINGS)
 
 
 @pytest.mark.parametrize("name", ["optimize", "compare", "audit", "export"])
@@ -158,11 +178,15 @@ def replaced(audit: Any) -> Any:
 
 def test_measurements_stay_where_they_are(store: Store) -> None:
     """A worker that solves needs the problem, and what every size took; no single time."""
-    asked = OptimizeIn.model_validate(
-        {"measurements": {"content": EXAMPLE.decode()}, "message_bytes": 65536}
+    asked = parse_json(
+        OptimizeIn,
+        dump_json({"measurements": {"content": EXAMPLE.decode()}, "message_bytes": 65536}),
     )
     operation = made(
-        store, lambda unit: optimize_operation(asked.to_domain(), asked.as_job, unit, SETTINGS)
+        store,
+        lambda unit: optimize_operation(
+            optimize_question(asked), partial(as_job, asked), Stored.of_unit(unit), SETTINGS
+        ),
     )
     sent = pickle.dumps(operation.work)
     assert len(sent) < len(EXAMPLE) * 0.6  # 70 sizes of 5 stages, of 25 times each
@@ -254,8 +278,8 @@ def replaced_status(solved: Any) -> Any:
 def test_a_fit_is_of_open_files(tmp_path: Path) -> None:
     """Traces in memory are put into files; the fit is that of the traces themselves."""
     operation = FitTraces((LoadedTrace.of(EXAMPLE),), FitRequest(kinds=(None,)), 1000)
-    here = operation.run_here()
-    assert here is not None
+    assert operation.run_here() is None  # a service reads no file in its own process
+    here = operation.work.fit(operation.traces)
     with ExitStack() as stack:
         in_files = operation.in_files(stack)
         report = Silent()

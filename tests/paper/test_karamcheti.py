@@ -6,31 +6,11 @@ from fractions import Fraction
 
 import pytest
 
-from analysis.layer_cost import (
-    Disagreement,
-    LayerSums,
-    Work,
-    disagreements,
-    overhead_share,
-    packet_curve,
-    shipped_layers,
-    work_of,
-)
-from analysis.layer_stages import (
-    LayerStages,
-    StageMapping,
-    StageQuestion,
-    layer_stages,
-)
-from domain.messaging_layer import (
-    CycleModel,
-    End,
-    InstructionCounts,
-    MessageUnits,
-    MessagingLayer,
-    NetworkFeature,
-    Service,
-)
+from analysis.layer_cost import LayerSums, Work, overhead_share, packet_curve, work_of
+from analysis.layer_stages import LayerStages, StageMapping, StageQuestion, layer_stages
+from analysis.published_layers import Disagreement, disagreements, shipped_layers
+from domain.instruction_counts import CycleModel, InstructionCounts
+from domain.messaging_layer import End, MessageUnits, MessagingLayer, NetworkFeature, Service
 from domain.problem import Problem
 from domain.schedule import latency_us
 from papers.karamcheti94 import published

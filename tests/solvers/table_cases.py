@@ -8,9 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from contract.limits import DEFAULT_TABLE_GAP
 from domain.errors import StrategyDeclined
 from domain.pipeline import Pipeline, pipeline_of_lines
-from domain.plan_table import DEFAULT_TABLE_GAP, PlanTable
+from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers.contract import Deadline

@@ -15,8 +15,9 @@ from domain.problem import AggregateProblem, FragmentLimits, Problem
 from domain.schedule import latency_us
 from domain.solution import Solution, Status, Strategy
 from solvers import baselines, compile_table, is_quick, solve
-from solvers.aggregate.costs import Costs, is_convex, lower_bound_us, lower_bounds_us
-from solvers.aggregate.cuts import NEIGHBOURS, best_count
+from solvers.aggregate.bound import is_convex, lower_bound_us, lower_bounds_us
+from solvers.aggregate.costs import Costs
+from solvers.aggregate.fixed import NEIGHBOURS, best_count
 from solvers.heuristics import fixed
 from solvers.heuristics.constant import repeated_cut
 from tests.solvers.outside import (

@@ -13,7 +13,7 @@ from domain.solution import Status
 from solvers import compile_table, solve
 from solvers.contract import Deadline
 from solvers.exact import strategy as exact
-from solvers.exact.convex import ConvexProblem
+from solvers.exact.convex_problem import ConvexProblem
 from solvers.exact.dual import repaired
 from solvers.exact.relaxation import solve_relaxed
 from solvers.heuristics.fixed import best_count

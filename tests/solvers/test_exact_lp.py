@@ -8,7 +8,8 @@ import pytest
 from bench.reference.pulp_model import solve_reference
 from domain.problem import FragmentLimits, Problem
 from solvers.contract import Deadline
-from solvers.exact.lp.lines import CountResult, reduced_dual, solve_count
+from solvers.exact.lp.lines import CountResult, solve_count
+from solvers.exact.lp.reduced_dual import reduced_dual
 from solvers.line_problem import LineProblem
 from tests.solvers.pipelines import Case, random_cases
 from tests.solvers.reference_lp import optimum_us

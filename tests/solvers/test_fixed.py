@@ -13,7 +13,8 @@ from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers import solve
 from solvers.contract import Deadline, SolveOptions
-from solvers.heuristics.fixed import BalancedCuts, best_count, equal_latency_us, run
+from solvers.heuristics.balanced_cuts import BalancedCuts
+from solvers.heuristics.fixed import best_count, equal_latency_us, run
 
 costs = st.one_of(st.just(0.0), st.floats(1e-3, 100.0), st.sampled_from([1.0, 5.0]))
 pipelines = st.lists(st.tuples(st.just("s"), costs, costs), min_size=1, max_size=6).map(

@@ -21,8 +21,9 @@ from solvers.kernels import nested_latency_us as levels_latency_us
 from solvers.line_problem import LineProblem
 from solvers.nested import hierarchical, hierarchical_ramp
 from solvers.nested.bound import nested_lower_bound_us
-from solvers.nested.compound import CompoundLines, best_ramps, levels_of, plan_pieces, split_at
-from solvers.nested.search import _Descent, refragmented
+from solvers.nested.compound import levels_of, plan_pieces, split_at
+from solvers.nested.compound_ramp import CompoundLines, best_ramps
+from solvers.nested.refragment import _Descent, refragmented
 from tests.support.counts import count
 
 NETWORK = [("a", 36.0, 36.0), ("b", 26.0, 124.5), ("c", 37.5, 124.5), ("d", 37.0, 39.5)]

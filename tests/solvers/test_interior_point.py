@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from solvers.exact.chain import (
-    Chain,
-    ChainMethod,
-    ChainOptions,
-    Iterate,
-    NativeMethod,
-    bound_distance,
-)
+from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate
+from solvers.exact.chain_bounds import bound_distance
 from solvers.exact.dual import repaired, value_us, weights
+from solvers.exact.interior_native import NativeMethod
 from solvers.exact.interior_point import iterate
 from solvers.kernels.native import Choice
 from solvers.line_problem import LineProblem

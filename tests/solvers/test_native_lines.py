@@ -18,7 +18,8 @@ from solvers.exact.dual import bound_above, bound_below, marginal_us, repaired, 
 from solvers.exact.structured import AIM, CLOSE, default_method, solve_count
 from solvers.heuristics.constant import repeated_cut
 from solvers.heuristics.fixed import best_count, equal_cut, equal_latency_us
-from solvers.heuristics.repeat import Best, search
+from solvers.heuristics.repeat import search
+from solvers.heuristics.repeat_search import Best
 from solvers.kernels.native import Choice
 from solvers.kernels.native_whole import whole_of
 from solvers.line_problem import LineProblem

@@ -17,15 +17,10 @@ from domain.schedule import latency_us
 from solvers import compile_table, solve
 from solvers.ranges.bound import CountPlanes, Span, SpanBound, SpanTrees
 from solvers.ranges.regions import Boxed, NodeSolver, Regions, whole_cut_within
-from solvers.tables.bound import CountBounds
+from solvers.tables.count_bounds import CountBounds
 from solvers.tables.cuts import _Repeated
-from solvers.tables.points import StructurePool
-from tests.solvers.ranged_pipelines import (
-    Rule,
-    best_of_every_cut,
-    random_problems,
-    random_stage,
-)
+from solvers.tables.structures import StructurePool
+from tests.solvers.ranged_pipelines import Rule, best_of_every_cut, random_problems, random_stage
 from tests.support.counts import count
 
 _EXACTLY = 1.0 + 1e-9

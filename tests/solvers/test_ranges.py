@@ -11,17 +11,11 @@ from domain.solution import Status
 from solvers import solve
 from solvers.contract import Deadline
 from solvers.exact import strategy as exact
-from solvers.exact.convex import (
-    ConvexProblem,
-    bound_above,
-    bound_below,
-    resampled,
-    true_value_us,
-    value_us,
-)
+from solvers.exact.convex_dual import bound_above, bound_below, resampled, true_value_us, value_us
+from solvers.exact.convex_problem import ConvexProblem
 from solvers.exact.count_search import CountSearch
 from solvers.exact.dual import repaired
-from solvers.exact.lp.cells import solve_convex_count
+from solvers.exact.lp.convex import solve_convex_count
 from solvers.exact.lp.lines import solve_count
 from solvers.heuristics.fixed import best_count
 from solvers.line_problem import LineProblem

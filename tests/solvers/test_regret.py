@@ -10,17 +10,19 @@ import numpy as np
 import pytest
 
 import solvers
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.aggregate import Aggregate
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.model import CostModel
-from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline, Stage, pipeline_of_lines
+from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, problem_of
 from domain.regret import BestKnown, ChosenSetting, Objective, PricedSetting, SizeRule
 from domain.schedule import latency_us
 from domain.workload import Workload
+from solvers.settings.costs import repeated_latencies_us
 from solvers.settings.regret import MERGE_REGRET
-from solvers.settings.sizes import EVERY, Sizes, repeated_latencies_us
+from solvers.settings.sizes import EVERY, Sizes
 from tests.solvers.outside import seen_from_outside
 from tests.solvers.pipelines import random_cases
 from tests.solvers.ranged_pipelines import Rule, random_problems

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from solvers.contract import Deadline
-from solvers.settings.regret import LinesInDraws, min_worst_regret
+from solvers.settings.cut_in_draws import LinesInDraws, min_worst_regret
 from tests.support.counts import count
 
 Floats = NDArray[np.float64]

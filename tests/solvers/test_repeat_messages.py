@@ -14,18 +14,11 @@ from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers.contract import Deadline
 from solvers.kernels import active
-from solvers.tables import repeat_messages
 from solvers.tables.points import HostCosts
 from solvers.tables.repeat import RepeatCompiler
-from solvers.tables.repeat_messages import (
-    Dual,
-    Entries,
-    EveryMessage,
-    Floats,
-    best_of_count,
-    live_counts,
-    read_us,
-)
+from solvers.tables.repeat_duals import Dual, Line, live_counts
+from solvers.tables.repeat_entries import Entries
+from solvers.tables.repeat_messages import EveryMessage, Floats, best_of_count, read_us
 from tests.solvers.table_cases import (
     EVALUATOR_ERROR,
     TableCase,
@@ -167,7 +160,7 @@ def test_counts_are_left_out() -> None:
 def test_an_endless_row_of_counts_is_given_up() -> None:
     """Without overheads more fragments cost nothing: no dual ends their row."""
     free = Dual(0.0, 1.0, 0.0, 0.0, 0.0)
-    line = repeat_messages.Line(1_000_000, 1_000_100, 2_000_000.0, 2_000_200.0)
+    line = Line(1_000_000, 1_000_100, 2_000_000.0, 2_000_200.0)
     assert live_counts([free], line, (1, 1_000_000), 100) is None
     falling = Dual(3_000_000.0, 0.0, 0.0, 1e3, 0.0)  # it falls, so nothing is said of more
     assert live_counts([falling], line, (1, 1_000_000), 100) is None

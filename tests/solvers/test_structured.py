@@ -15,10 +15,12 @@ from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits, Problem
 from solvers.contract import Deadline
 from solvers.exact import structured
-from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate, NativeMethod
+from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate
 from solvers.exact.dual import capped_value_us, repaired, value_us
+from solvers.exact.interior_native import NativeMethod
 from solvers.exact.interior_point import iterate
-from solvers.exact.lp.lines import CountResult, equal_sizes, never_idle
+from solvers.exact.lp.lines import CountResult, equal_sizes
+from solvers.exact.lp.never_idle import never_idle
 from solvers.exact.structured import CLOSE, solve_count
 from solvers.kernels import active
 from solvers.line_problem import LineProblem
@@ -421,7 +423,7 @@ IN_LITTLE_MEMORY = """
 import resource
 import numpy as np
 from solvers.contract import Deadline
-from solvers.exact.chain import NativeMethod
+from solvers.exact.interior_native import NativeMethod
 from solvers.kernels.native import load_library
 from solvers.kernels import active
 from solvers.line_problem import LineProblem

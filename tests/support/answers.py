@@ -5,7 +5,8 @@ from __future__ import annotations
 from app.questions.optimize import conclude, prepare
 from app.questions.question import Question
 from app.questions.source import Stored
-from app.schemas.optimize import OptimizeOut
+from app.schemas.optimize import optimize_out
+from contract.optimize import OptimizeOut
 from domain.model import CostModel
 from solvers import solve
 
@@ -15,4 +16,4 @@ def solved(model: CostModel, message_bytes: int = 128) -> OptimizeOut:
     question = Question(message_bytes=message_bytes, source=model)
     prepared = prepare(question, Stored(), fragment_cap=100_000)
     solution = solve(prepared.problem, question.strategy, relative_gap=question.relative_gap)
-    return OptimizeOut.of(conclude(prepared, solution, solve_ms=1.0))
+    return optimize_out(conclude(prepared, solution, solve_ms=1.0))

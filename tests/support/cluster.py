@@ -20,7 +20,7 @@ class TestCluster:
 
     __test__ = False
 
-    address: str = "tcp://127.0.0.1:0"
+    address: str = "tls://127.0.0.1:0"
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     slots: int = 1
     workers: list[Member] = field(default_factory=list)

@@ -41,3 +41,12 @@ def build_gpu_driver(folder: Path) -> None:
     """Make a libcuda.so.1 in a folder whose GPU is memory of the host; LD_LIBRARY_PATH finds it."""
     words = ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", folder / "libcuda.so.1"]
     subprocess.run([compiler(), *words, Path(__file__).with_name("like_cuda.c")], check=True)
+
+
+def build_shifted_clock(folder: Path) -> Path:
+    """Make a library that moves the time of day of who loads it by SLUICE_TEST_CLOCK_S seconds."""
+    library = folder / "shifted_clock.so"
+    words = ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", library]
+    source = Path(__file__).with_name("shifted_clock.c")
+    subprocess.run([compiler(), *words, source, "-ldl"], check=True)
+    return library

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from app.execution.engine import Engine
-from app.execution.local import LocalEngine, service_pools
+from app.execution.local import LocalEngine
 from app.execution.worker import ForkServer
-from app.operations.tasks import SOLVE_WARM_UP
+from app.operations.tasks import service_pools
 from app.settings import Settings
 
 GATE = "TEST_SOLVER_GATE"  # names a file; a scripted solver that waits ends when it is there
@@ -34,5 +34,9 @@ def shared_fork_server() -> ForkServer:
 
 def local_engine(settings: Settings) -> Engine:
     """As app.operations.tasks.open_engine, but for what forks its workers."""
-    pools = service_pools(solve_workers=settings.worker_count, solve_warm_up=SOLVE_WARM_UP)
+    pools = service_pools(
+        solve_workers=settings.worker_count,
+        long_workers=settings.long_workers,
+        read_warm_up="",
+    )
     return LocalEngine(pools, fork_server=shared_fork_server())

@@ -17,6 +17,7 @@ from app.operations.operation import (
     Outcome,
     Report,
 )
+from app.questions.source import Stored
 from domain.errors import Conflict, SluiceError, StrategyDeclined
 from models.identifiers import new_id
 from models.session import UnitOfWork
@@ -175,6 +176,6 @@ class AlreadyStored(Scripted):
 _MAKERS = {"compare": Word, "table": AlreadyStored}
 
 
-def prepare(kind: str, request: bytes, unit: UnitOfWork) -> Scripted:
+def prepare(kind: str, request: bytes, stored: Stored) -> Scripted:
     """The operation of a job's request."""
     return _MAKERS.get(kind, Scripted)(**json.loads(request))

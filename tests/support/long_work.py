@@ -26,7 +26,7 @@ class LongHere:
     """An engine of two: solves go to another one, all else runs in this process."""
 
     def __init__(self, solving: Engine, here: Engine) -> None:
-        self._engines = {Pool.SOLVE: solving, Pool.LONG: here}
+        self._engines = {Pool.SOLVE: solving, Pool.READ: here, Pool.LONG: here}
 
     def submit(self, task: Task, sink: Sink) -> None:
         self._engines[task.pool].submit(task, sink)

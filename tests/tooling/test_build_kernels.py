@@ -34,7 +34,7 @@ print(active.NATIVE, solution.status.value, solution.latency_us, solution.lower_
 def checkout(tmp_path: Path) -> Path:
     """A checkout of what the build and a solve need, never built, in a folder with a space."""
     root = tmp_path / "my checkout"
-    for room in ("domain", "solvers"):
+    for room in ("contract", "domain", "solvers"):
         shutil.copytree(
             ROOT / room, root / room, ignore=shutil.ignore_patterns("build", "__pycache__")
         )

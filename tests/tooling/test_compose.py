@@ -1,22 +1,32 @@
-"""The compose file and the image: they start with nothing but a copied `.env.example`."""
+"""The compose file and the image: they start with nothing but a password."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import tomllib
+from dataclasses import fields
+from inspect import getsource
 from pathlib import Path
+from shutil import which
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
+from app.console import commands
 from app.console.arguments import parse
+from app.container import Container, processes
+from app.operations import tasks
 from app.serving import GRACE_S
-from app.settings import Settings
+from app.settings import VERSION, Settings
+from tests.support.system import require_system
 from tools import bootstrap
 
 CLUSTER = {"cluster-work", "engine-scheduler", "engine-worker"}
 HARDENING = ("read_only", "cap_drop", "security_opt", "tmpfs", "init")
+PASSWORD = "0123abcd"  # of the form that the documented command makes
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = re.compile(
     r"\$\{(?P<name>\w+)(?:(?P<operator>:?[-?+])(?P<argument>[^}]*))?\}|(?P<other>\$)"
@@ -26,6 +36,21 @@ VARIABLE = re.compile(
 def example_variables() -> dict[str, str]:
     lines = (ROOT / ".env.example").read_text().splitlines()
     return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+def variables_of_a_process() -> set[str]:
+    """What a service or a runner reads: settings, and what solves."""
+    return {f"SLUICE_{one.name.upper()}" for one in fields(Settings)} | {"SLUICE_KERNELS"}
+
+
+def variables_of_a_member() -> set[str]:
+    """What the code of `sluice engine` asks the settings for, and what solves."""
+    parts = (commands.engine, commands._with_workers, tasks.cluster_options)
+    asked = {name for one in parts for name in re.findall(r"settings\.(\w+)", getsource(one))}
+    asked = {"workers" if name == "worker_count" else name for name in asked}
+    found = {f"SLUICE_{name.upper()}" for name in asked - {"from_environment"}}
+    assert found <= variables_of_a_process()
+    return found | {"SLUICE_KERNELS"}
 
 
 def interpolated(text: str, variables: dict[str, str]) -> str:
@@ -56,7 +81,9 @@ def filled_in(node: Any, variables: dict[str, str]) -> Any:
 def compose(variables: dict[str, str] | None = None) -> dict[str, Any]:
     document = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     assert isinstance(document, dict)
-    filled = filled_in(document, example_variables() if variables is None else variables)
+    if variables is None:
+        variables = {"POSTGRES_PASSWORD": PASSWORD}
+    filled = filled_in(document, variables)
     assert isinstance(filled, dict)
     return filled
 
@@ -67,8 +94,9 @@ def dockerfile_lines() -> list[str]:
     return [line.strip() for line in text.splitlines() if line and not line.startswith("#")]
 
 
-def test_nothing_but_the_example_has_to_be_set() -> None:
-    """Every variable has a default in the file or a value in `.env.example`."""
+def test_nothing_but_a_password_has_to_be_set() -> None:
+    """Every other variable has a default in the file; the example brings no password."""
+    assert example_variables() == {}
     assert set(compose()["services"]) == {
         "postgres",
         "sluice",
@@ -78,7 +106,7 @@ def test_nothing_but_the_example_has_to_be_set() -> None:
 
 
 def test_a_forgotten_env_file_is_said_by_name() -> None:
-    """Without `.env` Compose stops at the one variable that is required."""
+    """Without a password Compose stops at the one variable that is required."""
     with pytest.raises(KeyError, match="POSTGRES_PASSWORD"):
         compose({})
 
@@ -158,7 +186,8 @@ def test_a_cluster_has_its_own_network_and_no_database() -> None:
     }
     for name, one in services.items():
         assert one["profiles"] == ["cluster"], name
-        assert one["build"] == {"context": ".", "args": {"PACKAGES": "dask"}}, name
+        base = document["services"]["sluice"]["build"]["args"]
+        assert one["build"] == {"context": ".", "args": {**base, "PACKAGES": "dask"}}, name
         assert "ports" not in one, name
         assert one["volumes"] == ["./certificates:/run/certificates:ro"], name
         assert [one[key] for key in HARDENING] == [
@@ -193,34 +222,66 @@ def test_the_image_can_be_built_with_these_packages(packages: str) -> None:
         assert any(line.startswith("COPY ") and lock in line.split() for line in lines), lock
 
 
-def test_settings_of_the_example_reach_the_service() -> None:
-    """A value set in `.env`, also one that is commented out in the example, is passed on."""
+@pytest.mark.parametrize("name", ["sluice", "worker", "cluster-work"])
+def test_what_is_set_reaches_services_and_runners(name: str) -> None:
+    """Each setting that the example offers, and none besides the database is only in the file."""
     text = (ROOT / ".env.example").read_text()
     offered = set(re.findall(r"^#(SLUICE_\w+)=", text, flags=re.MULTILINE))
-    variables = example_variables() | dict.fromkeys(offered, "7654321")
-    service = compose(variables)["services"]["sluice"]
-    for name in offered - {"SLUICE_PORT", "SLUICE_PUBLISH"}:
-        assert service["environment"][name] == "7654321", name
-    assert service["ports"] == ["7654321:7654321:8080"]
+    variables = {"POSTGRES_PASSWORD": PASSWORD} | dict.fromkeys(offered, "7654321")
+    service = compose(variables)["services"][name]
+    fixed = {"SLUICE_DATABASE_URL", "SLUICE_HOST", "SLUICE_PORT"}
+    if name == "cluster-work":
+        fixed |= {one for one in offered if "DASK" in one} | {"SLUICE_ENGINE"}
+    assert set(service["environment"]) == variables_of_a_process()
+    for variable in variables_of_a_process() - fixed:
+        assert service["environment"][variable] == "7654321", variable
+    assert service["mem_limit"] == service["cpus"] == "7654321"
+    if name == "sluice":
+        assert service["ports"] == ["7654321:7654321:8080"]
 
 
-def test_every_setting_can_be_given_to_the_container() -> None:
-    """A setting that the service reads and the compose file does not pass on could not be set."""
-    asked: set[str] = set()
-
-    class Watched(dict[str, str]):
-        def get(self, key: str, default: Any = None) -> Any:
-            asked.add(key)
-            return super().get(key, default)
-
-    Settings.from_environment(Watched())
-    assert asked
-    assert asked - set(compose()["services"]["sluice"]["environment"]) == set()
+@pytest.mark.parametrize("name", ["engine-scheduler", "engine-worker"])
+def test_what_members_of_a_cluster_read_reaches_them(name: str) -> None:
+    """And no more: they have no password."""
+    assert set(compose()["services"][name]["environment"]) == variables_of_a_member()
 
 
-def test_the_password_of_the_example_fits_into_a_url() -> None:
-    """It becomes part of the database's URL as it stands."""
-    assert re.fullmatch(r"[\w-]+", example_variables()["POSTGRES_PASSWORD"])
+def test_the_table_of_the_documents_names_what_reaches_a_service() -> None:
+    text = (ROOT / "docs" / "operations.md").read_text()
+    documented = set(re.findall(r"^`(SLUICE_\w+)` \|", text, flags=re.MULTILINE))
+    assert documented | {"SLUICE_KERNELS"} == variables_of_a_process()
+
+
+def test_every_container_has_limits() -> None:
+    """Of memory, processors, processes and logs."""
+    for name, service in compose()["services"].items():
+        assert service["mem_limit"], name
+        assert float(service["cpus"]) > 0.0, name
+        assert service["pids_limit"] > 0, name
+        assert service["logging"]["driver"] == "json-file", name
+        assert set(service["logging"]["options"]) == {"max-size", "max-file"}, name
+
+
+def test_the_workers_of_a_container_fit_into_it() -> None:
+    service = compose()["services"]["sluice"]
+    room = Container(float(service["cpus"]), int(service["mem_limit"].removesuffix("g")) * 2**30)
+    workers = room.workers(64)
+    assert processes(workers) * room.worker_bytes(workers) <= (room.workers_bytes or 0)
+
+
+def test_the_documented_command_makes_a_password_that_fits_into_a_url() -> None:
+    """It becomes part of the database's URL as it stands; all that show it show the same."""
+    command = """cp .env.example .env && echo "POSTGRES_PASSWORD=$(openssl rand -hex 24)" >> .env"""
+    for name in ("docker-compose.yml", ".env.example", "docs/operations.md"):
+        assert command in (ROOT / name).read_text(), name
+    require_system(which("openssl"), "openssl", "apt-get install openssl")
+    made = subprocess.run(
+        ["sh", "-c", 'echo "POSTGRES_PASSWORD=$(openssl rand -hex 24)"'],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert re.fullmatch(r"POSTGRES_PASSWORD=[0-9a-f]{48}\n", made.stdout)
 
 
 def test_the_image_does_not_run_as_root() -> None:
@@ -241,6 +302,41 @@ def test_the_image_checks_its_health() -> None:
     checks = [line for line in dockerfile_lines() if line.startswith("HEALTHCHECK ")]
     assert len(checks) == 1
     assert "/healthz" in checks[0]
+
+
+def test_the_image_says_what_it_is() -> None:
+    """By the labels of the OCI; the base is what it was built on."""
+    (line,) = (line for line in dockerfile_lines() if line.startswith("LABEL "))
+    labels = dict(re.findall(r'org\.opencontainers\.image\.([\w.]+)="([^"]*)"', line))
+    assert labels["version"] == VERSION
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert labels["licenses"] == project["license"]
+    assert (labels["base.name"], labels["revision"]) == ("${BASE}", "${REVISION}")
+    assert {"title", "description"} < set(labels)
+
+
+def test_one_command_names_the_bases_by_digest(tmp_path: Path) -> None:
+    """The command of the documents, with a stand-in that answers as the registry would."""
+    text = (ROOT / "docs" / "operations.md").read_text()
+    (command,) = re.findall(r"```\n(for image in .*?)```", text, flags=re.DOTALL)
+    digest = "sha256:" + "0" * 64
+    for name, answer in (("docker", digest), ("git", "c0ffee")):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\necho {answer}\n")
+        program.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    subprocess.run(["sh", "-ec", command], cwd=tmp_path, env=environment, check=True)
+    lines = (tmp_path / ".env").read_text().splitlines()
+    services = compose(
+        {"POSTGRES_PASSWORD": PASSWORD} | dict(line.split("=", 1) for line in lines)
+    )["services"]
+    assert services["postgres"]["image"] == f"postgres:17@{digest}"
+    for name in ("sluice", "worker", *CLUSTER):
+        arguments = services[name]["build"]["args"]
+        assert arguments["BASE"] == f"python:3.13-slim@{digest}", name
+        assert arguments["REVISION"] == "c0ffee", name
+    (base,) = (line for line in dockerfile_lines() if line.startswith("ARG BASE="))
+    assert base == f"ARG BASE={compose()['services']['sluice']['build']['args']['BASE']}"
 
 
 def test_the_base_image_can_be_replaced() -> None:

@@ -15,8 +15,10 @@ import pytest
 import yaml
 
 from app.console.arguments import parse
+from app.container import MIN_WORKER_BYTES, Container, processes
 from app.serving import GRACE_S
 from app.settings import Settings
+from tests.tooling.test_compose import variables_of_a_process
 
 BASE = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
 COMPONENT = "app.kubernetes.io/component"
@@ -49,7 +51,38 @@ def pods() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
 
 
 def plain_environment(container: Mapping[str, Any]) -> dict[str, str]:
-    return {one["name"]: one["value"] for one in container["env"] if "value" in one}
+    """Values of the ConfigMap, and the container's own, which win."""
+    shared = {
+        name: value
+        for source in container["envFrom"]
+        for name, value in resources("ConfigMap")[f"ConfigMap/{source['configMapRef']['name']}"][
+            "data"
+        ].items()
+    }
+    return shared | {one["name"]: one["value"] for one in container["env"] if "value" in one}
+
+
+def test_every_variable_reaches_every_process() -> None:
+    """Host and port are the image's, the database a secret of those that have one."""
+    for name, _, container in pods():
+        own = {one["name"] for one in container["env"]}
+        missing = variables_of_a_process() - set(plain_environment(container)) - own
+        expected = {"SLUICE_HOST", "SLUICE_PORT"}
+        expected |= {"SLUICE_DATABASE_URL"} if name.startswith("engine") else set()
+        assert missing == expected, name
+
+
+def test_limits_leave_room_for_the_workers() -> None:
+    """Of processors, memory and what is written to the node's disk, logs among it."""
+    for name, spec, container in pods():
+        limits = container["resources"]["limits"]
+        assert set(limits) == {"cpu", "memory", "ephemeral-storage"}, name
+        (tmp,) = (one for one in spec["volumes"] if one["name"] == "tmp")
+        assert tmp["emptyDir"]["sizeLimit"] == "1Gi", name
+        settings = Settings.from_environment(plain_environment(container))
+        room = Container(float(limits["cpu"]), int(limits["memory"].removesuffix("Gi")) * 2**30)
+        workers = settings.workers or room.workers(64)
+        assert processes(workers) * MIN_WORKER_BYTES <= (room.workers_bytes or 0), name
 
 
 def test_every_file_is_named_once_and_every_resource_has_a_name_of_its_own() -> None:
@@ -133,7 +166,7 @@ def test_secrets_are_those_that_are_asked_for_and_the_cluster_has_no_database() 
         files = {
             Path(text)
             for key, text in plain_environment(container).items()
-            if key.startswith("SLUICE_DASK_TLS_")
+            if key.startswith("SLUICE_DASK_TLS_") and text
         }
         if name == "api":
             assert files == set()

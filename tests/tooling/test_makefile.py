@@ -16,6 +16,7 @@ VERBS = (
     "quick",
     "check",
     "fmt",
+    "report",
     "bench",
     "screenshots",
     "campaign",
@@ -27,7 +28,9 @@ VERBS = (
 
 
 # What the `make` around these tests was given, and hands down.
-HANDED_DOWN = {"MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "PYTHON", "UV", "JOBS", "ONCE", "PORT"}
+HANDED_DOWN = {
+    *("MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "PYTHON", "UV", "JOBS", "ONCE", "PORT", "NAME"),
+}
 
 
 def make(*arguments: str) -> str:
@@ -102,6 +105,12 @@ def test_the_environment_wins_over_the_port_of_the_makefile() -> None:
         )
         assert shown.stdout.strip() == port
     assert planned("serve").splitlines()[-1].strip() == ".venv/bin/sluice serve"
+
+
+def test_a_report_looks_for_the_name_that_it_is_given() -> None:
+    """`make report NAME=min_gain`; none is looked for where the environment alone has one."""
+    assert planned("report", "NAME=min_gain").rstrip().endswith("tools.report --name min_gain")
+    assert planned("report").rstrip().endswith("python -m tools.report")
 
 
 def test_a_campaign_asks_for_the_full_counts() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 import pytest
 
@@ -32,7 +33,7 @@ PLANTED = {
     "domain/units.py": "",
     "app/text/numbers.py": "",
     "app/web/answers/view.py": "",
-    "app/web/assets/bars.js": "",
+    "app/ui/assets/bars.js": "",
     "tests/domain/test_units.py": "",
     "tests/domain/test_pipeline.py": "from domain import units\n",
     "tests/domain/test_plan.py": "import domain.plan\n",
@@ -71,7 +72,7 @@ def planted(folder: Path, seconds: Mapping[str, float] | None = None) -> list[Ca
 @pytest.fixture(scope="module")
 def tests(tmp_path_factory: pytest.TempPathFactory) -> list[Candidate]:
     """Those of the planted files, each taking half a second."""
-    return planted(tmp_path_factory.mktemp("checkout"))
+    return planted(tmp_path_factory.mktemp("checkout"), dict.fromkeys(PLANTED, 0.5))
 
 
 def why(choice: Choice) -> dict[str, Why]:
@@ -106,7 +107,7 @@ def test_a_changed_module_brings_its_readers_then_its_package(
     ("changed", "near"),
     [
         ("app/web/answers/view.py", {"web/test_answer_advice"}),  # named after the folder
-        ("app/web/assets/bars.js", {"web/test_charts"}),  # names the file
+        ("app/ui/assets/bars.js", {"web/test_charts"}),  # names the file
         ("tests/app/serving.py", {"app/test_bodies"}),
         ("clients/python/src/sluice_client/table.py", {"clients/test_python_table"}),
         ("clients/c/src/lookup.c", {"clients/test_c_library"}),
@@ -174,6 +175,7 @@ def test_no_browser_no_documents_and_no_compiler_for_nothing(tests: list[Candida
 def test_the_time_goes_to_the_nearest_first_and_then_to_the_shortest(tmp_path: Path) -> None:
     """What does not fit is left out, and what comes after it and fits is not."""
     seconds = {
+        **dict.fromkeys(PLANTED, 0.5),
         "tests/domain/test_units.py": 6.0,
         "tests/domain/test_pipeline.py": 1.0,
         "tests/contracts/test_strategies.py": 4.0,
@@ -196,7 +198,10 @@ def test_a_module_that_is_gone_brings_those_that_still_import_it(tests: list[Can
 
 def test_the_report_says_what_why_and_what_is_left(tmp_path: Path) -> None:
     """By reason and folder, in lines that can be read; a long list of changes is cut."""
-    choice = choose(["domain/units.py"], planted(tmp_path, {"tests/domain/test_plan.py": 500.0}))
+    choice = choose(
+        ["domain/units.py"],
+        planted(tmp_path, {**dict.fromkeys(PLANTED, 0.5), "tests/domain/test_plan.py": 500.0}),
+    )
     lines = report("since it left main", [f"domain/{i}.py" for i in range(12)], choice).splitlines()
     assert lines[0] == "changed since it left main: 12 files"
     assert lines[10:12] == ["  domain/9.py", "  and 2 more"]
@@ -300,27 +305,34 @@ def test_without_git_the_command_says_what_it_needs(
 # --- the times ----------------------------------------------------------------------------------
 
 
-def reported(file: str, seconds: float) -> pytest.TestReport:
+def reported(
+    file: str, seconds: float, outcome: Literal["passed", "skipped"] = "passed"
+) -> pytest.TestReport:
     """The report of a phase of a test that took this much processor time."""
     name = f"{file}::test_it"
     properties = [("processor_s", seconds)]
     return pytest.TestReport(
-        name, (file, 1, ""), {}, "passed", None, "call", user_properties=properties
+        name, (file, 1, ""), {}, outcome, None, "call", user_properties=properties
     )
 
 
 def test_the_times_of_a_run_replace_those_before_it(tmp_path: Path) -> None:
-    """Phases add up; what the run has not met stays while it is there; short ones are left out."""
+    """Phases add up; what the run has not met stays while it is there; a skip shortens nothing."""
     before = {"tests/domain/test_units.py": 9.0, "tests/domain/test_plan.py": 3.0, "gone.py": 4.0}
-    planted(tmp_path, {**before, "tests/golden/test_golden.py": 8.0})
+    skipped = "tests/solvers/test_solve.py"
+    planted(tmp_path, {**before, "tests/golden/test_golden.py": 8.0, skipped: 7.0})
     writing = Writing(tmp_path)
     for seconds in (0.5, 1.54):
         writing.pytest_runtest_logreport(reported("tests/domain/test_units.py", seconds))
     writing.pytest_runtest_logreport(reported("tests/golden/test_golden.py", 0.1))
+    writing.pytest_runtest_logreport(reported(skipped, 2.0))
+    writing.pytest_runtest_logreport(reported(skipped, 0.0, "skipped"))
     writing.pytest_sessionfinish()
     assert json.loads((tmp_path / SECONDS).read_text()) == {
         "tests/domain/test_plan.py": 3.0,
         "tests/domain/test_units.py": 2.0,
+        "tests/golden/test_golden.py": 0.1,
+        skipped: 7.0,
     }
 
 
@@ -353,9 +365,9 @@ def all_tests() -> list[Candidate]:
     [
         ("domain/pipeline.py", 60),
         ("domain/errors.py", 60),
-        ("app/errors.py", 40),
-        ("app/text/numbers.py", 40),
-        ("solvers/__init__.py", 40),
+        ("app/errors.py", 20),
+        ("app/text/numbers.py", 25),
+        ("solvers/__init__.py", 25),
         ("tests/conftest.py", 60),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.schemas.base import read_output
-from app.schemas.optimize import OptimizeOut
+from contract.optimize import OptimizeOut
 from tests.app.serving import MYRINET, Live, serving, settings_for
 
 Ask = Callable[..., OptimizeOut]

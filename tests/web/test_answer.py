@@ -17,6 +17,7 @@ from analysis.explore import Line, Point
 from app.plots.timeline_rows import STYLE
 from app.text.numbers import format_gap, format_percent, format_size
 from app.text.units import TimeUnit
+from app.ui.pages import FOLDER, POLICY
 from app.web.answers.advice import WhyView
 from app.web.answers.around import (
     about_size,
@@ -26,7 +27,6 @@ from app.web.answers.around import (
     surroundings_of,
 )
 from app.web.answers.view import AnswerView, cut_of, proof_of
-from app.web.pages import FOLDER, POLICY
 from domain.pipeline import pipeline_of_lines
 from domain.solution import Status, Strategy
 from solvers.count_points import CountPoint

@@ -11,11 +11,12 @@ import pytest
 
 import solvers
 from app.console.reports import answer_parts
-from app.console.screen import UNICODE
 from app.questions.settings import ExportScope, export, export_question
 from app.schemas.optimize import current_of, read_answer
+from app.schemas.stages import stored_model
 from app.text.numbers import format_gap, format_size
 from app.text.units import format_time
+from app.ui.gantt import UNICODE
 from app.web.answers.advice import set_this_of
 from app.web.answers.around import curve_of
 from app.web.answers.view import cut_of
@@ -36,7 +37,7 @@ def test_each_library_has_the_text_of_its_export(live: Live, ask: Ask, target: s
     scope = ExportScope(
         target=target, min_message_bytes=4096, max_message_bytes=4096, time_limit_s=1.0
     )
-    model = answer.model.to_domain()
+    model = stored_model(answer.model)
     declined, made = "", None
     try:
         question = export_question(model, None, scope, None, fragment_cap=100_000)
@@ -108,7 +109,7 @@ def test_a_size_is_rounded_up_to_what_a_library_takes(
     scope = ExportScope(
         target=target, min_message_bytes=200_000, max_message_bytes=200_000, time_limit_s=1.0
     )
-    question = export_question(ask().model.to_domain(), None, scope, None, fragment_cap=100_000)
+    question = export_question(stored_model(ask().model), None, scope, None, fragment_cap=100_000)
     chosen = export(replace(question, given_bytes=given)).chosen
     assert chosen is not None
     assert chosen.is_given == (written is not None)
@@ -123,7 +124,7 @@ def test_what_a_library_cannot_take_is_said_aloud(live: Live, ask: Ask) -> None:
     text = text_of(live, f"/ui/answers/{answer.id}/parts/library?target=ucx")
     said = re.search(r'class="notice bad" role="note">([^<]+)<', text)
     assert said is not None
-    pipeline = answer.model.to_domain()
+    pipeline = stored_model(answer.model)
     assert isinstance(pipeline, Pipeline)
     evaluator = solvers.evaluator_of(pipeline)
     assert answer.best_fixed is not None

@@ -11,8 +11,7 @@ import pytest
 
 from analysis import explain as explain_answer
 from analysis import explore
-from app.execution.local import MAX_PICTURES_OF_CLIENT
-from app.http.call_threads import RenderQueue
+from app.http.call_threads import MAX_PICTURES_OF_CLIENT, RenderQueue
 from app.http.dependencies import READER_COOKIE
 from app.web.answers import answers
 from tests.app.serving import GUARD_S, Live, wait_until

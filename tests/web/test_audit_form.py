@@ -8,10 +8,13 @@ from urllib.parse import parse_qsl
 import pytest
 
 from app.console.arguments import parse
-from app.schemas.audit import AuditIn
-from app.schemas.base import read_request
+from app.schemas.audit import audit_question_of, audit_scope
+from app.schemas.base import dump_json, parse_json, read_request
+from app.schemas.source import as_job
+from app.schemas.stages import asked_pipeline
 from app.web.audits.audits import AuditCommand
 from app.web.audits.form import AuditForm
+from contract.audit import AuditIn
 from domain.errors import NotFound
 from domain.fragment_setting import FragmentSetting
 from domain.regret import Objective
@@ -46,7 +49,7 @@ def test_texts_become_a_request() -> None:
     ).asked()
     assert asked is not None
     assert marked.mistakes == {}
-    scope = asked.to_domain()
+    scope = audit_scope(asked)
     assert [(step.from_bytes, step.size_bytes) for step in scope.setting.steps] == [
         (1, None),
         (65536, 16384),
@@ -65,7 +68,7 @@ def test_stages_come_in_their_units() -> None:
     assert asked is not None
     pipeline = asked.pipeline
     assert pipeline is not None
-    stages = pipeline.to_domain().stages
+    stages = asked_pipeline(pipeline).stages
     assert [stage.name for stage in stages] == ["bus", "stage 2"]
     assert stages[0].ranges[0].overhead_us == pytest.approx(0.005)
     assert stages[0].ranges[0].ns_per_byte == pytest.approx(0.5)
@@ -77,7 +80,7 @@ def test_a_configuration_is_read_by_its_library() -> None:
     text = "# ours\r\nUCX_RNDV_FRAG_SIZE=host:8192"
     asked, _ = form(profile="gms", target="ucx", configuration=text).asked()
     assert asked is not None
-    assert asked.to_domain().setting == FragmentSetting.always(8192)
+    assert audit_scope(asked).setting == FragmentSetting.always(8192)
 
 
 @pytest.mark.parametrize(
@@ -175,18 +178,18 @@ def test_a_job_restores_the_form(pairs: tuple[tuple[str, str], ...], texts: dict
     rows = (*pairs, *ranges) if ("up_to", "4 KiB") in pairs else pairs
     asked, marked = form(*rows, **texts).asked()
     assert asked is not None, marked.mistakes
-    stored = read_request(AuditIn, asked.as_job(None))
+    stored = read_request(AuditIn, as_job(asked, None))
     again, marked = AuditForm.of_request(stored).asked()
     assert again is not None, marked.mistakes
-    assert again.to_domain() == asked.to_domain()
-    assert again.to_question() == asked.to_question()
+    assert audit_scope(again) == audit_scope(asked)
+    assert audit_question_of(again) == audit_question_of(asked)
 
 
 def test_costs_without_fields_are_said() -> None:
     """What a program asked with measurements has a form without them."""
     line = {"name": "all", "overhead_us": 1.0, "ns_per_byte": 1.0}
     given = {"setting": {"whole": True}, "aggregate": {"total": line, "bottleneck": line}}
-    found = AuditForm.of_request(AuditIn.model_validate(given))
+    found = AuditForm.of_request(parse_json(AuditIn, dump_json(given)))
     assert found.elsewhere == "costs that are known from outside"
     assert found.text("setting") == "whole"
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from app.schemas.base import ProfileRevisionOut
-from app.schemas.stages import ConstraintsOut
+from app.schemas.stages import asked_pipeline
 from app.web.forms import InvalidForm, asked_of, changed, form_fields
 from app.web.workbench.choices import EXAMPLES
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputSource, InputState, StageRow
+from contract.constraints import ConstraintsOut
+from contract.profile import ProfileRevisionOut
 from domain.errors import FieldProblem, Infeasible, InvalidFields, InvalidInput, NotFound
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.units import CostUnit, OverheadUnit
@@ -244,4 +245,4 @@ def test_an_answer_fills_the_panel_with_what_it_was_asked() -> None:
     assert entry.has_constraints
     again = asked_of(replace(entry, source=InputSource.TABLE))
     assert again.given.pipeline is not None
-    assert again.given.pipeline.to_domain() == pipeline
+    assert asked_pipeline(again.given.pipeline) == pipeline

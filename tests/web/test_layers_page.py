@@ -9,9 +9,11 @@ import re
 
 import pytest
 
-from analysis.layer_cost import shipped_layers
-from app.web.layers import LayerForm
-from domain.messaging_layer import NetworkFeature, layer_document
+from analysis.published_layers import shipped_layers
+from app.schemas.layer import given_layer
+from app.verbs.layer.page.views import LayerForm
+from domain.layer_document import layer_document
+from domain.messaging_layer import NetworkFeature
 from tests.app.serving import Live
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -60,7 +62,7 @@ def test_a_document_takes_the_place_of_a_published_layer(as_sent: bool) -> None:
     asked, _ = LayerForm.of([("bytes", "16"), ("document", text)]).asked()
     assert asked is not None
     assert not isinstance(asked.layer, str)
-    assert asked.layer.to_domain() == shipped_layers()["cmam-single"]
+    assert given_layer(asked.layer) == shipped_layers()["cmam-single"]
 
 
 @pytest.mark.parametrize(

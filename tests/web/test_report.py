@@ -16,7 +16,7 @@ import pytest
 
 from app.plots.curves_svg import Curve, CurvesPlot, HorizontalAxis, VerticalAxis, curves_element
 from app.schemas.base import dump_json
-from app.schemas.optimize import OptimizeOut
+from contract.optimize import OptimizeOut
 from tests.app.serving import Live
 from tests.web.conftest import Ask
 

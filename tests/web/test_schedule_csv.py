@@ -7,8 +7,8 @@ import io
 
 import pytest
 
-from app.schemas.optimize import OptimizeOut
 from app.web.answers.parts import cell_of, schedule_csv
+from contract.optimize import OptimizeOut
 from tests.app.serving import MYRINET, Live
 from tests.web.conftest import Ask
 

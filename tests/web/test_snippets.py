@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from app.schemas.base import dump_json
-from app.schemas.optimize import OptimizeOut
 from app.web.answers.snippets import curl_of, take_away
+from contract.optimize import OptimizeOut
 from tests.app.serving import MYRINET, Live
 from tests.clients import c_support
 from tests.support.compiler import compiler

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from app.operations.operation import OperationKind
-from app.schemas.audit import AuditIn, AuditOut
 from app.schemas.base import dump_json, parse_json, read_output, read_part
-from app.schemas.compare import CompareIn
-from app.schemas.exports import ExportedOut
-from app.schemas.optimize import OptimizeOut
-from app.schemas.stages import ConstraintsOut, PipelineOut
-from app.schemas.tables import TableOut
+from app.schemas.source import as_job
+from contract.audit import AuditIn, AuditOut
+from contract.compare import CompareIn
+from contract.constraints import ConstraintsOut
+from contract.export import ExportedOut
+from contract.optimize import OptimizeOut
+from contract.pipeline import PipelineOut
+from contract.table import TableOut
 from domain.errors import UnreadableRecord
 from domain.pipeline import pipeline_of_lines
 from models.records import JobState
@@ -103,8 +105,8 @@ def test_everything_made_of_an_answer_refuses(live: Live) -> None:
 def test_a_comparison_asks_again(live: Live) -> None:
     """The page of its job says why nothing is shown, and has the question."""
     question = {"pipeline": MYRINET, "message_bytes": [5200], "strategies": ["single"]}
-    request = parse_json(CompareIn, dump_json(question)).model_dump_json(exclude_none=True)
-    id = done(live, OperationKind.COMPARE, request.encode(), b'{"rows":[]}')
+    request = as_job(parse_json(CompareIn, dump_json(question)), None)
+    id = done(live, OperationKind.COMPARE, request, b'{"rows":[]}')
     assert live.client.get(f"/jobs/{id}").json()["comparison"] == {"rows": []}
     shown = live.client.get(f"/ui/jobs/{id}")
     assert shown.status_code == 200
@@ -115,7 +117,7 @@ def test_a_comparison_asks_again(live: Live) -> None:
 def test_an_audit_asks_again(live: Live) -> None:
     """Its form is filled, and the button that asks again is there."""
     question = {"profile": "gms@1", "setting": {"static_bytes": 4096}}
-    request = parse_json(AuditIn, dump_json(question)).as_job(None)
+    request = as_job(parse_json(AuditIn, dump_json(question)), None)
     id = done(live, OperationKind.AUDIT, request, b'{"setting":{"steps":[]}}')
     text = html.unescape(live.client.get(f"/ui/audits/{id}").text)
     assert "It could not be audited" in text

@@ -9,27 +9,29 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, MutableMapping
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+
+from starlette.types import Scope
 
 from app.http.fastpath.responses import (
+    ACTIVE,
     BODIES,
     FEWER_BODIES,
     JSON_HEADER,
     NO_CACHE,
     SCHEDULE,
     SECURITY,
+    STORED,
     AsgiResponse,
     CachedResponse,
     Kind,
     RenderedBodies,
     accepted,
-    active_form,
     holds,
-    immutable_form,
+    table_form,
 )
 from app.schemas.queries import TableFormat
-from app.schemas.simulate import FORM, ScheduleRenderer
+from app.schemas.schedule import FORM, ScheduleRenderer
 from domain.solution import Notice
 from domain.verification import said_of
 from exports.table.lookup import TableReader, answer_by
@@ -165,8 +167,6 @@ class TableCache:
         self.loaded_bytes += table.memory_bytes
 
 
-Scope: TypeAlias = MutableMapping[str, Any]
-
 _FOUND: Kind = (SCHEDULE, 200)
 _TABLES = "/tables/"
 _BYTES = b"bytes="
@@ -273,8 +273,10 @@ class FastPath:
             return self._schedule(scope, route)
         digest = active.tables.get(path)
         if digest is not None:
-            return self._active(scope, digest)
-        return self._stored(scope, path) if path.startswith(_TABLES) else None
+            return self._file(scope, digest, ACTIVE)
+        if not path.startswith(_TABLES):
+            return None
+        return self._file(scope, path[_AFTER_TABLES:], STORED)
 
     def _schedule(self, scope: Scope, route: CachedRoute) -> AsgiResponse | None:
         query: bytes = scope["query_string"]
@@ -304,20 +306,12 @@ class FastPath:
         self.rendered.see(tag, body)
         return _asgi_response(tag, body)
 
-    def _active(self, scope: Scope, digest: str) -> AsgiResponse | None:
+    def _file(self, scope: Scope, digest: str, route: str) -> AsgiResponse | None:
         table = self.cache.get(digest, self.owner) if _wants_file(scope) else None
         if table is None:
             return None
-        response = active_form(_if_none_match(scope), digest, TableFormat.SLT, table.file)
-        return response.as_asgi()
-
-    def _stored(self, scope: Scope, path: str) -> AsgiResponse | None:
-        digest = path[_AFTER_TABLES:]
-        table = self.cache.get(digest, self.owner) if _wants_file(scope) else None
-        if table is None:
-            return None
-        response = immutable_form(_if_none_match(scope), digest, TableFormat.SLT, table.file)
-        return response.as_asgi()
+        wanted = _if_none_match(scope)
+        return table_form(wanted, digest, TableFormat.SLT, table.file, route=route).as_asgi()
 
 
 def _asgi_response(tag: bytes, body: bytes) -> AsgiResponse:

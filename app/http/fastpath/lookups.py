@@ -78,10 +78,6 @@ class Lookups:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._due.set)
 
-    def keep(self, table: LoadedTable, owner: str) -> None:
-        """Cache an owner's table that was just used."""
-        self.fast_path.cache.put(table, owner)
-
     async def _keep_fresh(self) -> None:
         while True:
             with suppress(TimeoutError):

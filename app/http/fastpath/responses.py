@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -159,29 +160,26 @@ def accepted(values: Sequence[str]) -> TableFormat:
     return TableFormat.SUMMARY
 
 
-def immutable_form(wanted: str, digest: str, form: TableFormat, body: bytes) -> CachedResponse:
-    """Return a table under its digest, where it never changes. `wanted` is If-None-Match."""
-    shared = [_tagged(digest, form), ("cache-control", IMMUTABLE), _VARY]
-    return conditional(
-        wanted, body, MEDIA[form], shared, route=STORED, disposition=_disposition(digest, form)
-    )
-
-
-def active_form(wanted: str, digest: str, form: TableFormat, body: bytes) -> CachedResponse:
-    """Return the active table of a profile, which another may follow."""
-    where = "content-location", f"/tables/{digest}"
-    shared = [_tagged(digest, form), ("cache-control", REVALIDATED), _VARY, where]
-    return conditional(
-        wanted, body, MEDIA[form], shared, route=ACTIVE, disposition=_disposition(digest, form)
-    )
+def table_form(
+    wanted: str, digest: str, form: TableFormat, body: bytes, *, route: str, said: str = ""
+) -> CachedResponse:
+    """Return a form of a table: where it is STORED, under its digest, its file never changes, but
+    what is told of it may have more to say later; another one may follow an ACTIVE one. `wanted` is
+    If-None-Match.
+    """
+    kept = REVALIDATED if route == ACTIVE or form is TableFormat.SUMMARY else IMMUTABLE
+    shared = [_tagged(digest, form, said), ("cache-control", kept), _VARY]
+    if route == ACTIVE:
+        shared.append(("content-location", f"/tables/{digest}"))
+    disposition = f'attachment; filename="{digest[:16]}.slt"' if form is TableFormat.SLT else None
+    return conditional(wanted, body, MEDIA[form], shared, route=route, disposition=disposition)
 
 
 _VARY = "vary", "Accept"
+_SAID_DIGITS = 16
 
 
-def _tagged(digest: str, form: TableFormat) -> tuple[str, str]:
-    return "etag", f'"{digest}{_TAGS[form]}"'
-
-
-def _disposition(digest: str, form: TableFormat) -> str | None:
-    return f'attachment; filename="{digest[:16]}.slt"' if form is TableFormat.SLT else None
+def _tagged(digest: str, form: TableFormat, said: str) -> tuple[str, str]:
+    """The tag of a form; `said` is what was measured of the table's revision since."""
+    more = "" if not said else f"-{hashlib.sha256(said.encode()).hexdigest()[:_SAID_DIGITS]}"
+    return "etag", f'"{digest}{_TAGS[form]}{more}"'

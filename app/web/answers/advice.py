@@ -8,9 +8,8 @@ from math import inf
 
 from analysis.explanation import Cost, Explanation, PathShare, Saving
 from analysis.size_curve import SizeChoice, SizeCurve, SizePoint, gain_over, preferred
-from app.schemas.optimize import BaselineOut, OptimizeOut, current_of
-from app.schemas.stages import PipelineOut, StageOut
-from app.schemas.uncertainty import by_premise
+from app.schemas.optimize import current_of
+from app.schemas.uncertainty import by_premise, is_refused, repeats_bytes, tells_file
 from app.text.numbers import (
     MIN_SHARE,
     format_count,
@@ -32,6 +31,8 @@ from app.text.units import (
 from app.web.answers.around import curve_of, defaults_of
 from app.web.answers.view import bottleneck_name, latency_unit
 from app.web.workbench.choices import ShownUnits
+from contract.optimize import BaselineOut, OptimizeOut
+from contract.pipeline import PipelineOut, StageOut
 from domain.default_sizes import CURRENT
 from domain.solution import relative_excess
 from domain.uncertain_answer import RoundRule, Thresholds
@@ -346,7 +347,7 @@ def _chosen(answer: OptimizeOut, curve: SizeCurve, current: SizePoint | None) ->
     known, stated = answer.uncertainty, answer.set_this
     if stated is not None and _is_of_own_setting(answer, current):
         return every.get(stated.size_bytes, curve.recommended)
-    wanted = min(known.repeats_bytes or 0, answer.message_bytes) if known else 0
+    wanted = min(repeats_bytes(known) or 0, answer.message_bytes) if known else 0
     is_about = known is not None and known.advised_bytes and _is_about(answer, current)
     decision = known.decision if known and is_about else ""
     return preferred(every.get(wanted, curve.recommended), current, decision)
@@ -386,12 +387,12 @@ def _headline(answer: OptimizeOut, choice: SizeChoice) -> str:
         return _measured_headline(answer, current)
     by_model = by_premise(choice, answer.message_bytes, has_premise=answer.has_premise)
     is_kept = current is not None and chosen.size_bytes == current.size_bytes
-    is_refused = known is not None and known.is_refused
-    asked = known.repeats_bytes if known is not None and is_refused else None
+    is_unsure = known is not None and is_refused(known)
+    asked = repeats_bytes(known) if known is not None and is_unsure else None
     return format_set_this(
         asked or chosen.size_bytes,
         answer.message_bytes,
-        is_kept=is_kept and not is_refused,
+        is_kept=is_kept and not is_unsure,
         decision=known.decision if known else by_model,
         is_uneven=known is not None and known.advised_bytes is None,
     )
@@ -414,7 +415,7 @@ def _facts(
         yield from _against_current(answer, chosen, current)
     elif answer.uncertainty is None and (gain := gain_over(other, current)) > SAME:
         yield format_not_worth(other.size_bytes, gain)
-    is_by_lines = answer.uncertainty is None or not answer.uncertainty.tells_file
+    is_by_lines = answer.uncertainty is None or not tells_file(answer.uncertainty)
     if is_by_lines and chosen.fragments > 1 and (current is None or current.fragments > 1):
         whole = next((one for one in curve.points if one.fragments == 1), None)
         if whole is not None:
@@ -424,7 +425,7 @@ def _facts(
 def _against_current(answer: OptimizeOut, chosen: SizePoint, current: SizePoint) -> Iterator[str]:
     """What it gains over today's setting, by the measured times where the answer tells these."""
     known, yours = answer.uncertainty, format_current(current.size_bytes, answer.message_bytes)
-    if known is None or not known.tells_file:
+    if known is None or not tells_file(known):
         yield format_against(chosen.latency_us, current.latency_us, yours)
     elif known.file is not None and known.advised_bytes == chosen.size_bytes:
         yield format_against(known.file.latency_us, known.file.compared_us, yours)

@@ -13,16 +13,13 @@ from analysis.explain import MAX_CELLS, explain
 from app.http.dependencies import client_of, own_router, service_of
 from app.operations.fits import Draw
 from app.questions.optimize import describe_answer, get_answer
-from app.schemas.base import ProblemOut
+from app.schemas.base import problem_out
 from app.schemas.compare import explained_of
-from app.schemas.optimize import OptimizeOut, current_of, read_answer, with_unique_names
-from app.web.answers.advice import (
-    UnexplainedAnswer,
-    WhyView,
-    advice_of,
-    set_this,
-    set_this_of,
-)
+from app.schemas.optimize import current_of, read_answer, with_unique_names
+from app.ui.addresses import here_of
+from app.ui.fields import size_in
+from app.ui.pages import is_htmx, moved, page, says_refusals
+from app.web.answers.advice import UnexplainedAnswer, WhyView, advice_of, set_this, set_this_of
 from app.web.answers.around import (
     alternatives_of,
     alternatives_remarks,
@@ -50,13 +47,13 @@ from app.web.answers.parts import (
 from app.web.answers.snippets import base_url_of, take_away_of
 from app.web.answers.view import AnswerView, format_path, latency_unit, what_if
 from app.web.audits.form import panel_page
-from app.web.forms import asked_document, here_of, sent_fields, size_in
+from app.web.forms import asked_document, sent_fields
 from app.web.jobs.jobs import answer_address, operation_of, passing_answer
-from app.web.pages import is_htmx, moved, page, says_refusals
 from app.web.profiles.exports import library_named, library_of
 from app.web.workbench.choices import ShownUnits
 from app.web.workbench.request import changed_costs, changed_question
 from app.web.workbench.state import InputState
+from contract.optimize import OptimizeOut
 from domain.errors import SluiceError, UnreadableRecord
 from models.records import AnswerRecord
 
@@ -364,7 +361,7 @@ def _stored_earlier(
     request: Request, record: AnswerRecord, refusal: UnreadableRecord, units: ShownUnits
 ) -> Response:
     """Show the question of an answer that cannot be read, to be asked again."""
-    problem = ProblemOut.of(refusal)
+    problem = problem_out(refusal)
     return panel_page(
         request,
         "stored_earlier.html",

@@ -10,16 +10,19 @@ from typing import Generic, Literal, TypeVar
 
 from analysis.explore import Line, Point, Surroundings
 from analysis.size_curve import SizeCurve, SizePoint, size_curve
-from app.schemas.optimize import BaselineOut, OptimizeOut, current_of
+from app.schemas.optimize import current_of
+from app.schemas.stages import limits_of, stored_model
+from app.schemas.uncertainty import repeats_bytes
 from app.text.notices import capitalised
 from app.text.numbers import format_count, format_excess, format_gap, format_size
 from app.text.units import PROVEN_BOUND, TimeUnit, format_repeated, format_setting_name, format_time
 from app.web.answers.view import Alternative, latency_unit
+from contract.optimize import BaselineOut, OptimizeOut
 from domain.default_sizes import CURRENT, DefaultSize
 from domain.errors import Infeasible, StrategyDeclined
 from domain.pipeline import Pipeline
 from domain.problem import problem_of
-from domain.solution import Status, Strategy, relative_excess
+from domain.solution import Strategy, relative_excess
 from domain.units import format_bytes
 from solvers.count_points import CountPoint
 
@@ -114,9 +117,9 @@ class FragmentsData:
 def surroundings_of(answer: OptimizeOut, *, fragment_cap: int) -> Surroundings:
     """Return the input of the analyses around a stored answer. Raises InvalidInput."""
     return Surroundings(
-        model=answer.model.to_domain(),
+        model=stored_model(answer.model),
         message_bytes=answer.message_bytes,
-        limits=answer.constraints.to_domain(),
+        limits=limits_of(answer.constraints),
         fragment_cap=fragment_cap,
         allow_refragmentation=answer.allow_refragmentation,
         fragments=answer.fragments,
@@ -138,18 +141,18 @@ def curve_of(
     Asked for are the size that is repeated today, where there is one, those of `baselines`, the
     best one of the answer, the one that its decision advises, and the one that it says to set.
     """
-    model = answer.model.to_domain()
+    model = stored_model(answer.model)
     if isinstance(model, Pipeline) and model.without_handoffs is not model:
         return None
     problem = problem_of(
         model,
         answer.message_bytes,
-        answer.constraints.to_domain(),
+        limits_of(answer.constraints),
         fragment_cap=fragment_cap,
     )
     also = [one.static_bytes for one in defaults_of(answer) if one.static_bytes]
     also += [answer.best_fixed.size_bytes] if answer.best_fixed else []
-    decided = answer.uncertainty.repeats_bytes if answer.uncertainty else None
+    decided = repeats_bytes(answer.uncertainty) if answer.uncertainty else None
     set_this = answer.set_this.size_bytes if answer.set_this else None
     also += [size for size in (decided, set_this) if size]
     with suppress(StrategyDeclined, Infeasible):
@@ -402,7 +405,7 @@ def alternatives_of(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[Alterna
     unit = latency_unit(answer)
     own = Alternative(
         answer.strategy,
-        "this answer" + (_STAR if answer.status == Status.TIME_LIMIT else ""),
+        "this answer" + (_STAR if answer.status == "time_limit" else ""),
         unit.text(answer.latency_us),
         format_gap(answer.relative_gap),
         "",
@@ -422,13 +425,13 @@ def _is_answer_again(answer: OptimizeOut, line: Line) -> bool:
     """Whether it is of the answer's own strategy and no faster; static sizes are each another."""
     latency_us = line.points[0].latency_us or answer.latency_us
     is_faster = latency_us < answer.latency_us * (1.0 - _SAME)
-    return line.strategy == answer.strategy != Strategy.STATIC and not is_faster
+    return line.strategy.value == answer.strategy != "static" and not is_faster
 
 
 def alternatives_remarks(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[str, ...]:
     """Return what a star means, and the column of bounds where not all rows share one."""
     is_partial = any(line.points[0].is_partial for line in lines)
-    is_partial = is_partial or answer.status == Status.TIME_LIMIT
+    is_partial = is_partial or answer.status == "time_limit"
     star = "* Time ended this search, and more of it may find less."
     return tuple(filter(None, (star if is_partial else "", _bounds_remark(answer))))
 

@@ -13,8 +13,7 @@ from fastapi import Request, Response
 from app.http.dependencies import client_of, own_router, service_of
 from app.operations.fits import Draw
 from app.questions.optimize import get_answer
-from app.schemas.optimize import OptimizeOut, read_answer
-from app.schemas.stages import AggregateOut, StageOut
+from app.schemas.optimize import read_answer
 from app.text.numbers import (
     format_cost,
     format_count,
@@ -25,6 +24,8 @@ from app.text.numbers import (
     format_size,
 )
 from app.text.units import format_given_time, format_time
+from app.ui.addresses import address
+from app.ui.pages import is_htmx, page, says_refusals
 from app.web.answers.parts import AT_ONCE_CELLS, IN_THREAD_CELLS, arrivals_chart
 from app.web.answers.view import (
     bottleneck_name,
@@ -33,10 +34,9 @@ from app.web.answers.view import (
     latency_unit,
     proof_of,
 )
-from app.web.forms import address
-from app.web.pages import is_htmx, page, says_refusals
+from contract.optimize import OptimizeOut
+from contract.pipeline import AggregateOut, StageOut
 from domain.errors import InvalidInput
-from domain.solution import Status
 from domain.units import format_bytes
 from models.session import Store
 
@@ -180,7 +180,7 @@ def _ended(answer: OptimizeOut) -> str:
 
 
 def _is_cut_off(answer: OptimizeOut) -> bool:
-    return answer.status == Status.TIME_LIMIT
+    return answer.status == "time_limit"
 
 
 def _counted(fragments: int) -> str:

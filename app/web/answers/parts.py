@@ -23,19 +23,22 @@ from fastapi import Request, Response
 
 from analysis.size_curve import ChangedCost, size_curve, with_cost
 from app.http.call_threads import Requester
-from app.http.dependencies import READER_COOKIE, client_of, service_of
-from app.schemas.optimize import OptimizeOut, read_answer
+from app.http.dependencies import READER_COOKIE, client_of, cookie_rules, service_of
+from app.schemas.optimize import read_answer
+from app.schemas.stages import limits_of, stored_model
 from app.text.numbers import format_percent, format_size
 from app.text.units import TimeUnit
+from app.ui.pages import page
 from app.web.answers.around import NOT_REPEATED, Chart, drawable
 from app.web.answers.view import latency_unit
-from app.web.pages import page
+from contract.optimize import OptimizeOut
 from domain.errors import Infeasible, Overloaded, StrategyDeclined
 from domain.pipeline import Pipeline
 from domain.problem import problem_of
 
 if TYPE_CHECKING:
-    from app.schemas.optimize import OptimizeOut, read_answer
+    from app.schemas.optimize import read_answer
+    from contract.optimize import OptimizeOut
     from domain.timeline import StageTimeline, Timeline
 
 
@@ -228,7 +231,7 @@ def sweep_chart(
     stages that are not known or hand bytes on. `sizes` are the one to set and today's, or None.
     """
     unit = latency_unit(answer)
-    pipeline = answer.model.to_domain()
+    pipeline = stored_model(answer.model)
     nothing = SweepData(unit=unit.name, us=unit.us, factors=[], lines=[])
     if not isinstance(pipeline, Pipeline) or pipeline.without_handoffs is not pipeline:
         return Chart(nothing, (), (), (), NOT_REPEATED), (), ""
@@ -242,7 +245,7 @@ def sweep_chart(
     stage, _, cost = chosen.partition(".")
     shown = {name: size for name, size in zip(("to set", "yours"), sizes, strict=True) if size}
     lines: dict[str, list[float | None]] = {"best size at each cost": []}
-    best, limits = [], answer.constraints.to_domain()
+    best, limits = [], limits_of(answer.constraints)
     for factor in _FACTORS:
         changed = with_cost(pipeline, int(stage), ChangedCost(cost), factor)
         problem = problem_of(changed, answer.message_bytes, limits, fragment_cap=fragment_cap)
@@ -389,7 +392,8 @@ class Part:
 def with_reader(request: Request, response: Response) -> Response:
     """Return the response, with a cookie that names this reader where the browser has none yet."""
     if not request.cookies.get(READER_COOKIE):
-        response.set_cookie(READER_COOKIE, secrets.token_hex(8), httponly=True, samesite="lax")
+        reader = secrets.token_hex(8)
+        response.set_cookie(READER_COOKIE, reader, samesite="lax", **cookie_rules(request))
     return response
 
 

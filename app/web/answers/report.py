@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from analysis import explore
 from app.plots.curves_svg import Curve, CurvesPlot, HorizontalAxis, VerticalAxis, curves_element
-from app.schemas.optimize import OptimizeOut, read_answer, with_unique_names
-from app.schemas.stages import StageOut
+from app.schemas.optimize import read_answer, with_unique_names
 from app.text.numbers import format_cost, format_count, format_percent
 from app.text.units import PROVEN_BOUND, format_given_time, format_time
+from app.ui.pages import FOLDER, Pages
 from app.web.answers.advice import SetThis, set_this_of
 from app.web.answers.around import (
     CountsData,
@@ -24,8 +24,9 @@ from app.web.answers.around import (
     surroundings_of,
 )
 from app.web.answers.view import Alternative, AnswerView, latency_unit
-from app.web.pages import FOLDER, Pages
 from app.web.workbench.request import json_lines, whole_question_of
+from contract.optimize import OptimizeOut
+from contract.pipeline import StageOut
 from domain.units import format_byte_range, format_bytes
 
 if TYPE_CHECKING:

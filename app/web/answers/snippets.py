@@ -20,8 +20,8 @@ from app.web.answers.parts import leaves_out_times
 from app.web.workbench.request import json_lines, question_of
 
 if TYPE_CHECKING:
-    from app.schemas.base import ProfileRevisionOut
-    from app.schemas.optimize import OptimizeOut
+    from contract.optimize import OptimizeOut
+    from contract.profile import ProfileRevisionOut
     from models.session import Store
 
 

@@ -21,16 +21,19 @@ from app.questions.optimize import (
     get_answers,
     list_answers,
 )
-from app.schemas.optimize import OptimizeOut, read_answer
+from app.schemas.optimize import read_answer
 from app.text.numbers import format_count, format_gap, format_size
 from app.text.units import format_proven, format_time
+from app.ui.addresses import address, here_of
+from app.ui.fields import size_in
+from app.ui.pages import HTML, is_htmx, moved, page, says_refusals
 from app.web.answers.compare import PLACE as COMPARE
 from app.web.answers.parts import explored
 from app.web.answers.report import report_html
 from app.web.answers.snippets import base_url_of, file_stem
 from app.web.answers.view import STATUS_WORDS, bottleneck_name
-from app.web.forms import address, format_timestamp, here_of, sent_fields, size_in
-from app.web.pages import HTML, is_htmx, moved, page, says_refusals
+from app.web.forms import format_timestamp, sent_fields
+from contract.optimize import OptimizeOut
 from domain.errors import InvalidInput, StrategyDeclined, UnreadableRecord
 from domain.profile import ProfileReference
 from domain.solution import Strategy

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from analysis.size_curve import ChangedCost
-from app.schemas.optimize import BaselineOut, BestFixedOut, OptimizeOut, with_unique_names
-from app.schemas.stages import StageOut
+from app.schemas.optimize import delivery_facts, with_unique_names
+from app.schemas.stages import sensitivity_facts
+from app.schemas.uncertainty import uncertainty_facts
 from app.text.notices import capitalised
 from app.text.numbers import (
     format_count,
@@ -29,8 +30,10 @@ from app.text.units import (
     format_setting_name,
     format_time,
 )
+from contract.optimize import BaselineOut, BestFixedOut, OptimizeOut
+from contract.pipeline import StageOut
 from domain.default_sizes import CURRENT
-from domain.solution import Status, Strategy, relative_excess
+from domain.solution import Status, relative_excess
 from domain.units import format_bytes
 
 MIN_NEAR_BYTES = 1024  # sizes from here on that differ by a byte are shown together
@@ -298,13 +301,15 @@ class AnswerView:
             limited=format_limiting(answer),
             figures=tuple(_figures(answer)),
             draws=answer.uncertainty.draws if answer.uncertainty else 0,
-            certainty=tuple(answer.uncertainty.facts()) if answer.uncertainty else (),
-            sensitivities=tuple(answer.sensitivities.facts()) if answer.sensitivities else (),
+            certainty=tuple(uncertainty_facts(answer.uncertainty)) if answer.uncertainty else (),
+            sensitivities=tuple(sensitivity_facts(answer.sensitivities))
+            if answer.sensitivities
+            else (),
             profile=answer.profile.reference if answer.profile else "",
             warnings=tuple(dict.fromkeys(one.detail for one in answer.warnings)),
             cut=cut_of(answer.fragment_bytes),
             levels=tuple(_levels(answer)),
-            delivery=tuple(answer.delivery_facts()),
+            delivery=tuple(delivery_facts(answer)),
             limits=format_constraints(answer),
             unit=unit.name,
             alternatives=tuple(_alternatives(answer, unit)),
@@ -393,7 +398,7 @@ def _alternatives(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Alternative]:
         is_answer=True,
     )
     best = answer.best_fixed
-    if best and answer.strategy != Strategy.REPEAT:
+    if best and answer.strategy != "repeat":
         how = f"best fixed size, {format_bytes(best.size_bytes)}"
         yield _alternative(answer, "repeat", how, best.latency_us, best.fragments, unit)
     for one in answer.baselines:

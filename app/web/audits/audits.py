@@ -11,13 +11,13 @@ from typing import Any
 from fastapi import Request, Response
 
 from app.errors import kind_of
-from app.http.dependencies import own_router, service_of
+from app.http.dependencies import client_of, own_router, service_of
 from app.jobs.ledger import get_job
 from app.operations.compare import audit_operation
 from app.operations.operation import OperationKind
 from app.questions.profiles import list_profiles
-from app.schemas.audit import AuditIn, AuditOut, AuditRowOut, PricedOut, SettingStepOut, SpanOut
-from app.schemas.base import ProblemOut, read_output, read_request
+from app.schemas.audit import title_of_changes
+from app.schemas.base import problem_out, read_output, read_request
 from app.schemas.jobs import problem_of
 from app.text.numbers import (
     format_count,
@@ -29,12 +29,13 @@ from app.text.numbers import (
 )
 from app.text.regrets import REGRET_OF, format_advised_regret, format_averages
 from app.text.units import OF_MODEL, PROVEN_BOUND, format_time
+from app.ui.pages import is_htmx, moved, page, says_refusals
 from app.web.audits.form import MAX_ADDRESS, AuditForm
 from app.web.forms import format_timestamp, read_form
 from app.web.jobs.work import SHORT_S, WorkPlace, WorkView
-from app.web.pages import is_htmx, moved, page, says_refusals
+from contract.audit import AuditIn, AuditOut, AuditRowOut, PricedOut, SpanOut
+from contract.setting import SettingStepOut
 from domain.errors import NotFound, Overloaded, SluiceError, UnreadableRecord
-from domain.regret import Objective
 from domain.units import format_bytes
 from models.records import JobRecord, JobState
 
@@ -97,7 +98,7 @@ class AuditView:
             badge_words=badge_words,
             figures=tuple(_figures(audit)),
             decision=audit.uncertainty.sentence if audit.uncertainty else "",
-            changes_title=audit.changes_title,
+            changes_title=title_of_changes(audit),
             changes=tuple(audit.changes),
             size_steps=_size_steps(audit),
             rows=tuple(_line(row, audit.max_regret) for row in audit.at_powers),
@@ -202,7 +203,7 @@ def _chart(audit: AuditOut) -> Mapping[str, object]:
     """Return message sizes in bytes and regrets in per cent; what is unbounded is null."""
     rows = audit.at_powers
     limit, setting = audit.max_regret, audit.setting
-    is_of_time = audit.objective is Objective.TIME and setting.time is not None
+    is_of_time = audit.objective == "time" and setting.time is not None
     name, average = ("total time", setting.time) if is_of_time else ("mean", setting.mean)
     return {
         "sizes": [row.message_bytes for row in rows],
@@ -359,7 +360,7 @@ async def kept_result(request: Request, id: str) -> Response:
 async def _started(request: Request, asked: AuditIn) -> JobRecord:
     service = service_of(request)
     make = partial(audit_operation, asked, settings=service.context.settings)
-    return await service.start_job(make)
+    return await service.start_job(make, client_of(request))
 
 
 async def _settled(request: Request, asked: AuditIn) -> JobRecord:
@@ -383,7 +384,7 @@ def _outcome(job: JobRecord, form: AuditForm, *, here: str) -> dict[str, Any]:
         try:
             shown["view"] = AuditView.of(read_output(AuditOut, job.best))
         except UnreadableRecord as refusal:
-            problem = ProblemOut.of(refusal)
+            problem = problem_out(refusal)
         shown["command"] = AuditCommand.of(form)
         shown["audited"] = format_timestamp(job.finished_at or job.created_at)
     if problem is not None:

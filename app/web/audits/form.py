@@ -9,23 +9,21 @@ from urllib.parse import urlencode
 
 from fastapi import Request, Response
 
-from analysis.audit import DEFAULT_TIME_LIMIT_S, MAX_TIME_LIMIT_S
 from app.errors import field_problems
-from app.schemas.audit import (
-    AuditIn,
-    ConfiguredIn,
-    StaticIn,
-    StepsIn,
-    WholeIn,
-    WorkloadSizeIn,
-)
-from app.schemas.base import FieldProblemOut, ProblemOut, dump_json, parse_json
+from app.schemas.audit import audit_question_of, audit_scope
+from app.schemas.base import dump_json, parse_json
+from app.schemas.stages import asked_pipeline
 from app.text.numbers import format_step_size
 from app.text.units import parse_setting, parse_workload
-from app.web.forms import FieldReader
-from app.web.pages import page
+from app.ui.fields import FieldReader
+from app.ui.pages import page
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputSource, InputState, StageRow
+from contract.audit import AuditIn
+from contract.limits import DEFAULT_AUDIT_LIMIT_S, MAX_AUDIT_LIMIT_S
+from contract.problem import FieldProblemOut, ProblemOut
+from contract.setting import ConfiguredIn, StaticIn, StepsIn, WholeIn
+from contract.workload import WorkloadSizeIn
 from domain.errors import InvalidInput, SluiceError
 from domain.regret import Objective
 from domain.units import format_bytes, parse_share
@@ -39,7 +37,7 @@ OBJECTIVES = (
     (Objective.MEAN.value, "mean regret"),
     (Objective.WORST.value, "worst regret"),
 )
-_DEFAULT = {"objective": "", "over": "best", "time_limit": f"{DEFAULT_TIME_LIMIT_S:g}"}
+_DEFAULT = {"objective": "", "over": "best", "time_limit": f"{DEFAULT_AUDIT_LIMIT_S:g}"}
 _TEXTS = (
     "profile",
     "fit",
@@ -140,7 +138,7 @@ class AuditForm:
         }
         stages = InputState(rows=())
         if asked.pipeline is not None:
-            stages = stages.with_pipeline(asked.pipeline.to_domain())
+            stages = stages.with_pipeline(asked_pipeline(asked.pipeline))
         elsewhere = next((words for key, words in _ELSEWHERE.items() if getattr(asked, key)), "")
         kept = {name: text for name, text in texts.items() if text}
         return cls(kept, stages, elsewhere=elsewhere)
@@ -185,8 +183,8 @@ class AuditForm:
             return None, replace(self, mistakes=reader.mistakes)
         try:
             given = parse_json(AuditIn, dump_json(body))
-            given.to_domain()
-            given.to_question()
+            audit_scope(given)
+            audit_question_of(given)
         except SluiceError as refusal:
             return None, self.refused(refusal)
         return given, self
@@ -269,8 +267,8 @@ def _seconds(text: str) -> float:
         value = float(text.removesuffix("s").strip())
     except ValueError:
         value = 0.0
-    if not 0.0 < value <= MAX_TIME_LIMIT_S:
-        raise InvalidInput(f"expected more than 0 and at most {MAX_TIME_LIMIT_S:g} s")
+    if not 0.0 < value <= MAX_AUDIT_LIMIT_S:
+        raise InvalidInput(f"expected more than 0 and at most {MAX_AUDIT_LIMIT_S:g} s")
     return value
 
 

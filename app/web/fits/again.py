@@ -20,6 +20,7 @@ from app.web.forms import InvalidForm
 from app.web.workbench.choices import METHODS, SAID, SHAPES, as_said, said_of
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputState
+from contract.limits import MAX_NAME_LENGTH
 from domain.errors import InvalidInput, Overloaded, SluiceError
 from domain.fit import (
     Combine,
@@ -32,7 +33,6 @@ from domain.fit import (
     TraceFit,
 )
 from domain.measurement import TraceKind
-from domain.pipeline import MAX_NAME_LENGTH
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from domain.units import format_bytes
 from models.packing import PackedTrace

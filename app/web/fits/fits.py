@@ -18,26 +18,27 @@ from app.http.dependencies import client_of, own_router, service_of, trace_rules
 from app.plots.fit_svg import render_fit_svg
 from app.questions.fits import (
     MeasuredStage,
+    ReadableWork,
     get_fit,
     list_measured_stages,
     measured_stage,
     name_fit,
-    read_traces,
     utf8,
 )
 from app.questions.question import LoadedTrace
+from app.questions.source import ReadFiles, Stored
 from app.schemas.queries import FitQuery
+from app.ui.pages import is_htmx, moved, page, says_refusals
 from app.web.fits.again import FitChanges, asked_again, fit_again, fit_and_store, fit_changes
 from app.web.fits.view import chart_views, fit_beside, fit_view, parameters_data, signature_views
 from app.web.forms import FORM, InvalidForm, asked_of, change_of, move_row, read_form
 from app.web.jobs.jobs import answer_address
-from app.web.pages import is_htmx, moved, page, says_refusals
 from app.web.workbench.choices import METHODS, SHAPES
 from app.web.workbench.state import InputSource, InputState
+from contract.limits import MAX_NAME_LENGTH, MAX_STAGES
 from domain.errors import InvalidInput, Overloaded, SluiceError
 from domain.fit import ComposedStage, FitMethod, FitOptions, FitShape
 from domain.measurement import TraceKind
-from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES
 from domain.profile import ProfileReference, check_profile_name
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from models.records import FitRecord, FitRequest
@@ -320,7 +321,10 @@ async def composed(request: Request) -> Response:
         return await _compose_page(request, form.changed(change))
     service = service_of(request)
     try:
-        asked = await service.call(lambda: _composition(service.context.store, form))
+        asked = await service.with_files(
+            lambda files: service.call(lambda: _composition(service.context.store, form, files)),
+            client_of(request),
+        )
         address = await fit_and_store(request, *asked)
     except _RowMistakes as refusal:
         form = replace(form, mistakes=refusal.mistakes, unread=refusal.unread)
@@ -347,8 +351,12 @@ def _offered_stages(store: Store) -> list[str]:
     return [f"{one.name}@{one.revision}/{name}" for one, name in found]
 
 
-def _composition(store: Store, form: ComposeForm) -> tuple[list[LoadedTrace], FitRequest]:
-    """Return the files of all stages and how to fit them. Raises _RowMistakes, InvalidInput."""
+def _composition(
+    store: Store, form: ComposeForm, files: ReadFiles
+) -> tuple[list[LoadedTrace], FitRequest]:
+    """Return the files of all stages and how to fit them. Raises _RowMistakes, InvalidInput, and
+    ReadElsewhere where a worker has to look at a file first.
+    """
     if not form.filled:
         raise _RowMistakes({"": "expected the measurements of one stage at least"}, {})
     stages, traces, kinds, excluded = [], list[LoadedTrace](), list[TraceKind | None](), []
@@ -356,7 +364,7 @@ def _composition(store: Store, form: ComposeForm) -> tuple[list[LoadedTrace], Fi
     for place, row in form.filled:
         mistakes |= {f"{name}-{place}": words for name, words in _wrong_names(row)}
         try:
-            found = _measured(store, row)
+            found = _measured(store, row, files)
         except SluiceError as refusal:
             if kind_of(refusal.code).status >= 500:
                 raise
@@ -395,7 +403,7 @@ def _wrong_names(row: MeasuredRow) -> Iterator[tuple[str, str]]:
             yield name, f"expected at most {MAX_NAME_LENGTH} characters"
 
 
-def _measured(store: Store, row: MeasuredRow) -> MeasuredStage:
+def _measured(store: Store, row: MeasuredRow, files: ReadFiles) -> MeasuredStage:
     """Return the files of a row. Raises InvalidInput, NotFound and UnreadableTrace."""
     if not row.trace.strip() and not row.stored:
         raise InvalidInput("expected measurements: paste or drop a file, or name a stored stage")
@@ -407,7 +415,9 @@ def _measured(store: Store, row: MeasuredRow) -> MeasuredStage:
             raise InvalidInput("expected a stored stage as profile/stage, such as local-copy/copy")
         return measured_stage(store, ProfileReference.parse(reference), name)
     trace = LoadedTrace.of(utf8(row.trace))
-    read_traces((trace,))  # so that a file that is no measurement is said at its row
+    # So that a file that is no measurement is said at its row.
+    if (refusal := Stored.of_store(store, files).read(ReadableWork(trace.content()))) is not None:
+        raise refusal
     return MeasuredStage((trace,), (None,))
 
 

@@ -12,30 +12,23 @@ from typing import Annotated, TypeVar
 import orjson
 from fastapi import Query, Request, Response
 
+from app import registry
 from app.http.dependencies import client_of, own_router, service_of
 from app.jobs.ledger import get_job
 from app.operations.operation import OperationKind
 from app.operations.optimize import Optimize, optimize_operation
-from app.schemas.audit import AuditIn
-from app.schemas.base import NoticeOut, ProblemOut, dump_json, read_output, read_request
-from app.schemas.compare import CompareIn, CompareOut, read_comparison, warnings_of
-from app.schemas.hide import HideIn
-from app.schemas.jobs import (
-    ExportJobIn,
-    JobPointOut,
-    JobProgressOut,
-    TableJobIn,
-    history_of,
-    problem_of,
-)
-from app.schemas.layer_costs import LayerCostsIn
-from app.schemas.optimize import BestSoFarOut, OptimizeIn, OptimizeOut, answer_out, read_answer
-from app.schemas.simulate import ThresholdsIn
-from app.schemas.uncertainty import RepeatIn
+from app.schemas.base import dump_json, problem_out, read_output, read_request
+from app.schemas.compare import read_comparison, warnings_of
+from app.schemas.jobs import history_of, problem_of, progress_out
+from app.schemas.optimize import optimize_out, read_answer
+from app.schemas.source import as_job
+from app.schemas.stages import asked_pipeline, limits_of
 from app.text.numbers import format_count, format_gap
 from app.text.units import TimeUnit, format_proven, format_time
+from app.ui.addresses import address, in_path
+from app.ui.pages import has_own_place, is_htmx, moved, own_address, page, says_refusals
 from app.web.audits.form import AuditForm, panel_page, workload_lines
-from app.web.forms import ValidRequest, address, in_path, sent_fields
+from app.web.forms import ValidRequest, sent_fields
 from app.web.jobs.work import (
     WORDS,
     WorkPlace,
@@ -44,13 +37,18 @@ from app.web.jobs.work import (
     format_seconds,
     format_steps,
 )
-from app.web.pages import has_own_place, is_htmx, moved, own_address, page, says_refusals
 from app.web.profiles.tables import format_table_range, work_address
 from app.web.workbench.choices import ShownUnits
 from app.web.workbench.state import InputState
-from domain.delivery import DeliveryRule
+from contract.audit import AuditIn
+from contract.compare import CompareIn, CompareOut
+from contract.jobs import ExportJobIn, JobPointOut, TableJobIn
+from contract.notices import NoticeOut
+from contract.optimize import BestSoFarOut, OptimizeIn, OptimizeOut
+from contract.problem import ProblemOut
+from contract.uncertainty import RepeatIn
 from domain.errors import UnreadableRecord
-from domain.solution import Status, relative_excess
+from domain.solution import relative_excess
 from domain.units import format_bytes, format_number, format_share
 from models.records import JobRecord, JobState
 
@@ -60,9 +58,7 @@ SECTIONS = {
     OperationKind.AUDIT: "Audit",
     OperationKind.TABLE: "Profiles",
     OperationKind.EXPORT: "Profiles",
-    OperationKind.LAYER: "Models",
-    OperationKind.HIDE: "Models",
-    OperationKind.THRESHOLDS: "Models",
+    **{OperationKind(verb.name): verb.section for verb in registry.jobs()},
 }
 WORKS = frozenset(SECTIONS)
 _LIMITS = {
@@ -75,7 +71,7 @@ _LIMITS = {
 
 def place_of(job: JobRecord) -> WorkPlace:
     """Return the page of a table, an export, an audit or a paper's model."""
-    title, result, words = _MAKERS[OperationKind(job.kind)](job)
+    title, result, words = _MAKERS.get(job.kind, _of_verb)(job)
     if job.state is not JobState.DONE:
         words = "See what was asked"
     here = f"/ui/jobs/{job.id}"
@@ -117,45 +113,25 @@ def _choices(asked: ExportJobIn) -> Iterator[tuple[str, str]]:
         yield "workload", "\n".join(workload_lines(asked.workload))
     if asked.objective is not None:
         yield "objective", asked.objective
-    limits = dict(asked.constraints) if asked.constraints else {}
+    limits = vars(asked.constraints) if asked.constraints else {}
     for key, name in _LIMITS.items():
         if limits.get(key) is not None:
             yield name, str(limits[key])
 
 
-def _layer(job: JobRecord) -> tuple[str, str, str]:
-    asked = read_request(LayerCostsIn, job.request)
-    name = asked.layer if isinstance(asked.layer, str) else asked.layer.name
-    return f"Costs of {name} on {_messages(asked.message_bytes)}", *_as_json(job)
-
-
-def _hide(job: JobRecord) -> tuple[str, str, str]:
-    asked = read_request(HideIn, job.request)
-    size = "A message" if asked.message_bytes is None else format_bytes(asked.message_bytes)
-    return f"{size} behind a calculation", *_as_json(job)
-
-
-def _thresholds(job: JobRecord) -> tuple[str, str, str]:
-    asked = read_request(ThresholdsIn, job.request)
-    sizes = "Thresholds" if asked.rule is DeliveryRule.EAGER else "Pulse sizes"
-    return f"{sizes} of {_messages(asked.message_bytes)}", *_as_json(job)
-
-
-def _messages(sizes: Sequence[int]) -> str:
-    return f"{len(sizes)} messages" if len(sizes) > 1 else format_bytes(sizes[0])
+def _of_verb(job: JobRecord) -> tuple[str, str, str]:
+    title = registry.VERBS[job.kind].module("request").title(job.request)
+    return title, *_as_json(job)
 
 
 def _as_json(job: JobRecord) -> tuple[str, str]:
     return f"/jobs/{job.id}", "See the result as JSON"
 
 
-_MAKERS = {
+_MAKERS: Mapping[str, Callable[[JobRecord], tuple[str, str, str]]] = {
     OperationKind.AUDIT: _audit,
     OperationKind.TABLE: _table,
     OperationKind.EXPORT: _export,
-    OperationKind.LAYER: _layer,
-    OperationKind.HIDE: _hide,
-    OperationKind.THRESHOLDS: _thresholds,
 }
 
 
@@ -183,6 +159,7 @@ class ComparedRow:
     strategy: str
     latency: str
     gap: str
+    serial: str
     declined: str
 
 
@@ -219,7 +196,7 @@ class JobView:
 
     @classmethod
     def of(cls, job: JobRecord) -> JobView:
-        asked, progress = _asked(job), JobProgressOut.of(job)
+        asked, progress = _asked(job), progress_out(job)
         kind, word = WORDS[job.state]
         is_stopping = job.cancel_requested and not job.state.is_terminal
         best_us, bound_us = progress.best_latency_us, progress.lower_bound_us
@@ -260,10 +237,10 @@ def entry_of(job: JobRecord) -> InputState:
     asked = _asked(job)
     entry = InputState.of_question(
         asked.message_bytes if isinstance(asked, OptimizeIn) else asked.message_bytes[0],
-        asked.constraints.to_domain(),
+        limits_of(asked.constraints),
         may_refragment=asked.allow_refragmentation,
         profile=asked.profile,
-        pipeline=asked.pipeline.to_domain() if asked.pipeline else None,
+        pipeline=asked_pipeline(asked.pipeline) if asked.pipeline else None,
     )
     if not isinstance(asked, OptimizeIn):
         return entry
@@ -297,7 +274,7 @@ def _found(job: JobRecord) -> tuple[BestSoFarOut | CompareOut | None, ProblemOut
             return read_comparison(job.best), problem_of(job)
         return read_output(BestSoFarOut, job.best), problem_of(job)
     except UnreadableRecord as refusal:
-        return None, ProblemOut.of(refusal)
+        return None, problem_out(refusal)
 
 
 def _title(asked: OptimizeIn | CompareIn) -> str:
@@ -347,7 +324,8 @@ def _compared(comparison: CompareOut) -> Iterator[ComparedRow]:
             format_bytes(row.message_bytes),
             row.strategy,
             "–" if row.latency_us is None else format_time(row.latency_us),
-            _gap(row.relative_gap) + (" (cut off)" if row.status is Status.TIME_LIMIT else ""),
+            _gap(row.relative_gap) + (" (cut off)" if row.status == "time_limit" else ""),
+            "" if row.serial_us is None else format_time(row.serial_us),
             row.declined or "",
         )
 
@@ -359,8 +337,10 @@ async def operation_of(request: Request, asked: ValidRequest) -> Optimize:
     """Return the operation that answers. Raises what its preparation does."""
     service = service_of(request)
     settings = service.context.settings
-    make = partial(optimize_operation, asked.question, asked.given.as_job, settings=settings)
-    return await service.prepare(make)
+    make = partial(
+        optimize_operation, asked.question, partial(as_job, asked.given), settings=settings
+    )
+    return await service.prepare(make, client_of(request))
 
 
 async def quick_answer(request: Request, operation: Optimize) -> str | None:
@@ -374,7 +354,7 @@ async def passing_answer(request: Request, operation: Optimize) -> OptimizeOut |
     """Return an answer that is stored nowhere, None where it takes long. Raises as solving does."""
     service, client = service_of(request), client_of(request)
     found = await _quickly(operation, lambda: service.run(operation, client))
-    return None if found is None else answer_out(operation.answer(found))
+    return None if found is None else optimize_out(operation.answer(found))
 
 
 async def _quickly(operation: Optimize, act: Callable[[], Awaitable[T]]) -> T | None:
@@ -389,7 +369,9 @@ async def answer_address(request: Request, asked: ValidRequest) -> str:
     """Return the address of the answer, or of its job. Raises what solving does."""
     operation = await operation_of(request, asked)
     found = await quick_answer(request, operation)
-    return found or job_address(await service_of(request).start_job(lambda _: operation))
+    return found or job_address(
+        await service_of(request).start_job(lambda _: operation, client_of(request))
+    )
 
 
 # --- routes ---------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app import registry
 from app.operations.operation import OperationKind
 from app.schemas.jobs import elapsed_s, problem_of
 from app.text.numbers import format_count
@@ -22,8 +23,7 @@ UNITS = {
     OperationKind.AUDIT: "messages",
     OperationKind.EXPORT: "messages",
     OperationKind.COMPARE: "cells",
-    OperationKind.LAYER: "solves",
-    OperationKind.THRESHOLDS: "evaluations",
+    **{OperationKind(verb.name): verb.counts for verb in registry.jobs()},
 }
 _DOING = {
     OperationKind.AUDIT: "Auditing",
@@ -31,9 +31,7 @@ _DOING = {
     OperationKind.TABLE: "Compiling",
     OperationKind.COMPARE: "Comparing",
     OperationKind.OPTIMIZE: "Solving",
-    OperationKind.LAYER: "Tuning",
-    OperationKind.HIDE: "Solving",
-    OperationKind.THRESHOLDS: "Pricing",
+    **{OperationKind(verb.name): verb.doing for verb in registry.jobs()},
 }
 
 

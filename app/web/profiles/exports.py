@@ -16,13 +16,17 @@ from app.questions.settings import (
     export,
     export_question,
 )
-from app.schemas.exports import ChosenOut, weights_of, workload_of_weights
+from app.questions.source import Stored
+from app.schemas.export import weights_of, workload_of_weights
 from app.schemas.fit_documents import given_fit
+from app.schemas.stages import limits_of, stored_model
 from app.text.numbers import format_gap, format_size
 from app.text.regrets import format_advised_regret
 from app.text.units import parse_workload
+from app.ui.addresses import address, in_path
+from app.ui.fields import FieldReader
 from app.web.audits.form import OBJECTIVES
-from app.web.forms import FieldReader, address, in_path
+from contract.export import ChosenOut
 from domain.errors import NotFound, SluiceError
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference
@@ -33,8 +37,8 @@ from exports.targets.registry import TARGETS
 from exports.targets.target import Takes, Target
 
 if TYPE_CHECKING:
-    from app.schemas.optimize import OptimizeOut
     from app.settings import Settings
+    from contract.optimize import OptimizeOut
     from domain.workload import Workload
     from models.session import Store
 
@@ -386,7 +390,7 @@ def _lines(text: str) -> tuple[str, ...]:
 def _library_question(
     store: Store, settings: Settings, answer: OptimizeOut, target: Target
 ) -> ExportQuestion:
-    limits = answer.constraints.to_domain()
+    limits = limits_of(answer.constraints)
     scope = ExportScope(
         target=target.name,
         min_message_bytes=answer.message_bytes,
@@ -397,8 +401,10 @@ def _library_question(
     if answer.profile is not None:
         reference = ProfileReference.parse(answer.profile.reference)
         with store.reading() as unit:
-            return export_operation(reference, scope, unit, settings, table=None).question
-    model, cap = answer.model.to_domain(), settings.max_fragments
+            return export_operation(
+                reference, scope, Stored.of_unit(unit), settings, table=None
+            ).question
+    model, cap = stored_model(answer.model), settings.max_fragments
     fit = None if answer.fit is None else given_fit(answer.fit, "fit").fit
     return export_question(model, None, scope, None, fragment_cap=cap, fit=fit)
 

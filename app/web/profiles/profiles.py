@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Request, Response
 
 from app.errors import kind_of
-from app.http.dependencies import own_router, service_of
+from app.http.dependencies import client_of, own_router, service_of
 from app.jobs.ledger import get_job
 from app.operations.operation import OperationKind
 from app.operations.tables import export_operation, table_operation
 from app.questions.profiles import (
+    RecordedWork,
     delete_profile,
     get_revision,
     keep_verification,
@@ -28,13 +29,12 @@ from app.questions.profiles import (
 from app.questions.source import Stored
 from app.questions.tables import TablePage, activate_table, active_table, get_table, list_tables
 from app.schemas.base import read_output, read_request
-from app.schemas.exports import ExportedOut
-from app.schemas.jobs import ExportJobIn
-from app.schemas.tables import TableOut
+from app.schemas.jobs import revision_asked
+from app.ui.addresses import address, in_path
+from app.ui.pages import is_htmx, moved, page, says_refusals
 from app.web.answers.snippets import base_url_of
-from app.web.forms import address, in_path, sent_fields
+from app.web.forms import sent_fields
 from app.web.jobs.work import SHORT_S, WorkPlace, WorkView
-from app.web.pages import is_htmx, moved, page, says_refusals
 from app.web.profiles.exports import ExportForm, export_form, format_export_cost, offered_targets
 from app.web.profiles.tables import (
     RunningCompilation,
@@ -46,6 +46,9 @@ from app.web.profiles.tables import (
     work_address,
 )
 from app.web.profiles.view import ProfileRow, ProfileView, SentTransfers, TableRow, VerifyForm
+from contract.export import ExportedOut
+from contract.jobs import ExportJobIn
+from contract.table import TableOut
 from domain.errors import InvalidInput, NotFound, Overloaded, SluiceError
 from domain.profile import HardwareProfile, ProfileReference, Revision
 from domain.units import format_bytes
@@ -190,8 +193,9 @@ async def verify(request: Request, name: str) -> Response:
     service = service_of(request)
     store = service.context.store
     try:
+        recorded = await service.read(RecordedWork(transfers), client_of(request))
         revision, found = await service.call(
-            lambda: recorded_verification(store, reference, transfers)
+            lambda: recorded_verification(store, reference, recorded)
         )
     except (NotFound, Overloaded):
         raise
@@ -199,8 +203,8 @@ async def verify(request: Request, name: str) -> Response:
         status = kind_of(refusal.code).status
         sent = SentTransfers(transfers, refusal.detail)
         return await profile_page(request, reference, TableForm(), sent=sent, status=status)
-    kept, _ = await service.write(lambda: keep_verification(store, revision, found))
-    return moved(request, f"{PLACE}/{in_path(kept.profile)}@{kept.number}#verification")
+    await service.write(lambda: keep_verification(store, revision, found))
+    return moved(request, f"{PLACE}/{in_path(revision.profile)}@{revision.number}#verification")
 
 
 def _find(store: Store, reference: ProfileReference, after: str | None, work: str) -> ShownProfile:
@@ -254,7 +258,7 @@ async def compile_one(request: Request, name: str) -> Response:
         activate=True if form.activate else None,
     )
     try:
-        job = await service.start_job(make)
+        job = await service.start_job(make, client_of(request))
     except (NotFound, Overloaded):
         raise
     except SluiceError as refusal:
@@ -351,7 +355,7 @@ async def write(request: Request, name: str, target: str) -> Response:
     service = service_of(request)
     settings = service.context.settings
     make = partial(export_operation, reference, form.scope, settings=settings, table=None)
-    job = await service.settled(await service.start_job(make), within_s=SHORT_S)
+    job = await service.settled(await service.start_job(make, client_of(request)), within_s=SHORT_S)
     if not is_htmx(request):
         return moved(request, _address(request, name, target, job))
     return _part(request, name, form, job)
@@ -401,7 +405,7 @@ async def _find_export(
     job = await service.call(lambda: get_job(service.context.store, identifier))
     if job.kind == OperationKind.EXPORT:
         asked = read_request(ExportJobIn, job.request)
-        if (asked.target, asked.reference.name) == (target, reference.name):
+        if (asked.target, revision_asked(asked).name) == (target, reference.name):
             return job
     raise NotFound("there is no such export of this profile")
 

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 
 from app.jobs.ledger import get_job, running_jobs
 from app.operations.operation import OperationKind
-from app.questions.tables import DEFAULT_MAX_MESSAGE_BYTES, TableScope, list_tables
-from app.schemas.base import ProblemOut, read_output, read_request
-from app.schemas.jobs import TableJobIn, elapsed_s, problem_of
-from app.schemas.tables import GapRangeOut, TableIn, TableOut
+from app.questions.tables import TableScope, list_tables
+from app.schemas.base import read_output, read_request
+from app.schemas.jobs import elapsed_s, problem_of, revision_asked
 from app.text.numbers import format_count, format_gap, format_percent, format_size
 from app.text.units import OF_MODEL
-from app.web.forms import FieldReader, in_path
+from app.ui.addresses import in_path
+from app.ui.fields import FieldReader
 from app.web.jobs.work import WorkPlace, WorkView, format_seconds
+from contract.jobs import TableJobIn
+from contract.limits import DEFAULT_TABLE_GAP, DEFAULT_TABLE_MESSAGE_BYTES
+from contract.problem import ProblemOut
+from contract.table import GapRangeOut, TableIn, TableOut
 from domain.errors import NotFound, SluiceError, UnreadableRecord
-from domain.plan_table import DEFAULT_TABLE_GAP
 from domain.units import format_byte_range, format_bytes, parse_share
 from domain.verification import Against, said_of
 from models.records import JobRecord, JobState, TableSummary
@@ -42,7 +45,7 @@ class TableForm:
     """What to compile, as typed. `mistakes` is by the field's name, "" for what fits none."""
 
     min_message: str = "1 B"
-    max_message: str = format_bytes(DEFAULT_MAX_MESSAGE_BYTES)
+    max_message: str = format_bytes(DEFAULT_TABLE_MESSAGE_BYTES)
     tolerance: str = f"{100.0 * DEFAULT_TABLE_GAP:g} %"
     min: str = ""
     max: str = ""
@@ -73,7 +76,7 @@ class TableForm:
         gap = DEFAULT_TABLE_GAP if tolerance is None else tolerance
         try:
             return TableScope(
-                limits, min_message, max_message or DEFAULT_MAX_MESSAGE_BYTES, gap
+                limits, min_message, max_message or DEFAULT_TABLE_MESSAGE_BYTES, gap
             ), self
         except SluiceError as refusal:
             return None, self.refused(refusal)
@@ -81,7 +84,7 @@ class TableForm:
     @classmethod
     def of_request(cls, asked: TableIn) -> TableForm:
         """Return the form as a job was asked."""
-        given = {**dict(asked), **dict(asked.constraints)}
+        given = {**vars(asked), **vars(asked.constraints)}
         texts = {name: _text(given[key], name) for key, name in _FIELDS.items()}
         return cls(activate="yes" if asked.activate else "", mistakes={}, **texts)
 
@@ -157,7 +160,7 @@ def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
     if job.kind != OperationKind.TABLE:
         return None
     asked = read_request(TableJobIn, job.request)
-    if asked.reference.name != name:
+    if revision_asked(asked).name != name:
         return None
     form = TableForm.of_request(asked)
     if job.state is JobState.DONE and job.best is not None:
@@ -165,7 +168,7 @@ def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
             table = read_output(TableOut, job.best)
         except UnreadableRecord as refusal:
             return TableWork(form.refused(refusal), None, None)
-        tables = list_tables(store, name, revision=asked.reference.revision, limit=50)
+        tables = list_tables(store, name, revision=revision_asked(asked).revision, limit=50)
         return TableWork(TableForm(), None, _compiled(job, table, tables.summaries))
     if problem := problem_of(job):
         form = form.failed(problem)
@@ -184,8 +187,8 @@ def running_tables(store: Store, name: str, shown: str) -> tuple[RunningCompilat
     found = []
     for job in running_jobs(store, OperationKind.TABLE):
         asked = read_request(TableJobIn, job.request)
-        if job.id != shown and asked.reference.name == name:
-            words = f"{format_table_range(asked)} for revision {asked.reference.revision}"
+        if job.id != shown and revision_asked(asked).name == name:
+            words = f"{format_table_range(asked)} for revision {revision_asked(asked).revision}"
             found.append(RunningCompilation(job.id, words, work_address(asked.profile, job.id)))
     return tuple(found)
 

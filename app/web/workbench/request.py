@@ -11,22 +11,23 @@ import orjson
 
 from analysis.size_curve import ChangedCost, with_cost
 from app.errors import field_problems
-from app.questions.question import MAX_TIME_LIMIT_S
 from app.schemas.base import dump_json
-from app.schemas.optimize import OptimizeOut, current_of
-from app.schemas.stages import PipelineOut, given_aggregate
+from app.schemas.optimize import current_of
+from app.schemas.stages import given_aggregate, pipeline_out, stored_pipeline
 from app.web.workbench.choices import ShownUnits, said_of
 from app.web.workbench.state import InputSource, InputState, StageRow
-from domain.errors import InvalidInput, SluiceError, StrategyDeclined, UnitMismatch
-from domain.pipeline import (
+from contract.limits import (
     MAX_MESSAGE_BYTES,
     MAX_NAME_LENGTH,
     MAX_NS_PER_BYTE,
     MAX_OVERHEAD_US,
     MAX_RANGES,
     MAX_STAGES,
-    stage_name,
+    MAX_TIME_LIMIT_S,
 )
+from contract.optimize import OptimizeOut
+from domain.errors import InvalidInput, SluiceError, StrategyDeclined, UnitMismatch
+from domain.pipeline import stage_name
 from domain.units import Unit, parse_bytes, parse_number, parse_quantity, parse_share
 
 _UNLIMITED = {
@@ -91,11 +92,11 @@ def changed_question(
         raise StrategyDeclined("no stages are known of a pipeline that is seen from outside")
     if not factors:
         raise InvalidInput("expected a cost that is another")
-    pipeline = answer.pipeline.to_domain()
+    pipeline = stored_pipeline(answer.pipeline)
     for name, factor in factors.items():
         stage, _, cost = name.partition(".")
         pipeline = with_cost(pipeline, int(stage), ChangedCost(cost), factor)
-    typed = replace(answer, profile=None, fit=None, pipeline=PipelineOut.of(pipeline))
+    typed = replace(answer, profile=None, fit=None, pipeline=pipeline_out(pipeline))
     question = question_of(typed)
     kept = InputState.of_answer(answer).keeping(units.kept)
     reader = _Reader(kept)

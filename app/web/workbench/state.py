@@ -12,11 +12,15 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from app.schemas.base import dump_json, read_part
-from app.schemas.fits import FitOut
-from app.schemas.optimize import OptimizeOut, current_of
-from app.schemas.stages import ConstraintsOut, PipelineOut
+from app.schemas.optimize import current_of
+from app.schemas.stages import limits_of, stored_pipeline
 from app.web.workbench.choices import OFFERS, Offers, ShownUnits, example_named, read_example_trace
-from domain.pipeline import MAX_RANGES, MAX_STAGES, Pipeline, Stage, unique_names
+from contract.constraints import ConstraintsOut
+from contract.fit import FitOut
+from contract.limits import MAX_RANGES, MAX_STAGES
+from contract.optimize import OptimizeOut
+from contract.pipeline import PipelineOut
+from domain.pipeline import Pipeline, Stage, unique_names
 from domain.problem import FragmentLimits
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from domain.units import CostUnit, OverheadUnit, format_bytes, format_number
@@ -242,10 +246,10 @@ class InputState:
         """Return the question of a stored answer, as far as it is in it."""
         found = cls.of_question(
             answer.message_bytes,
-            answer.constraints.to_domain(),
+            limits_of(answer.constraints),
             may_refragment=answer.allow_refragmentation,
             profile=answer.profile.reference if answer.profile else None,
-            pipeline=answer.pipeline.to_domain() if answer.pipeline else None,
+            pipeline=stored_pipeline(answer.pipeline) if answer.pipeline else None,
         )
         if answer.fit is not None and answer.profile is None:
             found = found.with_fit(answer.fit)
@@ -261,9 +265,9 @@ class InputState:
         name, revision = record.profile_name, record.profile_revision
         return cls.of_question(
             record.message_bytes,
-            limits.to_domain() if limits else _NO_LIMITS,
+            limits_of(limits) if limits else _NO_LIMITS,
             profile=f"{name}@{revision}" if name is not None else None,
-            pipeline=pipeline.to_domain() if pipeline else None,
+            pipeline=stored_pipeline(pipeline) if pipeline else None,
         )
 
     @property

@@ -9,22 +9,22 @@ from functools import partial
 from fastapi import Request, Response
 
 from app.errors import kind_of
-from app.http.call_threads import Requester
 from app.http.dependencies import client_of, own_router, service_of
 from app.questions.profiles import get_revision, list_profiles
 from app.questions.question import IDENTIFIER
-from app.questions.transfers import MAX_ASKED_ROWS, TransfersQuestion, decide
-from app.schemas.transfers import TransfersOut
+from app.questions.transfers import TransfersQuestion, TransfersWork
+from app.schemas.transfers import transfer_facts, transfers_out
+from app.ui.pages import moved, page, says_refusals
 from app.web.answers.answers import answer_page
 from app.web.audits.form import panel_page
 from app.web.fits.again import fit_of_entry
 from app.web.fits.fits import with_message
 from app.web.forms import InvalidForm, asked_of, change_of, changed, read_form
 from app.web.jobs.jobs import answer_address, operation_of, quick_answer
-from app.web.pages import moved, page, says_refusals
 from app.web.workbench.choices import FIRST_EXAMPLE, FIRST_RELATIVE, kept_of
 from app.web.workbench.request import request_of, transfers_asked
 from app.web.workbench.state import InputSource, InputState
+from contract.limits import MAX_ASKED_ROWS
 from domain.errors import InvalidInput, Overloaded, SluiceError, UnitMismatch
 from domain.pipeline import Pipeline
 from domain.profile import ProfileReference
@@ -97,14 +97,10 @@ async def _transfers(request: Request, entry: InputState) -> Response:
     if mistakes:
         return await _panel(request, entry.with_mistakes(mistakes), status=422)
     question = TransfersQuestion(entry.trace, message_bytes, current_bytes)
-    client = client_of(request)
+    service = service_of(request)
     try:
-        found = await service_of(request).pictures.run(
-            lambda: TransfersOut.of(decide(question, max_rows=MAX_ASKED_ROWS)),
-            client.wait_disconnected,
-            requester=Requester(client.name, "transfers"),
-            question=("transfers of a page", question),
-        )
+        decided = await service.read(TransfersWork(question, MAX_ASKED_ROWS), client_of(request))
+        found = await service.call(lambda: transfers_out(decided))
     except InvalidInput as refusal:
         return await _panel(request, entry.with_mistakes({"trace": refusal.detail}), status=422)
     yours = found.current_bytes if found.is_current_known else None
@@ -114,7 +110,7 @@ async def _transfers(request: Request, entry: InputState) -> Response:
         entry,
         section="Workbench",
         found=found,
-        facts=tuple(found.facts()),
+        facts=tuple(transfer_facts(found)),
         yours=yours,
     )
 

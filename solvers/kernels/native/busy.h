@@ -1,4 +1,4 @@
-/* Sizes with which the slowest stage is never idle; solvers/exact/lp/lines.py has the same. */
+/* Sizes with which the slowest stage is never idle; solvers/exact/lp/never_idle.py has the same. */
 #ifndef SLUICE_BUSY_H
 #define SLUICE_BUSY_H
 

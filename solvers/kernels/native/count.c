@@ -383,7 +383,7 @@ static int solve_ends(solve *s, int64_t first, int64_t last, double time_limit_s
     return search(s, time_limit_s);
 }
 
-/* ---- how many fragments of each end are let differ: ends_to_try in solvers/exact/chain.py -------- */
+/* ---- how many fragments of each end are let differ: ends_to_try in solvers/exact/chain_ends.py --- */
 
 #define MIN_SHORTENED 40
 #define SETTLED 1e-13

@@ -9,10 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.schemas.optimize import OptimizeOut, with_unique_names
-from app.schemas.stages import AggregateIn, PipelineIn
+from app.schemas.base import dump_json, parse_json
+from app.schemas.optimize import with_unique_names
+from app.schemas.stages import asked_aggregate, asked_pipeline
+from contract.limits import MAX_NAME_LENGTH
+from contract.optimize import OptimizeOut
+from contract.pipeline import AggregateIn, PipelineIn
 from domain.measurement import DirectTrace
-from domain.pipeline import MAX_NAME_LENGTH, pipeline_of_lines, unique_names
+from domain.pipeline import pipeline_of_lines, unique_names
 from fitting import read
 from tests.support.answers import solved
 
@@ -68,10 +72,12 @@ RANGES = {"ranges": [{"up_to_bytes": None, **LINE}]}
 
 def test_a_stage_of_a_request_needs_no_name() -> None:
     """In a pipeline and in an aggregate, of one line and of ranges; null is none."""
-    pipeline = PipelineIn.model_validate({"stages": [LINE, {"name": "b", **LINE}, RANGES]})
-    assert [stage.name for stage in pipeline.to_domain().stages] == ["stage 1", "b", "stage 3"]
-    aggregate = AggregateIn.model_validate({"total": {"name": None, **LINE}, "bottleneck": RANGES})
-    model = aggregate.to_domain()
+    pipeline = parse_json(PipelineIn, dump_json({"stages": [LINE, {"name": "b", **LINE}, RANGES]}))
+    assert [stage.name for stage in asked_pipeline(pipeline).stages] == ["stage 1", "b", "stage 3"]
+    aggregate = parse_json(
+        AggregateIn, dump_json({"total": {"name": None, **LINE}, "bottleneck": RANGES})
+    )
+    model = asked_aggregate(aggregate)
     assert (model.total.name, model.bottleneck.name) == ("stage 1", "stage 2")
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from domain.errors import InvalidInput, UnreadableTrace
 from domain.measurement import TraceKind
 from fitting import read
+from tests.fitting.readers.test_plain_text import PREFIXES
 from tests.fitting.readers.test_tools import EXAMPLE, FORMATS, content_of
 from tests.support.counts import count
 
@@ -29,6 +30,10 @@ def test_damaged_files_give_a_reading_or_a_clear_refusal(data: st.DataObject) ->
         end = data.draw(st.integers(start, min(len(content), start + 40)))
         content = content[:start] + data.draw(PIECES | st.binary(max_size=8)) + content[end:]
     content = content[: data.draw(st.integers(0, len(content)))]
+    form = data.draw(st.sampled_from([None, None, *PREFIXES.values()]))
+    if form is not None:
+        lines = form(content.decode("utf-8", errors="surrogateescape").split("\n"))
+        content = "\n".join(lines).encode("utf-8", errors="surrogateescape")
     kind = data.draw(st.none() | st.sampled_from(list(TraceKind)))
     columns = data.draw(st.sampled_from([None, None, None, *COLUMNS]))
     refusals = UnreadableTrace if columns is None else (UnreadableTrace, InvalidInput)

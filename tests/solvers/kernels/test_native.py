@@ -14,17 +14,10 @@ from numpy.typing import NDArray
 from domain.errors import InvalidInput
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.schedule import latency_us
-from solvers.exact.chain import Chain, ChainOptions, Iterate, NativeMethod
+from solvers.exact.chain import Chain, ChainOptions, Iterate
+from solvers.exact.interior_native import NativeMethod
 from solvers.kernels import latencies_us
-from solvers.kernels.native import (
-    FLAGS,
-    FOLDER,
-    Choice,
-    asked,
-    load_library,
-    object_path,
-    sources,
-)
+from solvers.kernels.native import FLAGS, FOLDER, Choice, asked, load_library, object_path, sources
 from solvers.kernels.native_recurrence import NativeRecurrence
 from solvers.line_problem import LineProblem
 from tests.support.compiler import compiler, require_native_kernels

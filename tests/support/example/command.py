@@ -1,25 +1,44 @@
-# app/console/curve.py
-"""sluice curve: the latency of messages of every power of two."""
+# app/verbs/curve/command.py
+"""sluice curve: what only a terminal has. Modules are loaded when the command runs."""
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from app.console.commands import opened_store
-from app.console.running import counting_line, run_operation
-from app.console.screen import Output
-from app.settings import Settings
+from app.ui.options import add_words, body_of_options
+from contract.curve import CurveIn
+from contract.declare import words_of
+
+if TYPE_CHECKING:
+    from app.ui.terminal import Output
 
 
-def curve(arguments: argparse.Namespace, output: Output) -> int:
-    """Compute and print."""
-    from app.operations.curves import CurveIn, curve_operation
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the words of the request, and those of a terminal alone."""
+    parser.add_argument("profile", metavar="PROFILE", help="a stored one")
+    add_words(parser, words_of(CurveIn))
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Compute, print, and return the exit code."""
+    from app.console.commands import opened_store
+    from app.console.running import counting_line, run_operation
+    from app.questions.source import Stored
+    from app.schemas.base import dump_json, parse_json
+    from app.settings import Settings
+    from app.verbs.curve.answer import sent
+    from app.verbs.curve.operation import operation
+    from app.verbs.curve.show import parts
 
     settings = Settings.from_environment()
-    asked = CurveIn(profile=arguments.profile, max_message_bytes=arguments.max_bytes)
-    with opened_store(settings) as store, store.reading() as unit:
-        operation = curve_operation(asked, unit, settings)
-    with counting_line(output.err) as show:
-        found = run_operation(operation, settings, show).result
-    output.parts([f"{message_bytes:>12,} B {us:>12.4g} µs" for message_bytes, us in found])
+    body = {"profile": arguments.profile, **body_of_options(words_of(CurveIn), arguments)}
+    with opened_store(settings) as store:
+        prepared = operation(parse_json(CurveIn, dump_json(body)), Stored.of_store(store), settings)
+    with counting_line(output.err) as line:
+        found = sent(run_operation(prepared, settings, line).result)
+    if output.wants_json:
+        output.document(dump_json(found))
+    else:
+        output.parts(parts(found))
     return 0

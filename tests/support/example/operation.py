@@ -1,85 +1,62 @@
-# app/operations/curves.py
-"""Curves: the latency of messages of every power of two. Nothing is stored."""
+# app/verbs/curve/operation.py
+"""Curve: prepared from a request and the store, run anywhere, nothing kept."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-import solvers
+from analysis.curve import Curve, CurveQuestion, curve
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
+from app.operations.work import Call
 from app.questions.source import Stored
-from app.schemas.base import Bytes, Input, dump_json, parse_json
-from domain.problem import FragmentLimits, problem_of
-from domain.profile import ProfileReference, Revision
+from app.schemas.base import dump_json, parse_json
+from app.verbs.curve.answer import sent
+from app.verbs.curve.request import question_of
+from contract.curve import CurveIn
+from domain.profile import ProfileReference
 
 if TYPE_CHECKING:
     from app.settings import Settings
     from models.session import UnitOfWork
 
-Curve = list[tuple[int, float]]  # bytes and µs
-
-
-class CurveIn(Input):
-    """Which profile, and up to which message."""
-
-    profile: str
-    max_message_bytes: Bytes
-
 
 @dataclass(frozen=True, slots=True)
 class ComputeCurve(OperationDefaults[Curve]):
-    """One curve of one revision."""
+    """One curve of one revision; `request` is a CurveIn as JSON."""
 
-    revision: Revision
-    max_message_bytes: int
+    question: CurveQuestion
+    request: bytes
 
-    @property
-    def kind(self) -> OperationKind:
-        return OperationKind.CURVE
-
-    @property
-    def noun(self) -> str:
-        return "curve"
-
-    @property
-    def time_s(self) -> float:
-        return 120.0
-
-    @property
-    def request(self) -> bytes:
-        profile = f"{self.revision.profile}@{self.revision.number}"
-        return dump_json({"profile": profile, "max_message_bytes": self.max_message_bytes})
+    kind: ClassVar = OperationKind.CURVE
+    noun: ClassVar = "curve"
+    time_s: ClassVar = 120.0
 
     @property
     def digest(self) -> str:
         return digest_of(self.kind, self.request)
 
     @property
-    def work(self) -> ComputeCurve:
-        return self
+    def work(self) -> Call[Curve]:
+        return Call(curve, self.question, ("steps",))
 
     def run(self, report: Report) -> Curve:
-        """Solve one size after the other. Raises what `solvers.solve` does."""
-        curve: Curve = []
-        sizes = [2**power for power in range(self.max_message_bytes.bit_length())]
-        for done, message_bytes in enumerate(sizes, start=1):
-            problem = problem_of(self.revision.model, message_bytes, FragmentLimits())
-            solution = solvers.solve(problem)
-            curve.append((message_bytes, solution.latency_us))
-            report.steps(done, len(sizes))
-        return curve
+        """Solve. Raises SluiceError."""
+        return self.work.run(report)
 
     def keep(self, unit: UnitOfWork, result: Curve) -> Outcome:
-        return Outcome(dump_json({"latencies_us": result}))
+        """Store nothing."""
+        return Outcome(dump_json(sent(result)))
 
 
-def curve_operation(asked: CurveIn, unit: UnitOfWork, settings: Settings) -> ComputeCurve:
+def operation(asked: CurveIn, stored: Stored, settings: Settings) -> ComputeCurve:
     """Find the revision that this is now. Raises NotFound."""
-    revision = Stored.of_unit(unit).revision(ProfileReference.parse(asked.profile))
-    return ComputeCurve(revision, asked.max_message_bytes)
+    revision = stored.revision(ProfileReference.parse(asked.profile))
+    profile = f"{revision.profile}@{revision.number}"
+    pinned = CurveIn(profile=profile, max_message_bytes=asked.max_message_bytes)
+    return ComputeCurve(question_of(asked, revision), dump_json(pinned))
 
 
-def requested_curve(request: bytes, unit: UnitOfWork, settings: Settings) -> ComputeCurve:
+def requested(request: bytes, stored: Stored, settings: Settings) -> ComputeCurve:
     """Read a job's request again. Raises NotFound where the profile is gone."""
-    return curve_operation(parse_json(CurveIn, request), unit, settings)
+    return operation(parse_json(CurveIn, request), stored, settings)

@@ -239,7 +239,8 @@ class Schedule:
 class ComparisonRow:
     """One strategy on one message size; `declined` says why there is no answer.
 
-    It takes `excess_at_least` to `excess_at_most` longer than the best of the message, as shares.
+    It takes `excess_at_least` to `excess_at_most` longer than the best of the message, as shares;
+    `serial_us` is what its cut takes if stages work one after another, None where that is known.
     """
 
     message_bytes: int
@@ -254,6 +255,7 @@ class ComparisonRow:
     declined: str | None
     excess_at_least: float | None = None
     excess_at_most: float | None = None
+    serial_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,9 +295,9 @@ class PathStep:
 class Simulation:
     """A run of a cut. `critical_path` is None where stages cut differently.
 
-    `levels` to `warnings` are there where the stages chose their pulses by `delivery`. The last
-    three are there of an aggregate, whose `latency_us` is the most that the cut takes, and of whose
-    stages nothing is known: neither intervals nor a pipeline.
+    `levels` to `lower_bound_us` are there where the stages chose their pulses by `delivery`. The
+    last three are there of an aggregate, whose `latency_us` is the most that the cut takes, and of
+    whose stages nothing is known: neither intervals nor a pipeline.
     """
 
     message_bytes: int

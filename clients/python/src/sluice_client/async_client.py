@@ -1288,7 +1288,7 @@ class AsyncClient(AsyncCore):
         expires_in_s: int | None = None,
         requests_per_s: int | None = None,
     ) -> NewKey:
-        """Make a key with the scope `read`, `write` or `admin`; its secret is sent this once."""
+        """Make a key of the scope `read`, `write`, `admin` or `metrics`; its secret is sent once."""
         return await self.send(
             service.create_key(
                 name, scope=scope, expires_in_s=expires_in_s, requests_per_s=requests_per_s

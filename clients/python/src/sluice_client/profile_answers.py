@@ -50,7 +50,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One immutable revision of a profile."""
+    """One immutable revision of a profile; `warnings` are what was measured for or against it."""
 
     revision: int
     is_current: bool
@@ -59,6 +59,7 @@ class Revision:
     aggregate: Aggregate | None
     provenance: Provenance
     verification: Verification | None = None
+    warnings: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,3 +154,4 @@ class TableSummary:
     worst_relative_gap: float
     file_bytes: int
     active: bool = False
+    warnings: tuple[Notice, ...] = ()

@@ -10,7 +10,10 @@ from sluice_client.shapes import Pipeline
 
 @dataclass(frozen=True, slots=True)
 class MessageThresholds:
-    """One message: µs of each choice in their order, None where it was not priced, and the best."""
+    """One message: µs of each choice in their order, None where it was not priced, and the best.
+
+    `serial_us` is what the best takes if stages work one after another, None where that is known.
+    """
 
     message_bytes: int
     latencies_us: tuple[float | None, ...]
@@ -19,6 +22,7 @@ class MessageThresholds:
     store_and_forward_us: float
     ideal_us: float
     lower_bound_us: float
+    serial_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

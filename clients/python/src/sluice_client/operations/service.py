@@ -28,7 +28,7 @@ def create_key(
     expires_in_s: int | None = None,
     requests_per_s: int | None = None,
 ) -> Call[NewKey]:
-    """Make a key with the scope `read`, `write` or `admin`; its secret is sent this once."""
+    """Make a key of the scope `read`, `write`, `admin` or `metrics`; its secret is sent once."""
     document = {
         "name": name,
         "scope": scope,

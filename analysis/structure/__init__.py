@@ -1,0 +1,1 @@
+"""Which stages of traced messages overlap, told by when each begins."""

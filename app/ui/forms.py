@@ -1,0 +1,89 @@
+"""A page's form of declared words: texts in; the request, or mistakes by field, out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, Generic, TypeVar, cast
+
+from app.errors import field_problems
+from app.schemas.base import dump_json, parse_json
+from app.ui.fields import FieldReader
+from app.ui.options import command_line
+from app.ui.words import read
+from contract.declare import Asked, Input, document_of, words_of
+from domain.errors import SluiceError
+
+T = TypeVar("T", bound=Input)
+
+
+@dataclass(frozen=True)
+class RequestForm(Generic[T]):
+    """The words of a request that a page asks for, and what it always asks with them.
+
+    `begins_with` are texts to begin with, by field, in place of those that the words declare.
+    """
+
+    kind: type[T]
+    command: str
+    always: Mapping[str, Any] = field(default_factory=dict)
+    begins_with: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def words(self) -> Sequence[Asked]:
+        """Those with a label."""
+        return [word for word in words_of(cast(Any, self.kind)) if word.label]
+
+    def texts(self, query: Mapping[str, str]) -> tuple[dict[str, str], bool]:
+        """Return the texts, those to begin with where none is given; and whether any is."""
+        if any(query.get(word.name) for word in self.words):
+            return {word.name: query.get(word.name) or _first(word) for word in self.words}, True
+        return self.first_texts(), False
+
+    def first_texts(self) -> dict[str, str]:
+        """Return the texts that a form begins with."""
+        return {
+            word.name: self.begins_with.get(word.name) or word.begins_with or _first(word)
+            for word in self.words
+        }
+
+    def asked(self, texts: Mapping[str, str]) -> tuple[T | None, dict[str, str]]:
+        """Return the request, None where a text is wrong, and what is wrong by field."""
+        reader = FieldReader(texts)
+        values: dict[tuple[str, ...], Any] = {}
+        for word in self.words:
+            value = reader.read(word.name, partial(read, word))
+            if word.is_required and not reader.text(word.name):
+                reader.mistakes[word.name] = "expected one"
+            if value is not None and (not word.needs or reader.text(word.needs)):
+                values[word.place] = value
+        if reader.mistakes:
+            return None, reader.mistakes
+        document = {**document_of(self.words, values), **self.always}
+        try:
+            return parse_json(self.kind, dump_json(document)), {}
+        except SluiceError as refusal:
+            return None, self.mistakes(refusal)
+
+    def mistakes(self, refusal: SluiceError) -> dict[str, str]:
+        """Return what is refused by field, "" for what fits none."""
+        found: dict[str, str] = {}
+        for problem in field_problems(refusal):
+            at = (word.name for word in self.words if _is_near(word.pointer, problem.pointer))
+            found.setdefault(next(at, ""), problem.detail)
+        return found or {"": refusal.detail}
+
+    def shell(self, texts: Mapping[str, str]) -> str:
+        """Return the command that asks the same."""
+        return command_line(self.command, self.words, texts)
+
+
+def _first(word: Asked) -> str:
+    """Return what a field says where nothing is chosen."""
+    return word.choices[0][0] if word.choices else ""
+
+
+def _is_near(place: str, pointer: str) -> bool:
+    """Whether a refusal's pointer is that of a field, or lies in it, or has it in it."""
+    return f"{pointer}/".startswith(f"{place}/") or f"{place}/".startswith(f"{pointer}/")

@@ -1,0 +1,108 @@
+"""Declared words as options of a command, and back: options as a body, texts as a command."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from app.ui.words import UNITS, parts_of
+from contract.declare import Asked, document_of
+from domain.errors import InvalidInput
+
+T = TypeVar("T")
+_CLOSED = ("bytes", "sizes", "places")  # units that are shown without blanks
+
+
+def add_words(
+    parser: argparse.ArgumentParser, words: Sequence[Asked], *, required: Collection[str] = ()
+) -> None:
+    """Add an option for each word that has one; those of blocks stand behind the request's own.
+
+    `required` are the options without which this command asks nothing.
+    """
+    for word in sorted(words, key=lambda word: len(word.place)):
+        if not word.option:
+            continue
+        more: dict[str, Any] = {
+            "dest": _name(word),
+            "help": (word.help or word.means).replace("%", "%%"),
+        }
+        if word.mark is not None:
+            more |= {"action": "store_const", "const": word.mark}
+        else:
+            more |= {"metavar": word.metavar or None, "type": partial(_read, word)}
+        if word.choices:
+            more["choices"] = tuple(value for value, _ in word.choices if value)
+        if word.is_repeated:
+            more["action"] = "append"
+        parser.add_argument(word.option, required=word.option in required, **more)
+
+
+def add_option(
+    parser: argparse.ArgumentParser,
+    option: str,
+    read: Callable[[str], object],
+    metavar: str,
+    summary: str,
+) -> None:
+    """Add an option that is no field of a request; `read` raises InvalidInput."""
+    parser.add_argument(option, type=partial(argument_of, read), metavar=metavar, help=summary)
+
+
+def body_of_options(words: Sequence[Asked], arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options say, as requests have it."""
+    values = {word.place: _value(word, arguments) for word in words if word.option}
+    return document_of(words, values)
+
+
+def _value(word: Asked, arguments: argparse.Namespace) -> Any:
+    value = getattr(arguments, _name(word))
+    return UNITS[word.unit](value) if word.choices and value is not None else value
+
+
+def command_line(name: str, words: Sequence[Asked], texts: Mapping[str, str]) -> str:
+    """Return the command that asks what the texts of a page ask."""
+    return shlex.join(["sluice", name, *_typed(words, texts)])
+
+
+def _typed(words: Sequence[Asked], texts: Mapping[str, str]) -> Iterator[str]:
+    for word in sorted(words, key=lambda word: not word.is_source):
+        text = texts.get(word.name, "").strip() if word.label else ""
+        if not text or (word.needs and not texts.get(word.needs)):
+            continue
+        if word.is_source:
+            yield text
+        elif word.mark is not None:
+            yield word.option
+        elif word.is_repeated:
+            for part in parts_of(text):
+                yield from _given(word.option, part)
+        elif not word.choices or text != word.choices[0][0]:
+            shown = text.replace(" ", "") if word.unit in _CLOSED else text
+            yield from _given(word.option, shown)
+
+
+def _given(option: str, text: str) -> tuple[str, ...]:
+    """Return an option and its value, in one word where the value looks like an option."""
+    return (f"{option}={text}",) if text.startswith("-") else (option, text)
+
+
+def _name(word: Asked) -> str:
+    return "_".join(word.place)
+
+
+def _read(word: Asked, text: str) -> Any:
+    if word.choices:
+        return text  # read when it is known to be one of them
+    return argument_of(UNITS[word.unit], text)
+
+
+def argument_of(read: Callable[[str], T], text: str) -> T:
+    """Return the value of an argument, refused as argparse wants it."""
+    try:
+        return read(text)
+    except InvalidInput as refusal:
+        raise argparse.ArgumentTypeError(refusal.detail) from None

@@ -1,0 +1,92 @@
+"""The parts of a report, without widths and without HTML: terminal.py and html.py render them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A table's column: its heading, on which side its cells are aligned, and whether they are
+    lists, which take several lines before another column loses anything.
+    """
+
+    heading: str
+    is_number: bool = True
+    is_list: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A cell that leads somewhere; a terminal shows its text, `said` is read aloud behind it."""
+
+    text: str
+    address: str
+    said: str = ""
+
+
+Cell: TypeAlias = str | Link
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table: columns and rows of cells, and what it shows."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Labels and values, the values aligned and wrapped under themselves."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Rows of blocks, (start, end) each, on one scale from 0 to `end`."""
+
+    rows: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class GanttRow:
+    """One stage and when it handles each of its blocks: (start, end) in µs, in order."""
+
+    name: str
+    blocks: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """When each block of a message is where: all rows, the bottleneck's index, and the delay (µs)
+    after the last stage.
+    """
+
+    rows: tuple[GanttRow, ...]
+    bottleneck: int
+    delay_us: float
+
+    @property
+    def end_us(self) -> float:
+        """When the last block leaves the last stage, without the delay."""
+        return max(end for row in self.rows for _, end in row.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something a user must see: its stable name and its sentence.
+
+    One that `is_first` stands before all else.
+    """
+
+    code: str
+    detail: str
+    is_first: bool = False
+
+
+Part: TypeAlias = str | Grid | Facts | Bars | Chart | Notice

@@ -1,0 +1,58 @@
+"""How a text becomes the value of a declared word, by its unit; the same at every door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from app.text.delivery_rules import parse_rules
+from app.text.units import parse_sizes, parse_whole
+from contract.declare import Asked
+from domain.errors import InvalidInput
+from domain.units import parse_bytes, parse_number, parse_share
+
+
+def _places(text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 4 for part in parts):
+        raise InvalidInput("expected stages from 0, as 1,2")
+    return [int(part) for part in parts]
+
+
+def _stage(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else text
+
+
+def _yes_or_no(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise InvalidInput("expected yes or no")
+    return text == "yes"
+
+
+UNITS: Mapping[str, Callable[[str], Any]] = {
+    "text": str,
+    "bytes": parse_bytes,
+    "sizes": lambda text: list(parse_sizes(text)),
+    "listed_sizes": lambda text: [parse_bytes(part) for part in text.split(",")],
+    "number": parse_number,
+    "share": parse_share,
+    "whole": parse_whole,
+    "places": _places,
+    "stage": _stage,
+    "yes_or_no": _yes_or_no,
+    "rules": parse_rules,
+}
+
+
+def read(word: Asked, text: str) -> Any:
+    """Return the value of what was typed. Raises InvalidInput."""
+    if word.mark is not None:
+        return word.mark
+    if word.is_repeated:
+        return [UNITS[word.unit](part) for part in parts_of(text)]
+    return UNITS[word.unit](text)
+
+
+def parts_of(text: str) -> Iterator[str]:
+    """Yield what commas part, without what is empty."""
+    return filter(None, (part.strip() for part in text.split(",")))

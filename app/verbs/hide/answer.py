@@ -1,0 +1,94 @@
+"""What was found, as contract/hide.py sends it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from analysis.hidden_ratios import ModelHidden
+from analysis.hiding import Hidden
+from app.schemas.base import notices_out, revision_out, same_named, timestamp
+from app.schemas.stages import constraints_out, pipeline_out
+from contract.hide import (
+    BestProcessesOut,
+    GammaWindowOut,
+    HiddenCountOut,
+    HideOut,
+    LatencyOptimalOut,
+    ProcessPointOut,
+    StoredHideOut,
+)
+from domain.profile import ProfileRevision
+from domain.solution import Notice
+
+
+def of_pipeline(
+    found: Hidden,
+    profile: ProfileRevision | None,
+    of_fit: Sequence[Notice],
+    said: Notice | None = None,
+) -> HideOut:
+    """Return an answer about a pipeline as it is sent; `said` is what transfers said of it."""
+    first = () if said is None else (said,)
+    asked, cut = found.question, found.cut
+    window, best = found.window, found.best_processes
+    return HideOut(
+        gain=found.gain,
+        gain_at_most=found.gain_at_most,
+        max_gain=found.max_gain,
+        regime=found.regime.value,
+        gamma=found.gamma,
+        window=None if window is None else same_named(GammaWindowOut, window),
+        min_gain=asked.min_gain,
+        hideable_fraction=asked.hideable_fraction,
+        overhead=None if found.overlap is None else found.overlap.overhead,
+        best_processes=None if best is None else same_named(BestProcessesOut, best),
+        curve=tuple(same_named(ProcessPointOut, point) for point in found.curve),
+        warnings=notices_out((*first, *found.warnings, *of_fit)),
+        message_bytes=asked.problem.message_bytes,
+        messages=asked.messages,
+        messages_are=asked.messages_are.value,
+        calculation_us=asked.calculation_us,
+        hiding_overhead_us=asked.overhead_us,
+        streamed=asked.streamed,
+        exchange=asked.exchange.value,
+        without_us=found.without_us,
+        with_us=found.with_us,
+        lower_bound_us=found.lower_bound_us,
+        relative_gap=found.relative_gap,
+        status=found.status.value,
+        fragment_bytes=cut.fragment_bytes,
+        fragments=len(cut.fragment_bytes),
+        latency_us=cut.latency_us,
+        host_us=cut.host_us,
+        latency_optimal=same_named(LatencyOptimalOut, found.latency_optimal),
+        calculation_for_full_hiding_us=found.calculation_for_full_hiding_us,
+        counts=tuple(same_named(HiddenCountOut, row) for row in found.rows),
+        constraints=constraints_out(asked.problem.limits),
+        pipeline=pipeline_out(asked.problem.pipeline),
+        profile=revision_out(profile),
+    )
+
+
+def of_model(found: ModelHidden) -> HideOut:
+    """Return an answer in the paper's terms as it is sent."""
+    asked, window, best = found.question, found.window, found.best_processes
+    return HideOut(
+        gain=found.gain,
+        gain_at_most=found.gain,
+        max_gain=asked.overlap.peak_gain,
+        regime=found.regime.value,
+        gamma=found.gamma,
+        window=None if window is None else same_named(GammaWindowOut, window),
+        min_gain=asked.min_gain,
+        hideable_fraction=asked.overlap.hideable_fraction,
+        overhead=asked.overlap.overhead,
+        best_processes=None if best is None else same_named(BestProcessesOut, best),
+        curve=tuple(same_named(ProcessPointOut, point) for point in found.curve),
+        warnings=notices_out(found.warnings),
+    )
+
+
+def stored(answer: HideOut, *, id: str, created_at: datetime) -> StoredHideOut:
+    """Return the answer under its identifier."""
+    return StoredHideOut(**vars(answer), id=id, created_at=timestamp(created_at))

@@ -1,0 +1,59 @@
+"""sluice hide: what only a terminal has: the source, a picture in a file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from app.ui.options import add_words, body_of_options
+from contract.declare import words_of
+from contract.hide import HideIn
+
+if TYPE_CHECKING:
+    from app.ui.terminal import Output
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the words of the request, and those of a terminal alone."""
+    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
+    add_words(parser, words_of(HideIn))
+    parser.add_argument("--plot", metavar="FILE", help="draw into this SVG file")
+    parser.add_argument(
+        "--picture",
+        choices=("run_time", "gain", "speedup"),
+        metavar="NAME",
+        help="run_time (default), gain or speedup",
+    )
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Search, print, draw where that is asked for, and return the exit code."""
+    from app.console.commands import INTERRUPTED, store_for
+    from app.console.files import check_plot_file, costs_of, read_source, request_of, write_drawing
+    from app.console.running import counting_line, run_operation
+    from app.questions.source import Stored
+    from app.schemas.base import dump_json
+    from app.settings import Settings
+    from app.verbs.hide import show
+    from app.verbs.hide.operation import operation
+    from app.verbs.hide.request import model_question, source_question
+
+    if arguments.plot is not None:
+        check_plot_file(arguments.plot)
+    settings = Settings.from_environment()
+    source = None if arguments.source is None else read_source(arguments.source, settings)
+    asked = request_of(HideIn, source, body_of_options(words_of(HideIn), arguments))
+    has_ratios = model_question(asked) is not None
+    costs = None if has_ratios else costs_of(source, source_question(asked).source)
+    with store_for(costs, settings) as store:
+        prepared = operation(asked, Stored.of_store(store), settings, costs)
+    with counting_line(output.err) as line:
+        ran = run_operation(prepared, settings, line)
+    found = prepared.document(ran.result)
+    if output.wants_json:
+        output.document(dump_json(found))
+    else:
+        output.parts(show.parts(found))
+    if arguments.plot is not None:
+        write_drawing(arguments.plot, show.drawing(found, arguments.picture), output)
+    return INTERRUPTED if ran.is_interrupted else 0

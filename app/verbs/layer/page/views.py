@@ -1,0 +1,435 @@
+"""Messaging layers: what their software costs, and what features of a network would save."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+from fastapi import Request, Response
+
+from analysis.layer_answer import LayerAnswer
+from analysis.published_layers import shipped_layers
+from app.errors import field_problems, kind_of
+from app.http.dependencies import client_of, own_router, service_of
+from app.plots.models_svg import render_layer_svg
+from app.questions.source import Stored
+from app.schemas.base import dump_json, parse_json, refuse_doubled_keys
+from app.schemas.layer import MAX_DOCUMENT_BYTES
+from app.settings import Settings
+from app.text.notices import sentence
+from app.text.numbers import format_count, format_instructions, format_percent
+from app.text.units import format_time, parse_counts, parse_prices, parse_sizes
+from app.ui.fields import FieldReader
+from app.ui.pages import is_htmx, moved, page, says_refusals
+from app.verbs.layer.answer import sent
+from app.verbs.layer.operation import CostLayer, operation
+from app.web.audits.form import MAX_ADDRESS
+from app.web.forms import read_form
+from app.web.workbench.state import InputState
+from contract.layer_costs import (
+    BestCutOut,
+    FeatureSavingOut,
+    LayerCostsIn,
+    MessageCostsOut,
+)
+from domain.errors import InvalidInput, Overloaded, SluiceError
+from domain.messaging_layer import NetworkFeature
+from domain.pipeline import Pipeline
+from domain.units import format_bytes, parse_clock_mhz, parse_number, parse_time_us
+
+SECTION = "Models"
+PLACE = "/ui/layers"
+RESULT = f"{PLACE}/result"
+_MAX_SIZES = 2_000  # characters
+_ALL, _NONE = "all", "none"
+_DEFAULT = {
+    "layer": "cmam-finite",
+    "features": _ALL,
+    "mapping": "packet",
+    "tune": "no",
+    "time_limit": "10",
+}
+_TEXTS = (*_DEFAULT, "document", "bytes", "packet_words", "cycles", "clock", "wire")
+# From the beginning of a JSON pointer to the field that it is about.
+_PLACES = (
+    ("/message_bytes", "bytes"),
+    ("/packet_words", "packet_words"),
+    ("/cycles", "cycles"),
+    ("/clock_mhz", "clock"),
+    ("/wire_us", "wire"),
+    ("/features", "features"),
+    ("/mapping", "mapping"),
+    ("/time_limit_s", "time_limit"),
+)
+
+
+# --- the form -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LayerForm:
+    """What is asked about a layer, as typed. `mistakes` is by field, "" for what fits none."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    mistakes: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> LayerForm:
+        """Read what a form sent, or what an address has."""
+        return cls({name: text.strip() for name, text in pairs if name in _TEXTS})
+
+    def text(self, name: str) -> str:
+        """Return one field."""
+        return self.texts.get(name) or _DEFAULT.get(name, "")
+
+    def mistake(self, name: str) -> str:
+        """Return what is wrong with one field; empty where nothing is."""
+        return self.mistakes.get(name, "")
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether sizes of messages are given, so that there is something to compute."""
+        return bool(self.text("bytes"))
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether fragments are to be chosen anew, which takes a while."""
+        return self.text("tune") == "yes"
+
+    @property
+    def has_more(self) -> bool:
+        """Whether any of the rarer choices was made, so that they are shown open."""
+        rarer = ("packet_words", "cycles", "wire", "features", "mapping", "time_limit")
+        return any(self.text(one) != _DEFAULT.get(one, "") or self.mistake(one) for one in rarer)
+
+    @property
+    def layers(self) -> tuple[tuple[str, str], ...]:
+        """The published layers, as a choice."""
+        return tuple((name, name) for name in shipped_layers())
+
+    @property
+    def feature_choices(self) -> tuple[tuple[str, str], ...]:
+        """Which features of a network may be asked about."""
+        each = ((one.value, one.value.replace("_", " ")) for one in NetworkFeature)
+        return ((_ALL, "each and all"), *each, (_NONE, "none"))
+
+    def query(self) -> str:
+        """Return the same as the query of an address; defaults are left out."""
+        given = [(name, text) for name, text in self.texts.items() if text]
+        return urlencode([pair for pair in given if _DEFAULT.get(pair[0]) != pair[1]])
+
+    def asked(self) -> tuple[LayerCostsIn | None, LayerForm]:
+        """Return the request, or None and the form with its mistakes."""
+        reader = FieldReader(self.texts)
+        body = self._body(reader)
+        if reader.mistakes:
+            return None, replace(self, mistakes=reader.mistakes)
+        try:
+            return parse_json(LayerCostsIn, dump_json(body)), self
+        except SluiceError as refusal:
+            return None, self.refused(refusal)
+
+    def refused(self, refusal: SluiceError) -> LayerForm:
+        """Return the form with what was refused, at its field."""
+        found: dict[str, str] = {}
+        for problem in field_problems(refusal):
+            inside = problem.pointer.removeprefix("/layer").strip("/")
+            is_inside = inside and problem.pointer.startswith("/layer/")
+            said = f"{inside}: {problem.detail}" if is_inside else problem.detail
+            found.setdefault(self._place(problem.pointer), said)
+        if not found:
+            at = (refusal.field or "").replace(".", "/")
+            found[self._place(f"/{at}")] = refusal.detail
+        return replace(self, mistakes=found)
+
+    def _place(self, pointer: str) -> str:
+        if pointer.startswith("/layer"):
+            return "document" if self.text("document") else "layer"
+        return next((name for start, name in _PLACES if pointer.startswith(start)), "")
+
+    def _body(self, reader: FieldReader) -> dict[str, Any]:
+        document = reader.read("document", _layer_in, MAX_DOCUMENT_BYTES)
+        features = self.text("features")
+        one_feature = [] if features == _NONE else [features]
+        given = {
+            "layer": self.text("layer") if document is None else document,
+            "message_bytes": reader.read("bytes", parse_sizes, _MAX_SIZES),
+            "packet_words": reader.read("packet_words", parse_counts, _MAX_SIZES),
+            "cycles": reader.read("cycles", parse_prices, _MAX_SIZES),
+            "clock_mhz": reader.read("clock", parse_clock_mhz),
+            "wire_us": reader.read("wire", parse_time_us),
+            "features": None if features == _ALL else one_feature,
+            "mapping": self.text("mapping"),
+            "tune": self.is_tuned,
+            "time_limit_s": reader.read("time_limit", parse_number),
+        }
+        if not self.is_asked:
+            reader.mistakes["bytes"] = "expected sizes of messages, as 64, 4 KiB"
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def _layer_in(text: str) -> dict[str, Any]:
+    """Return a layer's document, also as GET /layers/{name} and `sluice layer count` have it."""
+    try:
+        document = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        document = None
+    if not isinstance(document, dict):
+        raise InvalidInput("expected a layer's document, an object in JSON")
+    refuse_doubled_keys(text.encode())
+    inner = document.get("layer")
+    return inner if isinstance(inner, dict) else document
+
+
+# --- the result -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRow:
+    """What one service executes: at the source, at the destination, together; shares of all."""
+
+    service: str
+    source: str
+    destination: str
+    total: str
+    share: str
+    of_cycles: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavingRow:
+    """What features save: of the work, at today's fragmentation, and with one chosen anew."""
+
+    features: str
+    instructions: str
+    of_instructions: str
+    of_cycles: str
+    at_old_cut: str
+    tuned: str
+    largest: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageView:
+    """One message: its figures, services and savings; `best` is about its best fragmentation."""
+
+    size: str
+    figures: tuple[tuple[str, str], ...]
+    services: tuple[ServiceRow, ...]
+    savings: tuple[SavingRow, ...]
+    best: str
+
+    @classmethod
+    def of(cls, message: MessageCostsOut, words_a_packet: int) -> MessageView:
+        """Return a message as it is shown."""
+        return cls(
+            size=format_bytes(message.message_bytes),
+            figures=tuple(_figures(message, words_a_packet)),
+            services=tuple(_services(message)),
+            savings=tuple(_saving(one, message.best) for one in message.savings),
+            best=_best(message.best),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LayerView:
+    """The result: a picture, messages, the stages to optimise with, and what all of it rests on."""
+
+    name: str
+    source: str
+    picture: str
+    messages: tuple[MessageView, ...]
+    is_tuned: bool
+    has_cycles: bool
+    stages: tuple[tuple[str, str], ...]
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def of(cls, answer: LayerAnswer) -> LayerView:
+        """Return an answer as it is shown."""
+        costs = sent(answer)
+        drawn = base64.b64encode(render_layer_svg(answer).encode()).decode()
+        words = costs.layer.packet_words
+        return cls(
+            name=costs.layer.name,
+            source=costs.layer.source,
+            picture=f"data:image/svg+xml;base64,{drawn}",
+            messages=tuple(MessageView.of(one, words) for one in costs.messages),
+            is_tuned=bool(answer.tuned),
+            has_cycles=costs.cycles is not None,
+            stages=tuple(_panel_fields(answer)),
+            assumptions=costs.assumptions,
+            warnings=tuple(sentence(one.detail) for one in costs.warnings),
+        )
+
+
+def _figures(message: MessageCostsOut, words_a_packet: int) -> Iterator[tuple[str, str]]:
+    yield "Instructions", format_instructions(message.instructions)
+    yield "Overhead", f"{format_percent(message.overhead_of_instructions)} of them"
+    if message.cycles is not None and message.overhead_of_cycles is not None:
+        yield "Cycles", format_instructions(message.cycles)
+        yield "Overhead", f"{format_percent(message.overhead_of_cycles)} of cycles"
+    if message.us is not None:
+        yield "Processor time", format_time(message.us)
+    if words_a_packet > 1:
+        yield "Packets", f"{format_count(message.packets)} of {words_a_packet} words"
+
+
+def _services(message: MessageCostsOut) -> Iterator[ServiceRow]:
+    for place in range(0, len(message.services), 2):
+        source, destination = message.services[place : place + 2]
+        cycles = [one.share_of_cycles for one in (source, destination)]
+        yield ServiceRow(
+            service=source.service,
+            source=format_instructions(source.instructions),
+            destination=format_instructions(destination.instructions),
+            total=format_instructions(source.instructions + destination.instructions),
+            share=format_percent(source.share_of_instructions + destination.share_of_instructions),
+            of_cycles=_share(None if None in cycles else sum(one or 0.0 for one in cycles)),
+        )
+
+
+def _saving(saving: FeatureSavingOut, before: BestCutOut | None) -> SavingRow:
+    names = [feature.replace("_", " ") for feature in saving.features]
+    return SavingRow(
+        features=names[0] if len(names) == 1 else "all of them",
+        instructions=format_instructions(saving.instructions),
+        of_instructions=format_percent(saving.share_of_instructions),
+        of_cycles=_share(saving.share_of_cycles),
+        at_old_cut=_less(saving.saved_at_old_cut_us, before),
+        tuned=_less(saving.saved_us, before),
+        largest=_largest(saving.best),
+    )
+
+
+def _less(saved_us: float | None, before: BestCutOut | None) -> str:
+    """Return a saving of a latency, with its share of it."""
+    whole_us = before.latency_us if before else None
+    if saved_us is None or not whole_us:
+        return "–"
+    return f"{format_time(saved_us)}, {format_percent(saved_us / whole_us)}"
+
+
+def _best(best: BestCutOut | None) -> str:
+    if best is None:
+        return ""
+    if best.latency_us is None or best.lower_bound_us is None:
+        return f"No fragmentation was found: {best.declined}."
+    return (
+        f"With the layer as it is, the best fragmentation found takes "
+        f"{format_time(best.latency_us)}, at least {format_time(best.lower_bound_us)} is proven "
+        f"for this model; its largest fragment has {_largest(best)}."
+    )
+
+
+def _largest(best: BestCutOut | None) -> str:
+    if best is None or best.largest_fragment_bytes is None:
+        return "–"
+    return format_bytes(best.largest_fragment_bytes)
+
+
+def _share(share: float | None) -> str:
+    return "–" if share is None else format_percent(share)
+
+
+def _panel_fields(answer: LayerAnswer) -> Iterator[tuple[str, str]]:
+    """Yield the fields of the workbench's form that optimise the first message with these stages;
+    none where the layer makes none.
+    """
+    if not answer.pipelines:
+        return
+    stages, size = answer.pipelines[0].stages, answer.question.message_bytes[0]
+    yield from _rows(stages.pipeline)
+    yield "message", format_bytes(size)
+    yield "alignment", str(stages.limits.alignment_bytes)
+    if answer.question.stages.max_packet_words is not None:
+        yield "max_fragment", str(stages.limits.max_fragment_bytes)
+
+
+def _rows(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+    entry = InputState.empty().with_pipeline(pipeline)
+    yield "source", entry.source.value
+    for name in ("overhead_unit", "cost_unit", "delay"):
+        yield name, str(getattr(entry, name))
+    for row in entry.rows:
+        yield from ((name, getattr(row, name)) for name in ("name", "overhead", "cost", "up_to"))
+
+
+# --- routes ---------------------------------------------------------------------------------------
+
+
+router = own_router(include_in_schema=False)
+
+
+@router.get(PLACE)
+@says_refusals
+async def layers(request: Request) -> Response:
+    """Show the form; where the address asks something, its result, or a place for it."""
+    form = LayerForm.of(request.query_params.multi_items())
+    if not form.is_asked:
+        return page(request, "layers.html", section=SECTION, form=form, ask="")
+    operation, form = _prepared(form, service_of(request).context.settings)
+    if operation is not None and form.is_tuned:
+        ask = f"{RESULT}?{form.query()}"
+        return page(request, "layers.html", section=SECTION, form=form, ask=ask)
+    return await _shown(request, "layers.html", operation, form)
+
+
+@router.post(PLACE)
+@says_refusals
+async def ask(request: Request) -> Response:
+    """Lead to the question's own address; where a document makes that too long, show the result."""
+    pairs = await read_form(request)
+    settings = service_of(request).context.settings
+    operation, form = await service_of(request).call(
+        lambda: _prepared(LayerForm.of(pairs), settings)
+    )
+    query = form.query()
+    if operation is not None and len(query) <= MAX_ADDRESS:
+        return moved(request, f"{PLACE}?{query}")
+    return await _shown(request, "layers.html", operation, form)
+
+
+@router.post(RESULT)
+@says_refusals
+async def result(request: Request) -> Response:
+    """Show the result of what the address asks, for the place that the page has for it."""
+    form = LayerForm.of(request.query_params.multi_items())
+    operation, form = _prepared(form, service_of(request).context.settings)
+    template = "layers_result.html" if is_htmx(request) else "layers.html"
+    return await _shown(request, template, operation, form)
+
+
+def _prepared(form: LayerForm, settings: Settings) -> tuple[CostLayer | None, LayerForm]:
+    """Return the operation, or None and the form with its mistakes."""
+    asked, form = form.asked()
+    if asked is None:
+        return None, form
+    try:
+        return operation(asked, Stored(), settings), form
+    except SluiceError as refusal:
+        return None, form.refused(refusal)
+
+
+async def _shown(
+    request: Request, template: str, operation: CostLayer | None, form: LayerForm
+) -> Response:
+    """Show the form with the result, or with what is wrong."""
+    values: dict[str, Any] = {"section": SECTION, "form": form, "ask": ""}
+    if operation is None:
+        return page(request, template, status=422, **values)
+    service = service_of(request)
+    try:
+        answer = await service.run(operation, client_of(request))
+    except SluiceError as refusal:
+        if isinstance(refusal, Overloaded):
+            raise
+        values["form"] = form.refused(refusal)
+        return page(request, template, status=kind_of(refusal.code).status, **values)
+    view = await service.call(lambda: LayerView.of(answer))
+    return page(request, template, view=view, **values)

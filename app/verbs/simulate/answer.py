@@ -1,0 +1,49 @@
+"""What a cut takes, as contract/simulate.py sends it."""
+
+from __future__ import annotations
+
+from app.questions.compare import PricedCut, Simulation
+from app.schemas.base import notices_out, revision_out
+from app.schemas.stages import aggregate_out, pipeline_out
+from contract.simulate import DeliveredOut, PathStepOut, PricedCutOut, SimulateOut
+
+
+def sent(found: Simulation | PricedCut) -> SimulateOut | PricedCutOut:
+    """Return what a cut takes as it is sent."""
+    return _priced(found) if isinstance(found, PricedCut) else _run(found)
+
+
+def _run(simulation: Simulation) -> SimulateOut:
+    path = simulation.critical_path
+    common = SimulateOut(
+        message_bytes=simulation.message_bytes,
+        latency_us=simulation.latency_us,
+        intervals=simulation.intervals,
+        critical_path=None if path is None else tuple(PathStepOut(*step) for step in path),
+        bottleneck_stage=simulation.bottleneck_stage,
+        busy_us=simulation.busy_us,
+        pipeline=pipeline_out(simulation.pipeline),
+        profile=revision_out(simulation.profile),
+        warnings=notices_out(simulation.notices),
+    )
+    delivered = simulation.delivered
+    if delivered is None:
+        return common
+    return DeliveredOut(
+        **vars(common),
+        levels=delivered.levels,
+        store_and_forward_us=delivered.store_and_forward_us,
+        lower_bound_us=delivered.lower_bound_us,
+    )
+
+
+def _priced(priced: PricedCut) -> PricedCutOut:
+    return PricedCutOut(
+        priced.message_bytes,
+        priced.fragment_bytes,
+        priced.latency_us,
+        priced.aggregate.latency_us((priced.message_bytes,)),
+        aggregate_out(priced.aggregate),
+        revision_out(priced.profile),
+        notices_out(priced.notices),
+    )

@@ -1,0 +1,104 @@
+"""sluice simulate: a cut of options, its run printed, and drawn into a file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from app.text.units import parse_size_or_whole
+from app.ui.options import add_option, add_words, body_of_options
+from contract.declare import words_of
+from contract.simulate import SimulateIn
+from domain.errors import InconsistentInput, InvalidInput
+
+if TYPE_CHECKING:
+    from app.questions.compare import Cut, PricedCut, Simulation
+    from app.ui.terminal import Output
+
+OVERLAP = words_of(SimulateIn, ("fit_options",))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the words of the request, and those of a terminal alone."""
+    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
+    add_words(parser, words_of(SimulateIn, ("message_bytes",)))
+    add_option(parser, "--repeat", parse_size_or_whole, "SIZE", "cut it by this size, or whole")
+    add_words(parser, words_of(SimulateIn, ("fragment_bytes", "fit_options")))
+    parser.add_argument("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Run a cut that is given, print what it takes, and draw it where that is asked for."""
+    from app.console.commands import store_for
+    from app.console.files import check_timeline_file, costs_of, read_source, request_of
+    from app.questions.compare import model_of, run_on, said_by
+    from app.questions.source import Stored
+    from app.schemas.source import options_of, source_of
+    from app.settings import Settings
+
+    if arguments.timeline is not None:
+        check_timeline_file(arguments.timeline)
+    settings = Settings.from_environment()
+    source = read_source(arguments.source, settings)
+    asked = request_of(SimulateIn, source, body_of_options(OVERLAP, arguments))
+    costs = costs_of(source, source_of(asked))
+    with store_for(costs, settings) as store:
+        found = model_of(costs, options_of(asked), Stored.of_store(store))
+    cut = _given_cut(arguments, asked, len(found.model.stages or (found.model,)))
+    show_run(said_by(run_on(found.model, cut), found), cut, arguments.timeline, output)
+    return 0
+
+
+def _given_cut(arguments: argparse.Namespace, asked: SimulateIn, stages: int) -> Cut:
+    """Return the cut of the options, or else of the request. Raises InvalidInput."""
+    from app.questions.compare import Cut
+    from app.verbs.simulate.request import cut_of
+    from contract.limits import MAX_SIMULATED
+
+    if arguments.fragment_bytes is not None:
+        if arguments.repeat is not None:
+            raise InconsistentInput("--fragments has every size already", field="repeat")
+        return Cut((tuple(arguments.fragment_bytes),), is_nested=False)
+    if arguments.repeat is None:
+        if (asked.fragment_bytes, asked.levels, asked.delivery) == (None, None, None):
+            raise InvalidInput(
+                "expected --repeat, as 64KiB or whole, or --fragments", field="repeat"
+            )
+        return cut_of(asked)
+    given = arguments.message_bytes
+    message_bytes = asked.message_bytes if given is None else given
+    if message_bytes is None:
+        raise InvalidInput(
+            "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
+        )
+    repeated = message_bytes if arguments.repeat == "whole" else arguments.repeat["repeat"]
+    if repeated < 1 or message_bytes < 1:
+        raise InvalidInput("expected sizes of 1 byte and more", field="repeat")
+    count = -(-message_bytes // repeated)
+    if count * stages > MAX_SIMULATED:
+        raise InvalidInput(
+            f"expected at most {MAX_SIMULATED} fragments times stages, got {count * stages}",
+            field="repeat",
+        )
+    sizes = (repeated,) * (count - 1) + (message_bytes - repeated * (count - 1),)
+    return Cut((sizes,), is_nested=False)
+
+
+def show_run(
+    simulation: Simulation | PricedCut, cut: Cut, timeline: str | None, output: Output
+) -> None:
+    """Print a run, and draw it into the file that is named."""
+    from app.console.files import write_timeline_svg
+    from app.questions.compare import draw
+    from app.schemas.base import dump_json
+    from app.verbs.simulate.answer import sent
+    from app.verbs.simulate.show import parts
+
+    picture = None if timeline is None else draw(simulation, cut)
+    found = sent(simulation)
+    if output.wants_json:
+        output.document(dump_json(found))
+    else:
+        output.parts(parts(found, cut))
+    if timeline is not None and picture is not None:
+        write_timeline_svg(timeline, picture, output)

@@ -1,0 +1,199 @@
+"""POST /compare: messages and strategies in, what each gives out; and the answer of
+GET /optimizations/{id}/explanation: why a stored answer takes so long.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from .constraints import ConstraintsIn
+from .declare import Output, asked, output, rule, sent
+from .limits import (
+    DEFAULT_RELATIVE_GAP,
+    DEFAULT_TIME_LIMIT_S,
+    MAX_COMPARED,
+    NUM_STRATEGIES,
+)
+from .notices import NoticeOut
+from .pipeline import AggregateOut, PipelineOut
+from .profile import ProfileRevisionOut
+from .rules import STATUS_MEANS, Bytes, Share, Status, Strategy, TimeLimitS
+from .source import SourceIn
+
+Messages = Annotated[list[Bytes], rule(min_length=1, max_length=MAX_COMPARED, fail_fast=True)]
+Strategies = Annotated[
+    list[Strategy], rule(min_length=1, max_length=NUM_STRATEGIES, fail_fast=True)
+]
+Cost: TypeAlias = Literal["overhead", "per_byte"]
+
+
+class CompareIn(SourceIn):
+    """What to compare. `time_limit_s` is for the entire table."""
+
+    message_bytes: Messages = asked(
+        "sizes of the messages, bytes",
+        help="message sizes",
+        unit="bytes",
+        option="--bytes",
+        metavar="SIZE",
+        is_repeated=True,
+        is_required=True,
+    )
+    strategies: Strategies = asked(
+        "the strategies, in the order in which the rows have them",
+        help="separated by commas",
+        unit="names",
+        option="--strategies",
+        metavar="NAMES",
+    )
+    static_bytes: Bytes | None = asked(
+        "the size that the strategy static repeats, bytes",
+        help="with strategy static",
+        default=None,
+        unit="bytes",
+        option="--static-bytes",
+        metavar="SIZE",
+    )
+    constraints: ConstraintsIn = asked(
+        "limits of fragments", default=ConstraintsIn(), block=ConstraintsIn
+    )
+    allow_refragmentation: bool = asked(
+        "whether stages may reassemble fragments, or cut them again",
+        help="stages may reassemble or cut again",
+        default=False,
+        option="--allow-refragmentation",
+        mark=True,
+    )
+    relative_gap: Share = asked(
+        "the gap to the optimum of this model that suffices, a share",
+        help="gap to the optimum of this model that suffices (1e-6)",
+        default=DEFAULT_RELATIVE_GAP,
+        unit="number",
+        option="--relative-gap",
+        metavar="GAP",
+    )
+    time_limit_s: TimeLimitS = asked(
+        "time limit of the entire table, s",
+        help="default 10",
+        default=DEFAULT_TIME_LIMIT_S,
+        unit="number",
+        option="--time-limit",
+        metavar="SECONDS",
+    )
+
+
+@output
+class CompareRowOut(Output):
+    """One strategy on one message size. `chosen` is the strategy that `auto` took.
+
+    Where time ended its search (`status`), more of it finds a latency of `lower_bound_us` at least.
+    It is `excess_at_least` to `excess_at_most` (shares) above the best of the message's rows; the
+    two differ where time ended a search, and null is without a bound. `serial_us` is what the cut
+    takes if stages work one after another, null where it is known whether they do. `declined` says
+    why there is no answer; the other fields are then null.
+    """
+
+    message_bytes: int = sent("size of the message, bytes")
+    strategy: Strategy = sent("the strategy that was asked for")
+    chosen: Strategy | None = sent("the strategy that gave the cut: another one of auto alone")
+    latency_us: float | None = sent("latency of the cut, µs")
+    lower_bound_us: float | None = sent("proven of this model: no cut takes less, µs")
+    relative_gap: float | None = sent(
+        "how far the latency is at most above the bound, as a share of that"
+    )
+    fragments: int | None = sent("number of fragments")
+    largest_fragment_bytes: int | None = sent("size of the largest fragment, bytes")
+    status: Status | None = sent(STATUS_MEANS)
+    declined: str | None = sent("why there is no answer; null where there is one")
+    # Comparisons kept before have none of these.
+    excess_at_least: float | None = sent(
+        "how far it is at least above the best of the message's rows, a share", default=None
+    )
+    excess_at_most: float | None = sent(
+        "how far it is at most above that, a share; null: without a bound", default=None
+    )
+    serial_us: float | None = sent(
+        "what the cut takes if stages work one after another, µs; null where it is known whether "
+        "they do",
+        default=None,
+    )
+
+
+@output
+class CompareOut(Output):
+    """Rows by message size, then in the order of the strategies asked for.
+
+    One of `pipeline` and `aggregate` is null.
+    """
+
+    pipeline: PipelineOut | None = sent("the stages that messages cross; null of an aggregate")
+    aggregate: AggregateOut | None = sent("all stages together; null of a pipeline")
+    profile: ProfileRevisionOut | None = sent(
+        "the revision of the profile that holds these costs; null where none does"
+    )
+    rows: tuple[CompareRowOut, ...] = sent(
+        "a row for each message and strategy, in the order of both"
+    )
+
+
+@output
+class VerifiedCompareOut(CompareOut):
+    """A comparison of which there is more to say: `warnings` are what was measured for or against
+    the profile, and what the model takes for granted of its stages.
+    """
+
+    warnings: tuple[NoticeOut, ...] = sent(
+        "what was measured for or against the profile, and what the model takes for granted"
+    )
+
+
+# A field that is only there where it is set: bodies of others stay as they were.
+AnyCompareOut: TypeAlias = VerifiedCompareOut | CompareOut
+
+
+# --- GET /optimizations/{id}/explanation ----------------------------------------------------------
+
+
+@output
+class PathShareOut(Output):
+    """What one stage contributes to the critical path; µs. `share` is of the time in stages.
+
+    `is_binding`: more than one of its fragments is on the path, so that it holds the message up.
+    """
+
+    stage: int = sent("the stage by its place, from 0")
+    name: str = sent("its name")
+    fragments: int = sent("how many of its fragments are on the path")
+    overhead_us: float = sent("what they take per fragment, in all, µs")
+    bytes_us: float = sent("what they take for their bytes, in all, µs")
+    share: float = sent("both, as a share of the time in stages")
+    is_binding: bool = sent("whether more than one of its fragments is on the path")
+
+
+@output
+class SavingOut(Output):
+    """What one cost of one stage, made cheaper, would take off the latency; µs.
+
+    `same_cut_us`: with the schedule as it is. `best_cut_us`: with the best schedule of the cheaper
+    pipeline, null where it was not solved.
+    """
+
+    stage: int = sent("the stage by its place, from 0")
+    name: str = sent("its name")
+    cost: Cost = sent("which of its costs is cheaper: that per fragment, or per byte")
+    same_cut_us: float = sent("what that saves with the schedule as it is, µs")
+    best_cut_us: float | None = sent(
+        "what that saves with the best schedule of the cheaper pipeline, µs; null: not solved"
+    )
+
+
+@output
+class ExplanationOut(Output):
+    """Why an answer takes as long as it does, and what would make it faster."""
+
+    id: str = sent("the stored answer that is explained")
+    latency_us: float = sent("its latency, µs")
+    delay_us: float = sent("the constant delay in it, which occupies no stage, µs")
+    path: tuple[PathShareOut, ...] = sent("what each stage contributes to the critical path")
+    cheaper_by: float = sent("by which share a cost is made cheaper in `savings`")
+    savings: tuple[SavingOut, ...] = sent("what each cost of each stage, made cheaper, would save")

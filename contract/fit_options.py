@@ -1,0 +1,111 @@
+"""How measurements are fitted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from .declare import Input, asked, documented, rule
+from .limits import (
+    DEFAULT_MAX_RANGES,
+    MAX_COLUMNS_LENGTH,
+    MAX_EXCLUDED,
+    MAX_FIT_RANGES,
+    MAX_STAGES,
+    MAX_TIME_US,
+)
+from .rules import Bytes, Name
+
+Method: TypeAlias = Literal["robust", "weighted", "ordinary"]
+Shape: TypeAlias = Literal["ranges", "line", "narrowed"]
+Combined: TypeAlias = Literal["overlap", "sequence"]
+YES_OR_NO = (("yes", "yes"), ("no", "no"))
+MaxRanges = Annotated[int, rule(ge=1, le=MAX_FIT_RANGES, is_whole=True)]
+
+# What a JSON Schema can say of columns, the size first: ASCII names without , : and =, or places #1
+# to #999. Every text that matches is understood.
+_NAMED = r"(#[1-9][0-9]{0,2}|[!-\"$-+\--9;<>-~]([ -+\--9;<>-~]*[!-+\--9;<>-~])?)"
+_TIMED = rf"{_NAMED}(:(ns|us|ms|s))?"
+_OTHER = rf"(,interarrival={_TIMED}|,rate={_NAMED}(:([GM]i?B|TB|[GM]b)/s)?)"
+COLUMNS_PATTERN = rf"^size={_NAMED}(:([KMG]i?)?B)?(,time={_TIMED}{_OTHER}?|{_OTHER})$"
+# Which columns of a table hold what: role=column:unit,...
+Columns = Annotated[
+    str, rule(min_length=1, max_length=MAX_COLUMNS_LENGTH), documented(pattern=COLUMNS_PATTERN)
+]
+
+
+class ExcludedSampleIn(Input):
+    """A sample to leave out: every one of this stage with this size and this time."""
+
+    stage: Name = asked("the stage that was measured, as the trace names it")
+    message_bytes: Bytes = asked("the size of the message, bytes")
+    time_us: Annotated[float, rule(ge=0.0, le=MAX_TIME_US)] = asked(
+        "its time to the last digit, µs"
+    )
+
+
+class StepGroupIn(Input):
+    """Measured steps, neighbours in the trace, that form one stage."""
+
+    name: Name = asked("what the stage is called")
+    steps: Annotated[list[Name], rule(min_length=2, max_length=MAX_STAGES)] = asked(
+        "the steps as the trace names them, in its order"
+    )
+    combine: Combined = asked(
+        "overlap: they run at the same time and the larger counts; sequence: their sum counts"
+    )
+
+
+Excluded = Annotated[tuple[ExcludedSampleIn, ...], rule(max_length=MAX_EXCLUDED)]
+
+
+class FitOptionsIn(Input):
+    """How to fit measurements; `groups` are for direct traces, `excluded` is left out by hand.
+
+    `as_stage` says that times of whole messages are those of one stage, and names it; `columns`
+    which columns of tables hold what; `total_is_uncut` that nothing cut the messages whose
+    latencies were measured; `several_at_once` whether a stage handles several fragments at once,
+    and `stages_overlap` whether stages work on different fragments at the same time, null where
+    that is not known.
+    """
+
+    method: Method = asked(
+        "robust: outliers weigh less; weighted: relative residuals; ordinary: least squares in µs",
+        default="robust",
+    )
+    shape: Shape = asked(
+        "ranges: as many lines as the data support; line: one; narrowed: one, over the fragment "
+        "sizes that the schedules use",
+        default="ranges",
+    )
+    max_ranges: MaxRanges = asked(
+        "the greatest number of lines of a stage", default=DEFAULT_MAX_RANGES
+    )
+    groups: Annotated[tuple[StepGroupIn, ...], rule(max_length=MAX_STAGES)] = asked(
+        "steps of a direct trace that form one stage", default=()
+    )
+    excluded: Excluded = asked("samples that are left out by hand", default=())
+    as_stage: Name | None = asked(
+        "times of whole messages are those of one stage, which is called so", default=None
+    )
+    columns: Columns | None = asked(
+        "which columns of tables hold what, as size=bytes,time=copy:ms", default=None
+    )
+    total_is_uncut: bool = asked(
+        "whether nothing cut the messages whose latencies were measured", default=False
+    )
+    several_at_once: bool | None = asked(
+        "whether a stage handles several fragments at once; null: not known",
+        help="whether a stage handles several fragments at once, by connections or threads",
+        default=None,
+        unit="yes_or_no",
+        option="--several-at-once",
+        choices=YES_OR_NO,
+    )
+    stages_overlap: bool | None = asked(
+        "whether stages work on different fragments at the same time; null: not known",
+        help="whether stages work on different fragments at the same time, as threads of their own",
+        default=None,
+        unit="yes_or_no",
+        option="--stages-overlap",
+        choices=YES_OR_NO,
+    )

@@ -1,0 +1,1 @@
+"""What is sent and answered: declarations, and the rules that bodies are held to."""

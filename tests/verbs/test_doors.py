@@ -1,0 +1,166 @@
+"""Page, command line and API take and refuse the same: a request is declared once."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app import cli
+from app.console import running
+from app.console.arguments import parse
+from app.console.files import read_source, request_of
+from app.registry import with_door
+from app.schemas.base import dump_json
+from app.settings import Settings
+from app.ui.forms import RequestForm
+from app.ui.options import body_of_options
+from contract.declare import words_of
+from domain.errors import SluiceError
+from tests.app.serving import serving, settings_for
+
+PLACES = {"hide": "/ui/hiding", "thresholds": "/ui/delivery"}
+VIEWS = {verb.name: verb.module("page.views") for verb in with_door("page")}
+# That of layers is read by its own rules: it takes a document, too.
+FORMS: dict[str, RequestForm[Any]] = {
+    name: views.FORM for name, views in VIEWS.items() if name != "layer"
+}
+KNOWN = (
+    *("", "0", "1", "-1", "2", "64", "1.5", "120", "1e999", "nan", "100 %", "50%", "x", "µ", "-x"),
+    *("4 KiB", "8KiB", "0 B", "64..4KiB", "1,2", "0,1", "0, receiver copy", "sqrt", "constant"),
+    *("eager", "static", "planned", "myrinet-gam", "trapeze@1", "Bad Name", "9" * 30, "- 3", "1e3"),
+)
+CHARACTERS = st.characters(codec="ascii", categories=("L", "N", "P", "S", "Zs"))
+TEXTS = (
+    st.sampled_from(KNOWN)
+    | st.integers(-3, 10**6).map(str)
+    | st.floats(allow_nan=False).map(repr)
+    | st.text(CHARACTERS | st.sampled_from("µ–é"), max_size=30)
+)
+
+
+def filled(name: str) -> st.SearchStrategy[dict[str, str]]:
+    """The form as it begins, with one to three of its fields filled in anew."""
+    form = FORMS[name]
+    fields = st.dictionaries(
+        st.sampled_from([word.name for word in form.words]), TEXTS, min_size=1, max_size=3
+    )
+    return fields.map(lambda texts: form.first_texts() | texts)
+
+
+def by_command(form: RequestForm[Any], texts: Mapping[str, str]) -> Any:
+    """The request of the command that the page offers; None where that refuses."""
+    try:
+        arguments = parse(shlex.split(form.shell(texts))[1:])
+        if arguments.source is None:
+            return None
+        source = read_source(arguments.source, Settings())
+        options = body_of_options(words_of(form.kind), arguments)
+        return request_of(form.kind, source, {**options, **form.always})
+    except (SluiceError, SystemExit):
+        return None
+
+
+@pytest.mark.parametrize("name", FORMS)
+@settings(max_examples=300)
+@given(data=st.data())
+def test_the_command_that_a_page_offers_asks_the_same(name: str, data: st.DataObject) -> None:
+    """Where the page takes texts; what it does not read, the command refuses."""
+    form, texts = FORMS[name], data.draw(filled(name))
+    asked, mistakes = form.asked(texts)
+    if "expected one" in mistakes.values():
+        return  # the page asks for what a command may leave out, or say by another word
+    assert by_command(form, texts) == asked, (texts, mistakes, form.shell(texts))
+
+
+# --- with a service -------------------------------------------------------------------------------
+
+
+class _Unheard:
+    """A report that nobody hears."""
+
+    files = ()
+
+    def steps(self, done: int, total: int) -> None:
+        pass
+
+    def best(self, result: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A client of a service on whose database commands of this process work, too."""
+    path: Path = tmp_path_factory.mktemp("doors") / "doors.db"
+
+    def run_here(operation: Any, *_: object) -> running.OperationRun[Any]:
+        return running.OperationRun(operation.run(_Unheard()))
+
+    options = settings_for(f"sqlite:///{path}")
+    with serving(options) as live, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLUICE_DATABASE_URL", options.database_url)
+        patch.setattr(running, "run_operation", run_here)
+        yield live.client
+
+
+@pytest.mark.parametrize("name", FORMS)
+@settings(max_examples=15)
+@given(data=st.data())
+def test_every_door_takes_the_same(name: str, data: st.DataObject, client: httpx.Client) -> None:
+    """A page's texts, the command that it offers, and the request that it makes."""
+    texts = data.draw(filled(name))
+    check(client, name, texts)
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("hide", {"processes": "0"}),
+        ("hide", {"processes": "-5"}),
+        ("hide", {"sender": "4"}),
+        ("hide", {"sender": "0", "receiver": "0"}),
+        ("hide", {"message": "0 B"}),
+        ("hide", {"streamed": "1", "processes": "20", "communication": "sqrt"}),
+        ("thresholds", {"message": "4KiB, 8 KiB", "stages": "0,2", "rule": "static"}),
+        ("thresholds", {"stages": "1..4"}),
+        ("thresholds", {"stages": "9"}),
+        ("thresholds", {"rule": "planned"}),
+    ],
+)
+def test_what_was_refused_by_some(client: httpx.Client, name: str, texts: dict[str, str]) -> None:
+    """Or nearly: each door has its own way to the request's rules."""
+    check(client, name, FORMS[name].first_texts() | texts)
+
+
+def check(client: httpx.Client, name: str, texts: dict[str, str]) -> None:
+    """Ask by every door, and compare."""
+    form = FORMS[name]
+    page = client.get(PLACES[name], params=texts)
+    assert page.status_code in (200, 422), page.text
+    asked, mistakes = form.asked(texts)
+    if "expected one" in mistakes.values():
+        assert page.status_code == 422
+        return
+    if asked is None:
+        assert page.status_code == 422
+    else:
+        answer = client.post(f"/{name}", content=dump_json(asked))
+        assert (answer.status_code < 300) == (page.status_code == 200), (texts, answer.text)
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        code = cli.main(shlex.split(form.shell(texts))[1:])
+    assert (code == 0) == (page.status_code == 200), (texts, form.shell(texts), code)
+
+
+def test_a_number_of_processes_is_refused_at_its_field(client: httpx.Client) -> None:
+    """It was ignored, and the command that was offered refused it."""
+    page = client.get("/ui/hiding", params=FORMS["hide"].first_texts() | {"processes": "0"})
+    assert page.status_code == 422
+    assert 'id="processes-mistake">expected a number &gt;= 1' in page.text

@@ -293,7 +293,7 @@ def one_stage(message: int, fragment: int, latency: str, runs: int = 6, facts: s
     return f"# processors: 2\n# stages: a\n{facts}{HEAD}\n{row * runs}"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def verified(live: Live) -> str:
     """The name of a profile with two revisions, the first of which is MODEL."""
     for number, costs in enumerate((MODEL, SLOWER)):

@@ -118,7 +118,7 @@ def test_every_format_is_offered(live: Live) -> None:
     assert all(f"<dt>{one.name}</dt><dd>{one.about}" in page for one in formats())
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def local(live: Live) -> str:
     """The address of a fit that tests look at and go on from."""
     return fitted(live)

@@ -23,7 +23,7 @@ MACHINE = pipeline_of_lines([(name, *costs) for name, costs in COSTS.items()])
 SLOWER = pipeline_of_lines([("copy", 5.0, 1.0), ("wire", 9.0, 3.5)])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def measured(live: Live) -> str:
     """A profile of files that say what they time."""
     stages = [

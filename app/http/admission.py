@@ -1,8 +1,8 @@
 """Who is let in to wait for workers: one rule for solves, readings of files and long work.
 
-A burst waits: BURST for each worker, and more where all of it would be done within MAX_WAIT_S.
-Where something has waited at every moment for STANDING_S, while each worker has ended
-STANDING_ENDS, and what waits would take TARGET_S, more is asked than can be done, and to wait for
+A burst waits: BURST for each worker, and more once each has ended STANDING_ENDS of it and all of it
+would be done within MAX_WAIT_S. Where something has waited at every moment for STANDING_S, that
+many have ended, and what waits would take TARGET_S, more is asked than can be done, and to wait for
 longer only makes all answers late: then one waits for every two that run, so that no worker is
 idle and nobody waits for longer than one takes, until CALM_S have passed without a refusal. Who has
 nothing here is let in beside one who has several.
@@ -34,7 +34,7 @@ from domain.errors import Overloaded, SluiceError
 TARGET_S = 0.25
 STANDING_S, STANDING_ENDS = 0.25, 8
 CALM_S = 0.5
-BURST, MAX_WAIT_S = 16, 1.0
+BURST, MAX_WAIT_S = 8, 1.0
 _REMEMBERED = 8  # ends by which the next one is judged, about
 # Whose workers the requests need that are refused before they are read.
 POOLS = {
@@ -80,8 +80,15 @@ class Admission:
         if now_s < self._strict_until_s:
             return True
         stands = now_s - self._waiting_since_s > STANDING_S
-        has_ended = self._ends >= STANDING_ENDS * self._parallel
-        return stands and has_ended and self._wait_s >= TARGET_S
+        return stands and self._is_known and self._wait_s >= TARGET_S
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether enough has ended to tell how long what waits takes.
+
+        What ended before this queue began may have been quicker work.
+        """
+        return self._ends >= STANDING_ENDS * self._parallel
 
     @property
     def _wait_s(self) -> float:
@@ -99,8 +106,8 @@ class Admission:
                 return
             self._strict_until_s = time.monotonic() + CALM_S
             self._refuse(_TOO_MUCH)
-        is_known = self._gap_s > 0.0
-        if self.waiting >= BURST * self._parallel and not (is_known and self._wait_s < MAX_WAIT_S):
+        is_short = self._is_known and self._wait_s < MAX_WAIT_S
+        if self.waiting >= BURST * self._parallel and not is_short:
             self._refuse("what waits already takes too long")
 
     @contextmanager

@@ -398,13 +398,13 @@ class Heartbeat:
                 name = new_id() if self._is_registered else name
                 unit.runners.register(name, process=self._process)
             others = [found for found in unit.runners.all() if found.name != name]
-        self.name = name
-        # Names are in the order of registration: the oldest runner collects, and no other.
-        self.collector.may_collect = all(found.name > name for found in others)
         if not is_known and self._is_registered:
             log.warning("this runner was held for dead")
-            self._on_lost()
+            self._on_lost()  # before the new name: what is claimed by that one is not lost
+        self.name = name
         self._is_registered = True
+        # Names are in the order of registration: the oldest runner collects, and no other.
+        self.collector.may_collect = all(found.name > name for found in others)
         self._remove_dead(others)
         self._beaten_s = time.monotonic()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
@@ -97,12 +98,32 @@ class TestRule:
     ) -> None:
         admission, waiting = Admission(lambda: 1), BURST + 4
         with ExitStack() as stack:
-            for _ in range(1 + BURST):
+            for _ in range(1 + BURST - 1):
                 stack.enter_context(admission.entered("a"))
-            admission._gap_s = share * MAX_WAIT_S / waiting
+            end_some(admission, clock, share * MAX_WAIT_S / waiting, STANDING_ENDS)
+            admission._waiting_since_s = clock[0]  # not a queue that stands
+            stack.enter_context(admission.entered("a"))
             with pytest.raises(Overloaded) if share > 1.0 else nullcontext():
                 for _ in range(4):
                     stack.enter_context(admission.entered("a"))
+
+    def test_what_ended_before_says_nothing_of_a_new_queue(self, clock: list[float]) -> None:
+        """Nor do the first that end of it: those of two workers end together."""
+        admission = Admission(lambda: 2)
+        queue = deque(ExitStack() for _ in range(2 + 2 * BURST))
+        for request in list(queue)[:2]:
+            request.enter_context(admission.entered("a"))
+        end_some(admission, clock, 0.001, 10 * STANDING_ENDS)
+        for request in list(queue)[2:]:
+            request.enter_context(admission.entered("a"))
+        for number in range(2 * STANDING_ENDS):
+            with pytest.raises(Overloaded):
+                admission.check("a")
+            queue[number].close()
+            clock[0] += 0.001
+            queue.append(ExitStack())
+            queue[-1].enter_context(admission.entered("a"))
+        admission.check("a")
 
     def test_strict_until_it_has_been_quiet(self, clock: list[float]) -> None:
         """Then a burst waits again."""

@@ -128,6 +128,18 @@ def test_who_was_removed_goes_on_under_a_new_name(
     assert lost == ["lost"]
 
 
+def test_what_is_claimed_under_the_new_name_is_not_told_to_be_lost(store: Store) -> None:
+    """The runner hears that it was held for dead while it still has the name that is gone."""
+    seen: list[str] = []
+    heart = Heartbeat(store, OPTIONS, lambda: seen.append(heart.name))
+    heart.beat()
+    was = heart.name
+    with store.unit_of_work() as unit:
+        unit.runners.remove(was)
+    heart.beat()
+    assert seen == [was] != [heart.name]
+
+
 def test_who_cannot_beat_fences_itself(
     store: Store, clock: Clock, lost: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

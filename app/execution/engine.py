@@ -147,7 +147,7 @@ Sink: TypeAlias = Callable[[Event | End], None]
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """Workers of a pool, how many of them are at work, how many are warm, and how many durable jobs
-    may fill.
+    and one requester alone may fill.
 
     `deaths` is how many of their processes have ended otherwise than with the engine, by why:
     `crash` in a task, `idle` between two, `time` and `memory` at a limit.
@@ -157,6 +157,7 @@ class Capacity:
     busy: int
     ready: int
     for_jobs: int
+    for_each: int
     deaths: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -459,9 +459,11 @@ class Service:
         finally:
             self.solving.release()
 
-    def _parallel(self, pool: Pool) -> int:
+    def _parallel(self, pool: Pool, clients: int) -> int:
         """How many requests of a kind are worked on at a time; small solves also here."""
-        return self.context.engine.capacity(pool).slots + (pool is Pool.SOLVE)
+        capacity = self.context.engine.capacity(pool)
+        slots = capacity.for_each if clients == 1 else capacity.slots
+        return slots + (pool is Pool.SOLVE)
 
     def _unit(self, operation: Operation[Any]) -> AbstractContextManager[UnitOfWork]:
         store = self.context.store

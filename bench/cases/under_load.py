@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -284,8 +285,10 @@ def _comparison(number: int) -> bytes:
 def _overload(service: RunningService, seconds: float) -> tuple[_Seen, _Seen, float]:
     """Comparisons one at a time, then by 100 at once; how long until one takes as long as before.
 
-    Each of the 100 asks, rests for a tenth of the time that 100 take one after the other, and asks
-    again: where all are refused that is 10 times what is done one at a time.
+    Each of the 100 asks, rests for a tenth of the time that 100 take one after the other, half as
+    long or up to half as long again, and asks again: where all are refused that is 10 times what is
+    done one at a time. Rests differ since the times to try again that refusals name differ; clients
+    in step are the bench of overload's.
     """
     counter, lock = iter(range(10**9)), threading.Lock()
 
@@ -305,12 +308,13 @@ def _overload(service: RunningService, seconds: float) -> tuple[_Seen, _Seen, fl
         ask(first, normal)
     goes_on, rest_s = _until(5 * seconds), 100 / 10 * normal.quantile_ms(0.5) / 1e3
 
-    def flood(_number: int) -> None:
+    def flood(number: int) -> None:
+        spread = random.Random(number)
         try:
             connection = Connection(service.port)
             while goes_on():
                 ask(connection, beyond)
-                time.sleep(rest_s)
+                time.sleep(rest_s * spread.uniform(0.5, 1.5))
             connection.close()
         except OSError:
             with lock:

@@ -28,6 +28,9 @@ from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live, serving, settin
 from tests.support.in_process_engine import InProcessEngine
 
 
+HALF_DONE_S = 0.51 * TARGET_S  # after which half of one is done that `overloaded` has seen
+
+
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, to be moved."""
@@ -47,7 +50,7 @@ def overloaded(
     clock: list[float], stack: ExitStack, slots: int = 1, client: str = "a"
 ) -> Admission:
     """Where one of this client runs in each slot, and others have waited for long."""
-    admission = Admission(lambda: slots)
+    admission = Admission(lambda _: slots)
     for _ in range(slots):
         stack.enter_context(admission.entered(client))
     with ExitStack() as waiting:
@@ -63,7 +66,7 @@ def overloaded(
 class TestRule:
     def test_a_burst_waits(self, clock: list[float]) -> None:
         """So many for each worker, whatever they take; not one more while that is not known."""
-        admission = Admission(lambda: 2)
+        admission = Admission(lambda _: 2)
         with ExitStack() as stack:
             for _ in range(2 + 2 * BURST):
                 stack.enter_context(admission.entered("a"))
@@ -75,7 +78,7 @@ class TestRule:
 
     def test_long_work_may_be_waited_for(self, clock: list[float]) -> None:
         """Two that take a minute are no overload."""
-        admission = Admission(lambda: 1)
+        admission = Admission(lambda _: 1)
         with admission.entered("a"), admission.entered("b"):
             clock[0] += 60.0
             admission.check("c")
@@ -85,7 +88,7 @@ class TestRule:
         self, clock: list[float], share: float
     ) -> None:
         """By how far apart requests have ended lately, and how many wait."""
-        admission, waiting = Admission(lambda: 2), 10
+        admission, waiting = Admission(lambda _: 2), 10
         with ExitStack() as stack:
             for _ in range(2 + waiting):
                 stack.enter_context(admission.entered("a"))
@@ -96,7 +99,7 @@ class TestRule:
     def test_more_than_a_burst_waits_only_where_it_is_soon_done(
         self, clock: list[float], share: float
     ) -> None:
-        admission, waiting = Admission(lambda: 1), BURST + 4
+        admission, waiting = Admission(lambda _: 1), BURST + 4
         with ExitStack() as stack:
             for _ in range(1 + BURST - 1):
                 stack.enter_context(admission.entered("a"))
@@ -109,7 +112,7 @@ class TestRule:
 
     def test_what_ended_before_says_nothing_of_a_new_queue(self, clock: list[float]) -> None:
         """Nor do the first that end of it: those of two workers end together."""
-        admission = Admission(lambda: 2)
+        admission = Admission(lambda _: 2)
         queue = deque(ExitStack() for _ in range(2 + 2 * BURST))
         for request in list(queue)[:2]:
             request.enter_context(admission.entered("a"))
@@ -129,6 +132,7 @@ class TestRule:
         """Then a burst waits again."""
         with ExitStack() as stack:
             admission = overloaded(clock, stack)
+            clock[0] += HALF_DONE_S
             stack.enter_context(admission.entered("a"))  # one waits: no worker is ever idle
             with pytest.raises(Overloaded):
                 stack.enter_context(admission.entered("a"))
@@ -140,6 +144,21 @@ class TestRule:
             clock[0] += 0.2 * CALM_S
             for _ in range(BURST - 1):
                 stack.enter_context(admission.entered("a"))
+
+    def test_one_waits_once_a_worker_will_soon_take_it(self, clock: list[float]) -> None:
+        """In half of the time that one takes; where that is late, still one alone."""
+        with ExitStack() as stack:
+            admission = overloaded(clock, stack)
+            clock[0] += 0.8 * HALF_DONE_S
+            with pytest.raises(Overloaded):
+                admission.check("a")
+            clock[0] += 0.2 * HALF_DONE_S
+            admission.check("a")
+            clock[0] += 2 * HALF_DONE_S
+            with pytest.raises(Overloaded):
+                for _ in range(2):
+                    stack.enter_context(admission.entered("a"))
+            assert admission.waiting == 1
 
     @pytest.mark.parametrize("slots", [2, 16])
     def test_one_waits_for_every_two_that_run(self, clock: list[float], slots: int) -> None:
@@ -161,6 +180,7 @@ class TestRule:
         """But not where the other has one, as he would have."""
         with ExitStack() as stack:
             admission = overloaded(clock, stack)
+            clock[0] += HALF_DONE_S
             stack.enter_context(admission.entered("a"))
             with pytest.raises(Overloaded):
                 admission.check("a")
@@ -170,7 +190,7 @@ class TestRule:
 
     def test_slots_of_a_cluster_come_and_go(self) -> None:
         slots = 1
-        admission = Admission(lambda: slots)
+        admission = Admission(lambda _: slots)
         with ExitStack() as stack:
             for _ in range(3):
                 stack.enter_context(admission.entered("a"))
@@ -190,6 +210,7 @@ def strict(live: Live) -> Live:
     for admission in live.service.admissions.values():
         admission._strict_until_s = time.monotonic() + 3600.0
         admission._count += 1000
+        admission._gap_s += 1.0
         admission._of_client["others"] += 1
     return live
 
@@ -201,6 +222,7 @@ def _calm_again(request: pytest.FixtureRequest) -> object:
         for admission in request.getfixturevalue("live").service.admissions.values():
             admission._strict_until_s = 0.0
             admission._count -= 1000
+            admission._gap_s -= 1.0
             admission._of_client["others"] -= 1
 
 

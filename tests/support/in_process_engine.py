@@ -118,7 +118,7 @@ class InProcessEngine:
     def capacity(self, pool: Pool) -> Capacity:
         left = pool is Pool.LONG and self._slots > 1  # to clients, as a service does
         slots = self._slots
-        return Capacity(slots=slots, busy=self._busy, ready=slots, for_jobs=slots - left)
+        return Capacity(slots, self._busy, ready=slots, for_jobs=slots - left, for_each=slots)
 
     def close(self, *, drain_s: float = 0.0) -> None:
         with self._changed:

@@ -107,7 +107,11 @@ int main(int count, char **words) {
     read_body(words[5]);
     for (int place = 0; place < clients; place++) connect_to(&all[place], port, events, (uint32_t)place);
     uint64_t begun_ns = now_ns(), end_ns = begun_ns + (uint64_t)(atof(words[3]) * 1e9);
-    for (int place = 0; place < clients; place++) ask(&all[place]);
+    /* Times to try again are whole seconds: clients that begin together would come back together. */
+    for (int place = 0; place < clients; place++) {
+        all[place].is_waiting = 1;
+        all[place].due_ns = begun_ns + (retry_s > 0 ? 0 : 1000000000ull * (uint64_t)place / (uint64_t)clients);
+    }
     while (now_ns() < end_ns) {
         struct epoll_event ready[256];
         int found = epoll_wait(events, ready, 256, 2);

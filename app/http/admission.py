@@ -3,9 +3,9 @@
 A burst waits: BURST for each worker, and more once each has ended STANDING_ENDS of it and all of it
 would be done within MAX_WAIT_S. Where something has waited at every moment for STANDING_S, that
 many have ended, and what waits would take TARGET_S, more is asked than can be done, and to wait for
-longer only makes all answers late: then only that is let in which a worker will take within half
-of what one takes, so that no worker is idle and no answer takes half as long again, until CALM_S
-have passed without a refusal. Who has nothing here is let in beside one who has several.
+longer only makes all answers late: then one waits for every two that run, so that no worker is
+idle and nobody waits for longer than one takes, until CALM_S have passed without a refusal. Who has
+nothing here is let in beside one who has several.
 
 This is CoDel's rule (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012), a
 queue that stands is no burst, but for who has to leave: here what comes, before its body is read,
@@ -67,7 +67,6 @@ class Admission:
         self._waiting_since_s = math.inf
         self._ends = 0  # since then
         self._last_end_s = math.inf  # while something waits
-        self._last_begin_s = -math.inf  # when a worker was given one last
         self._gap_s = 0.0  # between two ends while something waits, about
         self._strict_until_s = -math.inf
         self.refused = 0
@@ -99,15 +98,6 @@ class Admission:
         """How long what waits takes, about."""
         return self.waiting * self._gap_s
 
-    @property
-    def _is_soon_taken(self) -> bool:
-        """Whether one more would wait for at most half of what one takes, `_parallel` gaps.
-
-        The next end is due one gap after the last worker began; one that is late is due now.
-        """
-        since_s = min(time.monotonic() - self._last_begin_s, self._gap_s)
-        return (self.waiting + 1) * self._gap_s - since_s <= self._parallel * self._gap_s / 2
-
     def check(self, client: str) -> None:
         """Raise Overloaded where one more of this client would wait for too long."""
         if self._count < self._parallel:
@@ -115,7 +105,7 @@ class Admission:
         if not self._of_client[client] and max(self._of_client.values(), default=0) > 1:
             return
         if self.is_overloaded:
-            if self._is_soon_taken:
+            if self._count < self._parallel + max(1, self._parallel // 2):
                 return
             self._strict_until_s = time.monotonic() + CALM_S
             self._refuse(_TOO_MUCH)
@@ -131,11 +121,8 @@ class Admission:
         self.check(client)
         self._of_client[client] += 1
         self._count += 1
-        now_s = time.monotonic()
-        if not self.waiting:
-            self._last_begin_s = now_s
-        elif self._waiting_since_s == math.inf:
-            self._waiting_since_s, self._ends = now_s, 0
+        if self.waiting and self._waiting_since_s == math.inf:
+            self._waiting_since_s, self._ends = time.monotonic(), 0
         try:
             yield
         finally:
@@ -147,7 +134,7 @@ class Admission:
             if self._last_end_s < now_s:
                 weight = _REMEMBERED if self._gap_s else 1  # from nothing, all would be let in
                 self._gap_s += (now_s - self._last_end_s - self._gap_s) / weight
-            self._last_end_s = self._last_begin_s = now_s
+            self._last_end_s = now_s
         self._count -= 1
         self._ends += 1
         self._of_client[client] -= 1

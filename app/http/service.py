@@ -160,7 +160,7 @@ class Service:
             context.store, fast_path, refresh_s=context.settings.lookup_refresh_s, gate=gate
         )
         self.counts = Counts()
-        self.admissions = {pool: Admission(partial(self._parallel, pool)) for pool in Pool}
+        self.admissions = {pool: Admission(partial(self._workers, pool)) for pool in Pool}
         self._exports = RecentExports()
         self._counted: tuple[tuple[Waiting, ...], StoredBytes] = ((), StoredBytes())
         # One solve at a time, in threads that have other things to do.
@@ -459,11 +459,10 @@ class Service:
         finally:
             self.solving.release()
 
-    def _parallel(self, pool: Pool, clients: int) -> int:
-        """How many requests of a kind are worked on at a time; small solves also here."""
+    def _workers(self, pool: Pool, clients: int) -> int:
+        """How many workers so many clients may have. What is quick is done here, and waits less."""
         capacity = self.context.engine.capacity(pool)
-        slots = capacity.for_each if clients == 1 else capacity.slots
-        return slots + (pool is Pool.SOLVE)
+        return capacity.for_each if clients == 1 else capacity.slots
 
     def _unit(self, operation: Operation[Any]) -> AbstractContextManager[UnitOfWork]:
         store = self.context.store

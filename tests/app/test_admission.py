@@ -28,9 +28,6 @@ from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live, serving, settin
 from tests.support.in_process_engine import InProcessEngine
 
 
-HALF_DONE_S = 0.51 * TARGET_S  # after which half of one is done that `overloaded` has seen
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, to be moved."""
@@ -132,7 +129,6 @@ class TestRule:
         """Then a burst waits again."""
         with ExitStack() as stack:
             admission = overloaded(clock, stack)
-            clock[0] += HALF_DONE_S
             stack.enter_context(admission.entered("a"))  # one waits: no worker is ever idle
             with pytest.raises(Overloaded):
                 stack.enter_context(admission.entered("a"))
@@ -144,21 +140,6 @@ class TestRule:
             clock[0] += 0.2 * CALM_S
             for _ in range(BURST - 1):
                 stack.enter_context(admission.entered("a"))
-
-    def test_one_waits_once_a_worker_will_soon_take_it(self, clock: list[float]) -> None:
-        """In half of the time that one takes; where that is late, still one alone."""
-        with ExitStack() as stack:
-            admission = overloaded(clock, stack)
-            clock[0] += 0.8 * HALF_DONE_S
-            with pytest.raises(Overloaded):
-                admission.check("a")
-            clock[0] += 0.2 * HALF_DONE_S
-            admission.check("a")
-            clock[0] += 2 * HALF_DONE_S
-            with pytest.raises(Overloaded):
-                for _ in range(2):
-                    stack.enter_context(admission.entered("a"))
-            assert admission.waiting == 1
 
     @pytest.mark.parametrize("slots", [2, 16])
     def test_one_waits_for_every_two_that_run(self, clock: list[float], slots: int) -> None:
@@ -180,7 +161,6 @@ class TestRule:
         """But not where the other has one, as he would have."""
         with ExitStack() as stack:
             admission = overloaded(clock, stack)
-            clock[0] += HALF_DONE_S
             stack.enter_context(admission.entered("a"))
             with pytest.raises(Overloaded):
                 admission.check("a")
@@ -210,7 +190,6 @@ def strict(live: Live) -> Live:
     for admission in live.service.admissions.values():
         admission._strict_until_s = time.monotonic() + 3600.0
         admission._count += 1000
-        admission._gap_s += 1.0
         admission._of_client["others"] += 1
     return live
 
@@ -222,7 +201,6 @@ def _calm_again(request: pytest.FixtureRequest) -> object:
         for admission in request.getfixturevalue("live").service.admissions.values():
             admission._strict_until_s = 0.0
             admission._count -= 1000
-            admission._gap_s -= 1.0
             admission._of_client["others"] -= 1
 
 

@@ -6,7 +6,7 @@ ARG BASE=python:3.13-slim
 # --- the environment, made once for as long as the lock stays the same ------------------------------
 FROM ${BASE} AS environment
 WORKDIR /opt/sluice
-# dask: with what a member of a cluster needs (SLUICE_ENGINE=dask, sluice engine).
+# dask: with what a member of a cluster needs (SLUICE_ENGINE=dask, sluice admin engine).
 ARG PACKAGES=run
 COPY requirements.lock requirements-dask.lock ./
 COPY tools/bootstrap.py tools/slim_environment.py tools/

@@ -6,9 +6,10 @@ here for the names, and has a module of a verb's folder imported when it needs i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 
@@ -17,17 +18,19 @@ class Verb:
     """A folder of app/verbs: its one-line summary and example, its doors, and how a job of it is
     shown.
 
-    `doing` is the word for a job that runs, "" where none is one; `counts` what its steps are, ""
-    where none are counted; `section` the part of the page that it belongs to.
+    `section` is that of the command line, one of SECTIONS; `doing` is the word for a job that runs,
+    "" where none is one; `counts` what its steps are, "" where none are counted; `part` the part of
+    the page that it belongs to.
     """
 
     name: str
     summary: str
     example: str
+    section: str = "Ask"
     doors: tuple[str, ...] = ("routes", "command", "page")
     doing: str = ""
     counts: str = ""
-    section: str = "Models"
+    part: str = "Models"
 
     def module(self, name: str) -> Any:
         """Return a module of the verb's folder, imported now."""
@@ -41,6 +44,7 @@ VERBS = {
             "layer",
             summary="say what a messaging layer's software costs, by service",
             example="cmam-finite --bytes 16 1KiB --tune",
+            section="model",
             doing="Tuning",
             counts="solves",
         ),
@@ -54,23 +58,60 @@ VERBS = {
             "deliver",
             summary="say when what arrives, by a rule for each stage",
             example="trapeze --bytes 8KiB --rules eager,eager=512,eager=512,eager",
+            section="model",
             doors=("command",),
         ),
         Verb(
             "hide",
             summary="say what hiding a message behind a calculation gains",
             example="examples/kv-staging.json --calculation 600",
+            section="model",
             doing="Solving",
         ),
         Verb(
             "thresholds",
             summary="price thresholds or pulse sizes over a grid",
             example="trapeze --bytes 1KiB..256KiB --rule eager",
+            section="model",
             doing="Pricing",
             counts="evaluations",
         ),
     )
 }
+
+
+# The command line's sections, and in each the commands that have no folder yet.
+SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Ask": ("optimize", "compare", "audit"),
+        "Measure": ("measure", "sweep", "fit", "compose", "plan", "verify", "tune"),
+        "Use": ("export", "table", "apply", "open"),
+        "Stored": ("profiles", "answers"),
+        "Serve": ("serve", "jobs", "keys", "changes", "demo"),
+        "model": ("layer count", "layer check", "mover", "reproduce"),
+        "admin": ("work", "engine", "fleet", "collect", "backup", "restore", "completion"),
+    }
+)
+# Sections whose commands stand below a word of their own, as `sluice model hide`: what most people
+# never need.
+GROUPS: Mapping[str, str] = MappingProxyType(
+    {
+        "model": "hiding, thresholds, deliveries, layers, and what papers print",
+        "admin": "workers, clusters, fleets, backups, and what shells complete",
+    }
+)
+
+
+def commands_of(section: str) -> tuple[str, ...]:
+    """Return the names of a section's commands, in the order in which they are shown."""
+    own = tuple(verb.name for verb in with_door("command") if verb.section == section)
+    return SECTIONS[section] + own
+
+
+def command_words(command: str) -> str:
+    """Return what is typed for a command behind `sluice`, as `model hide`."""
+    below = (group for group in GROUPS if command in commands_of(group))
+    return " ".join((*below, command))
 
 
 def with_door(door: str) -> Iterator[Verb]:

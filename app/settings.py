@@ -86,10 +86,10 @@ class Settings:
     for; both follow the container. A service has `long_workers` more for work that may be long.
     `lease_s` is how long after its last sign of life
     others take over the jobs of a process. After SIGTERM a service answers on for `drain_s` while
-    it says that it is not ready; `sluice work` lets its jobs go on for `work_drain_s` at most.
+    it says that it is not ready; `sluice admin work` lets its jobs go on for `work_drain_s`.
     `root_path` is the path below which a proxy offers the service, `trusted_proxies` the addresses
     and networks, with commas between them, that may say who a client is. `log` is the form of logs,
-    "text" or "json"; `work_metrics_port` where `sluice work` tells its metrics, 0 for nowhere;
+    "text" or "json"; `work_metrics_port` where `sluice admin work` tells metrics, 0 for nowhere;
     `traces` the address that spans are sent to, empty for none;
     `retention` what all keep from this start on, everything of kinds that it does not name, where
     it is not empty. `auth` is one

@@ -39,7 +39,7 @@ class Part(NamedTuple):
 PARTS = (
     Part("solvers/kernels/native", "native kernels", "the solver runs on NumPy, which is slower"),
     Part("measuring/probe", "the probe", "sluice measure has nothing to measure with"),
-    Part("measuring/mover", "the mover", "sluice mover has nothing to run"),
+    Part("measuring/mover", "the mover", "sluice model mover has nothing to run"),
     Part("exports/native", "the C reader of tables", "tables are read in Python, which is slower"),
 )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
+from app.registry import GROUPS, SECTIONS, command_words, commands_of
 from app.text.units import parse_counts, parse_prices, parse_size_or_whole, parse_sizes, parse_whole
 from app.ui.options import argument_of
 from domain.errors import InvalidInput
@@ -23,9 +24,10 @@ from domain.units import (
 )
 
 T = TypeVar("T")
+Commands = argparse._SubParsersAction  # the name that argparse gives to what add_subparsers returns
 
 
-_LINE = ("command", "verb")  # the words of a command, as the grammar calls them
+_LINE = ("command", "verb")  # the words of a command but for its group's, as the grammar calls them
 
 
 class Parser(argparse.ArgumentParser):
@@ -40,7 +42,7 @@ class Parser(argparse.ArgumentParser):
         found, rest = self.parse_known_args(args, namespace)
         if rest:
             line = "".join(f" {found.__dict__[key]}" for key in _LINE if found.__dict__.get(key))
-            command = dict(_parsers(self))[line]
+            command = next(one for words, one in _parsers(self) if words.endswith(line))
             known = [one for action in command._actions for one in action.option_strings]
             command.error(f"unknown: {' '.join(rest)}{_meant(rest[0], known)}")
         return found
@@ -48,7 +50,10 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse what is none of the choices, with the one that is meant (argparse shows reprs)."""
         if action.choices is not None and value not in action.choices:
-            raise argparse.ArgumentError(action, expected_one_of(map(str, action.choices), value))
+            refusal = expected_one_of(map(str, action.choices), value)
+            if action.dest == "command" and (words := command_words(value)) != value:
+                refusal = f"{value!r} stands below another word: sluice {words}"
+            raise argparse.ArgumentError(action, refusal)
 
 
 def expected_one_of(choices: Iterable[str], given: str) -> str:
@@ -62,63 +67,105 @@ def _meant(given: str, known: list[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-# One of each command, without `sluice`; files of examples are there in a checkout.
+# What follows each command in its example; files of examples are there in a checkout.
 _EXAMPLES = {
-    "optimize": "optimize examples/kv-staging.json --current 512KiB",
-    "fit": "fit examples/local-path-direct.csv --save-as local-path",
-    "compose": "compose --stage copy=copy.csv --stage wire=wire.csv --save-as path",
-    "measure": "measure memcpy --bytes 4KiB..1MiB --save-as copy",
-    "verify": "verify path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
-    "tune": "tune --stage memcpy --stage crc32 --current 64KiB --target ucx",
-    "sweep": "sweep --bytes 64MiB --current 4MiB -- ./upload --part {bytes}",
-    "plan": "plan osu-latency.txt --min-message 64 --max-message 1MiB",
-    "compare": "compare examples/kv-staging.json --bytes 1MiB 16MiB",
-    "table": "table examples/kv-staging.json --max-message 16MiB --output staging.slt",
-    "export": "export examples/kv-staging.json --target ucx --output sluice-ucx.conf",
-    "apply": "apply mpich path --check --option collective=bcast",
-    "audit": "audit examples/kv-staging.json --setting 512KiB --max-regret 12%",
-    "layer count": "layer count --mpicc mpicc.mpich --output layer.json",
-    "layer check": "layer check layer.json --max-more 1%",
-    "mover": "mover exchange --bytes 800KB --calculation 5000 --fragment 32KiB",
-    "reproduce": "reproduce wang98 --output papers-report",
-    "profiles list": "profiles list --json",
-    "profiles show": "profiles show myrinet-gam",
-    "profiles save": "profiles save staging examples/kv-staging.json",
-    "profiles revisions": "profiles revisions myrinet-gam",
-    "profiles use": "profiles use myrinet-gam 1",
-    "profiles tables": "profiles tables myrinet-gam",
-    "profiles activate": "profiles activate myrinet-gam 0123abcd",
-    "profiles delete": "profiles delete staging --yes",
-    "answers list": "answers list --profile myrinet-gam",
-    "answers show": "answers show 0123456789abcdef0123456789abcdef",
-    "answers name": "answers name 0123456789abcdef0123456789abcdef 'NIC x2'",
-    "jobs list": "jobs list --state running",
-    "jobs show": "jobs show 0123456789abcdef0123456789abcdef",
-    "keys list": "keys list",
-    "keys create": "keys create build-server --scope write --days 90",
-    "keys rotate": "keys rotate 7f3a5c --keep 600",
-    "keys revoke": "keys revoke 7f3a5c",
-    "open": "open myrinet-gam",
-    "demo": "demo --once",
-    "completion": "completion bash",
-    "serve": "serve --port 8080",
-    "work": "work --workers 2",
-    "fleet": "fleet --max-message 16MiB --report fleet.json",
-    "engine scheduler": "engine scheduler",
-    "engine worker": "engine worker --workers 2",
-    "changes": "changes staging --limit 20",
-    "collect": "collect --keep jobs=30d,answers=90d --dry-run",
-    "backup": "backup monday.sluice",
-    "restore": "restore monday.sluice",
+    "optimize": "examples/kv-staging.json --current 512KiB",
+    "fit": "examples/local-path-direct.csv --save-as local-path",
+    "compose": "--stage copy=copy.csv --stage wire=wire.csv --save-as path",
+    "measure": "memcpy --bytes 4KiB..1MiB --save-as copy",
+    "verify": "path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
+    "tune": "--stage memcpy --stage crc32 --current 64KiB --target ucx",
+    "sweep": "--bytes 64MiB --current 4MiB -- ./upload --part {bytes}",
+    "plan": "osu-latency.txt --min-message 64 --max-message 1MiB",
+    "compare": "examples/kv-staging.json --bytes 1MiB 16MiB",
+    "table": "examples/kv-staging.json --max-message 16MiB --output staging.slt",
+    "export": "examples/kv-staging.json --target ucx --output sluice-ucx.conf",
+    "apply": "mpich path --check --option collective=bcast",
+    "audit": "examples/kv-staging.json --setting 512KiB --max-regret 12%",
+    "model layer count": "--mpicc mpicc.mpich --output layer.json",
+    "model layer check": "layer.json --max-more 1%",
+    "model mover": "exchange --bytes 800KB --calculation 5000 --fragment 32KiB",
+    "model reproduce": "wang98 --output papers-report",
+    "profiles list": "--json",
+    "profiles show": "myrinet-gam",
+    "profiles save": "staging examples/kv-staging.json",
+    "profiles revisions": "myrinet-gam",
+    "profiles use": "myrinet-gam 1",
+    "profiles tables": "myrinet-gam",
+    "profiles activate": "myrinet-gam 0123abcd",
+    "profiles delete": "staging --yes",
+    "answers list": "--profile myrinet-gam",
+    "answers show": "0123456789abcdef0123456789abcdef",
+    "answers name": "0123456789abcdef0123456789abcdef 'NIC x2'",
+    "jobs list": "--state running",
+    "jobs show": "0123456789abcdef0123456789abcdef",
+    "keys list": "",
+    "keys create": "build-server --scope write --days 90",
+    "keys rotate": "7f3a5c --keep 600",
+    "keys revoke": "7f3a5c",
+    "open": "myrinet-gam",
+    "demo": "--once",
+    "admin completion": "bash",
+    "serve": "--port 8080",
+    "admin work": "--workers 2",
+    "admin fleet": "--max-message 16MiB --report fleet.json",
+    "admin engine scheduler": "",
+    "admin engine worker": "--workers 2",
+    "changes": "staging --limit 20",
+    "admin collect": "--keep jobs=30d,answers=90d --dry-run",
+    "admin backup": "monday.sluice",
+    "admin restore": "monday.sluice",
 }
 
 
-Commands = argparse._SubParsersAction  # the name that argparse gives to what add_subparsers returns
+class Root(Parser):
+    """The parser of all commands, whose help lists them by section."""
+
+    def __init__(self, **about: Any) -> None:
+        super().__init__(prog="sluice", **about)
+        self._top = self.add_subparsers(
+            dest="command", required=True, metavar="COMMAND", parser_class=Parser
+        )
+        self._below = {name: self._group(name, summary) for name, summary in GROUPS.items()}
+
+    def _group(self, name: str, summary: str) -> Commands[Parser]:
+        group = self._top.add_parser(
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            allow_abbrev=False,
+        )
+        return group.add_subparsers(
+            dest="command", required=True, metavar="COMMAND", parser_class=Parser
+        )
+
+    def add_command(self, name: str, **about: Any) -> Parser:
+        """Add a command at its place: here, or below the word of its group."""
+        group = next((one for one in GROUPS if name in commands_of(one)), "")
+        return self._below.get(group, self._top).add_parser(name, **about)
+
+    def format_help(self) -> str:
+        """Return the help of all commands, those of a section below its name."""
+        text = self._get_formatter()
+        text.add_usage(self.usage, self._actions, ())
+        text.add_text(self.description)
+        shown = {action.dest: action for action in self._top._choices_actions}
+        sections = {name: commands_of(name) for name in SECTIONS if name not in GROUPS}
+        for name, commands in (*sections.items(), ("Less often", tuple(GROUPS))):
+            text.start_section(name)
+            text.add_arguments([shown[command] for command in commands])
+            text.end_section()
+        text.start_section("options")
+        text.add_arguments([action for action in self._actions if action.option_strings])
+        text.end_section()
+        text.add_text(self.epilog)
+        return text.format_help()
 
 
-def add(commands: Commands[Parser], name: str, summary: str, example: str = "") -> Parser:
+def add(commands: Root | Commands[Parser], name: str, summary: str, example: str = "") -> Parser:
     """Add a command, or a verb of one, with its example, by itself that of the table."""
-    parser = commands.add_parser(
+    place = commands.add_command if isinstance(commands, Root) else commands.add_parser
+    parser: Parser = place(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
@@ -126,7 +173,7 @@ def add(commands: Commands[Parser], name: str, summary: str, example: str = "") 
         allow_abbrev=False,
     )
     example = example or _EXAMPLES[parser.prog.removeprefix("sluice ")]
-    parser.epilog = f"example: sluice {example}"
+    parser.epilog = f"example: {parser.prog} {example}".rstrip()
     parser.add_argument("--json", action="store_true", help="print the HTTP service's document")
     return parser
 
@@ -343,7 +390,7 @@ _sluice_table() {
 }
 """
 _BASH = """\
-# sluice in bash: source <(sluice completion bash)
+# sluice in bash: source <(sluice admin completion bash)
 %s_sluice() {
     local kind found options line= at word=${COMP_WORDS[COMP_CWORD]}
     local before=${COMP_WORDS[COMP_CWORD-1]}
@@ -359,7 +406,7 @@ complete -o default -F _sluice sluice
 """
 _ZSH = """\
 #compdef sluice
-# sluice in zsh: source <(sluice completion zsh), or the file _sluice in a folder of $fpath
+# sluice in zsh: source <(sluice admin completion zsh), or the file _sluice in a folder of $fpath
 %s_sluice() {
     local kind found options line= at word=$words[CURRENT] before=$words[CURRENT-1]
     if [[ $word == --*=* ]]; then before=${word%%%%=*} word=; compset -P '*='; fi
@@ -372,7 +419,7 @@ _ZSH = """\
 if [[ $funcstack[1] == _sluice ]]; then _sluice "$@"; else compdef _sluice sluice; fi
 """
 _FISH = """\
-# sluice in fish: sluice completion fish > ~/.config/fish/completions/sluice.fish
+# sluice in fish: sluice admin completion fish > ~/.config/fish/completions/sluice.fish
 function __sluice_line
     set -l line
     for word in (commandline -opc)[2..-1]

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from app.console.argument_parts import (
     PATHS,
-    Commands,
     Parser,
+    Root,
     add,
     add_constraints,
     add_message_range,
@@ -70,8 +70,8 @@ class _ShowVersion(argparse.Action):
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Return the arguments; `command` names it. Raises InvalidInput; SystemExit for help."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] == ["layer"] and words[1:2] and words[1] in LAYER_VERBS:
-        words[:2] = [" ".join(words[:2])]
+    if words[:2] == ["model", "layer"] and words[2:3] and words[2] in LAYER_VERBS:
+        words[1:3] = [" ".join(words[1:3])]
     own, program = _parted(words)
     found: argparse.Namespace = grammar(own).parse_args(own)
     if program:
@@ -96,41 +96,39 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
     """Return the parser of all commands, or one that is sufficient for these words: of what is not
     among them the name alone is known.
     """
-    parser = Parser(
-        prog="sluice",
+    parser = Root(
         description="Cut messages so that they cross a pipeline fastest, with proof of the model.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show it and exit")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_optimize(commands)
-    _add_fit(commands)
-    _add_compose(commands)
-    _add_plan(commands)
-    _add_measure(commands)
-    _add_verify(commands)
-    _add_tune(commands)
-    _add_sweep(commands)
-    _add_compare(commands)
-    table = _add_table(commands)
+    _add_optimize(parser)
+    _add_fit(parser)
+    _add_compose(parser)
+    _add_plan(parser)
+    _add_measure(parser)
+    _add_verify(parser)
+    _add_tune(parser)
+    _add_sweep(parser)
+    _add_compare(parser)
+    table = _add_table(parser)
     if words is None or "table" in words:
         _add_hidden_behind(table)
-    _add_export(commands)
-    add_apply(commands)
-    _add_audit(commands)
-    add_of_papers(commands)
+    _add_export(parser)
+    add_apply(parser)
+    _add_audit(parser)
     for verb in VERBS.values():
-        own = add(commands, verb.name, verb.summary, f"{verb.name} {verb.example}")
+        own = add(parser, verb.name, verb.summary, verb.example)
         if words is None or verb.name in words:
             verb.module("command").add_arguments(own)
-    add_stored(commands)
-    add_served(commands)
+    add_of_papers(parser)
+    add_stored(parser)
+    add_served(parser)
     return parser
 
 
-def _add_optimize(commands: Commands[Parser]) -> None:
+def _add_optimize(commands: Root) -> None:
     parser = add(commands, "optimize", "find the best cut of one message")
     parser.add_argument("source", metavar="SOURCE", help="file, own transfers too, - or profile")
     parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
@@ -191,7 +189,7 @@ def _add_solving(parser: Parser) -> None:
     parser.add_argument("--time-limit", type=number, metavar="SECONDS", help="default 10")
 
 
-def _add_fit(commands: Commands[Parser]) -> None:
+def _add_fit(commands: Root) -> None:
     parser = add(commands, "fit", "estimate each stage's overhead and per-byte cost from a trace")
     parser.add_argument(
         "sources",
@@ -237,7 +235,7 @@ def _add_fit(commands: Commands[Parser]) -> None:
     )
 
 
-def _add_compose(commands: Commands[Parser]) -> None:
+def _add_compose(commands: Root) -> None:
     parser = add(commands, "compose", "make a pipeline of stages that were measured each by itself")
     parser.add_argument(
         "--stage",
@@ -270,7 +268,7 @@ def _add_compose(commands: Commands[Parser]) -> None:
     _add_fitting(parser, [FitShape.RANGES, FitShape.LINE])
 
 
-def _add_plan(commands: Commands[Parser]) -> None:
+def _add_plan(commands: Root) -> None:
     parser = add(commands, "plan", "say which message sizes to measure next, from outside")
     parser.add_argument(
         "sources",
@@ -284,7 +282,7 @@ def _add_plan(commands: Commands[Parser]) -> None:
     )
 
 
-def _add_measure(commands: Commands[Parser]) -> None:
+def _add_measure(commands: Root) -> None:
     parser = add(commands, "measure", "measure a stage, or the signature of a transport, here")
     parser.add_argument("name", nargs="?", metavar="NAME", help="as --list has them")
     parser.add_argument("--list", action="store_true", help="what can be measured")
@@ -344,7 +342,7 @@ def _add_measure(commands: Commands[Parser]) -> None:
     parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")
 
 
-def _add_verify(commands: Commands[Parser]) -> None:
+def _add_verify(commands: Root) -> None:
     parser = add(commands, "verify", "compare a model with real transfers over its stages, here")
     parser.add_argument("source", metavar="SOURCE", help="profile or file")
     add_transfers(parser, 30.0)
@@ -354,7 +352,7 @@ def _add_verify(commands: Commands[Parser]) -> None:
     parser.add_argument("--output", metavar="FILE", help="for every transfer (transfers.csv)")
 
 
-def _add_tune(commands: Commands[Parser]) -> None:
+def _add_tune(commands: Root) -> None:
     parser = add(commands, "tune", "measure, compose, fit and verify, and say what to set")
     parser.add_argument(
         "place",
@@ -375,7 +373,7 @@ def _add_tune(commands: Commands[Parser]) -> None:
     )
 
 
-def _add_sweep(commands: Commands[Parser]) -> None:
+def _add_sweep(commands: Root) -> None:
     parser = add(commands, "sweep", "run your own program at sizes that win, and say which to set")
     parser.add_argument(
         "program", nargs="*", metavar="PROGRAM", help="behind --, with {bytes} for the size"
@@ -446,7 +444,7 @@ def _add_fitting(parser: Parser, shapes: list[FitShape]) -> None:
     parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")
 
 
-def _add_compare(commands: Commands[Parser]) -> None:
+def _add_compare(commands: Root) -> None:
     parser = add(commands, "compare", "compare strategies on messages of several sizes")
     parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
     parser.add_argument("--bytes", type=size, nargs="+", metavar="SIZE", help="message sizes")
@@ -457,7 +455,7 @@ def _add_compare(commands: Commands[Parser]) -> None:
     _add_solving(parser)
 
 
-def _add_table(commands: Commands[Parser]) -> Parser:
+def _add_table(commands: Root) -> Parser:
     parser = add(commands, "table", "compile a schedule for every message size of a range")
     parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
     parser.add_argument(
@@ -510,7 +508,7 @@ def _add_hidden_behind(parser: Parser) -> None:
     add_words(parser, words_of(HideIn, HIDDEN_BEHIND))
 
 
-def _add_export(commands: Commands[Parser]) -> None:
+def _add_export(commands: Root) -> None:
     parser = add(commands, "export", "write a pipeline as a library's configuration")
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
     parser.add_argument("--list", action="store_true", help="list the targets and their options")
@@ -538,7 +536,7 @@ def _add_export(commands: Commands[Parser]) -> None:
     parser.add_argument("--output", metavar="FILE", help="write it to this file")
 
 
-def _add_audit(commands: Commands[Parser]) -> None:
+def _add_audit(commands: Root) -> None:
     parser = add(
         commands, "audit", "say what an existing setting costs over the optimum of its model"
     )

@@ -7,6 +7,7 @@ from app.console.argument_parts import (
     SHELLS,
     Commands,
     Parser,
+    Root,
     add,
     add_constraints,
     add_message_range,
@@ -25,20 +26,20 @@ from app.console.argument_parts import (
 LAYER_VERBS = ("count", "check")
 
 
-def add_of_papers(commands: Commands[Parser]) -> None:
+def add_of_papers(commands: Root) -> None:
     """Add all commands that stand on papers."""
     _add_layer_counts(commands)
     _add_mover(commands)
     _add_reproduce(commands)
 
 
-def _add_layer_counts(commands: Commands[Parser]) -> None:
+def _add_layer_counts(commands: Root) -> None:
     count = add(commands, "layer count", "count an installed MPI's instructions under callgrind")
     _add_counting(count)
     count.add_argument("--bytes", type=size, nargs="+", metavar="SIZE", help="sizes (8 64 256)")
     count.add_argument("--output", metavar="FILE", help="write the layer as JSON")
     check = add(commands, "layer check", "count again, and say what takes more instructions now")
-    check.add_argument("baseline", metavar="BASELINE", help="a file of sluice layer count")
+    check.add_argument("baseline", metavar="BASELINE", help="a file of sluice model layer count")
     _add_counting(check)
     check.add_argument(
         "--max-more", type=share, default=0.01, metavar="SHARE", help="exit with 7 above it (1%%)"
@@ -51,7 +52,7 @@ def _add_counting(parser: Parser) -> None:
     add_time_limit(parser, "default 120")
 
 
-def _add_reproduce(commands: Commands[Parser]) -> None:
+def _add_reproduce(commands: Root) -> None:
     parser = add(commands, "reproduce", "the numbers of a paper, published beside computed")
     parser.add_argument(
         "paper",
@@ -66,7 +67,7 @@ def _add_reproduce(commands: Commands[Parser]) -> None:
     parser.add_argument("--output", metavar="DIR", help="folder for CSV, SVG, HTML and JSON")
 
 
-def _add_mover(commands: Commands[Parser]) -> None:
+def _add_mover(commands: Root) -> None:
     parser = add(commands, "mover", "measure by the reference mover: stages, hiding, heat")
     parser.add_argument("what", metavar="WHAT", help="calibrate, exchange or heat")
     parser.add_argument("variant", metavar="VARIANT", nargs="?", help="one of them (all)")
@@ -100,7 +101,7 @@ def add_target_options(parser: Parser) -> None:
     )
 
 
-def add_apply(commands: Commands[Parser]) -> None:
+def add_apply(commands: Root) -> None:
     """Add the command that checks a setting over the installed library."""
     parser = add(commands, "apply", "run a library's programs with a setting and without it, here")
     parser.add_argument("target", metavar="TARGET", help="the library, as export has it")
@@ -152,7 +153,7 @@ def add_apply(commands: Commands[Parser]) -> None:
 # --- what is stored ---------------------------------------------------------------------------
 
 
-def add_stored(commands: Commands[Parser]) -> None:
+def add_stored(commands: Root) -> None:
     """Add the commands that list and show what is in the database."""
     _add_profiles(commands)
     _add_answers(commands)
@@ -160,14 +161,14 @@ def add_stored(commands: Commands[Parser]) -> None:
     _add_keys(commands)
 
 
-def _add_listed(commands: Commands[Parser], name: str, summary: str) -> Commands[Parser]:
+def _add_listed(commands: Root, name: str, summary: str) -> Commands[Parser]:
     """Add a command whose verbs begin with `list`, which it means where none is given."""
-    parser = commands.add_parser(name, help=summary, allow_abbrev=False)
+    parser = commands.add_command(name, help=summary, allow_abbrev=False)
     parser.add_argument("--json", action="store_true", help="of the list, where no verb is given")
     return parser.add_subparsers(dest="verb", metavar="VERB", help="default: list")
 
 
-def _add_answers(commands: Commands[Parser]) -> None:
+def _add_answers(commands: Root) -> None:
     verbs = _add_listed(commands, "answers", "stored answers to optimize")
     listing = add(verbs, "list", "list stored answers, the newest first")
     listing.add_argument("--profile", metavar="PROFILE", help="of name or name@revision alone")
@@ -182,7 +183,7 @@ def _add_answers(commands: Commands[Parser]) -> None:
     naming.add_argument("--note", metavar="TEXT", help='about it; "" for none')
 
 
-def _add_jobs(commands: Commands[Parser]) -> None:
+def _add_jobs(commands: Root) -> None:
     verbs = _add_listed(commands, "jobs", "durable jobs of the service on this database")
     listing = add(verbs, "list", "list jobs, the newest first")
     listing.add_argument(
@@ -208,7 +209,7 @@ def _add_owner(parser: Parser) -> None:
     parser.add_argument("--owner", metavar="OWNER", default="local", help="whose (local)")
 
 
-def _add_profiles(commands: Commands[Parser]) -> None:
+def _add_profiles(commands: Root) -> None:
     verbs = _add_listed(commands, "profiles", "hardware profiles in the database")
     add(verbs, "list", "list all profiles")
     show = add(verbs, "show", "show a profile's stages")
@@ -231,8 +232,8 @@ def _add_profiles(commands: Commands[Parser]) -> None:
     delete.add_argument("--yes", action="store_true", help="without asking")
 
 
-def _add_keys(commands: Commands[Parser]) -> None:
-    keys = commands.add_parser(
+def _add_keys(commands: Root) -> None:
+    keys = commands.add_command(
         "keys", help="keys by which programs and browsers say who they are", allow_abbrev=False
     )
     verbs = keys.add_subparsers(dest="verb", required=True, metavar="VERB")
@@ -261,14 +262,14 @@ def _add_keys(commands: Commands[Parser]) -> None:
 # --- the service ------------------------------------------------------------------------------
 
 
-def add_served(commands: Commands[Parser]) -> None:
+def add_served(commands: Root) -> None:
     """Add the commands that run the service, show it, and keep its database."""
     _add_service(commands)
     _add_shown(commands)
     _add_upkeep(commands)
 
 
-def _add_shown(commands: Commands[Parser]) -> None:
+def _add_shown(commands: Root) -> None:
     opened = add(commands, "open", "open the page, or that of a profile, an answer, a job or a fit")
     opened.add_argument(
         "what", metavar="WHAT", nargs="?", help="a profile's name, or an ID (default the workbench)"
@@ -283,7 +284,7 @@ def _add_shown(commands: Commands[Parser]) -> None:
     completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
 
-def _add_service(commands: Commands[Parser]) -> None:
+def _add_service(commands: Root) -> None:
     serve = add(commands, "serve", "serve the HTTP interface until Ctrl-C")
     serve.add_argument("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
     serve.add_argument("--port", type=whole, metavar="PORT", help="default 8080, or SLUICE_PORT")
@@ -291,7 +292,7 @@ def _add_service(commands: Commands[Parser]) -> None:
         "--socket", metavar="PATH", help="a Unix socket for this user alone, in place of a port"
     )
     work = add(commands, "work", "run durable jobs of the same database, without HTTP")
-    engine = commands.add_parser(
+    engine = commands.add_command(
         "engine", help="the parts of a cluster, which runs work on machines", allow_abbrev=False
     )
     verbs = engine.add_subparsers(dest="verb", required=True, metavar="VERB")
@@ -304,7 +305,7 @@ def _add_service(commands: Commands[Parser]) -> None:
         )
 
 
-def _add_fleet(commands: Commands[Parser]) -> Parser:
+def _add_fleet(commands: Root) -> Parser:
     fleet = add(commands, "fleet", "compile tables of stored profiles, all or those that are named")
     fleet.add_argument("profiles", metavar="PROFILE", nargs="*", help="such as name or name@2")
     add_message_range(fleet, "1 B")
@@ -318,7 +319,7 @@ def _add_fleet(commands: Commands[Parser]) -> Parser:
     return fleet
 
 
-def _add_upkeep(commands: Commands[Parser]) -> None:
+def _add_upkeep(commands: Root) -> None:
     changes = add(commands, "changes", "show who changed what, the newest first")
     changes.add_argument(
         "subject", metavar="SUBJECT", nargs="?", help="a profile, or the identifier of what changed"

@@ -1,4 +1,4 @@
-"""sluice layer count and check: instructions of installed MPIs, counted, and counted again."""
+"""sluice model layer count and check: instructions of installed MPIs, counted, also once more."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def layer_count(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def layer_check(arguments: argparse.Namespace, output: Output) -> int:
-    """Count again what a file of `sluice layer count` has; MORE where a call takes more now."""
+    """Count again what a file of `layer count` has; MORE where a call takes more now."""
     from app.schemas.base import dump_json, read_output
     from app.schemas.layer import count_checks_out, countable_instructions
     from contract.layer import CountedLayerOut
@@ -78,7 +78,7 @@ def layer_check(arguments: argparse.Namespace, output: Output) -> int:
         )
     except UnreadableRecord:
         raise InvalidInput(
-            "expected a file that sluice layer count has written", field="baseline"
+            "expected a file that sluice model layer count has written", field="baseline"
         ) from None
     before = countable_instructions(baseline)
     if not before:

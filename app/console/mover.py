@@ -1,4 +1,4 @@
-"""sluice mover: the stages of a way, hiding and the heat solver, by the reference mover here."""
+"""sluice model mover: stages of a way, hiding and the heat solver, by the reference mover here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sluice reproduce: the tables and figures of papers, published beside computed, as files."""
+"""sluice model reproduce: the tables and figures of papers, published beside computed, as files."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class ClusterOptions:
             ca = certificate  # which has signed itself, and nothing else
             if not os.access(key, os.R_OK):
                 raise Conflict(
-                    f"{key} is not there: start sluice engine scheduler as this user first"
+                    f"{key} is not there: start sluice admin engine scheduler as this user first"
                 )
             check_own_folder(_own_folder())
         roles = ("client", "scheduler", "worker")

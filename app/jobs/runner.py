@@ -492,7 +492,7 @@ class Runner:
                 self._end(job, JobState.CANCELLED)
 
 
-# --- the runner of a service or of `sluice work`, as its settings want it -------------------------
+# --- the runner of a service or of `sluice admin work`, as its settings want it -------------------
 
 
 def open_runner(store: Store, engine: Engine, settings: Settings) -> Runner:

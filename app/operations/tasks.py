@@ -227,7 +227,8 @@ def cluster_options(settings: Settings) -> ClusterOptions:
         from app.execution.node import ClusterOptions
     except ImportError:
         raise InvalidInput(
-            "SLUICE_ENGINE=dask and sluice engine take Dask: pip install '.[dask]' in the checkout",
+            "SLUICE_ENGINE=dask and sluice admin engine take Dask: "
+            "pip install '.[dask]' in the checkout",
             field="SLUICE_ENGINE",
         ) from None
     options = ClusterOptions(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from app.registry import command_words
 from app.ui.words import UNITS, parts_of
 from contract.declare import Asked, document_of
 from domain.errors import InvalidInput
@@ -65,7 +66,7 @@ def _value(word: Asked, arguments: argparse.Namespace) -> Any:
 
 def command_line(name: str, words: Sequence[Asked], texts: Mapping[str, str]) -> str:
     """Return the command that asks what the texts of a page ask."""
-    return shlex.join(["sluice", name, *_typed(words, texts)])
+    return shlex.join(["sluice", *command_words(name).split(), *_typed(words, texts)])
 
 
 def _typed(words: Sequence[Asked], texts: Mapping[str, str]) -> Iterator[str]:

@@ -103,7 +103,7 @@ def _cluster(*, workers: int) -> Iterator[tuple[ClusterEngine, psutil.Process]]:
 
 def _member(stack: ExitStack, address: str, *words: str) -> tuple[psutil.Process, str]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "app.cli", "engine", *words, "--json"],
+        [sys.executable, "-m", "app.cli", "admin", "engine", *words, "--json"],
         cwd=CHECKOUT,
         env={**os.environ, "SLUICE_DASK_ADDRESS": address},
         stdout=subprocess.PIPE,

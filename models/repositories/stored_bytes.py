@@ -110,7 +110,7 @@ class Tally:
                 raise QuotaExceeded(
                     f"expected at most {most_bytes} bytes stored by one owner: {owner} stores "
                     f"{stored - change}, and this adds {change}; delete profiles, or have less "
-                    "kept (SLUICE_RETENTION, sluice collect)"
+                    "kept (SLUICE_RETENTION, sluice admin collect)"
                 )
 
 

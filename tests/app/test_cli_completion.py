@@ -78,12 +78,17 @@ def offers(name: str, folder: Path, asked: dict[str, list[str]]) -> dict[str, li
     return found
 
 
+def _key(line: str) -> str:
+    """Return a question's name, which is one word."""
+    return line.replace(" ", "-")
+
+
 @pytest.mark.parametrize("name", SHELLS)
 def test_every_command_and_option_is_completed(name: str, tmp_path: Path) -> None:
     """Of each command its long options; of each group its verbs; all commands at the start."""
     asked = {f"o{place}": [*line.split(), "--"] for place, line in enumerate(LINES)}
-    groups = {" ".join(words[:-1]) for words in COMMANDS if len(words) > 1} | {"layer"}
-    asked |= {f"v{line}": [*line.split(), ""] for line in groups} | {"start": [""]}
+    groups = {" ".join(words[:-1]) for words in COMMANDS if len(words) > 1} | {"model layer"}
+    asked |= {f"v{_key(line)}": [*line.split(), ""] for line in groups} | {"start": [""]}
     found = offers(name, tmp_path, asked)
     for place, words in enumerate(COMMANDS):
         options = {
@@ -95,8 +100,8 @@ def test_every_command_and_option_is_completed(name: str, tmp_path: Path) -> Non
         assert options <= set(found[f"o{place}"]), words
         assert {one for one in found[f"o{place}"] if one.startswith("--")} == options, words
     for line in groups:
-        verbs = {one[len(line) + 1 :] for one in LINES if one.startswith(f"{line} ")}
-        assert verbs <= set(found[f"v{line}"]), line
+        below = [one[len(line) + 1 :] for one in LINES if one.startswith(f"{line} ")]
+        assert {words.split()[0] for words in below} <= set(found[f"v{_key(line)}"]), line
     assert set(found["start"]) - {"FILES"} == {line.split()[0] for line in LINES}
 
 
@@ -109,7 +114,7 @@ def test_values_and_files(name: str, tmp_path: Path) -> None:
         "after": ["optimize", "--strategy", "exact", "--js"],
         "number": ["optimize", "--time-limit", ""],
         "verb": ["profiles", "rev"],
-        "shell": ["completion", ""],
+        "shell": ["admin", "completion", ""],
         "value": ["profiles", "show", "list", "--"],
     }
     found = offers(name, tmp_path, asked)
@@ -182,5 +187,5 @@ class Prompt:
 def test_the_command_prints_the_script(capsys: pytest.CaptureFixture[str]) -> None:
     """As it is, for `source` and for a file."""
     for name in SHELLS:
-        assert main(["completion", name]) == 0
+        assert main(["admin", "completion", name]) == 0
         assert capsys.readouterr().out == completion_of(grammar(), name)

@@ -1,4 +1,4 @@
-"""sluice fleet: tables of many profiles, by jobs that any runner takes, once each."""
+"""sluice admin fleet: tables of many profiles, by jobs that any runner takes, once each."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def pipeline(number: int) -> Pipeline:
 
 
 def report_of(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
-    code = main(["fleet", *words, *SMALL, "--json"])
+    code = main(["admin", "fleet", *words, *SMALL, "--json"])
     return code, json.loads(capsys.readouterr().out)
 
 
@@ -98,7 +98,7 @@ def test_what_was_not_done_is_done_by_the_next_run(
     with monkeypatch.context() as only:
         only.setenv("SLUICE_RUN_JOBS", "0")
         only.setattr("app.jobs.running_job.time.sleep", _interrupt)
-        assert main(["fleet", *NAMES, *SMALL]) == 130
+        assert main(["admin", "fleet", *NAMES, *SMALL]) == 130
         assert "goes on" in capsys.readouterr().err
     with store.reading() as unit:
         assert sum(unit.jobs.waiting("solve", "long").values()) == 3
@@ -138,7 +138,7 @@ def test_what_has_no_table_is_told_and_fails_no_other(
         "outside": "failed",
     }
     assert all(one["error"] for one in report["items"] if one["outcome"] == "failed")
-    assert main(["fleet", "nobody", *SMALL]) == 3
+    assert main(["admin", "fleet", "nobody", *SMALL]) == 3
     assert "1 failed" in (shown := capsys.readouterr().out)
     assert "nobody" in shown
     code, report = report_of(
@@ -173,7 +173,7 @@ def test_without_names_every_profile_of_the_owner_is_asked_about(
     ],
 )
 def test_bad_input_is_refused_before_anything_begins(words: tuple[str, ...]) -> None:
-    assert main(["fleet", *words]) == 2
+    assert main(["admin", "fleet", *words]) == 2
 
 
 def test_the_settings_choose_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:

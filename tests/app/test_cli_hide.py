@@ -1,4 +1,4 @@
-"""sluice hide, by main(argv): the report, the service's document, pictures, and what is wrong."""
+"""sluice model hide, by main(argv): report, the service's document, pictures, and what is wrong."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Any:
     """main(argv): (exit code, standard output, standard error)."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        code = main(("hide", *arguments))
+        code = main(("model", "hide", *arguments))
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 

@@ -1,4 +1,4 @@
-"""sluice layer, by main(argv), and its drawing."""
+"""sluice model layer, by main(argv), and its drawing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Any:
     """main(argv): (exit code, standard output, standard error)."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        code = main(("layer", *arguments))
+        code = main(("model", "layer", *arguments))
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 

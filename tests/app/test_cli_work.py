@@ -1,4 +1,4 @@
-"""`sluice work`: a runner without HTTP."""
+"""`sluice admin work`: a runner without HTTP."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_it_runs_jobs_until_it_is_told_to_stop(tmp_path: Path, number: signal.Si
     """Of a database that it makes; it leaves no runner behind."""
     url = f"sqlite:///{tmp_path / 'sluice.db'}"
     child = subprocess.Popen(
-        [sys.executable, "-m", "app.cli", "work", "--workers", "1", "--json"],
+        [sys.executable, "-m", "app.cli", "admin", "work", "--workers", "1", "--json"],
         cwd=ROOT,
         env={**os.environ, "SLUICE_DATABASE_URL": url},
         stdout=subprocess.PIPE,
@@ -60,7 +60,7 @@ def test_it_runs_jobs_until_it_is_told_to_stop(tmp_path: Path, number: signal.Si
 
 
 def test_a_wrong_count_of_workers_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["work", "--workers", "5000"]) == 2
+    assert main(["admin", "work", "--workers", "5000"]) == 2
     assert "workers" in capsys.readouterr().err
 
 
@@ -77,20 +77,20 @@ def test_what_is_kept_no_longer_is_said_and_deleted(
             at = utc_now() - timedelta(days=days)
             add(connection, "answer", id=f"a{number}", created_at=at, note="n" * (number + 1))
     monkeypatch.setenv("SLUICE_DATABASE_URL", url)
-    assert main(["collect"]) == 2
+    assert main(["admin", "collect"]) == 2
     assert "SLUICE_RETENTION" in capsys.readouterr().err
-    assert main(["collect", "--keep", "answers=soon"]) == 2
+    assert main(["admin", "collect", "--keep", "answers=soon"]) == 2
     assert "answers=90d" in capsys.readouterr().err
-    assert main(["collect", "--keep", "answers=1d", "--remember", "--dry-run"]) == 2
-    assert main(["collect", "--forget"]) == 2
+    assert main(["admin", "collect", "--keep", "answers=1d", "--remember", "--dry-run"]) == 2
+    assert main(["admin", "collect", "--forget"]) == 2
     assert "--forget takes --owner" in capsys.readouterr().err
     monkeypatch.setenv("SLUICE_RETENTION", "answers=1d")
-    assert main(["collect", "--dry-run", "--json"]) == 0
+    assert main(["admin", "collect", "--dry-run", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said == {"dry_run": True, "rows": {"answers": 2}, "stored_bytes": {}}
-    assert main(["collect", "--keep", "answers=2"]) == 0
+    assert main(["admin", "collect", "--keep", "answers=2"]) == 0
     assert capsys.readouterr().out == "1 rows of answers are gone\nlocal stores 5 bytes\n"
-    assert main(["collect", "--json"]) == 0
+    assert main(["admin", "collect", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said == {"dry_run": False, "rows": {"answers": 1}, "stored_bytes": {"local": 3}}
 
@@ -111,7 +111,7 @@ def test_rules_of_one_owner_are_stored_and_forgotten(
     monkeypatch.setenv("SLUICE_DATABASE_URL", url)
 
     def rows_of(*words: str) -> int:
-        assert main(["collect", "--json", *words]) == 0
+        assert main(["admin", "collect", "--json", *words]) == 0
         found: int = json.loads(capsys.readouterr().out)["rows"]["answers"]
         return found
 
@@ -122,12 +122,12 @@ def test_rules_of_one_owner_are_stored_and_forgotten(
     assert rows_of("--dry-run") == 2  # of b: a has rules of his own
     assert rows_of("--dry-run", "--owner", "a") == 0
     monkeypatch.setenv("SLUICE_RETENTION", "everything")
-    assert main(["collect", "--owner", "b"]) == 0
+    assert main(["admin", "collect", "--owner", "b"]) == 0
     monkeypatch.delenv("SLUICE_RETENTION")
-    assert main(["collect", "--keep", "answers=1", "--remember"]) == 0
+    assert main(["admin", "collect", "--keep", "answers=1", "--remember"]) == 0
     with connected(url) as connection:
         assert [row["id"] for row in rows(connection, "answer")] == ["a7", "a8", "b7"]
-    assert main(["collect", "--forget", "--owner", "a"]) == 0
+    assert main(["admin", "collect", "--forget", "--owner", "a"]) == 0
     with connected(url) as connection:
         assert [row["id"] for row in rows(connection, "answer")] == ["a7", "b7"]
-    assert main(["collect", "--owner", "../a"]) == 2
+    assert main(["admin", "collect", "--owner", "../a"]) == 2

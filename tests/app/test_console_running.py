@@ -238,13 +238,13 @@ LONG = [
     ("table", MYRINET, "--to", "2KiB"),
     ("export", MYRINET, "--target", "mpich", "--max-message", "2KiB"),
     ("audit", MYRINET, "--setting", "4KiB", "--max-message", "2KiB"),
-    ("layer", "cmam-finite", "--bytes", "64", "--clock", "33MHz", "--tune"),
-    ("reproduce", "wang98", "--only", "table-1"),
+    ("model", "layer", "cmam-finite", "--bytes", "64", "--clock", "33MHz", "--tune"),
+    ("model", "reproduce", "wang98", "--only", "table-1"),
     ("measure", "memcpy", "--bytes", "64,4KiB", "--time-limit", "0.2", "--output", "memcpy.csv"),
-    ("mover", "heat", "--columns", "9", "--rows", "9", "--steps", "2", "--processes", "2"),
+    ("model", "mover", "heat", "--columns", "9", "--rows", "9", "--steps", "2", "--processes", "2"),
     ("profiles", "save", "legs", LEGS),
-    ("collect", "--keep", "jobs=1d"),
-    ("backup", "everything.sluice"),
+    ("admin", "collect", "--keep", "jobs=1d"),
+    ("admin", "backup", "everything.sluice"),
 ]
 
 

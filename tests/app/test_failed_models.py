@@ -206,8 +206,8 @@ DOORS = (
     ("export", NAME, "--target", "ucx"),
     ("table", NAME, "--min-message", "1MiB", "--max-message", "2MiB", "--gap", "0.2"),
     ("compare", NAME, "--bytes", "1MiB", "--strategies", "repeat"),
-    ("thresholds", NAME, "--bytes", "1MiB"),
-    ("hide", NAME, "--bytes", "1MiB", "--calculation", "500"),
+    ("model", "thresholds", NAME, "--bytes", "1MiB"),
+    ("model", "hide", NAME, "--bytes", "1MiB", "--calculation", "500"),
     ("optimize", NAME, "--bytes", "1MiB"),
 )
 

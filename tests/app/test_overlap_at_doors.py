@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from app.cli import main
+from app.registry import command_words
 from app.schemas.audit import title_of_changes
 from app.schemas.base import read_output
 from contract.audit import AuditOut
@@ -83,7 +84,7 @@ def run(
 
     def ran(door: str, *arguments: str, source: str = str(file)) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-        code = main((door, source, *COMMANDS[door], *arguments))
+        code = main((*command_words(door).split(), source, *COMMANDS[door], *arguments))
         out, err = capsys.readouterr()
         return code, out, err
 

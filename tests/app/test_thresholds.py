@@ -1,4 +1,4 @@
-"""POST /thresholds, sluice thresholds and sluice deliver: one answer, and every refusal."""
+"""POST /thresholds, sluice model thresholds and deliver: one answer, and every refusal."""
 
 from __future__ import annotations
 
@@ -120,7 +120,17 @@ def printed(
 
 def test_the_command_answers_as_the_service_does(client: httpx.Client, printed: Any) -> None:
     code, out, _ = printed(
-        *("thresholds", "trapeze", "--bytes", "8KiB", "--stages", "1,2", "--sizes", "32,64,512"),
+        *(
+            "model",
+            "thresholds",
+            "trapeze",
+            "--bytes",
+            "8KiB",
+            "--stages",
+            "1,2",
+            "--sizes",
+            "32,64,512",
+        ),
         "--json",
     )
     assert code == 0
@@ -129,7 +139,7 @@ def test_the_command_answers_as_the_service_does(client: httpx.Client, printed: 
 
 def test_the_report_has_the_best_and_the_grid(printed: Any, tmp_path: Path) -> None:
     plot = tmp_path / "t.svg"
-    code, out, _ = printed("thresholds", "trapeze", "--bytes", "8KiB", "--plot", str(plot))
+    code, out, _ = printed("model", "thresholds", "trapeze", "--bytes", "8KiB", "--plot", str(plot))
     assert code == 0
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert "8 KiB 64 B 178.0 µs 174.4 µs 306.2 µs" in lines
@@ -139,7 +149,9 @@ def test_the_report_has_the_best_and_the_grid(printed: Any, tmp_path: Path) -> N
 
 
 def test_one_threshold_for_all_messages_comes_first(printed: Any) -> None:
-    code, out, _ = printed("thresholds", "trapeze", "--bytes", "1KiB..64KiB", "--rule", "static")
+    code, out, _ = printed(
+        "model", "thresholds", "trapeze", "--bytes", "1KiB..64KiB", "--rule", "static"
+    )
     assert code == 0
     assert out.startswith("one pulse size")
     assert "above the best" not in out.splitlines()[-1]
@@ -148,7 +160,7 @@ def test_one_threshold_for_all_messages_comes_first(printed: Any) -> None:
 def test_a_plot_of_two_stages_has_a_curve_for_others(printed: Any, tmp_path: Path) -> None:
     plot = tmp_path / "t.svg"
     arguments = ("--bytes", "8KiB", "--stages", "1,2", "--rule", "static", "--plot", str(plot))
-    code, _, _ = printed("thresholds", "trapeze", *arguments)
+    code, _, _ = printed("model", "thresholds", "trapeze", *arguments)
     assert code == 0
     texts = [one.text for one in ElementTree.parse(plot).iter() if one.text]
     assert {"1 B before", "512 B before", "8 KiB before", "pulse size"} <= set(texts)
@@ -158,7 +170,17 @@ def test_deliver_shows_the_pulses_and_draws_them(printed: Any, tmp_path: Path) -
     figure = tmp_path / "d.svg"
     rules = "eager,eager=512,eager=512..8KiB"
     code, out, _ = printed(
-        *("deliver", "trapeze", "--bytes", "8KiB", "--rules", rules, "--timeline", str(figure))
+        *(
+            "model",
+            "deliver",
+            "trapeze",
+            "--bytes",
+            "8KiB",
+            "--rules",
+            rules,
+            "--timeline",
+            str(figure),
+        )
     )
     assert code == 0
     lines = [" ".join(line.split()) for line in out.splitlines()]
@@ -175,7 +197,9 @@ def test_deliver_shows_the_pulses_and_draws_them(printed: Any, tmp_path: Path) -
     ],
 )
 def test_deliver_takes_every_rule(printed: Any, rules: str, pulses: list[list[int]]) -> None:
-    code, out, _ = printed("deliver", "trapeze", "--bytes", "8KiB", "--rules", rules, "--json")
+    code, out, _ = printed(
+        "model", "deliver", "trapeze", "--bytes", "8KiB", "--rules", rules, "--json"
+    )
     assert code == 0
     assert json.loads(out)["levels"] == pulses
 
@@ -183,11 +207,15 @@ def test_deliver_takes_every_rule(printed: Any, rules: str, pulses: list[list[in
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("thresholds", "trapeze"), 2, "expected --bytes"),
-        (("deliver", "trapeze", "--rules", "eager,eager,eager"), 2, "expected --bytes"),
-        (("deliver", "trapeze", "--bytes", "8KiB", "--rules", "eager"), 2, "expected 3 rules"),
-        (("thresholds", "none-such", "--bytes", "1"), 4, "none-such"),
-        (("thresholds", "trapeze", "--bytes", "1", "--stages", "7"), 2, "0 to 2"),
+        (("model", "thresholds", "trapeze"), 2, "expected --bytes"),
+        (("model", "deliver", "trapeze", "--rules", "eager,eager,eager"), 2, "expected --bytes"),
+        (
+            ("model", "deliver", "trapeze", "--bytes", "8KiB", "--rules", "eager"),
+            2,
+            "expected 3 rules",
+        ),
+        (("model", "thresholds", "none-such", "--bytes", "1"), 4, "none-such"),
+        (("model", "thresholds", "trapeze", "--bytes", "1", "--stages", "7"), 2, "0 to 2"),
     ],
 )
 def test_what_is_wrong_on_the_command_line(
@@ -200,7 +228,7 @@ def test_what_is_wrong_on_the_command_line(
 
 @pytest.mark.parametrize("rules", ["fast", "static", "eager=", "planned", "same=3", "eager=1..x"])
 def test_rules_that_are_none(printed: Any, rules: str) -> None:
-    code, _, err = printed("deliver", "trapeze", "--bytes", "8KiB", "--rules", rules)
+    code, _, err = printed("model", "deliver", "trapeze", "--bytes", "8KiB", "--rules", rules)
     assert code == 2
     assert "--rules" in err
 
@@ -239,7 +267,7 @@ def test_the_page_has_the_service_s_figures(client: httpx.Client) -> None:
     place = answer(client)["choices"].index([512, 512])
     other = page(client, **query, rule="eager", at=str(place))
     assert "512, 860, 1525, 2595, 2700" in other
-    assert f"sluice thresholds trapeze --bytes 8KiB --stages {query['stages']}" in other
+    assert f"sluice model thresholds trapeze --bytes 8KiB --stages {query['stages']}" in other
     assert page(client, **query, at="99").count("Pulses with 64 B / 32 B") == 1
 
 
@@ -265,7 +293,9 @@ def test_mistakes_stand_at_their_fields(
 
 
 def test_long_lists_of_pulses_take_nothing_from_the_other_columns(printed: Any) -> None:
-    code, out, _ = printed("deliver", "trapeze", "--bytes", "64MiB", "--rules", "eager,eager,eager")
+    code, out, _ = printed(
+        "model", "deliver", "trapeze", "--bytes", "64MiB", "--rules", "eager,eager,eager"
+    )
     assert code == 0
     assert re.search(r"^bus write +26 .* 1\.049 s$", out, re.MULTILINE)
 

@@ -470,7 +470,7 @@ def test_a_certificate_that_is_there_stays(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     options = ClusterOptions("tls://127.0.0.1:8786")
     options.check()
-    with pytest.raises(Conflict, match="start sluice engine scheduler"):
+    with pytest.raises(Conflict, match="start sluice admin engine scheduler"):
         options.security()
     require_system(shutil.which("openssl"), "openssl", "apt-get install openssl")
     options.make_certificate()

@@ -346,15 +346,15 @@ def test_commands(
     """Count into a file, use it as a layer, check it: 0 within the share, 7 above it."""
     monkeypatch.setattr(counting, "count", lambda plan: library(*both(8, 400), *both(64, 428)))
     path = str(tmp_path / "layer.json")
-    assert main(("layer", "count", "--mpicc", "mpicc.mpich", "--output", path)) == 0
+    assert main(("model", "layer", "count", "--mpicc", "mpicc.mpich", "--output", path)) == 0
     assert "428" in capsys.readouterr().out
-    assert main(("layer", path, "--bytes", "64")) == 0
+    assert main(("model", "layer", path, "--bytes", "64")) == 0
     assert "856 instructions" in capsys.readouterr().out
-    assert main(("layer", "check", path)) == 0
+    assert main(("model", "layer", "check", path)) == 0
     monkeypatch.setattr(counting, "count", lambda plan: library(*both(8, 405), *both(64, 428)))
-    assert main(("layer", "check", path, "--max-more", "2%")) == 0
+    assert main(("model", "layer", "check", path, "--max-more", "2%")) == 0
     capsys.readouterr()
-    assert main(("layer", "check", path, "--json")) == 7
+    assert main(("model", "layer", "check", path, "--json")) == 7
     found = json.loads(capsys.readouterr().out)
     assert not found["is_kept"]
     assert found["calls"][0]["share"] == pytest.approx(0.0125)
@@ -364,6 +364,6 @@ def test_a_baseline_that_is_none(tmp_path: Path) -> None:
     """Is bad input."""
     path = tmp_path / "x.json"
     path.write_text('{"a": 1}')
-    assert main(("layer", "check", str(path))) == 2
-    assert main(("layer", "check", str(tmp_path / "none.json"))) == 4
-    assert main(("layer", "count", "--mpicc", "mpicc.none")) == 2
+    assert main(("model", "layer", "check", str(path))) == 2
+    assert main(("model", "layer", "check", str(tmp_path / "none.json"))) == 4
+    assert main(("model", "layer", "count", "--mpicc", "mpicc.none")) == 2

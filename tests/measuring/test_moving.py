@@ -162,7 +162,7 @@ def test_what_is_asked_wrongly_is_said(call: object, kind: type[Exception], word
 
 
 def test_the_command_compares_grids(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["mover", "heat", "--columns", "9", "--rows", "11", "--steps", "4", "--json"]
+    words = ["model", "mover", "heat", "--columns", "9", "--rows", "11", "--steps", "4", "--json"]
     assert main(words) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["variant"] for row in rows] == list(HEAT_VARIANTS)
@@ -171,7 +171,17 @@ def test_the_command_compares_grids(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_command_measures_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture, times = tmp_path / "overlap.svg", tmp_path / "times.csv"
-    words = ["mover", "exchange", "--bytes", "20000", "--calculation", "300", "--repetitions", "2"]
+    words = [
+        "model",
+        "mover",
+        "exchange",
+        "--bytes",
+        "20000",
+        "--calculation",
+        "300",
+        "--repetitions",
+        "2",
+    ]
     assert main([*words, "--plot", str(picture), "--output", str(times)]) == 0
     assert "simultaneous / this" in capsys.readouterr().out
     assert len(times.read_text().splitlines()) == 1 + 4 * 2
@@ -179,10 +189,10 @@ def test_the_command_measures_and_draws(tmp_path: Path, capsys: pytest.CaptureFi
     bars = [one for one in drawn.iter() if one.get("class", "").startswith("bar ")]
     assert len(bars) == 4 * 2 * 3
     stages = tmp_path / "way.csv"
-    words = ["mover", "calibrate", "--bytes", "1KiB,8KiB", "--repetitions", "2"]
+    words = ["model", "mover", "calibrate", "--bytes", "1KiB,8KiB", "--repetitions", "2"]
     assert main([*words, "--output", str(stages)]) == 0
     assert read(stages.read_bytes()) is not None
-    assert main(["mover", "calibrate", "--bytes", "9KB", "--fragments", "1,2"]) == 0
+    assert main(["model", "mover", "calibrate", "--bytes", "9KB", "--fragments", "1,2"]) == 0
     assert "predicted" in capsys.readouterr().out
 
 
@@ -202,13 +212,13 @@ def test_the_command_measures_and_draws(tmp_path: Path, capsys: pytest.CaptureFi
 def test_the_command_names_what_is_wrong(
     words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["mover", *words]) == 2
+    assert main(["model", "mover", *words]) == 2
     assert said in capsys.readouterr().err
 
 
 def test_figures_of_the_paper_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
     """With the paper's words and the machine; nothing is compared, and nothing else is measured."""
-    words = ["reproduce", "strumpen94", "--measure", "--only", "table-2-measured"]
+    words = ["model", "reproduce", "strumpen94", "--measure", "--only", "table-2-measured"]
     assert main(words) == 0
     printed = capsys.readouterr().out
     assert "penalty, with hiding over direct" in printed
@@ -223,7 +233,7 @@ def test_figures_of_the_paper_are_measured(capsys: pytest.CaptureFixture[str]) -
         (["wang98", "--measure"], "strumpen94 is measured"),
         (["wang98", "--between", "a"], "what is measured"),
     ):
-        assert main(["reproduce", *wrong]) == 2
+        assert main(["model", "reproduce", *wrong]) == 2
         assert f"only {said}" in capsys.readouterr().err
 
 
@@ -388,7 +398,10 @@ class TestMeasured:
         options = (*ends, "--between", PLACE, "--buffer", "4MiB", "--cpus", "0,1")
         stages = str(tmp_path / "way.csv")
         sizes = "64KiB,128KiB,256KiB,512KiB,1MiB"
-        assert main(["mover", "calibrate", "--bytes", sizes, *options, "--output", stages]) == 0
+        assert (
+            main(["model", "mover", "calibrate", "--bytes", sizes, *options, "--output", stages])
+            == 0
+        )
         assert main(["fit", stages, "--save-as", "way"]) == 0
         common = ("table", "way", "--from", "256KiB", "--to", "256KiB", "--output")
         behind = ("--calculation", "21000", "--sender-stage", "sender", "--both-ways")

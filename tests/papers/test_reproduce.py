@@ -1,4 +1,4 @@
-"""sluice reproduce: the verdict rule, every item of the registry, files, refusals."""
+"""sluice model reproduce: the verdict rule, every item of the registry, files, refusals."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_what_is_not_compared_has_a_difference_and_no_verdict(
 
 
 def run(folder: Path, *words: str) -> dict[str, bytes]:
-    assert main(["reproduce", *words, "--output", str(folder)]) == 0
+    assert main(["model", "reproduce", *words, "--output", str(folder)]) == 0
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -186,7 +186,7 @@ def test_a_number_outside_its_tolerance_exits_with_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reproduce, "PAPERS", falsified())
-    assert main(["reproduce", "false", "--output", str(tmp_path)]) == 1
+    assert main(["model", "reproduce", "false", "--output", str(tmp_path)]) == 1
     assert json.loads((tmp_path / "results.json").read_bytes())[0]["ok"] is False
     assert "outside" in (tmp_path / "index.html").read_text()
 
@@ -195,7 +195,7 @@ def test_an_interrupted_computation_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reproduce, "PAPERS", falsified(fails=True))
-    assert main(["reproduce", "false", "--output", str(tmp_path)]) == 130
+    assert main(["model", "reproduce", "false", "--output", str(tmp_path)]) == 130
     assert list(tmp_path.iterdir()) == []
 
 
@@ -206,7 +206,7 @@ def test_an_interrupted_write_leaves_no_half_file(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "replace", interrupted)
-    assert main(["reproduce", "wang98", "--output", str(tmp_path)]) == 130
+    assert main(["model", "reproduce", "wang98", "--output", str(tmp_path)]) == 130
     assert list(tmp_path.iterdir()) == []
 
 
@@ -261,7 +261,7 @@ def test_a_folder_in_the_place_of_a_file_is_refused_and_stays(
 ) -> None:
     (tmp_path / "results.json").mkdir()
     (tmp_path / "results.json" / "mine").write_text("kept")
-    assert main(["reproduce", "culler96", "--output", str(tmp_path)]) == 2
+    assert main(["model", "reproduce", "culler96", "--output", str(tmp_path)]) == 2
     assert "output" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
     assert (tmp_path / "results.json" / "mine").read_text() == "kept"
@@ -279,7 +279,7 @@ def test_a_folder_in_the_place_of_a_file_is_refused_and_stays(
 def test_what_cannot_be_done_is_refused(
     words: tuple[str, ...], known: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["reproduce", *words]) == 2
+    assert main(["model", "reproduce", *words]) == 2
     assert known in capsys.readouterr().err
 
 

@@ -1,4 +1,4 @@
-"""sluice reproduce strumpen94: its figures against the paper's formulas written out, and scans."""
+"""sluice model reproduce strumpen94: figures against the formulas written out, and scans."""
 
 from __future__ import annotations
 

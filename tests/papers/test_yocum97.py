@@ -1,4 +1,4 @@
-"""sluice reproduce yocum97: the model's own figures to their digits, and curves by closed form."""
+"""sluice model reproduce yocum97: figures to their digits, and curves by closed form."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class TestCluster:
 
 
 def _command(*words: str) -> Sequence[str]:
-    return ("-m", "app.cli", "engine", *words, "--json")
+    return ("-m", "app.cli", "admin", "engine", *words, "--json")
 
 
 @contextmanager

@@ -44,7 +44,7 @@ def variables_of_a_process() -> set[str]:
 
 
 def variables_of_a_member() -> set[str]:
-    """What the code of `sluice engine` asks the settings for, and what solves."""
+    """What the code of `sluice admin engine` asks the settings for, and what solves."""
     parts = (commands.engine, commands._with_workers, tasks.cluster_options)
     asked = {name for one in parts for name in re.findall(r"settings\.(\w+)", getsource(one))}
     asked = {"workers" if name == "worker_count" else name for name in asked}
@@ -164,7 +164,7 @@ def test_a_worker_runs_jobs_of_the_same_database() -> None:
     """Beside the service where its profile is asked for; it has longer to stop than its jobs."""
     services = compose()["services"]
     worker, service = services["worker"], services["sluice"]
-    assert (worker["profiles"], worker["command"]) == (["workers"], ["sluice", "work"])
+    assert (worker["profiles"], worker["command"]) == (["workers"], ["sluice", "admin", "work"])
     assert worker["image"] == service["image"]
     settings = Settings.from_environment(worker["environment"])
     assert settings.database_url == service["environment"]["SLUICE_DATABASE_URL"]

@@ -1,4 +1,4 @@
-"""sluice deliver: a run by a rule for each stage, which is a form of simulate's request."""
+"""sluice model deliver: a run by a rule for each stage, which is a form of simulate's request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sluice hide: what only a terminal has: the source, a picture in a file."""
+"""sluice model hide: what only a terminal has: the source, a picture in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sluice layer: a layer of a file or by name, stages between, a picture in a file."""
+"""sluice model layer: a layer of a file or by name, stages between, a picture in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sluice thresholds: what only a terminal has: the source, a picture in a file."""
+"""sluice model thresholds: what only a terminal has: the source, a picture in a file."""
 
 from __future__ import annotations
 

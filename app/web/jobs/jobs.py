@@ -58,7 +58,7 @@ SECTIONS = {
     OperationKind.AUDIT: "Audit",
     OperationKind.TABLE: "Profiles",
     OperationKind.EXPORT: "Profiles",
-    **{OperationKind(verb.name): verb.section for verb in registry.jobs()},
+    **{OperationKind(verb.name): verb.part for verb in registry.jobs()},
 }
 WORKS = frozenset(SECTIONS)
 _LIMITS = {

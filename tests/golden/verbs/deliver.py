@@ -51,9 +51,9 @@ HTTP: tuple[Http, ...] = (
 
 
 def _commands() -> list[Command]:
-    trapeze = ("deliver", "trapeze", "--bytes", "8KiB")
+    trapeze = ("model", "deliver", "trapeze", "--bytes", "8KiB")
     rules = ("--rules", "eager,eager=512,eager=512")
-    two = ("deliver", "<folder>/two.json", "--bytes", "4KiB", "--rules")
+    two = ("model", "deliver", "<folder>/two.json", "--bytes", "4KiB", "--rules")
     asked = {"pipeline": TWO, "message_bytes": 2048, "delivery": [{"rule": "eager"}] * 2}
     return [
         command("deliver", *trapeze, *rules),
@@ -62,7 +62,15 @@ def _commands() -> list[Command]:
         command("deliver-static", *two, "static=1280,eager=128..1KiB"),
         command("deliver-planned", *two, "planned=1000+1000+2096,same"),
         command("deliver-flow", *two, "store_and_forward,flow"),
-        command("deliver-given", "deliver", "-", "--rules", "eager,same", given=json.dumps(asked)),
+        command(
+            "deliver-given",
+            "model",
+            "deliver",
+            "-",
+            "--rules",
+            "eager,same",
+            given=json.dumps(asked),
+        ),
         command(
             "deliver-timeline",
             *(*trapeze, *rules, "--timeline", "<folder>/pulses.svg"),

@@ -80,24 +80,44 @@ def _commands() -> list[Command]:
     copies = ("--sender-stage", "0", "--receiver-stage", "receiver copy", "--both-ways")
     terms = ("--software", "5", "--hardware", "5", "--overhead", "0.2")
     return [
-        command("hide", "hide", myrinet, *calculation),
-        command("hide-copies", "hide", myrinet, *calculation, *copies, "--min-gain", "1.2"),
+        command("hide", "model", "hide", myrinet, *calculation),
         command(
-            "hide-wide", "hide", myrinet, *calculation, *copies, environment={"COLUMNS": "120"}
+            "hide-copies", "model", "hide", myrinet, *calculation, *copies, "--min-gain", "1.2"
         ),
-        command("hide-json", "hide", myrinet, *calculation, *copies, "--json", form=Form.JSON),
+        command(
+            "hide-wide",
+            "model",
+            "hide",
+            myrinet,
+            *calculation,
+            *copies,
+            environment={"COLUMNS": "120"},
+        ),
+        command(
+            "hide-json", "model", "hide", myrinet, *calculation, *copies, "--json", form=Form.JSON
+        ),
         command(
             "hide-streamed",
-            *("hide", "myrinet-gam", "--bytes", "2KiB", "--calculation", "30", "--streamed"),
+            *(
+                "model",
+                "hide",
+                "myrinet-gam",
+                "--bytes",
+                "2KiB",
+                "--calculation",
+                "30",
+                "--streamed",
+            ),
             *("--hideable-fraction", "25%", "--hiding-overhead", "2"),
         ),
         command(
             "hide-train",
-            *("hide", myrinet, "--messages", "4", "--train", "--instructions", "100"),
+            *("model", "hide", myrinet, "--messages", "4", "--train", "--instructions", "100"),
             *("--instructions-per-us", "2", "--max-fragment-bytes", "2KiB"),
         ),
         command(
             "hide-measured",
+            "model",
             "hide",
             "examples/local-path-direct.csv",
             "--bytes",
@@ -106,25 +126,40 @@ def _commands() -> list[Command]:
         ),
         command(
             "hide-processes",
-            *("hide", myrinet, *calculation, "--processes", "64", "--communication", "sqrt"),
+            *(
+                "model",
+                "hide",
+                myrinet,
+                *calculation,
+                "--processes",
+                "64",
+                "--communication",
+                "sqrt",
+            ),
         ),
-        command("hide-granularity", "hide", *terms, "--min-gain", "1.5", "--processes", "9"),
+        command(
+            "hide-granularity", "model", "hide", *terms, "--min-gain", "1.5", "--processes", "9"
+        ),
         command(
             "hide-plot",
-            *("hide", myrinet, *calculation, *copies, "--plot", "<folder>/hide.svg"),
+            *("model", "hide", myrinet, *calculation, *copies, "--plot", "<folder>/hide.svg"),
             writes="hide.svg",
             form=Form.PAGE,
         ),
         command(
             "hide-plot-gain",
-            *("hide", *terms, "--min-gain", "1.5", "--plot", "<folder>/gain.svg"),
+            *("model", "hide", *terms, "--min-gain", "1.5", "--plot", "<folder>/gain.svg"),
             writes="gain.svg",
             form=Form.PAGE,
         ),
-        command("hide-plotted", "hide", *terms, "--plot", "terms.svg", "--picture", "gain"),
-        command("hide-infeasible", "hide", myrinet, *calculation, "--max-fragment-bytes", "0"),
-        command("hide-no-size", "hide", "myrinet-gam", *calculation),
-        command("hide-refused", "hide", myrinet, "--calculation", "-1", "--json"),
+        command(
+            "hide-plotted", "model", "hide", *terms, "--plot", "terms.svg", "--picture", "gain"
+        ),
+        command(
+            "hide-infeasible", "model", "hide", myrinet, *calculation, "--max-fragment-bytes", "0"
+        ),
+        command("hide-no-size", "model", "hide", "myrinet-gam", *calculation),
+        command("hide-refused", "model", "hide", myrinet, "--calculation", "-1", "--json"),
     ]
 
 

@@ -102,9 +102,9 @@ HTTP: tuple[Http, ...] = (
 
 
 def _commands() -> list[Command]:
-    finite = ("layer", "cmam-finite", "--bytes")
-    clock, count = ("--clock", "33MHz"), ("layer", "count", "--bytes", "8", "64", "256")
-    baseline = ("layer", "check", "counted.json")
+    finite = ("model", "layer", "cmam-finite", "--bytes")
+    clock, count = ("--clock", "33MHz"), ("model", "layer", "count", "--bytes", "8", "64", "256")
+    baseline = ("model", "layer", "check", "counted.json")
     return [
         command("layer", *finite, "64", "4KiB"),
         command("layer-clock", *finite, "64", *clock, "--packet-words", "4..128"),
@@ -112,7 +112,7 @@ def _commands() -> list[Command]:
         command("layer-json", *finite, "64", *clock, "--json", form=Form.JSON),
         command(
             "layer-tuned",
-            *("layer", "cmam-indefinite", "--bytes", "4KiB", *clock, "--tune"),
+            *("model", "layer", "cmam-indefinite", "--bytes", "4KiB", *clock, "--tune"),
             *PATIENT,
         ),
         command(
@@ -122,12 +122,12 @@ def _commands() -> list[Command]:
         ),
         command(
             "layer-document",
-            *("layer", "mine.json", "--bytes", "1000", "--features", "in_order"),
+            *("model", "layer", "mine.json", "--bytes", "1000", "--features", "in_order"),
             *("--cycles", "reg=1,mem=2"),
         ),
         command(
             "layer-out-of-order",
-            *("layer", "cmam-indefinite", "--bytes", "64", "--out-of-order", "50%"),
+            *("model", "layer", "cmam-indefinite", "--bytes", "64", "--out-of-order", "50%"),
         ),
         command(
             "layer-plot",
@@ -142,9 +142,18 @@ def _commands() -> list[Command]:
         command("layer-count-json", *count, "2KiB", "--json", form=Form.JSON, environment=ALONE),
         command(
             "layer-counted",
-            *("layer", "counted.json", "--bytes", "128", *clock, "--cycles", "reg=1,mem=3"),
+            *(
+                "model",
+                "layer",
+                "counted.json",
+                "--bytes",
+                "128",
+                *clock,
+                "--cycles",
+                "reg=1,mem=3",
+            ),
         ),
-        command("layer-no-cycles", "layer", "counted.json", "--bytes", "128", *clock),
+        command("layer-no-cycles", "model", "layer", "counted.json", "--bytes", "128", *clock),
         command("layer-blocking", *finite, "64", *clock, "--handshake", "blocking"),
         command("layer-count-none", *count, "--mpicc", "mpicc.none", environment=ALONE),
         command("layer-check", *baseline, environment=ALONE),
@@ -155,7 +164,7 @@ def _commands() -> list[Command]:
             form=Form.JSON,
             environment={**ALONE, "INSTRUCTIONS_MORE": "0.03"},
         ),
-        command("layer-check-none", "layer", "check", "two.json", environment=ALONE),
+        command("layer-check-none", "model", "layer", "check", "two.json", environment=ALONE),
     ]
 
 

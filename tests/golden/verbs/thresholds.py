@@ -40,7 +40,10 @@ HTTP: tuple[Http, ...] = (
 
 
 def _commands() -> list[Command]:
-    two, trapeze = ("thresholds", "<folder>/two.json"), ("thresholds", "trapeze", "--bytes")
+    two, trapeze = (
+        ("model", "thresholds", "<folder>/two.json"),
+        ("model", "thresholds", "trapeze", "--bytes"),
+    )
     return [
         command("thresholds", *trapeze, "8KiB"),
         command("thresholds-messages", *trapeze, "1KiB..16KiB", "--rule", "eager"),

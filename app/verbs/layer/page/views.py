@@ -173,7 +173,7 @@ class LayerForm:
 
 
 def _layer_in(text: str) -> dict[str, Any]:
-    """Return a layer's document, also as GET /layers/{name} and `sluice layer count` have it."""
+    """Return a layer's document, also as GET /layers/{name} and `layer count` have it."""
     try:
         document = orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -7,7 +7,7 @@
        sluice-mover heat VARIANT --columns N --rows N --steps N --processes N
        sluice-mover primitives WHAT --sizes LIST
 
-   Writes rows of CSV on standard output, behind lines "# name: value". `sluice mover` runs it
+   Writes rows of CSV on standard output, behind lines "# name: value". `sluice model mover` runs it
    (docs/mover.md). */
 #include "tool.h"
 

@@ -228,7 +228,7 @@ def test_an_interrupted_write_leaves_the_whole_old_set(
     monkeypatch.setattr(os, "replace", interrupted)
     # A new file takes one rename, and each of two in place of old ones takes two.
     ended = main(
-        ["reproduce", "culler96", "--only", "paragon-signature", "--output", str(tmp_path)]
+        ["model", "reproduce", "culler96", "--only", "paragon-signature", "--output", str(tmp_path)]
     )
     after = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     if ended == 0:

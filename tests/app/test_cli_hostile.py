@@ -164,7 +164,7 @@ def test_it_is_refused_in_plain_words(
         ("export --list", ">&-", 0),
         ("profiles show nosuch", "2>&-", 4),
         ("export --list", ">/dev/full", 2),
-        ("completion fish", ">/dev/full", 2),
+        ("admin completion fish", ">/dev/full", 2),
         ("--version", ">/dev/full", 2),
         ("audit --help", ">/dev/full", 2),
     ],

@@ -37,9 +37,9 @@ def as_json(value: Any) -> Any:
     Fields that say what their defaults say are left out, so that an older service, which does not
     know all of them, takes the rest.
     """
-    kind: Any = type(value)
-    if is_dataclass(kind):
-        pairs = ((name, getattr(value, name), default) for name, default in _defaults(kind))
+    if is_dataclass(value):
+        declared = _defaults(cast(Any, type(value)))
+        pairs = ((name, getattr(value, name), default) for name, default in declared)
         return {name: as_json(given) for name, given, default in pairs if given != default}
     if isinstance(value, Mapping):
         return {name: as_json(given) for name, given in value.items()}

@@ -26,7 +26,7 @@ def cut(path: str) -> list[int]:
     return Table.open(path).schedule(333)
 
 def ask(client: Client) -> float:
-    return client.optimize(4096, profile="gms").latency_us
+    return client.optimize(message_bytes=4096, profile="gms").latency_us
 
 async def wait(client: AsyncClient) -> tuple[int, ...]:
     answer = await client.schedule("gms", 4096)
@@ -69,6 +69,7 @@ def test_the_wheel_holds_the_package_and_no_more(wheel: Path) -> None:
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         reported = message_from_bytes(archive.read(metadata))
     inside = {str(path.relative_to(SOURCES / "src")) for path in SOURCES.rglob("*.py")}
+    inside |= {f"sluice_client/contract/{path.name}" for path in (ROOT / "contract").glob("*.py")}
     assert {name for name in names if ".dist-info/" not in name} == {
         *inside,
         "sluice_client/py.typed",

@@ -285,7 +285,8 @@ def _fit_query(asked: FitQueryIn) -> dict[str, object]:
     """Return how to fit, but for samples that are left out, as a query has it."""
     said = asked.said()
     said.pop("excluded", None)
-    return {**said, "group": list(map(_group_word, said.pop("groups", ())))}
+    groups = said.pop("groups", ())
+    return {**said, "group": list(map(_group_word, groups))}
 
 
 def _group_word(group: StepGroupIn) -> str:

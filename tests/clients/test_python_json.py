@@ -93,7 +93,7 @@ def test_everything_that_is_declared_is_read_as_it_was_written(kind: type, whole
     """Whether optional fields are there or not, and whether defaults are sent or left out."""
     value = made(kind, whole=whole)
     for document in (as_json(value), asdict(value)):
-        read = from_json(kind, json.loads(json.dumps(document)))
+        read: Any = from_json(kind, json.loads(json.dumps(document)))
         assert repr(read) == repr(value)  # not a number is not equal to itself
 
 
@@ -134,7 +134,7 @@ def test_no_two_classes_of_a_union_want_the_same_fields() -> None:
 
 def test_fields_that_say_their_defaults_are_left_out() -> None:
     """In any depth; one that has to be said is said, null too."""
-    stages = [
+    stages: list[LineStageIn | RangesStageIn] = [
         LineStageIn(overhead_us=1.0, ns_per_byte=2.0),
         RangesStageIn(ranges=[RangeIn(overhead_us=1.0, ns_per_byte=2.0)], handoff_bytes=8),
     ]

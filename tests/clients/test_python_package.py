@@ -167,11 +167,16 @@ def test_the_installed_package_is_typed(outside: Path, tmp_path: Path) -> None:
     """A strict checker of the user's takes its types; what is wrong is found."""
     (tmp_path / "user.py").write_text(USER)
     (tmp_path / "wrong.py").write_text(USER.replace("-> float", "-> str"))
+    (tmp_path / "unknown.py").write_text(USER.replace("message_bytes=", "message_byte="))
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-incremental"]
     command += ["--python-executable", str(outside), "--follow-imports=silent"]
     run(*command, "user.py", cwd=tmp_path)
-    ended = subprocess.run(
-        [*command, "wrong.py"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 1
-    assert 'got "float", expected "str"' in ended.stdout
+    for name, said in (
+        ("wrong.py", 'got "float", expected "str"'),
+        ("unknown.py", 'Unexpected keyword argument "message_byte"'),
+    ):
+        ended = subprocess.run(
+            [*command, name], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 1
+        assert said in ended.stdout

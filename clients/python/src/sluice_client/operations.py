@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, cleandoc, signature
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from sluice_client.calls import Answer, Call, get, reads, segment, send
@@ -159,7 +159,9 @@ def _shown(build: Callable[P, T], about: str, request: Callable[..., Input]) -> 
     own = [each for each in signature(build).parameters.values() if each.kind in _FIRST]
     taken = [*own, *signature(request).parameters.values()]
     build.__signature__ = Signature(taken)  # type: ignore[attr-defined]
-    build.__doc__ = f"{about}\n\nKeywords are the fields of {cast(type, request).__name__}."
+    named = cast(type, request)
+    words = (about, cleandoc(named.__doc__ or ""), f"Keywords are the fields of {named.__name__}.")
+    build.__doc__ = "\n\n".join(words)
     return build
 
 

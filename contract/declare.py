@@ -105,21 +105,6 @@ def one_of(choose: Callable[[Any], str], **forms: Any) -> OneOf:
     return OneOf(choose, tuple((f"~{name}", form) for name, form in forms.items()))
 
 
-@dataclass(frozen=True)
-class Written:
-    """A value that is JSON already when it is sent; its schema is that of this type."""
-
-    type: Any
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        return handler.generate_schema(self.type)
-
-
-def written(type: Any) -> Written:
-    """Return what says of a value that it is JSON of this type already."""
-    return Written(type)
-
-
 # --- a field --------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from .declare import Input, Output, asked, documented, output, rule, sent
 from .limits import (
     DEFAULT_AUDIT_LIMIT_S,
+    DIGEST_RULE,
     MAX_AUDIT_LIMIT_S,
     MAX_AUDIT_WORKLOAD_SIZES,
     MAX_EXPORT_OPTIONS,
@@ -136,6 +137,14 @@ class ExportIn(Input):
         unit="number",
         option="--time-limit",
         metavar="SECONDS",
+    )
+
+
+class ExportQueryIn(ExportIn):
+    """The same of a stored profile, in a query, and the table that the export is written by."""
+
+    table: Annotated[str, rule(pattern=f"^{DIGEST_RULE}$")] | None = asked(
+        "a compiled table, not the active one", default=None
     )
 
 

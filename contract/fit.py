@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypeAlias
 
 from .declare import Input, Output, asked, output, rule, sent
-from .fit_options import Excluded, Method
+from .fit_options import Excluded, FitOptionsIn, Method
 from .limits import MAX_ESTIMATED, MAX_STAGES
 from .measurements import MeasurementsIn
 from .notices import NoticeOut
 from .overlap import OverlapOut
 from .profile import ProfileRevisionOut
-from .rules import Bytes, Count, MeasuredBytes, NotNegative, Whole
+from .rules import Bytes, Count, MeasuredBytes, NotNegative, ProfileName, Whole
 
 Measured: TypeAlias = Literal["direct", "indirect", "end_to_end", "logp"]
 Supported: TypeAlias = Literal["supported", "weak", "unsupported"]
@@ -28,6 +28,25 @@ class FitIn(Input):
 
     measurements: MeasurementsIn = asked("the file to fit, or several that are fitted together")
     excluded: Excluded = asked("samples that are left out by hand", default=())
+
+
+class FitQueryIn(FitOptionsIn):
+    """What else is asked of a fit, in its query: how to fit, what is stored, and what is drawn.
+
+    There `group` has the steps of each group as `name:combine:step,step`, and `exclude` each sample
+    as `bytes:µs:stage`.
+    """
+
+    kind: Measured | None = asked(
+        "what was measured; absent: as the text of the file says", default=None
+    )
+    message_bytes: Bytes | None = asked(
+        "size of the message whose schedules the shape narrowed is for, bytes", default=None
+    )
+    save_as: ProfileName | None = asked(
+        "the profile that traces, fit and stages are stored as", default=None
+    )
+    plot: bool = asked("whether the answer has what a plot of the fit shows", default=False)
 
 
 @output

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from .audit import AuditOut
 from .compare import AnyCompareOut
 from .constraints import ConstraintsIn
-from .declare import Input, Output, asked, output, rule, sent, written
+from .declare import Input, Output, asked, output, rule, sent
 from .export import ExportedOut
 from .hide import StoredHideOut
 from .layer_costs import LayerCostsOut
@@ -90,7 +90,7 @@ class JobProgressOut(Output):
     relative_gap: float | None = sent(
         "how far the latency is at most above the bound, as a share of that; null: not known"
     )
-    history: Annotated[Any, written(tuple[JobPointOut, ...])] = sent(
+    history: tuple[JobPointOut, ...] = sent(
         "the improvements of an optimisation, thinned out where there are many"
     )
     steps_done: int | None = sent("steps that are done; null: of an optimisation none are counted")
@@ -116,23 +116,28 @@ class JobOut(Output):
     attempts: int = sent("how often it was begun")
     cancel_requested: bool = sent("whether it was asked to stop")
     progress: JobProgressOut = sent("how far it has come")
-    best: Annotated[Any, written(BestSoFarOut | None)] = sent(
+    best: BestSoFarOut | None = sent(
         "the best so far of an optimisation; null before there is one, and of other kinds"
     )
     answer_id: str | None = sent("the stored answer, once there is one, also after a cancel")
-    comparison: Annotated[Any, written(AnyCompareOut | None)] = sent(
+    comparison: AnyCompareOut | None = sent(
         "the result of a comparison, so far while it runs; null of other kinds"
     )
-    table: Annotated[Any, written(TableOut | None)] = sent(
+    table: TableOut | None = sent(
         "the result of a compilation; null before its end, and of other kinds"
     )
-    audit: Annotated[Any, written(AuditOut | None)] = sent(
+    audit: AuditOut | None = sent(
         "the result of an audit; null before there is one, and of other kinds"
     )
-    export: Annotated[Any, written(ExportedOut | None)] = sent(
+    export: ExportedOut | None = sent(
         "the result of an export; null before there is one, and of other kinds"
     )
-    error: Annotated[Any, written(ProblemOut | None)] = sent("why it failed; null: it has not")
+    error: ProblemOut | None = sent("why it failed; null: it has not")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing about it will change."""
+        return self.state in ("done", "failed", "cancelled")
 
 
 @output
@@ -141,27 +146,21 @@ class LayerJobOut(JobOut):
     the documents of the others stay as they were before there was this one.
     """
 
-    layer_costs: Annotated[Any, written(LayerCostsOut | None)] = sent(
-        "what the layer costs; null before there is a result"
-    )
+    layer_costs: LayerCostsOut | None = sent("what the layer costs; null before there is a result")
 
 
 @output
 class HideJobOut(JobOut):
     """A job about a message behind a calculation; `hidden` is its answer, which is stored too."""
 
-    hidden: Annotated[Any, written(StoredHideOut | None)] = sent(
-        "the answer, which is stored too; null before its end"
-    )
+    hidden: StoredHideOut | None = sent("the answer, which is stored too; null before its end")
 
 
 @output
 class ThresholdsJobOut(JobOut):
     """A job that prices thresholds or pulse sizes; `thresholds` is its result."""
 
-    thresholds: Annotated[Any, written(ThresholdsOut | None)] = sent(
-        "what was priced; null before there is a result"
-    )
+    thresholds: ThresholdsOut | None = sent("what was priced; null before there is a result")
 
 
 AnyJobOut: TypeAlias = JobOut | LayerJobOut | HideJobOut | ThresholdsJobOut

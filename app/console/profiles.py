@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.console.commands import fit_source, opened_store
 from app.console.files import ProfileSource, Source, TraceSource, read_source
@@ -367,7 +367,8 @@ def _job_facts(job: JobOut) -> Iterator[tuple[str, str]]:
     if job.answer_id is not None:
         yield "answer", f"sluice answers show {job.answer_id}"
     elif job.error is not None:
-        yield "error", printable(json.loads(bytes(job.error))["detail"])
+        stored: Any = job.error  # JSON already, as `job_out` has it
+        yield "error", printable(json.loads(bytes(stored))["detail"])
     elif JobState(job.state).is_terminal:
         yield "result", "in the document of --json"
 

@@ -20,6 +20,7 @@ from contract.export import (
     ExportedOut,
     ExportIn,
     ExportOptionOut,
+    ExportQueryIn,
     ExportSizesOut,
     ExportTargetOut,
     ExportTargetsOut,
@@ -39,11 +40,11 @@ from domain.workload import Workload
 from exports.targets.registry import TARGETS
 from exports.targets.target import Takes, Target
 
-_MEANS = {word.place[0]: word.means for word in words_of(ExportIn)}
+_MEANS = {word.place[0]: word.means for word in words_of(ExportQueryIn)}
 
 
 class ExportQuery(Query):
-    """The parameters of an export: those of ExportIn, and the table that it is written by."""
+    """The parameters of an export: those of ExportQueryIn."""
 
     min_message_bytes: MessageBytes | None = Field(None, description=_MEANS["min_message_bytes"])
     max_message_bytes: MessageBytes | None = Field(None, description=_MEANS["max_message_bytes"])
@@ -61,7 +62,7 @@ class ExportQuery(Query):
     time_limit_s: ExportTimeLimitS = Field(
         DEFAULT_AUDIT_LIMIT_S, description=_MEANS["time_limit_s"]
     )
-    table: Digest | None = Field(None, description="a compiled table, not the active one")
+    table: Digest | None = Field(None, description=_MEANS["table"])
 
 
 def export_scope(asked: ExportIn | ExportQuery, target: str) -> ExportScope:

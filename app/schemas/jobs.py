@@ -125,7 +125,7 @@ def progress_out(job: JobRecord) -> JobProgressOut:
         best_latency_us=best_us,
         lower_bound_us=bound_us,
         relative_gap=gap,
-        history=Fragment(job.history or b"[]"),
+        history=_fragment(job.history or b"[]"),
         steps_done=job.steps_done,
         steps_total=job.steps_total,
     )
@@ -170,7 +170,8 @@ def job_out(job: JobRecord) -> AnyJobOut:
             return found
 
 
-def _fragment(stored: bytes | None) -> Fragment | None:
+def _fragment(stored: bytes | None) -> Any:
+    """Return what stands in the place of an answer that is JSON already."""
     return None if stored is None else Fragment(stored)
 
 

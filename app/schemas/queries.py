@@ -14,6 +14,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from analysis.explanation import DEFAULT_SHARE
 from app.questions.fits import check_request
 from app.schemas.fit_requests import EXCLUDED_PATTERN, CheckedColumns, parse_excluded, parse_group
+from contract.declare import words_of
+from contract.fit import FitQueryIn
 from contract.fit_options import MaxRanges
 from contract.limits import (
     DEFAULT_MAX_RANGES,
@@ -59,6 +61,7 @@ _Group = Annotated[
 _Excluded = Annotated[str, Field(max_length=_MAX_EXCLUDED_LENGTH, pattern=EXCLUDED_PATTERN)]
 _CURSOR = "where the page begins: `next_cursor` of the page before"
 _LIMIT = "items of the page at most"
+_FIT_MEANS = {word.place[0]: word.means for word in words_of(FitQueryIn)}
 
 
 class TableFormat(StrEnum):
@@ -145,9 +148,7 @@ class ScheduleQuery(Query):
 class FitQuery(Query):
     """What the trace is, how to fit it, the profile to save it as, and whether a plot is wanted."""
 
-    kind: TraceKind | None = Field(
-        None, description="what was measured; absent: as the text of the file says"
-    )
+    kind: TraceKind | None = Field(None, description=_FIT_MEANS["kind"])
     method: FitMethod = Field(
         FitMethod.ROBUST,
         description="robust: outliers weigh less; weighted: relative residuals; ordinary: least "
@@ -183,13 +184,9 @@ class FitQuery(Query):
     stages_overlap: Flag | None = Field(
         None, description="whether stages work on different fragments at the same time"
     )
-    message_bytes: MessageBytes | None = Field(
-        None, description="size of the message whose schedules the shape narrowed is for, bytes"
-    )
-    save_as: ProfileName | None = Field(
-        None, description="the profile that traces, fit and stages are stored as"
-    )
-    plot: Flag = Field(False, description="whether the answer has what a plot of the fit shows")
+    message_bytes: MessageBytes | None = Field(None, description=_FIT_MEANS["message_bytes"])
+    save_as: ProfileName | None = Field(None, description=_FIT_MEANS["save_as"])
+    plot: Flag = Field(False, description=_FIT_MEANS["plot"])
 
     def to_request(self, num_traces: int = 1) -> FitRequest:
         """Return how to fit. Raises InvalidInput."""

@@ -155,6 +155,7 @@ def test_every_variable_in_the_checkout_is_documented() -> None:
     files = [
         *python_files(*PACKAGES, "migrations", "bench", "tools"),
         *python_files("tests/support"),
+        ROOT / "clients/python/src/sluice_client/http.py",
         *(ROOT / name for name in ("Makefile", "Dockerfile", "docker-compose.yml", ".env.example")),
     ]
     read = {name for path in files for name in VARIABLE.findall(path.read_text())}

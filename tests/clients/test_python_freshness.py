@@ -22,12 +22,12 @@ from sluice_client import (
     Client,
     InvalidTable,
     NotFound,
-    Pipeline,
     Retry,
     Table,
     Unavailable,
     UnexpectedAnswer,
     Unreachable,
+    pipeline_of_lines,
 )
 from sluice_client.calls import Answer
 from sluice_client.events import EventParser
@@ -39,7 +39,7 @@ from tests.support.malformed_tables import good
 
 QUICK = Retry(first_wait_s=0.0, max_wait_s=0.0)
 ALIGNED = (Path(__file__).parents[1] / "data" / "tables" / "v1" / "aligned.slt").read_bytes()
-PIPELINE = Pipeline.of_lines([("copy", 1.0, 2.0), ("wire", 2.0, 4.0)])
+PIPELINE = pipeline_of_lines([("copy", 1.0, 2.0), ("wire", 2.0, 4.0)])
 Opened = Callable[..., AbstractContextManager[Any]]
 
 
@@ -253,7 +253,7 @@ def test_the_service_itself_answers_304(tmp_path: Path) -> None:
         http,
         Client(f"http://127.0.0.1:{live.port}", http=http) as client,
     ):
-        client.create_profile("rack", pipeline=PIPELINE)
+        client.create_profile(name="rack", pipeline=PIPELINE)
         assert client.schedule("rack", 4096) == client.schedule("rack", 4096)
         first = client.compile_table("rack", min_message_bytes=1024, max_message_bytes=8192)
         assert client.schedule("rack", 4096).table == first.digest
@@ -269,7 +269,7 @@ def test_the_service_itself_answers_304(tmp_path: Path) -> None:
             client.export("rack", "ucx", min_message_bytes=1024, max_message_bytes=8192)
             assert not client.fetch_table("rack", path)
         assert statuses == [304, 200, 200, 200, 200, 304] + [304] * 6
-        client.activate_table("rack", second.digest)
+        client.activate_table("rack", digest=second.digest)
         assert client.schedule("rack", 4096).table == second.digest
         assert client.fetch_table("rack", path)
         assert Table.open(path).digest == second.digest
@@ -285,8 +285,14 @@ def job(state: str) -> dict[str, Any]:
         "best_latency_us": None,
         "lower_bound_us": None,
         "relative_gap": None,
+        "history": [],
+        "steps_done": None,
+        "steps_total": None,
     }
-    nothing = ("started_at", "finished_at", "best", "answer_id", "comparison", "error")
+    nothing = (
+        *("started_at", "finished_at", "best", "answer_id", "error"),
+        *("comparison", "table", "audit", "export"),
+    )
     return {
         "id": "j",
         "kind": "optimize",

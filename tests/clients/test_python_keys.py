@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sluice_client import Conflict, InputRefused, Pipeline, Retry
+from sluice_client import Conflict, InputRefused, Retry, pipeline_of_lines
 from tests.app.serving import serving, settings_for
 from tests.clients.python_clients import KINDS, opened
 from tests.clients.scripted_http import (
@@ -28,7 +28,7 @@ from tests.clients.scripted_http import (
 
 KEY = "idempotency-key"
 QUICK = Retry(first_wait_s=0.0, max_wait_s=0.0)
-PIPELINE = Pipeline.of_lines([("copy", 1.0, 2.0)])
+PIPELINE = pipeline_of_lines([("copy", 1.0, 2.0)])
 FAILURES = [
     close,
     reset,
@@ -51,9 +51,9 @@ def test_what_stores_or_starts_is_sent_again_under_its_key(
 ) -> None:
     """The same in all attempts of a call and in no other, also while the first is under way."""
     calls: list[Callable[[Any], Any]] = [
-        lambda client: client.create_profile("a", pipeline=PIPELINE),
-        lambda client: client.start_optimize(4096, profile="a"),
-        lambda client: client.optimize(4096, pipeline=PIPELINE, save_as="a"),
+        lambda client: client.create_profile(name="a", pipeline=PIPELINE),
+        lambda client: client.start_optimize(message_bytes=4096, profile="a"),
+        lambda client: client.optimize(message_bytes=4096, pipeline=PIPELINE, save_as="a"),
         lambda client: client.fit("x", save_as="a"),
         lambda client: client.request("POST", "/something", json={}),
     ]
@@ -102,8 +102,8 @@ def test_what_was_stored_before_the_connection_broke_is_stored_once(tmp_path: Pa
                 scripted(losing) as server,
                 opened(kind, server.address, retry=QUICK) as client,
             ):
-                job = client.start_optimize(4096 + len(kind), pipeline=PIPELINE)
-                profile = client.create_profile(f"once-{kind}", pipeline=PIPELINE)
+                job = client.start_optimize(message_bytes=4096 + len(kind), pipeline=PIPELINE)
+                profile = client.create_profile(name=f"once-{kind}", pipeline=PIPELINE)
             assert live.client.get(f"/jobs/{job.id}").is_success
             assert profile.revision == 1
             assert live.stored()[1:] == (before[1] + 1, before[2] + 1)
@@ -114,8 +114,8 @@ def test_what_may_be_repeated_has_no_key(client_of: Opened) -> None:
     conflicts = [problem(409, "conflict")] * 2
     with scripted(lambda _: conflicts) as server:
         with client_of(server.address, retry=QUICK) as client, pytest.raises(Conflict):
-            client.optimize(4096, pipeline=PIPELINE)
+            client.optimize(message_bytes=4096, pipeline=PIPELINE)
         own = {"Idempotency-Key": "mine"}
         with client_of(server.address, headers=own) as client, pytest.raises(Conflict):
-            client.create_profile("a", pipeline=PIPELINE)
+            client.create_profile(name="a", pipeline=PIPELINE)
         assert [one.headers.get(KEY) for one in server.requests] == [None, "mine"]

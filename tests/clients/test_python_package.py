@@ -26,7 +26,7 @@ def cut(path: str) -> list[int]:
     return Table.open(path).schedule(333)
 
 def ask(client: Client) -> float:
-    return client.optimize(4096, profile="gms").latency_us
+    return client.optimize(message_bytes=4096, profile="gms").latency_us
 
 async def wait(client: AsyncClient) -> tuple[int, ...]:
     answer = await client.schedule("gms", 4096)
@@ -69,6 +69,7 @@ def test_the_wheel_holds_the_package_and_no_more(wheel: Path) -> None:
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         reported = message_from_bytes(archive.read(metadata))
     inside = {str(path.relative_to(SOURCES / "src")) for path in SOURCES.rglob("*.py")}
+    inside |= {f"sluice_client/contract/{path.name}" for path in (ROOT / "contract").glob("*.py")}
     assert {name for name in names if ".dist-info/" not in name} == {
         *inside,
         "sluice_client/py.typed",
@@ -166,11 +167,16 @@ def test_the_installed_package_is_typed(outside: Path, tmp_path: Path) -> None:
     """A strict checker of the user's takes its types; what is wrong is found."""
     (tmp_path / "user.py").write_text(USER)
     (tmp_path / "wrong.py").write_text(USER.replace("-> float", "-> str"))
+    (tmp_path / "unknown.py").write_text(USER.replace("message_bytes=", "message_byte="))
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-incremental"]
     command += ["--python-executable", str(outside), "--follow-imports=silent"]
     run(*command, "user.py", cwd=tmp_path)
-    ended = subprocess.run(
-        [*command, "wrong.py"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 1
-    assert 'got "float", expected "str"' in ended.stdout
+    for name, said in (
+        ("wrong.py", 'got "float", expected "str"'),
+        ("unknown.py", 'Unexpected keyword argument "message_byte"'),
+    ):
+        ended = subprocess.run(
+            [*command, name], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 1
+        assert said in ended.stdout

@@ -21,13 +21,13 @@ from sluice_client import (
     InputRefused,
     InvalidRequest,
     NotFound,
-    Pipeline,
     ProblemError,
     Retry,
     ServiceFailed,
     Unavailable,
     UnexpectedAnswer,
     Unreachable,
+    pipeline_of_lines,
 )
 from sluice_client.calls import Answer, Call
 from sluice_client.retries import Failure, Pauses, RetryState
@@ -43,7 +43,7 @@ from tests.clients.scripted_http import (
 )
 
 QUICK = Retry(first_wait_s=0.0, max_wait_s=0.0)
-PIPELINE = Pipeline.of_lines([("copy", 1.0, 2.0)])
+PIPELINE = pipeline_of_lines([("copy", 1.0, 2.0)])
 READY = {"status": "ready", "database": "sqlite", "workers": 1}
 KEY = "idempotency-key"
 Opened = Callable[..., AbstractContextManager[Any]]
@@ -91,7 +91,7 @@ def test_what_may_have_had_an_effect_is_not_sent_again(client_of: Opened, failur
         lambda client: client.revise_profile("a", pipeline=PIPELINE),
         lambda client: client.delete_profile("a"),
         lambda client: client.request("PUT", "/something", json={}),
-        lambda client: client.options(retry=NO_RETRY).create_profile("a", pipeline=PIPELINE),
+        lambda client: client.options(retry=NO_RETRY).create_profile(name="a", pipeline=PIPELINE),
     ]
     for call in calls:
         with (
@@ -124,7 +124,7 @@ def test_what_never_left_is_sent_again(client_of: Opened) -> None:
         client_of(f"http://127.0.0.1:{port}", retry=QUICK) as client,
         pytest.raises(Unreachable, match=r"\(4 times\)"),
     ):
-        client.create_profile("a", pipeline=PIPELINE)
+        client.create_profile(name="a", pipeline=PIPELINE)
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,7 @@ def test_a_time_limit_is_the_services_to_decide(client_of: Opened, time_limit_s:
         client_of(server.address) as client,
     ):
         with pytest.raises(InputRefused):
-            client.optimize(4096, profile="gms", time_limit_s=time_limit_s)
+            client.optimize(message_bytes=4096, profile="gms", time_limit_s=time_limit_s)
         assert json.loads(server.requests[0].body)["time_limit_s"] == time_limit_s
 
 
@@ -434,7 +434,7 @@ def test_a_name_stays_inside_its_segment(client_of: Opened, name: str, sent: str
 def test_what_is_no_json_is_refused(client_of: Opened, value: Any) -> None:
     """Before anything is sent."""
     with client_of("http://127.0.0.1:9") as client, pytest.raises(InvalidRequest, match="expected"):
-        client.optimize(4096, profile="gms", relative_gap=value)
+        client.optimize(message_bytes=4096, profile="gms", relative_gap=value)
 
 
 def test_headers_and_a_path_before_the_operations_are_kept(client_of: Opened) -> None:

@@ -182,7 +182,7 @@ def python_of(question: Question, base_url: str) -> str:
         *_source(question),
         f"with Client({base_url!r}) as client:",
         "    answer = client.optimize(",
-        f"        {question['message_bytes']},",
+        f"        message_bytes={question['message_bytes']},",
         *(f"        {given}," for given in _given(question)),
         "    )",
         "print(answer.fragment_bytes)",
@@ -194,34 +194,35 @@ def python_of(question: Question, base_url: str) -> str:
 def _imports(question: Question) -> Iterator[str]:
     yield "Client"
     if "constraints" in question:
-        yield "Constraints"
-    stages = []
+        yield "ConstraintsIn"
+    part, stages = "Stage", []
     if "pipeline" in question:
-        yield "Pipeline"
+        yield "PipelineIn"
         stages = question["pipeline"]["stages"]
     if "aggregate" in question:
-        yield "Aggregate"
-        stages = [question["aggregate"]["total"], question["aggregate"]["bottleneck"]]
-    if stages:
-        yield "Stage"
+        yield "AggregateIn"
+        about = question["aggregate"]
+        part, stages = "Cost", [about["total"], about["bottleneck"]]
     if any("ranges" in stage for stage in stages):
-        yield "FitRange"
+        yield from (f"Ranges{part}In", "RangeIn")
+    if any("ranges" not in stage for stage in stages):
+        yield f"Line{part}In"
 
 
 def _source(question: Question) -> Iterator[str]:
     if "pipeline" in question:
-        yield "pipeline = Pipeline("
-        yield "    ("
+        yield "pipeline = PipelineIn("
+        yield "    stages=["
         for stage in question["pipeline"]["stages"]:
-            yield f"        {_stage(stage)},"
-        yield "    ),"
+            yield f"        {_part('Stage', stage)},"
+        yield "    ],"
         yield f"    delay_us={question['pipeline']['delay_us']!r},"
         yield ")"
     if "aggregate" in question:
         about = question["aggregate"]
-        yield "aggregate = Aggregate("
-        yield f"    total={_stage(about['total'])},"
-        yield f"    bottleneck={_stage(about['bottleneck'])},"
+        yield "aggregate = AggregateIn("
+        yield f"    total={_part('Cost', about['total'])},"
+        yield f"    bottleneck={_part('Cost', about['bottleneck'])},"
         yield f"    delay_us={about['delay_us']!r},"
         if about["total_is_uncut"]:
             yield "    total_is_uncut=True,"
@@ -230,16 +231,17 @@ def _source(question: Question) -> Iterator[str]:
         yield f"fit = {pformat(question['fit'], width=_WIDTH, sort_dicts=False)}"
 
 
-def _stage(stage: Question) -> str:
-    grain = f", handoff_bytes={stage['handoff_bytes']}" if "handoff_bytes" in stage else ""
-    if "ranges" not in stage:
-        costs = f"overhead_us={stage['overhead_us']!r}, ns_per_byte={stage['ns_per_byte']!r}"
-        return f"Stage.of_line({stage['name']!r}, {costs}{grain})"
-    ranges = ", ".join(
-        f"FitRange({one['overhead_us']!r}, {one['ns_per_byte']!r}, {one['up_to_bytes']!r})"
-        for one in stage["ranges"]
-    )
-    return f"Stage({stage['name']!r}, ({ranges},){grain})"
+def _part(kind: str, part: Question) -> str:
+    """Return a stage of a pipeline, or a cost of an aggregate, as a class of the client."""
+    if "ranges" not in part:
+        return f"Line{kind}In({_keywords(part)})"
+    ranges = ", ".join(f"RangeIn({_keywords(each)})" for each in part["ranges"])
+    others = _keywords({name: value for name, value in part.items() if name != "ranges"})
+    return f"Ranges{kind}In({others}, ranges=[{ranges}])"
+
+
+def _keywords(values: Question) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
 
 
 def _given(question: Question) -> Iterator[str]:
@@ -250,8 +252,7 @@ def _given(question: Question) -> Iterator[str]:
         if name in question:
             yield f"{name}={question[name]!r}"
     if "constraints" in question:
-        limits = ", ".join(f"{name}={value!r}" for name, value in question["constraints"].items())
-        yield f"constraints=Constraints({limits})"
+        yield f"constraints=ConstraintsIn({_keywords(question['constraints'])})"
     if "allow_refragmentation" in question:
         yield "allow_refragmentation=True"
 

@@ -1,8 +1,8 @@
 """Client of the Sluice service, and reader of its table files.
 
-The reader (`Table`), what requests are made of and the errors need nothing but Python 3.9. The
-clients need Python 3.11 and httpx (`pip install 'sluice-client[client]'`), and are only imported
-when they are asked for.
+The reader (`Table`) and the errors need nothing but Python 3.9. The clients, and what requests are
+made of, need Python 3.11, the clients httpx too (`pip install 'sluice-client[client]'`); they are
+only imported when they are asked for.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from sluice_client.errors import (
     Conflict,
     DeadlineExceeded,
     Declined,
-    FieldProblem,
     InputRefused,
     InvalidRequest,
     InvalidTable,
     NotFound,
     OutOfRange,
-    Problem,
     ProblemError,
     ServiceFailed,
     SluiceClientError,
@@ -29,100 +27,132 @@ from sluice_client.errors import (
     UnexpectedAnswer,
     Unreachable,
 )
-from sluice_client.shapes import (
-    Aggregate,
-    ComposedStage,
-    Constraints,
-    Delivery,
-    ExcludedSample,
-    FitOptions,
-    FitRange,
-    Granularity,
-    HostStages,
-    Measurement,
-    Pipeline,
-    Processes,
-    Setting,
-    SettingStep,
-    Stage,
-    StepGroup,
-    WorkloadSize,
-)
-from sluice_client.table import Certificate, Table, TableDescription
+from sluice_client.table import Certificate, Table
+from sluice_client.table_description import TableDescription
 
 if TYPE_CHECKING:
-    from sluice_client.async_client import AsyncClient
-    from sluice_client.client import Client
+    from sluice_client.client import AsyncClient, Client
+    from sluice_client.contract.compose import ComposedStageIn
+    from sluice_client.contract.constraints import ConstraintsIn
+    from sluice_client.contract.fit_options import ExcludedSampleIn, FitOptionsIn, StepGroupIn
+    from sluice_client.contract.hide import GranularityIn, HostStagesIn, ProcessesIn
+    from sluice_client.contract.layer import ComponentIn, LayerIn
+    from sluice_client.contract.measurements import MeasurementIn
+    from sluice_client.contract.pipeline import (
+        AggregateIn,
+        LineCostIn,
+        LineStageIn,
+        PipelineIn,
+        RangeIn,
+        RangesCostIn,
+        RangesStageIn,
+    )
+    from sluice_client.contract.setting import (
+        ConfigurationIn,
+        ConfiguredIn,
+        StaticIn,
+        StepIn,
+        StepsIn,
+        WholeIn,
+    )
+    from sluice_client.contract.simulate import DeliveryIn
+    from sluice_client.contract.transfers import TransferIn, TransfersIn
+    from sluice_client.contract.uncertainty import (
+        DrawsIn,
+        RepeatIn,
+        StatedIntervalIn,
+        UncertaintyIn,
+    )
+    from sluice_client.contract.workload import WorkloadSizeIn
+    from sluice_client.dataclass_json import as_json, from_json
+    from sluice_client.pipelines import pipeline_of_lines
+    from sluice_client.problems import check_job
     from sluice_client.retries import NO_RETRY, Retry
-    from sluice_client.uncertainty import CostInterval, Draws, UncertaintyOptions
 
 __all__ = [
     "NO_RETRY",
-    "Aggregate",
+    "AggregateIn",
     "AsyncClient",
     "Certificate",
     "Client",
-    "ComposedStage",
+    "ComponentIn",
+    "ComposedStageIn",
+    "ConfigurationIn",
+    "ConfiguredIn",
     "Conflict",
-    "Constraints",
-    "CostInterval",
+    "ConstraintsIn",
     "DeadlineExceeded",
     "Declined",
-    "Delivery",
-    "Draws",
-    "ExcludedSample",
-    "FieldProblem",
-    "FitOptions",
-    "FitRange",
-    "Granularity",
-    "HostStages",
+    "DeliveryIn",
+    "DrawsIn",
+    "ExcludedSampleIn",
+    "FitOptionsIn",
+    "GranularityIn",
+    "HostStagesIn",
     "InputRefused",
     "InvalidRequest",
     "InvalidTable",
-    "Measurement",
+    "LayerIn",
+    "LineCostIn",
+    "LineStageIn",
+    "MeasurementIn",
     "NotFound",
     "OutOfRange",
-    "Pipeline",
-    "Problem",
+    "PipelineIn",
     "ProblemError",
-    "Processes",
+    "ProcessesIn",
+    "RangeIn",
+    "RangesCostIn",
+    "RangesStageIn",
+    "RepeatIn",
     "Retry",
     "ServiceFailed",
-    "Setting",
-    "SettingStep",
     "SluiceClientError",
-    "Stage",
-    "StepGroup",
+    "StatedIntervalIn",
+    "StaticIn",
+    "StepGroupIn",
+    "StepIn",
+    "StepsIn",
     "Stopped",
     "Table",
     "TableDescription",
+    "TransferIn",
+    "TransfersIn",
     "Unavailable",
-    "UncertaintyOptions",
+    "UncertaintyIn",
     "UnexpectedAnswer",
     "Unreachable",
-    "WorkloadSize",
+    "WholeIn",
+    "WorkloadSizeIn",
     "__version__",
+    "as_json",
+    "check_job",
+    "from_json",
+    "pipeline_of_lines",
 ]
 
 _LATER = {
-    "AsyncClient": "async_client",
+    "AsyncClient": "client",
     "Client": "client",
-    "CostInterval": "uncertainty",
-    "Draws": "uncertainty",
+    "as_json": "dataclass_json",
+    "from_json": "dataclass_json",
+    "pipeline_of_lines": "pipelines",
+    "check_job": "problems",
     "NO_RETRY": "retries",
     "Retry": "retries",
-    "UncertaintyOptions": "uncertainty",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import sys
     from importlib import import_module
 
     if sys.version_info < (3, 11):
         raise ImportError(f"{__name__}.{name} needs Python 3.11 or later; Table does not")
+    if name not in _LATER:
+        return _part_of_contract(name)
     try:
         return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
     except ModuleNotFoundError as error:
@@ -130,3 +160,18 @@ def __getattr__(name: str) -> Any:
             raise
         needed = f"{__name__}.{name} needs httpx: pip install 'sluice-client[client]'"
         raise ModuleNotFoundError(needed, name="httpx") from None
+
+
+def _part_of_contract(name: str) -> Any:
+    """Return a class of `sluice_client.contract`, from the module that declares it."""
+    from importlib import import_module
+    from pkgutil import iter_modules
+
+    from sluice_client import contract
+
+    for each in iter_modules(contract.__path__, f"{contract.__name__}."):
+        module = import_module(each.name)
+        found = vars(module).get(name)
+        if found is not None and found.__module__ == each.name:
+            return found
+    raise AttributeError(f"{contract.__name__} has no {name!r}")

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
-from sluice_client.answers import Page
-from sluice_client.decoding import decoded
-from sluice_client.errors import InvalidRequest, UnexpectedAnswer, problem_of
+from sluice_client.dataclass_json import as_json, from_json
+from sluice_client.errors import InvalidRequest, UnexpectedAnswer
+from sluice_client.problems import error_of, problem_of
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 JSON = "application/json"
 
 
@@ -46,13 +47,13 @@ class Answer:
             document = json.loads(self.body)
         except (ValueError, RecursionError):
             document = None
-        error = problem_of(document, status=self.status).as_error()
+        error = error_of(problem_of(document, status=self.status))
         error.request_id = self.headers.get("x-request-id", "")
         raise error
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
+class Call(Generic[T_co]):
     """A request and how its answer is read.
 
     `may_repeat`: sent twice it has the effect of once, so it may be sent again whatever became of
@@ -63,7 +64,7 @@ class Call(Generic[T]):
 
     method: str
     path: str
-    read: Callable[[Answer], T]
+    read: Callable[[Answer], T_co]
     query: Mapping[str, object] = field(default_factory=dict)
     content: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -85,32 +86,36 @@ class Call(Generic[T]):
 
 
 def get(
-    path: str, read: Callable[[Answer], T], *, remembers: bool = False, **query: object
+    path: str,
+    read: Callable[[Answer], T],
+    *,
+    remembers: bool = False,
+    takes_s: float = 0.0,
+    **query: object,
 ) -> Call[T]:
     """Return a GET; parameters that are None are left out."""
-    return Call("GET", path, read, query, may_repeat=True, remembers=remembers)
+    return Call("GET", path, read, query, may_repeat=True, takes_s=takes_s, remembers=remembers)
 
 
 def send(
     method: str,
     path: str,
     read: Callable[[Answer], T],
-    document: Mapping[str, Any],
+    body: object,
     *,
+    query: Mapping[str, object] | None = None,
     may_repeat: bool,
     takes_s: float = 0.0,
     is_kept: bool = True,
 ) -> Call[T]:
-    """Return a request with a JSON body; fields that are None are left out. Raises
-    InvalidRequest.
-    """
-    given = {name: value for name, value in document.items() if value is not None}
+    """Return a request with a JSON body: a dataclass, or a mapping. Raises InvalidRequest."""
     return Call(
         method,
         path,
         read,
-        content=_dumped(given),
-        headers={"Content-Type": JSON},
+        query or {},
+        _dumped(body),
+        {"Content-Type": JSON},
         may_repeat=may_repeat,
         takes_s=takes_s,
         is_kept=is_kept,
@@ -119,22 +124,7 @@ def send(
 
 def reads(kind: type[T]) -> Callable[[Answer], T]:
     """Return a reader of JSON answers as this class."""
-    return lambda answer: decoded(kind, answer.json())
-
-
-def reads_page(kind: type[T]) -> Callable[[Answer], Page[T]]:
-    """Return a reader of pages of these."""
-
-    def read(answer: Answer) -> Page[T]:
-        document = answer.json()
-        if not isinstance(document, dict):
-            raise UnexpectedAnswer("the answer: expected an object", status=answer.status)
-        return Page(
-            decoded(tuple[kind, ...], document.get("items")),  # type: ignore[valid-type]
-            decoded(str | None, document.get("next_cursor")),  # type: ignore[arg-type]
-        )
-
-    return read
+    return lambda answer: from_json(kind, answer.json())
 
 
 def segment(text: str) -> str:
@@ -144,13 +134,16 @@ def segment(text: str) -> str:
     return quote(text, safe="@")
 
 
-def _dumped(document: Mapping[str, Any]) -> bytes:
+def _dumped(body: object) -> bytes:
+    document = as_json(body)
+    if isinstance(document.get("fit"), dict):
+        document["fit"].pop("plot", None)  # what was drawn of a fit says nothing of its costs
     try:
         return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
     except ValueError:
         raise InvalidRequest("expected numbers that are finite") from None
     except TypeError:
-        raise InvalidRequest("expected numbers, texts and the classes of this package") from None
+        raise InvalidRequest("expected numbers, texts and the classes of a request") from None
 
 
 def _flat(query: Mapping[str, object]) -> list[tuple[str, object]]:

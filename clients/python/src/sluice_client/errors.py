@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sluice_client.contract.problem import FieldProblemOut, ProblemOut
 
 
 class SluiceClientError(Exception):
@@ -45,34 +46,10 @@ class UnexpectedAnswer(SluiceClientError):
         self.status = status
 
 
-@dataclass(frozen=True)
-class FieldProblem:
-    """Where in the request (JSON pointer; query parameters by name) and which rule it breaks."""
-
-    pointer: str
-    detail: str
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A problem document (RFC 9457): `type` and `code` are stable, `errors` lists fields."""
-
-    type: str
-    title: str
-    status: int
-    code: str
-    detail: str
-    errors: tuple[FieldProblem, ...] = ()
-
-    def as_error(self) -> ProblemError:
-        """Return the error to raise for it."""
-        return _class_of(self.code, self.status)(self)
-
-
 class ProblemError(SluiceClientError):
     """The service refused or failed, and says why: `problem` holds all that it said."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ProblemOut) -> None:
         super().__init__(f"{problem.code}: {problem.detail}")
         self.problem = problem
 
@@ -92,7 +69,7 @@ class ProblemError(SluiceClientError):
         return self.problem.detail
 
     @property
-    def errors(self) -> tuple[FieldProblem, ...]:
+    def errors(self) -> tuple[FieldProblemOut, ...]:
         """The fields at fault."""
         return self.problem.errors
 
@@ -123,52 +100,3 @@ class Unavailable(ProblemError):
 
 class ServiceFailed(ProblemError):
     """A defect of the service."""
-
-
-_BY_CODE: Mapping[str, type[ProblemError]] = {
-    "infeasible": Declined,
-    "strategy_declined": Declined,
-    "poor_fit": Declined,
-    "measurement_missing": Declined,
-    "not_measurable": Declined,
-    "cannot_run": Unavailable,
-    "limit_reached": Stopped,
-    "time_limit": Stopped,
-    "memory_limit": Stopped,
-    "cancelled": Stopped,
-}
-_BY_STATUS: Mapping[int, type[ProblemError]] = {
-    404: NotFound,
-    409: Conflict,
-    412: Conflict,
-    429: Unavailable,
-    503: Unavailable,
-}
-
-
-def _class_of(code: str, status: int) -> type[ProblemError]:
-    fallback = ServiceFailed if status >= 500 else InputRefused
-    return _BY_CODE.get(code) or _BY_STATUS.get(status, fallback)
-
-
-def problem_of(document: Any, *, status: int) -> Problem:
-    """Return the problem of a body, as far as it is one; what it lacks follows from the status."""
-    fields = document if isinstance(document, dict) else {}
-    listed = fields.get("errors")
-    return Problem(
-        type=_text(fields, "type", "about:blank"),
-        title=_text(fields, "title", ""),
-        status=status,
-        code=_text(fields, "code", f"http_{status}"),
-        detail=_text(fields, "detail", f"the service answered {status}"),
-        errors=tuple(
-            FieldProblem(_text(one, "pointer", ""), _text(one, "detail", ""))
-            for one in (listed if isinstance(listed, list) else [])
-            if isinstance(one, dict)
-        ),
-    )
-
-
-def _text(fields: Mapping[str, Any], name: str, default: str) -> str:
-    value = fields.get(name, default)
-    return value if isinstance(value, str) else default

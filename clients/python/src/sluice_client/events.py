@@ -6,13 +6,24 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any, cast
 
-from sluice_client.answers import Job, JobEvent
-from sluice_client.decoding import decoded
+from sluice_client.calls import Answer, Call, segment
+from sluice_client.contract.jobs import AnyJobOut, JobOut
+from sluice_client.dataclass_json import from_json
 from sluice_client.errors import UnexpectedAnswer
 
+_EVENT_SILENCE_S = 15.0  # a stream says something this often, if only that it is still there
 _END_OF_LINE = re.compile(rb"\r\n|\n|\r")
 _MAX_LINE_BYTES = 64 * 2**20  # a stream that never ends a line is none
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """One event of a job's stream: `progress`, or the state that it ended in, and all of it."""
+
+    name: str
+    job: JobOut
 
 
 @dataclass(slots=True)
@@ -62,10 +73,28 @@ class EventParser:
             self._id = value.decode(errors="replace")
 
 
-def job_event(name: str, data: bytes) -> JobEvent:
+def events_call(id: str) -> Call[Answer]:
+    """Return the request for the changes of a job, as server-sent events."""
+    return Call(
+        "GET",
+        f"/jobs/{segment(id)}/events",
+        lambda answer: answer,
+        headers={"Accept": "text/event-stream", "Cache-Control": "no-store"},
+        may_repeat=True,
+        takes_s=_EVENT_SILENCE_S,
+    )
+
+
+def event_of(name: str, data: bytes) -> JobEvent:
     """Return an event of a job's stream. Raises UnexpectedAnswer."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
         raise UnexpectedAnswer("an event's data is not JSON") from None
-    return JobEvent(name, decoded(Job, document))
+    return JobEvent(name, read_job(document))
+
+
+def read_job(document: Any) -> JobOut:
+    """Return a job, as the class of its kind. Raises UnexpectedAnswer."""
+    job: JobOut = from_json(cast(Any, AnyJobOut), document)
+    return job

@@ -24,8 +24,8 @@ from sluice_client.errors import (
     InvalidRequest,
     UnexpectedAnswer,
     Unreachable,
-    problem_of,
 )
+from sluice_client.problems import problem_of
 
 _LOG = logging.getLogger("sluice_client")
 _MAX_TAKES_S = 86_400.0

@@ -13,14 +13,13 @@ import os
 import struct
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import index, sub
 from types import TracebackType
 from typing import NamedTuple
 
 from sluice_client.errors import InvalidTable, OutOfRange
-from sluice_client.shapes import Constraints, Pipeline
 from sluice_client.table_checks import check_records, checked_header
+from sluice_client.table_description import TableConstraints, TableDescription, TablePipeline
 from sluice_client.table_layout import CUT_WORDS, REPEAT_WORDS, Columns, Header
 from sluice_client.table_paths import found_path, opened
 from sluice_client.table_pipeline import read_pipeline
@@ -38,28 +37,6 @@ class Certificate(NamedTuple):
 
     cut_relative_gap: float
     repeat_relative_gap: float
-
-
-@dataclass(frozen=True)
-class TableDescription:
-    """What a table file is for. `profile` is empty, and `revision` 0, where it has no name.
-
-    `relative_gap` is the tolerance that was asked for; `max_schedule_fragments` the greatest number
-    of fragments that any of its schedules has.
-    """
-
-    profile: str
-    revision: int
-    min_message_bytes: int
-    max_message_bytes: int
-    relative_gap: float
-    constraints: Constraints
-    fragment_cap: int
-    cut_entries: int
-    repeat_entries: int
-    max_schedule_fragments: int
-    file_bytes: int
-    pipeline: Pipeline
 
 
 class Table:
@@ -248,7 +225,7 @@ def _double(word: int) -> float:
 
 
 def _description(
-    header: Header, columns: Columns, pipeline: Pipeline, *, file_bytes: int
+    header: Header, columns: Columns, pipeline: TablePipeline, *, file_bytes: int
 ) -> TableDescription:
     return TableDescription(
         profile=header.name[: header.name_bytes].decode("ascii"),
@@ -256,7 +233,7 @@ def _description(
         min_message_bytes=header.min_message_bytes,
         max_message_bytes=header.max_message_bytes,
         relative_gap=header.relative_gap,
-        constraints=Constraints(
+        constraints=TableConstraints(
             header.min_fragment_bytes,
             header.max_fragment_bytes or None,
             header.alignment_bytes,

@@ -6,7 +6,7 @@ import struct
 from typing import Any, Final
 
 from sluice_client.errors import InvalidTable
-from sluice_client.shapes import FitRange, Pipeline, Stage
+from sluice_client.table_description import TablePipeline, TableRange, TableStage
 from sluice_client.table_layout import padded
 
 _MAX_STAGES = 64
@@ -20,7 +20,7 @@ _STAGE: Final = struct.Struct("<II")  # name's bytes, ranges
 _RANGE: Final = struct.Struct("<Qdd")  # up to (0: open), overhead, ns per byte
 
 
-def read_pipeline(section: memoryview) -> Pipeline:
+def read_pipeline(section: memoryview) -> TablePipeline:
     """Return the pipeline of a whole section. Raises InvalidTable."""
     taker = _Taker(section)
     delay_us, stages, zero = taker.take(_PIPELINE)
@@ -29,10 +29,10 @@ def read_pipeline(section: memoryview) -> Pipeline:
     _check_cost("delay_us", delay_us, _MAX_OVERHEAD_US)
     found = tuple(_stage(taker) for _ in range(stages))
     taker.finish()
-    return Pipeline(found, delay_us)
+    return TablePipeline(found, delay_us)
 
 
-def _stage(taker: _Taker) -> Stage:
+def _stage(taker: _Taker) -> TableStage:
     name_bytes, count = taker.take(_STAGE)
     if not 1 <= count <= _MAX_RANGES:
         raise InvalidTable(f"a stage needs 1 to {_MAX_RANGES} ranges")
@@ -48,15 +48,15 @@ def _stage(taker: _Taker) -> Stage:
     name = taker.text(name_bytes)
     if not 1 <= len(name) <= _MAX_NAME_LENGTH:
         raise InvalidTable(f"a stage needs a name of 1 to {_MAX_NAME_LENGTH} characters")
-    return Stage(name, ranges)
+    return TableStage(name, ranges)
 
 
-def _range(up_to_bytes: int, overhead_us: float, ns_per_byte: float) -> FitRange:
+def _range(up_to_bytes: int, overhead_us: float, ns_per_byte: float) -> TableRange:
     if up_to_bytes > _MAX_UP_TO_BYTES:
         raise InvalidTable("expected up_to_bytes <= 2^48")
     _check_cost("overhead_us", overhead_us, _MAX_OVERHEAD_US)
     _check_cost("ns_per_byte", ns_per_byte, _MAX_NS_PER_BYTE)
-    return FitRange(overhead_us, ns_per_byte, up_to_bytes or None)
+    return TableRange(overhead_us, ns_per_byte, up_to_bytes or None)
 
 
 def _check_cost(name: str, value: float, maximum: float) -> None:

@@ -34,6 +34,7 @@ MAX_FIT_RANGES = 16
 DEFAULT_MAX_RANGES = 12
 MAX_EXCLUDED = 5_000
 MAX_COLUMNS_LENGTH = 500  # of the word that names a table's columns
+MAX_WHERE_LENGTH = 300  # of the word that chooses rows by their conditions
 MAX_ESTIMATED = 1e30  # the square of every cost that a stage may have, and room
 DEFAULT_TOLERANCE = 0.03  # of a plan of measurements
 MIN_TOLERANCE, MAX_TOLERANCE = 0.001, 0.5

@@ -16,10 +16,12 @@ from dataclasses import replace
 from itertools import chain
 from typing import NoReturn
 
+from domain.conditions import NO_CHOICE, RowChoice
 from domain.errors import InconsistentInput, SluiceError, UnreadableTrace
 from domain.measurement import Reading, TraceKind
 from domain.table_columns import TableColumn
 from domain.trace_formats import FormatMiss, HeaderHint, TraceFormat, UnrecognisedTrace
+from fitting.conditions import settled
 from fitting.contract import ReaderSpec
 from fitting.odd_runs import abort_in, odd_run_notices
 from fitting.own_transfers import is_own_transfers
@@ -210,24 +212,32 @@ OWN_TRANSFERS = (
 _FIELD = "measurements"
 
 
-def read_recognised(content: bytes, kind: TraceKind | None) -> Reading:
-    """Read with the first reader that knows the layout. Raises UnreadableTrace.
+def read_recognised(
+    content: bytes, kind: TraceKind | None, choice: RowChoice = NO_CHOICE
+) -> Reading:
+    """Read with the first reader that knows the layout. Raises UnreadableTrace; InconsistentInput
+    for a choice that the file does not have.
 
     The text is tried as it is, and then without what launchers put before its lines.
     """
     plain = _checked(content)
 
     def read(text: PlainText) -> Reading:
-        return _read_plain(text, kind)
+        return _read_plain(text, kind, choice.test)
 
-    found = _first_read(_tries(content, plain), read, plain)
-    return _finished(found or _refuse(content, plain), plain)
+    found = _first_read(_tries(content, plain), read, plain) or _refuse(content, plain)
+    return _finished(settled(found, choice, kind), plain)
 
 
 def read_named(
-    content: bytes, columns: Sequence[TableColumn], kind: TraceKind | None = None
+    content: bytes,
+    columns: Sequence[TableColumn],
+    kind: TraceKind | None = None,
+    choice: RowChoice = NO_CHOICE,
 ) -> Reading:
-    """Read the named columns of a table, as `read_table` does, in the same texts."""
+    """Read the named columns of a table, as `read_table` does, in the same texts, under the
+    conditions that are chosen.
+    """
     plain = _checked(content)
 
     def read(text: PlainText) -> Reading:
@@ -236,7 +246,7 @@ def read_named(
     tries = chain([[plain]], without_prefix(content, plain), prefix_somewhere(plain))
     found = _first_read(tries, read, plain)
     assert found is not None  # a table refuses what it does not read
-    return _finished(found, plain)
+    return _finished(settled(found, choice, kind), plain)
 
 
 def reader_of(content: bytes) -> ReaderSpec:
@@ -342,14 +352,15 @@ def _only_one(found: Mapping[str, Reading]) -> Reading:
     )
 
 
-def _read_plain(plain: PlainText, kind: TraceKind | None) -> Reading:
+def _read_plain(plain: PlainText, kind: TraceKind | None, test: str | None) -> Reading:
     """Read with the first reader that claims this text and can read it. Raises UnreadableTrace;
     UnrecognisedTrace if none claims it.
     """
     refused: UnreadableTrace | None = None
     for reader, text in _claims(plain):
         try:
-            reading = reader.read(text.content, kind)
+            read = reader.read if test is None else reader.read_test(test)
+            reading = read(text.content, kind)
         except UnreadableTrace as refusal:
             refused = refused or refusal
             continue

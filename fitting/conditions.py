@@ -311,9 +311,7 @@ def _difference(part: _Part, groups: Sequence[Sequence[Condition]]) -> tuple[flo
     return worst
 
 
-def _curves(
-    part: _Part, groups: Sequence[Sequence[Condition]], column: int
-) -> Iterator[_Curve]:
+def _curves(part: _Part, groups: Sequence[Sequence[Condition]], column: int) -> Iterator[_Curve]:
     import numpy as np
 
     sizes = np.asarray(part.sizes, np.float64)

@@ -132,7 +132,7 @@ class Collector:
     sizes: list[int] = field(default_factory=list)
     times_us: list[float] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
-    condition: Condition = Condition()
+    condition: Condition = field(default_factory=Condition)
     _spans: list[tuple[int, Condition]] = field(default_factory=list)
     _begun: Counter[tuple[int, tuple[tuple[str, str], ...]]] = field(default_factory=Counter)
 

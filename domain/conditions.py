@@ -7,12 +7,12 @@ several machines beside each other. `run=2` takes one run, `where` one value of 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from contract.limits import MAX_WHERE_LENGTH
+from contract.limits import MAX_RUN, MAX_TEST_LENGTH, MAX_WHERE_LENGTH
 from domain.errors import InvalidInput
 
-MAX_RUN = 10_000
 _EXAMPLE = "as in connections=1"
 
 
@@ -52,8 +52,11 @@ class RowChoice:
             raise InvalidInput(f"expected a run from 1 to {MAX_RUN}", field="run")
         if self.where is not None:
             parse_where(self.where)
-        if self.test is not None and not (self.test.isprintable() and 1 <= len(self.test) <= 60):
+        test = self.test
+        if test is not None and not (test.strip() and test.isprintable()):
             raise InvalidInput("expected the name of a test, as sendrecv_perf", field="test")
+        if test is not None and len(test) > MAX_TEST_LENGTH:
+            raise InvalidInput(f"expected at most {MAX_TEST_LENGTH} characters", field="test")
 
 
 NO_CHOICE = RowChoice()
@@ -63,12 +66,24 @@ def parse_where(text: str) -> tuple[tuple[str, str], ...]:
     """Return names and values of `connections=1,threads=2`. Raises InvalidInput."""
     if len(text) > MAX_WHERE_LENGTH:
         raise InvalidInput(f"expected at most {MAX_WHERE_LENGTH} characters", field="where")
-    found: dict[str, str] = {}
+    found: list[tuple[str, str]] = []
     for part in text.split(","):
         name, _, value = (word.strip() for word in part.partition("="))
         if not name or not value or not part.isprintable():
             raise InvalidInput(f"expected a name and a value, {_EXAMPLE}", field="where")
-        if name.casefold() in map(str.casefold, found):
-            raise InvalidInput(f"expected one value of {name}", field="where")
-        found[name] = value
-    return tuple(found.items())
+        found.append((name, value))
+    return tuple(found)
+
+
+# What files of one test are called after: those whose output may leave out which test it is of.
+_TEST_IN_NAME = re.compile(
+    r"(?<![a-z])((?:send_?recv|all_?reduce|all_?gather|all_?to_?all|broadcast|reduce_scatter|reduce"
+    r"|gather|scatter|hypercube)_perf|ib_(?:send|write|read|atomic)_(?:lat|bw))(?![a-z0-9])",
+    re.IGNORECASE,
+)
+
+
+def test_in_name(name: str) -> str | None:
+    """Return the test that a file's name says, as sendrecv_perf.log does; None for none."""
+    found = _TEST_IN_NAME.search(name[-200:])
+    return None if found is None else found[1].lower()

@@ -15,10 +15,10 @@ from app.console.argument_parts import (
     add_message_range,
     add_mpi,
     add_overlap,
+    add_rows,
     add_seed,
     add_time_limit,
     add_transfers,
-    condition,
     cpus,
     number,
     share,
@@ -144,13 +144,6 @@ def _add_optimize(commands: Commands[Parser]) -> None:
         "--transfers", metavar="FILE", help="own transfers of this message, which decide"
     )
     parser.add_argument(
-        "--where",
-        type=condition,
-        action="append",
-        metavar="NAME=VALUE",
-        help="of own transfers: those under this condition; may be repeated",
-    )
-    parser.add_argument(
         "--relative", type=share, metavar="SHARE", help="deviation of every cost, as 10%%"
     )
     parser.add_argument(
@@ -165,6 +158,7 @@ def _add_optimize(commands: Commands[Parser]) -> None:
         help="say how the latency moves with the costs of each stage",
     )
     add_overlap(parser)
+    add_rows(parser)
     _add_solving(parser)
 
 
@@ -220,6 +214,7 @@ def _add_fit(commands: Commands[Parser]) -> None:
         help="nothing cut the messages whose latencies were measured: no library pipelines inside",
     )
     add_overlap(parser)
+    add_rows(parser)
     parser.add_argument(
         "--group",
         action="append",
@@ -231,9 +226,6 @@ def _add_fit(commands: Commands[Parser]) -> None:
         type=sizes,
         metavar="SIZES",
         help="with shape narrowed: the message; with --test: of each file, in their order",
-    )
-    parser.add_argument(
-        "--test", metavar="NAME", help="of clients of ucx_perftest: what they ran, as tag_lat"
     )
 
 
@@ -454,6 +446,7 @@ def _add_compare(commands: Commands[Parser]) -> None:
         "--strategies", type=strategies, metavar="NAMES", help="separated by commas"
     )
     add_overlap(parser)
+    add_rows(parser)
     _add_solving(parser)
 
 
@@ -500,6 +493,7 @@ def _add_table(commands: Commands[Parser]) -> Parser:
         "--calculation-per-byte", type=number, metavar="US", help="and for each byte, in µs"
     )
     add_overlap(parser)
+    add_rows(parser)
     return parser
 
 
@@ -517,6 +511,7 @@ def _add_export(commands: Commands[Parser]) -> None:
     parser.add_argument("--target", metavar="NAME", help="the library, out of those of --list")
     add_target_options(parser)
     add_overlap(parser)
+    add_rows(parser)
     add_message_range(parser)
     parser.add_argument(
         "--objective",
@@ -571,4 +566,5 @@ def _add_audit(commands: Commands[Parser]) -> None:
         "--over", choices=("best", "bound"), metavar="NAME", help="what decides: best (default)"
     )
     add_overlap(parser)
+    add_rows(parser)
     add_time_limit(parser, "default 30")

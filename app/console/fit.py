@@ -18,6 +18,7 @@ from app.console.files import (
     check_plot_file,
     read_trace,
     said_of_overlap,
+    said_of_rows,
     write_plot,
 )
 from app.console.reports import fit_parts
@@ -29,6 +30,7 @@ from app.text.numbers import format_figure
 from app.text.units import format_time, printable, quoted
 from app.ui.parts import Column, Grid, Part
 from app.ui.terminal import Output
+from domain.conditions import RowChoice, test_in_name
 from domain.errors import InconsistentInput, InvalidInput, SluiceError, UnreadableTrace
 from domain.measurement import TraceKind
 from domain.units import format_bytes
@@ -211,12 +213,18 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
     from app.schemas.fit_requests import parse_group
 
     groups = tuple(map(parse_group, arguments.group or ()))
+    said = said_of_rows(arguments)
+    if arguments.message_bytes is None and said["test"] is None:
+        said["test"] = _test_in_names(arguments.sources)
+    if arguments.message_bytes is not None:
+        said["test"] = None  # the command of ucx_perftest says it
     request = _request(
         arguments,
         groups=groups,
         as_stage=arguments.as_stage,
         columns=arguments.columns,
         total_is_uncut=arguments.uncut,
+        choice=RowChoice(**said),
         **said_of_overlap(arguments),
     )
     message_bytes = None
@@ -227,6 +235,12 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
     request = replace(request, message_bytes=message_bytes)
     check_request(request)
     return request
+
+
+def _test_in_names(names: Sequence[str]) -> str | None:
+    """Return the test that all of these files are called after; None for none, or several."""
+    found = {test_in_name(Path(name).name) for name in names}
+    return found.pop() if len(found) == 1 else None
 
 
 def _request(arguments: argparse.Namespace, **more: Any) -> FitRequest:
@@ -313,12 +327,12 @@ def _files(names: Sequence[str]) -> Iterator[_File]:
 def _ran(files: Iterable[_File], arguments: argparse.Namespace) -> Iterator[_File]:
     """Yield the files with the commands of ucx_perftest that they are of, where those are said."""
     found, test, sizes = tuple(files), arguments.test, arguments.message_bytes
-    if test is None:
+    if test is None or sizes is None:
         yield from found
         return
     if re.fullmatch("[a-z_]{2,40}", test) is None:
         raise InvalidInput("expected a test of ucx_perftest, as tag_lat", field="test")
-    if sizes is None or len(found) not in (1, len(sizes)):
+    if len(found) not in (1, len(sizes)):
         raise InconsistentInput(
             "expected the message size of each file in --message-bytes, or those of all tables of "
             "the one file",

@@ -9,6 +9,7 @@ from app.schemas.base import refused_fields
 from app.schemas.fit_requests import checked_columns, left_out
 from contract.compose import ComposeIn
 from contract.measurements import listed
+from domain.conditions import RowChoice
 from domain.errors import FieldProblem
 from domain.fit import ComposedStage, FitMethod, FitOptions, FitShape
 
@@ -38,6 +39,7 @@ def composed_options(asked: ComposeIn) -> FitOptions:
                 stage.step,
                 stage.processor,
                 stage.columns,
+                RowChoice(stage.test, stage.run, stage.where),
             )
             for stage in asked.stages
         ),

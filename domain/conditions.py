@@ -83,7 +83,7 @@ _TEST_IN_NAME = re.compile(
 )
 
 
-def test_in_name(name: str) -> str | None:
+def named_test(name: str) -> str | None:
     """Return the test that a file's name says, as sendrecv_perf.log does; None for none."""
     found = _TEST_IN_NAME.search(name[-200:])
     return None if found is None else found[1].lower()

@@ -13,12 +13,15 @@ Notation    r the logarithm of the ratio of two medians; σ the scatter of the l
 Cost        O(N log N) in the rows, and at most 120 pairs of conditions.
 Exact       conditions agree where |median r| <= max(log 1.1, σ) and every |r| <= max(log 1.1, 3 σ).
 Traps       where a size has one time, σ is how far it lies from the line through its neighbours: a
-            switch of protocols counts as scatter of one size there, and the median passes it over.
+            switch of protocols counts as scatter of one size there, and the median passes it over;
+            of few sizes an outlier is in half of these distances, so that they are believed up to
+            20 %.
             Conditions of different sizes cannot contradict each other, and are taken together.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
@@ -49,6 +52,7 @@ _NEAR = 1.1  # conditions whose times are within this ratio are one
 _WORST = 3.0  # times the scatter that a single size may be off
 _MAX_COMPARED = 16  # conditions of which all pairs are compared
 _MAX_LISTED = 8
+_MOST = 0.2  # of a scatter that no repetition shows: a single outlier may make more of it
 _NORMAL = 1.4826  # a standard deviation over the median of what is its absolute value
 _OF_THREE = 1.5**0.5  # the scatter of a time less the mean of two others, over that of one
 
@@ -134,8 +138,12 @@ def _with_parts(reading: Reading, parts: Sequence[_Part | None]) -> Reading:
         assert isinstance(trace, DirectTrace)
         (part,) = parts
         assert part is not None
-        repetitions = tuple(range(len(part.sizes)))
-        trace = DirectTrace(trace.stage_names, part.sizes, repetitions, part.times_us)
+        seen = Counter[int]()
+        repetitions = list[int]()
+        for size in part.sizes:
+            repetitions.append(seen[size])
+            seen[size] += 1
+        trace = DirectTrace(trace.stage_names, part.sizes, tuple(repetitions), part.times_us)
         counted = dict(format_sizes(Samples(part.sizes, part.times_us[0])))
     understood = tuple((name, counted.get(name, value)) for name, value in reading.understood)
     spans = tuple(() if part is None else part.spans for part in parts)
@@ -345,7 +353,7 @@ def _curve(sizes: Floats, times_us: Floats) -> _Curve:
     share = (distinct[1:-1] - distinct[:-2]) / (distinct[2:] - distinct[:-2])
     between = medians[:-2] + share * (medians[2:] - medians[:-2])
     off = np.abs(np.log(medians[1:-1] / between))
-    return _Curve(distinct, medians, float(_NORMAL * np.median(off)) / _OF_THREE)
+    return _Curve(distinct, medians, min(_MOST, float(_NORMAL * np.median(off)) / _OF_THREE))
 
 
 def _ratio(one: _Curve, other: _Curve) -> tuple[float, int] | None:

@@ -56,7 +56,7 @@ from fitting.readers import (
     ucx_perftest,
     ucx_table,
 )
-from fitting.readers.table import read_table
+from fitting.readers.table import read_table, refuse_sweep
 from fitting.readers.text import (
     INTERARRIVAL,
     OF_WHOLE_MESSAGES,
@@ -74,6 +74,14 @@ _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_ .-]{0,39}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9.][0-9.eE+-]*", re.ASCII)
 _RATE = re.compile(
     r"(?:[kmgt]i?b(?:it|yte)?s?(?:/s|ps|_s|_per_s)|bandwidth|\brate)\b", re.IGNORECASE
+)
+_BANDWIDTH = re.compile(r"(?:^|[^a-z])bw(?:[^a-z]|$)|bandwidth|throughput|rate", re.IGNORECASE)
+# What tells rows apart, or is counted: no time of anything.
+_CONDITION = re.compile(
+    r"^(?:num|nr|n|no|#)[_ ]|^n?(?:batch|conn|thread|proc|rank|node|host|device|gpu|stream|job|task"
+    r"|worker|queue|qps|depth|iodepth|mode|type|op|test|name|unit|date|version|notes?|label)"
+    r"|[_ ](?:size|bytes|count|id|depth|name|type)$|%",
+    re.IGNORECASE,
 )
 _MICROSECONDS = {"us", "usec", "µs", "μs"}
 
@@ -118,10 +126,8 @@ def header_hint(head: str) -> HeaderHint | None:
     if place is None or any(_NUMBER.fullmatch(name) for name in names):
         return None
     others = [name for at, name in enumerate(names) if at != place]
-    times = [name for name in others if not is_repetition(name)]
-    if not times:
-        return None
-    if any(_RATE.search(name) for name in times):
+    times = _times(others)
+    if not times or any(_RATE.search(name) for name in times):
         return None  # no time, and nobody would want it called one
     whole = _whole(times)
     if whole is None and any(is_no_stage(UNIT.sub("", name)) for name in times):
@@ -131,6 +137,18 @@ def header_hint(head: str) -> HeaderHint | None:
     needs = ["with commas between columns"] if separator != "," else []
     needs += ["with all times in µs"] if units - _MICROSECONDS else []
     return _hint(columns, needs)
+
+
+def _times(names: Sequence[str]) -> list[str]:
+    """The names of times: those with a unit of times, where any has one, or else what is neither a
+    repetition nor a condition.
+    """
+    timed = [name for name in names if UNIT.search(name) and not _BANDWIDTH.search(name)]
+    return timed or [
+        name
+        for name in names
+        if not is_repetition(name) and not is_size(name) and not _CONDITION.search(name)
+    ]
 
 
 def _columns(line: str) -> tuple[str | None, list[str]]:
@@ -246,7 +264,9 @@ def read_named(
     tries = chain([[plain]], without_prefix(content, plain), prefix_somewhere(plain))
     found = _first_read(tries, read, plain)
     assert found is not None  # a table refuses what it does not read
-    return _finished(settled(found, choice, kind), plain)
+    found = settled(found, choice, kind)
+    refuse_sweep(found)
+    return _finished(found, plain)
 
 
 def reader_of(content: bytes) -> ReaderSpec:

@@ -30,7 +30,7 @@ from app.text.numbers import format_figure
 from app.text.units import format_time, printable, quoted
 from app.ui.parts import Column, Grid, Part
 from app.ui.terminal import Output
-from domain.conditions import RowChoice, test_in_name
+from domain.conditions import RowChoice, named_test
 from domain.errors import InconsistentInput, InvalidInput, SluiceError, UnreadableTrace
 from domain.measurement import TraceKind
 from domain.units import format_bytes
@@ -239,7 +239,7 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
 
 def _test_in_names(names: Sequence[str]) -> str | None:
     """Return the test that all of these files are called after; None for none, or several."""
-    found = {test_in_name(Path(name).name) for name in names}
+    found = {named_test(Path(name).name) for name in names}
     return found.pop() if len(found) == 1 else None
 
 

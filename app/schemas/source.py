@@ -69,7 +69,8 @@ def options_of(asked: SourceIn) -> FitOptions | None:
     """Return how measurements are fitted, None where nothing is said. Raises InvalidInput."""
     if asked.fit_options is None:
         return None
-    with options_named({"stages_overlap": "fit_options.stages_overlap"}):
+    names = ("test", "run", "where", "stages_overlap")
+    with options_named({name: f"fit_options.{name}" for name in names}):
         return fit_options_of(asked.fit_options)
 
 

@@ -44,7 +44,10 @@ class StageRows:
             else len(times)
             for key, times in first.items()
         }
-        rows = [(key, row) for key, count in counts.items() for row in range(count)]
+        of_size = dict[int, list[tuple[_Key, int]]]()
+        for key, count in counts.items():
+            of_size.setdefault(key[0], []).extend((key, row) for row in range(count))
+        rows = [row for some in of_size.values() for row in some]
         if not rows:
             refuse(f"no size was measured of every one of {', '.join(measured)[:200]}")
         spans = [(at, condition) for at, ((_, condition), _) in enumerate(rows)]
@@ -57,7 +60,7 @@ class StageRows:
         return DirectTrace(
             tuple(measured),
             tuple(size for (size, _), _ in rows),
-            tuple(row for _, row in rows),
+            tuple(row for some in of_size.values() for row in range(len(some))),
             tuple(tuple(sizes[key][row] for key, row in rows) for sizes in measured.values()),
         )
 

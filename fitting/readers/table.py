@@ -28,7 +28,7 @@ from domain.conditions import Condition
 from domain.errors import InconsistentInput, UnitMismatch
 from domain.measurement import MessageTrace, Reading, TraceKind
 from domain.table_columns import ColumnRole, TableColumn, unit_bytes
-from domain.units import CostUnit, OverheadUnit, parse_bytes, unit_named
+from domain.units import CostUnit, OverheadUnit, format_bytes, parse_bytes, unit_named
 from fitting.readers.columns import fields_of
 from fitting.readers.text import (
     UNIT,
@@ -538,6 +538,34 @@ def read_table(
     _, of_times, of_gaps, of_rates = spans
     stated = _understood(trace, table)
     return Reading(FORMAT, trace, stated, conditions=(of_times, of_gaps or of_rates))
+
+
+_MIN_FALL, _MIN_STEP, _MIN_STEPS = 1.5, 1.1, 2
+
+
+def refuse_sweep(reading: Reading) -> None:
+    """Raise UnreadableTrace for times that fall as sizes grow, from the smallest size on: of one
+    message by the size of its fragments, and not of messages of these sizes.
+    """
+    trace = reading.trace
+    if not isinstance(trace, MessageTrace) or trace.latency is None:
+        return
+    times = dict[int, list[float]]()
+    for size, time_us in zip(trace.latency.message_bytes, trace.latency.times_us, strict=True):
+        times.setdefault(size, []).append(time_us)
+    curve = [(size, median(times[size])) for size in sorted(times)]
+    falling = 1
+    while falling < len(curve) and curve[falling - 1][1] > _MIN_STEP * curve[falling][1]:
+        falling += 1
+    (first, slowest), (last, fastest) = curve[0], curve[falling - 1]
+    if falling > _MIN_STEPS and slowest > _MIN_FALL * fastest:
+        refuse(
+            f"times fall as sizes grow, from {slowest:.6g} µs at {format_bytes(first)} to "
+            f"{fastest:.6g} µs at {format_bytes(last)}: these look like whole transfers of one "
+            "message by the size of its fragments, which no stage takes. With columns "
+            "message_bytes,fragment_bytes,latency_us they decide by themselves: sluice optimize "
+            "FILE --bytes SIZE, or as transfers of POST /optimize"
+        )
 
 
 def _understood(trace: MessageTrace, table: _Table) -> tuple[tuple[str, str], ...]:

@@ -84,7 +84,8 @@ LIMITS = Constraints(1, 2, 1, 4)
 GROUP = StepGroup("a", ("b", "c"), "overlap")
 LEFT_OUT = ExcludedSample("a", 1, 0.1)
 OPTIONS = FitOptions(
-    "robust", "line", 3, (GROUP,), (LEFT_OUT,), "copy", "size=bytes,time=t:us", False, True, True
+    *("robust", "line", 3, (GROUP,), (LEFT_OUT,), "copy", "size=bytes,time=t:us"),
+    *(False, True, True, "sendrecv_perf", 2, "connections=1"),
 )
 RULE = Delivery("eager", 1, 2, 3, (4,))
 DRAWN = Draws(100, 7, 0.1)
@@ -113,6 +114,9 @@ FITTING: dict[str, Any] = {
     "excluded": [LEFT_OUT],
     "as_stage": "copy",
     "columns": "size=bytes,time=t:us",
+    "test": "sendrecv_perf",
+    "run": 2,
+    "where": "connections=1",
     "total_is_uncut": True,
     "several_at_once": False,
     "stages_overlap": True,

@@ -612,6 +612,9 @@ class Client(Core):
         excluded: Sequence[ExcludedSample] = (),
         as_stage: str | None = None,
         columns: str | None = None,
+        test: str | None = None,
+        run: int | None = None,
+        where: str | None = None,
         total_is_uncut: bool | None = None,
         several_at_once: bool | None = None,
         stages_overlap: bool | None = None,
@@ -622,7 +625,9 @@ class Client(Core):
         """Fit one file of measurements, as it was written; gzip too.
 
         The service detects formats by their content. `content_type` "application/json" is for its own
-        JSON format alone. `columns` are those of a table, as in "size=bytes,time=copy:ms".
+        JSON format alone. `columns` are those of a table, as in "size=bytes,time=copy:ms"; `test` is
+        the test of what the file does not name, `run` the one to take of several, and `where` which
+        conditions, as in "connections=1".
         `total_is_uncut` says that nothing cut the messages whose latencies were measured,
         `several_at_once` whether a stage handles several fragments at once, and `stages_overlap`
         whether stages work on different fragments at the same time.
@@ -639,6 +644,9 @@ class Client(Core):
                 excluded=excluded,
                 as_stage=as_stage,
                 columns=columns,
+                test=test,
+                run=run,
+                where=where,
                 total_is_uncut=total_is_uncut,
                 several_at_once=several_at_once,
                 stages_overlap=stages_overlap,
@@ -659,6 +667,9 @@ class Client(Core):
         excluded: Sequence[ExcludedSample] = (),
         as_stage: str | None = None,
         columns: str | None = None,
+        test: str | None = None,
+        run: int | None = None,
+        where: str | None = None,
         total_is_uncut: bool | None = None,
         several_at_once: bool | None = None,
         stages_overlap: bool | None = None,
@@ -677,6 +688,9 @@ class Client(Core):
                 excluded=excluded,
                 as_stage=as_stage,
                 columns=columns,
+                test=test,
+                run=run,
+                where=where,
                 total_is_uncut=total_is_uncut,
                 several_at_once=several_at_once,
                 stages_overlap=stages_overlap,

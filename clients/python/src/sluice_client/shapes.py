@@ -186,7 +186,8 @@ class Delivery:
 class ComposedStage:
     """A stage that was measured by itself: its files, which step of them, and its processor.
 
-    `columns` are those of its tables, as in "size=bytes,time=copy:ms".
+    `columns` are those of its tables, as in "size=bytes,time=copy:ms"; `test`, `run` and `where`
+    say which test, run and condition of its files is meant.
     """
 
     name: str
@@ -194,6 +195,9 @@ class ComposedStage:
     step: str | None = None
     processor: str | None = None
     columns: str | None = None
+    test: str | None = None
+    run: int | None = None
+    where: str | None = None
 
 
 @dataclass(frozen=True)
@@ -227,6 +231,9 @@ class FitOptions:
     total_is_uncut: bool | None = None
     several_at_once: bool | None = None
     stages_overlap: bool | None = None
+    test: str | None = None
+    run: int | None = None
+    where: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as bodies have it."""
@@ -236,6 +243,9 @@ class FitOptions:
             "max_ranges": self.max_ranges,
             "as_stage": self.as_stage,
             "columns": self.columns,
+            "test": self.test,
+            "run": self.run,
+            "where": self.where,
             "total_is_uncut": self.total_is_uncut,
             "several_at_once": self.several_at_once,
             "stages_overlap": self.stages_overlap,

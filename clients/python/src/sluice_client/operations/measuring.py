@@ -26,6 +26,9 @@ def fit(
     excluded: Sequence[ExcludedSample] = (),
     as_stage: str | None = None,
     columns: str | None = None,
+    test: str | None = None,
+    run: int | None = None,
+    where: str | None = None,
     total_is_uncut: bool | None = None,
     several_at_once: bool | None = None,
     stages_overlap: bool | None = None,
@@ -36,7 +39,9 @@ def fit(
     """Fit one file of measurements, as it was written; gzip too.
 
     The service detects formats by their content. `content_type` "application/json" is for its own
-    JSON format alone. `columns` are those of a table, as in "size=bytes,time=copy:ms".
+    JSON format alone. `columns` are those of a table, as in "size=bytes,time=copy:ms"; `test` is
+    the test of what the file does not name, `run` the one to take of several, and `where` which
+    conditions, as in "connections=1".
     `total_is_uncut` says that nothing cut the messages whose latencies were measured,
     `several_at_once` whether a stage handles several fragments at once, and `stages_overlap`
     whether stages work on different fragments at the same time.
@@ -48,6 +53,9 @@ def fit(
         groups,
         as_stage,
         columns,
+        test,
+        run,
+        where,
         total_is_uncut,
         several_at_once,
         stages_overlap,
@@ -78,6 +86,9 @@ def fit_together(
     excluded: Sequence[ExcludedSample] = (),
     as_stage: str | None = None,
     columns: str | None = None,
+    test: str | None = None,
+    run: int | None = None,
+    where: str | None = None,
     total_is_uncut: bool | None = None,
     several_at_once: bool | None = None,
     stages_overlap: bool | None = None,
@@ -104,6 +115,9 @@ def fit_together(
         groups,
         as_stage,
         columns,
+        test,
+        run,
+        where,
         total_is_uncut,
         several_at_once,
         stages_overlap,
@@ -133,6 +147,9 @@ def compose(
                 "step": stage.step,
                 "processor": stage.processor,
                 "columns": stage.columns,
+                "test": stage.test,
+                "run": stage.run,
+                "where": stage.where,
             }
             for stage in stages
         ],
@@ -188,6 +205,9 @@ def _fit_query(
     groups: Sequence[StepGroup],
     as_stage: str | None,
     columns: str | None,
+    test: str | None,
+    run: int | None,
+    where: str | None,
     total_is_uncut: bool | None,
     several_at_once: bool | None,
     stages_overlap: bool | None,
@@ -202,6 +222,9 @@ def _fit_query(
         "group": [group.as_word() for group in groups],
         "as_stage": as_stage,
         "columns": columns,
+        "test": test,
+        "run": run,
+        "where": where,
         "total_is_uncut": total_is_uncut,
         "several_at_once": several_at_once,
         "stages_overlap": stages_overlap,

@@ -36,7 +36,7 @@ def osu(*columns: Sequence[float], sizes: Sequence[int] = SIZES) -> str:
 
 
 def taken(text: str, columns: str | None = None, **choice: str | int | None) -> Reading:
-    return read(text.encode(), columns=columns, choice=RowChoice(**choice))  # type: ignore[arg-type]
+    return read(text.encode(), columns=columns, choice=RowChoice(**choice))
 
 
 def costs_of(reading: Reading) -> tuple[float, float]:
@@ -73,7 +73,7 @@ class TestWords:
     )
     def test_rules(self, choice: dict[str, str | int], field: str) -> None:
         with pytest.raises(InvalidInput) as refusal:
-            RowChoice(**choice)  # type: ignore[arg-type]
+            RowChoice(**choice)
         assert refusal.value.field == field
 
     @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ class TestRuns:
     def test_a_format_of_one_run_has_nothing_to_choose(self) -> None:
         for choice in ({"run": 2}, {"where": "a=1"}):
             with pytest.raises(InvalidInput, match="there is nothing to choose"):
-                taken(content_of("direct.json").decode(), **choice)  # type: ignore[arg-type]
+                taken(content_of("direct.json").decode(), **choice)
         assert taken(content_of("direct.json").decode(), run=1).trace.kind is TraceKind.DIRECT
 
 

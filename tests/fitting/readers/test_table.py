@@ -319,7 +319,7 @@ class TestConditions:
 def test_what_is_written_is_read(
     rows: list[tuple[int, float]], separator: str, *, swap: bool
 ) -> None:
-    """Whatever separates the columns, and in whichever order they are, of times that do not fall."""
+    """Whatever separates the columns, in whichever order they are; of times that do not fall."""
     sizes, times = map(sorted, zip(*rows, strict=True))
     rows = [(int(size), time_us) for size, time_us in zip(sizes, times, strict=True)]
     order = (1, 0) if swap else (0, 1)

@@ -68,9 +68,27 @@ class ComposedStageIn(Input):
         option="--columns",
         metavar="NAME=COLUMNS",
     )
-    test: TestName | None = asked(TEST_MEANS, default=None)
-    run: Run | None = asked(RUN_MEANS, default=None)
-    where: Where | None = asked(WHERE_MEANS, default=None)
+    test: TestName | None = asked(
+        TEST_MEANS,
+        help="of a stage whose files do not name their test: NAME=TEST; may be repeated",
+        default=None,
+        option="--test",
+        metavar="NAME=TEST",
+    )
+    run: Run | None = asked(
+        RUN_MEANS,
+        help="of a stage whose files have several runs: NAME=NUMBER; may be repeated",
+        default=None,
+        option="--run",
+        metavar="NAME=NUMBER",
+    )
+    where: Where | None = asked(
+        WHERE_MEANS,
+        help="of a stage whose files have several conditions: NAME=connections=1; may be repeated",
+        default=None,
+        option="--where",
+        metavar="NAME=CONDITION",
+    )
 
 
 class ComposeIn(Input):

@@ -111,9 +111,28 @@ class FitOptionsIn(Input):
     columns: Columns | None = asked(
         "which columns of tables hold what, as size=bytes,time=copy:ms", default=None
     )
-    test: TestName | None = asked(TEST_MEANS, default=None)
-    run: Run | None = asked(RUN_MEANS, default=None)
-    where: Where | None = asked(WHERE_MEANS, default=None)
+    test: TestName | None = asked(
+        TEST_MEANS,
+        help="the test of what a file does not name, as sendrecv_perf",
+        default=None,
+        option="--test",
+        metavar="NAME",
+    )
+    run: Run | None = asked(
+        RUN_MEANS,
+        help="of a file of several runs: the one to take",
+        default=None,
+        unit="whole",
+        option="--run",
+        metavar="NUMBER",
+    )
+    where: Where | None = asked(
+        WHERE_MEANS,
+        help="of a file of several conditions: those rows, as connections=1,threads=2",
+        default=None,
+        option="--where",
+        metavar="NAME=VALUE",
+    )
     total_is_uncut: bool = asked(
         "whether nothing cut the messages whose latencies were measured", default=False
     )

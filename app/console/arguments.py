@@ -252,6 +252,17 @@ def _add_compose(commands: Commands[Parser]) -> None:
         metavar="NAME=COLUMNS",
         help="of a stage whose files are tables: NAME=size=COLUMN,time=COLUMN:us; may be repeated",
     )
+    for name, what, metavar in (
+        ("test", "do not name their test", "NAME=TEST"),
+        ("run", "have several runs", "NAME=NUMBER"),
+        ("where", "have several conditions", "NAME=CONDITION=VALUE"),
+    ):
+        parser.add_argument(
+            f"--{name}",
+            action="append",
+            metavar=metavar,
+            help=f"of a stage whose files {what}: {metavar}; may be repeated",
+        )
     parser.add_argument(
         "--processor",
         dest="processors",

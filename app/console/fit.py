@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -272,7 +272,17 @@ def _composed(
     processors = [parse_composed(text, "processor") for text in arguments.processors or ()]
     shared = {stage: processor for processor, on_it in processors for stage in on_it}
     names = [name for name, _ in stages]
-    for field, given in (("step", steps), ("columns", columns), ("processor", shared)):
+    said = {
+        field: dict(parse_composed(text, field) for text in getattr(arguments, field) or ())
+        for field in ("test", "run", "where")
+    }
+    given_by_field: dict[str, Mapping[str, Any]] = {
+        "step": steps,
+        "columns": columns,
+        "processor": shared,
+        **said,
+    }
+    for field, given in given_by_field.items():
         unknown = next((name for name in given if name not in names), None)
         if unknown is not None:
             raise InvalidInput(
@@ -285,9 +295,20 @@ def _composed(
             ",".join(steps[name]) if name in steps else None,
             shared.get(name),
             ",".join(columns[name]) if name in columns else None,
+            _choice(
+                {field: ",".join(given[name]) for field, given in said.items() if name in given}
+            ),
         )
         for name, files in stages
     )
+
+
+def _choice(said: Mapping[str, str]) -> RowChoice:
+    """Return which rows of a stage's files are taken. Raises InvalidInput."""
+    run = said.get("run")
+    if run is not None and not (run.isascii() and run.isdigit() and len(run) < 6):
+        raise InvalidInput("expected the number of a run, as NAME=2", field="run")
+    return RowChoice(said.get("test"), None if run is None else int(run), said.get("where"))
 
 
 def _check_targets(arguments: argparse.Namespace, sources: Sequence[str]) -> None:

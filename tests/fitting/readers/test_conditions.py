@@ -136,6 +136,18 @@ class TestRuns:
         with pytest.raises(UnreadableTrace, match="--run 1 or --run 2"):
             taken(osu(line(2.0, 0.3, low), sizes=low) + osu(line(5.0, 0.9, high), sizes=high))
 
+    def test_header_lines_of_our_own_format_begin_runs(self) -> None:
+        def rows(scale: float) -> str:
+            return "message_bytes,latency_us,interarrival_us\n" + "".join(
+                f"{size},{3.0 * scale + size / 100},{'' if size == 64 else scale * size / 200}\n"
+                for size in SIZES
+            )
+
+        assert len(taken(rows(1.0) + rows(1.02)).trace) == 2 * len(taken(rows(1.0)).trace)
+        with pytest.raises(UnreadableTrace, match="--run 1 or --run 2"):
+            taken(rows(1.0) + rows(5.0))
+        assert taken(rows(1.0) + rows(5.0), run=2).trace == taken(rows(5.0)).trace
+
     def test_a_format_of_one_run_has_nothing_to_choose(self) -> None:
         for choice in ({"run": 2}, {"where": "a=1"}):
             with pytest.raises(InvalidInput, match="there is nothing to choose"):

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     Floats: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
     Places: TypeAlias = np.ndarray[tuple[int], np.dtype[np.intp]]
 
-LANES = "several_lanes"  # the code of the notice of what was measured several at a time
 _NEAR = 1.1  # conditions whose times are within this ratio are one
 _WORST = 3.0  # times the scatter that a single size may be off
 _MAX_COMPARED = 16  # conditions of which all pairs are compared
@@ -419,7 +418,7 @@ def _lanes(reading: Reading, parts: Sequence[_Part | None]) -> Iterator[Notice]:
             else f"each took this long beside {most.at_once - 1} other, as on {most.at_once} lanes"
         )
         yield Notice(
-            LANES,
+            "several_lanes",
             f"{most.at_once} transfers at once ({how}): {what}",
             values=(("lanes", float(most.at_once)),),
         )

@@ -60,5 +60,5 @@ class ReaderSpec:
         """Return `read`, told that what the file does not name is this test."""
         if self.with_test is None:
             return self.read
-        told = self.with_test
-        return lambda content, kind: told(content, kind, test)
+        read = self.with_test
+        return lambda content, kind: read(content, kind, test)

@@ -52,7 +52,7 @@ class _Output:
     others: dict[str, None] = field(default_factory=dict)
     runs: int = 0
     unnamed: int = 0
-    is_told: bool = False
+    is_named_by_user: bool = False
     ranks: int = 0
     _test: str = ""
     _columns: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class _Output:
             self.ranks += 1
         elif _HEADER.match(line.text):
             self._columns = tuple(line.fields[1:])
-            self.is_told = self.is_told or (not self._test and bool(self.test))
+            self.is_named_by_user = self.is_named_by_user or (not self._test and bool(self.test))
             self._test = self._test or self.test
             self.samples.begin_run()
             self.runs += self._test == _READ
@@ -79,7 +79,7 @@ class _Output:
         """Read what --output_file wrote of one run."""
         found = _NAMED.search(" ".join(map(str, document.get("args") or ())))
         self._test = found.group(1) if found else self.test
-        self.is_told = self.is_told or (found is None and bool(self.test))
+        self.is_named_by_user = self.is_named_by_user or (found is None and bool(self.test))
         self.samples.begin_run()
         self.runs += self._test == _READ
         self.unnamed += not self._test
@@ -168,7 +168,7 @@ def _missing(output: _Output) -> str:
 def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:
     stated = [
         ("format", FORMAT),
-        ("tests", f"{_READ}, as you said" if output.is_told else _READ),
+        ("tests", f"{_READ}, as you said" if output.is_named_by_user else _READ),
         ("time_unit", "µs"),
         ("latency_is", "one way, while each rank sends and receives at once"),
         ("statistic", "mean over operations that follow each other in one stream"),

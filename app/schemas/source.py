@@ -88,6 +88,12 @@ def _refuse_options(given: FitOptionsIn) -> NoReturn:
                 f"it there (sluice fit FILE --{name.replace('_', '-')} yes|no)",
                 field=f"fit_options.{name}",
             )
+    for name in ("test", "run", "where"):
+        if getattr(given, name) is not None:
+            raise InconsistentInput(
+                "said of a file of measurements or of own transfers, and there is none",
+                field=f"fit_options.{name}",
+            )
     raise InconsistentInput(
         "fit_options say how to fit measurements, and there are none", field="fit_options"
     )

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypeAlias
 
 from .declare import Input, asked, rule
-from .fit_options import Columns, Excluded, MaxRanges, Method
+from .fit_options import (
+    RUN_MEANS,
+    TEST_MEANS,
+    WHERE_MEANS,
+    Columns,
+    Excluded,
+    MaxRanges,
+    Method,
+    Run,
+    TestName,
+    Where,
+)
 from .limits import DEFAULT_MAX_RANGES, MAX_STAGES
 from .measurements import MeasurementsIn
 from .rules import Name, ProfileName
@@ -17,7 +28,8 @@ class ComposedStageIn(Input):
     """A stage that was measured by itself.
 
     `step` is the column to take of a file with several steps. Stages of one `processor`, neighbours
-    in the pipeline, work one after the other and count as one. `columns` are those of its tables.
+    in the pipeline, work one after the other and count as one. `columns` are those of its tables;
+    `test`, `run` and `where` say which test, run and condition of its files is meant.
     """
 
     name: Name = asked("what the stage is called", label="Name", hint="copy")
@@ -55,6 +67,27 @@ class ComposedStageIn(Input):
         default=None,
         option="--columns",
         metavar="NAME=COLUMNS",
+    )
+    test: TestName | None = asked(
+        TEST_MEANS,
+        help="of a stage whose files do not name their test: NAME=TEST; may be repeated",
+        default=None,
+        option="--test",
+        metavar="NAME=TEST",
+    )
+    run: Run | None = asked(
+        RUN_MEANS,
+        help="of a stage whose files have several runs: NAME=NUMBER; may be repeated",
+        default=None,
+        option="--run",
+        metavar="NAME=NUMBER",
+    )
+    where: Where | None = asked(
+        WHERE_MEANS,
+        help="of a stage whose files have several conditions: NAME=connections=1; may be repeated",
+        default=None,
+        option="--where",
+        metavar="NAME=CONDITION",
     )
 
 

@@ -10,8 +10,11 @@ from .limits import (
     MAX_COLUMNS_LENGTH,
     MAX_EXCLUDED,
     MAX_FIT_RANGES,
+    MAX_RUN,
     MAX_STAGES,
+    MAX_TEST_LENGTH,
     MAX_TIME_US,
+    MAX_WHERE_LENGTH,
 )
 from .rules import Bytes, Name
 
@@ -31,6 +34,23 @@ COLUMNS_PATTERN = rf"^size={_NAMED}(:([KMG]i?)?B)?(,time={_TIMED}{_OTHER}?|{_OTH
 Columns = Annotated[
     str, rule(min_length=1, max_length=MAX_COLUMNS_LENGTH), documented(pattern=COLUMNS_PATTERN)
 ]
+
+# Which rows of a file are taken: name=value,... of ASCII without , and =.
+_WORD = r"[!-+\--<>-~]([ -+\--<>-~]*[!-+\--<>-~])?"
+Where = Annotated[
+    str,
+    rule(min_length=3, max_length=MAX_WHERE_LENGTH),
+    documented(pattern=f"^{_WORD}={_WORD}(,{_WORD}={_WORD})*$"),
+]
+Run = Annotated[int, rule(ge=1, le=MAX_RUN, is_whole=True)]
+TestName = Annotated[
+    str, rule(min_length=1, max_length=MAX_TEST_LENGTH), documented(pattern="^[!-~]+$")
+]
+TEST_MEANS = "the test of what a file does not name, as sendrecv_perf; null: as the file says"
+RUN_MEANS = "the run to take of a file of several, from 1; null: they agree"
+WHERE_MEANS = (
+    "the rows to take of a file of several conditions, as connections=1,threads=2; null: they agree"
+)
 
 
 class ExcludedSampleIn(Input):
@@ -63,7 +83,8 @@ class FitOptionsIn(Input):
 
     `as_stage` says that times of whole messages are those of one stage, and names it; `columns`
     which columns of tables hold what; `total_is_uncut` that nothing cut the messages whose
-    latencies were measured; `several_at_once` whether a stage handles several fragments at once,
+    latencies were measured; `test`, `run` and `where` which test, run and condition of a file is
+    meant; `several_at_once` whether a stage handles several fragments at once,
     and `stages_overlap` whether stages work on different fragments at the same time, null where
     that is not known.
     """
@@ -89,6 +110,28 @@ class FitOptionsIn(Input):
     )
     columns: Columns | None = asked(
         "which columns of tables hold what, as size=bytes,time=copy:ms", default=None
+    )
+    test: TestName | None = asked(
+        TEST_MEANS,
+        help="the test of what a file does not name, as sendrecv_perf",
+        default=None,
+        option="--test",
+        metavar="NAME",
+    )
+    run: Run | None = asked(
+        RUN_MEANS,
+        help="of a file of several runs: the one to take",
+        default=None,
+        unit="whole",
+        option="--run",
+        metavar="NUMBER",
+    )
+    where: Where | None = asked(
+        WHERE_MEANS,
+        help="of a file of several conditions: those rows, as connections=1,threads=2",
+        default=None,
+        option="--where",
+        metavar="NAME=VALUE",
     )
     total_is_uncut: bool = asked(
         "whether nothing cut the messages whose latencies were measured", default=False

@@ -10,6 +10,7 @@ from typing import Any
 
 from contract.limits import DEFAULT_MAX_RANGES, MAX_EXCLUDED, MAX_NAME_LENGTH, MAX_STAGES
 from domain.aggregate import Aggregate, lower_of
+from domain.conditions import NO_CHOICE, RowChoice
 from domain.derived import Derived
 from domain.errors import InconsistentInput, InvalidInput, MeasurementMissing
 from domain.loggp import LogGPFit
@@ -93,8 +94,8 @@ class ComposedStage:
     """A stage that was measured by itself, in so many files.
 
     `step` is the column to take of files with several steps. Neighbours of one `processor` work one
-    after the other there and count as one stage. `columns` are those of its tables. Raises
-    InvalidInput.
+    after the other there and count as one stage. `columns` are those of its tables, `choice` which
+    of their rows are taken. Raises InvalidInput.
     """
 
     name: str
@@ -102,6 +103,7 @@ class ComposedStage:
     step: str | None = None
     processor: str | None = None
     columns: str | None = None
+    choice: RowChoice = NO_CHOICE
 
     def __post_init__(self) -> None:
         for text in (self.name, self.step, self.processor):
@@ -120,7 +122,8 @@ class FitOptions:
     """How to fit. `groups` are for direct traces. `as_stage` says that times of whole messages are
     those of one stage, and names it. `total_is_uncut` says that nothing cut the messages whose
     latencies they hold. `composed` are the stages of a pipeline, each of files of its
-    own, in their order. `columns` says which columns of tables hold what (`domain.table_columns`).
+    own, in their order. `columns` says which columns of tables hold what (`domain.table_columns`),
+    `choice` which rows of files are taken, and which test they are of (`domain.conditions`).
     `several_at_once` says whether a stage handles several fragments at once, and `stages_overlap`
     whether stages work on different fragments at the same time; None where nobody has said. Raises
     InvalidInput.
@@ -137,6 +140,7 @@ class FitOptions:
     total_is_uncut: bool = False
     several_at_once: bool | None = None
     stages_overlap: bool | None = None
+    choice: RowChoice = NO_CHOICE
 
     def __post_init__(self) -> None:
         if self.columns is not None:
@@ -168,7 +172,20 @@ class FitOptions:
                 return stage.columns
         return self.columns
 
+    def choice_of(self, place: int) -> RowChoice:
+        """Return what is said of the rows of the file at this place, from 0."""
+        end = 0
+        for stage in self.composed:
+            end += stage.files
+            if place < end:
+                return stage.choice
+        return self.choice
+
     def _check_composed(self) -> None:
+        if self.choice != NO_CHOICE:
+            raise InconsistentInput(
+                "each stage says the runs and conditions of its own files", field="run"
+            )
         if self.columns is not None:
             raise InconsistentInput("each stage says the columns of its own files", field="columns")
         names = [stage.name for stage in self.composed]

@@ -14,11 +14,14 @@ from math import isfinite, nan
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from contract.limits import MAX_MESSAGE_BYTES, MAX_TIME_US
+from domain.conditions import Condition
 from domain.errors import UnreadableTrace
 from domain.solution import Notice
 from domain.traced_events import TracedEvents
 
 _FIELD = "measurements"
+# From which sample on, in the order of the file, which condition holds.
+Spans: TypeAlias = tuple[tuple[int, Condition], ...]
 
 
 class TraceKind(StrEnum):
@@ -160,13 +163,15 @@ class Reading:
 
     `format` names the layout ("OSU latency"); `understood` says back, in (name, value) pairs,
     units, half or full round trip, repetitions, rows left out and why; `notices` what a user must
-    see.
+    see. `conditions` are those of the samples: of latencies and of inter-arrival times, or of the
+    rows of a direct trace; none where a format does not tell them apart.
     """
 
     format: str
     trace: Trace
     understood: tuple[tuple[str, str], ...] = ()
     notices: tuple[Notice, ...] = ()
+    conditions: tuple[Spans, ...] = ()
 
 
 def _check_sizes(sizes: Sequence[int]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from domain.conditions import NO_CHOICE, RowChoice
 from domain.errors import UnreadableTrace
 from domain.fit import FitOptions, StepGroup, TraceFit
 from domain.fit_plot import FitPlot
@@ -29,20 +30,28 @@ __all__ = [
 ]
 
 
-def read(content: bytes, *, kind: TraceKind | None = None, columns: str | None = None) -> Reading:
+def read(
+    content: bytes,
+    *,
+    kind: TraceKind | None = None,
+    columns: str | None = None,
+    choice: RowChoice = NO_CHOICE,
+) -> Reading:
     """Recognise and read the content of one file. `kind` is for what its layout does not tell.
 
     With `columns` the file is a table, whose columns that word names (`domain.table_columns`).
+    `choice` takes one of several conditions, and names the test of what the file does not name.
     Raises UnreadableTrace; where nothing was recognised, UnrecognisedTrace says what is nearest.
-    InvalidInput names `columns` where the table does not have them.
+    InvalidInput names `columns` where the table does not have them, and `run` or `where` where the
+    file does not have what is chosen.
     """
     if columns is not None:
         from fitting.detect import read_named
 
-        return read_named(content, parse_columns(columns), kind)
+        return read_named(content, parse_columns(columns), kind, choice)
     from fitting.detect import read_recognised
 
-    return read_recognised(content, kind)
+    return read_recognised(content, kind, choice)
 
 
 def is_of_a_tool(content: bytes) -> bool:

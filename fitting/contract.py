@@ -43,7 +43,8 @@ class ReaderSpec:
     whether the file claims this format, and never raises. A format that is known by how it begins,
     and not wherever it stands, has `begins`: what its first line matches, for files with other
     lines before it. `read(content, kind)` is given the whole file, in plain text; it raises
-    UnreadableTrace naming line and rule.
+    UnreadableTrace naming line and rule. Where a file may leave out which test it is of, and that
+    decides how it is read, `with_test(content, kind, test)` is told.
     """
 
     format: str
@@ -53,3 +54,11 @@ class ReaderSpec:
     detects: Callable[[str], bool]
     read: Callable[[bytes, TraceKind | None], Reading]
     begins: re.Pattern[str] | None = None
+    with_test: Callable[[bytes, TraceKind | None, str], Reading] | None = None
+
+    def read_test(self, test: str) -> Callable[[bytes, TraceKind | None], Reading]:
+        """Return `read`, told that what the file does not name is this test."""
+        if self.with_test is None:
+            return self.read
+        read = self.with_test
+        return lambda content, kind: read(content, kind, test)

@@ -16,10 +16,12 @@ from dataclasses import replace
 from itertools import chain
 from typing import NoReturn
 
+from domain.conditions import NO_CHOICE, RowChoice
 from domain.errors import InconsistentInput, SluiceError, UnreadableTrace
 from domain.measurement import Reading, TraceKind
 from domain.table_columns import TableColumn
 from domain.trace_formats import FormatMiss, HeaderHint, TraceFormat, UnrecognisedTrace
+from fitting.conditions import settled
 from fitting.contract import ReaderSpec
 from fitting.odd_runs import abort_in, odd_run_notices
 from fitting.own_transfers import is_own_transfers
@@ -54,7 +56,7 @@ from fitting.readers import (
     ucx_perftest,
     ucx_table,
 )
-from fitting.readers.table import read_table
+from fitting.readers.table import read_table, refuse_sweep
 from fitting.readers.text import (
     INTERARRIVAL,
     OF_WHOLE_MESSAGES,
@@ -72,6 +74,14 @@ _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_ .-]{0,39}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9.][0-9.eE+-]*", re.ASCII)
 _RATE = re.compile(
     r"(?:[kmgt]i?b(?:it|yte)?s?(?:/s|ps|_s|_per_s)|bandwidth|\brate)\b", re.IGNORECASE
+)
+_BANDWIDTH = re.compile(r"(?:^|[^a-z])bw(?:[^a-z]|$)|bandwidth|throughput|rate", re.IGNORECASE)
+# What tells rows apart, or is counted: no time of anything.
+_CONDITION = re.compile(
+    r"^(?:num|nr|n|no|#)[_ ]|^n?(?:batch|conn|thread|proc|rank|node|host|device|gpu|stream|job|task"
+    r"|worker|queue|qps|depth|iodepth|mode|type|op|test|name|unit|date|version|notes?|label)"
+    r"|[_ ](?:size|bytes|count|id|depth|name|type)$|%",
+    re.IGNORECASE,
 )
 _MICROSECONDS = {"us", "usec", "µs", "μs"}
 
@@ -116,10 +126,8 @@ def header_hint(head: str) -> HeaderHint | None:
     if place is None or any(_NUMBER.fullmatch(name) for name in names):
         return None
     others = [name for at, name in enumerate(names) if at != place]
-    times = [name for name in others if not is_repetition(name)]
-    if not times:
-        return None
-    if any(_RATE.search(name) for name in times):
+    times = _times(others)
+    if not times or any(_RATE.search(name) for name in times):
         return None  # no time, and nobody would want it called one
     whole = _whole(times)
     if whole is None and any(is_no_stage(UNIT.sub("", name)) for name in times):
@@ -129,6 +137,18 @@ def header_hint(head: str) -> HeaderHint | None:
     needs = ["with commas between columns"] if separator != "," else []
     needs += ["with all times in µs"] if units - _MICROSECONDS else []
     return _hint(columns, needs)
+
+
+def _times(names: Sequence[str]) -> list[str]:
+    """The names of times: those with a unit of times, where any has one, or else what is neither a
+    repetition nor a condition.
+    """
+    timed = [name for name in names if UNIT.search(name) and not _BANDWIDTH.search(name)]
+    return timed or [
+        name
+        for name in names
+        if not is_repetition(name) and not is_size(name) and not _CONDITION.search(name)
+    ]
 
 
 def _columns(line: str) -> tuple[str | None, list[str]]:
@@ -210,24 +230,32 @@ OWN_TRANSFERS = (
 _FIELD = "measurements"
 
 
-def read_recognised(content: bytes, kind: TraceKind | None) -> Reading:
-    """Read with the first reader that knows the layout. Raises UnreadableTrace.
+def read_recognised(
+    content: bytes, kind: TraceKind | None, choice: RowChoice = NO_CHOICE
+) -> Reading:
+    """Read with the first reader that knows the layout. Raises UnreadableTrace; InconsistentInput
+    for a choice that the file does not have.
 
     The text is tried as it is, and then without what launchers put before its lines.
     """
     plain = _checked(content)
 
     def read(text: PlainText) -> Reading:
-        return _read_plain(text, kind)
+        return _read_plain(text, kind, choice.test)
 
-    found = _first_read(_tries(content, plain), read, plain)
-    return _finished(found or _refuse(content, plain), plain)
+    found = _first_read(_tries(content, plain), read, plain) or _refuse(content, plain)
+    return _finished(settled(found, choice, kind), plain)
 
 
 def read_named(
-    content: bytes, columns: Sequence[TableColumn], kind: TraceKind | None = None
+    content: bytes,
+    columns: Sequence[TableColumn],
+    kind: TraceKind | None = None,
+    choice: RowChoice = NO_CHOICE,
 ) -> Reading:
-    """Read the named columns of a table, as `read_table` does, in the same texts."""
+    """Read the named columns of a table, as `read_table` does, in the same texts, under the
+    conditions that are chosen.
+    """
     plain = _checked(content)
 
     def read(text: PlainText) -> Reading:
@@ -236,6 +264,8 @@ def read_named(
     tries = chain([[plain]], without_prefix(content, plain), prefix_somewhere(plain))
     found = _first_read(tries, read, plain)
     assert found is not None  # a table refuses what it does not read
+    found = settled(found, choice, kind)
+    refuse_sweep(found)
     return _finished(found, plain)
 
 
@@ -342,14 +372,15 @@ def _only_one(found: Mapping[str, Reading]) -> Reading:
     )
 
 
-def _read_plain(plain: PlainText, kind: TraceKind | None) -> Reading:
+def _read_plain(plain: PlainText, kind: TraceKind | None, test: str | None) -> Reading:
     """Read with the first reader that claims this text and can read it. Raises UnreadableTrace;
     UnrecognisedTrace if none claims it.
     """
     refused: UnreadableTrace | None = None
     for reader, text in _claims(plain):
         try:
-            reading = reader.read(text.content, kind)
+            read = reader.read if test is None else reader.read_test(test)
+            reading = read(text.content, kind)
         except UnreadableTrace as refusal:
             refused = refused or refusal
             continue

@@ -9,6 +9,7 @@ import json
 from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
+from domain.conditions import RowChoice
 from domain.errors import Conflict
 from domain.fit import (
     AggregateFit,
@@ -45,9 +46,10 @@ _FIRST = 1
 # A reader of version 1 knows no samples left out by hand, one of version 2 no measurement that is
 # called a stage, one of version 3 no stages of files of their own, one of version 4 no columns of
 # tables, one of version 5 no total that is said to be uncut, one of version 6 no stages that handle
-# several fragments at once or do not, and one of version 7 no stages that overlap or do not: they
-# would make another fit.
-REQUEST_VERSION = 8
+# several fragments at once or do not, one of version 7 no stages that overlap or do not, and one of
+# version 8 no runs and conditions that are taken: they would make another fit.
+REQUEST_VERSION = 9
+_OVERLAPS = 8
 _SEVERAL_AT_ONCE, _IS_UNCUT = 7, 6
 _NAMES_COLUMNS = 5
 _COMPOSES, _AS_STAGE, _EXCLUDES, _FIRST_REQUEST = 4, 3, 2, 1
@@ -105,7 +107,9 @@ def dump_request(request: FitRequest) -> str:
     if not request.is_document:  # earlier software finds no samples in a document, and says so
         del asked["is_document"]
     # Left out where there are none, so that what earlier software reads is as it wrote it.
-    named = [_without_none(one) for one in (asked["options"], *asked["options"]["composed"])]
+    of_files = (asked["options"], *asked["options"]["composed"])
+    named = [_without_none(one) for one in of_files]
+    chosen = [_without_choice(one) for one in of_files]
     if any(named):
         version = _NAMES_COLUMNS
     if request.options.total_is_uncut:
@@ -117,9 +121,11 @@ def dump_request(request: FitRequest) -> str:
     else:
         del asked["options"]["several_at_once"]
     if request.options.stages_overlap is not None:
-        version = REQUEST_VERSION
+        version = _OVERLAPS
     else:
         del asked["options"]["stages_overlap"]
+    if any(chosen):
+        version = REQUEST_VERSION
     document = {"version": version, **asked}
     return json.dumps(document, separators=(",", ":"), ensure_ascii=True)
 
@@ -129,6 +135,13 @@ def _without_none(options: dict[str, Any]) -> bool:
     if options["columns"] is None:
         del options["columns"]
     return "columns" in options
+
+
+def _without_choice(options: dict[str, Any]) -> bool:
+    """Whether rows are chosen; the key goes where they are not."""
+    if all(value is None for value in options["choice"].values()):
+        del options["choice"]
+    return "choice" in options
 
 
 def load_request(text: str | None) -> FitRequest | None:
@@ -148,11 +161,15 @@ def load_request(text: str | None) -> FitRequest | None:
             ),
             excluded=tuple(ExcludedSample(**one) for one in options.get("excluded", ())),
             as_stage=options.get("as_stage"),
-            composed=tuple(ComposedStage(**one) for one in options.get("composed", ())),
+            composed=tuple(
+                ComposedStage(**{**one, "choice": RowChoice(**one.get("choice", {}))})
+                for one in options.get("composed", ())
+            ),
             columns=options.get("columns"),
             total_is_uncut=options.get("total_is_uncut", False),
             several_at_once=options.get("several_at_once"),
             stages_overlap=options.get("stages_overlap"),
+            choice=RowChoice(**options.get("choice", {})),
         ),
         message_bytes=document["message_bytes"],
         kinds=tuple(None if kind is None else TraceKind(kind) for kind in document["kinds"]),

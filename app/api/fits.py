@@ -63,7 +63,9 @@ async def compose(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     service = service_of(request)
     asked = await read_json(request, ComposeIn, **body_rules(request))
     operation = await service.call(partial(_composition, asked, service.context.settings))
-    with options_named(dict.fromkeys(("measurements", "kind", "columns"), "stages")):
+    with options_named(
+        dict.fromkeys(("measurements", "kind", "columns", "test", "run", "where"), "stages")
+    ):
         found = await service.fit(operation, client_of(request))
     return _sent(await service.keep(operation, found, once(request, _sent)))
 

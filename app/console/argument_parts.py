@@ -208,6 +208,23 @@ def add_overlap(parser: Parser) -> None:
     )
 
 
+def add_rows(parser: Parser) -> None:
+    """Add which test, run and condition of a file of measurements is meant."""
+    parser.add_argument(
+        "--test", metavar="NAME", help="the test of what a file does not name, as sendrecv_perf"
+    )
+    parser.add_argument(
+        "--run", type=whole, metavar="NUMBER", help="of a file of several runs: the one to take"
+    )
+    parser.add_argument(
+        "--where",
+        type=condition,
+        action="append",
+        metavar="NAME=VALUE",
+        help="of a file of several conditions: those rows, as connections=1; may be repeated",
+    )
+
+
 def add_seed(parser: Parser) -> None:
     parser.add_argument(
         "--seed", type=whole, default=0, metavar="NUMBER", help="of the random order"

@@ -15,10 +15,10 @@ from app.console.argument_parts import (
     add_message_range,
     add_mpi,
     add_overlap,
+    add_rows,
     add_seed,
     add_time_limit,
     add_transfers,
-    condition,
     cpus,
     number,
     share,
@@ -142,13 +142,6 @@ def _add_optimize(commands: Root) -> None:
         "--transfers", metavar="FILE", help="own transfers of this message, which decide"
     )
     parser.add_argument(
-        "--where",
-        type=condition,
-        action="append",
-        metavar="NAME=VALUE",
-        help="of own transfers: those under this condition; may be repeated",
-    )
-    parser.add_argument(
         "--relative", type=share, metavar="SHARE", help="deviation of every cost, as 10%%"
     )
     parser.add_argument(
@@ -163,6 +156,7 @@ def _add_optimize(commands: Root) -> None:
         help="say how the latency moves with the costs of each stage",
     )
     add_overlap(parser)
+    add_rows(parser)
     _add_solving(parser)
 
 
@@ -218,6 +212,7 @@ def _add_fit(commands: Root) -> None:
         help="nothing cut the messages whose latencies were measured: no library pipelines inside",
     )
     add_overlap(parser)
+    add_rows(parser)
     parser.add_argument(
         "--group",
         action="append",
@@ -229,9 +224,6 @@ def _add_fit(commands: Root) -> None:
         type=sizes,
         metavar="SIZES",
         help="with shape narrowed: the message; with --test: of each file, in their order",
-    )
-    parser.add_argument(
-        "--test", metavar="NAME", help="of clients of ucx_perftest: what they ran, as tag_lat"
     )
 
 
@@ -258,6 +250,17 @@ def _add_compose(commands: Root) -> None:
         metavar="NAME=COLUMNS",
         help="of a stage whose files are tables: NAME=size=COLUMN,time=COLUMN:us; may be repeated",
     )
+    for name, what, metavar in (
+        ("test", "do not name their test", "NAME=TEST"),
+        ("run", "have several runs", "NAME=NUMBER"),
+        ("where", "have several conditions", "NAME=CONDITION=VALUE"),
+    ):
+        parser.add_argument(
+            f"--{name}",
+            action="append",
+            metavar=metavar,
+            help=f"of a stage whose files {what}: {metavar}; may be repeated",
+        )
     parser.add_argument(
         "--processor",
         dest="processors",
@@ -452,6 +455,7 @@ def _add_compare(commands: Root) -> None:
         "--strategies", type=strategies, metavar="NAMES", help="separated by commas"
     )
     add_overlap(parser)
+    add_rows(parser)
     _add_solving(parser)
 
 
@@ -498,6 +502,7 @@ def _add_table(commands: Root) -> Parser:
         "--calculation-per-byte", type=number, metavar="US", help="and for each byte, in µs"
     )
     add_overlap(parser)
+    add_rows(parser)
     return parser
 
 
@@ -515,6 +520,7 @@ def _add_export(commands: Root) -> None:
     parser.add_argument("--target", metavar="NAME", help="the library, out of those of --list")
     add_target_options(parser)
     add_overlap(parser)
+    add_rows(parser)
     add_message_range(parser)
     parser.add_argument(
         "--objective",
@@ -569,4 +575,5 @@ def _add_audit(commands: Root) -> None:
         "--over", choices=("best", "bound"), metavar="NAME", help="what decides: best (default)"
     )
     add_overlap(parser)
+    add_rows(parser)
     add_time_limit(parser, "default 30")

@@ -14,6 +14,7 @@ from app.console.files import (
     merged,
     read_source,
     said_of_overlap,
+    said_of_rows,
 )
 from app.console.running import counting_line, run_operation
 from app.settings import Settings
@@ -207,7 +208,7 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[AuditScope, Q
     options = {
         **asked,
         "uncertainty": {"relative": arguments.relative},
-        "fit_options": said_of_overlap(arguments),
+        "fit_options": {**said_of_overlap(arguments), **said_of_rows(arguments)},
         "setting": _setting(arguments),
     }
     body = merged(given, options)

@@ -22,6 +22,7 @@ from app.console.files import (
     read_source,
     read_trace,
     said_of_overlap,
+    said_of_rows,
     write_timeline,
     write_whole,
 )
@@ -38,7 +39,7 @@ from app.text.numbers import format_count
 from app.text.units import printable, quoted
 from app.ui.parts import Column, Grid, Part
 from app.ui.terminal import Output, Screen
-from domain.errors import InconsistentInput, InvalidInput, NotFound
+from domain.errors import InvalidInput, NotFound
 from domain.profile import ProfileReference
 from domain.solution import Strategy
 
@@ -71,8 +72,6 @@ def optimize(arguments: argparse.Namespace, output: Output) -> int:
     transfers = text_of(source)
     if transfers is not None:
         return optimize_transfers(transfers, arguments, output)
-    if arguments.where and arguments.transfers is None:
-        raise InconsistentInput("conditions are of a file of own transfers", field="where")
     question = _question(arguments, source)
     needs_store = is_stored(question.source) or question.save_as is not None
     if needs_store:
@@ -123,10 +122,11 @@ def _question(arguments: argparse.Namespace, source: Source) -> Question:
             "relative": arguments.relative,
             "robust": arguments.robust,
         },
-        "fit_options": said_of_overlap(arguments),
+        "fit_options": {**said_of_overlap(arguments), **said_of_rows(arguments)},
         **_solving_options(arguments),
     }
     if arguments.transfers is not None:
+        options["fit_options"]["where"] = None  # conditions are those of the transfers
         content = read_trace(arguments.transfers, Settings.from_environment())
         text = content.decode("utf-8", errors="replace")
         options["transfers"] = {"content": text, "where": dict(arguments.where or ())}
@@ -205,7 +205,7 @@ def _comparison_body(arguments: argparse.Namespace, source: Source) -> dict[str,
     options = {
         "message_bytes": arguments.bytes,
         "strategies": arguments.strategies,
-        "fit_options": said_of_overlap(arguments),
+        "fit_options": {**said_of_overlap(arguments), **said_of_rows(arguments)},
         **_solving_options(arguments),
     }
     body = merged(base, options)

@@ -397,6 +397,12 @@ def said_of_overlap(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: None if word is None else word == "yes" for name, word in words.items()}
 
 
+def said_of_rows(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return which test, run and condition of a file a command means, as `fit_options` have it."""
+    where = ",".join("=".join(one) for one in getattr(arguments, "where", None) or ())
+    return {"test": arguments.test, "run": arguments.run, "where": where or None}
+
+
 def json_body(name: str, settings: Settings, *, field: str) -> dict[str, Any]:
     """Return a document of a file, in JSON. Raises InvalidInput."""
     source = read_source(name, settings)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from app.console.files import (
     check_plot_file,
     read_trace,
     said_of_overlap,
+    said_of_rows,
     write_plot,
 )
 from app.console.reports import fit_parts
@@ -29,6 +30,7 @@ from app.text.numbers import format_figure
 from app.text.units import format_time, printable, quoted
 from app.ui.parts import Column, Grid, Part
 from app.ui.terminal import Output
+from domain.conditions import RowChoice, named_test
 from domain.errors import InconsistentInput, InvalidInput, SluiceError, UnreadableTrace
 from domain.measurement import TraceKind
 from domain.units import format_bytes
@@ -211,12 +213,18 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
     from app.schemas.fit_requests import parse_group
 
     groups = tuple(map(parse_group, arguments.group or ()))
+    said = said_of_rows(arguments)
+    if arguments.message_bytes is None and said["test"] is None:
+        said["test"] = _test_in_names(arguments.sources)
+    if arguments.message_bytes is not None:
+        said["test"] = None  # the command of ucx_perftest says it
     request = _request(
         arguments,
         groups=groups,
         as_stage=arguments.as_stage,
         columns=arguments.columns,
         total_is_uncut=arguments.uncut,
+        choice=RowChoice(**said),
         **said_of_overlap(arguments),
     )
     message_bytes = None
@@ -227,6 +235,12 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
     request = replace(request, message_bytes=message_bytes)
     check_request(request)
     return request
+
+
+def _test_in_names(names: Sequence[str]) -> str | None:
+    """Return the test that all of these files are called after; None for none, or several."""
+    found = {named_test(Path(name).name) for name in names}
+    return found.pop() if len(found) == 1 else None
 
 
 def _request(arguments: argparse.Namespace, **more: Any) -> FitRequest:
@@ -258,7 +272,17 @@ def _composed(
     processors = [parse_composed(text, "processor") for text in arguments.processors or ()]
     shared = {stage: processor for processor, on_it in processors for stage in on_it}
     names = [name for name, _ in stages]
-    for field, given in (("step", steps), ("columns", columns), ("processor", shared)):
+    said = {
+        field: dict(parse_composed(text, field) for text in getattr(arguments, field) or ())
+        for field in ("test", "run", "where")
+    }
+    given_by_field: dict[str, Mapping[str, Any]] = {
+        "step": steps,
+        "columns": columns,
+        "processor": shared,
+        **said,
+    }
+    for field, given in given_by_field.items():
         unknown = next((name for name in given if name not in names), None)
         if unknown is not None:
             raise InvalidInput(
@@ -271,9 +295,20 @@ def _composed(
             ",".join(steps[name]) if name in steps else None,
             shared.get(name),
             ",".join(columns[name]) if name in columns else None,
+            _choice(
+                {field: ",".join(given[name]) for field, given in said.items() if name in given}
+            ),
         )
         for name, files in stages
     )
+
+
+def _choice(said: Mapping[str, str]) -> RowChoice:
+    """Return which rows of a stage's files are taken. Raises InvalidInput."""
+    run = said.get("run")
+    if run is not None and not (run.isascii() and run.isdigit() and len(run) < 6):
+        raise InvalidInput("expected the number of a run, as NAME=2", field="run")
+    return RowChoice(said.get("test"), None if run is None else int(run), said.get("where"))
 
 
 def _check_targets(arguments: argparse.Namespace, sources: Sequence[str]) -> None:
@@ -313,12 +348,12 @@ def _files(names: Sequence[str]) -> Iterator[_File]:
 def _ran(files: Iterable[_File], arguments: argparse.Namespace) -> Iterator[_File]:
     """Yield the files with the commands of ucx_perftest that they are of, where those are said."""
     found, test, sizes = tuple(files), arguments.test, arguments.message_bytes
-    if test is None:
+    if test is None or sizes is None:
         yield from found
         return
     if re.fullmatch("[a-z_]{2,40}", test) is None:
         raise InvalidInput("expected a test of ucx_perftest, as tag_lat", field="test")
-    if sizes is None or len(found) not in (1, len(sizes)):
+    if len(found) not in (1, len(sizes)):
         raise InconsistentInput(
             "expected the message size of each file in --message-bytes, or those of all tables of "
             "the one file",

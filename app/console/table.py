@@ -17,6 +17,7 @@ from app.console.files import (
     merged,
     read_source,
     said_of_overlap,
+    said_of_rows,
     write_whole,
 )
 from app.console.running import OperationRun, counting_line, run_operation, run_or_end, share_line
@@ -195,7 +196,10 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Q
     # What only an optimisation has is left out, so that its request file serves here too.
     ours = (*SOURCE_FIELDS, "constraints")
     given = {name: value for name, value in body_of(source).items() if name in ours}
-    said = {"constraints": _constraints(arguments), "fit_options": said_of_overlap(arguments)}
+    said = {
+        "constraints": _constraints(arguments),
+        "fit_options": {**said_of_overlap(arguments), **said_of_rows(arguments)},
+    }
     body = merged(given, said)
     constraints = {"constraints": body["constraints"]} if "constraints" in body else {}
     options = {
@@ -358,7 +362,8 @@ def exported(
 ) -> OperationRun[Exported]:
     """Return the export of the source that is named. Raises what reading and choosing do."""
     settings = Settings.from_environment()
-    question = _question(read_source(arguments.source, settings), said_of_overlap(arguments))
+    said = {**said_of_overlap(arguments), **said_of_rows(arguments)}
+    question = _question(read_source(arguments.source, settings), said)
     with store_for(question.source, settings) as store:
         asked = _asked_export(arguments, scope, question, settings, store)
     return _made(asked, settings, output)

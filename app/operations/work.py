@@ -201,8 +201,8 @@ class FilesWork:
         left_out: list[tuple[int, str]] = []
         for place, trace in enumerate(traces):
             try:
-                columns = self.fit_request.options.columns_of(place)
-                own = FitOptions(columns=columns)
+                options = self.fit_request.options
+                own = FitOptions(columns=options.columns_of(place), choice=options.choice_of(place))
                 (readings[place],) = read_traces((trace,), self.fit_request.kinds, own)
             except SluiceError as refusal:
                 if not self.may_leave_out[place]:

@@ -18,6 +18,7 @@ from app.questions.overlap import (
     with_overlap,
 )
 from app.questions.question import GivenFit, LoadedTrace, Measurement, known_identifier
+from domain.conditions import NO_CHOICE, RowChoice
 from domain.errors import InconsistentInput, InvalidInput, NotFound, UnreadableTrace
 from domain.fit import ExcludedSample, FitOptions, FitShape, TraceFit
 from domain.fit_plot import FitPlot
@@ -87,7 +88,7 @@ def read_traces(
     kinds: Sequence[TraceKind | None] = (),
     options: FitOptions | None = None,
 ) -> tuple[Reading, ...]:
-    """Read each file; `options` name columns of tables.
+    """Read each file; `options` name columns of tables, and which rows are taken.
 
     Raises UnreadableTrace, which names the file where there are several, and InvalidInput.
     """
@@ -98,7 +99,8 @@ def read_traces(
         try:
             kind = kinds[place] if kinds else None
             columns = options.columns_of(place) if options else None
-            readings.append(read(trace.content(), kind=kind, columns=columns))
+            choice = options.choice_of(place) if options else NO_CHOICE
+            readings.append(read(trace.content(), kind=kind, columns=columns, choice=choice))
         except UnreadableTrace as refusal:
             raise (refusal if len(traces) == 1 else _of_file(refusal, place)) from None
     return tuple(readings)
@@ -310,7 +312,8 @@ def utf8(text: str | bytes) -> bytes:
 class MeasuredStage:
     """The files that one stage was measured in, and how they are read.
 
-    `step` is its column where the files have several, `excluded` what was left out of them by hand.
+    `step` is its column where the files have several, `excluded` what was left out of them by hand,
+    and `choice` which of their rows are taken.
     """
 
     traces: tuple[LoadedTrace, ...]
@@ -318,6 +321,7 @@ class MeasuredStage:
     step: str | None = None
     columns: str | None = None
     excluded: tuple[ExcludedSample, ...] = ()
+    choice: RowChoice = NO_CHOICE
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +332,7 @@ class _StageFiles:
     count: int
     step: str | None
     columns: str | None
+    choice: RowChoice
 
 
 def measured_stage(store: Store, reference: ProfileReference, name: str) -> MeasuredStage:
@@ -365,6 +370,7 @@ def measured_stage(store: Store, reference: ProfileReference, name: str) -> Meas
         files.step,
         files.columns,
         tuple(sample for sample in request.options.excluded if sample.stage == name),
+        files.choice,
     )
 
 
@@ -392,16 +398,18 @@ def _files_by_stage(record: FitRecord, options: FitOptions) -> dict[str, _StageF
     if options.composed:
         ends = accumulate(stage.files for stage in options.composed)
         return {
-            stage.name: _StageFiles(end - stage.files, stage.files, stage.step, stage.columns)
+            stage.name: _StageFiles(
+                end - stage.files, stage.files, stage.step, stage.columns, stage.choice
+            )
             for stage, end in zip(options.composed, ends, strict=True)
         }
     if options.as_stage is not None:
-        return {options.as_stage: _StageFiles(0, count, None, options.columns)}
+        return {options.as_stage: _StageFiles(0, count, None, options.columns, options.choice)}
     if record.fit.kind is not TraceKind.DIRECT:
         return {}
     steps = {group.name: group.steps for group in options.groups}
     return {
-        step: _StageFiles(0, count, step, options.columns)
+        step: _StageFiles(0, count, step, options.columns, options.choice)
         for stage in record.fit.stages
         for step in steps.get(stage.name) or _columns_of(stage.name, record.fit, options)
     }
@@ -459,19 +467,22 @@ def plot_stored(stored: StoredFit) -> FitPlot:
 
     stated = zip_longest(stored.traces, stored.kinds[: len(stored.traces)])
     readings = [
-        _reading(trace.content(), kind, stored.options.columns_of(place))
+        _reading(trace.content(), kind, stored.options, place)
         for place, (trace, kind) in enumerate(stated)
     ]
     known = [reading for reading in readings if reading is not None]
     return plot(stored.fit, *as_found(stored.fit.overlap, *as_said(known, stored.options)))
 
 
-def _reading(content: bytes, kind: TraceKind | None, columns: str | None) -> Reading | None:
+def _reading(
+    content: bytes, kind: TraceKind | None, options: FitOptions, place: int
+) -> Reading | None:
     """Return the file as it was read then; None where this version cannot read it."""
     from fitting import read
 
+    columns, choice = options.columns_of(place), options.choice_of(place)
     try:
-        return read(content, kind=kind, columns=columns)
+        return read(content, kind=kind, columns=columns, choice=choice)
     except (UnreadableTrace, InvalidInput):
         return None
 

@@ -311,4 +311,6 @@ class MeasurementsWork:
             return fit_measurements(self.measurements, request, sizes_used=self.how.sizes_used).fit
 
 
-_OF_OPTIONS = ("groups", "columns", "as_stage", "total_is_uncut", "stages_overlap")
+_OF_OPTIONS = (
+    *("groups", "columns", "test", "run", "where", "as_stage", "total_is_uncut", "stages_overlap"),
+)

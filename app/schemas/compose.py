@@ -9,16 +9,17 @@ from app.schemas.base import refused_fields
 from app.schemas.fit_requests import checked_columns, left_out
 from contract.compose import ComposeIn
 from contract.measurements import listed
-from domain.errors import FieldProblem
+from domain.conditions import RowChoice
+from domain.errors import FieldProblem, InvalidInput
 from domain.fit import ComposedStage, FitMethod, FitOptions, FitShape
 
 
 def composed_measurements(asked: ComposeIn) -> tuple[Measurement, ...]:
     """Return all measurements, those of the first stage first.
 
-    Raises InvalidFields where the columns of tables are none.
+    Raises InvalidFields where columns of tables, or chosen rows, are none.
     """
-    if problems := tuple(_wrong_columns(asked)):
+    if problems := tuple(_wrong_words(asked)):
         raise refused_fields(problems)
     files = (file for stage in asked.stages for file in listed(stage.measurements))
     return tuple(Measurement(file.content, file.kind) for file in files)
@@ -38,14 +39,19 @@ def composed_options(asked: ComposeIn) -> FitOptions:
                 stage.step,
                 stage.processor,
                 stage.columns,
+                RowChoice(stage.test, stage.run, stage.where),
             )
             for stage in asked.stages
         ),
     )
 
 
-def _wrong_columns(asked: ComposeIn) -> Iterator[FieldProblem]:
+def _wrong_words(asked: ComposeIn) -> Iterator[FieldProblem]:
     for place, stage in enumerate(asked.stages):
+        try:
+            RowChoice(stage.test, stage.run, stage.where)
+        except InvalidInput as refusal:
+            yield FieldProblem(f"/stages/{place}/{refusal.field}", refusal.detail)
         if stage.columns is None:
             continue
         try:

@@ -20,6 +20,7 @@ from contract.limits import (
     MAX_NAME_LENGTH,
 )
 from contract.measurements import listed
+from domain.conditions import RowChoice
 from domain.errors import InvalidInput
 from domain.fit import (
     Combine,
@@ -118,6 +119,7 @@ def fit_options_of(given: FitOptionsIn) -> FitOptions:
         left_out(given.excluded),
         given.as_stage,
         columns=given.columns,
+        choice=RowChoice(given.test, given.run, given.where),
         total_is_uncut=given.total_is_uncut,
         several_at_once=given.several_at_once,
         stages_overlap=given.stages_overlap,

@@ -16,7 +16,7 @@ from app.questions.fits import check_request
 from app.schemas.fit_requests import EXCLUDED_PATTERN, CheckedColumns, parse_excluded, parse_group
 from contract.declare import words_of
 from contract.fit import FitQueryIn
-from contract.fit_options import MaxRanges
+from contract.fit_options import RUN_MEANS, TEST_MEANS, WHERE_MEANS, MaxRanges, Run, TestName, Where
 from contract.limits import (
     DEFAULT_MAX_RANGES,
     MAX_MESSAGE_BYTES,
@@ -25,6 +25,7 @@ from contract.limits import (
     MAX_STAGES,
 )
 from contract.rules import Name, ProfileName
+from domain.conditions import RowChoice
 from domain.fit import FitMethod, FitOptions, FitShape
 from domain.measurement import TraceKind
 from domain.solution import Strategy
@@ -174,6 +175,11 @@ class FitQuery(Query):
         None, description="times of whole messages are those of one stage, which is called so"
     )
     columns: CheckedColumns | None = Field(None, description="size=column,time=column:unit")
+    test: TestName | None = Field(None, description=TEST_MEANS.replace("null", "absent"))
+    run: Annotated[Run, Digits] | None = Field(
+        None, description=RUN_MEANS.replace("null", "absent")
+    )
+    where: Where | None = Field(None, description=WHERE_MEANS.replace("null", "absent"))
     total_is_uncut: Flag = Field(
         False, description="nothing cut the messages whose latencies were measured"
     )
@@ -200,6 +206,7 @@ class FitQuery(Query):
             excluded,
             self.as_stage,
             columns=self.columns,
+            choice=RowChoice(self.test, self.run, self.where),
             total_is_uncut=self.total_is_uncut,
             several_at_once=self.several_at_once,
             stages_overlap=self.stages_overlap,

@@ -69,7 +69,8 @@ def options_of(asked: SourceIn) -> FitOptions | None:
     """Return how measurements are fitted, None where nothing is said. Raises InvalidInput."""
     if asked.fit_options is None:
         return None
-    with options_named({"stages_overlap": "fit_options.stages_overlap"}):
+    names = ("test", "run", "where", "stages_overlap")
+    with options_named({name: f"fit_options.{name}" for name in names}):
         return fit_options_of(asked.fit_options)
 
 
@@ -85,6 +86,12 @@ def _refuse_options(given: FitOptionsIn) -> NoReturn:
             raise InconsistentInput(
                 "said of a file of measurements, and there is none: fit the file again and say "
                 f"it there (sluice fit FILE --{name.replace('_', '-')} yes|no)",
+                field=f"fit_options.{name}",
+            )
+    for name in ("test", "run", "where"):
+        if getattr(given, name) is not None:
+            raise InconsistentInput(
+                "said of a file of measurements or of own transfers, and there is none",
                 field=f"fit_options.{name}",
             )
     raise InconsistentInput(

@@ -373,6 +373,9 @@ MEANINGS: Mapping[str, Meaning] = {
     "read_is_round_trip": Meaning(
         "latencies of reads hold the request too", "Measure sends or writes, or halve with care."
     ),
+    "several_lanes": Meaning(
+        "several transfers were under way at once", "Measure one at a time for the cost of one."
+    ),
     "noise_decides_nothing": Meaning(
         "noise decides nothing", "Measure more, and do not cut by this stage until then."
     ),

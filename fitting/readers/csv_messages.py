@@ -6,12 +6,16 @@
 Either time column, or both; an empty field was not measured. Latencies are one-way and of
 unpipelined messages, inter-arrival times of back-to-back messages of one size. A header with these
 names is never one of stages: beside stages, the time of the whole message is total_us. The column
-of repetitions may be absent, and the sizes may be called bytes, size or msg_size.
+of repetitions may be absent, and the sizes may be called bytes, size or msg_size. Each header line
+begins a run.
 """
 
 from __future__ import annotations
 
-from domain.measurement import MessageTrace, Reading, TraceKind
+from collections.abc import Sequence
+
+from domain.conditions import Condition
+from domain.measurement import MessageTrace, Reading, Spans, TraceKind
 from fitting.contract import CSV_BEGINS, FIRST_SIZE, ReaderSpec, mark
 from fitting.readers.columns import (
     REPETITION,
@@ -50,12 +54,15 @@ def _times_of(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
     blocks: dict[tuple[str, ...], Block] = {}
+    begins: dict[tuple[str, ...], list[tuple[int, int]]] = {}
 
     def block_of(names: tuple[str, ...], number: int) -> Block:
         _check_header(names, number)
         times = [Column(name, may_be_empty=True) for name in _times_of(names)]
         numbers = [SIZE, REPETITION][: len(names) - len(times)]
-        return blocks.setdefault(names, Block((*numbers, *times)))
+        block = blocks.setdefault(names, Block((*numbers, *times)))
+        begins.setdefault(names, []).append((len(block), sum(map(len, begins.values())) + 1))
+        return block
 
     read_blocks(content, block_of)
     latency, interarrival = (samples_of(blocks.values(), n) for n in (_LATENCY, _INTERARRIVAL))
@@ -72,7 +79,28 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     if interarrival is not None:
         stated.append(("interarrival_is", "between arrivals, as the file says"))
     counted = (*format_sizes(latency, interarrival), *format_reasons({BELOW_ZERO: below}))
-    return Reading(FORMAT, trace, (*stated, *counted))
+    runs = [(block, begins[names]) for names, block in blocks.items()]
+    conditions = tuple(_spans(runs, name) for name in (_LATENCY, _INTERARRIVAL))
+    return Reading(FORMAT, trace, (*stated, *counted), conditions=conditions)
+
+
+def _spans(runs: Sequence[tuple[Block, Sequence[tuple[int, int]]]], name: str) -> Spans:
+    """From which time of this column on which run goes: every header line begins one.
+
+    `runs` are blocks, and the places of their rows where a run of a number begins.
+    """
+    import numpy as np
+
+    spans, total = dict[int, Condition](), 0
+    for block, begins in runs:
+        if all(column.name != name for column in block.columns):
+            continue
+        is_given = ~np.isnan(np.frombuffer(block.times(name), np.float64))
+        before = np.concatenate(([0], np.cumsum(is_given)))
+        for place, run in begins:
+            spans[total + int(before[place])] = Condition(run)
+        total += int(before[-1])
+    return tuple((start, spans[start]) for start in sorted(spans) if start < total)
 
 
 def _check_header(names: tuple[str, ...], number: int) -> None:

@@ -55,6 +55,7 @@ class _Output:
                     "in size=bytes,time=usec/xfer:us"
                 )
             self.runs += 1
+            self.samples.begin_run()
         elif self.runs and line.text[0].isdigit():
             self._row(line)
 
@@ -105,9 +106,9 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         ("statistic", "mean over the iterations of a row"),
         ("runs", str(output.runs)),
     )
-    return Reading(
-        FORMAT, trace, (*stated, *format_sizes(trace.latency), *format_left_out(output.samples))
-    )
+    counted, left_out = format_sizes(trace.latency), format_left_out(output.samples)
+    conditions = (output.samples.spans(), ())
+    return Reading(FORMAT, trace, (*stated, *counted, *left_out), conditions=conditions)
 
 
 SPEC = ReaderSpec(

@@ -8,14 +8,16 @@ of --output-format=json (or json+), and the log of --write_lat_log, a row an I/O
     3, 145345, 0, 4096, 0          time in ms, latency in ns, 0 for a read, block size, offset
 
 Of a job's percentiles the deciles from 10 to 90 are taken, each as one time; where they are not
-printed, the mean. Jobs of several block sizes, and of several I/Os at once (iodepth, numjobs), are
-left out with the reason: what waits in a queue is not the time of one I/O. Reads are the stage
-"read", writes "write", and a job that mixes them is left out.
+printed, the mean. Of several I/Os at once (conditions `iodepth` and `numjobs`) each waits in a
+queue: they are taken where no job has one at a time, or where they are chosen. Jobs of several
+block sizes are left out. Reads are the stage "read", writes "write", and a job that mixes them is
+left out.
 """
 
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import Any
 
 from domain.errors import UnitMismatch
@@ -67,7 +69,7 @@ def _read_json(content: bytes, kind: TraceKind | None) -> Reading:
     stated = [
         ("format", f"{JSON_FORMAT}, {', '.join(versions)[:100]}"),
         ("time_unit", "ns, turned into µs"),
-        ("measured", "completion latency (clat) of one I/O at a time"),
+        ("measured", "completion latency (clat) of each I/O"),
         ("statistic", ", ".join(statistics)),
     ]
     if listed:
@@ -82,9 +84,9 @@ def _take_job(
     busy = [name for name in _DIRECTIONS if (whole(part(job, name), "total_ios") or 0) > 0]
     if len(busy) != 1 or busy == ["trim"]:
         return "with reads and writes mixed" if len(busy) > 1 else "without reads or writes"
-    for name in _QUEUES:
-        if str(options.get(name, "1")) != "1":
-            return f"of several I/Os at once ({name} {str(options[name])[:20]})"
+    queues = [(name, str(options.get(name, "1"))[:20]) for name in _QUEUES]
+    if any(size_of(value) is None for _, value in queues):
+        return "of a number of I/Os at once that is none"
     result = part(job, *busy)
     size = _block_bytes(result, options, busy[0])
     if size is None:
@@ -100,8 +102,10 @@ def _take_job(
     known = [time for time in times if time is not None]
     if not known:
         return "without completion latencies"
+    stage, at_once = rows.of(busy[0]), prod(max(1, int(value)) for _, value in queues)
+    stage.begin_size(size, at_once=at_once, named=tuple(queues), is_spare=at_once > 1)
     for time in known:
-        rows.of(busy[0]).add(size, time / scale)
+        stage.add(size, time / scale)
     statistics[statistic] = None
     return ""
 
@@ -179,7 +183,7 @@ def _reading(
     check_kind(trace, kind, format_name)
     counted = format_sizes(Samples(trace.message_bytes, trace.stage_us[0]))
     left_out = format_left_out(*rows.stages.values())
-    return Reading(format_name, trace, (*stated, *counted, *left_out), notices)
+    return Reading(format_name, trace, (*stated, *counted, *left_out), notices, (rows.spans(),))
 
 
 JSON_SPEC = ReaderSpec(

@@ -69,6 +69,7 @@ class _Output:
     _test: str = ""
     _in_matrix: bool = False
     _scale: float = 0.0
+    _matrix: tuple[str, int] = ("", 0)  # of which the rows before were
 
     def take_matrix(self, line: Line) -> None:
         """Read one line of nvbandwidth."""
@@ -78,6 +79,7 @@ class _Output:
             self._test = ""
         elif running := _RUNNING.match(line.text):
             self._test, self._in_matrix = running.group(1), False
+            self._matrix = "", 0
             if _SHARED.search(self._test):
                 self.left_out[f"{self._test}: several copies at once"] = None
                 self._test = ""
@@ -111,11 +113,15 @@ class _Output:
             elif self._size is None:
                 self.without_size += 1
             else:
+                self._matrix = "", 0
                 cells = [cell for row in rows if isinstance(row, list) for cell in row]
                 self._take_bandwidths(name, self._size, map(str, cells))
 
     def _take_bandwidths(self, test: str, size: int, words: Iterable[str]) -> None:
         part = self.rows.of(test)
+        if (test, size) != self._matrix:
+            part.begin_size(size)
+        self._matrix = test, size
         for word in words:
             value = number_of(word)
             if value is None and word != "N/A":
@@ -144,6 +150,7 @@ class _Output:
             elif not 0.0 < value < inf:
                 part.leave_out("of a bandwidth that was printed as 0")
             else:
+                part.begin_size(size)
                 part.add(size, size / (value * self._scale) * _US_PER_S)
 
 
@@ -195,7 +202,8 @@ def _reading(
     counted = format_sizes(Samples(trace.message_bytes, trace.stage_us[0]))
     rows_left_out = format_left_out(*output.rows.stages.values())
     head = [("format", format_name), ("measured", "size / bandwidth of copies after each other")]
-    return Reading(format_name, trace, (*head, *stated, *counted, *rows_left_out))
+    understood = (*head, *stated, *counted, *rows_left_out)
+    return Reading(format_name, trace, understood, conditions=(output.rows.spans(),))
 
 
 def _detects_matrices(head: str) -> bool:

@@ -82,6 +82,7 @@ class _Output:
         elif _RATES.match(line.text) and self._name.lower() == _UNIBAND and self._processes == 2:
             self._columns = tuple(line.fields)
             self.runs += 1
+            self.interarrival.begin_run()
         elif _HEADER.match(line.text):
             self._begin_rows(line)
         elif "#repetitions" in line.text:
@@ -111,6 +112,7 @@ class _Output:
             self.benchmark = self._name
             self._columns = tuple(line.fields)
             self.runs += 1
+            self.samples.begin_run()
 
     def _row(self, line: Line) -> None:
         words = line.fields
@@ -150,7 +152,8 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         refuse(_missing(tuple(output.others)))
     trace = MessageTrace(output.samples.samples(), output.interarrival.samples())
     check_kind(trace, kind, FORMAT)
-    return Reading(FORMAT, trace, _understood(trace, output))
+    conditions = output.samples.spans(), output.interarrival.spans()
+    return Reading(FORMAT, trace, _understood(trace, output), conditions=conditions)
 
 
 def _missing(others: tuple[str, ...]) -> str:

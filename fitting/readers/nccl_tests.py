@@ -8,9 +8,9 @@ With --output_file the same is a document: `args`, and `results` with `size` and
 
 `time` is in µs, the mean over operations that follow each other in one stream; the out-of-place one
 is taken, for the test has no other. Each rank sends to the next and receives from the one before at
-once. Which test it was is said by newer versions and by a command line in the log. Collectives are
-refused by name: their times are not those of one message on its way. Programs may have a suffix,
-as sendrecv_perf_mpi.
+once. Which test it was is said by newer versions, by a command line in the log, or by the user.
+Collectives are refused by name: their times are not those of one message on its way. Programs may
+have a suffix, as sendrecv_perf_mpi.
 """
 
 from __future__ import annotations
@@ -47,10 +47,12 @@ _WRONG = ("#wrong", "error")
 class _Output:
     """What was read of a file so far."""
 
+    test: str = ""  # that of runs which do not name theirs
     samples: Collector = field(default_factory=Collector)
     others: dict[str, None] = field(default_factory=dict)
     runs: int = 0
     unnamed: int = 0
+    is_named_by_user: bool = False
     ranks: int = 0
     _test: str = ""
     _columns: tuple[str, ...] = ()
@@ -63,6 +65,9 @@ class _Output:
             self.ranks += 1
         elif _HEADER.match(line.text):
             self._columns = tuple(line.fields[1:])
+            self.is_named_by_user = self.is_named_by_user or (not self._test and bool(self.test))
+            self._test = self._test or self.test
+            self.samples.begin_run()
             self.runs += self._test == _READ
             self.unnamed += not self._test
             if self._test not in ("", _READ):
@@ -73,7 +78,9 @@ class _Output:
     def take_document(self, document: dict[str, Any]) -> None:
         """Read what --output_file wrote of one run."""
         found = _NAMED.search(" ".join(map(str, document.get("args") or ())))
-        self._test = found.group(1) if found else ""
+        self._test = found.group(1) if found else self.test
+        self.is_named_by_user = self.is_named_by_user or (found is None and bool(self.test))
+        self.samples.begin_run()
         self.runs += self._test == _READ
         self.unnamed += not self._test
         if self._test not in ("", _READ):
@@ -124,8 +131,9 @@ def _detects(text: str) -> bool:
     return _is_printed(text) or _is_document(text)
 
 
-def _read(content: bytes, kind: TraceKind | None) -> Reading:
-    output = _Output()
+def _read(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
+    named = _NAMED.search(test if "_perf" in test or not test else f"{test.lower()}_perf")
+    output = _Output(named.group(1) if named else test)
     text = content.decode("utf-8", errors="replace")
     if not _is_printed(text):
         for document in documents_of(text):
@@ -137,7 +145,8 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         refuse(_missing(output))
     trace = MessageTrace(latency=output.samples.samples())
     check_kind(trace, kind, FORMAT)
-    return Reading(FORMAT, trace, _understood(trace, output))
+    conditions = (output.samples.spans(), ())
+    return Reading(FORMAT, trace, _understood(trace, output), conditions=conditions)
 
 
 def _missing(output: _Output) -> str:
@@ -149,8 +158,9 @@ def _missing(output: _Output) -> str:
         )
     if output.unnamed:
         return (
-            "this output of nccl-tests does not say which test it is of: keep the line with the "
-            "command above it, as in: sendrecv_perf -b 8 -e 1G -f 2"
+            "this output of nccl-tests does not say which test it is of: name it, as by --test "
+            "sendrecv_perf (test), or keep the line with the command above it, as in: "
+            "sendrecv_perf -b 8 -e 1G -f 2"
         )
     return "no rows of sizes and times after the header of nccl-tests"
 
@@ -158,7 +168,7 @@ def _missing(output: _Output) -> str:
 def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:
     stated = [
         ("format", FORMAT),
-        ("tests", _READ),
+        ("tests", f"{_READ}, as you said" if output.is_named_by_user else _READ),
         ("time_unit", "µs"),
         ("latency_is", "one way, while each rank sends and receives at once"),
         ("statistic", "mean over operations that follow each other in one stream"),
@@ -184,4 +194,5 @@ SPEC = ReaderSpec(
     ),
     detects=_detects,
     read=_read,
+    with_test=_read,
 )

@@ -6,23 +6,26 @@
 
 `Avg Lat.` is the mean time of one transfer in µs, B/W the bytes of a worker over its time, GB/s of
 10^9 bytes, as `printStats` of utils.cpp has them. With a batch size of 1 and one thread a transfer
-waits for the one before: its time is a latency. Rows of larger batches share the way and are left
-out, as are files of several threads and workers, whose lanes no row tells apart. Columns are found
-by their names, which versions order differently; in a CSV they are block_size, batch_size and
-avg_lat_us.
+waits for the one before: its time is a latency. Transfers of a larger batch are under way at once:
+size / (B/W) is the time between two of them. The batch size is a condition, `batch`: where some are
+of 1, the others are taken only if they are chosen. Files of
+several threads and workers are refused, whose lanes no row tells apart. Columns are found by their
+names, which versions order differently; in a CSV they are block_size, batch_size, avg_lat_us and
+bw_gb_us.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from math import inf
 
+from domain.conditions import Condition
 from domain.measurement import MessageTrace, Reading, TraceKind
 from fitting.contract import ReaderSpec, mark
 from fitting.readers.text import (
     Collector,
     Line,
-    check_kind,
     format_left_out,
     format_sizes,
     lines_of,
@@ -40,6 +43,9 @@ _APART = re.compile(r"\s{2,80}")
 _SIZES = ("Block Size (B)", "block_size")
 _BATCHES = ("Batch Size", "Batch", "batch_size")
 _TIMES = ("Avg Lat. (us)", "avg_lat_us", "avg_latency_us")
+_RATES = ("B/W (GB/Sec)", "bw_gb_us")
+_BATCH = "batch"
+_NS_PER_US = 1e3
 _THREADS = re.compile(r"--num_threads=N\)\s{0,80}:\s{0,8}([0-9]{1,6})")
 _AGGREGATE = "Aggregate B/W (GB/Sec)"  # printed where there are more than two workers
 
@@ -51,6 +57,7 @@ class _Columns:
     size: int
     batch: int
     time: int
+    rate: int | None
     count: int
     is_csv: bool
 
@@ -60,7 +67,7 @@ class _Output:
     """What was read of a file so far."""
 
     samples: Collector = field(default_factory=Collector)
-    batches: dict[int, None] = field(default_factory=dict)
+    interarrival: Collector = field(default_factory=Collector)
     runs: int = 0
     _columns: _Columns | None = None
 
@@ -74,6 +81,8 @@ class _Output:
                 )
         elif (columns := _columns(line)) is not None:
             self._columns, self.runs = columns, self.runs + 1
+            self.samples.begin_run()
+            self.interarrival.begin_run()
         elif self._columns is not None and line.text[0].isdigit():
             self._row(line, self._columns)
 
@@ -85,14 +94,23 @@ class _Output:
             self.samples.leave_out("cut off or not a number")
             return
         size, batch = size_of(words[columns.size]), size_of(words[columns.batch])
-        value = number_of(words[columns.time])
-        if size is None or batch is None or value is None:
+        at = columns.time if batch == 1 else columns.rate
+        value = None if at is None else number_of(words[at])
+        if at is None:
+            self.samples.leave_out("of several transfers at once, without a bandwidth")
+        elif size is None or not batch or value is None:
             self.samples.leave_out("cut off or not a number")
-        elif batch != 1:
-            self.batches[batch] = None
-            self.samples.leave_out("of several transfers at once (batch size above 1)")
+        elif batch == 1:
+            self.samples.add(size, value, self._condition(self.samples, batch))
+        elif not 0.0 < value < inf:
+            self.interarrival.leave_out("of a bandwidth that was printed as 0")
         else:
-            self.samples.add(size, value)
+            condition = self._condition(self.interarrival, batch)
+            self.interarrival.add(size, size / value / _NS_PER_US, condition)
+
+    def _condition(self, part: Collector, batch: int) -> Condition:
+        named = ((_BATCH, str(batch)),)
+        return Condition(part.condition.run, batch, named, is_spare=batch > 1)
 
 
 def _columns(line: Line) -> _Columns | None:
@@ -108,12 +126,12 @@ def _columns(line: Line) -> _Columns | None:
         )
     places = [
         next((names.index(name) for name in wanted if name in names), None)
-        for wanted in (_SIZES, _BATCHES, _TIMES)
+        for wanted in (_SIZES, _BATCHES, _TIMES, _RATES)
     ]
-    size, batch, time = places
+    size, batch, time, rate = places
     if size is None or batch is None or time is None:
         refuse(f"line {line.number}: expected a column Avg Lat. (us) of nixlbench")
-    return _Columns(size, batch, time, len(names), is_csv)
+    return _Columns(size, batch, time, rate, len(names), is_csv)
 
 
 def _detects(text: str) -> bool:
@@ -125,31 +143,24 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     output = _Output()
     for line in lines_of(content):
         output.take(line)
-    if not output.samples:
-        batches = ", ".join(map(str, list(output.batches)[:5]))
-        refuse(
-            f"nixlbench of batch size {batches} alone: several transfers at once share the way; "
-            "run it with --start_batch_size=1 --max_batch_size=1"
-            if output.batches
-            else "no rows of block sizes and times after the header of nixlbench"
-        )
-    trace = MessageTrace(latency=output.samples.samples())
-    check_kind(trace, kind, FORMAT)
-    stated = (
-        ("format", FORMAT),
-        ("time_unit", "µs"),
-        ("latency_is", "the whole transfer of a block, of batch size 1"),
-        ("statistic", "mean over the iterations of a row"),
-        ("runs", str(output.runs)),
-    )
-    return Reading(
-        FORMAT, trace, (*stated, *format_sizes(trace.latency), *format_left_out(output.samples))
-    )
+    if not output.samples and not output.interarrival:
+        refuse("no rows of block sizes and times after the header of nixlbench")
+    trace = MessageTrace(output.samples.samples(), output.interarrival.samples())
+    stated = [("format", FORMAT), ("time_unit", "µs")]
+    if trace.latency is not None:
+        stated.append(("latency_is", "the whole transfer of a block, of batch size 1"))
+    if trace.interarrival is not None:
+        stated.append(("interarrival_is", "block size / bandwidth of a batch, GB of 10^9 bytes"))
+    stated += [("statistic", "mean over the iterations of a row"), ("runs", str(output.runs))]
+    counted = format_sizes(trace.latency, trace.interarrival)
+    left_out = format_left_out(output.samples, output.interarrival)
+    conditions = output.samples.spans(), output.interarrival.spans()
+    return Reading(FORMAT, trace, (*stated, *counted, *left_out), conditions=conditions)
 
 
 SPEC = ReaderSpec(
     format=FORMAT,
-    about="nixlbench of NIXL, batch size 1: on the screen, or a CSV of its columns",
+    about="nixlbench of NIXL: on the screen, or a CSV of its columns",
     layout='a header line "Block Size (B)  Batch Size ... Avg Lat. (us) ..."',
     marks=(
         mark("a column Block Size (B)", r"\bBlock Size \(B\)|^block_size,"),

@@ -8,14 +8,16 @@ Latencies are half a round trip already; MB/s are 10^6 bytes a second, and a win
 messages gives the time between two of them: size / bandwidth. Later versions say `Avg Latency(us)`
 and may add columns (Min, Max, Iterations, Validation, P99) after the one that counts; versions 2
 name themselves `(Version 2.1)`. osu_mbw_mr of one pair ("[ pairs: 1 ]") is osu_bw. Other tests of
-the same file are left out by name.
+the same file are left out by name. Several columns of one name are the same test elsewhere, as of
+several machines: each is a condition, `column` 1, 2 and so on.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from domain.conditions import Condition
 from domain.measurement import MessageTrace, Reading, TraceKind
 from fitting.contract import ReaderSpec, mark
 from fitting.readers.text import (
@@ -41,6 +43,8 @@ _HEADER = re.compile(r"^# Size\s+(?:Avg\s+)?(Latency|Bandwidth)\s*\((us|MB/s)\)"
 _PAIRS = re.compile(r"^# \[ pairs: ([0-9]{1,9}) \]")
 _PAIRS_HEADER = re.compile(r"^# Size\s+MB/s\s+Messages/s")
 _OF_PAIRS = re.compile(r"(MPI(?:-[A-Z]{2,10})?) Multiple Bandwidth / Message Rate Test")
+_APART = re.compile(r"\s{2,80}")
+_COLUMN = "column"  # what tells apart columns of one name: their place from 1
 _BUFFERS = re.compile(r"^# (?:Send Buffer|Rank 0 Memory) on .{1,80}")
 # Between which kind of memory, by which library: the same for all that is read of one file.
 _READ = re.compile(
@@ -75,6 +79,7 @@ class _Output:
     _part: Collector | None = None
     _pairs: tuple[str, str, str] | None = None  # a test of pairs whose number is still to come
     _decimals: int = 0
+    _alike: int = 1  # columns of one name beside each other
 
     def take(self, line: Line) -> None:
         """Read one line. Raises UnreadableTrace."""
@@ -122,6 +127,8 @@ class _Output:
             )
         self.path = self._current
         self._part = self.latency if is_latency else self.interarrival
+        self._part.begin_run()
+        self._alike = _columns_alike(line)
         self._decimals = 0
 
     def _row(self, line: Line, part: Collector) -> None:
@@ -134,17 +141,42 @@ class _Output:
             part.leave_out("cut off or not a number")
         elif "Fail" in words[2:]:
             part.leave_out("with failed validation")
-        elif part is self.latency:
-            part.add(size, value)
+        elif self._alike == 1:
+            self._add(part, size, value)
+        elif len(words) < 1 + self._alike or not line.is_whole:
+            part.leave_out("with fewer columns than the header")
+        else:
+            for at, word in enumerate(words[1 : 1 + self._alike], 1):
+                self._add_column(part, size, word, at)
+
+    def _add_column(self, part: Collector, size: int, word: str, at: int) -> None:
+        """Take the value of one of several columns of one name."""
+        value, condition = number_of(word), replace(part.condition, named=((_COLUMN, str(at)),))
+        if value is None:
+            part.leave_out("cut off or not a number")
+        else:
+            self._add(part, size, value, condition)
+
+    def _add(
+        self, part: Collector, size: int, value: float, condition: Condition | None = None
+    ) -> None:
+        if part is self.latency:
+            part.add(size, value, condition)
         elif value == 0.0:
             part.leave_out("of a bandwidth that was printed as 0")
         else:
-            part.add(size, size / value)  # bytes / (10^6 bytes/s) = µs
+            part.add(size, size / value, condition)  # bytes / (10^6 bytes/s) = µs
 
     def _is_cut(self, line: Line, words: list[str]) -> bool:
         """A last line without an end, whose value has fewer decimals than those before it."""
         before, self._decimals = self._decimals, len(words[1].partition(".")[2])
         return not line.is_whole and self._decimals < max(before, 2)
+
+
+def _columns_alike(line: Line) -> int:
+    """How many columns after the sizes have the name of the first: the same test elsewhere."""
+    names = [name.strip() for name in _APART.split(line.text.lstrip("# "))][1:]
+    return max(1, next((at for at, name in enumerate(names) if name != names[0]), len(names)))
 
 
 def _reason(name: str) -> str:
@@ -164,7 +196,8 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         refuse("no rows of sizes and times after the OSU header")
     trace = MessageTrace(output.latency.samples(), output.interarrival.samples())
     check_kind(trace, kind, FORMAT)
-    return Reading(FORMAT, trace, _understood(trace, output))
+    conditions = output.latency.spans(), output.interarrival.spans()
+    return Reading(FORMAT, trace, _understood(trace, output), conditions=conditions)
 
 
 def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:

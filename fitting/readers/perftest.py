@@ -8,7 +8,8 @@ t_typical is the median over the iterations, half a round trip for send and writ
 atomic is a whole operation (request and data), which is said. A duration run prints t_avg alone.
 With -U or -H every iteration is printed before its row ("#, usec", then "1, 4.83"): then all of
 them are taken in place of their median. `BW average` is in MB/sec or MiB/sec, both of 2^20 bytes,
-or in Gb/sec of 10^9 bits, and gives the time between messages.
+or in Gb/sec of 10^9 bits, and gives the time between messages. Several queue pairs (`Number of
+qps`, `-q`) send at once: their rate is that of so many lanes, and said to be.
 """
 
 from __future__ import annotations
@@ -45,6 +46,12 @@ _WARNING = "Conflicting CPU frequency values"
 _BITS_PER_GIGABIT, _MEBIBYTE = 1e9, 2**20
 _TIMES = ("t_typical[usec]", "t_avg[usec]")
 _BANDWIDTHS = ("BW average[MB/sec]", "BW average[MiB/sec]", "BW average[Gb/sec]")
+# Of the box above a table, or of a command line.
+_QPS = re.compile(
+    r"Number of qps\s{0,20}:\s{0,20}([0-9]{1,6})"
+    r"|\bib_(?:send|write|read|atomic)_(?:bw|lat)\b.{0,400}?\s(?:-q ?|--qp[= ])([0-9]{1,6})\b"
+)
+_BY_NAME = re.compile(r"(?:^|_)(send|write|read|atomic)_(?:lat|bw)\b")  # ib_read_lat
 _CYCLES = "the times are in cycles; run perftest without --report-cycles"
 
 
@@ -77,6 +84,7 @@ class _Output:
     runs: int = 0
     warnings: int = 0
     _table: _Table | None = None
+    _qps: int | None = None  # queue pairs at once, where the run says it
     _iterations: list[float] = field(default_factory=list)
 
     def take(self, line: Line) -> None:
@@ -86,6 +94,11 @@ class _Output:
         elif line.text.startswith("#bytes"):
             self._table = _header(line)
             self.runs += 1
+            part = self.interarrival if self._table.is_bandwidth else self.latency
+            part.begin_run(at_once=self._qps or 1, named=_named(self._qps))
+            self._qps = None
+        elif qps := _QPS.search(line.text):
+            self._qps = int(qps.group(1) or qps.group(2))
         elif line.text.startswith(_WARNING):
             self.warnings += 1
         elif dump := _DUMP.match(line.text):
@@ -145,6 +158,10 @@ def _header(line: Line) -> _Table:
     return refuse(f"line {line.number}: {_CYCLES if 'cycles' in text else rule}")
 
 
+def _named(qps: int | None) -> tuple[tuple[str, str], ...]:
+    return () if qps is None else (("qps", str(qps)),)
+
+
 def _add_bandwidth(part: Collector, size: int, value: float, column: str) -> None:
     if value == 0.0:
         part.leave_out("of a bandwidth that was printed as 0")
@@ -154,15 +171,20 @@ def _add_bandwidth(part: Collector, size: int, value: float, column: str) -> Non
         part.add(size, size / (value * _MEBIBYTE) * 1e6)
 
 
-def _read(content: bytes, kind: TraceKind | None) -> Reading:
+def _read(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
     output = _Output()
     for line in lines_of(content):
         output.take(line)
+    if not output.verb and (named := _BY_NAME.search(test)):
+        output.verb = named.group(1).capitalize()
+        output.tests[test] = None
     if not output.latency and not output.interarrival:
         refuse("no rows of sizes and times after the perftest header")
     trace = MessageTrace(output.latency.samples(), output.interarrival.samples())
     check_kind(trace, kind, FORMAT)
-    return Reading(FORMAT, trace, _understood(trace, output), _notices(trace, output))
+    stated, notices = _understood(trace, output), _notices(trace, output)
+    conditions = output.latency.spans(), output.interarrival.spans()
+    return Reading(FORMAT, trace, stated, notices, conditions)
 
 
 def _is_whole_operation(output: _Output) -> bool:
@@ -231,4 +253,5 @@ SPEC = ReaderSpec(
     ),
     detects=_detects,
     read=_read,
+    with_test=_read,
 )

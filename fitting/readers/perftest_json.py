@@ -26,6 +26,7 @@ from fitting.readers.text import (
 from fitting.readers.tool_json import documents_of, number, part, tool_of, whole
 
 FORMAT = "perftest JSON"
+_QPS = "number_of_qps"
 _TIMES = ("t_typical", "t_avg")
 
 
@@ -39,7 +40,10 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     for document in documents_of(decoded(content)):
         test = str(part(document, "test_info").get("test", ""))[:60]
         _check(test, tests)
-        results = part(document, "results")
+        results, qps = part(document, "results"), _queue_pairs(part(document, "test_info"))
+        one = latency if "Latency" in test else interarrival
+        named = () if qps is None else (("qps", str(qps)),)
+        one.begin_size(whole(results, "MsgSize") or 0, at_once=qps or 1, named=named)
         if "Latency" in test:
             _add_latency(results, latency, columns)
         else:
@@ -57,7 +61,13 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     stated.append(("statistic", ", ".join(columns)))
     counted = format_sizes(trace.latency, trace.interarrival)
     left_out = format_left_out(latency, interarrival)
-    return Reading(FORMAT, trace, (*stated, *counted, *left_out), _notices(is_whole=is_whole))
+    understood, notices = (*stated, *counted, *left_out), _notices(is_whole=is_whole)
+    return Reading(FORMAT, trace, understood, notices, (latency.spans(), interarrival.spans()))
+
+
+def _queue_pairs(info: dict[str, Any]) -> int | None:
+    """How many sent at once, where the document says it."""
+    return next((whole(info, name) for name in info if name.lower() == _QPS), None)
 
 
 def _check(test: str, tests: dict[str, None]) -> None:

@@ -42,7 +42,7 @@ _MPI_ROW = re.compile(
     r"^([0-9]{1,13})\s+([0-9.naif]{1,20})(?:\s+\|\s+(\S{1,24})\s+(?:(?:±|\+/-)\s*)?\S.*)?$"
 )
 _ON_SCREEN = re.compile(
-    r"^[0-9]{1,6}:\s+([0-9]{1,13}) bytes\s+[0-9]{1,12} times -->"
+    r"^([0-9]{1,6}):\s+([0-9]{1,13}) bytes\s+[0-9]{1,12} times -->"
     r"\s+\S{1,20} Mbps in\s+(\S{1,20}) usec$"
 )
 _IN_FILE = re.compile(r"^([0-9]{1,13})\s+([0-9]+\.[0-9]+)\s+([0-9]+\.[0-9]+)$")
@@ -63,11 +63,13 @@ class _Output:
     samples: Collector = field(default_factory=Collector)
     statistics: dict[str, None] = field(default_factory=dict)
     runs: int = 0
+    _place: int = -1
 
     def take_mpi(self, line: Line) -> None:
         """Read one line of mpi4py.bench."""
         if line.text.startswith(_TITLE):
             self.runs += 1
+            self.samples.begin_run()
         elif self.runs and line.text[0].isdigit():
             row = _MPI_ROW.match(line.text)
             value = number_of(row.group(3) or row.group(2)) if row else None
@@ -86,15 +88,19 @@ class _Output:
         """Read one line of NetPIPE."""
         if row := _ON_SCREEN.match(line.text):
             self.statistics["fastest trial, as on the screen"] = None
-            self._add(line, row.group(1), row.group(2), 1.0)
+            self._add(line, row.group(2), row.group(3), 1.0, int(row.group(1)))
         elif row := _IN_FILE.match(line.text):
             self.statistics["fastest trial, as in the file"] = None
-            self._add(line, row.group(1), row.group(3), _US_PER_S)
+            self._add(line, row.group(1), row.group(3), _US_PER_S, int(row.group(1)))
         elif line.text[0].isdigit():
             self.samples.leave_out("cut off or not a number")
 
-    def _add(self, line: Line, size: str, time: str, scale: float) -> None:
+    def _add(self, line: Line, size: str, time: str, scale: float, place: int) -> None:
+        """Take a row of NetPIPE. `place` grows within a run: its number, or in a file its size."""
         value = number_of(time)
+        if place <= self._place:
+            self.samples.begin_run()
+        self._place = place
         if value is None or not line.is_whole:
             self.samples.leave_out("cut off or not a number")
         else:
@@ -154,7 +160,8 @@ def _reading(
         ("statistic", ", ".join(output.statistics)),
     ]
     counted = format_sizes(trace.latency)
-    return Reading(format_name, trace, (*head, *stated, *counted, *format_left_out(output.samples)))
+    understood = (*head, *stated, *counted, *format_left_out(output.samples))
+    return Reading(format_name, trace, understood, conditions=(output.samples.spans(), ()))
 
 
 MPI4PY_SPEC = ReaderSpec(

@@ -12,7 +12,8 @@ does not say its message size: the full log (--full-log FILE) does.
      "intervals": [{"sum": {"bits_per_second": 9881345276.5, "omitted": false, ...}}, ...]}
 
 iperf3: each interval's block size / rate is the time between blocks, as the sending program writes
-them; several streams, or both directions at once, share the stages and are left out.
+them. Several streams (`streams`) are so many lanes: they are taken where there is no run of one
+stream, or where they are chosen. Both directions at once share the stages and are left out.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ def _read_sockperf(content: bytes, kind: TraceKind | None) -> Reading:
                 )
         elif _HEADER.match(line.text):
             in_rows, runs = size > 0, runs + 1
+            samples.begin_size(size)
         elif in_rows and line.text[0].isdigit():
             row = _ROW.match(line.text)
             value = number_of(row.group(1)) if row and line.is_whole else None
@@ -82,8 +84,8 @@ def _read_sockperf(content: bytes, kind: TraceKind | None) -> Reading:
         ("statistic", "every packet"),
         ("runs", str(runs)),
     )
-    counted = format_sizes(trace.latency)
-    return Reading(SOCKPERF_FORMAT, trace, (*stated, *counted, *format_left_out(samples)))
+    understood = (*stated, *format_sizes(trace.latency), *format_left_out(samples))
+    return Reading(SOCKPERF_FORMAT, trace, understood, conditions=(samples.spans(), ()))
 
 
 def _detects_iperf(head: str) -> bool:
@@ -95,13 +97,16 @@ def _read_iperf(content: bytes, kind: TraceKind | None) -> Reading:
     protocols, left_out = dict[str, None](), dict[str, None]()
     for document in documents_of(decoded(content)):
         start = part(document, "start", "test_start")
-        if why := _not_one_stream(document, start):
+        if why := _unusable(document, start):
             left_out[why] = None
             continue
         runs += 1
         protocols[str(start.get("protocol"))[:20]] = None
+        size, streams = whole(start, "blksize") or 0, whole(start, "num_streams") or 1
+        named = (("streams", str(streams)),)
+        samples.begin_size(size, at_once=streams, named=named, is_spare=streams > 1)
         for interval in parts(document, "intervals"):
-            _add_interval(samples, whole(start, "blksize") or 0, part(interval, "sum"))
+            _add_interval(samples, size, part(interval, "sum"))
     listed = ", ".join(left_out)[:300]
     if not samples:
         refuse(
@@ -112,22 +117,22 @@ def _read_iperf(content: bytes, kind: TraceKind | None) -> Reading:
     stated = [
         ("format", IPERF_FORMAT),
         ("tests", ", ".join(protocols)),
-        ("interarrival_is", "block size / bits per second, of one stream"),
+        ("interarrival_is", "block size / bits per second, of all streams together"),
         ("statistic", "every interval but those that iperf3 omits"),
         ("runs", str(runs)),
     ]
     if listed:
         stated.append(("runs_left_out", listed))
-    counted = format_sizes(trace.interarrival)
-    return Reading(IPERF_FORMAT, trace, (*stated, *counted, *format_left_out(samples)))
+    understood = (*stated, *format_sizes(trace.interarrival), *format_left_out(samples))
+    return Reading(IPERF_FORMAT, trace, understood, conditions=((), samples.spans()))
 
 
-def _not_one_stream(document: dict[str, Any], start: dict[str, Any]) -> str:
-    """Why a run is not one stream of blocks; empty where it is."""
+def _unusable(document: dict[str, Any], start: dict[str, Any]) -> str:
+    """Why a run is none of blocks one way; empty where it is."""
     if "error" in document:
         return "a run that ended with an error"
-    if whole(start, "num_streams") != 1:
-        return "a run of several streams, or of none"
+    if not whole(start, "num_streams"):
+        return "a run of no stream"
     if start.get("bidir") in (1, True) or "sum_bidir_reverse" in part(document, "end"):
         return "a run in both directions at once"
     if number(start, "target_bitrate"):

@@ -1,14 +1,18 @@
 """Times of stages that a tool measured one after the other, as rows of a direct trace.
 
-Such a file has no row with a time of every stage. The k-th time of a size of one stage stands
-beside the k-th of each other stage: fits take every stage by itself, so that nothing is made of the
-neighbourhood. Times without a counterpart in every stage are left out and counted.
+Such a file has no row with a time of every stage. The k-th time of a size under a condition of one
+stage stands beside the k-th of each other stage: fits take every stage by itself, so that nothing
+is made of the neighbourhood. Times without a counterpart in every stage are left out and counted.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from typing import TypeAlias
+
 from contract.limits import MAX_STAGES
-from domain.measurement import DirectTrace
+from domain.conditions import Condition
+from domain.measurement import DirectTrace, Spans
 from fitting.readers.text import Collector, refuse
 
 
@@ -17,6 +21,7 @@ class StageRows:
 
     def __init__(self) -> None:
         self.stages: dict[str, Collector] = {}
+        self._spans: Spans = ()
 
     def of(self, stage: str) -> Collector:
         """Return where the times of this stage go. Raises UnreadableTrace for too many stages."""
@@ -34,27 +39,45 @@ class StageRows:
             return None
         first, *others = measured.values()
         counts = {
-            size: min(len(times), *(len(other.get(size, ())) for other in others))
+            key: min(len(times), *(len(other.get(key, ())) for other in others))
             if others
             else len(times)
-            for size, times in first.items()
+            for key, times in first.items()
         }
-        rows = [(size, row) for size, count in counts.items() for row in range(count)]
+        of_size = dict[int, list[tuple[_Key, int]]]()
+        for key, count in counts.items():
+            of_size.setdefault(key[0], []).extend((key, row) for row in range(count))
+        rows = [row for some in of_size.values() for row in some]
         if not rows:
             refuse(f"no size was measured of every one of {', '.join(measured)[:200]}")
+        spans = [(at, condition) for at, ((_, condition), _) in enumerate(rows)]
+        self._spans = tuple(
+            one for at, one in enumerate(spans) if not at or spans[at - 1][1] != one[1]
+        )
         for name, sizes in measured.items():
             for _ in range(sum(map(len, sizes.values())) - len(rows)):
                 self.stages[name].leave_out("without a time of every other stage")
         return DirectTrace(
             tuple(measured),
-            tuple(size for size, _ in rows),
-            tuple(row for _, row in rows),
-            tuple(tuple(sizes[size][row] for size, row in rows) for sizes in measured.values()),
+            tuple(size for (size, _), _ in rows),
+            tuple(row for some in of_size.values() for row in range(len(some))),
+            tuple(tuple(sizes[key][row] for key, row in rows) for sizes in measured.values()),
         )
 
+    def spans(self) -> Spans:
+        """Return from which row of the trace on which condition holds."""
+        return self._spans
 
-def _by_size(part: Collector) -> dict[int, list[float]]:
-    found: dict[int, list[float]] = {}
-    for size, time_us in zip(part.sizes, part.times_us, strict=True):
-        found.setdefault(size, []).append(time_us)
+
+_Key: TypeAlias = tuple[int, Condition]
+
+
+def _by_size(part: Collector) -> dict[_Key, list[float]]:
+    found: dict[_Key, list[float]] = {}
+    starts = deque(part.spans())
+    condition = part.condition
+    for at, (size, time_us) in enumerate(zip(part.sizes, part.times_us, strict=True)):
+        if starts and starts[0][0] == at:
+            condition = starts.popleft()[1]
+        found.setdefault((size, condition), []).append(time_us)
     return found

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,8 +22,9 @@ from itertools import islice
 from typing import NoReturn, ParamSpec, TypeVar
 
 from contract.limits import MAX_MESSAGE_BYTES, MAX_TIME_US
+from domain.conditions import Condition
 from domain.errors import UnreadableTrace
-from domain.measurement import Reading, Samples, Trace, TraceKind
+from domain.measurement import Reading, Samples, Spans, Trace, TraceKind
 from domain.solution import Notice
 from domain.trace_formats import UnreadableRows
 from domain.units import format_bytes
@@ -122,14 +124,40 @@ def refuse(detail: str) -> NoReturn:
 
 @dataclass(slots=True)
 class Collector:
-    """Samples as they are read, and why rows were left out."""
+    """Samples as they are read, under which conditions, and why rows were left out.
+
+    `condition` is that of the rows to come.
+    """
 
     sizes: list[int] = field(default_factory=list)
     times_us: list[float] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
+    condition: Condition = field(default_factory=Condition)
+    _spans: list[tuple[int, Condition]] = field(default_factory=list)
+    _begun: Counter[tuple[int, tuple[tuple[str, str], ...]]] = field(default_factory=Counter)
 
-    def add(self, size: int, time_us: float) -> None:
-        """Take a row, or count why not."""
+    def begin_run(self, *, at_once: int = 1, named: tuple[tuple[str, str], ...] = ()) -> None:
+        """Rows to come are of a run of their own, unless the last one has no rows yet."""
+        run = self._spans[-1][1].run + 1 if self._spans else 1
+        self.condition = Condition(run, at_once, named)
+
+    def begin_size(
+        self,
+        size: int,
+        *,
+        at_once: int = 1,
+        named: tuple[tuple[str, str], ...] = (),
+        is_spare: bool = False,
+    ) -> None:
+        """Rows to come are of one size, as tools print them that measure one a run: the n-th time
+        that a size begins under these conditions is of the n-th run.
+        """
+        self._begun[size, named] += 1
+        run = self._begun[size, named]
+        self.condition = Condition(run, at_once, named, is_spare)
+
+    def add(self, size: int, time_us: float, condition: Condition | None = None) -> None:
+        """Take a row, under a condition of its own or under that of its run, or count why not."""
         if size == 0:
             self.leave_out("of 0 bytes")
         elif size > MAX_MESSAGE_BYTES:
@@ -141,6 +169,9 @@ class Collector:
         elif time_us > MAX_TIME_US:
             self.leave_out(f"of more than {MAX_TIME_US:g} µs")
         else:
+            condition = condition or self.condition
+            if not self._spans or self._spans[-1][1] != condition:
+                self._spans.append((len(self.sizes), condition))
             self.sizes.append(size)
             self.times_us.append(time_us)
 
@@ -154,6 +185,10 @@ class Collector:
     def samples(self) -> Samples | None:
         """Return what was collected; None where that is nothing."""
         return Samples(tuple(self.sizes), tuple(self.times_us)) if self.sizes else None
+
+    def spans(self) -> Spans:
+        """Return from which sample on which condition holds."""
+        return tuple(self._spans)
 
 
 def format_left_out(*collectors: Collector) -> tuple[tuple[str, str], ...]:

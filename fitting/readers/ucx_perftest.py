@@ -166,6 +166,8 @@ class _Output:
     def finish(self) -> None:
         """A run has ended: the last row of each test counts. Raises UnreadableTrace."""
         rows, self._rows = self._rows, {}
+        self.latency.begin_run()
+        self.interarrival.begin_run()
         for row in rows.values():
             size = row.size
             if size is None:
@@ -206,7 +208,9 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         )
     trace = MessageTrace(output.latency.samples(), output.interarrival.samples())
     check_kind(trace, kind, FORMAT)
-    return Reading(FORMAT, trace, _understood(trace, output), notices(output.tests.get(False, "")))
+    stated, said = _understood(trace, output), notices(output.tests.get(False, ""))
+    conditions = output.latency.spans(), output.interarrival.spans()
+    return Reading(FORMAT, trace, stated, said, conditions)
 
 
 def _row_of(line: Line, part: Collector) -> _Row | None:

@@ -124,9 +124,11 @@ class _Output:
             self.latency_test = _same(self.latency_test, run.test)
             is_median = table.column in _MEDIANS
             self.statistics["median" if is_median else "mean"] = None
+            self.latency.begin_size(run.size)
             self.latency.add(run.size, table.last[_PERCENTILE if is_median else _OVERALL_LATENCY])
         elif table.last[_OVERALL_RATE] > 0.0:
             self.bandwidth_test = _same(self.bandwidth_test, run.test)
+            self.interarrival.begin_size(run.size)
             self.interarrival.add(run.size, 1e6 / table.last[_OVERALL_RATE])
         else:
             self.interarrival.leave_out("of a message rate that was printed as 0")
@@ -165,7 +167,9 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         refuse(f"no row of results after the header of ucx_perftest: {_TOGETHER}")
     trace = MessageTrace(output.latency.samples(), output.interarrival.samples())
     check_kind(trace, kind, FORMAT)
-    return Reading(FORMAT, trace, _understood(trace, output), notices(output.latency_test))
+    stated, said = _understood(trace, output), notices(output.latency_test)
+    conditions = output.latency.spans(), output.interarrival.spans()
+    return Reading(FORMAT, trace, stated, said, conditions)
 
 
 def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:

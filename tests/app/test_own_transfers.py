@@ -106,10 +106,10 @@ class TestCommand:
         assert code == 2
         assert "sluice optimize FILE" in err
 
-    def test_conditions_are_of_own_transfers_alone(self, printed: Any) -> None:
+    def test_conditions_are_of_files_alone(self, printed: Any) -> None:
         code, _, err = printed("optimize", "myrinet-gam", "--bytes", "1K", "--where", "a=b")
         assert code == 2
-        assert "where: conditions are of a file of own transfers" in err
+        assert "said of a file of measurements or of own transfers, and there is none" in err
 
 
 def asked(text: str, message_bytes: int = 64 * MIB, **more: Any) -> dict[str, Any]:

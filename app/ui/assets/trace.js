@@ -82,7 +82,8 @@
 
     address() {
       const given = new URLSearchParams({message: this.form.elements.message.value});
-      const names = ["current", "kind", "method", "shape", "stages_overlap", "several_at_once"];
+      const names = ["current", "kind", "method", "shape", "columns", "test", "run", "where",
+        "stages_overlap", "several_at_once"];
       for (const name of names) {
         const value = this.form.elements[name]?.value;
         if (value) given.set(name, value);

@@ -17,10 +17,11 @@ from app.questions.question import GivenFit, LoadedTrace
 from app.schemas.fit_documents import may_be_fit, read_fit
 from app.text.notices import MEANINGS, named, notice_items
 from app.web.forms import InvalidForm
-from app.web.workbench.choices import METHODS, SAID, SHAPES, as_said, said_of
+from app.web.workbench.choices import METHODS, SAID, SHAPES, as_said, run_of, said_of
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputState
 from contract.limits import MAX_NAME_LENGTH
+from domain.conditions import RowChoice
 from domain.errors import InvalidInput, Overloaded, SluiceError
 from domain.fit import (
     Combine,
@@ -228,7 +229,9 @@ def _differing(these: dict[str, list[str]], those: dict[str, list[str]]) -> Iter
 # --- fits that pages make: stored without a profile, so that each has an address ------------------
 
 
-_OF_THE_TRACE = ("trace", "kind", "stages_overlap", "current")
+_OF_THE_TRACE = (
+    *("trace", "kind", "columns", "test", "run", "where", "stages_overlap", "current"),
+)
 
 
 async def fit_and_store(request: Request, traces: Sequence[LoadedTrace], asked: FitRequest) -> str:
@@ -325,6 +328,8 @@ def fit_request_of(entry: InputState) -> FitRequest:
     options = FitOptions(
         FitMethod(method),
         FitShape(shape),
+        columns=entry.columns or None,
+        choice=RowChoice(entry.test or None, run_of(entry.run), entry.where or None),
         several_at_once=said_of(entry.several_at_once),
         stages_overlap=said_of(entry.stages_overlap),
     )

@@ -374,8 +374,8 @@ def _composition(
             continue
         if not mistakes:
             step, processor = row.step or found.step, row.processor or None
-            count, columns = len(found.traces), found.columns
-            stages.append(ComposedStage(row.name, count, step, processor, columns))
+            count, columns, choice = len(found.traces), found.columns, found.choice
+            stages.append(ComposedStage(row.name, count, step, processor, columns, choice))
             traces += found.traces
             kinds += found.kinds
             excluded += [replace(sample, stage=row.name) for sample in found.excluded]

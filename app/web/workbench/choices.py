@@ -16,7 +16,8 @@ from urllib.parse import urlencode
 
 from app.questions.profiles import paper_profiles
 from app.text.units import OF_MODEL
-from domain.errors import NotFound
+from contract.limits import MAX_RUN
+from domain.errors import InvalidInput, NotFound
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.trace_formats import TraceFormat
 from domain.units import CostUnit, OverheadUnit, format_number
@@ -233,6 +234,15 @@ class Offers:
 
 
 OFFERS = Offers()
+
+
+def run_of(text: str) -> int | None:
+    """Return the number of a run, None where none is typed. Raises InvalidInput."""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= MAX_RUN):
+        raise InvalidInput(f"expected a run from 1 to {MAX_RUN}", field="run")
+    return int(text)
 
 
 def said_of(text: str) -> bool | None:

@@ -14,7 +14,7 @@ from app.errors import field_problems
 from app.schemas.base import dump_json
 from app.schemas.optimize import current_of
 from app.schemas.stages import given_aggregate, pipeline_out, stored_pipeline
-from app.web.workbench.choices import ShownUnits, said_of
+from app.web.workbench.choices import ShownUnits, run_of, said_of
 from app.web.workbench.state import InputSource, InputState, StageRow
 from contract.limits import (
     MAX_MESSAGE_BYTES,
@@ -308,7 +308,8 @@ class _Reader:
         """Return pasted measurements."""
         self.places |= {"/measurements": "trace", "/fit_options": "trace"}
         self.places["/measurements/kind"] = self.places["/kind"] = "kind"
-        self.places["/fit_options/stages_overlap"] = "stages_overlap"
+        for name in ("columns", "test", "run", "where", "stages_overlap"):
+            self.places[f"/fit_options/{name}"] = name
         if not self.entry.trace:
             self.mistakes["trace"] = "expected measurements: paste them, or drop a file here"
         return {
@@ -317,12 +318,22 @@ class _Reader:
                 "method": self.entry.method,
                 "shape": self.entry.shape,
                 **{name: said for name, said in self._said_of_overlap() if said is not None},
+                **{name: said for name, said in self._said_of_rows() if said},
             },
         }
 
     def _said_of_overlap(self) -> Iterator[tuple[str, bool | None]]:
         for name in ("stages_overlap", "several_at_once"):
             yield name, said_of(getattr(self.entry, name))
+
+    def _said_of_rows(self) -> Iterator[tuple[str, str | int | None]]:
+        """Which columns, test, run and condition of the file are meant."""
+        for name in ("columns", "test", "where"):
+            yield name, getattr(self.entry, name)
+        try:
+            yield "run", run_of(self.entry.run)
+        except InvalidInput as refusal:
+            self.mistakes["run"] = refusal.detail
 
     def _stage(self, number: int, rows: Sequence[Row]) -> dict[str, Any]:
         place = f"/pipeline/stages/{number}"

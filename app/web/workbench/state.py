@@ -85,6 +85,10 @@ class InputState:
     kind: str = ""
     method: str = "robust"
     shape: str = "ranges"
+    columns: str = ""
+    test: str = ""
+    run: str = ""
+    where: str = ""
     stages_overlap: str = ""
     several_at_once: str = ""
     message: str = "64 KiB"
@@ -159,7 +163,8 @@ class InputState:
     @property
     def has_fit_choices(self) -> bool:
         """Whether how to fit was chosen, so that its part is shown open."""
-        said = self.kind or self.stages_overlap or self.several_at_once
+        of_file = self.kind or self.columns or self.test or self.run or self.where
+        said = of_file or self.stages_overlap or self.several_at_once
         return bool(said) or self.method != "robust" or self.shape != "ranges"
 
     def _first_mistake(self) -> str:
@@ -172,6 +177,7 @@ class InputState:
             "fit",
             "trace",
             "kind",
+            *("columns", "test", "run", "where"),
             "stages_overlap",
             "message",
             "current",
@@ -349,6 +355,7 @@ _UNUSUAL = (
 )
 _TEXTS = (
     *("delay", "save_as", "profile", "fit", "trace", "kind", "method", "shape", "message"),
+    *("columns", "test", "run", "where"),
     "stages_overlap",
     "several_at_once",
     "current",

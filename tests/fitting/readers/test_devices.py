@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from domain.conditions import RowChoice
 from domain.errors import UnreadableTrace
 from domain.measurement import DirectTrace, Reading
 from fitting import read
@@ -127,10 +128,10 @@ class TestFio:
         assert understood(reading)["statistic"] == "deciles from 10 to 90 % of each job"
 
     def test_means_options_in_common_and_older_versions(self) -> None:
-        older = {"total_ios": 4, "clat": {"mean": 7.5}}
+        older = {"total_ios": 4, "clat": {"mean": 2.1}}
         jobs = [job({}, write=times(2000)), job({"bs": "8k,64k"}, write=times(3000))]
         reading = read(fio([*jobs, job({}, write=older)], bs="4k"))
-        assert stages(reading) == {"write": [(4096, 2.0), (4096, 7.5), (65536, 3.0)]}
+        assert stages(reading) == {"write": [(4096, 2.0), (4096, 2.1), (65536, 3.0)]}
         assert understood(reading)["statistic"] == "mean of each job"
 
     def test_the_block_size_that_nobody_names_is_measured(self) -> None:
@@ -145,8 +146,6 @@ class TestFio:
     @pytest.mark.parametrize(
         ("options", "results", "why"),
         [
-            ({"iodepth": "8"}, {"read": times(1)}, r"several I/Os at once \(iodepth 8\)"),
-            ({"numjobs": "2"}, {"read": times(1)}, "several I/Os at once"),
             ({"bsrange": "4k-8k"}, {"read": times(1)}, "several block sizes"),
             ({}, {"read": {**times(1), "io_bytes": 3}}, "several block sizes"),
             ({}, {"read": times(1), "write": times(1)}, "reads and writes mixed"),
@@ -163,6 +162,26 @@ class TestFio:
         both = read(fio([job(options, **results), job({}, read=times(1000))]))
         assert stages(both) == {"read": [(8192, 1.0)]}
         assert understood(both)["jobs_left_out"].startswith("1 ")
+
+    @pytest.mark.parametrize(
+        ("options", "depth", "at_once"),
+        [({"iodepth": "8"}, 8, 8), ({"numjobs": "2", "iodepth": "4"}, 4, 8)],
+    )
+    def test_several_ios_at_once_are_lanes(
+        self, options: dict[str, str], depth: int, at_once: int
+    ) -> None:
+        """Beside single ones they are taken only if they are chosen."""
+        alone = read(fio([job(options, read=times(4000))]))
+        assert stages(alone) == {"read": [(8192, 4.0)]}
+        (notice,) = alone.notices
+        assert (notice.code, notice.values) == ("several_lanes", (("lanes", float(at_once)),))
+        both = fio([job(options, read=times(4000)), job({}, read=times(1000))])
+        reading = read(both)
+        assert stages(reading) == {"read": [(8192, 1.0)]}
+        assert reading.notices == ()
+        assert understood(reading)["iodepth"] == f"1, of the values 1, {depth}"
+        chosen = read(both, choice=RowChoice(where=f"iodepth={depth}"))
+        assert stages(chosen) == stages(alone)
 
     def test_every_io_of_a_log(self) -> None:
         reading = read(content_of("fio-clat.log"))
@@ -336,7 +355,7 @@ class TestSockets:
     @pytest.mark.parametrize(
         ("change", "why"),
         [
-            ({"num_streams": 4}, "several streams"),
+            ({"num_streams": 0}, "no stream"),
             ({"bidir": 1}, "both directions"),
             ({"target_bitrate": 1048576}, "bit rate that was asked for"),
             ({"blksize": 0}, "left out are none"),

@@ -198,7 +198,7 @@ class TestTools:
         found = pairs(messages(reading).latency)
         assert found[0] == (4096, 10.5)
         assert found[-1] == (16_777_216, 972.0)
-        assert "batch size above 1" in understood(reading)["rows_left_out"]
+        assert understood(reading)["batch"] == "1, of the values 1, 4"
         assert line_of(reading) == pytest.approx((10.26, 0.0572), rel=_NEAR)
         in_csv = pairs(messages(read(content_of("nixlbench.csv"))).latency)
         assert in_csv == found[1:4]
@@ -207,7 +207,6 @@ class TestTools:
         ("old", "new", "rule"),
         [
             (b": 1\n", b": 8\n", "of 8 threads: they transfer at once.*--num_threads=1"),
-            (b"            1              ", b"            8              ", "batch size"),
             (b"P99 Tx (us)", b"Aggregate B/W (GB/Sec)", "more than two workers"),
         ],
     )

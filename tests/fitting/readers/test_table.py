@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.conditions import RowChoice
 from domain.errors import InvalidInput, UnreadableTrace
 from domain.measurement import TraceKind
 from domain.table_columns import ColumnRole, parse_columns
@@ -99,7 +100,7 @@ class TestTables:
 
     def test_sizes_with_units(self) -> None:
         content = "block [KiB],t_us\n4,1\n0.5,2\n64K,3\n1MB,4\n0.3,5\n"
-        expected = near([(4096, 1.0), (65536, 3.0), (1_000_000, 4.0)])
+        expected = near([(4096, 1.0), (65536, 3.0), (2**20, 4.0)])
         assert latencies(content, "size=block [KiB],time=t_us") == [
             expected[0],
             *near([(512, 2.0)]),
@@ -113,8 +114,8 @@ class TestTables:
         assert understood(reading)["rows_left_out"] == "1: 1 cut off or not a number"
 
     def test_a_header_line_in_a_comment_after_others(self) -> None:
-        content = "tool 1.0, run of today\n# Bytes, Lat_us\n64, 3\n# Bytes, Lat_us\n64, 4\n"
-        assert latencies(content, "size=bytes,time=lat_us") == [(64, 3.0), (64, 4.0)]
+        content = "tool 1.0, run of today\n# Bytes, Lat_us\n64, 3\n# Bytes, Lat_us\n64, 3.1\n"
+        assert latencies(content, "size=bytes,time=lat_us") == [(64, 3.0), (64, 3.1)]
 
     def test_quoted_fields(self) -> None:
         content = 'size,"what, how",t_us\n64,"a, b",3\n'
@@ -146,7 +147,7 @@ class TestTables:
             ("a,b\n1,2\n", "size=a,time=b", "time: expected a unit of times.*time=b:us"),
             ("a,gbps\n1,2\n", "size=a,rate=gbps", "written of bits and of bytes"),
             ("a,b\n1,2\n", "size=a,time=c:us", "no line of the table has the columns a, c"),
-            ("a,a,b\n1,2,3\n", "size=a,time=b:us", "no line of the table has the columns a, b"),
+            ("a,a,b\n1,2,3\n", "size=a,time=b:us", "2 columns are called a: name one by its place"),
             ("a b\n", "size=#1,time=#2:us", "no line of the table has numbers at the places"),
         ],
     )
@@ -160,6 +161,156 @@ class TestTables:
             read(b"a,b\n0,2\n", columns="size=a,time=b:us")
 
 
+class TestNamesWithBlanks:
+    """Names apart by two blanks or more, over rows apart by any."""
+
+    header = "Block Size (B)      Batch     Avg Lat. (us)  B/W (GB/Sec)\n"
+    rows = "8192 1 4.0 2.048\n131072                1         11.0            11.9\n"
+    expected = ((8192, 4.0), (131_072, 11.0))
+
+    @pytest.mark.parametrize(
+        "columns",
+        [
+            "size=Block Size (B):B,time=Avg Lat. (us):us",
+            "size=block size (b),time=avg lat. (us)",
+            "size=#1,time=#3:us",
+        ],
+    )
+    def test_they_are_found(self, columns: str) -> None:
+        content = self.header + "-" * 60 + "\n" + self.rows
+        assert latencies(content, columns) == near(self.expected)
+
+    def test_a_name_without_blanks_beside_them_is_of_its_own_column(self) -> None:
+        reading = read((self.header + self.rows).encode(), columns="size=Batch,time=Avg Lat. (us)")
+        assert pairs(messages(reading).latency) == near([(1, 4.0), (1, 11.0)])
+        assert understood(reading)["columns_apart_by"] == "two blanks or more"
+
+    def test_cells_with_units_apart_by_a_blank(self) -> None:
+        content = "Block size     Mean time\n8 KiB          4 us\n128 KiB        11 us\n"
+        assert latencies(content, "size=Block size,time=Mean time") == near(self.expected)
+
+    def test_single_blanks_between_some_names_are_read_as_before(self) -> None:
+        content = "size  t_us Other Column\n8192 4.0 1 2\n131072 11.0 1 2\n"
+        assert latencies(content, "size=size,time=t_us") == near(self.expected)
+
+    def test_rows_of_neither_width_are_left_out(self) -> None:
+        reading = read(
+            (self.header + self.rows + "8192 9\n").encode(), columns="size=#1,time=#3:us"
+        )
+        assert "with fewer columns" in understood(reading)["rows_left_out"]
+
+
+class TestUnits:
+    """KB is what was named; where nothing was, times and rates of the table may say it."""
+
+    cells = "| Part | Mean (ms) |\n|---|---|\n| 16KB | 1.0 |\n| 2MB | 9.0 |\n"
+
+    @pytest.mark.parametrize(
+        ("unit", "kilo"), [(":KiB", 1024), (":MiB", 1024), (":KB", 1000), (":B", 1000), ("", 1000)]
+    )
+    def test_the_unit_that_is_named_wins(self, unit: str, kilo: int) -> None:
+        expected = near([(16 * kilo, 1e3), (2 * kilo**2, 9e3)])
+        assert latencies(self.cells, f"size=Part{unit},time=Mean (ms)") == expected
+
+    @pytest.mark.parametrize("kilo", [1000, 1024])
+    @pytest.mark.parametrize(("unit", "of_rate"), [("GB/s", 1e9), ("MiB/s", 2.0**20)])
+    def test_rates_decide(self, kilo: int, unit: str, of_rate: float) -> None:
+        sizes = {"16KB": 16 * kilo, "512KB": 512 * kilo, "2MB": 2 * kilo**2}
+        times_us = [5.0, 100.0, 390.0]
+        content = f"part,t_us,speed ({unit})\n" + "".join(
+            f"{cell},{time_us},{size / time_us * 1e6 / of_rate:.5g}\n"
+            for (cell, size), time_us in zip(sizes.items(), times_us, strict=True)
+        )
+        reading = read(content.encode(), columns="size=part,time=t_us")
+        expected = near([*zip(sizes.values(), times_us, strict=True)])
+        assert pairs(messages(reading).latency) == expected
+        said = f"part, unit KB of {kilo} bytes, as its rates say"
+        assert understood(reading)["size_column"] == said
+
+    def test_rates_that_fit_neither_decide_nothing(self) -> None:
+        content = "part (KB),t_us,speed (GB/s)\n16,5,1.0\n512,100,9.9\n"
+        reading = read(content.encode(), columns="size=part (KB),time=t_us")
+        assert pairs(messages(reading).latency) == near([(16_000, 5.0), (512_000, 100.0)])
+        assert understood(reading)["size_column"] == "part (KB), unit KB of 1000 bytes"
+
+
+class TestConditions:
+    """Other columns, blocks, and times that no stage takes."""
+
+    columns = "size=part:B,time=seconds:s"
+    rows = "part,sockets,seconds\n" + "".join(
+        f"{mib}MiB,{sockets},{0.05 + mib * per_mib}\n"
+        for sockets, per_mib in ((2, 0.02), (24, 0.002))
+        for mib in (4, 16, 64)
+    )
+
+    def test_a_column_of_several_values_is_asked_for(self) -> None:
+        with pytest.raises(
+            UnreadableTrace, match=r"sockets has the values 2, 24.*--where sockets=2"
+        ):
+            read(self.rows.encode(), columns=self.columns)
+
+    @pytest.mark.parametrize(("sockets", "per_mib"), [("2", 0.02), ("24", 0.002)])
+    def test_one_is_taken(self, sockets: str, per_mib: float) -> None:
+        choice = RowChoice(where=f"sockets={sockets}")
+        reading = read(self.rows.encode(), columns=self.columns, choice=choice)
+        expected = [(mib << 20, (0.05 + mib * per_mib) * 1e6) for mib in (4, 16, 64)]
+        assert pairs(messages(reading).latency) == near(expected)
+        assert understood(reading)["sockets"] == f"{sockets}, of the values 2, 24"
+
+    def test_values_that_agree_are_repetitions(self) -> None:
+        alike = "part,sockets,seconds\n" + "".join(
+            f"{mib}MiB,{sockets},{0.05 + mib * 0.02 + sockets / 1e4}\n"
+            for sockets in (1, 2)
+            for mib in (4, 16, 64)
+        )
+        reading = read(alike.encode(), columns=self.columns)
+        assert len(messages(reading)) == 6
+        assert "they agree" in understood(reading)["sockets"]
+
+    @pytest.mark.parametrize("name", ["connections", "Threads", "queue depth", "num_jobs"])
+    def test_a_number_at_once_is_one_of_lanes(self, name: str) -> None:
+        content = f"size,{name},t_us\n64,8,3.0\n4096,8,5.0\n65536,8,20.0\n"
+        (notice,) = read(content.encode(), columns="size=size,time=t_us").notices
+        assert (notice.code, notice.values) == ("several_lanes", (("lanes", 8.0),))
+
+    def test_columns_that_are_measured_tell_nothing(self) -> None:
+        content = "size,min_us,t_us,rep,GB/s\n" + "".join(
+            f"{size},{at},{size / 1e3 + 5.0 * (1 + at / 50)},{at},{at}.5\n"
+            for at in (1, 2)
+            for size in (64, 4096, 65_536)
+        )
+        reading = read(content.encode(), columns="size=size,time=t_us")
+        assert len(messages(reading)) == 6
+        assert not {"min_us", "rep", "GB/s"} & set(understood(reading))
+
+    @pytest.mark.parametrize("between", ["size  MBps\n", "# with 16 processes\n", "\n"])
+    @pytest.mark.parametrize("columns", ["size=size:B,rate=MBps:MB/s", "size=#1:B,rate=#2:MB/s"])
+    def test_blocks_are_runs(self, between: str, columns: str) -> None:
+        first = "size  MBps\n2048  700.0\n32768 6000.0\n524288 9000.0\n"
+        second = "2048  3500.0\n32768 8900.0\n524288 9400.0\n"
+        content = (first + between + second).encode()
+        with pytest.raises(UnreadableTrace, match=r"2 runs.* 400 % .of 2 KiB."):
+            read(content, columns=columns)
+        taken = read(content, columns=columns, choice=RowChoice(run=2))
+        expected = [(2048, 2048 / 3500.0), (32_768, 32_768 / 8900.0), (524_288, 524_288 / 9400.0)]
+        assert pairs(messages(taken).interarrival) == near(expected)
+        assert understood(taken)["runs"] == "run 2 of 2"
+
+    def test_times_that_fall_as_sizes_grow_are_a_sweep(self) -> None:
+        content = "piece,total_ms\n32KiB,40.0\n256KiB,19.0\n2MiB,9.5\n16MiB,14.0\n"
+        with pytest.raises(
+            UnreadableTrace, match=r"times fall .*40000 µs at 32 KiB.*fragment_bytes"
+        ):
+            read(content.encode(), columns="size=piece:B,time=total_ms:ms")
+
+    def test_a_slow_first_size_and_a_switch_are_none(self) -> None:
+        slow_first = "size,t_us\n1,9.0\n64,3.0\n4096,3.1\n65536,20.0\n"
+        switch = "size,t_us\n1024,4.0\n65536,170.0\n131072,20.0\n262144,31.0\n"
+        for content in (slow_first, switch):
+            assert len(messages(read(content.encode(), columns="size=size,time=t_us"))) == 4
+
+
 @given(
     rows=st.lists(st.tuples(st.integers(1, 2**40), st.floats(0.0, 1e9)), min_size=1, max_size=20),
     separator=st.sampled_from([",", ";", "\t", " ", "|"]),
@@ -168,7 +319,9 @@ class TestTables:
 def test_what_is_written_is_read(
     rows: list[tuple[int, float]], separator: str, *, swap: bool
 ) -> None:
-    """Whatever separates the columns, and in whichever order they are."""
+    """Whatever separates the columns, in whichever order they are; of times that do not fall."""
+    sizes, times = map(sorted, zip(*rows, strict=True))
+    rows = [(int(size), time_us) for size, time_us in zip(sizes, times, strict=True)]
     order = (1, 0) if swap else (0, 1)
     lines = [("n", "t"), *((str(size), repr(time_us)) for size, time_us in rows)]
     content = "".join(separator.join(line[at] for at in order) + "\n" for line in lines)

@@ -1,0 +1,89 @@
+"""Under which conditions the rows of a file were measured, and which of them a user takes.
+
+A file may have several runs of a tool, rows of several numbers of connections, or the times of
+several machines beside each other. `run=2` takes one run, `where` one value of a named condition:
+`connections=1`, or several of them apart by commas.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from contract.limits import MAX_RUN, MAX_TEST_LENGTH, MAX_WHERE_LENGTH
+from domain.errors import InvalidInput
+
+_EXAMPLE = "as in connections=1"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Under which a sample was taken.
+
+    `run` is the place of its run in the file, from 1; `at_once` how many transfers were under way,
+    and `named` what else tells it from others, by name: ("connections", "16"). What `is_spare` a
+    tool measured beside single transfers: it counts where there is nothing else, or is chosen.
+    """
+
+    run: int = 1
+    at_once: int = 1
+    named: tuple[tuple[str, str], ...] = ()
+    is_spare: bool = False
+
+    def value(self, name: str) -> str | None:
+        """Return its value of this name, whatever the case; None where it has none."""
+        wanted = name.casefold()
+        return next((value for one, value in self.named if one.casefold() == wanted), None)
+
+
+@dataclass(frozen=True, slots=True)
+class RowChoice:
+    """What a user says of a file that it does not say itself, and which of its rows to take.
+
+    `test` names the test of rows whose test the file does not name. Raises InvalidInput.
+    """
+
+    test: str | None = None
+    run: int | None = None
+    where: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.run is not None and not 1 <= self.run <= MAX_RUN:
+            raise InvalidInput(f"expected a run from 1 to {MAX_RUN}", field="run")
+        if self.where is not None:
+            parse_where(self.where)
+        test = self.test
+        if test is not None and not (test.strip() and test.isprintable()):
+            raise InvalidInput("expected the name of a test, as sendrecv_perf", field="test")
+        if test is not None and len(test) > MAX_TEST_LENGTH:
+            raise InvalidInput(f"expected at most {MAX_TEST_LENGTH} characters", field="test")
+
+
+NO_CHOICE = RowChoice()
+
+
+def parse_where(text: str) -> tuple[tuple[str, str], ...]:
+    """Return names and values of `connections=1,threads=2`. Raises InvalidInput."""
+    if len(text) > MAX_WHERE_LENGTH:
+        raise InvalidInput(f"expected at most {MAX_WHERE_LENGTH} characters", field="where")
+    found: list[tuple[str, str]] = []
+    for part in text.split(","):
+        name, _, value = (word.strip() for word in part.partition("="))
+        if not name or not value or not part.isprintable():
+            raise InvalidInput(f"expected a name and a value, {_EXAMPLE}", field="where")
+        found.append((name, value))
+    return tuple(found)
+
+
+# What files of one test are called after: those whose output may leave out which test it is of.
+_TEST_IN_NAME = re.compile(
+    r"(?<![a-z])((?:send_?recv|all_?reduce|all_?gather|all_?to_?all|broadcast|reduce_scatter|reduce"
+    r"|gather|scatter|hypercube)_perf|ib_(?:send|write|read|atomic)_(?:lat|bw))(?![a-z0-9])",
+    re.IGNORECASE,
+)
+
+
+def named_test(name: str) -> str | None:
+    """Return the test that a file's name says, as sendrecv_perf.log does; None for none."""
+    found = _TEST_IN_NAME.search(name[-200:])
+    return None if found is None else found[1].lower()

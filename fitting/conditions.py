@@ -1,0 +1,425 @@
+"""One condition of a file, or several that agree: the rule for all formats.
+
+A file may hold several runs, several numbers of connections, or the times of several machines. What
+was measured under different conditions is not one pipeline: only where their times differ by less
+than 10 %, or by less than they scatter, are they taken as repetitions of each other. Elsewhere the
+user says which condition is meant.
+
+Source      own. Times of a size are represented by their median; conditions are compared at sizes
+            that both have, or, where those are fewer than two, along the lines between the sizes of
+            each.
+Notation    r the logarithm of the ratio of two medians; σ the scatter of the logarithm of a single
+            time, of both conditions together.
+Cost        O(N log N) in the rows, and at most 120 pairs of conditions.
+Exact       conditions agree where |median r| <= max(log 1.1, σ) and every |r| <= max(log 1.1, 3 σ).
+Traps       where a size has one time, σ is how far it lies from the line through its neighbours: a
+            switch of protocols counts as scatter of one size there, and the median passes it over;
+            of few sizes an outlier is in half of these distances, so that they are believed up to
+            20 %.
+            Conditions of different sizes cannot contradict each other, and are taken together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+from domain.conditions import Condition, RowChoice, parse_where
+from domain.errors import InconsistentInput, UnreadableTrace
+from domain.measurement import (
+    DirectTrace,
+    MessageTrace,
+    Reading,
+    Samples,
+    Spans,
+    TraceKind,
+)
+from domain.solution import Notice
+from domain.units import format_bytes
+from fitting.readers.text import check_kind, format_sizes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Floats: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
+    Places: TypeAlias = np.ndarray[tuple[int], np.dtype[np.intp]]
+
+_NEAR = 1.1  # conditions whose times are within this ratio are one
+_WORST = 3.0  # times the scatter that a single size may be off
+_MAX_COMPARED = 16  # conditions of which all pairs are compared
+_MAX_LISTED = 8
+_MOST = 0.2  # of a scatter that no repetition shows: a single outlier may make more of it
+_NORMAL = 1.4826  # a standard deviation over the median of what is its absolute value
+_OF_THREE = 1.5**0.5  # the scatter of a time less the mean of two others, over that of one
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Samples of one kind: sizes, times of each stage, and which conditions they have."""
+
+    sizes: Sequence[int]
+    times_us: tuple[Sequence[float], ...]
+    spans: Spans
+
+    @property
+    def places(self) -> dict[Condition, list[range]]:
+        """Which samples each condition has."""
+        found: dict[Condition, list[range]] = {}
+        ends = [start for start, _ in self.spans[1:]] + [len(self.sizes)]
+        for (start, condition), end in zip(self.spans, ends, strict=True):
+            found.setdefault(condition, []).append(range(start, end))
+        return found
+
+    def part_of(self, conditions: Sequence[Condition]) -> _Part | None:
+        """Return the samples under these conditions; None for none."""
+        kept = set(conditions)
+        places, spans = list[int](), list[tuple[int, Condition]]()
+        ends = [start for start, _ in self.spans[1:]] + [len(self.sizes)]
+        for (start, condition), end in zip(self.spans, ends, strict=True):
+            if condition in kept:
+                spans.append((len(places), condition))
+                places.extend(range(start, end))
+        if not places:
+            return None
+        times = tuple(tuple(column[at] for at in places) for column in self.times_us)
+        return _Part(tuple(self.sizes[at] for at in places), times, tuple(spans))
+
+
+def settled(reading: Reading, choice: RowChoice, kind: TraceKind | None = None) -> Reading:
+    """Return the reading of the conditions that are chosen, where those that stay agree.
+
+    Raises UnreadableTrace where they do not, and InconsistentInput for a choice that the file does
+    not have.
+    """
+    if not reading.conditions:
+        if choice.run not in (None, 1) or choice.where is not None:
+            raise InconsistentInput(
+                f"a file of {reading.format} is read as one run: there is nothing to choose",
+                field="where" if choice.where is not None else "run",
+            )
+        return reading
+    before = _parts(reading)
+    parts = _chosen_run(_without_spare(_chosen_values(before, choice)), choice.run)
+    for part in parts:
+        if part is not None:
+            _check_agreement(part)
+    out = reading if parts == before else _with_parts(reading, parts)
+    check_kind(out.trace, kind, reading.format)
+    stated = _stated(out, before, parts, choice)
+    return replace(out, understood=stated, notices=(*out.notices, *_lanes(out, parts)))
+
+
+def _parts(reading: Reading) -> tuple[_Part | None, ...]:
+    trace = reading.trace
+    if isinstance(trace, MessageTrace):
+        known = (trace.latency, trace.interarrival)
+        return tuple(
+            None if part is None else _Part(part.message_bytes, (part.times_us,), spans)
+            for part, spans in zip(known, reading.conditions, strict=True)
+        )
+    assert isinstance(trace, DirectTrace)
+    return (_Part(trace.message_bytes, trace.stage_us, reading.conditions[0]),)
+
+
+def _with_parts(reading: Reading, parts: Sequence[_Part | None]) -> Reading:
+    """The reading of these samples alone."""
+    trace = reading.trace
+    if isinstance(trace, MessageTrace):
+        latency, interarrival = (
+            None if part is None else Samples(part.sizes, part.times_us[0]) for part in parts
+        )
+        trace = MessageTrace(latency, interarrival)
+        counted = dict(format_sizes(latency, interarrival))
+    else:
+        assert isinstance(trace, DirectTrace)
+        (part,) = parts
+        assert part is not None
+        seen = Counter[int]()
+        repetitions = list[int]()
+        for size in part.sizes:
+            repetitions.append(seen[size])
+            seen[size] += 1
+        trace = DirectTrace(trace.stage_names, part.sizes, tuple(repetitions), part.times_us)
+        counted = dict(format_sizes(Samples(part.sizes, part.times_us[0])))
+    understood = tuple((name, counted.get(name, value)) for name, value in reading.understood)
+    spans = tuple(() if part is None else part.spans for part in parts)
+    return replace(reading, trace=trace, understood=understood, conditions=spans)
+
+
+# --- what the user chooses ------------------------------------------------------------------------
+
+
+def _chosen_values(parts: Sequence[_Part | None], choice: RowChoice) -> tuple[_Part | None, ...]:
+    """The samples under the named conditions that are chosen. Raises InconsistentInput."""
+    out = tuple(parts)
+    for name, value in parse_where(choice.where) if choice.where is not None else ():
+        values = _values(out, name)
+        if not values:
+            known = ", ".join(_names(out)) or "none"
+            raise InconsistentInput(
+                f"no condition of this file is called {name}; it has {known}", field="where"
+            )
+        if not any(_is_same(value, one) for one in values):
+            raise InconsistentInput(
+                f"{name} has {_listed(values)}: expected one of them, as {name}={values[0]}",
+                field="where",
+            )
+        out = tuple(_with_value(part, name, value) for part in out)
+    return out
+
+
+def _with_value(part: _Part | None, name: str, value: str) -> _Part | None:
+    """The samples of a part with this value; all where the part tells none of this name."""
+    if part is None:
+        return None
+    known = [(condition, condition.value(name)) for condition in part.places]
+    if all(one is None for _, one in known):
+        return part
+    kept = [condition for condition, one in known if one is not None and _is_same(value, one)]
+    return part if len(kept) == len(known) else part.part_of(kept)
+
+
+def _without_spare(parts: Sequence[_Part | None]) -> tuple[_Part | None, ...]:
+    """The samples of single transfers, where there are any."""
+    conditions = [one for part in parts if part is not None for one in part.places]
+    kept = [one for one in conditions if not one.is_spare]
+    if not kept or len(kept) == len(conditions):
+        return tuple(parts)
+    return tuple(None if part is None else part.part_of(kept) for part in parts)
+
+
+def _is_same(value: str, other: str) -> bool:
+    if value.casefold() == other.casefold():
+        return True
+    try:
+        return float(value) == float(other)
+    except ValueError:
+        return False
+
+
+def _chosen_run(parts: Sequence[_Part | None], run: int | None) -> tuple[_Part | None, ...]:
+    """The samples of a run, counted in every part that has several. Raises InconsistentInput."""
+    if run is None:
+        return tuple(parts)
+    runs = [_runs(part) for part in parts]
+    count = max(map(len, runs))
+    if run > count:
+        of = "1 run" if count == 1 else f"{count} runs"
+        raise InconsistentInput(f"this file has {of}: there is no run {run}", field="run")
+    return tuple(
+        part
+        if part is None or len(known) == 1
+        else part.part_of([one for one in part.places if one.run in known[run - 1 : run]])
+        for part, known in zip(parts, runs, strict=True)
+    )
+
+
+def _runs(part: _Part | None) -> list[int]:
+    return [] if part is None else sorted({condition.run for condition in part.places})
+
+
+def _names(parts: Sequence[_Part | None]) -> list[str]:
+    """What the conditions of a file are called."""
+    conditions = [one for part in parts if part is not None for one in part.places]
+    return list(dict.fromkeys(name for condition in conditions for name, _ in condition.named))
+
+
+def _values(parts: Sequence[_Part | None], name: str) -> list[str]:
+    conditions = [one for part in parts if part is not None for one in part.places]
+    found = [condition.value(name) for condition in conditions]
+    return sorted({value for value in found if value is not None}, key=_order)
+
+
+def _order(value: str) -> tuple[float, str]:
+    try:
+        return float(value), value
+    except ValueError:
+        return float("inf"), value
+
+
+def _listed(values: Sequence[str]) -> str:
+    more = ", ..." if len(values) > _MAX_LISTED else ""
+    return f"the values {', '.join(value[:40] for value in values[:_MAX_LISTED])}{more}"
+
+
+# --- whether conditions agree ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Curve:
+    """Sizes that were measured under a condition, medians of their times, and the scatter."""
+
+    sizes: Floats
+    times_us: Floats
+    scatter: float
+
+
+def _check_agreement(part: _Part) -> None:
+    """Raise UnreadableTrace where conditions differ, naming what tells them apart."""
+    places = part.places
+    if len(places) < 2 or _difference(part, [[one] for one in places]) is None:
+        return
+    by_name: list[tuple[float, int, str]] = []
+    for name in _names((part,)):
+        groups = _grouped(list(places), lambda one, name=name: one.value(name) or "")  # type: ignore[misc]
+        found = _difference(part, groups)
+        if found is not None:
+            by_name.append((*found, name))
+    if by_name:
+        ratio, size, name = max(by_name)
+        values = _values((part,), name)
+        raise UnreadableTrace(
+            f"{name} has {_listed(values)}, whose times differ by up to {_percent(ratio)} (of "
+            f"{format_bytes(size)}): take one of them, as by --where {name}={values[0]} (where)",
+            field="measurements",
+        )
+    groups = _grouped(list(places), lambda one: str(one.run))
+    found = _difference(part, groups) or _difference(part, [[one] for one in places])
+    assert found is not None
+    raise UnreadableTrace(
+        f"{len(groups)} runs in this file differ by up to {_percent(found[0])} (of "
+        f"{format_bytes(found[1])}), and are no repetitions of each other: take one of them, as by "
+        f"--run 1 or --run {len(groups)} (run)",
+        field="measurements",
+    )
+
+
+def _percent(ratio: float) -> str:
+    return f"{100.0 * (ratio - 1.0):.3g} %" if ratio < 100.0 else f"{ratio:.3g} times"
+
+
+def _grouped(
+    conditions: Sequence[Condition], key: Callable[[Condition], str]
+) -> list[list[Condition]]:
+    found: dict[str, list[Condition]] = {}
+    for condition in conditions:
+        found.setdefault(key(condition), []).append(condition)
+    return list(found.values())
+
+
+def _difference(part: _Part, groups: Sequence[Sequence[Condition]]) -> tuple[float, int] | None:
+    """The greatest ratio between groups that differ, and the size it is at; None where all agree.
+
+    Of many groups each is compared with the one before it and with the first.
+    """
+    worst: tuple[float, int] | None = None
+    for column in range(len(part.times_us)):
+        curves = list(_curves(part, groups, column))
+        pairs: Iterator[tuple[_Curve, _Curve]] = combinations(curves, 2)
+        if len(curves) > _MAX_COMPARED:
+            pairs = iter([*pairwise(curves), *((curves[0], one) for one in curves[2:])])
+        for one, other in pairs:
+            found = _ratio(one, other)
+            if found is not None and (worst is None or found > worst):
+                worst = found
+    return worst
+
+
+def _curves(part: _Part, groups: Sequence[Sequence[Condition]], column: int) -> Iterator[_Curve]:
+    import numpy as np
+
+    sizes = np.asarray(part.sizes, np.float64)
+    times = np.asarray(part.times_us[column], np.float64)
+    places = part.places
+    for group in groups:
+        ranges = [np.arange(at.start, at.stop) for one in group for at in places[one]]
+        at: Places = np.concatenate(ranges)
+        at = at[times[at] > 0.0]
+        if len(at):
+            yield _curve(sizes[at], times[at])
+
+
+def _curve(sizes: Floats, times_us: Floats) -> _Curve:
+    """Medians by size, and the scatter around them, or around neighbours where none repeats."""
+    import numpy as np
+
+    order = np.lexsort((times_us, sizes))
+    sizes, times_us = sizes[order], times_us[order]
+    distinct, start, count = np.unique(sizes, return_index=True, return_counts=True)
+    low, high = start + (count - 1) // 2, start + count // 2
+    medians = (times_us[low] + times_us[high]) / 2.0
+    repeated = np.repeat(count > 1, count)
+    if np.count_nonzero(repeated) >= 3:
+        off = np.abs(np.log(times_us / np.repeat(medians, count)))[repeated]
+        # Of two times each lies half their distance from the median.
+        of_few = np.repeat(np.sqrt(count / np.maximum(count - 1.0, 1.0)), count)[repeated]
+        return _Curve(distinct, medians, float(_NORMAL * np.median(off * of_few)))
+    if len(distinct) < 3:
+        return _Curve(distinct, medians, 0.0)
+    share = (distinct[1:-1] - distinct[:-2]) / (distinct[2:] - distinct[:-2])
+    between = medians[:-2] + share * (medians[2:] - medians[:-2])
+    off = np.abs(np.log(medians[1:-1] / between))
+    return _Curve(distinct, medians, min(_MOST, float(_NORMAL * np.median(off)) / _OF_THREE))
+
+
+def _ratio(one: _Curve, other: _Curve) -> tuple[float, int] | None:
+    """The greatest ratio of two conditions that differ, and its size; None where they agree."""
+    import numpy as np
+
+    sizes = np.intersect1d(one.sizes, other.sizes)
+    if len(sizes) < 2:
+        low = max(one.sizes[0], other.sizes[0])
+        high = min(one.sizes[-1], other.sizes[-1])
+        sizes = np.union1d(one.sizes, other.sizes)
+        sizes = sizes[(sizes >= low) & (sizes <= high)]
+    if not len(sizes):
+        return None
+    first = np.interp(sizes, one.sizes, one.times_us)
+    second = np.interp(sizes, other.sizes, other.times_us)
+    ratios = np.log(first / second)
+    scatter, near = float(np.hypot(one.scatter, other.scatter)), float(np.log(_NEAR))
+    at = int(np.abs(ratios).argmax())
+    worst = float(np.abs(ratios[at]))
+    if abs(float(np.median(ratios))) <= max(near, scatter) and worst <= max(near, _WORST * scatter):
+        return None
+    return float(np.exp(worst)), int(sizes[at])
+
+
+# --- what is said ---------------------------------------------------------------------------------
+
+
+def _stated(
+    reading: Reading,
+    before: Sequence[_Part | None],
+    parts: Sequence[_Part | None],
+    choice: RowChoice,
+) -> tuple[tuple[str, str], ...]:
+    """What was understood, with the conditions that were taken, and those taken together."""
+    stated = dict(reading.understood)
+    count, taken = (max(len(_runs(part)) for part in these) for these in (before, parts))
+    if choice.run is not None:
+        stated["runs"] = f"run {choice.run} of {max(count, choice.run)}"
+    elif taken != count or ("runs" not in stated and taken > 1):
+        stated["runs"] = str(taken)
+    for name in _names(before):
+        values, all_values = _values(parts, name), _values(before, name)
+        if len(values) > 1:
+            stated[name] = f"{_listed(values)}: they agree, and count as repetitions"
+        elif len(all_values) > 1:
+            stated[name] = f"{values[0]}, of {_listed(all_values)}"
+    return tuple(stated.items())
+
+
+def _lanes(reading: Reading, parts: Sequence[_Part | None]) -> Iterator[Notice]:
+    """What was measured with several transfers at once, which is not one lane's."""
+    for place, part in enumerate(parts):
+        several = [] if part is None else [one for one in part.places if one.at_once > 1]
+        if not several:
+            continue
+        most = max(several, key=lambda one: one.at_once)
+        how = ", ".join(f"{name} {value}" for name, value in most.named)
+        is_rate = isinstance(reading.trace, MessageTrace) and place == 1
+        what = (
+            f"this is the rate of {most.at_once} lanes together, and one alone takes longer"
+            if is_rate
+            else f"each took this long beside {most.at_once - 1} other, as on {most.at_once} lanes"
+        )
+        yield Notice(
+            "several_lanes",
+            f"{most.at_once} transfers at once ({how}): {what}",
+            values=(("lanes", float(most.at_once)),),
+        )
+        return

@@ -202,7 +202,7 @@ class CountedCallOut(Output):
 
 @output
 class CountedLayerOut(Output):
-    """The file that `sluice model layer count` writes: the layer, and the counts that it is made of."""
+    """The file that `layer count` writes: the layer, and the counts that it is made of."""
 
     layer: LayerOut = sent("the layer that the counts make")
     mpicc: str = sent("the compiler wrapper")

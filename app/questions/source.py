@@ -187,8 +187,17 @@ class Resolved:
         return self.fit.overlap
 
 
-def resolve(source: Source, stored: Stored, fit_now: FitNow) -> Resolved:
-    """Find or fit the model. Raises NotFound, MeasurementMissing, and what `Stored.read` does."""
+def resolve(
+    source: Source,
+    stored: Stored,
+    fit_now: FitNow,
+    *,
+    model_of: Callable[[TraceFit], CostModel] = TraceFit.to_model,
+) -> Resolved:
+    """Find or fit the model; `model_of` is what of a fit is asked about.
+
+    Raises NotFound, MeasurementMissing, and what `Stored.read` does.
+    """
     if isinstance(source, ProfileReference):
         revision = stored.revision(source)
         return Resolved(
@@ -199,13 +208,13 @@ def resolve(source: Source, stored: Stored, fit_now: FitNow) -> Resolved:
         )
     if isinstance(source, tuple):
         fitted = fit_now.fitted(source, stored)
-        return Resolved(fitted.fit.to_model(), fitted.fit, fitted=fitted)
+        return Resolved(model_of(fitted.fit), fitted.fit, fitted=fitted)
     if isinstance(source, FitReference):
         record = stored.fit(source.fit_id)
         request = record.request or FitRequest()
         source = GivenFit(record.fit, record.trace_digests, request, record.id)
     if isinstance(source, GivenFit):
-        return Resolved(source.fit.to_model(), source.fit, given=source)
+        return Resolved(model_of(source.fit), source.fit, given=source)
     return Resolved(source)
 
 

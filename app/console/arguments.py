@@ -132,7 +132,13 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
 
 def _add_optimize(commands: Commands[Parser]) -> None:
     parser = add(commands, "optimize", "find the best cut of one message")
-    parser.add_argument("source", metavar="SOURCE", help="file, own transfers too, - or profile")
+    parser.add_argument(
+        "sources",
+        nargs="+",
+        metavar="SOURCE",
+        help="file, own transfers too, - or profile; or several files of one path, as its "
+        "latencies and bandwidths",
+    )
     parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
     parser.add_argument("--strategy", choices=[*Strategy], metavar="NAME", help=_STRATEGIES)
     parser.add_argument("--save-as", metavar="PROFILE", help="store the stages under this name")

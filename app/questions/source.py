@@ -31,12 +31,14 @@ from app.questions.question import (
     Source,
     known_identifier,
 )
-from domain.errors import InvalidInput, NotFound
+from contract.limits import MIN_TRANSFER_US
+from domain.errors import InconsistentInput, InvalidInput, NotFound
 from domain.fit import FitOptions, TraceFit
 from domain.model import CostModel
 from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Notice
 from domain.structure import KnownOverlap
+from domain.units import format_bytes
 from domain.verification import Against, Contradiction, said_of
 from models.records import FitRequest
 
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from models.records import FitRecord
     from models.session import Store, UnitOfWork
 
+_CONTRADICTS = 0.25  # by which share bandwidths may be slower than latencies: a note, below it
 _MAX_FILES = 1000  # a question has two, a page of stages one for each of these
 
 T = TypeVar("T")
@@ -293,9 +296,12 @@ class FitNow:
 
     def fitted(self, measurements: tuple[Measurement, ...], stored: Stored) -> FittedTrace:
         """Return the one fit of all measurements. Raises InvalidInput, UnreadableTrace, PoorFit,
-        MeasurementMissing and ReadElsewhere.
+        MeasurementMissing and ReadElsewhere; InconsistentInput for several files that cannot be of
+        one path.
         """
         fit = stored.read(MeasurementsWork(measurements, self))
+        if len(measurements) > 1:
+            _check_one_path(fit)
         traces, kinds = loaded_measurements(measurements)
         return FittedTrace(fit, traces, replace(self.request, kinds=kinds))
 
@@ -303,6 +309,30 @@ class FitNow:
     def request(self) -> FitRequest:
         """How it is asked for."""
         return FitRequest(self.options or FitOptions(), self.message_bytes)
+
+
+def _check_one_path(fit: TraceFit) -> None:
+    """Raise InconsistentInput where latencies and bandwidths of several files cannot be of one
+    path: back-to-back messages much further apart than one of them takes.
+    """
+    if fit.aggregate is None:
+        return
+    total = fit.aggregate.total.to_stage()
+    excess, size = max(
+        (
+            one.median_us / max(total.time_us(one.message_bytes), MIN_TRANSFER_US) - 1.0,
+            one.message_bytes,
+        )
+        for one in fit.aggregate.bottleneck.sizes
+    )
+    if excess > _CONTRADICTS:
+        raise InconsistentInput(
+            f"these files contradict each other: by their bandwidths messages of "
+            f"{format_bytes(size)} arrive {100.0 * excess:.0f} % further apart than one takes by "
+            "their latencies, which no pipeline can do: give files of the same path, and latencies "
+            "of one way",
+            field="measurements",
+        )
 
 
 @dataclass(frozen=True, slots=True)

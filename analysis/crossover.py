@@ -47,8 +47,8 @@ _A_OCTAVE = 8  # sizes at which draws are asked, between powers of two
 class Faster(StrEnum):
     """Which path takes less; neither where they differ by rounding alone."""
 
-    A = "a"
-    B = "b"
+    PATH_A = "a"
+    PATH_B = "b"
     NEITHER = "neither"
 
 
@@ -216,7 +216,7 @@ def faster_of(a_us: float, b_us: float) -> Faster:
     """Return which of two times is the lesser one."""
     if abs(a_us - b_us) <= _EQUAL * max(a_us, b_us):
         return Faster.NEITHER
-    return Faster.A if a_us < b_us else Faster.B
+    return Faster.PATH_A if a_us < b_us else Faster.PATH_B
 
 
 def runs_of(faster: Callable[[int], Faster], edges: Sequence[int]) -> tuple[Run, ...]:
@@ -353,8 +353,8 @@ class _Search:
             for run in runs
             if run.up_to_bytes >= one and run.from_bytes <= other
         ]
-        course = [run.faster for run in inside]
-        if course in ([left, right], [left, Faster.NEITHER, right]):
+        order = [run.faster for run in inside]
+        if order in ([left, right], [left, Faster.NEITHER, right]):
             yield from ((run, False) for run in inside)
             return
         at = self._met(one, other)
@@ -385,8 +385,8 @@ class _Search:
         return Run(run.from_bytes, run.up_to_bytes, run.faster, agrees)
 
     def _verdict(self, runs: tuple[Run, ...], places: Sequence[Crossover]) -> Verdict:
-        told = [run.is_sure for run in runs if run.faster is not Faster.NEITHER]
-        if told and all(is_sure is False for is_sure in told):
+        is_known = [run.is_sure for run in runs if run.faster is not Faster.NEITHER]
+        if is_known and all(is_sure is False for is_sure in is_known):
             return Verdict.NOT_PROVABLE
         if not places:
             return Verdict.NONE
@@ -442,16 +442,16 @@ class _Search:
 
     def _thresholds(self, places: Sequence[Crossover]) -> list[int | None]:
         """Those of which one has the least worst loss: never, always, and every change to B."""
-        return [None, 0, *(one.at_bytes for one in places if one.after is Faster.B)]
+        return [None, 0, *(one.at_bytes for one in places if one.after is Faster.PATH_B)]
 
     def _price(self, threshold: int | None, runs: tuple[Run, ...]) -> ThresholdPrice:
         wrong = tuple(self._wrong(threshold, runs))
         worst = ThresholdPrice(threshold, wrong)
         for first, last in wrong:
-            uses = Faster.A if threshold is None or last < threshold else Faster.B
+            uses = Faster.PATH_A if threshold is None or last < threshold else Faster.PATH_B
             for size in self._asked(first, last):
                 a_us, b_us, basis = self._times(size)
-                taken_us, faster_us = (a_us, b_us) if uses is Faster.A else (b_us, a_us)
+                taken_us, faster_us = (a_us, b_us) if uses is Faster.PATH_A else (b_us, a_us)
                 more_by = taken_us / faster_us - 1.0 if faster_us > 0.0 else inf
                 if more_by > worst.more_by:
                     within = self._within(size, uses) if basis is Basis.MODEL else None
@@ -463,9 +463,9 @@ class _Search:
         """The sizes that take the slower path."""
         split = MAX_MESSAGE_BYTES + 1 if threshold is None else threshold
         for run in runs:
-            if run.faster is Faster.B and run.from_bytes < split:
+            if run.faster is Faster.PATH_B and run.from_bytes < split:
                 yield run.from_bytes, min(run.up_to_bytes, split - 1)
-            if run.faster is Faster.A and run.up_to_bytes >= split:
+            if run.faster is Faster.PATH_A and run.up_to_bytes >= split:
                 yield max(run.from_bytes, split), run.up_to_bytes
 
     def _asked(self, first: int, last: int) -> list[int]:
@@ -484,7 +484,7 @@ class _Search:
         if self._drawn is None:
             return None
         a_us, b_us = self._drawn.both_us(size)
-        taken, other = (a_us, b_us) if uses is Faster.A else (b_us, a_us)
+        taken, other = (a_us, b_us) if uses is Faster.PATH_A else (b_us, a_us)
         ratio = np.divide(taken, other, out=np.full_like(taken, inf), where=other > 0.0) - 1.0
         low, high = quantiles_of(ratio, (1.0 - _AGREE, _AGREE))
         return low, high
@@ -554,7 +554,7 @@ class _DrawnPaths:
             a_us, b_us = self.both_us(size)
             has_a = float(np.mean(a_us * (1.0 + self._margin) < b_us)) >= _AGREE
             has_b = float(np.mean(b_us * (1.0 + self._margin) < a_us)) >= _AGREE
-            found = Faster.A if has_a else Faster.B if has_b else Faster.NEITHER
+            found = Faster.PATH_A if has_a else Faster.PATH_B if has_b else Faster.NEITHER
             self._known[size] = found
         return found
 
@@ -625,7 +625,7 @@ def _notices(found: Crossovers) -> Iterator[Notice]:
             "the errors of these costs are not known, and they are taken as exact: there is no "
             "interval; fit both paths' measurements for one",
         )
-    if [one.after for one in found.crossovers] == [Faster.A]:
+    if [one.after for one in found.crossovers] == [Faster.PATH_A]:
         yield Notice(
             "paths_swapped",
             "the second path is faster for small messages, and the first one for large: a "

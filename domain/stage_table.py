@@ -230,7 +230,7 @@ def _split(line: str, separator: str) -> list[str]:
 
 def _headings(header: _Row) -> list[Heading]:
     """What each column holds, each once."""
-    found = []
+    found: list[Heading] = []
     for cell in header.cells:
         heading = heading_of(cell)
         if heading is None:

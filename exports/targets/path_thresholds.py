@@ -167,6 +167,7 @@ S3_THRESHOLD = PathThreshold(
     suffixes={"aws": "conf", "boto3": "py"},
     grammar="boto3/s3/transfer.py, awscli/customizations/s3/transferconfig.py",
     max_bytes=5 * 2**30,
+    verified_by="uploads of aws-cli 1.45.11, boto3 1.43.11",
 )
 PATH_THRESHOLDS = (UCX_THRESHOLD, OPENMPI_LIMIT, MPICH_LIMIT, S3_THRESHOLD)
 

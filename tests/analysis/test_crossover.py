@@ -72,7 +72,7 @@ def test_the_public_figures_of_ucx() -> None:
     found = asked(EAGER, RENDEZVOUS, current=DEFAULT)
     assert found.verdict is Verdict.ONE
     (place,) = found.crossovers
-    assert (place.before, place.after) == (Faster.A, Faster.B)
+    assert (place.before, place.after) == (Faster.PATH_A, Faster.PATH_B)
     assert f"{place.at_bytes / 1000:.1f} KB" == "4.6 KB"
     assert latency_us(EAGER, (place.at_bytes,)) > latency_us(RENDEZVOUS, (place.at_bytes,))
     before = (place.at_bytes - 1,)
@@ -192,8 +192,13 @@ def test_several_are_all_listed() -> None:
     stepped = Pipeline((Stage("b", (FitRange(12.84, 0.0346, 8192), FitRange(60.0, 0.0346))),))
     found = asked(EAGER, stepped)
     assert found.verdict is Verdict.SEVERAL
-    assert [one.after for one in found.crossovers] == [Faster.B, Faster.A, Faster.B]
-    assert [run.faster for run in found.runs] == [Faster.A, Faster.B, Faster.A, Faster.B]
+    assert [one.after for one in found.crossovers] == [Faster.PATH_B, Faster.PATH_A, Faster.PATH_B]
+    assert [run.faster for run in found.runs] == [
+        Faster.PATH_A,
+        Faster.PATH_B,
+        Faster.PATH_A,
+        Faster.PATH_B,
+    ]
     assert found.advised is not None
     assert found.advised.threshold_bytes in [one.at_bytes for one in found.crossovers]
     assert found.advised.more_by > 0.0
@@ -202,7 +207,7 @@ def test_several_are_all_listed() -> None:
 def test_paths_the_other_way_round_are_said() -> None:
     """A threshold has the first path below it."""
     found = asked(RENDEZVOUS, EAGER)
-    assert [one.after for one in found.crossovers] == [Faster.A]
+    assert [one.after for one in found.crossovers] == [Faster.PATH_A]
     assert "paths_swapped" in [one.code for one in notices_of(found)]
 
 

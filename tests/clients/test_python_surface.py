@@ -34,6 +34,7 @@ from contract import (
     workload,
 )
 from contract.constraints import ConstraintsIn
+from contract.crossover import CrossoverIn
 from contract.declare import Input
 from contract.fit_options import FitOptionsIn
 from contract.hide import GranularityIn, HideIn, HostStagesIn, ProcessesIn
@@ -140,6 +141,18 @@ SIMULATE: Call[Any] = solving.simulate(
 THRESHOLDS: Call[Any] = solving.thresholds(
     [1], **SOURCES, rule="eager", stages=[1], sizes=[1], time_limit_s=1.0
 )
+CROSSOVER: Call[Any] = solving.crossover(
+    "a",
+    SOURCES["pipeline"],
+    a_name="x",
+    b_name="y",
+    current_bytes=1,
+    min_message_bytes=1,
+    max_message_bytes=1,
+    target="ucx-rndv-thresh",
+    form="conf",
+    parameter="p",
+)
 FIT: Call[Any] = measuring.fit("x", kind="direct", **FITTING)
 PLAN: Call[Any] = measuring.plan_measurements(1, 2, measurements=[GIVEN], tolerance=0.1)
 COMPOSE: Call[Any] = measuring.compose(
@@ -237,6 +250,7 @@ CALLS: list[Call[Any]] = [
     COMPARE,
     SIMULATE,
     THRESHOLDS,
+    CROSSOVER,
     FIT,
     PLAN,
     COMPOSE,
@@ -305,6 +319,7 @@ def test_every_operation_of_the_service_has_a_call() -> None:
         (COMPARE, compare.CompareIn),
         (SIMULATE, simulate.SimulateIn),
         (THRESHOLDS, ThresholdsIn),
+        (CROSSOVER, CrossoverIn),
         (PLAN, plan.MeasurementPlanIn),
         (COMPOSE, compose.ComposeIn),
         (CREATE, profiles.ProfileIn),

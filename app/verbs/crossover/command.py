@@ -11,7 +11,8 @@ from contract.crossover import CrossoverIn
 from contract.declare import words_of
 
 if TYPE_CHECKING:
-    from app.console.files import Source
+    from app.questions.question import Source as CostSource
+    from app.settings import Settings
     from app.ui.terminal import Output
 
 
@@ -25,30 +26,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Search, and print what was found, or the setting alone where one was asked for."""
     from app.console.commands import INTERRUPTED, store_for
-    from app.console.files import costs_of, read_source
     from app.console.running import counting_line, run_operation
     from app.questions.source import Stored
-    from app.schemas.base import dump_json, parse_json
-    from app.schemas.source import source_of
+    from app.schemas.base import dump_json
     from app.settings import Settings
     from app.verbs.crossover import show
     from app.verbs.crossover.operation import operation
 
     settings = Settings.from_environment()
-    names = (arguments.a, arguments.b)
-    _check_different(*names)
-    a, b = (read_source(name, settings) for name in names)
-    body: dict[str, Any] = {
-        "a": _body(a),
-        "b": _body(b),
-        "a_name": _name_of(arguments.a),
-        "b_name": _name_of(arguments.b),
-        **body_of_options(words_of(CrossoverIn), arguments),
-    }
-    asked = parse_json(CrossoverIn, dump_json(body))
-    costs = costs_of(a, source_of(asked.a)), costs_of(b, source_of(asked.b))
-    with store_for(costs[0], settings) as first, store_for(costs[1], settings) as second:
-        prepared = operation(asked, Stored.of_store(first or second), settings, costs)
+    asked, (a, b) = asked_of(arguments, settings)
+    with store_for(a, settings) as first, store_for(b, settings) as second:
+        prepared = operation(asked, Stored.of_store(first or second), settings, (a, b))
     with counting_line(output.err) as line:
         ran = run_operation(prepared, settings, line)
     found = prepared.document(ran.result)
@@ -61,25 +49,29 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return INTERRUPTED if ran.is_interrupted else 0
 
 
-def _check_different(a: str, b: str) -> None:
-    """Raise InvalidInput where both are standard input, which is read once."""
-    from app.console.files import STANDARD_INPUT
+def asked_of(
+    arguments: argparse.Namespace, settings: Settings
+) -> tuple[CrossoverIn, tuple[CostSource, CostSource]]:
+    """Return the request of the arguments, and where both paths' costs come from. A path is called
+    as its file, without the folder. Raises InvalidInput, and what reading a source does.
+    """
+    from app.console.files import STANDARD_INPUT, ProfileSource, body_of, costs_of, read_source
+    from app.schemas.base import dump_json, parse_json
+    from app.schemas.source import source_of
+    from contract.limits import MAX_NAME_LENGTH
+    from contract.source import SOURCE_FIELDS
     from domain.errors import InvalidInput
 
-    if a == b == STANDARD_INPUT:
+    if arguments.a == arguments.b == STANDARD_INPUT:
         raise InvalidInput("expected standard input for one path alone", field="b")
-
-
-def _body(source: Source) -> dict[str, Any]:
-    """Return the costs of a source: of a request body what it says of them."""
-    from app.console.files import body_of
-    from contract.source import SOURCE_FIELDS
-
-    return {name: one for name, one in body_of(source).items() if name in SOURCE_FIELDS}
-
-
-def _name_of(source: str) -> str:
-    """Return what a path is called: its file without the folder, or its profile; "" of no name."""
-    from contract.limits import MAX_NAME_LENGTH
-
-    return "" if source == "-" else Path(source).name[:MAX_NAME_LENGTH]
+    body: dict[str, Any] = body_of_options(words_of(CrossoverIn), arguments)
+    sources = {place: read_source(getattr(arguments, place), settings) for place in ("a", "b")}
+    for place, source in sources.items():
+        costs = body_of(source)
+        body[place] = {name: one for name, one in costs.items() if name in SOURCE_FIELDS}
+        name = Path(getattr(arguments, place)).name
+        if not isinstance(source, ProfileSource) and name != STANDARD_INPUT:
+            body[f"{place}_name"] = name[:MAX_NAME_LENGTH]
+    asked = parse_json(CrossoverIn, dump_json(body))
+    a, b = costs_of(sources["a"], source_of(asked.a)), costs_of(sources["b"], source_of(asked.b))
+    return asked, (a, b)

@@ -22,6 +22,7 @@ from sluice_client.answers import (
     Simulation,
 )
 from sluice_client.async_core import AsyncCore
+from sluice_client.crossover_answers import Crossovers
 from sluice_client.export_answers import Audit, ExportedFile, ExportTarget
 from sluice_client.fit_answers import Fit, FitPlot, MeasurementPlan
 from sluice_client.hide_answers import Hidden
@@ -244,6 +245,40 @@ class AsyncClient(AsyncCore):
                 stages=stages,
                 sizes=sizes,
                 time_limit_s=time_limit_s,
+            )
+        )
+
+    async def crossover(
+        self,
+        a: str | Pipeline | Aggregate | Measurement | Sequence[Measurement] | Fit,
+        b: str | Pipeline | Aggregate | Measurement | Sequence[Measurement] | Fit,
+        *,
+        a_name: str | None = None,
+        b_name: str | None = None,
+        current_bytes: int | None = None,
+        min_message_bytes: int | None = None,
+        max_message_bytes: int | None = None,
+        target: str | None = None,
+        form: str | None = None,
+        parameter: str | None = None,
+    ) -> Crossovers:
+        """Return where path `b` overtakes path `a`, and what a threshold between them costs.
+
+        Each is a profile's name, stages, an aggregate, measurements or a fit. `current_bytes` is the
+        first size that takes `b` today; `target` the program whose setting is written.
+        """
+        return await self.send(
+            solving.crossover(
+                a,
+                b,
+                a_name=a_name,
+                b_name=b_name,
+                current_bytes=current_bytes,
+                min_message_bytes=min_message_bytes,
+                max_message_bytes=max_message_bytes,
+                target=target,
+                form=form,
+                parameter=parameter,
             )
         )
 

@@ -1,4 +1,4 @@
-"""Schedules: optimize, compare, simulate, thresholds, stored answers and the run-time lookup."""
+"""Schedules: optimize, compare, simulate, thresholds, crossovers, stored answers, the lookup."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from sluice_client.answers import (
     Simulation,
 )
 from sluice_client.calls import Call, get, reads, reads_page, segment, send
+from sluice_client.crossover_answers import Crossovers
 from sluice_client.fit_answers import Fit
 from sluice_client.operations.as_job import as_job
-from sluice_client.operations.sources import source_json
+from sluice_client.operations.sources import path_json, source_json
 from sluice_client.shapes import (
     Aggregate,
     Constraints,
@@ -201,6 +202,39 @@ def thresholds(
     takes_s = time_limit_s or _DEFAULT_LIMIT_S
     reading = reads(Thresholds)
     return send("POST", "/thresholds", reading, document, may_repeat=True, takes_s=takes_s)
+
+
+def crossover(
+    a: str | Pipeline | Aggregate | Measurement | Sequence[Measurement] | Fit,
+    b: str | Pipeline | Aggregate | Measurement | Sequence[Measurement] | Fit,
+    *,
+    a_name: str | None = None,
+    b_name: str | None = None,
+    current_bytes: int | None = None,
+    min_message_bytes: int | None = None,
+    max_message_bytes: int | None = None,
+    target: str | None = None,
+    form: str | None = None,
+    parameter: str | None = None,
+) -> Call[Crossovers]:
+    """Return where path `b` overtakes path `a`, and what a threshold between them costs.
+
+    Each is a profile's name, stages, an aggregate, measurements or a fit. `current_bytes` is the
+    first size that takes `b` today; `target` the program whose setting is written.
+    """
+    document = {
+        "a": path_json(a),
+        "b": path_json(b),
+        "a_name": a_name,
+        "b_name": b_name,
+        "current_bytes": current_bytes,
+        "min_message_bytes": min_message_bytes,
+        "max_message_bytes": max_message_bytes,
+        "target": target,
+        "form": form,
+        "parameter": parameter,
+    }
+    return send("POST", "/crossover", reads(Crossovers), document, may_repeat=True)
 
 
 def optimization(id: str) -> Call[Optimization]:

@@ -43,3 +43,18 @@ def measurements_json(given: Measurement | Sequence[Measurement] | None) -> Any:
     if given is None or isinstance(given, Measurement):
         return given and given.as_json()
     return [one.as_json() for one in given]
+
+
+def path_json(
+    given: str | Pipeline | Aggregate | Measurement | Sequence[Measurement] | Fit,
+) -> dict[str, Any]:
+    """Return where the costs of one path come from: a text is a profile's name."""
+    if isinstance(given, str):
+        return {"profile": given}
+    if isinstance(given, Pipeline):
+        return {"pipeline": given.as_json()}
+    if isinstance(given, Aggregate):
+        return {"aggregate": given.as_json()}
+    if isinstance(given, Fit):
+        return {"fit": fit_json(given)}
+    return {"measurements": measurements_json(given)}

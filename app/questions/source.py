@@ -10,8 +10,8 @@ prepared again with what a worker has read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -32,7 +32,7 @@ from app.questions.question import (
     known_identifier,
 )
 from contract.limits import MIN_TRANSFER_US
-from domain.errors import InconsistentInput, InvalidInput, NotFound
+from domain.errors import InconsistentInput, InvalidFields, InvalidInput, NotFound, SluiceError
 from domain.fit import FitOptions, TraceFit
 from domain.model import CostModel
 from domain.profile import ProfileReference, ProfileRevision
@@ -287,12 +287,14 @@ def _no_sizes(_: CostModel) -> tuple[int, ...]:
 class FitNow:
     """How measurements of a request are fitted: by its options, where it has any. Picklable.
 
-    `message_bytes` and `sizes_used` are for the shape `narrowed` alone.
+    `message_bytes` and `sizes_used` are for the shape `narrowed` alone. `path` is the field of a
+    request of two paths in which the measurements are, "" of other requests.
     """
 
     options: FitOptions | None = None
     message_bytes: int | None = None
     sizes_used: SizesUsed = _no_sizes
+    path: str = ""
 
     def fitted(self, measurements: tuple[Measurement, ...], stored: Stored) -> FittedTrace:
         """Return the one fit of all measurements. Raises InvalidInput, UnreadableTrace, PoorFit,
@@ -345,9 +347,33 @@ class MeasurementsWork:
     def read(self) -> TraceFit:
         """Fit. Raises InvalidInput, UnreadableTrace, PoorFit and MeasurementMissing."""
         request = self.how.request
-        check_request(request)
-        with options_named({name: f"fit_options.{name}" for name in _OF_OPTIONS}):
+        with of_path(self.how.path), options_named(_OPTIONS):
+            check_request(request)
             return fit_measurements(self.measurements, request, sizes_used=self.how.sizes_used).fit
 
 
-_OF_OPTIONS = ("groups", "columns", "as_stage", "total_is_uncut", "stages_overlap")
+_OPTIONS = {
+    name: f"fit_options.{name}"
+    for name in ("groups", "columns", "as_stage", "total_is_uncut", "stages_overlap")
+}
+
+
+@contextmanager
+def of_path(path: str) -> Iterator[None]:
+    """Have a refusal name a path of a request of two, and its field below the path's, once; of
+    other requests, whose path is "", it stays.
+    """
+    try:
+        yield
+    except InvalidFields as refusal:
+        if not path:
+            raise
+        below = (replace(one, pointer=f"/{path}{one.pointer}") for one in refusal.problems)
+        raise InvalidFields(
+            f"path {path.upper()}: {refusal.detail}", problems=tuple(below)
+        ) from None
+    except SluiceError as refusal:
+        if path and not f"{refusal.field}.".startswith(f"{path}."):
+            refusal.detail = f"path {path.upper()}: {refusal.detail}"
+            refusal.field = path if refusal.field is None else f"{path}.{refusal.field}"
+        raise

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-
 from analysis.crossover import CrossoverQuestion, Path, TimedSize
 from app.questions.question import Source, known_errors
-from app.questions.source import FitNow, Resolved, Stored, resolve
+from app.questions.source import FitNow, Resolved, Stored, of_path, resolve
 from app.schemas.source import options_of, source_of
 from contract.crossover import CrossoverIn
 from contract.source import SourceIn
-from domain.errors import InvalidFields, InvalidInput, SluiceError
+from domain.errors import InvalidInput
 from domain.fit import TraceFit
 from domain.measured_times import MeasuredTimes
 from domain.solution import Notice
@@ -62,11 +58,11 @@ def _path(
     place: str, asked: CrossoverIn, source: SourceIn, costs: Source | None, stored: Stored
 ) -> tuple[Path, tuple[Notice, ...]]:
     """One path, and what transfers said of its profile."""
-    with _of_path(place):
+    with of_path(place):
         found = resolve(
             costs or source_of(source),
             stored,
-            FitNow(options_of(source)),
+            FitNow(options_of(source), path=place),
             model_of=TraceFit.to_whole_model,
         )
         span = asked.min_message_bytes, asked.max_message_bytes
@@ -100,19 +96,3 @@ def timed_sizes(times: MeasuredTimes, found: Resolved) -> tuple[TimedSize, ...]:
 
 def _named(found: Resolved, place: str) -> str:
     return f"path {place.upper()}" if found.profile is None else found.profile.name
-
-
-@contextmanager
-def _of_path(place: str) -> Iterator[None]:
-    """Have a refusal name the path, and its field below the path's."""
-    try:
-        yield
-    except InvalidFields as refusal:
-        below = (replace(one, pointer=f"/{place}{one.pointer}") for one in refusal.problems)
-        raise InvalidFields(
-            f"path {place.upper()}: {refusal.detail}", problems=tuple(below)
-        ) from None
-    except SluiceError as refusal:
-        refusal.detail = f"path {place.upper()}: {refusal.detail}"
-        refusal.field = place if refusal.field is None else f"{place}.{refusal.field}"
-        raise

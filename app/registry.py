@@ -76,6 +76,11 @@ VERBS = {
             doing="Pricing",
             counts="evaluations",
         ),
+        Verb(
+            "crossover",
+            summary="say from which size on one path overtakes another",
+            example="eager.out rendezvous.out --current 256KiB",
+        ),
     )
 }
 

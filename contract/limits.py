@@ -99,6 +99,10 @@ MAX_TRIED_MESSAGES = 1_000
 MAX_EVALUATIONS = 20_000  # messages times choices in one question
 DEFAULT_THRESHOLDS_LIMIT_S = 10.0
 
+# --- crossovers of two paths ----------------------------------------------------------------------
+
+DEFAULT_CROSSOVER_BYTES = 2**30  # the largest message in question
+
 # --- compiled tables ------------------------------------------------------------------------------
 
 DEFAULT_TABLE_MESSAGE_BYTES = 2**24  # the largest message of a table

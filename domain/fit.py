@@ -423,6 +423,15 @@ class TraceFit(Derived):
             )
         return Pipeline(tuple(stage.to_stage() for stage in self.stages), self.delay_us)
 
+    def to_whole_model(self) -> CostModel:
+        """Return what messages that nothing cuts take: of latencies alone all stages as one.
+
+        Raises MeasurementMissing where no whole message was timed.
+        """
+        if self.kind is TraceKind.END_TO_END and self.stages:
+            return Pipeline(tuple(stage.to_stage() for stage in self.stages), self.delay_us)
+        return self.to_model()
+
     def _lacking(self) -> str:
         codes = {notice.code for notice in self.notices}
         if "one_size" in codes and "regime_missing" not in codes:

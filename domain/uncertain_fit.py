@@ -27,10 +27,10 @@ _MAX_ERROR = 50.0  # standard errors in times as measured: an interval of a hund
 
 
 def uncertain_model(fit: TraceFit) -> UncertainModel | None:
-    """Return the costs of `fit.to_model()` with the errors of their estimates.
+    """Return the costs of `fit.to_whole_model()` with the errors of their estimates.
 
     None where a line has no covariance: fits of earlier versions. Raises MeasurementMissing as
-    `to_model` does.
+    `to_whole_model` does.
     """
     return fit.derived(_uncertain)
 
@@ -39,7 +39,7 @@ def _uncertain(fit: TraceFit) -> UncertainModel | None:
     fitted = (fit.aggregate.total, fit.aggregate.bottleneck) if fit.aggregate else fit.stages
     if not all(has_errors(stage) for stage in fitted):
         return None
-    model = fit.to_model()
+    model = fit.to_whole_model()
     if isinstance(model, Aggregate):
         assert fit.aggregate is not None
         return UncertainAggregate(

@@ -49,7 +49,7 @@ SOURCE is a file or - for standard input: a pipeline or a request body in JSON, 
 format that is recognised, also as gzip. A SOURCE that is no file is the name of a stored hardware
 profile, as myrinet-gam or myrinet-gam@2. Questions about files touch no database; those about
 profiles, and --save-as, use SLUICE_DATABASE_URL. In a SOURCE in JSON, costs and sizes may be texts
-with units: "overhead_us": "250 ns", "ns_per_byte": "12 GB/s", "message_bytes": "64 KiB".
+with units: "overhead_us": "250 ns", "bandwidth": "12 GB/s", "message_bytes": "64 KiB".
 
 Exit codes: 0 done, 2 bad input, 3 refused (no cut, strategy or fit is possible), 4 not found,
 5 conflict, 6 stopped at a limit, 7 a setting costs more than --max-regret or is not kept, a call
@@ -130,7 +130,13 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
 
 def _add_optimize(commands: Root) -> None:
     parser = add(commands, "optimize", "find the best cut of one message")
-    parser.add_argument("source", metavar="SOURCE", help="file, own transfers too, - or profile")
+    parser.add_argument(
+        "sources",
+        nargs="+",
+        metavar="SOURCE",
+        help="file, own transfers too, - or profile; or several files of one path, as its "
+        "latencies and bandwidths",
+    )
     parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
     parser.add_argument("--strategy", choices=[*Strategy], metavar="NAME", help=_STRATEGIES)
     parser.add_argument("--save-as", metavar="PROFILE", help="store the stages under this name")

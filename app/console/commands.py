@@ -20,6 +20,7 @@ from app.console.files import (
     costs_of,
     merged,
     read_source,
+    read_sources,
     read_trace,
     said_of_overlap,
     said_of_rows,
@@ -68,7 +69,7 @@ def optimize(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.timeline is not None:
         check_timeline_file(arguments.timeline)
     settings = Settings.from_environment()
-    source = read_source(arguments.source, settings)
+    source = read_sources(arguments.sources, settings)
     transfers = text_of(source)
     if transfers is not None:
         return optimize_transfers(transfers, arguments, output)

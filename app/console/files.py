@@ -20,6 +20,7 @@ from app.text.units import printable, quoted
 from contract.limits import PROFILE_NAME_RULE
 from domain.errors import (
     BodyTooLarge,
+    InconsistentInput,
     InvalidInput,
     NotFound,
     NotJson,
@@ -27,6 +28,7 @@ from domain.errors import (
     StrategyDeclined,
     UnitMismatch,
 )
+from domain.stage_table import MAX_TEXT, is_stage_table, plain_stage, read_stage_table
 from domain.units import parse_bytes, parse_ns_per_byte, parse_time_us
 
 if TYPE_CHECKING:
@@ -244,9 +246,10 @@ class RequestSource:
 
 @dataclass(frozen=True, slots=True)
 class TraceSource:
-    """The content of a trace."""
+    """The content of a trace, and of those that are fitted together with it."""
 
     content: bytes
+    further: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +274,7 @@ def read_source(name: str, settings: Settings) -> Source:
             raise NotFound(f"there is no file {quoted(name)}", field="source")
     raw = _read(name, settings.max_trace_bytes)
     if raw[:_LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"{", b"["):
-        return TraceSource(raw)
+        return _stages_of(raw) or TraceSource(raw)
     from app.schemas.base import refuse_doubled_keys
 
     document = _document_of(raw)
@@ -283,6 +286,46 @@ def read_source(name: str, settings: Settings) -> Source:
     if isinstance(document, dict) and "understood" in document:
         return RequestSource({"fit": document})
     return RequestSource(in_plain_units(_request_of(document)))
+
+
+def read_sources(names: Sequence[str], settings: Settings) -> Source:
+    """Return what these names stand for: one source, or several files of measurements of one path.
+
+    Raises as `read_source` does, and InconsistentInput for several of which one is no measurement.
+    """
+    if len(names) == 1:
+        return read_source(names[0], settings)
+    if names.count(STANDARD_INPUT) > 1:
+        raise InvalidInput("expected - only once", field="source")
+    contents = []
+    for name in names:
+        source = read_source(name, settings)
+        if not isinstance(source, TraceSource) or is_of_own_transfers(source):
+            raise InconsistentInput(
+                "several files are measurements of one path, as latencies and bandwidths, and "
+                f"{quoted(name)} holds none",
+                field="source",
+            )
+        contents.append(source.content)
+    return TraceSource(contents[0], tuple(contents[1:]))
+
+
+def is_of_own_transfers(source: TraceSource) -> bool:
+    """Return whether a text is a file of a user's own transfers."""
+    from fitting.own_transfers import is_own_transfers
+
+    return is_own_transfers(source.content.decode("utf-8", errors="replace"))
+
+
+def _stages_of(raw: bytes) -> RequestSource | None:
+    """Return the stages of a table of their costs; None of another text. Raises InvalidInput."""
+    from app.schemas.base import dump_json
+    from app.schemas.stages import pipeline_out
+
+    text = raw[: MAX_TEXT + 1].decode("utf-8", errors="replace")
+    if not is_stage_table(text):
+        return None
+    return RequestSource({"pipeline": _json_of(dump_json(pipeline_out(read_stage_table(text))))})
 
 
 def read_trace(name: str, settings: Settings) -> bytes:
@@ -344,6 +387,8 @@ def _json_of(raw: bytes) -> object:
 
 
 def _request_of(document: object) -> dict[str, Any]:
+    if isinstance(document, list) and document and all(isinstance(one, dict) for one in document):
+        return {"pipeline": {"stages": document}}
     if not isinstance(document, dict):
         raise InvalidInput("expected a pipeline or a request body, a JSON object", field="source")
     if "stages" in document:
@@ -373,8 +418,13 @@ def _plain(name: str, value: Any, depth: int) -> Any:
     if isinstance(value, dict):
         return in_plain_units(value, depth + 1)
     if isinstance(value, list):
-        return [_plain("", one, depth + 1) for one in value]
+        is_costs = name in ("stages", "ranges")
+        return [_plain("", _with_columns(one) if is_costs else one, depth + 1) for one in value]
     return value
+
+
+def _with_columns(stage: Any) -> Any:
+    return plain_stage(stage) if isinstance(stage, dict) else stage
 
 
 def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
@@ -446,7 +496,9 @@ def costs_of(source: Source | None, asked: CostSource) -> CostSource:
     """
     from app.questions.question import Measurement
 
-    return (Measurement(source.content),) if isinstance(source, TraceSource) else asked
+    if not isinstance(source, TraceSource):
+        return asked
+    return tuple(map(Measurement, (source.content, *source.further)))
 
 
 def body_of(source: Source) -> dict[str, Any]:

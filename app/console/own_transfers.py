@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.console.files import TraceSource
+from app.console.files import TraceSource, is_of_own_transfers
 from app.text.numbers import format_percent
 from app.text.units import format_time, printable
 from app.ui.parts import Column, Facts, Grid, Part
@@ -38,12 +38,9 @@ _OF_MODELS = (
 
 def text_of(source: object) -> str | None:
     """Return the text of a file of own transfers, None for another source."""
-    if not isinstance(source, TraceSource):
+    if not isinstance(source, TraceSource) or not is_of_own_transfers(source):
         return None
-    from fitting.own_transfers import is_own_transfers
-
-    text = source.content.decode("utf-8", errors="replace")
-    return text if is_own_transfers(text) else None
+    return source.content.decode("utf-8", errors="replace")
 
 
 def optimize_transfers(text: str, arguments: argparse.Namespace, output: Output) -> int:

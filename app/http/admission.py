@@ -41,6 +41,7 @@ POOLS = {
     "/optimize": Pool.SOLVE,
     "/compare": Pool.SOLVE,
     "/thresholds": Pool.SOLVE,
+    "/crossover": Pool.SOLVE,
     "/hide": Pool.SOLVE,
     "/audit": Pool.LONG,
     "/fit": Pool.READ,

@@ -44,6 +44,7 @@ class OperationKind(StrEnum):
     LAYER = "layer"
     HIDE = "hide"
     THRESHOLDS = "thresholds"
+    CROSSOVER = "crossover"
 
 
 class Report(Protocol):

@@ -25,6 +25,7 @@ from domain.fit_plot import FitPlot
 from domain.measurement import MessageTrace, Reading, TraceKind
 from domain.plan import MeasurementPlan, PlanLimits
 from domain.profile import Origin, ProfileReference, Provenance
+from domain.stage_table import is_stage_table
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from domain.verification import Contradiction
 from models.records import FitRecord, FitRequest
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 
 KINDS = tuple(TraceKind)
+_LOOKED_AT = 2**12  # bytes at the beginning that distinguish costs from measurements
 DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -97,6 +99,7 @@ def read_traces(
     readings = []
     for place, trace in enumerate(traces):
         try:
+            _check_no_stage_table(trace)
             kind = kinds[place] if kinds else None
             columns = options.columns_of(place) if options else None
             choice = options.choice_of(place) if options else NO_CHOICE
@@ -125,6 +128,16 @@ def fit_readings(
     of = with_overlap(found, readings, options)
     shown = plot(of.fit, of.readings, of.options) if wants_plot else None
     return FittedTrace(of.fit, tuple(traces), request, shown)
+
+
+def _check_no_stage_table(trace: LoadedTrace) -> None:
+    """Raise UnreadableTrace for costs, which no fit is needed for."""
+    head = next(iter(trace.pieces()), b"")[:_LOOKED_AT]
+    if is_stage_table(head.decode("utf-8", errors="replace")):
+        raise UnreadableTrace(
+            "this is a table of what stages cost, and no measurements: optimize, compare, "
+            "crossover and others take it as it is"
+        )
 
 
 def _narrowed(readings: Sequence[Reading], options: FitOptions, sizes_used: SizesUsed) -> TraceFit:

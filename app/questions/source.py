@@ -10,8 +10,8 @@ prepared again with what a worker has read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -31,12 +31,14 @@ from app.questions.question import (
     Source,
     known_identifier,
 )
-from domain.errors import InvalidInput, NotFound
+from contract.limits import MIN_TRANSFER_US
+from domain.errors import InconsistentInput, InvalidFields, InvalidInput, NotFound, SluiceError
 from domain.fit import FitOptions, TraceFit
 from domain.model import CostModel
 from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Notice
 from domain.structure import KnownOverlap
+from domain.units import format_bytes
 from domain.verification import Against, Contradiction, said_of
 from models.records import FitRequest
 
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from models.records import FitRecord
     from models.session import Store, UnitOfWork
 
+_CONTRADICTS = 0.25  # by which share bandwidths may be slower than latencies: a note, below it
 _MAX_FILES = 1000  # a question has two, a page of stages one for each of these
 
 T = TypeVar("T")
@@ -187,8 +190,17 @@ class Resolved:
         return self.fit.overlap
 
 
-def resolve(source: Source, stored: Stored, fit_now: FitNow) -> Resolved:
-    """Find or fit the model. Raises NotFound, MeasurementMissing, and what `Stored.read` does."""
+def resolve(
+    source: Source,
+    stored: Stored,
+    fit_now: FitNow,
+    *,
+    model_of: Callable[[TraceFit], CostModel] = TraceFit.to_model,
+) -> Resolved:
+    """Find or fit the model; `model_of` is what of a fit is asked about.
+
+    Raises NotFound, MeasurementMissing, and what `Stored.read` does.
+    """
     if isinstance(source, ProfileReference):
         revision = stored.revision(source)
         return Resolved(
@@ -199,13 +211,13 @@ def resolve(source: Source, stored: Stored, fit_now: FitNow) -> Resolved:
         )
     if isinstance(source, tuple):
         fitted = fit_now.fitted(source, stored)
-        return Resolved(fitted.fit.to_model(), fitted.fit, fitted=fitted)
+        return Resolved(model_of(fitted.fit), fitted.fit, fitted=fitted)
     if isinstance(source, FitReference):
         record = stored.fit(source.fit_id)
         request = record.request or FitRequest()
         source = GivenFit(record.fit, record.trace_digests, request, record.id)
     if isinstance(source, GivenFit):
-        return Resolved(source.fit.to_model(), source.fit, given=source)
+        return Resolved(model_of(source.fit), source.fit, given=source)
     return Resolved(source)
 
 
@@ -275,18 +287,23 @@ def _no_sizes(_: CostModel) -> tuple[int, ...]:
 class FitNow:
     """How measurements of a request are fitted: by its options, where it has any. Picklable.
 
-    `message_bytes` and `sizes_used` are for the shape `narrowed` alone.
+    `message_bytes` and `sizes_used` are for the shape `narrowed` alone. `path` is the field of a
+    request of two paths in which the measurements are, "" of other requests.
     """
 
     options: FitOptions | None = None
     message_bytes: int | None = None
     sizes_used: SizesUsed = _no_sizes
+    path: str = ""
 
     def fitted(self, measurements: tuple[Measurement, ...], stored: Stored) -> FittedTrace:
         """Return the one fit of all measurements. Raises InvalidInput, UnreadableTrace, PoorFit,
-        MeasurementMissing and ReadElsewhere.
+        MeasurementMissing and ReadElsewhere; InconsistentInput for several files that cannot be of
+        one path.
         """
         fit = stored.read(MeasurementsWork(measurements, self))
+        if len(measurements) > 1:
+            _check_one_path(fit)
         traces, kinds = loaded_measurements(measurements)
         return FittedTrace(fit, traces, replace(self.request, kinds=kinds))
 
@@ -294,6 +311,30 @@ class FitNow:
     def request(self) -> FitRequest:
         """How it is asked for."""
         return FitRequest(self.options or FitOptions(), self.message_bytes)
+
+
+def _check_one_path(fit: TraceFit) -> None:
+    """Raise InconsistentInput where latencies and bandwidths of several files cannot be of one
+    path: back-to-back messages much further apart than one of them takes.
+    """
+    if fit.aggregate is None:
+        return
+    total = fit.aggregate.total.to_stage()
+    excess, size = max(
+        (
+            one.median_us / max(total.time_us(one.message_bytes), MIN_TRANSFER_US) - 1.0,
+            one.message_bytes,
+        )
+        for one in fit.aggregate.bottleneck.sizes
+    )
+    if excess > _CONTRADICTS:
+        raise InconsistentInput(
+            f"these files contradict each other: by their bandwidths messages of "
+            f"{format_bytes(size)} arrive {100.0 * excess:.0f} % further apart than one takes by "
+            "their latencies, which no pipeline can do: give files of the same path, and latencies "
+            "of one way",
+            field="measurements",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,11 +347,36 @@ class MeasurementsWork:
     def read(self) -> TraceFit:
         """Fit. Raises InvalidInput, UnreadableTrace, PoorFit and MeasurementMissing."""
         request = self.how.request
-        check_request(request)
-        with options_named({name: f"fit_options.{name}" for name in _OF_OPTIONS}):
+        with of_path(self.how.path), options_named(_OPTIONS):
+            check_request(request)
             return fit_measurements(self.measurements, request, sizes_used=self.how.sizes_used).fit
 
 
-_OF_OPTIONS = (
-    *("groups", "columns", "test", "run", "where", "as_stage", "total_is_uncut", "stages_overlap"),
-)
+_OPTIONS = {
+    name: f"fit_options.{name}"
+    for name in (
+        *("groups", "columns", "test", "run", "where"),
+        *("as_stage", "total_is_uncut", "stages_overlap"),
+    )
+}
+
+
+@contextmanager
+def of_path(path: str) -> Iterator[None]:
+    """Have a refusal name a path of a request of two, and its field below the path's, once; of
+    other requests, whose path is "", it stays.
+    """
+    try:
+        yield
+    except InvalidFields as refusal:
+        if not path:
+            raise
+        below = (replace(one, pointer=f"/{path}{one.pointer}") for one in refusal.problems)
+        raise InvalidFields(
+            f"path {path.upper()}: {refusal.detail}", problems=tuple(below)
+        ) from None
+    except SluiceError as refusal:
+        if path and not f"{refusal.field}.".startswith(f"{path}."):
+            refusal.detail = f"path {path.upper()}: {refusal.detail}"
+            refusal.field = path if refusal.field is None else f"{path}.{refusal.field}"
+        raise

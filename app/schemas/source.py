@@ -17,6 +17,7 @@ from contract.source import SOURCE_FIELDS, SOURCES, SourceIn
 from domain.errors import FieldProblem, InconsistentInput, InvalidFields
 from domain.fit import FitOptions
 from domain.profile import ProfileReference, ProfileRevision
+from domain.stage_table import is_stage_table, read_stage_table
 
 SourceT = TypeVar("SourceT", bound=SourceIn)
 
@@ -48,7 +49,10 @@ def as_job(asked: SourceIn, profile: ProfileRevision | None) -> bytes:
 
 
 def source_of(asked: SourceIn) -> Source:
-    """Return where the costs come from. Raises InvalidInput for none, or more than one."""
+    """Return where the costs come from; a table of stages' costs among measurements is a pipeline.
+
+    Raises InvalidInput for none, or more than one.
+    """
     check_exactly_one({name: getattr(asked, name) for name in SOURCES})
     if asked.fit_options is not None and asked.measurements is None:
         _refuse_options(asked.fit_options)
@@ -62,7 +66,10 @@ def source_of(asked: SourceIn) -> Source:
         return given_fit(asked.fit, "fit")
     if asked.fit_id is not None:
         return FitReference(asked.fit_id)
-    return tuple(Measurement(one.content, one.kind) for one in listed(asked.measurements))
+    given = listed(asked.measurements)
+    if len(given) == 1 and given[0].kind is None and is_stage_table(given[0].content):
+        return read_stage_table(given[0].content)
+    return tuple(Measurement(one.content, one.kind) for one in given)
 
 
 def options_of(asked: SourceIn) -> FitOptions | None:

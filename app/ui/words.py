@@ -39,6 +39,7 @@ UNITS: Mapping[str, Callable[[str], Any]] = {
     "whole": parse_whole,
     "places": _places,
     "stage": _stage,
+    "stored": lambda text: {"profile": text},
     "yes_or_no": _yes_or_no,
     "rules": parse_rules,
 }

@@ -9,7 +9,7 @@ Traps     names come from outside. Every line is made of printable characters al
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import isfinite
 
 from domain.errors import InvalidInput
@@ -48,8 +48,13 @@ def commentary(
         *_model(given.model),
         *comparison(given, target),
         *(_costs(given.chosen, draws, target) if given.chosen is not None else ()),
-        _reading(read_by, target),
+        reading(read_by, target.grammar),
     ]
+    return comment(lines, prefix)
+
+
+def comment(lines: Iterable[str], prefix: str = "# ") -> str:
+    """Return lines as a comment: plain, wrapped, each after the prefix and with a line feed."""
     in_block = bool(prefix) and not prefix.strip()  # of XML or C
     shown = (plain(line, in_block=in_block) for line in lines)
     pieces = (piece for line in shown for piece in _wrapped(line, LINE_BYTES - len(prefix)))
@@ -181,10 +186,11 @@ def _share(share: float) -> str:
     return f"{100.0 * share + 0.0:.2f} %" if isfinite(share) else "unbounded"
 
 
-def _reading(read_by: str, target: Target) -> str:
+def reading(read_by: str, grammar: str) -> str:
+    """Return which program reads the text in the tests, if any, and the grammar that it follows."""
     if read_by:
-        return f"Read back in tests by {read_by}; grammar after {target.grammar}"
-    return f"UNVERIFIED: not read by the real program; grammar after {target.grammar}"
+        return f"Read back in tests by {read_by}; grammar after {grammar}"
+    return f"UNVERIFIED: not read by the real program; grammar after {grammar}"
 
 
 def _short(text: str) -> str:

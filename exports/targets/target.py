@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
@@ -189,19 +189,28 @@ class Target:
 
     def options_from(self, given: Mapping[str, str]) -> dict[str, str]:
         """Every option, as given or by default. Raises InvalidInput naming the first bad one."""
-        import re
+        return checked_options(self.name, self.options, given)
 
-        known = {option.name: option for option in self.options}
-        for name in given:
-            if name not in known:
-                raise InvalidInput(f"{self.name} has no option {name[:64]!r}", field="options")
-        chosen = {name: given.get(name, option.default) for name, option in known.items()}
-        for name, value in chosen.items():
-            option = known[name]
-            if option.choices and value not in option.choices:
-                raise InvalidInput(
-                    f"expected {name} to be one of {', '.join(option.choices)}", field="options"
-                )
-            if not option.choices and re.fullmatch(option.pattern, value) is None:
-                raise InvalidInput(f"expected {name} to match {option.pattern}", field="options")
-        return chosen
+
+def checked_options(
+    name: str, options: Sequence[TargetOption], given: Mapping[str, str]
+) -> dict[str, str]:
+    """Return every option of what has this name, as given or by default. Raises InvalidInput naming
+    the first bad one.
+    """
+    import re
+
+    known = {option.name: option for option in options}
+    for one in given:
+        if one not in known:
+            raise InvalidInput(f"{name} has no option {one[:64]!r}", field="options")
+    chosen = {one: given.get(one, option.default) for one, option in known.items()}
+    for one, value in chosen.items():
+        option = known[one]
+        if option.choices and value not in option.choices:
+            raise InvalidInput(
+                f"expected {one} to be one of {', '.join(option.choices)}", field="options"
+            )
+        if not option.choices and re.fullmatch(option.pattern, value) is None:
+            raise InvalidInput(f"expected {one} to match {option.pattern}", field="options")
+    return chosen

@@ -18,6 +18,7 @@ import pytest
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
+from exports.targets.path_thresholds import S3_THRESHOLD
 from exports.targets.storage import CUFILE_TARGET, S3_TARGET
 from exports.targets.target import Target
 from tests.exports.given import given_for
@@ -139,16 +140,19 @@ _BOTO3 = (
 
 
 class _Parts(BaseHTTPRequestHandler):
-    """Takes a multipart upload, and notes how long its parts are."""
+    """Takes an upload, and notes how long its parts are, or the whole of it."""
 
     protocol_version = "HTTP/1.1"
     found: ClassVar[dict[int, int]] = {}
+    whole: ClassVar[int] = 0
 
     def do_PUT(self) -> None:
         body = self._body()
         part = parse_qs(urlsplit(self.path).query).get("partNumber")
         if part is not None:
             self.found[int(part[0])] = len(body)
+        else:
+            _Parts.whole = len(body)
         self._answer("", ETag=f'"{hashlib.md5(body).hexdigest()}"')
 
     def do_POST(self) -> None:
@@ -211,24 +215,36 @@ class TestByTheClients:
     @pytest.mark.parametrize("size", [5 * MIB, 6 * MIB + 1024])
     @pytest.mark.parametrize("form", ["aws", "boto3", "rclone"])
     def test_a_file_goes_in_parts_of_this_size(self, form: str, size: int, tmp_path: Path) -> None:
-        text = rendered(S3_TARGET, size, form=form)
-        file = tmp_path / "file"
-        file.write_bytes(bytes(_UPLOADED))
+        found = self._parts(form, rendered(S3_TARGET, size, form=form), _UPLOADED, tmp_path)
+        whole, rest = divmod(_UPLOADED, size)
+        assert found == [size] * whole + [rest]
+
+    @pytest.mark.parametrize("form", ["aws", "boto3"])
+    def test_a_file_goes_in_parts_from_the_threshold_on(self, form: str, tmp_path: Path) -> None:
+        size = 9 * MIB + 1
+        text = S3_THRESHOLD.render(size, S3_THRESHOLD.options_from({"form": form}), ())
+        assert self._parts(form, text, size - 1, tmp_path) == []
+        assert self._parts(form, text, size, tmp_path) == [8 * MIB, MIB + 1]
+
+    def _parts(self, form: str, text: str, file_bytes: int, folder: Path) -> list[int]:
+        """How long the parts are in which a client sends a file, none where it is sent whole."""
+        file = folder / "file"
+        file.write_bytes(bytes(file_bytes))
         server = ThreadingHTTPServer(("127.0.0.1", 0), _Parts)
-        _Parts.found = {}
+        _Parts.found, _Parts.whole = {}, 0
         thread = Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
             address = f"http://127.0.0.1:{server.server_port}"
-            self._upload(form, text, file, address, tmp_path)
+            said = self._upload(form, text, file, address, folder)
         finally:
             server.shutdown()
             server.server_close()
-        found = [_Parts.found[part] for part in sorted(_Parts.found)]
-        whole, rest = divmod(_UPLOADED, size)
-        assert found == [size] * whole + [rest]
+        assert sum(_Parts.found.values()) + _Parts.whole == file_bytes, said
+        return [_Parts.found[part] for part in sorted(_Parts.found)]
 
-    def _upload(self, form: str, text: str, file: Path, address: str, folder: Path) -> None:
+    def _upload(self, form: str, text: str, file: Path, address: str, folder: Path) -> str:
+        """Send it, and return what the client says."""
         config = folder / "config"
         config.write_text(text)
         own = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
@@ -257,4 +273,4 @@ class TestByTheClients:
         if shutil.which(words[0]) is None or subprocess.run(asked, capture_output=True).returncode:
             pytest.skip(f"not here: {form}")
         done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
-        assert len(_Parts.found) > 1, done.stderr[-2000:]
+        return done.stderr[-2000:]

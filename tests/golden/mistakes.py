@@ -42,6 +42,8 @@ _LINES = {
     "no-calculation": f"model hide {_TWO} --bytes 4KiB",
     "rules": f"model deliver {_TWO} --bytes 4KiB --rules eager,lazy",
     "stages": f"model thresholds {_TWO} --bytes 4KiB --stages 1..x",
+    "one-path": f"crossover {_TWO}",
+    "path-target": f"crossover {_TWO} {_TWO} --target ucx",
     "unit": "model layer cmam-finite --bytes 64 --clock 33",
     "layer": "model layer cmam-finit --bytes 64",
     "measure": "measure --listen 127.0.0.1 --host 10.0.0.2",

@@ -23,11 +23,12 @@ from app.schemas.base import dump_json
 from app.settings import Settings
 from app.ui.forms import RequestForm
 from app.ui.options import body_of_options
+from app.verbs.crossover import command as crossover
 from contract.declare import words_of
 from domain.errors import SluiceError
 from tests.app.serving import serving, settings_for
 
-PLACES = {"hide": "/ui/hiding", "thresholds": "/ui/delivery"}
+PLACES = {"hide": "/ui/hiding", "thresholds": "/ui/delivery", "crossover": "/ui/crossover"}
 VIEWS = {verb.name: verb.module("page.views") for verb in with_door("page")}
 # That of layers is read by its own rules: it takes a document, too.
 FORMS: dict[str, RequestForm[Any]] = {
@@ -60,6 +61,8 @@ def by_command(form: RequestForm[Any], texts: Mapping[str, str]) -> Any:
     """The request of the command that the page offers; None where that refuses."""
     try:
         arguments = parse(shlex.split(form.shell(texts))[1:])
+        if arguments.command == "crossover":  # of two sources
+            return crossover.asked_of(arguments, Settings())[0]
         if arguments.source is None:
             return None
         source = read_source(arguments.source, Settings())
@@ -133,6 +136,11 @@ def test_every_door_takes_the_same(name: str, data: st.DataObject, client: httpx
         ("thresholds", {"stages": "1..4"}),
         ("thresholds", {"stages": "9"}),
         ("thresholds", {"rule": "planned"}),
+        ("crossover", {"b": "none-such"}),
+        ("crossover", {"current": "0 B"}),
+        ("crossover", {"min_message": "8 KiB", "max_message": "4 KiB"}),
+        ("crossover", {"target": "mpich-eager-limit"}),
+        ("crossover", {"target": "ucx-rndv-thresh", "current": "256 KiB"}),
     ],
 )
 def test_what_was_refused_by_some(client: httpx.Client, name: str, texts: dict[str, str]) -> None:

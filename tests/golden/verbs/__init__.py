@@ -5,11 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from tests.golden.asked import Command, Http
-from tests.golden.verbs import deliver, hide, layer, measure, sweep, thresholds, tune, verify
+from tests.golden.verbs import (
+    crossover,
+    deliver,
+    hide,
+    layer,
+    measure,
+    sweep,
+    thresholds,
+    tune,
+    verify,
+)
 
 HTTP_OF_VERBS: tuple[Http, ...] = (
     *hide.HTTP,
     *thresholds.HTTP,
+    *crossover.HTTP,
     *deliver.HTTP,
     *layer.HTTP,
     *measure.HTTP,
@@ -18,6 +29,7 @@ HTTP_OF_VERBS: tuple[Http, ...] = (
 COMMANDS_OF_VERBS: tuple[Command, ...] = (
     *hide.COMMANDS,
     *thresholds.COMMANDS,
+    *crossover.COMMANDS,
     *deliver.COMMANDS,
     *layer.COMMANDS,
     *measure.COMMANDS,
@@ -25,4 +37,4 @@ COMMANDS_OF_VERBS: tuple[Command, ...] = (
     *tune.COMMANDS,
     *sweep.COMMANDS,
 )
-FILES_OF_VERBS: dict[str, Any] = {**layer.FILES, **verify.FILES}
+FILES_OF_VERBS: dict[str, Any] = {**layer.FILES, **verify.FILES, **crossover.FILES}

@@ -19,6 +19,7 @@ from sluice_client.contract.audit import AuditIn, AuditOut
 from sluice_client.contract.changes import ChangesOut
 from sluice_client.contract.compare import AnyCompareOut, CompareIn, CompareOut, ExplanationOut
 from sluice_client.contract.compose import ComposeIn
+from sluice_client.contract.crossover import CrossoverIn, CrossoverOut
 from sluice_client.contract.declare import Input
 from sluice_client.contract.export import ExportQueryIn, ExportTargetsOut
 from sluice_client.contract.fit import FitIn, FitOut, FitPlotOut, FitQueryIn
@@ -425,6 +426,12 @@ class Operations:
         reads(ThresholdsOut),
     )
     start_thresholds = _job_of(thresholds, reads(ThresholdsJobOut), may_repeat=True)
+    crossover = _asks(
+        "Return the sizes from which one path of a message overtakes another, and what to set.",
+        "/crossover",
+        CrossoverIn,
+        reads(CrossoverOut),
+    )
     hide = _asks(
         "Return what hiding a message behind a calculation gains, and the fragments for it.",
         "/hide",

@@ -288,7 +288,7 @@ def _check_agreement(part: _Part) -> None:
 
 
 def _percent(ratio: float) -> str:
-    return f"{100.0 * (ratio - 1.0):.3g} %" if ratio < 100.0 else f"{ratio:.3g} times"
+    return f"{100.0 * (ratio - 1.0):.0f} %" if ratio < 100.0 else f"{ratio:.0f} times"
 
 
 def _grouped(
@@ -415,7 +415,7 @@ def _lanes(reading: Reading, parts: Sequence[_Part | None]) -> Iterator[Notice]:
         what = (
             f"this is the rate of {most.at_once} lanes together, and one alone takes longer"
             if is_rate
-            else f"each took this long beside {most.at_once - 1} other, as on {most.at_once} lanes"
+            else f"each took this long beside others, as on {most.at_once} lanes"
         )
         yield Notice(
             "several_lanes",

@@ -163,7 +163,9 @@ class _Table:
             return
         if not self.layouts or not line.text.strip(_RULED):
             return
-        self._is_interrupted = self._is_interrupted or gap
+        self._is_interrupted = self._is_interrupted or gap or line.text.startswith("#")
+        if line.text.startswith("#"):
+            return
         layout, fields = self._fields(line)
         if layout is None or fields is None:
             self._leave_out("with another number of columns than the header")

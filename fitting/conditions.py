@@ -11,7 +11,7 @@ Source      own. Times of a size are represented by their median; conditions are
 Notation    r the logarithm of the ratio of two medians; σ the scatter of the logarithm of a single
             time, of both conditions together.
 Cost        O(N log N) in the rows, and at most 120 pairs of conditions.
-Exact       conditions agree where |median r| <= max(log 1.1, σ) and every |r| <= max(log 1.1, 3 σ).
+Exact       conditions agree where |median r| <= max(log 1.1, σ) and every |r| <= max(log 1.1, 4 σ).
 Traps       where a size has one time, σ is how far it lies from the line through its neighbours: a
             switch of protocols counts as scatter of one size there, and the median passes it over;
             of few sizes an outlier is in half of these distances, so that they are believed up to
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     Places: TypeAlias = np.ndarray[tuple[int], np.dtype[np.intp]]
 
 _NEAR = 1.1  # conditions whose times are within this ratio are one
-_WORST = 3.0  # times the scatter that a single size may be off
+_WORST = 4.0  # times the scatter that a single size may be off
 _MAX_COMPARED = 16  # conditions of which all pairs are compared
 _MAX_LISTED = 8
 _MOST = 0.2  # of a scatter that no repetition shows: a single outlier may make more of it
@@ -288,7 +288,7 @@ def _check_agreement(part: _Part) -> None:
 
 
 def _percent(ratio: float) -> str:
-    return f"{100.0 * (ratio - 1.0):.3g} %" if ratio < 100.0 else f"{ratio:.3g} times"
+    return f"{100.0 * (ratio - 1.0):.0f} %" if ratio < 100.0 else f"{ratio:.0f} times"
 
 
 def _grouped(
@@ -415,7 +415,7 @@ def _lanes(reading: Reading, parts: Sequence[_Part | None]) -> Iterator[Notice]:
         what = (
             f"this is the rate of {most.at_once} lanes together, and one alone takes longer"
             if is_rate
-            else f"each took this long beside {most.at_once - 1} other, as on {most.at_once} lanes"
+            else f"each took this long beside others, as on {most.at_once} lanes"
         )
         yield Notice(
             "several_lanes",

@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from math import inf, log
 from statistics import median
 
@@ -65,6 +66,7 @@ _DECIMAL = re.compile(r"([KMGT])B$", re.IGNORECASE)
 _OF_1024 = {"mb_per_s": 1.024**2, "gb_per_s": 1.024**3, "tb_per_s": 1.024**4}
 _NEAR_RATE = 0.006  # a rate of three digits; KB of 1000 and of 1024 are 0.024 apart
 _MAX_RATES = 1000
+_MAX_LOOKED_AT, _MAX_TELLING = 100, 12  # columns that may tell conditions apart, and that do
 _MAX_VALUES = 64  # of a column that tells conditions apart
 _AT_ONCE = re.compile(
     r"(?:num(?:ber)?(?:_| of |_of_)?)?(?:(?:parallel|tcp)[ _])?"
@@ -161,7 +163,9 @@ class _Table:
             return
         if not self.layouts or not line.text.strip(_RULED):
             return
-        self._is_interrupted = self._is_interrupted or gap
+        self._is_interrupted = self._is_interrupted or gap or line.text.startswith("#")
+        if line.text.startswith("#"):
+            return
         layout, fields = self._fields(line)
         if layout is None or fields is None:
             self._leave_out("with another number of columns than the header")
@@ -366,11 +370,12 @@ def _telling_columns(rows: _Rows, sizes: Sequence[int]) -> tuple[tuple[int, str]
     """
     width = max(map(len, rows.others), default=0)
     names = rows.names or tuple(f"#{at + 1}" for at in range(width))
-    return tuple(
+    telling = (
         (at, names[at])
-        for at in range(min(width, len(names)))
+        for at in range(min(width, len(names), _MAX_LOOKED_AT))
         if not _is_measured(names[at]) and _tells(rows.others, sizes, at)
     )
+    return tuple(islice(telling, _MAX_TELLING))
 
 
 def _is_measured(name: str) -> bool:
@@ -422,7 +427,9 @@ def _sizes(word: str, unit: str, *, is_asked: bool) -> tuple[int, int] | None:
     Both are the same where the unit says which: KiB does, and so does the unit of the column, where
     the user named it or where it is one of 1024, for the cells below it.
     """
-    of_column = "" if unit_bytes(unit) == 1 else unit
+    of_column = "" if not unit or unit_bytes(unit) == 1 else unit
+    if not of_column and word.isascii() and word.isdigit() and len(word) <= 20:
+        return int(word), int(word)
     written = word if word[-1:].isalpha() else f"{word}{of_column}"
     try:
         either = parse_bytes(written), parse_bytes(_DECIMAL.sub(r"\1iB", written))

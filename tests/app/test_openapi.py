@@ -33,6 +33,7 @@ OPERATIONS = {
     ("POST", "/hide"),
     ("GET", "/hide/{id}"),
     ("POST", "/thresholds"),
+    ("POST", "/crossover"),
     ("POST", "/simulate"),
     ("POST", "/fit"),
     ("GET", "/fits/{id}"),

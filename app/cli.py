@@ -175,10 +175,7 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         return export(arguments, output)
     from app.console import commands
 
-    return {
-        "optimize": commands.optimize,
-        "compare": commands.compare,
-    }[arguments.command](arguments, output)
+    return commands.optimize(arguments, output)
 
 
 if __name__ == "__main__":

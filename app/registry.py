@@ -38,6 +38,15 @@ VERBS = {
     verb.name: verb
     for verb in (
         Verb(
+            "compare",
+            summary="compare strategies on messages of several sizes",
+            example="examples/kv-staging.json --bytes 1MiB 16MiB",
+            doors=("routes", "command"),
+            doing="Comparing",
+            counts="cells",
+            section="Workbench",
+        ),
+        Verb(
             "layer",
             summary="say what a messaging layer's software costs, by service",
             example="cmam-finite --bytes 16 1KiB --tune",

@@ -129,16 +129,18 @@ class Asked:
 
     `means` says it in full, with its unit, for documents and clients; `help` is the option's, short
     beside its name and default; `label` is the page's. `place` is where its value stands in the
-    body. `mark`: the value that an option, or a box, stands for where it takes none.
-    `is_repeated`: an option for each item; on a page commas part them. `needs` names the field
-    without which this one says nothing. What has no `option` is not on the command line, and what
-    has no `label` not on a page.
+    body. `also` is a second name of the option. `mark`: the value that an option, or a box, stands
+    for where it takes none. `is_repeated`: an option for each item, or where it `takes_several`
+    one option for all; on a page commas part them. `needs` names the field without which this one
+    says nothing. What has no `option` is not on the command line, and what has no `label` not on a
+    page.
     """
 
     means: str
     help: str = ""
     unit: str = "text"
     option: str = ""
+    also: str = ""
     metavar: str = ""
     page: str = ""
     label: str = ""
@@ -146,6 +148,7 @@ class Asked:
     choices: tuple[tuple[str, str], ...] = ()
     mark: Any = None
     is_repeated: bool = False
+    takes_several: bool = False
     is_required: bool = False
     is_source: bool = False
     needs: str = ""

@@ -17,7 +17,7 @@ from app.registry import modules
 from contract.answers import DescriptionIn, OptimizationsOut
 from contract.audit import AuditIn, AuditOut
 from contract.changes import ChangesOut
-from contract.compare import AnyCompareOut, CompareIn, ExplanationOut
+from contract.compare import ExplanationOut
 from contract.compose import ComposeIn
 from contract.declare import Input, Output
 from contract.export import ExportTargetsOut
@@ -44,7 +44,6 @@ _REF = "#/components/schemas/{model}"
 _BODIES: tuple[type[Input], ...] = (
     OptimizeIn,
     DescriptionIn,
-    CompareIn,
     AuditIn,
     ComposeIn,
     FitIn,
@@ -64,7 +63,6 @@ _OUTPUTS: tuple[type[Output], ...] = (
     *get_args(AnyOptimizeOut),
     OptimizationsOut,
     ExplanationOut,
-    *get_args(AnyCompareOut),
     AuditOut,
     FitOut,
     FitPlotOut,

@@ -5,15 +5,14 @@ shells complete words by.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
+from app.text.choices import expected_one_of, meant
 from app.text.units import parse_counts, parse_prices, parse_size_or_whole, parse_sizes, parse_whole
 from app.ui.options import argument_of
 from domain.errors import InvalidInput
-from domain.solution import Strategy
 from domain.units import (
     parse_bytes,
     parse_clock_mhz,
@@ -42,24 +41,13 @@ class Parser(argparse.ArgumentParser):
             line = "".join(f" {found.__dict__[key]}" for key in _LINE if found.__dict__.get(key))
             command = dict(_parsers(self))[line]
             known = [one for action in command._actions for one in action.option_strings]
-            command.error(f"unknown: {' '.join(rest)}{_meant(rest[0], known)}")
+            command.error(f"unknown: {' '.join(rest)}{meant(rest[0], known)}")
         return found
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse what is none of the choices, with the one that is meant (argparse shows reprs)."""
         if action.choices is not None and value not in action.choices:
             raise argparse.ArgumentError(action, expected_one_of(map(str, action.choices), value))
-
-
-def expected_one_of(choices: Iterable[str], given: str) -> str:
-    """Return what is wrong with a name that is none of these, the nearest one named."""
-    known = list(choices)
-    return f"expected one of {', '.join(known)}, got {given!r}{_meant(given, known)}"
-
-
-def _meant(given: str, known: list[str]) -> str:
-    near = get_close_matches(given, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 # One of each command, without `sluice`; files of examples are there in a checkout.
@@ -72,7 +60,6 @@ _EXAMPLES = {
     "tune": "tune --stage memcpy --stage crc32 --current 64KiB --target ucx",
     "sweep": "sweep --bytes 64MiB --current 4MiB -- ./upload --part {bytes}",
     "plan": "plan osu-latency.txt --min-message 64 --max-message 1MiB",
-    "compare": "compare examples/kv-staging.json --bytes 1MiB 16MiB",
     "table": "table examples/kv-staging.json --max-message 16MiB --output staging.slt",
     "export": "export examples/kv-staging.json --target ucx --output sluice-ucx.conf",
     "apply": "apply mpich path --check --option collective=bcast",
@@ -283,15 +270,6 @@ def condition(text: str) -> tuple[str, str]:
     if not (name.strip() and equals and value.strip()):
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, as connections=4, got {text!r}")
     return name.strip(), value.strip()
-
-
-def strategies(text: str) -> list[str]:
-    """Return the names of strategies, separated by commas."""
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
-        if name not in set(Strategy):
-            raise argparse.ArgumentTypeError(expected_one_of(Strategy, name))
-    return names
 
 
 def add_mpi(parser: Parser) -> None:

@@ -25,7 +25,6 @@ from app.console.argument_parts import (
     size,
     size_or_whole,
     sizes,
-    strategies,
     whole,
 )
 from app.console.further_arguments import (
@@ -113,7 +112,6 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
     _add_verify(commands)
     _add_tune(commands)
     _add_sweep(commands)
-    _add_compare(commands)
     table = _add_table(commands)
     if words is None or "table" in words:
         _add_hidden_behind(table)
@@ -444,17 +442,6 @@ def _add_fitting(parser: Parser, shapes: list[FitShape]) -> None:
     )
     parser.add_argument("--save-as", metavar="PROFILE", help="store traces, fit and stages")
     parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")
-
-
-def _add_compare(commands: Commands[Parser]) -> None:
-    parser = add(commands, "compare", "compare strategies on messages of several sizes")
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
-    parser.add_argument("--bytes", type=size, nargs="+", metavar="SIZE", help="message sizes")
-    parser.add_argument(
-        "--strategies", type=strategies, metavar="NAMES", help="separated by commas"
-    )
-    add_overlap(parser)
-    _add_solving(parser)
 
 
 def _add_table(commands: Commands[Parser]) -> Parser:

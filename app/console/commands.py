@@ -1,4 +1,4 @@
-"""sluice optimize, compare, fleet, engine: use cases without a server; targets of exports."""
+"""sluice optimize, fleet, engine: use cases without a server; targets of exports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from app.console.files import (
 from app.console.own_transfers import optimize_transfers, text_of
 from app.console.reports import (
     answer_parts,
-    comparison_parts,
     fit_summary_parts,
 )
 from app.console.running import counting_line, run_operation, solving_line, ticking_line
@@ -40,7 +39,6 @@ from app.ui.parts import Column, Grid, Part
 from app.ui.terminal import Output, Screen
 from domain.errors import InconsistentInput, InvalidInput, NotFound
 from domain.profile import ProfileReference
-from domain.solution import Strategy
 
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace
@@ -54,7 +52,6 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 _NAMES = 1000  # of profiles, among which the one that was meant is looked for
-DEFAULT_STATIC_BYTES = 4096  # what GAM repeats, and the default of `compare`
 
 
 # --- optimize -------------------------------------------------------------------------------------
@@ -159,60 +156,6 @@ def _answer(
         return render_answer(operation.answer(ran.result)), ran.is_interrupted
     with store.unit_of_work() as unit:
         return operation.keep(unit, ran.result).document, ran.is_interrupted
-
-
-# --- compare --------------------------------------------------------------------------------------
-
-
-def compare(arguments: argparse.Namespace, output: Output) -> int:
-    """Solve every strategy on every size and print the table."""
-    from app.operations.compare import Compare
-    from app.questions.compare import resolve
-    from app.questions.source import Stored
-    from app.schemas.base import dump_json, parse_json
-    from app.schemas.compare import compare_out, compare_question
-    from contract.compare import CompareIn
-
-    settings = Settings.from_environment()
-    source = read_source(arguments.source, settings)
-    asked = parse_json(CompareIn, dump_json(_comparison_body(arguments, source)))
-    comparison = compare_question(asked)
-    comparison = replace(comparison, source=costs_of(source, comparison.source))
-    with (
-        store_for(comparison.source, settings) as store,
-        ticking_line(output.err, "fitting"),
-    ):
-        resolved = resolve(comparison, Stored.of_store(store))
-    operation = Compare(resolved, settings.max_fragments, unrequested)
-    with counting_line(output.err) as show:
-        ran = run_operation(operation, settings, show)
-    found = compare_out(operation.table(ran.result))
-    if output.wants_json:
-        output.document(dump_json(found))
-    else:
-        output.parts(comparison_parts(found))
-    if ran.is_interrupted:
-        output.note("interrupted; the rest was not tried")
-    return INTERRUPTED if ran.is_interrupted else 0
-
-
-def _comparison_body(arguments: argparse.Namespace, source: Source) -> dict[str, Any]:
-    # What only one optimisation has is left out, so that its request file serves here too.
-    ours = ("strategy", "save_as", "uncertainty")
-    base = {name: value for name, value in body_of(source).items() if name not in ours}
-    if isinstance(base.get("message_bytes"), int):
-        base["message_bytes"] = [base["message_bytes"]]
-    options = {
-        "message_bytes": arguments.bytes,
-        "strategies": arguments.strategies,
-        "fit_options": said_of_overlap(arguments),
-        **_solving_options(arguments),
-    }
-    body = merged(base, options)
-    _require_size(body)
-    if "strategies" not in body:
-        body = {"static_bytes": DEFAULT_STATIC_BYTES, **body, "strategies": [*Strategy]}
-    return body
 
 
 # --- shared ---------------------------------------------------------------------------------------

@@ -412,11 +412,13 @@ def request_of(
     *,
     needs_message: bool = False,
     takes_messages: bool = False,
+    complete: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
 ) -> T:
     """Return the request of a source's body and of these options, which win.
 
     What this request has no field for is left out of the body, so that a file serves several
-    commands; where several messages are taken a single one is a list of it. Raises InvalidInput.
+    commands; where several messages are taken a single one is a list of it. `complete` puts in what
+    this command asks where nobody has said it. Raises InvalidInput.
     """
     from app.schemas.base import dump_json, parse_json
 
@@ -430,7 +432,7 @@ def request_of(
         raise InvalidInput(
             "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
         )
-    return parse_json(kind, dump_json(body))
+    return parse_json(kind, dump_json(body if complete is None else complete(body)))
 
 
 def costs_of(source: Source | None, asked: CostSource) -> CostSource:

@@ -40,22 +40,6 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
-    """A function of a module, and the question that it is given.
-
-    `reports` names what of the report it is given behind that, in this order: steps, best.
-    """
-
-    function: Callable[..., T]
-    question: object
-    reports: tuple[str, ...] = ()
-
-    def run(self, report: Report) -> T:
-        """Call it. Raises what it raises."""
-        return self.function(self.question, *(getattr(report, name) for name in self.reports))
-
-
-@dataclass(frozen=True, slots=True)
 class TableWork:
     """What is compiled."""
 

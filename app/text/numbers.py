@@ -50,6 +50,11 @@ def format_count(value: int) -> str:
     return f"{value:,}".replace(",", "\u202f")
 
 
+def format_counted(value: int, noun: str) -> str:
+    """Return a count of things by their noun: 1 stage, 2 stages."""
+    return f"{format_count(value)} {noun}{'' if value == 1 else 's'}"
+
+
 def format_instructions(value: float) -> str:
     """Return a number of instructions or cycles, which may be a mean and so no whole one."""
     return format_count(int(value)) if value == int(value) else format_figure(value, 6)

@@ -36,9 +36,12 @@ def add_words(
             more |= {"metavar": word.metavar or None, "type": partial(_read, word)}
         if word.choices:
             more["choices"] = tuple(value for value, _ in word.choices if value)
-        if word.is_repeated:
+        if word.takes_several:
+            more["nargs"] = "+"
+        elif word.is_repeated:
             more["action"] = "append"
-        parser.add_argument(word.option, required=word.option in required, **more)
+        names = filter(None, (word.option, word.also))
+        parser.add_argument(*names, required=word.option in required, **more)
 
 
 def add_option(
@@ -77,6 +80,8 @@ def _typed(words: Sequence[Asked], texts: Mapping[str, str]) -> Iterator[str]:
             yield text
         elif word.mark is not None:
             yield word.option
+        elif word.takes_several:
+            yield from (word.option, *parts_of(text))
         elif word.is_repeated:
             for part in parts_of(text):
                 yield from _given(word.option, part)

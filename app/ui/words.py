@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from app.text.choices import expected_one_of
 from app.text.delivery_rules import parse_rules
 from app.text.units import parse_sizes, parse_whole
 from contract.declare import Asked
 from domain.errors import InvalidInput
+from domain.solution import Strategy
 from domain.units import parse_bytes, parse_number, parse_share
 
 
@@ -21,6 +23,18 @@ def _places(text: str) -> list[int]:
 
 def _stage(text: str) -> int | str:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else text
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _strategies(text: str) -> list[str]:
+    names = _names(text)
+    for name in names:
+        if name not in set(Strategy):
+            raise InvalidInput(expected_one_of(Strategy, name))
+    return names
 
 
 def _yes_or_no(text: str) -> bool:
@@ -37,6 +51,8 @@ UNITS: Mapping[str, Callable[[str], Any]] = {
     "number": parse_number,
     "share": parse_share,
     "whole": parse_whole,
+    "names": _names,
+    "strategies": _strategies,
     "places": _places,
     "stage": _stage,
     "yes_or_no": _yes_or_no,

@@ -16,13 +16,14 @@ from app.execution.engine import Engine, Pool
 from app.execution.local import PoolOptions
 from app.jobs.ledger import accept_job
 from app.jobs.runner import open_runner
-from app.operations.compare import requested_audit, requested_compare
+from app.operations.compare import requested_audit
 from app.operations.tables import table_operation
 from app.questions.profiles import create_profile
 from app.questions.source import Stored
 from app.questions.tables import TableScope
 from app.schemas.audit import render_audit
 from app.settings import Settings
+from app.verbs.compare.operation import requested as requested_compare
 from domain.pipeline import Pipeline, Stage
 from domain.profile import ProfileReference
 from models.records import JobState

@@ -14,7 +14,7 @@ from app.http.dependencies import client_of, own_router, service_of
 from app.operations.fits import Draw
 from app.questions.optimize import describe_answer, get_answer
 from app.schemas.base import problem_out
-from app.schemas.compare import explained_of
+from app.schemas.explanation import explained_of
 from app.schemas.optimize import current_of, read_answer, with_unique_names
 from app.ui.addresses import here_of
 from app.ui.fields import size_in

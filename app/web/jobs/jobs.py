@@ -18,7 +18,6 @@ from app.jobs.ledger import get_job
 from app.operations.operation import OperationKind
 from app.operations.optimize import Optimize, optimize_operation
 from app.schemas.base import dump_json, problem_out, read_output, read_request
-from app.schemas.compare import read_comparison, warnings_of
 from app.schemas.jobs import history_of, problem_of, progress_out
 from app.schemas.optimize import optimize_out, read_answer
 from app.schemas.source import as_job
@@ -41,7 +40,7 @@ from app.web.profiles.tables import format_table_range, work_address
 from app.web.workbench.choices import ShownUnits
 from app.web.workbench.state import InputState
 from contract.audit import AuditIn
-from contract.compare import CompareIn, CompareOut
+from contract.compare import CompareIn, CompareOut, VerifiedCompareOut
 from contract.jobs import ExportJobIn, JobPointOut, TableJobIn
 from contract.notices import NoticeOut
 from contract.optimize import BestSoFarOut, OptimizeIn, OptimizeOut
@@ -60,7 +59,8 @@ SECTIONS = {
     OperationKind.EXPORT: "Profiles",
     **{OperationKind(verb.name): verb.section for verb in registry.jobs()},
 }
-WORKS = frozenset(SECTIONS)
+_SOLVED = (OperationKind.OPTIMIZE, OperationKind.COMPARE)  # whose page shows how far they got
+WORKS = frozenset(SECTIONS).difference(_SOLVED)
 _LIMITS = {
     "min_fragment_bytes": "min",
     "max_fragment_bytes": "max",
@@ -271,10 +271,21 @@ def _found(job: JobRecord) -> tuple[BestSoFarOut | CompareOut | None, ProblemOut
         if job.best is None:
             return None, problem_of(job)
         if job.kind == OperationKind.COMPARE:
-            return read_comparison(job.best), problem_of(job)
+            return _read_comparison(job.best), problem_of(job)
         return read_output(BestSoFarOut, job.best), problem_of(job)
     except UnreadableRecord as refusal:
         return None, problem_out(refusal)
+
+
+def _read_comparison(body: bytes) -> CompareOut:
+    """Return what a stored comparison says, of a verified profile too.
+
+    Raises UnreadableRecord for one of another version.
+    """
+    try:
+        return read_output(VerifiedCompareOut, body)
+    except UnreadableRecord:
+        return read_output(CompareOut, body)
 
 
 def _title(asked: OptimizeIn | CompareIn) -> str:
@@ -315,7 +326,7 @@ def _improvements(history: Sequence[JobPointOut]) -> Iterator[Improvement]:
 
 def _verified(found: BestSoFarOut | CompareOut | None) -> tuple[NoticeOut, ...]:
     """Return what transfers said of the profile that was compared on."""
-    return warnings_of(found) if isinstance(found, CompareOut) else ()
+    return found.said if isinstance(found, CompareOut) else ()
 
 
 def _compared(comparison: CompareOut) -> Iterator[ComparedRow]:

@@ -148,10 +148,6 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 
         with ended_by_signals():
             return apply(arguments, output)
-    if arguments.command == "audit":
-        from app.console.audit import audit
-
-        return audit(arguments, output)
     if arguments.command.startswith("layer "):
         from app.console import layer_counts
 

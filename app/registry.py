@@ -18,7 +18,8 @@ class Verb:
     shown.
 
     `doing` is the word for a job that runs, "" where none is one; `counts` what its steps are, ""
-    where none are counted; `section` the part of the page that it belongs to.
+    where none are counted; `section` the part of the page that it belongs to, `result` the address
+    of a job's result, and `result_words` what is there.
     """
 
     name: str
@@ -28,6 +29,8 @@ class Verb:
     doing: str = ""
     counts: str = ""
     section: str = "Models"
+    result: str = "/jobs/{id}"
+    result_words: str = "See the result as JSON"
 
     def module(self, name: str) -> Any:
         """Return a module of the verb's folder, imported now."""
@@ -45,6 +48,16 @@ VERBS = {
             doing="Comparing",
             counts="cells",
             section="Workbench",
+        ),
+        Verb(
+            "audit",
+            summary="say what an existing setting costs over the optimum of its model",
+            example="examples/kv-staging.json --setting 512KiB --max-regret 12%",
+            doing="Auditing",
+            counts="messages",
+            section="Audit",
+            result="/ui/audits/{id}",
+            result_words="See the audit",
         ),
         Verb(
             "layer",

@@ -15,7 +15,6 @@ from app.api.respond import PROBLEM
 from app.http.access import is_public, scope_of
 from app.registry import modules
 from contract.answers import DescriptionIn, OptimizationsOut
-from contract.audit import AuditIn, AuditOut
 from contract.changes import ChangesOut
 from contract.compare import ExplanationOut
 from contract.compose import ComposeIn
@@ -44,7 +43,6 @@ _REF = "#/components/schemas/{model}"
 _BODIES: tuple[type[Input], ...] = (
     OptimizeIn,
     DescriptionIn,
-    AuditIn,
     ComposeIn,
     FitIn,
     MeasurementPlanIn,
@@ -63,7 +61,6 @@ _OUTPUTS: tuple[type[Output], ...] = (
     *get_args(AnyOptimizeOut),
     OptimizationsOut,
     ExplanationOut,
-    AuditOut,
     FitOut,
     FitPlotOut,
     MeasurementPlanOut,

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.console.audit import text_of
 from app.console.files import check_target, write_whole
 from app.console.running import erased_line
 from app.text.units import format_time, printable
+from app.ui.options import text_of_file
 from app.ui.parts import Column, Grid, Part
 from app.ui.terminal import Output
 from domain.errors import InvalidInput, StrategyDeclined
@@ -127,7 +127,7 @@ def _setting_text(arguments: argparse.Namespace, output: Output) -> str:
     if (arguments.source is None) == (arguments.config is None):
         raise InvalidInput("expected a SOURCE, or --config with what is there", field="source")
     if arguments.config is not None:
-        return text_of(arguments.config, field="config")
+        return text_of_file(arguments.config, field="config")
     made = exported(arguments, export_scope(arguments), output).result
     for warning in made.warnings:
         output.note(warning)

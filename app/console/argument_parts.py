@@ -63,7 +63,6 @@ _EXAMPLES = {
     "table": "table examples/kv-staging.json --max-message 16MiB --output staging.slt",
     "export": "export examples/kv-staging.json --target ucx --output sluice-ucx.conf",
     "apply": "apply mpich path --check --option collective=bcast",
-    "audit": "audit examples/kv-staging.json --setting 512KiB --max-regret 12%",
     "layer count": "layer count --mpicc mpicc.mpich --output layer.json",
     "layer check": "layer check layer.json --max-more 1%",
     "mover": "mover exchange --bytes 800KB --calculation 5000 --fragment 32KiB",

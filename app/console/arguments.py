@@ -117,12 +117,11 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
         _add_hidden_behind(table)
     _add_export(commands)
     add_apply(commands)
-    _add_audit(commands)
-    add_of_papers(commands)
     for verb in VERBS.values():
         own = add(commands, verb.name, verb.summary, f"{verb.name} {verb.example}")
         if words is None or verb.name in words:
             verb.module("command").add_arguments(own)
+    add_of_papers(commands)
     add_stored(commands)
     add_served(commands)
     return parser
@@ -523,39 +522,3 @@ def _add_export(commands: Commands[Parser]) -> None:
         help="exit with 7 unless it is known to be better than the library's default",
     )
     parser.add_argument("--output", metavar="FILE", help="write it to this file")
-
-
-def _add_audit(commands: Commands[Parser]) -> None:
-    parser = add(
-        commands, "audit", "say what an existing setting costs over the optimum of its model"
-    )
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
-    parser.add_argument(
-        "--setting", metavar="SETTING", help="512KiB, whole, or steps as 1:whole,64KiB:512KiB"
-    )
-    parser.add_argument("--config", metavar="FILE", help="a library's configuration instead")
-    parser.add_argument("--target", metavar="NAME", help="whose: an export target that is read")
-    add_message_range(parser)
-    parser.add_argument(
-        "--workload", metavar="FILE", help="lines SIZE WEIGHT (default log-uniform)"
-    )
-    parser.add_argument(
-        "--objective",
-        choices=[*Objective],
-        metavar="NAME",
-        help="what counts: total time (default with --workload), mean (else) or worst regret",
-    )
-    parser.add_argument(
-        "--max-regret", type=share, metavar="SHARE", help="exit with 7 above this, as 5%%"
-    )
-    parser.add_argument(
-        "--in-draws", type=share, metavar="SHARE", help="and above it in more draws, as 95%%"
-    )
-    parser.add_argument(
-        "--relative", type=share, metavar="SHARE", help="deviation of every cost, as 10%%"
-    )
-    parser.add_argument(
-        "--over", choices=("best", "bound"), metavar="NAME", help="what decides: best (default)"
-    )
-    add_overlap(parser)
-    add_time_limit(parser, "default 30")

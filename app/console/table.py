@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.console.audit import text_of
 from app.console.commands import INTERRUPTED, list_targets, store_for
 from app.console.files import (
     Source,
@@ -24,6 +23,7 @@ from app.settings import Settings
 from app.text.numbers import format_count, format_gap
 from app.text.units import OF_MODEL, format_time, parse_workload, printable, quoted
 from app.ui.notices import failures, noted, others
+from app.ui.options import text_of_file
 from app.ui.parts import Column, Facts, Grid, Part
 from app.ui.terminal import Output
 from domain.errors import InvalidInput
@@ -381,7 +381,7 @@ def export_scope(arguments: argparse.Namespace) -> ExportScope:
     body = {name: value for name, value in given.items() if value is not None}
     body["option"] = [_colon(option) for option in arguments.option]
     if getattr(arguments, "workload", None) is not None:
-        sizes = parse_workload(text_of(arguments.workload, field="workload"))
+        sizes = parse_workload(text_of_file(arguments.workload, field="workload"))
         if not sizes:
             raise InvalidInput("expected lines of a size and a weight", field="workload")
         body["workload"] = weights_of(sizes)

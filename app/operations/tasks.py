@@ -24,7 +24,6 @@ from app.execution.engine import (
 )
 from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
-from app.operations.compare import requested_audit
 from app.operations.operation import Operation, OperationKind
 from app.operations.optimize import requested_optimize
 from app.operations.tables import requested_export, requested_table
@@ -128,7 +127,6 @@ _PREPARE: dict[OperationKind, Prepare] = {
     OperationKind.OPTIMIZE: requested_optimize,
     OperationKind.TABLE: requested_table,
     OperationKind.EXPORT: requested_export,
-    OperationKind.AUDIT: requested_audit,
 }
 
 

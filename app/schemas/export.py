@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import Field
 
 from app.questions.settings import Exported, ExportQuestion, ExportScope
-from app.schemas.audit import finite, steps_out, workload_of
 from app.schemas.base import dump_json, parse_json, revision_out, same_named
 from app.schemas.queries import MessageBytes, Query
+from app.schemas.settings import finite, steps_out, workload_of
 from app.schemas.settings_in_draws import settings_in_draws_out
 from app.text.notices import setting_words
 from contract.declare import words_of

@@ -7,11 +7,18 @@ from typing import Any
 
 from app.text.choices import expected_one_of
 from app.text.delivery_rules import parse_rules
-from app.text.units import parse_sizes, parse_whole
+from app.text.units import (
+    format_setting_text,
+    parse_setting,
+    parse_sizes,
+    parse_whole,
+    parse_workload,
+    workload_lines,
+)
 from contract.declare import Asked
 from domain.errors import InvalidInput
 from domain.solution import Strategy
-from domain.units import parse_bytes, parse_number, parse_share
+from domain.units import format_bytes, parse_bytes, parse_number, parse_share
 
 
 def _places(text: str) -> list[int]:
@@ -37,6 +44,14 @@ def _strategies(text: str) -> list[str]:
     return names
 
 
+def _lines(text: str) -> str:
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def _seconds(text: str) -> float:
+    return parse_number(text.removesuffix("s").strip())
+
+
 def _yes_or_no(text: str) -> bool:
     if text not in ("yes", "no"):
         raise InvalidInput("expected yes or no")
@@ -45,6 +60,10 @@ def _yes_or_no(text: str) -> bool:
 
 UNITS: Mapping[str, Callable[[str], Any]] = {
     "text": str,
+    "lines": _lines,
+    "seconds": _seconds,
+    "setting": parse_setting,
+    "workload": parse_workload,
     "bytes": parse_bytes,
     "sizes": lambda text: list(parse_sizes(text)),
     "listed_sizes": lambda text: [parse_bytes(part) for part in text.split(",")],
@@ -58,6 +77,24 @@ UNITS: Mapping[str, Callable[[str], Any]] = {
     "yes_or_no": _yes_or_no,
     "rules": parse_rules,
 }
+
+
+_SHOWN: Mapping[str, Callable[[Any], str]] = {
+    "bytes": format_bytes,
+    "share": lambda share: f"{100.0 * share:.12g} %",
+    "seconds": lambda seconds: f"{seconds:g}",
+    "lines": str.strip,
+    "setting": format_setting_text,
+    "workload": lambda workload: "\n".join(workload_lines(workload)),
+}
+
+
+def shown(word: Asked, asked: object) -> str:
+    """Return what is typed for a word of this request, "" where it says nothing."""
+    value: Any = asked
+    for step in word.place:
+        value = getattr(value, step, None)
+    return "" if value is None else _SHOWN.get(word.unit, str)(value)
 
 
 def read(word: Asked, text: str) -> Any:

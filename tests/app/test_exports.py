@@ -18,8 +18,8 @@ import pytest
 from analysis.size_choice import narrowed
 from app.operations import work
 from app.questions import settings as export_setting
-from app.schemas.audit import audit_scope
 from app.schemas.base import dump_json, parse_json
+from app.verbs.audit.request import audit_scope
 from contract.audit import AuditIn
 from domain.errors import Infeasible, LimitReached
 from domain.pipeline import pipeline_of_lines

@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from app.cli import main
-from app.schemas.audit import title_of_changes
 from app.schemas.base import read_output
+from app.verbs.audit.show import title_of_changes
 from contract.audit import AuditOut
 from tests.support.measured import trace
 

@@ -23,10 +23,9 @@ from app.schemas.optimize import optimize_out, read_answer
 from app.schemas.source import as_job
 from app.schemas.stages import asked_pipeline, limits_of
 from app.text.numbers import format_count, format_gap
-from app.text.units import TimeUnit, format_proven, format_time
+from app.text.units import TimeUnit, format_proven, format_time, workload_lines
 from app.ui.addresses import address, in_path
 from app.ui.pages import has_own_place, is_htmx, moved, own_address, page, says_refusals
-from app.web.audits.form import AuditForm, panel_page, workload_lines
 from app.web.forms import ValidRequest, sent_fields
 from app.web.jobs.work import (
     WORDS,
@@ -38,8 +37,8 @@ from app.web.jobs.work import (
 )
 from app.web.profiles.tables import format_table_range, work_address
 from app.web.workbench.choices import ShownUnits
+from app.web.workbench.panel import panel_page
 from app.web.workbench.state import InputState
-from contract.audit import AuditIn
 from contract.compare import CompareIn, CompareOut, VerifiedCompareOut
 from contract.jobs import ExportJobIn, JobPointOut, TableJobIn
 from contract.notices import NoticeOut
@@ -54,7 +53,6 @@ from models.records import JobRecord, JobState
 T = TypeVar("T")
 
 SECTIONS = {
-    OperationKind.AUDIT: "Audit",
     OperationKind.TABLE: "Profiles",
     OperationKind.EXPORT: "Profiles",
     **{OperationKind(verb.name): verb.section for verb in registry.jobs()},
@@ -78,11 +76,6 @@ def place_of(job: JobRecord) -> WorkPlace:
     return WorkPlace(
         title=title, here=here, part=here, into="#main", result=result, result_words=words
     )
-
-
-def _audit(job: JobRecord) -> tuple[str, str, str]:
-    asked = read_request(AuditIn, job.request)
-    return AuditForm.of_request(asked).title, f"/ui/audits/{job.id}", "See the audit"
 
 
 def _table(job: JobRecord) -> tuple[str, str, str]:
@@ -120,16 +113,12 @@ def _choices(asked: ExportJobIn) -> Iterator[tuple[str, str]]:
 
 
 def _of_verb(job: JobRecord) -> tuple[str, str, str]:
-    title = registry.VERBS[job.kind].module("request").title(job.request)
-    return title, *_as_json(job)
-
-
-def _as_json(job: JobRecord) -> tuple[str, str]:
-    return f"/jobs/{job.id}", "See the result as JSON"
+    verb = registry.VERBS[job.kind]
+    title = verb.module("request").title(job.request)
+    return title, verb.result.format(id=job.id), verb.result_words
 
 
 _MAKERS: Mapping[str, Callable[[JobRecord], tuple[str, str, str]]] = {
-    OperationKind.AUDIT: _audit,
     OperationKind.TABLE: _table,
     OperationKind.EXPORT: _export,
 }

@@ -20,12 +20,10 @@ WORDS = {
 }
 # What is counted; of a table it is the share of the range.
 UNITS = {
-    OperationKind.AUDIT: "messages",
     OperationKind.EXPORT: "messages",
     **{OperationKind(verb.name): verb.counts for verb in registry.jobs()},
 }
 _DOING = {
-    OperationKind.AUDIT: "Auditing",
     OperationKind.EXPORT: "Choosing sizes",
     OperationKind.TABLE: "Compiling",
     OperationKind.OPTIMIZE: "Solving",

@@ -25,8 +25,8 @@ from app.text.regrets import format_advised_regret
 from app.text.units import parse_workload
 from app.ui.addresses import address, in_path
 from app.ui.fields import FieldReader
-from app.web.audits.form import OBJECTIVES
-from contract.export import ChosenOut
+from contract.declare import words_of
+from contract.export import ChosenOut, ExportIn
 from domain.errors import NotFound, SluiceError
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference
@@ -48,6 +48,7 @@ TAKES_WORDS = {
     Takes.COSTS: "the costs of the stages",
     Takes.TABLE: "the compiled table",
 }
+_OBJECTIVES = next(word.choices for word in words_of(ExportIn, ("objective",)))
 MAX_WORKLOAD_TEXT = 6_000  # characters: it stands in the page's address
 _FINER = (Takes.SIZE_STEPS, Takes.TABLE)
 _SIZES = ("min_message", "max_message", "min", "max", "align", "max_fragments")
@@ -98,7 +99,7 @@ class ExportForm:
     @property
     def objectives(self) -> tuple[tuple[str, str], ...]:
         """What sizes may be chosen for; the first of them unless another is."""
-        return OBJECTIVES
+        return _OBJECTIVES
 
     @property
     def has_limits(self) -> bool:

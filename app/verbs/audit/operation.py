@@ -1,14 +1,15 @@
-"""Compare strategies over messages, audit a setting. Nothing is stored."""
+"""Audit: prepared from a request and the store, run anywhere, nothing kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from analysis.audit import Audit, AuditQuestion, ended, messages_of
+from analysis.audit import Audit, AuditQuestion, audit, ended, messages_of, solve_part
 from analysis.best_known import SolvedPart
+from app.operations.call import Call
 from app.operations.operation import (
     OperationDefaults,
     OperationKind,
@@ -17,22 +18,22 @@ from app.operations.operation import (
     Report,
     digest_of,
 )
-from app.operations.work import AuditPartWork, AuditWork
 from app.questions.optimize import prepare
+from app.questions.question import Source
 from app.questions.settings import audit_question
 from app.questions.source import Stored
-from app.schemas.audit import audit_question_of, audit_scope, render_audit
-from app.schemas.base import parse_json
+from app.schemas.base import dump_json, parse_json
 from app.schemas.source import as_job
+from app.verbs.audit.answer import audited
+from app.verbs.audit.request import audit_question_of, audit_scope
 from contract.audit import AuditIn
-from domain.errors import SluiceError
 from domain.pipeline import Pipeline
 from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
     from app.settings import Settings
+    from domain.errors import SluiceError
     from models.session import UnitOfWork
-
 
 TIME_LIMIT_S = 120.0
 _MESSAGES_A_PART = 16
@@ -46,13 +47,8 @@ class AuditSetting(OperationDefaults[Audit]):
     request_for: Callable[[ProfileRevision | None], bytes]
     known: SolvedPart | None = None
 
-    @property
-    def kind(self) -> OperationKind:
-        return OperationKind.AUDIT
-
-    @property
-    def noun(self) -> str:
-        return "audit"
+    kind: ClassVar = OperationKind.AUDIT
+    noun: ClassVar = "audit"
 
     @property
     def time_s(self) -> float:
@@ -69,8 +65,8 @@ class AuditSetting(OperationDefaults[Audit]):
         return digest_of(self.kind, self.question.digest())
 
     @property
-    def work(self) -> AuditWork:
-        return AuditWork(self.question, self.known)
+    def work(self) -> Call[Audit]:
+        return Call(partial(audit, known=self.known), self.question, ("steps", "best"))
 
     def run(self, report: Report) -> Audit:
         """Audit. Raises SluiceError."""
@@ -82,7 +78,7 @@ class AuditSetting(OperationDefaults[Audit]):
 
     def keep(self, unit: UnitOfWork, result: Audit) -> Outcome:
         """Store nothing."""
-        return Outcome(render_audit(result))
+        return Outcome(dump_json(audited(result)))
 
     def split(self) -> Sequence[AuditPart]:
         """Return parts that take about as long as each other; none where all stages are lines,
@@ -106,13 +102,8 @@ class AuditPart(PartDefaults[SolvedPart]):
     question: AuditQuestion
     sizes: tuple[int, ...]
 
-    @property
-    def kind(self) -> OperationKind:
-        return OperationKind.AUDIT
-
-    @property
-    def noun(self) -> str:
-        return "audit"
+    kind: ClassVar = OperationKind.AUDIT
+    noun: ClassVar = "audit"
 
     @property
     def time_s(self) -> float:
@@ -124,22 +115,29 @@ class AuditPart(PartDefaults[SolvedPart]):
         return digest_of(self.kind, self.question.digest(), self.sizes)
 
     @property
-    def work(self) -> AuditPartWork:
-        return AuditPartWork(self.question, self.sizes)
+    def work(self) -> Call[SolvedPart]:
+        return Call(partial(solve_part, sizes=self.sizes), self.question, ("steps",))
 
     def run(self, report: Report) -> SolvedPart:
         """Solve them."""
         return self.work.run(report)
 
 
-def audit_operation(asked: AuditIn, stored: Stored, settings: Settings) -> AuditSetting:
-    """Find or fit the model. Raises NotFound, InvalidInput, and what a fit does."""
+def operation(
+    asked: AuditIn, stored: Stored, settings: Settings, costs: Source | None = None
+) -> AuditSetting:
+    """Find or fit the model; `costs` stand in place of those that the request names.
+
+    Raises NotFound, InvalidInput, and what a fit does.
+    """
     scope, cap = audit_scope(asked), settings.max_fragments
-    prepared = prepare(audit_question_of(asked), stored, fragment_cap=cap)
-    question = audit_question(prepared, scope, fragment_cap=cap)
-    return AuditSetting(question, partial(as_job, asked))
+    question = audit_question_of(asked)
+    if costs is not None:
+        question = replace(question, source=costs)
+    prepared = prepare(question, stored, fragment_cap=cap)
+    return AuditSetting(audit_question(prepared, scope, fragment_cap=cap), partial(as_job, asked))
 
 
-def requested_audit(request: bytes, stored: Stored, settings: Settings) -> AuditSetting:
+def requested(request: bytes, stored: Stored, settings: Settings) -> AuditSetting:
     """Read a job's request again. Raises NotFound where the profile is gone."""
-    return audit_operation(parse_json(AuditIn, request), stored, settings)
+    return operation(parse_json(AuditIn, request), stored, settings)

@@ -91,12 +91,6 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.demo import main as demo
 
         return demo(["--once"] if arguments.once else [])
-    if arguments.command == "fleet":
-        from app.console.commands import fleet
-        from app.console.running import ended_by_signals
-
-        with ended_by_signals():
-            return fleet(arguments, output)
     if arguments.command == "serve":
         from app.serving import serve
 
@@ -138,10 +132,6 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         verbs = {"verify": verify.verify, "tune": tune.tune, "sweep": sweep.sweep}
         with ended_by_signals():
             return verbs[arguments.command](arguments, output)
-    if arguments.command == "table":
-        from app.console.table import table
-
-        return table(arguments, output)
     if arguments.command == "apply":
         from app.console.apply import apply
         from app.console.running import ended_by_signals
@@ -166,7 +156,7 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 
         return reproduce(arguments, output)
     if arguments.command == "export":
-        from app.console.table import export
+        from app.console.export import export
 
         return export(arguments, output)
     from app.console import commands

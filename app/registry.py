@@ -18,7 +18,7 @@ class Verb:
     shown.
 
     `doing` is the word for a job that runs, "" where none is one; `counts` what its steps are, ""
-    where none are counted; `section` the part of the page that it belongs to, `result` the address
+    where a share is told; `section` the part of the page that it belongs to, `result` the address
     of a job's result, and `result_words` what is there.
     """
 
@@ -48,6 +48,20 @@ VERBS = {
             doing="Comparing",
             counts="cells",
             section="Workbench",
+        ),
+        Verb(
+            "table",
+            summary="compile a schedule for every message size of a range",
+            example="examples/kv-staging.json --max-message 16MiB --output staging.slt",
+            doors=("routes", "command"),
+            doing="Compiling",
+            section="Profiles",
+        ),
+        Verb(
+            "fleet",
+            summary="compile tables of stored profiles, all or those that are named",
+            example="--max-message 16MiB --report fleet.json",
+            doors=("command",),
         ),
         Verb(
             "audit",

@@ -36,7 +36,6 @@ from contract.profiles import (
 )
 from contract.schedule import TableScheduleOut
 from contract.service import AliveOut, LimitsOut, ReadyOut
-from contract.table import ActivateIn, TableIn, TableOut, TablesOut
 from contract.verification import VerificationIn
 
 _REF = "#/components/schemas/{model}"
@@ -50,8 +49,6 @@ _BODIES: tuple[type[Input], ...] = (
     RevisionIn,
     CurrentIn,
     VerificationIn,
-    TableIn,
-    ActivateIn,
     KeyIn,
     RotationIn,
 )
@@ -67,8 +64,6 @@ _OUTPUTS: tuple[type[Output], ...] = (
     ProfileOut,
     ProfilesOut,
     RevisionsOut,
-    TableOut,
-    TablesOut,
     TableScheduleOut,
     ExportTargetsOut,
     *get_args(AnyJobOut),

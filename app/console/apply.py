@@ -122,7 +122,7 @@ def _check_used(arguments: argparse.Namespace, effect: Effect) -> None:
 
 def _setting_text(arguments: argparse.Namespace, output: Output) -> str:
     """Return the configuration that is there, or one that is made of the source."""
-    from app.console.table import export_scope, exported
+    from app.console.export import export_scope, exported
 
     if (arguments.source is None) == (arguments.config is None):
         raise InvalidInput("expected a SOURCE, or --config with what is there", field="source")

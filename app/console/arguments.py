@@ -36,7 +36,6 @@ from app.console.further_arguments import (
     add_target_options,
 )
 from app.registry import VERBS
-from app.ui.options import add_words
 from domain.fit import FitMethod, FitShape
 from domain.measurement import TraceKind
 from domain.regret import Objective
@@ -112,9 +111,6 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
     _add_verify(commands)
     _add_tune(commands)
     _add_sweep(commands)
-    table = _add_table(commands)
-    if words is None or "table" in words:
-        _add_hidden_behind(table)
     _add_export(commands)
     add_apply(commands)
     for verb in VERBS.values():
@@ -441,59 +437,6 @@ def _add_fitting(parser: Parser, shapes: list[FitShape]) -> None:
     )
     parser.add_argument("--save-as", metavar="PROFILE", help="store traces, fit and stages")
     parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")
-
-
-def _add_table(commands: Commands[Parser]) -> Parser:
-    parser = add(commands, "table", "compile a schedule for every message size of a range")
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
-    parser.add_argument(
-        *("--min-message", "--from"),
-        dest="min_message_bytes",
-        type=size,
-        metavar="SIZE",
-        help="smallest message (1 B)",
-    )
-    parser.add_argument(
-        *("--max-message", "--to"),
-        dest="max_message_bytes",
-        type=size,
-        metavar="SIZE",
-        help="largest message (16 MiB)",
-    )
-    parser.add_argument(
-        "--relative-gap", "--gap", type=share, metavar="GAP", help="tolerance, as 0.1%% (default)"
-    )
-    add_constraints(parser)
-    add_time_limit(parser, "default 100")
-    parser.add_argument(
-        "--output", metavar="FILE", help="write the table file; .json: its JSON twin"
-    )
-    parser.add_argument(
-        "--accept-missed",
-        action="store_true",
-        help="exit with 0, not 7, where the tolerance is missed",
-    )
-    parser.add_argument(
-        "--activate",
-        action="store_true",
-        default=None,
-        help="have the profile's lookups answer from it",
-    )
-    parser.add_argument(
-        "--hidden", action="store_true", help="for messages behind a --calculation, as in hide"
-    )
-    parser.add_argument(
-        "--calculation-per-byte", type=number, metavar="US", help="and for each byte, in µs"
-    )
-    add_overlap(parser)
-    return parser
-
-
-def _add_hidden_behind(parser: Parser) -> None:
-    from contract.declare import words_of
-    from contract.hide import HIDDEN_BEHIND, HideIn
-
-    add_words(parser, words_of(HideIn, HIDDEN_BEHIND))
 
 
 def _add_export(commands: Commands[Parser]) -> None:

@@ -1,4 +1,4 @@
-"""sluice optimize, fleet, engine: use cases without a server; targets of exports."""
+"""sluice optimize, engine: use cases without a server; targets of exports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import json
 import logging
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,6 @@ from app.console.files import (
     Source,
     TraceSource,
     body_of,
-    check_target,
     check_timeline_file,
     costs_of,
     merged,
@@ -23,17 +22,15 @@ from app.console.files import (
     read_trace,
     said_of_overlap,
     write_timeline,
-    write_whole,
 )
 from app.console.own_transfers import optimize_transfers, text_of
 from app.console.reports import (
     answer_parts,
     fit_summary_parts,
 )
-from app.console.running import counting_line, run_operation, solving_line, ticking_line
+from app.console.running import run_operation, solving_line, ticking_line
 from app.settings import Settings
 from app.telemetry import logging_as
-from app.text.numbers import format_count
 from app.text.units import printable, quoted
 from app.ui.parts import Column, Grid, Part
 from app.ui.terminal import Output, Screen
@@ -43,10 +40,8 @@ from domain.profile import ProfileReference
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace
     from app.questions.question import Question
-    from app.questions.tables import TableScope
     from contract.export import ExportTargetsOut
     from contract.optimize import OptimizeOut
-    from contract.table import FleetOut
     from domain.profile import ProfileRevision
     from models.session import Store
 
@@ -295,90 +290,6 @@ def _target_parts(targets: ExportTargetsOut) -> list[Part]:
     return [Grid(columns, rows)]
 
 
-# --- tables of many profiles ----------------------------------------------------------------------
-
-
-REFUSED = 3  # the exit code where a profile has no table
-_PAGE = 200
-
-
-def fleet(arguments: argparse.Namespace, output: Output) -> int:
-    """Have a job compile each profile's table, and report what became of them.
-
-    Jobs and tables are stored: what is there is not made again, so that the command goes on where
-    it was ended. It runs jobs itself, beside all others that do, unless SLUICE_RUN_JOBS=0.
-    """
-    from app.jobs.runner import open_runner
-    from app.jobs.running_job import Fleet
-    from app.operations.tasks import open_engine
-    from app.questions.keys import check_owner
-    from app.schemas.base import dump_json
-    from app.schemas.table import fleet_out
-
-    settings = _with_workers(Settings.from_environment(), arguments)
-    asked = _fleet_scope(arguments)
-    references = tuple(map(ProfileReference.parse, arguments.profiles))
-    owner = check_owner(arguments.owner)
-    if arguments.report is not None:
-        check_target(arguments.report, field="report", noun="the report", example="fleet.json")
-    with ExitStack() as stack:
-        store = stack.enter_context(opened_store(settings))
-        if settings.run_jobs:
-            engine = open_engine(settings, has_clients=False)
-            stack.callback(engine.close)
-            runner = open_runner(store, engine, settings)
-            runner.start()
-            stack.callback(runner.close)
-        show = stack.enter_context(counting_line(output.err, "profiles"))
-        try:
-            mine = store.of(owner)
-            made = Fleet(mine, asked, settings, show).compiled(references or _every(mine))
-            report = fleet_out(made)
-        except KeyboardInterrupt:
-            output.note("the same command goes on where this one ended")
-            raise
-    document = dump_json(report)
-    if arguments.report is not None:
-        write_whole(arguments.report, document, field="report", noun="the report")
-    if output.wants_json:
-        output.document(document)
-    else:
-        output.parts(_fleet_parts(report))
-    return REFUSED if report.failed else 0
-
-
-def _fleet_scope(arguments: argparse.Namespace) -> TableScope:
-    from app.schemas.base import dump_json, parse_json
-    from app.schemas.table import table_scope
-    from contract.table import TableIn
-
-    names = ("min_message_bytes", "max_message_bytes", "relative_gap", "time_limit_s")
-    given = {name: getattr(arguments, name) for name in names}
-    limits = ("min_fragment_bytes", "max_fragment_bytes", "alignment_bytes", "max_fragments")
-    given["constraints"] = {name: getattr(arguments, name) for name in limits}
-    return table_scope(parse_json(TableIn, dump_json(merged({}, given))))
-
-
-def _every(store: Store) -> Iterator[ProfileReference]:
-    from app.questions.profiles import list_profiles
-
-    page = list_profiles(store, limit=_PAGE)
-    yield from (ProfileReference(one.name) for one in page.profiles)
-    while page.after is not None:
-        page = list_profiles(store, after=page.after, limit=_PAGE)
-        yield from (ProfileReference(one.name) for one in page.profiles)
-
-
-def _fleet_parts(report: FleetOut) -> Iterator[Part]:
-    yield (
-        f"{format_count(report.profiles)} profiles: {format_count(report.compiled)} compiled, "
-        f"{format_count(report.stored)} were there, {format_count(report.failed)} failed"
-    )
-    if failed := [(one.profile, one.error) for one in report.items if one.error]:
-        columns = (Column("profile", is_number=False), Column("why", is_number=False))
-        yield Grid(columns, tuple(failed))
-
-
 # --- what a cluster is made of --------------------------------------------------------------------
 
 
@@ -401,7 +312,7 @@ def engine(arguments: argparse.Namespace, output: Output) -> int:
         if arguments.verb == "scheduler":
             node.run_scheduler(options, ready)
             return 0
-        settings = _with_workers(settings, arguments)
+        settings = with_workers(settings, arguments)
         load_library(asked())
         node.run_worker(
             options,
@@ -413,7 +324,8 @@ def engine(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _with_workers(settings: Settings, arguments: argparse.Namespace) -> Settings:
+def with_workers(settings: Settings, arguments: argparse.Namespace) -> Settings:
+    """Return the settings with as many workers as a command says. Raises InvalidInput."""
     if arguments.workers is None:
         return settings
     if not 0 <= arguments.workers <= 1024:

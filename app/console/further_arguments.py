@@ -8,7 +8,6 @@ from app.console.argument_parts import (
     Commands,
     Parser,
     add,
-    add_constraints,
     add_message_range,
     add_mpi,
     add_time_limit,
@@ -297,25 +296,10 @@ def _add_service(commands: Commands[Parser]) -> None:
     verbs = engine.add_subparsers(dest="verb", required=True, metavar="VERB")
     add(verbs, "scheduler", "route work at SLUICE_DASK_ADDRESS until Ctrl-C")
     worker = add(verbs, "worker", "run what its scheduler has to be done")
-    fleet = _add_fleet(commands)
-    for parser in (serve, work, worker, fleet):
+    for parser in (serve, work, worker):
         parser.add_argument(
             "--workers", type=whole, metavar="COUNT", help="child processes that solve"
         )
-
-
-def _add_fleet(commands: Commands[Parser]) -> Parser:
-    fleet = add(commands, "fleet", "compile tables of stored profiles, all or those that are named")
-    fleet.add_argument("profiles", metavar="PROFILE", nargs="*", help="such as name or name@2")
-    add_message_range(fleet, "1 B")
-    fleet.add_argument(
-        "--relative-gap", type=share, metavar="GAP", help="tolerance, as 0.1%% (default)"
-    )
-    add_constraints(fleet)
-    add_time_limit(fleet, "of each table (100)")
-    fleet.add_argument("--report", metavar="FILE", help="write what became of each into this file")
-    _add_owner(fleet)
-    return fleet
 
 
 def _add_upkeep(commands: Commands[Parser]) -> None:

@@ -14,6 +14,7 @@ from app.text.numbers import (
     format_excess,
     format_gap,
     format_percent,
+    format_size_span,
     format_sizes,
 )
 from app.text.units import (
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from contract.pipeline import AggregateOut, PipelineOut, StageOut
     from contract.profile import ProfileRevisionOut
     from contract.profiles import ProfileOut, ProfilesOut, RevisionOut, RevisionsOut
+    from contract.table import TablesOut
     from contract.uncertainty import UncertaintyOut
 
 Parts = Iterator[Part]
@@ -378,6 +380,33 @@ def _handoffs(pipeline: PipelineOut) -> Parts:
         if stage.handoff_bytes is not None:
             grain = format_bytes(stage.handoff_bytes)
             yield f"{printable(stage.name)} hands bytes on as they move, {grain} at a time"
+
+
+_DIGITS = 16  # of a digest: enough to name a table by
+
+
+def tables_table(tables: TablesOut) -> Grid:
+    """Return a profile's compiled tables, newest first."""
+    columns = (
+        Column("revision"),
+        Column("", is_number=False),
+        Column("messages", is_number=False),
+        Column("tolerance"),
+        Column("created", is_number=False),
+        Column("digest", is_number=False),
+    )
+    rows = [
+        (
+            str(one.profile.revision),
+            "active" if one.active else "",
+            format_size_span(one.min_message_bytes, one.max_message_bytes),
+            format_gap(one.relative_gap),
+            one.created_at[:19],
+            one.digest[:_DIGITS],
+        )
+        for one in tables.items
+    ]
+    return Grid(columns, tuple(rows))
 
 
 def revisions_table(profile: RevisionsOut) -> Grid:

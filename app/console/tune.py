@@ -127,7 +127,7 @@ def _check_tune(
 def _check_target(arguments: argparse.Namespace) -> None:
     """Check that what is tuned can be written for the target, whose options these are."""
     from app.console.arguments import parse
-    from app.console.table import export_scope
+    from app.console.export import export_scope
     from exports.targets.registry import target_named
     from exports.targets.target import Takes
 
@@ -151,7 +151,7 @@ def write_configuration(
     with a note, in the library's words.
     """
     from app.console.arguments import parse
-    from app.console.table import export
+    from app.console.export import export
 
     message, size = str(message_bytes), str(advised)
     words = _words_of_export(arguments)

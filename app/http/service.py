@@ -36,10 +36,10 @@ from app.http.fastpath.responses import CachedResponse
 from app.http.metrics import Metrics, gauges_of_service
 from app.jobs.ledger import accept_job, cancel_job, get_job
 from app.jobs.metrics import Gauges, gauges_of, gauges_of_runner
+from app.operations.exports import ExportSetting, RecentExports
 from app.operations.fits import FitTraces, PlotFit, ReadFiles
 from app.operations.operation import Operation, Outcome
 from app.operations.optimize import Optimize, schedule_operation
-from app.operations.tables import ExportSetting, RecentExports
 from app.operations.tasks import result_of, task_of
 from app.operations.work import Fitted
 from app.questions.fits import find_fit

@@ -177,6 +177,13 @@ def format_size(size_bytes: int, *, with_bytes: bool = True) -> str:
     return f"{size_bytes / 2**power:.4g} {unit}{exact}"
 
 
+def format_size_span(minimum: int, maximum: int) -> str:
+    """Return message sizes, inclusive: 1 B … 16 MiB, or the one that there is."""
+    if minimum == maximum:
+        return format_bytes(minimum)
+    return f"{format_bytes(minimum)} … {format_bytes(maximum)}"
+
+
 def without_zeros(text: str) -> str:
     """Return a decimal number without zeros at its end."""
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -16,7 +16,6 @@ from app.execution.engine import Engine, Pool
 from app.execution.local import PoolOptions
 from app.jobs.ledger import accept_job
 from app.jobs.runner import open_runner
-from app.operations.tables import table_operation
 from app.questions.profiles import create_profile
 from app.questions.source import Stored
 from app.questions.tables import TableScope
@@ -25,6 +24,7 @@ from app.settings import Settings
 from app.verbs.audit.answer import audited as audit_out
 from app.verbs.audit.operation import requested as requested_audit
 from app.verbs.compare.operation import requested as requested_compare
+from app.verbs.table.operation import operation as table_operation
 from domain.pipeline import Pipeline, Stage
 from domain.profile import ProfileReference
 from models.records import JobState

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from app.execution.engine import Crashed, Done, Limit, LimitExceeded, Lost, Refused, Stopped
+from app.operations.exports import export_operation
 from app.operations.fits import FitTraces
 from app.operations.operation import Operation, OperationKind
 from app.operations.optimize import Optimize, optimize_operation, schedule_operation
-from app.operations.tables import export_operation, table_operation
 from app.operations.tasks import prepare_request, result_of, task_of
 from app.questions.profiles import seed_paper_profiles
 from app.questions.question import LoadedTrace
@@ -29,6 +29,7 @@ from app.schemas.source import as_job
 from app.settings import Settings
 from app.verbs.audit.operation import operation as audit_operation
 from app.verbs.compare.operation import operation as compare_operation
+from app.verbs.table.operation import operation as table_operation
 from contract.audit import AuditIn
 from contract.compare import CompareIn
 from contract.optimize import OptimizeIn

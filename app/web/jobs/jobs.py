@@ -53,7 +53,6 @@ from models.records import JobRecord, JobState
 T = TypeVar("T")
 
 SECTIONS = {
-    OperationKind.TABLE: "Profiles",
     OperationKind.EXPORT: "Profiles",
     **{OperationKind(verb.name): verb.section for verb in registry.jobs()},
 }

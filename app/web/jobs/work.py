@@ -25,7 +25,6 @@ UNITS = {
 }
 _DOING = {
     OperationKind.EXPORT: "Choosing sizes",
-    OperationKind.TABLE: "Compiling",
     OperationKind.OPTIMIZE: "Solving",
     **{OperationKind(verb.name): verb.doing for verb in registry.jobs()},
 }

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from app.operations.tables import export_operation
+from app.operations.exports import export_operation
 from app.questions.settings import (
     Exported,
     ExportQuestion,

@@ -12,8 +12,8 @@ from fastapi import Request, Response
 from app.errors import kind_of
 from app.http.dependencies import client_of, own_router, service_of
 from app.jobs.ledger import get_job
+from app.operations.exports import export_operation
 from app.operations.operation import OperationKind
-from app.operations.tables import export_operation, table_operation
 from app.questions.profiles import (
     RecordedWork,
     delete_profile,
@@ -28,6 +28,7 @@ from app.questions.profiles import (
 )
 from app.questions.source import Stored
 from app.questions.tables import TablePage, activate_table, active_table, get_table, list_tables
+from app.registry import VERBS
 from app.schemas.base import read_output, read_request
 from app.schemas.jobs import revision_asked
 from app.ui.addresses import address, in_path
@@ -251,7 +252,7 @@ async def compile_one(request: Request, name: str) -> Response:
         return await profile_page(request, reference, form, status=422)
     service = service_of(request)
     make = partial(
-        table_operation,
+        VERBS["table"].module("operation").operation,
         reference,
         scope,
         settings=service.context.settings,

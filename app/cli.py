@@ -132,12 +132,6 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         verbs = {"verify": verify.verify, "tune": tune.tune, "sweep": sweep.sweep}
         with ended_by_signals():
             return verbs[arguments.command](arguments, output)
-    if arguments.command == "apply":
-        from app.console.apply import apply
-        from app.console.running import ended_by_signals
-
-        with ended_by_signals():
-            return apply(arguments, output)
     if arguments.command.startswith("layer "):
         from app.console import layer_counts
 
@@ -155,10 +149,6 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.reproduce import reproduce
 
         return reproduce(arguments, output)
-    if arguments.command == "export":
-        from app.console.export import export
-
-        return export(arguments, output)
     from app.console import commands
 
     return commands.optimize(arguments, output)

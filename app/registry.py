@@ -64,6 +64,21 @@ VERBS = {
             doors=("command",),
         ),
         Verb(
+            "export",
+            summary="write a pipeline as a library's configuration",
+            example="examples/kv-staging.json --target ucx --output sluice-ucx.conf",
+            doors=("routes", "command"),
+            doing="Choosing sizes",
+            counts="messages",
+            section="Profiles",
+        ),
+        Verb(
+            "apply",
+            summary="run a library's programs with a setting and without it, here",
+            example="mpich path --check --option collective=bcast",
+            doors=("command",),
+        ),
+        Verb(
             "audit",
             summary="say what an existing setting costs over the optimum of its model",
             example="examples/kv-staging.json --setting 512KiB --max-regret 12%",

@@ -19,7 +19,6 @@ from contract.changes import ChangesOut
 from contract.compare import ExplanationOut
 from contract.compose import ComposeIn
 from contract.declare import Input, Output
-from contract.export import ExportTargetsOut
 from contract.fit import FitIn, FitOut, FitPlotOut
 from contract.jobs import AnyJobOut
 from contract.keys import KeyIn, KeyOut, KeysOut, NewKeyOut, RotationIn
@@ -65,7 +64,6 @@ _OUTPUTS: tuple[type[Output], ...] = (
     ProfilesOut,
     RevisionsOut,
     TableScheduleOut,
-    ExportTargetsOut,
     *get_args(AnyJobOut),
     KeyOut,
     NewKeyOut,

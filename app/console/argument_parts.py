@@ -60,8 +60,6 @@ _EXAMPLES = {
     "tune": "tune --stage memcpy --stage crc32 --current 64KiB --target ucx",
     "sweep": "sweep --bytes 64MiB --current 4MiB -- ./upload --part {bytes}",
     "plan": "plan osu-latency.txt --min-message 64 --max-message 1MiB",
-    "export": "export examples/kv-staging.json --target ucx --output sluice-ucx.conf",
-    "apply": "apply mpich path --check --option collective=bcast",
     "layer count": "layer count --mpicc mpicc.mpich --output layer.json",
     "layer check": "layer check layer.json --max-more 1%",
     "mover": "mover exchange --bytes 800KB --calculation 5000 --fragment 32KiB",
@@ -269,7 +267,7 @@ def condition(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def add_mpi(parser: Parser) -> None:
+def add_mpi(parser: argparse.ArgumentParser) -> None:
     """Add the compiler wrapper and the launcher of an installed MPI."""
     parser.add_argument("--mpicc", metavar="NAME", help="compiler wrapper, as mpicc.mpich (mpicc)")
     parser.add_argument("--launcher", metavar="NAME", help="default: named like the wrapper")

@@ -16,7 +16,6 @@ from app.console.argument_parts import (
     add_mpi,
     add_overlap,
     add_seed,
-    add_time_limit,
     add_transfers,
     condition,
     cpus,
@@ -29,7 +28,6 @@ from app.console.argument_parts import (
 )
 from app.console.further_arguments import (
     LAYER_VERBS,
-    add_apply,
     add_of_papers,
     add_served,
     add_stored,
@@ -38,7 +36,6 @@ from app.console.further_arguments import (
 from app.registry import VERBS
 from domain.fit import FitMethod, FitShape
 from domain.measurement import TraceKind
-from domain.regret import Objective
 from domain.solution import Strategy
 
 EPILOG = """\
@@ -111,8 +108,6 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
     _add_verify(commands)
     _add_tune(commands)
     _add_sweep(commands)
-    _add_export(commands)
-    add_apply(commands)
     for verb in VERBS.values():
         own = add(commands, verb.name, verb.summary, f"{verb.name} {verb.example}")
         if words is None or verb.name in words:
@@ -437,31 +432,3 @@ def _add_fitting(parser: Parser, shapes: list[FitShape]) -> None:
     )
     parser.add_argument("--save-as", metavar="PROFILE", help="store traces, fit and stages")
     parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")
-
-
-def _add_export(commands: Commands[Parser]) -> None:
-    parser = add(commands, "export", "write a pipeline as a library's configuration")
-    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
-    parser.add_argument("--list", action="store_true", help="list the targets and their options")
-    parser.add_argument("--target", metavar="NAME", help="the library, out of those of --list")
-    add_target_options(parser)
-    add_overlap(parser)
-    add_message_range(parser)
-    parser.add_argument(
-        "--objective",
-        choices=[*Objective],
-        metavar="NAME",
-        help="what is least: total time (default with --workload), mean (else) or worst regret",
-    )
-    parser.add_argument(
-        "--workload", metavar="FILE", help="lines SIZE WEIGHT, in place of a range of messages"
-    )
-    parser.add_argument("--table", metavar="TABLE", help="digest or file of a compiled table")
-    add_constraints(parser)
-    add_time_limit(parser, "default 30")
-    parser.add_argument(
-        "--require-gain",
-        action="store_true",
-        help="exit with 7 unless it is known to be better than the library's default",
-    )
-    parser.add_argument("--output", metavar="FILE", help="write it to this file")

@@ -32,7 +32,6 @@ from app.console.running import run_operation, solving_line, ticking_line
 from app.settings import Settings
 from app.telemetry import logging_as
 from app.text.units import printable, quoted
-from app.ui.parts import Column, Grid, Part
 from app.ui.terminal import Output, Screen
 from domain.errors import InconsistentInput, InvalidInput, NotFound
 from domain.profile import ProfileReference
@@ -40,7 +39,6 @@ from domain.profile import ProfileReference
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace
     from app.questions.question import Question
-    from contract.export import ExportTargetsOut
     from contract.optimize import OptimizeOut
     from domain.profile import ProfileRevision
     from models.session import Store
@@ -245,49 +243,6 @@ def _require_size(body: dict[str, Any]) -> None:
         raise InvalidInput(
             "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
         )
-
-
-# --- export targets -------------------------------------------------------------------------------
-
-
-def list_targets(output: Output) -> int:
-    """Print every export target, what it takes and its options."""
-    from app.schemas.base import dump_json
-    from app.schemas.export import export_targets_out
-
-    targets = export_targets_out()
-    if output.wants_json:
-        output.document(dump_json(targets))
-    else:
-        output.parts(_target_parts(targets))
-    return 0
-
-
-_TAKES = {
-    "one_size": "one size",
-    "size_steps": "a size a range",
-    "costs": "fitted costs",
-    "table": "the table",
-}
-
-
-def _target_parts(targets: ExportTargetsOut) -> list[Part]:
-    columns = (
-        Column("target", is_number=False),
-        Column("takes", is_number=False),
-        Column("read by", is_number=False),
-        Column("options", is_number=False),
-    )
-    rows = tuple(
-        (
-            target.name,
-            _TAKES[target.takes],
-            target.verified_by or "unverified",
-            ", ".join(f"{option.name}={option.default}" for option in target.options),
-        )
-        for target in targets.items
-    )
-    return [Grid(columns, rows)]
 
 
 # --- what a cluster is made of --------------------------------------------------------------------

@@ -24,7 +24,6 @@ from app.execution.engine import (
 )
 from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
-from app.operations.exports import requested_export
 from app.operations.operation import Operation, OperationKind
 from app.operations.optimize import requested_optimize
 from app.registry import VERBS, jobs
@@ -125,7 +124,6 @@ Prepare: TypeAlias = Callable[[bytes, "Stored", "Settings"], Operation[Any]]
 
 _PREPARE: dict[OperationKind, Prepare] = {
     OperationKind.OPTIMIZE: requested_optimize,
-    OperationKind.EXPORT: requested_export,
 }
 
 

@@ -284,6 +284,11 @@ def workload_lines(workload: Iterable[WorkloadSizeIn]) -> Iterator[str]:
         yield f"{size} {one.weight:.12g}"
 
 
+def weights_of(sizes: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+    """Return the sizes and weights of a request as the query of an export has them."""
+    return tuple(f"{size['message_bytes']}:{size['weight']!r}" for size in sizes)
+
+
 def _workload_size(words: list[str]) -> dict[str, Any]:
     size, *weights = words
     if len(weights) > 1:

@@ -13,6 +13,7 @@ from app.text.units import (
     parse_sizes,
     parse_whole,
     parse_workload,
+    weights_of,
     workload_lines,
 )
 from contract.declare import Asked
@@ -44,6 +45,20 @@ def _strategies(text: str) -> list[str]:
     return names
 
 
+def _option(text: str) -> str:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InvalidInput("expected NAME=VALUE")
+    return f"{name}:{value}"
+
+
+def _weights(text: str) -> list[str]:
+    sizes = parse_workload(text)
+    if not sizes:
+        raise InvalidInput("expected lines of a size and a weight", field="workload")
+    return list(weights_of(sizes))
+
+
 def _lines(text: str) -> str:
     return text if text.endswith("\n") else f"{text}\n"
 
@@ -64,6 +79,8 @@ UNITS: Mapping[str, Callable[[str], Any]] = {
     "seconds": _seconds,
     "setting": parse_setting,
     "workload": parse_workload,
+    "weights": _weights,
+    "option": _option,
     "bytes": parse_bytes,
     "sizes": lambda text: list(parse_sizes(text)),
     "listed_sizes": lambda text: [parse_bytes(part) for part in text.split(",")],

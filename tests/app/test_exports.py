@@ -243,7 +243,7 @@ def test_the_oldest_is_let_go(
 ) -> None:
     """Of one place the last export has it; a long one is never kept."""
     asked = note_questions(monkeypatch, "export")
-    monkeypatch.setattr("app.operations.exports.MAX_RECENT", 1)
+    monkeypatch.setattr("app.operations.recent.MAX_RECENT", 1)
     where = f"/profiles/{name}/exports/mooncake"
 
     def made(rest: str) -> int:
@@ -253,7 +253,7 @@ def test_the_oldest_is_let_go(
         return len(asked) - before
 
     assert [made(rest) for rest in ("own", "own", "absorbed", "own", "own")] == [1, 0, 1, 1, 0]
-    monkeypatch.setattr("app.operations.exports.MAX_RECENT_BYTES", 10)
+    monkeypatch.setattr("app.verbs.export.operation.MAX_RECENT_BYTES", 10)
     assert [made(rest) for rest in ("absorbed", "absorbed", "own")] == [1, 1, 0]
 
 

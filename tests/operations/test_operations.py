@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from app.execution.engine import Crashed, Done, Limit, LimitExceeded, Lost, Refused, Stopped
-from app.operations.exports import export_operation
 from app.operations.fits import FitTraces
 from app.operations.operation import Operation, OperationKind
 from app.operations.optimize import Optimize, optimize_operation, schedule_operation
@@ -29,6 +28,7 @@ from app.schemas.source import as_job
 from app.settings import Settings
 from app.verbs.audit.operation import operation as audit_operation
 from app.verbs.compare.operation import operation as compare_operation
+from app.verbs.export.operation import operation as export_operation
 from app.verbs.table.operation import operation as table_operation
 from contract.audit import AuditIn
 from contract.compare import CompareIn

@@ -53,7 +53,6 @@ from models.records import JobRecord, JobState
 T = TypeVar("T")
 
 SECTIONS = {
-    OperationKind.EXPORT: "Profiles",
     **{OperationKind(verb.name): verb.section for verb in registry.jobs()},
 }
 _SOLVED = (OperationKind.OPTIMIZE, OperationKind.COMPARE)  # whose page shows how far they got

@@ -20,11 +20,9 @@ WORDS = {
 }
 # What is counted; of a table it is the share of the range.
 UNITS = {
-    OperationKind.EXPORT: "messages",
     **{OperationKind(verb.name): verb.counts for verb in registry.jobs()},
 }
 _DOING = {
-    OperationKind.EXPORT: "Choosing sizes",
     OperationKind.OPTIMIZE: "Solving",
     **{OperationKind(verb.name): verb.doing for verb in registry.jobs()},
 }

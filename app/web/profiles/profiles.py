@@ -12,7 +12,6 @@ from fastapi import Request, Response
 from app.errors import kind_of
 from app.http.dependencies import client_of, own_router, service_of
 from app.jobs.ledger import get_job
-from app.operations.exports import export_operation
 from app.operations.operation import OperationKind
 from app.questions.profiles import (
     RecordedWork,
@@ -355,7 +354,8 @@ async def write(request: Request, name: str, target: str) -> Response:
         raise InvalidInput(next(iter(form.mistakes.values())))
     service = service_of(request)
     settings = service.context.settings
-    make = partial(export_operation, reference, form.scope, settings=settings, table=None)
+    operation = VERBS["export"].module("operation").operation
+    make = partial(operation, reference, form.scope, settings=settings, table=None)
     job = await service.settled(await service.start_job(make, client_of(request)), within_s=SHORT_S)
     if not is_htmx(request):
         return moved(request, _address(request, name, target, job))

@@ -1,59 +1,63 @@
-"""sluice export: a pipeline as a library's settings."""
+"""sluice export: a pipeline as a library's settings, on standard output or into a file."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.console.commands import INTERRUPTED, list_targets, store_for
-from app.console.files import (
-    Source,
-    TraceSource,
-    body_of,
-    check_target,
-    merged,
-    read_source,
-    said_of_overlap,
-    write_whole,
-)
-from app.console.running import OperationRun, counting_line, run_operation
-from app.settings import Settings
-from app.text.units import parse_workload, printable, quoted
-from app.ui.options import text_of_file
-from app.ui.terminal import Output
+from app.ui.options import add_words, body_of_options
+from contract.declare import Asked, words_of
+from contract.export import ExportIn
+from contract.source import SOURCE_FIELDS, SourceIn
 from domain.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from app.console.files import Source
+    from app.console.running import OperationRun
     from app.questions.question import Question
     from app.questions.settings import Exported, ExportQuestion, ExportScope, TableFile
+    from app.settings import Settings
+    from app.ui.terminal import Output
     from domain.profile import ProfileRevision
     from models.session import Store
 
-
-_FIELD = "output"
-_ASKED = (
-    "min_message_bytes",
-    "max_message_bytes",
-    "objective",
-    "min_fragment_bytes",
-    "max_fragment_bytes",
-    "alignment_bytes",
-    "max_fragments",
-    "time_limit_s",
-)
-_DIGEST_DIGITS = 64
 NO_GAIN = 7  # the exit code with --require-gain, where none is known
+WORDS = words_of(ExportIn)
+OVERLAP = words_of(SourceIn, ("fit_options",))
+_FIELD = "output"
+_DIGEST_DIGITS = 64
 
 
-def export(arguments: argparse.Namespace, output: Output) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the words of the request, and those of a terminal alone."""
+    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
+    parser.add_argument("--list", action="store_true", help="list the targets and their options")
+    parser.add_argument("--target", metavar="NAME", help="the library, out of those of --list")
+    add_words(parser, (*WORDS, *OVERLAP))
+    parser.add_argument("--table", metavar="TABLE", help="digest or file of a compiled table")
+    parser.add_argument(
+        "--require-gain",
+        action="store_true",
+        help="exit with 7 unless it is known to be better than the library's default",
+    )
+    parser.add_argument("--output", metavar="FILE", help="write it to this file")
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
     """Render to standard output or a file, or list the targets."""
+    from app.console.commands import INTERRUPTED
+    from app.console.files import check_target, write_whole
+    from app.text.units import printable
+
     if arguments.list:
-        return list_targets(output)
-    scope = export_scope(arguments)
+        _list(output)
+        return 0
+    scope = scope_of(arguments, WORDS)
     if arguments.output is not None:
         check_target(arguments.output, field=_FIELD, noun="the export", example="sluice-ucx.conf")
-    ran = exported(arguments, scope, output)
+    ran = exported(arguments, scope, output, body_of_options(OVERLAP, arguments), arguments.table)
     made = ran.result
     if arguments.output is None:
         output.out.stream.write(_shown(made, output))
@@ -72,23 +76,45 @@ def export(arguments: argparse.Namespace, output: Output) -> int:
     return NO_GAIN if arguments.require_gain and made.is_gain_known is not True else 0
 
 
+def _list(output: Output) -> None:
+    """Print every export target, what it takes and its options."""
+    from app.schemas.base import dump_json
+    from app.verbs.export.answer import export_targets_out
+    from app.verbs.export.show import parts
+
+    targets = export_targets_out()
+    if output.wants_json:
+        output.document(dump_json(targets))
+    else:
+        output.parts(parts(targets))
+
+
 def exported(
-    arguments: argparse.Namespace, scope: ExportScope, output: Output
+    arguments: argparse.Namespace,
+    scope: ExportScope,
+    output: Output,
+    said: dict[str, Any],
+    table: str | None = None,
 ) -> OperationRun[Exported]:
-    """Return the export of the source that is named. Raises what reading and choosing do."""
+    """Return the export of the source that is named; `said` is what a command says of its file.
+
+    Raises what reading and choosing do.
+    """
+    from app.console.commands import store_for
+    from app.console.files import read_source
+    from app.settings import Settings
+
     settings = Settings.from_environment()
-    question = _question(read_source(arguments.source, settings), said_of_overlap(arguments))
+    question = _question(read_source(arguments.source, settings), said)
     with store_for(question.source, settings) as store:
-        asked = _asked_export(arguments, scope, question, settings, store)
+        asked = _asked_export(table, scope, question, settings, store)
     return _made(asked, settings, output)
 
 
-def export_scope(arguments: argparse.Namespace) -> ExportScope:
-    """Return what is asked for. Raises InvalidInput."""
+def scope_of(arguments: argparse.Namespace, words: Sequence[Asked] = WORDS) -> ExportScope:
+    """Return what these words ask for. Raises InvalidInput."""
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.export import export_scope as scope_of
-    from app.schemas.export import weights_of
-    from contract.export import ExportIn
+    from app.schemas.export import export_scope
 
     for name in ("source", "target"):
         if getattr(arguments, name) is None:
@@ -96,44 +122,26 @@ def export_scope(arguments: argparse.Namespace) -> ExportScope:
                 "expected a SOURCE and --target NAME; sluice export --list names the targets",
                 field=name,
             )
-    given = {name: getattr(arguments, name, None) for name in _ASKED}
-    body = {name: value for name, value in given.items() if value is not None}
-    body["option"] = [_colon(option) for option in arguments.option]
-    if getattr(arguments, "workload", None) is not None:
-        sizes = parse_workload(text_of_file(arguments.workload, field="workload"))
-        if not sizes:
-            raise InvalidInput("expected lines of a size and a weight", field="workload")
-        body["workload"] = weights_of(sizes)
-    return scope_of(parse_json(ExportIn, dump_json(body)), arguments.target)
+    asked = parse_json(ExportIn, dump_json(body_of_options(words, arguments)))
+    return export_scope(asked, arguments.target)
 
 
-def _colon(option: str) -> str:
-    name, equals, value = option.partition("=")
-    if not equals:
-        raise InvalidInput("expected NAME=VALUE", field="option")
-    return f"{name}:{value}"
-
-
-def _question(source: Source, fit_options: dict[str, Any]) -> Question:
+def _question(source: Source, options: dict[str, Any]) -> Question:
     """Return the question that finds or fits the model."""
-    from app.questions.question import Measurement
+    from app.console.files import body_of, costs_of, merged
     from app.schemas.base import dump_json, parse_json
     from app.schemas.optimize import optimize_question
     from contract.optimize import OptimizeIn
-    from contract.source import SOURCE_FIELDS
 
     # What only an optimisation has is left out, so that its request file serves here too.
     given = {name: value for name, value in body_of(source).items() if name in SOURCE_FIELDS}
-    options = {"message_bytes": 1, "fit_options": fit_options}
-    body: dict[str, Any] = merged(given, options)
+    body = {**merged(given, options), "message_bytes": 1}
     question = optimize_question(parse_json(OptimizeIn, dump_json(body)))
-    if isinstance(source, TraceSource):
-        return replace(question, source=(Measurement(source.content),))
-    return question
+    return replace(question, source=costs_of(source, question.source))
 
 
 def _asked_export(
-    arguments: argparse.Namespace,
+    wanted: str | None,
     scope: ExportScope,
     question: Question,
     settings: Settings,
@@ -145,7 +153,7 @@ def _asked_export(
 
     cap = settings.max_fragments
     prepared = prepare(question, Stored.of_store(store), fragment_cap=cap)
-    table = _table(arguments.table, prepared.profile, settings, store)
+    table = _table(wanted, prepared.profile, settings, store)
     return export_question(
         prepared.problem.model,
         prepared.profile,
@@ -179,6 +187,7 @@ def _table(
 
 def _table_file(name: str, settings: Settings) -> TableFile:
     from app.questions.settings import TableFile
+    from app.text.units import quoted
     from exports.table.slt import digest_of
 
     limit = settings.max_trace_bytes
@@ -194,7 +203,8 @@ def _table_file(name: str, settings: Settings) -> TableFile:
 
 
 def _made(question: ExportQuestion, settings: Settings, output: Output) -> OperationRun[Exported]:
-    from app.operations.exports import ExportSetting
+    from app.console.running import counting_line, run_operation
+    from app.verbs.export.operation import ExportSetting
 
     with counting_line(output.err) as show:
         return run_operation(ExportSetting(question), settings, show)

@@ -13,16 +13,19 @@ from app.api.respond import (
     tagged,
 )
 from app.http.dependencies import client_of, own_router, prefers_async, service_of
-from app.operations.exports import export_operation
 from app.questions.profiles import known_reference
 from app.schemas.base import dump_json
-from app.schemas.export import ExportQuery, export_scope, export_targets_out
+from app.schemas.export import ExportQuery, export_scope
 from app.schemas.queries import NoQuery
+from app.verbs.export.answer import export_targets_out
+from app.verbs.export.operation import operation
 from contract.export import ExportTargetsOut
 from domain.errors import NotFound
 from exports.targets.registry import TARGETS
 
 router = own_router(tags=["exports"])
+BODIES = ()
+OUTPUTS = (ExportTargetsOut,)
 _NAMES = sorted(target.name for target in TARGETS)
 _Target = Annotated[str, Path(json_schema_extra={"enum": list(_NAMES)})]
 _MEDIA_TYPES = sorted({target.media_type.partition(";")[0] for target in TARGETS})
@@ -57,8 +60,8 @@ async def export(
     scope = export_scope(query, target)
     service = service_of(request)
     settings = service.context.settings
-    make = partial(export_operation, reference, scope, settings=settings, table=query.table)
+    make = partial(operation, reference, scope, settings=settings, table=query.table)
     if prefers_async(request):
         return accepted_job(await service.start_job(make, client_of(request)))
-    found = await service.export(make, client_of(request))
+    found = await service.remembered(make, client_of(request))
     return tagged(request, found.content, media_type=found.media_type, file_name=found.file_name)

@@ -247,7 +247,7 @@ def messages_of(question: AuditQuestion) -> tuple[int, ...]:
     return tuple(sorted({*powers, *_sizes_of(_workload_of(scope)), *turns}))
 
 
-def solve_part(question: AuditQuestion, sizes: Sequence[int], progress: Progress) -> SolvedPart:
+def solve_part(question: AuditQuestion, progress: Progress, *, sizes: Sequence[int]) -> SolvedPart:
     """Solve some of `messages_of` within their share of the time."""
     started_s = time.perf_counter()
     share = len(sizes) / len(messages_of(question))

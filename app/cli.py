@@ -91,12 +91,6 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.demo import main as demo
 
         return demo(["--once"] if arguments.once else [])
-    if arguments.command == "fleet":
-        from app.console.commands import fleet
-        from app.console.running import ended_by_signals
-
-        with ended_by_signals():
-            return fleet(arguments, output)
     if arguments.command == "serve":
         from app.serving import serve
 
@@ -138,20 +132,6 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         verbs = {"verify": verify.verify, "tune": tune.tune, "sweep": sweep.sweep}
         with ended_by_signals():
             return verbs[arguments.command](arguments, output)
-    if arguments.command == "table":
-        from app.console.table import table
-
-        return table(arguments, output)
-    if arguments.command == "apply":
-        from app.console.apply import apply
-        from app.console.running import ended_by_signals
-
-        with ended_by_signals():
-            return apply(arguments, output)
-    if arguments.command == "audit":
-        from app.console.audit import audit
-
-        return audit(arguments, output)
     if arguments.command.startswith("layer "):
         from app.console import layer_counts
 
@@ -169,16 +149,9 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.reproduce import reproduce
 
         return reproduce(arguments, output)
-    if arguments.command == "export":
-        from app.console.table import export
-
-        return export(arguments, output)
     from app.console import commands
 
-    return {
-        "optimize": commands.optimize,
-        "compare": commands.compare,
-    }[arguments.command](arguments, output)
+    return commands.optimize(arguments, output)
 
 
 if __name__ == "__main__":

@@ -20,13 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.console.reports import (
-    comparison_grid,
-    comparison_note_parts,
-    fit_parts,
-    schedule_parts,
-    stages_table,
-)
+from app.console.reports import fit_parts, schedule_parts, stages_table
 from app.errors import exit_code
 from app.schemas.base import dump_json, parse_json, read_output
 from app.schemas.optimize import read_answer
@@ -36,6 +30,7 @@ from app.settings import CHECKOUT, Settings
 from app.ui.notices import noted
 from app.ui.parts import Part
 from app.ui.terminal import Output, leave_reader
+from app.verbs.compare.show import grid, notes
 from contract.compare import CompareOut
 from contract.fit import FitOut
 from contract.optimize import OptimizeIn, OptimizeOut
@@ -217,8 +212,8 @@ def _comparison(client: Client, answer: OptimizeOut) -> Iterator[Part]:
         "static_bytes": STATIC_BYTES,
     }
     rows = read_output(CompareOut, client.post("/compare", dump_json(body))).rows
-    yield comparison_grid(rows)
-    yield from comparison_note_parts(rows)
+    yield grid(rows)
+    yield from notes(rows)
 
 
 def _title(output: Output, text: str) -> None:

@@ -19,8 +19,9 @@ class Verb:
     shown.
 
     `section` is that of the command line, one of SECTIONS; `doing` is the word for a job that runs,
-    "" where none is one; `counts` what its steps are, "" where none are counted; `part` the part of
-    the page that it belongs to.
+    "" where none is one; `counts` what its steps are, "" where a share is told; `part` the part of
+    the page that it belongs to, `result` the address of a job's result, and `result_words` what is
+    there.
     """
 
     name: str
@@ -31,6 +32,8 @@ class Verb:
     doing: str = ""
     counts: str = ""
     part: str = "Models"
+    result: str = "/jobs/{id}"
+    result_words: str = "See the result as JSON"
 
     def module(self, name: str) -> Any:
         """Return a module of the verb's folder, imported now."""
@@ -40,6 +43,58 @@ class Verb:
 VERBS = {
     verb.name: verb
     for verb in (
+        Verb(
+            "compare",
+            summary="compare strategies on messages of several sizes",
+            example="examples/kv-staging.json --bytes 1MiB 16MiB",
+            doors=("routes", "command"),
+            doing="Comparing",
+            counts="cells",
+            part="Workbench",
+        ),
+        Verb(
+            "table",
+            summary="compile a schedule for every message size of a range",
+            example="examples/kv-staging.json --max-message 16MiB --output staging.slt",
+            section="Use",
+            doors=("routes", "command"),
+            doing="Compiling",
+            part="Profiles",
+        ),
+        Verb(
+            "fleet",
+            summary="compile tables of stored profiles, all or those that are named",
+            example="--max-message 16MiB --report fleet.json",
+            section="admin",
+            doors=("command",),
+        ),
+        Verb(
+            "export",
+            summary="write a pipeline as a library's configuration",
+            example="examples/kv-staging.json --target ucx --output sluice-ucx.conf",
+            section="Use",
+            doors=("routes", "command"),
+            doing="Choosing sizes",
+            counts="messages",
+            part="Profiles",
+        ),
+        Verb(
+            "apply",
+            summary="run a library's programs with a setting and without it, here",
+            example="mpich path --check --option collective=bcast",
+            section="Use",
+            doors=("command",),
+        ),
+        Verb(
+            "audit",
+            summary="say what an existing setting costs over the optimum of its model",
+            example="examples/kv-staging.json --setting 512KiB --max-regret 12%",
+            doing="Auditing",
+            counts="messages",
+            part="Audit",
+            result="/ui/audits/{id}",
+            result_words="See the audit",
+        ),
         Verb(
             "layer",
             summary="say what a messaging layer's software costs, by service",
@@ -88,13 +143,13 @@ VERBS = {
 # The command line's sections, and in each the commands that have no folder yet.
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "Ask": ("optimize", "compare", "audit"),
+        "Ask": ("optimize",),
         "Measure": ("measure", "sweep", "fit", "compose", "plan", "verify", "tune"),
-        "Use": ("export", "table", "apply", "open"),
+        "Use": ("open",),
         "Stored": ("profiles", "answers"),
         "Serve": ("serve", "jobs", "keys", "changes", "demo"),
         "model": ("layer count", "layer check", "mover", "reproduce"),
-        "admin": ("work", "engine", "fleet", "collect", "backup", "restore", "completion"),
+        "admin": ("work", "engine", "collect", "backup", "restore", "completion"),
     }
 )
 # Sections whose commands stand below a word of their own, as `sluice model hide`: what most people

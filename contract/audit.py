@@ -11,7 +11,7 @@ from .notices import NoticeOut
 from .pipeline import AggregateOut, PipelineOut
 from .profile import ProfileRevisionOut
 from .rules import Bytes
-from .setting import SettingIn, SettingStepOut
+from .setting import ConfiguredIn, SettingIn, SettingStepOut
 from .settings_in_draws import SettingsInDrawsOut
 from .source import SourceIn
 from .uncertainty import DrawsIn
@@ -35,9 +35,10 @@ class AuditIn(SourceIn):
         unit="setting",
         option="--setting",
         metavar="SETTING",
-        is_required=True,
         label="A size, “whole”, or steps by message size",
         hint="512 KiB",
+        is_long=True,
+        block=ConfiguredIn,
     )
     min_message_bytes: Bytes | None = asked(
         "the smallest message, bytes; null: of the workload, or 1 KiB",
@@ -68,8 +69,10 @@ class AuditIn(SourceIn):
         unit="workload",
         option="--workload",
         metavar="FILE",
+        file="workload.txt",
         label="A workload of your own: a size and a weight a line",
         hint="64KiB 3",
+        is_long=True,
     )
     objective: Objective | None = asked(
         "what counts: the total time of the messages, their mean regret, or the worst of them; "
@@ -119,11 +122,12 @@ class AuditIn(SourceIn):
         "time limit of the searches, s",
         help="default 30",
         default=DEFAULT_AUDIT_LIMIT_S,
-        unit="number",
+        unit="seconds",
         option="--time-limit",
         metavar="SECONDS",
         page="time_limit",
         label="Time to solve, s",
+        begins_with=f"{DEFAULT_AUDIT_LIMIT_S:g}",
     )
     uncertainty: DrawsIn | None = asked(
         "over which draws of the costs the setting is looked at; null: by their known errors",

@@ -37,12 +37,13 @@ class CompareIn(SourceIn):
         option="--bytes",
         metavar="SIZE",
         is_repeated=True,
+        takes_several=True,
         is_required=True,
     )
     strategies: Strategies = asked(
         "the strategies, in the order in which the rows have them",
         help="separated by commas",
-        unit="names",
+        unit="strategies",
         option="--strategies",
         metavar="NAMES",
     )
@@ -70,6 +71,7 @@ class CompareIn(SourceIn):
         default=DEFAULT_RELATIVE_GAP,
         unit="number",
         option="--relative-gap",
+        also="--gap",
         metavar="GAP",
     )
     time_limit_s: TimeLimitS = asked(
@@ -135,6 +137,11 @@ class CompareOut(Output):
         "a row for each message and strategy, in the order of both"
     )
 
+    @property
+    def said(self) -> tuple[NoticeOut, ...]:
+        """What is said of the model that was compared on, which may be nothing."""
+        return ()
+
 
 @output
 class VerifiedCompareOut(CompareOut):
@@ -145,6 +152,11 @@ class VerifiedCompareOut(CompareOut):
     warnings: tuple[NoticeOut, ...] = sent(
         "what was measured for or against the profile, and what the model takes for granted"
     )
+
+    @property
+    def said(self) -> tuple[NoticeOut, ...]:
+        """What is said of the model that was compared on."""
+        return self.warnings
 
 
 # A field that is only there where it is set: bodies of others stay as they were.

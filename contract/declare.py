@@ -114,8 +114,10 @@ class Asked:
 
     `means` says it in full, with its unit, for documents and clients; `help` is the option's, short
     beside its name and default; `label` is the page's. `place` is where its value stands in the
-    body. `mark`: the value that an option, or a box, stands for where it takes none.
-    `is_repeated`: an option for each item; on a page commas part them. `needs` names the field
+    body. `also` is a second name of the option. `mark`: the value that an option, or a box, stands
+    for where it takes none. `is_repeated`: an option for each item, or where it `takes_several`
+    one option for all; on a page commas part them. `is_long`: a text of any length. `file` is what
+    the file is called that the option reads, where a page has its text. `needs` names the field
     without which this one says nothing. What has no `option` is not on the command line, and what
     has no `label` not on a page.
     """
@@ -124,6 +126,7 @@ class Asked:
     help: str = ""
     unit: str = "text"
     option: str = ""
+    also: str = ""
     metavar: str = ""
     page: str = ""
     label: str = ""
@@ -131,12 +134,15 @@ class Asked:
     choices: tuple[tuple[str, str], ...] = ()
     mark: Any = None
     is_repeated: bool = False
+    takes_several: bool = False
+    is_long: bool = False
+    file: str = ""
     is_required: bool = False
     is_source: bool = False
     needs: str = ""
     begins_with: str = ""
     place: tuple[str, ...] = ()
-    words: tuple[Asked, ...] = ()  # of a block, in place of the field itself
+    words: tuple[Asked, ...] = ()  # of a block, behind the field's own if it is asked for itself
 
     @property
     def name(self) -> str:
@@ -186,8 +192,8 @@ def _words(kind: Any) -> Iterator[Asked]:
         declared: Asked | None = each.metadata.get(_ASKED)
         if declared is None:
             continue
-        if not declared.words:
-            yield replace(declared, place=(each.name,))
+        if not declared.words or declared.option:
+            yield replace(declared, place=(each.name,), words=())
         for inner in declared.words:
             yield replace(inner, place=(each.name, *inner.place))
 

@@ -57,9 +57,11 @@ class ExportIn(Input):
         "message_bytes:weight, in place of a range",
         help="lines SIZE WEIGHT, in place of a range of messages",
         default=(),
-        unit="workload",
+        unit="weights",
         option="--workload",
         metavar="FILE",
+        file="workload.txt",
+        is_long=True,
         label="Or a workload: a size and a weight a line",
         hint="64KiB 3",
     )

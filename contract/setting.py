@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from .declare import Input, Output, asked, documented, one_of, output, rule, sent
 from .limits import MAX_CONFIGURATION_CHARACTERS, MAX_GIVEN_STEPS, MAX_TARGET_LENGTH
@@ -44,8 +44,24 @@ StepList = Annotated[list[StepIn], rule(min_length=1, max_length=MAX_GIVEN_STEPS
 class ConfigurationIn(Input):
     """A library's configuration as text, and the export target whose syntax it has."""
 
-    target: Target = asked("the export target whose syntax it has")
-    content: Content = asked("the text of the configuration")
+    target: Target = asked(
+        "the export target whose syntax it has",
+        help="whose: an export target that is read",
+        option="--target",
+        metavar="NAME",
+        label="Of",
+    )
+    content: Content = asked(
+        "the text of the configuration",
+        help="a library's configuration instead",
+        unit="lines",
+        option="--config",
+        metavar="FILE",
+        file="library.conf",
+        page="configuration",
+        label="Its text",
+        is_long=True,
+    )
 
 
 class StaticIn(Input):
@@ -69,7 +85,7 @@ class StepsIn(Input):
 class ConfiguredIn(Input):
     """What a library's configuration says."""
 
-    configuration: ConfigurationIn = asked("the configuration of a library")
+    configuration: ConfigurationIn = asked("the configuration of a library", block=ConfigurationIn)
 
 
 _WAYS = {
@@ -86,8 +102,9 @@ def _way(value: Any) -> str:
     return next((tag for name, tag in _WAYS.items() if name in given), "~static")
 
 
+AnySettingIn: TypeAlias = StaticIn | WholeIn | StepsIn | ConfiguredIn
 SettingIn = Annotated[
-    StaticIn | WholeIn | StepsIn | ConfiguredIn,
+    AnySettingIn,
     one_of(_way, static=StaticIn, whole=WholeIn, steps=StepsIn, configuration=ConfiguredIn),
 ]
 

@@ -15,12 +15,10 @@ from app.api.respond import PROBLEM
 from app.http.access import is_public, scope_of
 from app.registry import modules
 from contract.answers import DescriptionIn, OptimizationsOut
-from contract.audit import AuditIn, AuditOut
 from contract.changes import ChangesOut
-from contract.compare import AnyCompareOut, CompareIn, ExplanationOut
+from contract.compare import ExplanationOut
 from contract.compose import ComposeIn
 from contract.declare import Input, Output
-from contract.export import ExportTargetsOut
 from contract.fit import FitIn, FitOut, FitPlotOut
 from contract.jobs import AnyJobOut
 from contract.keys import KeyIn, KeyOut, KeysOut, NewKeyOut, RotationIn
@@ -37,15 +35,12 @@ from contract.profiles import (
 )
 from contract.schedule import TableScheduleOut
 from contract.service import AliveOut, LimitsOut, ReadyOut
-from contract.table import ActivateIn, TableIn, TableOut, TablesOut
 from contract.verification import VerificationIn
 
 _REF = "#/components/schemas/{model}"
 _BODIES: tuple[type[Input], ...] = (
     OptimizeIn,
     DescriptionIn,
-    CompareIn,
-    AuditIn,
     ComposeIn,
     FitIn,
     MeasurementPlanIn,
@@ -53,8 +48,6 @@ _BODIES: tuple[type[Input], ...] = (
     RevisionIn,
     CurrentIn,
     VerificationIn,
-    TableIn,
-    ActivateIn,
     KeyIn,
     RotationIn,
 )
@@ -64,18 +57,13 @@ _OUTPUTS: tuple[type[Output], ...] = (
     *get_args(AnyOptimizeOut),
     OptimizationsOut,
     ExplanationOut,
-    *get_args(AnyCompareOut),
-    AuditOut,
     FitOut,
     FitPlotOut,
     MeasurementPlanOut,
     ProfileOut,
     ProfilesOut,
     RevisionsOut,
-    TableOut,
-    TablesOut,
     TableScheduleOut,
-    ExportTargetsOut,
     *get_args(AnyJobOut),
     KeyOut,
     NewKeyOut,

@@ -1,4 +1,4 @@
-"""POST /optimize, the stored answers, /compare, /audit."""
+"""POST /optimize, and the stored answers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ from app.api.respond import (
 from app.http.bodies import read_json
 from app.http.call_threads import Requester
 from app.http.dependencies import body_rules, client_of, own_router, prefers_async, service_of
-from app.operations.compare import Compare, audit_operation, compare_operation
 from app.operations.operation import Outcome
 from app.operations.optimize import Optimize, optimize_operation
 from app.questions.optimize import AnswerFilter, describe_answer, get_answer, list_answers
 from app.questions.transfers import TransfersQuestion, TransfersWork
 from app.schemas.answers import answers_out, summary_out
 from app.schemas.base import dump_json
-from app.schemas.compare import compare_question, explained_of, explanation_out
+from app.schemas.explanation import explained_of, explanation_out
 from app.schemas.optimize import alone_question, optimize_question, read_answer
 from app.schemas.queries import (
     ExplanationQuery,
@@ -39,8 +38,7 @@ from app.schemas.queries import (
 from app.schemas.source import as_job
 from app.schemas.transfers import transfers_out
 from contract.answers import DescriptionIn, OptimizationsOut, SummaryOut
-from contract.audit import AuditIn, AuditOut
-from contract.compare import AnyCompareOut, CompareIn, ExplanationOut
+from contract.compare import ExplanationOut
 from contract.limits import MAX_ASKED_ROWS
 from contract.optimize import AnyOptimizeOut, OptimizeIn, StoredOptimizeOut
 
@@ -149,39 +147,3 @@ async def explanation(
             question=("explanation", id, query.cheaper_by),
         )
     return json_document(explanation_out(found, answer_id=id))
-
-
-# --- POST /compare --------------------------------------------------------------------------------
-
-
-@router.post("/compare", **reads(CompareIn, 404, may_be_async=True, sends=AnyCompareOut))
-@keyed
-async def compare(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
-    """What each strategy gives on each message size."""
-    service = service_of(request)
-    asked = await read_json(request, CompareIn, **body_rules(request))
-    settings = service.context.settings
-
-    def make(stored: Stored) -> Compare:  # in a thread: a long body takes milliseconds
-        return compare_operation(compare_question(asked), partial(as_job, asked), stored, settings)
-
-    if prefers_async(request):
-        return accepted(await service.start_job(make, client_of(request), once(request, accepted)))
-    performed = await service.perform(make, client_of(request))
-    return json_bytes(performed.outcome.document)
-
-
-# --- POST /audit ----------------------------------------------------------------------------------
-
-
-@router.post("/audit", **reads(AuditIn, 404, 409, may_be_async=True, sends=AuditOut))
-@keyed
-async def audit(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
-    """What an existing setting costs over the optimum of the model, and what to change."""
-    service = service_of(request)
-    asked = await read_json(request, AuditIn, **body_rules(request))
-    make = partial(audit_operation, asked, settings=service.context.settings)
-    if prefers_async(request):
-        return accepted(await service.start_job(make, client_of(request), once(request, accepted)))
-    performed = await service.perform(make, client_of(request))
-    return json_bytes(performed.outcome.document)

@@ -5,16 +5,15 @@ shells complete words by.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
 from app.registry import GROUPS, SECTIONS, command_words, commands_of
+from app.text.choices import expected_one_of, meant
 from app.text.units import parse_counts, parse_prices, parse_size_or_whole, parse_sizes, parse_whole
 from app.ui.options import argument_of
 from domain.errors import InvalidInput
-from domain.solution import Strategy
 from domain.units import (
     parse_bytes,
     parse_clock_mhz,
@@ -44,7 +43,7 @@ class Parser(argparse.ArgumentParser):
             line = "".join(f" {found.__dict__[key]}" for key in _LINE if found.__dict__.get(key))
             command = next(one for words, one in _parsers(self) if words.endswith(line))
             known = [one for action in command._actions for one in action.option_strings]
-            command.error(f"unknown: {' '.join(rest)}{_meant(rest[0], known)}")
+            command.error(f"unknown: {' '.join(rest)}{meant(rest[0], known)}")
         return found
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -54,17 +53,6 @@ class Parser(argparse.ArgumentParser):
             if action.dest == "command" and (words := command_words(value)) != value:
                 refusal = f"{value!r} stands below another word: sluice {words}"
             raise argparse.ArgumentError(action, refusal)
-
-
-def expected_one_of(choices: Iterable[str], given: str) -> str:
-    """Return what is wrong with a name that is none of these, the nearest one named."""
-    known = list(choices)
-    return f"expected one of {', '.join(known)}, got {given!r}{_meant(given, known)}"
-
-
-def _meant(given: str, known: list[str]) -> str:
-    near = get_close_matches(given, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 # What follows each command in its example; files of examples are there in a checkout.
@@ -77,11 +65,6 @@ _EXAMPLES = {
     "tune": "--stage memcpy --stage crc32 --current 64KiB --target ucx",
     "sweep": "--bytes 64MiB --current 4MiB -- ./upload --part {bytes}",
     "plan": "osu-latency.txt --min-message 64 --max-message 1MiB",
-    "compare": "examples/kv-staging.json --bytes 1MiB 16MiB",
-    "table": "examples/kv-staging.json --max-message 16MiB --output staging.slt",
-    "export": "examples/kv-staging.json --target ucx --output sluice-ucx.conf",
-    "apply": "mpich path --check --option collective=bcast",
-    "audit": "examples/kv-staging.json --setting 512KiB --max-regret 12%",
     "model layer count": "--mpicc mpicc.mpich --output layer.json",
     "model layer check": "layer.json --max-more 1%",
     "model mover": "exchange --bytes 800KB --calculation 5000 --fragment 32KiB",
@@ -108,7 +91,6 @@ _EXAMPLES = {
     "admin completion": "bash",
     "serve": "--port 8080",
     "admin work": "--workers 2",
-    "admin fleet": "--max-message 16MiB --report fleet.json",
     "admin engine scheduler": "",
     "admin engine worker": "--workers 2",
     "changes": "staging --limit 20",
@@ -349,16 +331,7 @@ def condition(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def strategies(text: str) -> list[str]:
-    """Return the names of strategies, separated by commas."""
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
-        if name not in set(Strategy):
-            raise argparse.ArgumentTypeError(expected_one_of(Strategy, name))
-    return names
-
-
-def add_mpi(parser: Parser) -> None:
+def add_mpi(parser: argparse.ArgumentParser) -> None:
     """Add the compiler wrapper and the launcher of an installed MPI."""
     parser.add_argument("--mpicc", metavar="NAME", help="compiler wrapper, as mpicc.mpich (mpicc)")
     parser.add_argument("--launcher", metavar="NAME", help="default: named like the wrapper")

@@ -17,7 +17,6 @@ from app.console.argument_parts import (
     add_overlap,
     add_rows,
     add_seed,
-    add_time_limit,
     add_transfers,
     cpus,
     number,
@@ -25,22 +24,18 @@ from app.console.argument_parts import (
     size,
     size_or_whole,
     sizes,
-    strategies,
     whole,
 )
 from app.console.further_arguments import (
     LAYER_VERBS,
-    add_apply,
     add_of_papers,
     add_served,
     add_stored,
     add_target_options,
 )
 from app.registry import VERBS
-from app.ui.options import add_words
 from domain.fit import FitMethod, FitShape
 from domain.measurement import TraceKind
-from domain.regret import Objective
 from domain.solution import Strategy
 
 EPILOG = """\
@@ -111,13 +106,6 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
     _add_verify(parser)
     _add_tune(parser)
     _add_sweep(parser)
-    _add_compare(parser)
-    table = _add_table(parser)
-    if words is None or "table" in words:
-        _add_hidden_behind(table)
-    _add_export(parser)
-    add_apply(parser)
-    _add_audit(parser)
     for verb in VERBS.values():
         own = add(parser, verb.name, verb.summary, verb.example)
         if words is None or verb.name in words:
@@ -451,135 +439,3 @@ def _add_fitting(parser: Parser, shapes: list[FitShape]) -> None:
     )
     parser.add_argument("--save-as", metavar="PROFILE", help="store traces, fit and stages")
     parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")
-
-
-def _add_compare(commands: Root) -> None:
-    parser = add(commands, "compare", "compare strategies on messages of several sizes")
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
-    parser.add_argument("--bytes", type=size, nargs="+", metavar="SIZE", help="message sizes")
-    parser.add_argument(
-        "--strategies", type=strategies, metavar="NAMES", help="separated by commas"
-    )
-    add_overlap(parser)
-    add_rows(parser)
-    _add_solving(parser)
-
-
-def _add_table(commands: Root) -> Parser:
-    parser = add(commands, "table", "compile a schedule for every message size of a range")
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
-    parser.add_argument(
-        *("--min-message", "--from"),
-        dest="min_message_bytes",
-        type=size,
-        metavar="SIZE",
-        help="smallest message (1 B)",
-    )
-    parser.add_argument(
-        *("--max-message", "--to"),
-        dest="max_message_bytes",
-        type=size,
-        metavar="SIZE",
-        help="largest message (16 MiB)",
-    )
-    parser.add_argument(
-        "--relative-gap", "--gap", type=share, metavar="GAP", help="tolerance, as 0.1%% (default)"
-    )
-    add_constraints(parser)
-    add_time_limit(parser, "default 100")
-    parser.add_argument(
-        "--output", metavar="FILE", help="write the table file; .json: its JSON twin"
-    )
-    parser.add_argument(
-        "--accept-missed",
-        action="store_true",
-        help="exit with 0, not 7, where the tolerance is missed",
-    )
-    parser.add_argument(
-        "--activate",
-        action="store_true",
-        default=None,
-        help="have the profile's lookups answer from it",
-    )
-    parser.add_argument(
-        "--hidden", action="store_true", help="for messages behind a --calculation, as in hide"
-    )
-    parser.add_argument(
-        "--calculation-per-byte", type=number, metavar="US", help="and for each byte, in µs"
-    )
-    add_overlap(parser)
-    add_rows(parser)
-    return parser
-
-
-def _add_hidden_behind(parser: Parser) -> None:
-    from contract.declare import words_of
-    from contract.hide import HIDDEN_BEHIND, HideIn
-
-    add_words(parser, words_of(HideIn, HIDDEN_BEHIND))
-
-
-def _add_export(commands: Root) -> None:
-    parser = add(commands, "export", "write a pipeline as a library's configuration")
-    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
-    parser.add_argument("--list", action="store_true", help="list the targets and their options")
-    parser.add_argument("--target", metavar="NAME", help="the library, out of those of --list")
-    add_target_options(parser)
-    add_overlap(parser)
-    add_rows(parser)
-    add_message_range(parser)
-    parser.add_argument(
-        "--objective",
-        choices=[*Objective],
-        metavar="NAME",
-        help="what is least: total time (default with --workload), mean (else) or worst regret",
-    )
-    parser.add_argument(
-        "--workload", metavar="FILE", help="lines SIZE WEIGHT, in place of a range of messages"
-    )
-    parser.add_argument("--table", metavar="TABLE", help="digest or file of a compiled table")
-    add_constraints(parser)
-    add_time_limit(parser, "default 30")
-    parser.add_argument(
-        "--require-gain",
-        action="store_true",
-        help="exit with 7 unless it is known to be better than the library's default",
-    )
-    parser.add_argument("--output", metavar="FILE", help="write it to this file")
-
-
-def _add_audit(commands: Root) -> None:
-    parser = add(
-        commands, "audit", "say what an existing setting costs over the optimum of its model"
-    )
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
-    parser.add_argument(
-        "--setting", metavar="SETTING", help="512KiB, whole, or steps as 1:whole,64KiB:512KiB"
-    )
-    parser.add_argument("--config", metavar="FILE", help="a library's configuration instead")
-    parser.add_argument("--target", metavar="NAME", help="whose: an export target that is read")
-    add_message_range(parser)
-    parser.add_argument(
-        "--workload", metavar="FILE", help="lines SIZE WEIGHT (default log-uniform)"
-    )
-    parser.add_argument(
-        "--objective",
-        choices=[*Objective],
-        metavar="NAME",
-        help="what counts: total time (default with --workload), mean (else) or worst regret",
-    )
-    parser.add_argument(
-        "--max-regret", type=share, metavar="SHARE", help="exit with 7 above this, as 5%%"
-    )
-    parser.add_argument(
-        "--in-draws", type=share, metavar="SHARE", help="and above it in more draws, as 95%%"
-    )
-    parser.add_argument(
-        "--relative", type=share, metavar="SHARE", help="deviation of every cost, as 10%%"
-    )
-    parser.add_argument(
-        "--over", choices=("best", "bound"), metavar="NAME", help="what decides: best (default)"
-    )
-    add_overlap(parser)
-    add_rows(parser)
-    add_time_limit(parser, "default 30")

@@ -1,4 +1,4 @@
-"""sluice optimize, compare, fleet, engine: use cases without a server; targets of exports."""
+"""sluice optimize, engine: use cases without a server; targets of exports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import json
 import logging
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -15,48 +15,37 @@ from app.console.files import (
     Source,
     TraceSource,
     body_of,
-    check_target,
     check_timeline_file,
     costs_of,
     merged,
-    read_source,
     read_sources,
     read_trace,
     said_of_overlap,
     said_of_rows,
     write_timeline,
-    write_whole,
 )
 from app.console.own_transfers import optimize_transfers, text_of
 from app.console.reports import (
     answer_parts,
-    comparison_parts,
     fit_summary_parts,
 )
-from app.console.running import counting_line, run_operation, solving_line, ticking_line
+from app.console.running import run_operation, solving_line, ticking_line
 from app.settings import Settings
 from app.telemetry import logging_as
-from app.text.numbers import format_count
 from app.text.units import printable, quoted
-from app.ui.parts import Column, Grid, Part
 from app.ui.terminal import Output, Screen
 from domain.errors import InvalidInput, NotFound
 from domain.profile import ProfileReference
-from domain.solution import Strategy
 
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace
     from app.questions.question import Question
-    from app.questions.tables import TableScope
-    from contract.export import ExportTargetsOut
     from contract.optimize import OptimizeOut
-    from contract.table import FleetOut
     from domain.profile import ProfileRevision
     from models.session import Store
 
 INTERRUPTED = 130
 _NAMES = 1000  # of profiles, among which the one that was meant is looked for
-DEFAULT_STATIC_BYTES = 4096  # what GAM repeats, and the default of `compare`
 
 
 # --- optimize -------------------------------------------------------------------------------------
@@ -162,60 +151,6 @@ def _answer(
         return operation.keep(unit, ran.result).document, ran.is_interrupted
 
 
-# --- compare --------------------------------------------------------------------------------------
-
-
-def compare(arguments: argparse.Namespace, output: Output) -> int:
-    """Solve every strategy on every size and print the table."""
-    from app.operations.compare import Compare
-    from app.questions.compare import resolve
-    from app.questions.source import Stored
-    from app.schemas.base import dump_json, parse_json
-    from app.schemas.compare import compare_out, compare_question
-    from contract.compare import CompareIn
-
-    settings = Settings.from_environment()
-    source = read_source(arguments.source, settings)
-    asked = parse_json(CompareIn, dump_json(_comparison_body(arguments, source)))
-    comparison = compare_question(asked)
-    comparison = replace(comparison, source=costs_of(source, comparison.source))
-    with (
-        store_for(comparison.source, settings) as store,
-        ticking_line(output.err, "fitting"),
-    ):
-        resolved = resolve(comparison, Stored.of_store(store))
-    operation = Compare(resolved, settings.max_fragments, unrequested)
-    with counting_line(output.err) as show:
-        ran = run_operation(operation, settings, show)
-    found = compare_out(operation.table(ran.result))
-    if output.wants_json:
-        output.document(dump_json(found))
-    else:
-        output.parts(comparison_parts(found))
-    if ran.is_interrupted:
-        output.note("interrupted; the rest was not tried")
-    return INTERRUPTED if ran.is_interrupted else 0
-
-
-def _comparison_body(arguments: argparse.Namespace, source: Source) -> dict[str, Any]:
-    # What only one optimisation has is left out, so that its request file serves here too.
-    ours = ("strategy", "save_as", "uncertainty")
-    base = {name: value for name, value in body_of(source).items() if name not in ours}
-    if isinstance(base.get("message_bytes"), int):
-        base["message_bytes"] = [base["message_bytes"]]
-    options = {
-        "message_bytes": arguments.bytes,
-        "strategies": arguments.strategies,
-        "fit_options": {**said_of_overlap(arguments), **said_of_rows(arguments)},
-        **_solving_options(arguments),
-    }
-    body = merged(base, options)
-    _require_size(body)
-    if "strategies" not in body:
-        body = {"static_bytes": DEFAULT_STATIC_BYTES, **body, "strategies": [*Strategy]}
-    return body
-
-
 # --- shared ---------------------------------------------------------------------------------------
 
 
@@ -310,133 +245,6 @@ def _require_size(body: dict[str, Any]) -> None:
         )
 
 
-# --- export targets -------------------------------------------------------------------------------
-
-
-def list_targets(output: Output) -> int:
-    """Print every export target, what it takes and its options."""
-    from app.schemas.base import dump_json
-    from app.schemas.export import export_targets_out
-
-    targets = export_targets_out()
-    if output.wants_json:
-        output.document(dump_json(targets))
-    else:
-        output.parts(_target_parts(targets))
-    return 0
-
-
-_TAKES = {
-    "one_size": "one size",
-    "size_steps": "a size a range",
-    "costs": "fitted costs",
-    "table": "the table",
-}
-
-
-def _target_parts(targets: ExportTargetsOut) -> list[Part]:
-    columns = (
-        Column("target", is_number=False),
-        Column("takes", is_number=False),
-        Column("read by", is_number=False),
-        Column("options", is_number=False),
-    )
-    rows = tuple(
-        (
-            target.name,
-            _TAKES[target.takes],
-            target.verified_by or "unverified",
-            ", ".join(f"{option.name}={option.default}" for option in target.options),
-        )
-        for target in targets.items
-    )
-    return [Grid(columns, rows)]
-
-
-# --- tables of many profiles ----------------------------------------------------------------------
-
-
-REFUSED = 3  # the exit code where a profile has no table
-_PAGE = 200
-
-
-def fleet(arguments: argparse.Namespace, output: Output) -> int:
-    """Have a job compile each profile's table, and report what became of them.
-
-    Jobs and tables are stored: what is there is not made again, so that the command goes on where
-    it was ended. It runs jobs itself, beside all others that do, unless SLUICE_RUN_JOBS=0.
-    """
-    from app.jobs.runner import open_runner
-    from app.jobs.running_job import Fleet
-    from app.operations.tasks import open_engine
-    from app.questions.keys import check_owner
-    from app.schemas.base import dump_json
-    from app.schemas.table import fleet_out
-
-    settings = _with_workers(Settings.from_environment(), arguments)
-    asked = _fleet_scope(arguments)
-    references = tuple(map(ProfileReference.parse, arguments.profiles))
-    owner = check_owner(arguments.owner)
-    if arguments.report is not None:
-        check_target(arguments.report, field="report", noun="the report", example="fleet.json")
-    with ExitStack() as stack:
-        store = stack.enter_context(opened_store(settings))
-        if settings.run_jobs:
-            engine = open_engine(settings, has_clients=False)
-            stack.callback(engine.close)
-            runner = open_runner(store, engine, settings)
-            runner.start()
-            stack.callback(runner.close)
-        show = stack.enter_context(counting_line(output.err, "profiles"))
-        try:
-            mine = store.of(owner)
-            made = Fleet(mine, asked, settings, show).compiled(references or _every(mine))
-            report = fleet_out(made)
-        except KeyboardInterrupt:
-            output.note("the same command goes on where this one ended")
-            raise
-    document = dump_json(report)
-    if arguments.report is not None:
-        write_whole(arguments.report, document, field="report", noun="the report")
-    if output.wants_json:
-        output.document(document)
-    else:
-        output.parts(_fleet_parts(report))
-    return REFUSED if report.failed else 0
-
-
-def _fleet_scope(arguments: argparse.Namespace) -> TableScope:
-    from app.schemas.base import dump_json, parse_json
-    from app.schemas.table import table_scope
-    from contract.table import TableIn
-
-    names = ("min_message_bytes", "max_message_bytes", "relative_gap", "time_limit_s")
-    given = {name: getattr(arguments, name) for name in names}
-    limits = ("min_fragment_bytes", "max_fragment_bytes", "alignment_bytes", "max_fragments")
-    given["constraints"] = {name: getattr(arguments, name) for name in limits}
-    return table_scope(parse_json(TableIn, dump_json(merged({}, given))))
-
-
-def _every(store: Store) -> Iterator[ProfileReference]:
-    from app.questions.profiles import list_profiles
-
-    page = list_profiles(store, limit=_PAGE)
-    yield from (ProfileReference(one.name) for one in page.profiles)
-    while page.after is not None:
-        page = list_profiles(store, after=page.after, limit=_PAGE)
-        yield from (ProfileReference(one.name) for one in page.profiles)
-
-
-def _fleet_parts(report: FleetOut) -> Iterator[Part]:
-    yield (
-        f"{format_count(report.profiles)} profiles: {format_count(report.compiled)} compiled, "
-        f"{format_count(report.stored)} were there, {format_count(report.failed)} failed"
-    )
-    if failed := [(one.profile, one.error) for one in report.items if one.error]:
-        columns = (Column("profile", is_number=False), Column("why", is_number=False))
-        yield Grid(columns, tuple(failed))
-
-
 # --- what a cluster is made of --------------------------------------------------------------------
 
 
@@ -459,7 +267,7 @@ def engine(arguments: argparse.Namespace, output: Output) -> int:
         if arguments.verb == "scheduler":
             node.run_scheduler(options, ready)
             return 0
-        settings = _with_workers(settings, arguments)
+        settings = with_workers(settings, arguments)
         load_library(asked())
         node.run_worker(
             options,
@@ -471,7 +279,8 @@ def engine(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _with_workers(settings: Settings, arguments: argparse.Namespace) -> Settings:
+def with_workers(settings: Settings, arguments: argparse.Namespace) -> Settings:
+    """Return the settings with as many workers as a command says. Raises InvalidInput."""
     if arguments.workers is None:
         return settings
     if not 0 <= arguments.workers <= 1024:

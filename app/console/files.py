@@ -9,7 +9,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -468,16 +468,20 @@ def request_of(
     *,
     needs_message: bool = False,
     takes_messages: bool = False,
+    takes: Collection[str] = (),
+    complete: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
 ) -> T:
     """Return the request of a source's body and of these options, which win.
 
     What this request has no field for is left out of the body, so that a file serves several
-    commands; where several messages are taken a single one is a list of it. Raises InvalidInput.
+    commands; so is what it does not `take`, where that is said. Where several messages are taken a
+    single one is a list of it. `complete` puts in what this command asks where nobody has said it.
+    Raises InvalidInput.
     """
     from app.schemas.base import dump_json, parse_json
 
     given = {} if source is None else body_of(source)
-    known = {each.name for each in fields(kind)}
+    known = takes or {each.name for each in fields(kind)}
     base = {name: value for name, value in given.items() if name in known}
     if takes_messages and isinstance(base.get("message_bytes"), int):
         base["message_bytes"] = [base["message_bytes"]]
@@ -486,7 +490,7 @@ def request_of(
         raise InvalidInput(
             "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
         )
-    return parse_json(kind, dump_json(body))
+    return parse_json(kind, dump_json(body if complete is None else complete(body)))
 
 
 def costs_of(source: Source | None, asked: CostSource) -> CostSource:

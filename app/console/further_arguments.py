@@ -9,13 +9,10 @@ from app.console.argument_parts import (
     Parser,
     Root,
     add,
-    add_constraints,
-    add_message_range,
     add_mpi,
     add_time_limit,
     counts,
     cpus,
-    names,
     number,
     share,
     size,
@@ -99,55 +96,6 @@ def add_target_options(parser: Parser) -> None:
         metavar="NAME=VALUE",
         help="an option of the target; may be repeated",
     )
-
-
-def add_apply(commands: Root) -> None:
-    """Add the command that checks a setting over the installed library."""
-    parser = add(commands, "apply", "run a library's programs with a setting and without it, here")
-    parser.add_argument("target", metavar="TARGET", help="the library, as export has it")
-    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
-    parser.add_argument(
-        "--check", action="store_true", help="measure before and after: nothing is kept without"
-    )
-    parser.add_argument(
-        "--config", metavar="FILE", help="a configuration that is there, in place of a SOURCE"
-    )
-    add_target_options(parser)
-    add_message_range(parser)
-    parser.add_argument(
-        "--bytes",
-        type=sizes,
-        metavar="SIZES",
-        help="what is sent, as 1KiB..4MiB or 4KiB,1MiB (default 1 KiB to 4 MiB, each 4 times)",
-    )
-    parser.add_argument(
-        "--programs",
-        type=names,
-        metavar="NAMES",
-        help="separated by commas: ping-pong, bcast, reduce, allreduce, ibcast, ireduce, "
-        "iallreduce; of UCX tag_lat, tag_bw",
-    )
-    add_mpi(parser)
-    parser.add_argument(
-        "--ranks", type=whole, metavar="COUNT", help="of an MPI (2), where its own settings say"
-    )
-    parser.add_argument(
-        "--pairs", type=whole, default=30, metavar="COUNT", help="starts with and without (30)"
-    )
-    parser.add_argument(
-        "--time-limit",
-        type=number,
-        default=300.0,
-        metavar="SECONDS",
-        help="of each of two trials (300)",
-    )
-    parser.add_argument(
-        "--seed", type=whole, default=0, metavar="NUMBER", help="of the random order"
-    )
-    parser.add_argument(
-        "--output", metavar="FILE", help="for what is kept (sluice-TARGET, as its suffix is)"
-    )
-    parser.set_defaults(table=None)
 
 
 # --- what is stored ---------------------------------------------------------------------------
@@ -298,28 +246,13 @@ def _add_service(commands: Root) -> None:
     verbs = engine.add_subparsers(dest="verb", required=True, metavar="VERB")
     add(verbs, "scheduler", "route work at SLUICE_DASK_ADDRESS until Ctrl-C")
     worker = add(verbs, "worker", "run what its scheduler has to be done")
-    fleet = _add_fleet(commands)
-    for parser in (serve, work, worker, fleet):
+    for parser in (serve, work, worker):
         parser.add_argument(
             "--workers", type=whole, metavar="COUNT", help="child processes that solve"
         )
 
 
-def _add_fleet(commands: Root) -> Parser:
-    fleet = add(commands, "fleet", "compile tables of stored profiles, all or those that are named")
-    fleet.add_argument("profiles", metavar="PROFILE", nargs="*", help="such as name or name@2")
-    add_message_range(fleet, "1 B")
-    fleet.add_argument(
-        "--relative-gap", type=share, metavar="GAP", help="tolerance, as 0.1%% (default)"
-    )
-    add_constraints(fleet)
-    add_time_limit(fleet, "of each table (100)")
-    fleet.add_argument("--report", metavar="FILE", help="write what became of each into this file")
-    _add_owner(fleet)
-    return fleet
-
-
-def _add_upkeep(commands: Root) -> None:
+def _add_upkeep(commands: Commands[Parser]) -> None:
     changes = add(commands, "changes", "show who changed what, the newest first")
     changes.add_argument(
         "subject", metavar="SUBJECT", nargs="?", help="a profile, or the identifier of what changed"

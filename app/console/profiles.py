@@ -19,8 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from app.console.commands import fit_source, opened_store
 from app.console.files import ProfileSource, Source, TraceSource, read_source
-from app.console.reports import answer_parts, profile_parts, profiles_table, revisions_table
-from app.console.table import tables_table
+from app.console.reports import (
+    answer_parts,
+    profile_parts,
+    profiles_table,
+    revisions_table,
+    tables_table,
+)
 from app.console.verify import verification_parts
 from app.settings import Settings
 from app.text.units import PROVEN_BOUND, format_proven, format_time, printable

@@ -10,10 +10,11 @@ from app.text.notices import notice_lines
 from app.text.numbers import (
     format_cost,
     format_count,
+    format_counted,
     format_excess,
-    format_excess_span,
     format_gap,
     format_percent,
+    format_size_span,
     format_sizes,
 )
 from app.text.units import (
@@ -33,12 +34,12 @@ from domain.fit import MAY_BE_PIPELINED
 from domain.units import format_bytes
 
 if TYPE_CHECKING:
-    from contract.compare import CompareOut, CompareRowOut
     from contract.fit import EstimateOut, FitOut, LogGPFitOut, StageFitOut
     from contract.optimize import BaselineOut, OptimizeOut
     from contract.pipeline import AggregateOut, PipelineOut, StageOut
     from contract.profile import ProfileRevisionOut
     from contract.profiles import ProfileOut, ProfilesOut, RevisionOut, RevisionsOut
+    from contract.table import TablesOut
     from contract.uncertainty import UncertaintyOut
 
 Parts = Iterator[Part]
@@ -142,11 +143,11 @@ def _bottleneck(answer: OptimizeOut) -> str:
     return printable(answer.pipeline.stages[answer.bottleneck_stage].name)
 
 
-def _crossed(answer: OptimizeOut | CompareOut) -> str:
+def _crossed(answer: OptimizeOut) -> str:
     """Return in a few words what the message crosses."""
     if answer.pipeline is None:
         return "a pipeline seen from outside"
-    return _count(len(answer.pipeline.stages), "stage")
+    return format_counted(len(answer.pipeline.stages), "stage")
 
 
 def _source(profile: ProfileRevisionOut | None) -> str:
@@ -194,11 +195,11 @@ def _how(baseline: BaselineOut) -> str:
         return _repeated(baseline.static_bytes, baseline.fragments or 0, baseline.default_bytes)
     if baseline.fragments == 1:
         return "not cut" if baseline.measured_us is None else "not cut, at most as measured"
-    return _count(baseline.fragments or 0, "fragment")
+    return format_counted(baseline.fragments or 0, "fragment")
 
 
 def _repeated(size: int, fragments: int, default_bytes: int | None = None) -> str:
-    return f"{format_repeated(size, default_bytes)}: {_count(fragments, 'fragment')}"
+    return f"{format_repeated(size, default_bytes)}: {format_counted(fragments, 'fragment')}"
 
 
 def _instead_row(name: str, how: str, other_us: float | None, latency_us: float) -> tuple[str, ...]:
@@ -265,7 +266,8 @@ def fit_summary_parts(fit: FitOut, *, width: int) -> Parts:
     codes = [warning.code for warning in fit.warnings]
     if codes:
         names = ", ".join(dict.fromkeys(codes))
-        yield f"note: the fit has {_count(len(codes), 'warning')} ({names}); sluice fit tells them"
+        many = format_counted(len(codes), "warning")
+        yield f"note: the fit has {many} ({names}); sluice fit tells them"
 
 
 def logp_table(loggp: LogGPFitOut) -> Grid:
@@ -333,92 +335,7 @@ def _fit_row(stage: StageFitOut, place: int, *, is_wide: bool, has_ranges: bool)
     return (*row, *("" if share is None else format_percent(share) for share in known))
 
 
-# --- comparisons and profiles ---------------------------------------------------------------------
-
-
-def comparison_parts(comparison: CompareOut) -> Parts:
-    """Yield the table of a comparison, one grid a message size, and what was declined."""
-    from app.schemas.compare import warnings_of
-
-    yield from failures(warnings_of(comparison))
-    yield f"{_crossed(comparison)}{_source(comparison.profile)}"
-    sizes = dict.fromkeys(row.message_bytes for row in comparison.rows)
-    for size in sizes:
-        rows = [row for row in comparison.rows if row.message_bytes == size]
-        yield ""
-        yield format_bytes(size)
-        yield comparison_grid(rows)
-        yield from comparison_note_parts(rows)
-    yield from noted(others(warnings_of(comparison)))
-
-
-def comparison_grid(rows: Sequence[CompareRowOut]) -> Grid:
-    """Return what each strategy costs on one message; the least latency is marked."""
-    priced = [(row, row.latency_us) for row in rows if row.latency_us is not None]
-    min_us = min((latency_us for _, latency_us in priced), default=0.0)
-    columns: tuple[Column, ...] = (
-        Column("strategy", is_number=False),
-        Column("fragments"),
-        Column("largest"),
-        Column("latency"),
-        Column("more by"),
-        Column("gap"),
-    )
-    if any(row.serial_us is not None for row in rows):
-        columns = (*columns, Column("serial"))
-    return Grid(columns, tuple(_comparison_row(*one, min_us) for one in priced))
-
-
-def _comparison_row(row: CompareRowOut, latency_us: float, min_us: float) -> tuple[str, ...]:
-    serial = () if row.serial_us is None else (format_time(row.serial_us),)
-    name = str(row.strategy)
-    if row.chosen != name:
-        name += f" ({row.chosen})"
-    return (
-        name + (_NESTED_MARK if _is_nested(row) else ""),
-        format_count(row.fragments or 0),
-        f"{row.largest_fragment_bytes} B",
-        format_time(latency_us),
-        _more_by(row, latency_us, min_us),
-        format_gap(row.relative_gap or 0.0) + (" (cut off)" if _is_cut_off(row) else ""),
-        *serial,
-    )
-
-
-def _more_by(row: CompareRowOut, latency_us: float, min_us: float) -> str:
-    """How far it is above the best: between limits where time ended a search."""
-    at_least, at_most = row.excess_at_least, row.excess_at_most
-    is_open = at_least is not None and at_least != at_most
-    if latency_us <= min_us:
-        return "best so far" if is_open else "best"
-    if not is_open or at_least is None:
-        return format_excess(latency_us, min_us)
-    return format_excess_span(at_least, at_most)
-
-
-_NESTED_MARK = " *"
-
-
-def comparison_note_parts(rows: Sequence[CompareRowOut]) -> Parts:
-    """Yield what the mark means, and which strategies have no answer, and why."""
-    if any(map(_is_nested, rows)):
-        yield "* stages may cut differently: a class of its own, with a lower bound of its own"
-    if any(map(_is_cut_off, rows)):
-        yield (
-            "cut off: time ended the search; its latency is at most the gap above what more time "
-            "may find"
-        )
-    for row in rows:
-        if row.latency_us is None:
-            yield f"{row.strategy}: {printable(row.declined or 'no answer')}"
-
-
-def _is_cut_off(row: CompareRowOut) -> bool:
-    return row.status == "time_limit"
-
-
-def _is_nested(row: CompareRowOut) -> bool:
-    return str(row.chosen or "").startswith(("hierarchical", "eager", "pulses"))
+# --- profiles -------------------------------------------------------------------------------------
 
 
 def profiles_table(profiles: ProfilesOut) -> Grid:
@@ -465,6 +382,33 @@ def _handoffs(pipeline: PipelineOut) -> Parts:
             yield f"{printable(stage.name)} hands bytes on as they move, {grain} at a time"
 
 
+_DIGITS = 16  # of a digest: enough to name a table by
+
+
+def tables_table(tables: TablesOut) -> Grid:
+    """Return a profile's compiled tables, newest first."""
+    columns = (
+        Column("revision"),
+        Column("", is_number=False),
+        Column("messages", is_number=False),
+        Column("tolerance"),
+        Column("created", is_number=False),
+        Column("digest", is_number=False),
+    )
+    rows = [
+        (
+            str(one.profile.revision),
+            "active" if one.active else "",
+            format_size_span(one.min_message_bytes, one.max_message_bytes),
+            format_gap(one.relative_gap),
+            one.created_at[:19],
+            one.digest[:_DIGITS],
+        )
+        for one in tables.items
+    ]
+    return Grid(columns, tuple(rows))
+
+
 def revisions_table(profile: RevisionsOut) -> Grid:
     """Return every revision of a profile; the current one is marked."""
     columns = (
@@ -505,7 +449,3 @@ def _value(value: object) -> str:
     if isinstance(value, list | tuple):
         return printable(", ".join(map(str, value)))
     return printable(str(value))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{format_count(number)} {noun}{'' if number == 1 else 's'}"

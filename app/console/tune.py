@@ -127,7 +127,7 @@ def _check_tune(
 def _check_target(arguments: argparse.Namespace) -> None:
     """Check that what is tuned can be written for the target, whose options these are."""
     from app.console.arguments import parse
-    from app.console.table import export_scope
+    from app.registry import VERBS
     from exports.targets.registry import target_named
     from exports.targets.target import Takes
 
@@ -141,7 +141,7 @@ def _check_target(arguments: argparse.Namespace) -> None:
             f"expected a target of sizes or costs: {target.name} takes a compiled table",
             field="target",
         )
-    export_scope(parse(_words_of_export(arguments)))
+    VERBS["export"].module("command").scope_of(parse(_words_of_export(arguments)))
 
 
 def write_configuration(
@@ -151,8 +151,9 @@ def write_configuration(
     with a note, in the library's words.
     """
     from app.console.arguments import parse
-    from app.console.table import export
+    from app.registry import VERBS
 
+    export = VERBS["export"].module("command").run
     message, size = str(message_bytes), str(advised)
     words = _words_of_export(arguments)
     words += ["--min-message", message, "--max-message", message]

@@ -39,7 +39,7 @@ from app.jobs.metrics import Gauges, gauges_of, gauges_of_runner
 from app.operations.fits import FitTraces, PlotFit, ReadFiles
 from app.operations.operation import Operation, Outcome
 from app.operations.optimize import Optimize, schedule_operation
-from app.operations.tables import ExportSetting, RecentExports
+from app.operations.recent import RecentResults, Remembered
 from app.operations.tasks import result_of, task_of
 from app.operations.work import Fitted
 from app.questions.fits import find_fit
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from app.http.access import Gate
     from app.jobs.runner import Runner
     from app.operations.solves import Solved
-    from app.questions.settings import Exported
     from domain.fit_plot import FitPlot
     from models.records import ChangedBy, JobRecord, Waiting
     from models.session import Store, UnitOfWork
@@ -161,7 +160,7 @@ class Service:
         )
         self.counts = Counts()
         self.admissions = {pool: Admission(partial(self._workers, pool)) for pool in Pool}
-        self._exports = RecentExports()
+        self._recent = RecentResults()
         self._counted: tuple[tuple[Waiting, ...], StoredBytes] = ((), StoredBytes())
         # One solve at a time, in threads that have other things to do.
         self.solving = threading.Lock()
@@ -351,14 +350,14 @@ class Service:
         fit = await self.call(lambda: find_fit(self.context.store, fit_id))
         return await self.run(PlotFit(fit), client)
 
-    async def export(self, make: Make[ExportSetting], client: Client) -> Exported:
-        """Export; the last exports are cached, so that polling costs one lookup."""
+    async def remembered(self, make: Make[Remembered[T]], client: Client) -> T:
+        """Run; the last results that took long are cached, so that polling costs one lookup."""
         operation = await self.prepare(make, client)
         owner = self.context.store.owner
-        found = self._exports.find(owner, operation)
+        found = self._recent.find(owner, operation)
         if found is None:
             found = await self.run(operation, client)
-        self._exports.add(owner, operation, found)
+        self._recent.add(owner, operation, found)
         return found
 
     async def through_engine(self, operation: Operation[T], client: Client) -> T:

@@ -189,6 +189,21 @@ class OperationDefaults(Generic[T]):
         return None
 
 
+class PartDefaults(OperationDefaults[T]):
+    """What is the same of all parts of a job, which are not asked for by themselves."""
+
+    __slots__ = ()
+
+    @property
+    def request(self) -> bytes:
+        """None."""
+        return b""
+
+    def keep(self, unit: UnitOfWork, result: T) -> Outcome:
+        """Store nothing."""
+        return Outcome(b"")
+
+
 class Divisible(Operation[T], Protocol[T, P]):
     """An operation whose parts can run in several workers at once.
 

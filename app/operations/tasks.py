@@ -24,10 +24,8 @@ from app.execution.engine import (
 )
 from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
-from app.operations.compare import requested_audit, requested_compare
 from app.operations.operation import Operation, OperationKind
 from app.operations.optimize import requested_optimize
-from app.operations.tables import requested_export, requested_table
 from app.registry import VERBS, jobs
 from domain.errors import (
     Cancelled,
@@ -126,10 +124,6 @@ Prepare: TypeAlias = Callable[[bytes, "Stored", "Settings"], Operation[Any]]
 
 _PREPARE: dict[OperationKind, Prepare] = {
     OperationKind.OPTIMIZE: requested_optimize,
-    OperationKind.COMPARE: requested_compare,
-    OperationKind.TABLE: requested_table,
-    OperationKind.EXPORT: requested_export,
-    OperationKind.AUDIT: requested_audit,
 }
 
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from select import select
 from typing import Generic, TypeVar
 
-from analysis.audit import Audit, AuditQuestion, audit, solve_part
-from analysis.best_known import SolvedPart
 from analysis.layer_answer import LayerAnswer, LayerQuestion, layer_costs
 from app.operations.operation import Report
 from app.questions.fits import (
@@ -37,22 +35,6 @@ from models.records import FitRequest
 Fitted = tuple[TraceFit, FitPlot | None]
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
-    """A function of a module, and the question that it is given.
-
-    `reports` names what of the report it is given behind that, in this order: steps, best.
-    """
-
-    function: Callable[..., T]
-    question: object
-    reports: tuple[str, ...] = ()
-
-    def run(self, report: Report) -> T:
-        """Call it. Raises what it raises."""
-        return self.function(self.question, *(getattr(report, name) for name in self.reports))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,30 +64,6 @@ class ExportWork:
     def run(self, report: Report) -> Exported:
         """Choose and render. Raises what `export` does."""
         return export(self.question, report.steps, report.best)
-
-
-@dataclass(frozen=True, slots=True)
-class AuditWork:
-    """What is audited, and what is known of it."""
-
-    question: AuditQuestion
-    known: SolvedPart | None = None
-
-    def run(self, report: Report) -> Audit:
-        """Audit. Raises SluiceError."""
-        return audit(self.question, report.steps, report.best, self.known)
-
-
-@dataclass(frozen=True, slots=True)
-class AuditPartWork:
-    """Some of the messages of an audit."""
-
-    question: AuditQuestion
-    sizes: tuple[int, ...]
-
-    def run(self, report: Report) -> SolvedPart:
-        """Solve them."""
-        return solve_part(self.question, self.sizes, report.steps)
 
 
 @dataclass(frozen=True, slots=True)

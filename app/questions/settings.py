@@ -25,6 +25,7 @@ from analysis.repeated_sizes import admits
 from analysis.transferred import TransfersSay, what_transfers_say
 from app.questions.optimize import PreparedQuestion
 from app.questions.question import known_errors, notices_of_costs, stages_of_table
+from app.questions.source import Stored
 from app.text.transferred import transfers_sentence
 from contract.limits import DEFAULT_AUDIT_LIMIT_S
 from domain.errors import (
@@ -40,7 +41,7 @@ from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits, problem_of
-from domain.profile import ProfileRevision
+from domain.profile import ProfileReference, ProfileRevision
 from domain.regret import ChosenSetting, Objective, SizeRule, default_objective
 from domain.structure import KnownOverlap
 from domain.uncertain_answer import Decision, DecisionCode, Reason, SettingsInDraws
@@ -248,6 +249,37 @@ def _transfers(verification: Against | None, question: ExportQuestion) -> Transf
             rule.admits(one)
             and admits(problem_of(question.pipeline, between[1], limits, fragment_cap=cap), one)
         ),
+    )
+
+
+def profile_question(
+    reference: ProfileReference,
+    scope: ExportScope,
+    stored: Stored,
+    table: str | None = None,
+    *,
+    takes_active: bool = True,
+    fragment_cap: int,
+) -> ExportQuestion:
+    """Return the question about a stored profile, with the table of this digest, or where it
+    `takes_active` one the revision's active one.
+
+    Raises NotFound, Conflict and StrategyDeclined.
+    """
+    revision = stored.revision(reference)
+    profile = ProfileRevision(revision.profile, revision.number)
+    found = None
+    if table is not None or takes_active:
+        with stored.unit("profile") as unit:
+            found = stored_table(unit, profile, table)
+    return export_question(
+        revision.model,
+        profile,
+        scope,
+        found,
+        fragment_cap=fragment_cap,
+        fit=stored.fit_of(revision),
+        verification=stored.against(revision),
     )
 
 

@@ -11,8 +11,8 @@ from orjson import Fragment
 
 from app.questions.settings import ExportQuestion, ExportScope
 from app.questions.tables import TableQuestion, TableScope
-from app.schemas.audit import workload_of
 from app.schemas.base import dump_json, read_output, timestamp
+from app.schemas.settings import workload_of
 from app.schemas.stages import constraints_out, limits_of
 from contract.declare import Output
 from contract.jobs import (

@@ -50,6 +50,11 @@ def format_count(value: int) -> str:
     return f"{value:,}".replace(",", "\u202f")
 
 
+def format_counted(value: int, noun: str) -> str:
+    """Return a count of things by their noun: 1 stage, 2 stages."""
+    return f"{format_count(value)} {noun}{'' if value == 1 else 's'}"
+
+
 def format_instructions(value: float) -> str:
     """Return a number of instructions or cycles, which may be a mean and so no whole one."""
     return format_count(int(value)) if value == int(value) else format_figure(value, 6)
@@ -170,6 +175,13 @@ def format_size(size_bytes: int, *, with_bytes: bool = True) -> str:
     power, unit = next(one for one in _BINARY if size_bytes >= 2 ** one[0])
     exact = f" ({format_count(size_bytes)} B)" if with_bytes else ""
     return f"{size_bytes / 2**power:.4g} {unit}{exact}"
+
+
+def format_size_span(minimum: int, maximum: int) -> str:
+    """Return message sizes, inclusive: 1 B … 16 MiB, or the one that there is."""
+    if minimum == maximum:
+        return format_bytes(minimum)
+    return f"{format_bytes(minimum)} … {format_bytes(maximum)}"
 
 
 def without_zeros(text: str) -> str:

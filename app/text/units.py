@@ -9,7 +9,7 @@ down, so that it never claims more than is proven. Scripts follow the same rules
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from math import floor, inf, log10
@@ -21,8 +21,11 @@ from app.text.numbers import (
     format_gap,
     format_percent,
     format_size,
+    format_step_size,
     without_zeros,
 )
+from contract.setting import AnySettingIn, ConfiguredIn, StaticIn, WholeIn
+from contract.workload import WorkloadSizeIn
 from domain.default_sizes import CURRENT
 from domain.errors import InvalidInput
 from domain.solution import relative_excess
@@ -193,6 +196,22 @@ def parse_setting(text: str) -> dict[str, Any]:
     return {"steps": list(_steps(words))}
 
 
+def format_setting_text(setting: AnySettingIn) -> str:
+    """Return a given setting as it is typed; "" of a library's configuration."""
+    if isinstance(setting, ConfiguredIn):
+        return ""
+    if isinstance(setting, StaticIn):
+        return format_bytes(setting.static_bytes)
+    if isinstance(setting, WholeIn):
+        return format_step_size(None)
+    steps = setting.steps
+    if len(steps) == 1 and steps[0].from_bytes == 1:
+        return format_step_size(steps[0].size_bytes)
+    return ", ".join(
+        f"{format_bytes(step.from_bytes)}: {format_step_size(step.size_bytes)}" for step in steps
+    )
+
+
 def format_setting_name(name: str) -> str:
     """Return what another setting is called: the system that comes with it, or whose it is."""
     return "your setting" if name == CURRENT else name
@@ -256,6 +275,18 @@ def parse_workload(text: str) -> list[dict[str, Any]]:
                 f"line {number}: expected a size and a weight, as 64KiB 3", field="workload"
             ) from None
     return found
+
+
+def workload_lines(workload: Iterable[WorkloadSizeIn]) -> Iterator[str]:
+    """Yield a workload as it is typed: a size and a weight a line."""
+    for one in workload:
+        size = format_bytes(one.message_bytes).replace(" ", "")
+        yield f"{size} {one.weight:.12g}"
+
+
+def weights_of(sizes: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+    """Return the sizes and weights of a request as the query of an export has them."""
+    return tuple(f"{size['message_bytes']}:{size['weight']!r}" for size in sizes)
 
 
 def _workload_size(words: list[str]) -> dict[str, Any]:

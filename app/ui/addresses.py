@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 from fastapi import Request
 
 Pairs = Iterable[tuple[str, str]]
+MAX_ADDRESS = 6_000  # characters of a query that browsers, proxies and mail programs pass on whole
 
 
 def address(path: str, pairs: Pairs = ()) -> str:

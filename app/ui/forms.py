@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Generic, TypeVar, cast
 
 from app.errors import field_problems
 from app.schemas.base import dump_json, parse_json
-from app.ui.fields import FieldReader
-from app.ui.options import command_line
+from app.ui.fields import LONGEST, FieldReader
+from app.ui.options import MAX_FILE_CHARACTERS, command_line
 from app.ui.words import read
 from contract.declare import Asked, Input, document_of, words_of
 from domain.errors import SluiceError
@@ -23,67 +23,81 @@ class RequestForm(Generic[T]):
     """The words of a request that a page asks for, and what it always asks with them.
 
     `begins_with` are texts to begin with, by field, in place of those that the words declare.
+    `optional` are fields that may be empty here, though a request has them.
     """
 
     kind: type[T]
     command: str
     always: Mapping[str, Any] = field(default_factory=dict)
     begins_with: Mapping[str, str] = field(default_factory=dict)
+    optional: Collection[str] = ()
 
     @cached_property
     def words(self) -> Sequence[Asked]:
         """Those with a label."""
         return [word for word in words_of(cast(Any, self.kind)) if word.label]
 
+    @staticmethod
+    def first(word: Asked) -> str:
+        """Return what a field says where nothing is chosen."""
+        return word.choices[0][0] if word.choices else ""
+
     def texts(self, query: Mapping[str, str]) -> tuple[dict[str, str], bool]:
         """Return the texts, those to begin with where none is given; and whether any is."""
         if any(query.get(word.name) for word in self.words):
-            return {word.name: query.get(word.name) or _first(word) for word in self.words}, True
+            return {
+                word.name: query.get(word.name) or self.first(word) for word in self.words
+            }, True
         return self.first_texts(), False
 
     def first_texts(self) -> dict[str, str]:
         """Return the texts that a form begins with."""
         return {
-            word.name: self.begins_with.get(word.name) or word.begins_with or _first(word)
+            word.name: self.begins_with.get(word.name) or word.begins_with or self.first(word)
             for word in self.words
         }
 
     def asked(self, texts: Mapping[str, str]) -> tuple[T | None, dict[str, str]]:
         """Return the request, None where a text is wrong, and what is wrong by field."""
-        reader = FieldReader(texts)
-        values: dict[tuple[str, ...], Any] = {}
-        for word in self.words:
-            value = reader.read(word.name, partial(read, word))
-            if word.is_required and not reader.text(word.name):
-                reader.mistakes[word.name] = "expected one"
-            if value is not None and (not word.needs or reader.text(word.needs)):
-                values[word.place] = value
-        if reader.mistakes:
-            return None, reader.mistakes
-        document = {**document_of(self.words, values), **self.always}
+        document, mistakes = self.document(texts)
+        if mistakes:
+            return None, mistakes
         try:
             return parse_json(self.kind, dump_json(document)), {}
         except SluiceError as refusal:
             return None, self.mistakes(refusal)
 
+    def document(self, texts: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the body that the texts say, and what cannot be read, by field."""
+        reader = FieldReader(texts)
+        values: dict[tuple[str, ...], Any] = {}
+        for word in self.words:
+            longest = MAX_FILE_CHARACTERS if word.is_long else LONGEST
+            value = reader.read(word.name, partial(read, word), longest)
+            is_needed = word.is_required and word.name not in self.optional
+            if is_needed and not reader.text(word.name):
+                reader.mistakes[word.name] = "expected one"
+            if value is not None and (not word.needs or reader.text(word.needs)):
+                values[word.place] = value
+        return {**document_of(self.words, values), **self.always}, reader.mistakes
+
     def mistakes(self, refusal: SluiceError) -> dict[str, str]:
         """Return what is refused by field, "" for what fits none."""
         found: dict[str, str] = {}
         for problem in field_problems(refusal):
-            at = (word.name for word in self.words if _is_near(word.pointer, problem.pointer))
-            found.setdefault(next(at, ""), problem.detail)
+            found.setdefault(self.place(problem.pointer), problem.detail)
         return found or {"": refusal.detail}
+
+    def place(self, pointer: str) -> str:
+        """Return the field that a pointer lies in, the nearest one, else one that lies in it; ""
+        for none.
+        """
+        around = [word for word in self.words if f"{pointer}/".startswith(f"{word.pointer}/")]
+        if around:
+            return max(around, key=lambda word: len(word.place)).name
+        inside = (word.name for word in self.words if word.pointer.startswith(f"{pointer}/"))
+        return next(inside, "")
 
     def shell(self, texts: Mapping[str, str]) -> str:
         """Return the command that asks the same."""
         return command_line(self.command, self.words, texts)
-
-
-def _first(word: Asked) -> str:
-    """Return what a field says where nothing is chosen."""
-    return word.choices[0][0] if word.choices else ""
-
-
-def _is_near(place: str, pointer: str) -> bool:
-    """Whether a refusal's pointer is that of a field, or lies in it, or has it in it."""
-    return f"{pointer}/".startswith(f"{place}/") or f"{place}/".startswith(f"{pointer}/")

@@ -9,22 +9,25 @@ from functools import partial
 from typing import Any, TypeVar
 
 from app.registry import command_words
+from app.text.units import quoted
 from app.ui.words import UNITS, parts_of
 from contract.declare import Asked, document_of
-from domain.errors import InvalidInput
+from domain.errors import InvalidInput, NotFound
 
 T = TypeVar("T")
-_CLOSED = ("bytes", "sizes", "places")  # units that are shown without blanks
+MAX_FILE_CHARACTERS = 2**20
 
 
 def add_words(
     parser: argparse.ArgumentParser, words: Sequence[Asked], *, required: Collection[str] = ()
 ) -> None:
-    """Add an option for each word that has one; those of blocks stand behind the request's own.
+    """Add an option for each word that has one; those of blocks stand behind the request's own, but
+    where a block is another way to say one of these.
 
     `required` are the options without which this command asks nothing.
     """
-    for word in sorted(words, key=lambda word: len(word.place)):
+    own = {word.place[0] for word in words if len(word.place) == 1}
+    for word in sorted(words, key=lambda word: word.place[0] not in own):
         if not word.option:
             continue
         more: dict[str, Any] = {
@@ -37,9 +40,12 @@ def add_words(
             more |= {"metavar": word.metavar or None, "type": partial(_read, word)}
         if word.choices:
             more["choices"] = tuple(value for value, _ in word.choices if value)
-        if word.is_repeated:
+        if word.takes_several:
+            more["nargs"] = "+"
+        elif word.is_repeated:
             more["action"] = "append"
-        parser.add_argument(word.option, required=word.option in required, **more)
+        names = filter(None, (word.option, word.also))
+        parser.add_argument(*names, required=word.option in required, **more)
 
 
 def add_option(
@@ -54,14 +60,36 @@ def add_option(
 
 
 def body_of_options(words: Sequence[Asked], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what the options say, as requests have it."""
+    """Return what the options say, as requests have it.
+
+    Raises NotFound and InvalidInput for a file that an option names.
+    """
     values = {word.place: _value(word, arguments) for word in words if word.option}
     return document_of(words, values)
 
 
 def _value(word: Asked, arguments: argparse.Namespace) -> Any:
     value = getattr(arguments, _name(word))
-    return UNITS[word.unit](value) if word.choices and value is not None else value
+    if value is None or not (word.file or word.choices):
+        return value
+    return UNITS[word.unit](text_of_file(value, field=word.option[2:]) if word.file else value)
+
+
+def text_of_file(name: str, *, field: str) -> str:
+    """Return the text of a file that an option names. Raises NotFound and InvalidInput."""
+    try:
+        with open(name, encoding="utf-8") as file:
+            text = file.read(MAX_FILE_CHARACTERS + 1)
+    except FileNotFoundError:
+        raise NotFound(f"there is no file {quoted(name)}", field=field) from None
+    except OSError as refusal:
+        reason = refusal.strerror or "it cannot be read"
+        raise InvalidInput(f"{quoted(name)}: {reason}", field=field) from None
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{quoted(name)} is no text in UTF-8", field=field) from None
+    if len(text) > MAX_FILE_CHARACTERS:
+        raise InvalidInput(f"expected at most {MAX_FILE_CHARACTERS} characters", field=field)
+    return text
 
 
 def command_line(name: str, words: Sequence[Asked], texts: Mapping[str, str]) -> str:
@@ -78,12 +106,25 @@ def _typed(words: Sequence[Asked], texts: Mapping[str, str]) -> Iterator[str]:
             yield text
         elif word.mark is not None:
             yield word.option
+        elif word.file:
+            yield from (word.option, word.file)
+        elif word.takes_several:
+            yield from (word.option, *parts_of(text))
         elif word.is_repeated:
             for part in parts_of(text):
                 yield from _given(word.option, part)
         elif not word.choices or text != word.choices[0][0]:
-            shown = text.replace(" ", "") if word.unit in _CLOSED else text
-            yield from _given(word.option, shown)
+            yield from _given(word.option, _narrowed(word, text))
+
+
+def _narrowed(word: Asked, text: str) -> str:
+    """Return a text without its blanks where it means the same, as 512KiB or 5%."""
+    narrow = text.replace(" ", "")
+    try:
+        is_same = word.unit != "text" and UNITS[word.unit](narrow) == UNITS[word.unit](text)
+    except InvalidInput:
+        is_same = False
+    return narrow if is_same else text
 
 
 def _given(option: str, text: str) -> tuple[str, ...]:
@@ -96,8 +137,8 @@ def _name(word: Asked) -> str:
 
 
 def _read(word: Asked, text: str) -> Any:
-    if word.choices:
-        return text  # read when it is known to be one of them
+    if word.choices or word.file:
+        return text  # read when it is known to be one of them, or what the file holds
     return argument_of(UNITS[word.unit], text)
 
 

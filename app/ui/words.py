@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from app.text.choices import expected_one_of
 from app.text.delivery_rules import parse_rules
-from app.text.units import parse_sizes, parse_whole
+from app.text.units import (
+    format_setting_text,
+    parse_setting,
+    parse_sizes,
+    parse_whole,
+    parse_workload,
+    weights_of,
+    workload_lines,
+)
 from contract.declare import Asked
 from domain.errors import InvalidInput
-from domain.units import parse_bytes, parse_number, parse_share
+from domain.solution import Strategy
+from domain.units import format_bytes, parse_bytes, parse_number, parse_share
 
 
 def _places(text: str) -> list[int]:
@@ -23,6 +33,40 @@ def _stage(text: str) -> int | str:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else text
 
 
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _strategies(text: str) -> list[str]:
+    names = _names(text)
+    for name in names:
+        if name not in set(Strategy):
+            raise InvalidInput(expected_one_of(Strategy, name))
+    return names
+
+
+def _option(text: str) -> str:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InvalidInput("expected NAME=VALUE")
+    return f"{name}:{value}"
+
+
+def _weights(text: str) -> list[str]:
+    sizes = parse_workload(text)
+    if not sizes:
+        raise InvalidInput("expected lines of a size and a weight", field="workload")
+    return list(weights_of(sizes))
+
+
+def _lines(text: str) -> str:
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def _seconds(text: str) -> float:
+    return parse_number(text.removesuffix("s").strip())
+
+
 def _yes_or_no(text: str) -> bool:
     if text not in ("yes", "no"):
         raise InvalidInput("expected yes or no")
@@ -31,18 +75,44 @@ def _yes_or_no(text: str) -> bool:
 
 UNITS: Mapping[str, Callable[[str], Any]] = {
     "text": str,
+    "lines": _lines,
+    "seconds": _seconds,
+    "setting": parse_setting,
+    "workload": parse_workload,
+    "weights": _weights,
+    "option": _option,
     "bytes": parse_bytes,
     "sizes": lambda text: list(parse_sizes(text)),
     "listed_sizes": lambda text: [parse_bytes(part) for part in text.split(",")],
     "number": parse_number,
     "share": parse_share,
     "whole": parse_whole,
+    "names": _names,
+    "strategies": _strategies,
     "places": _places,
     "stage": _stage,
     "stored": lambda text: {"profile": text},
     "yes_or_no": _yes_or_no,
     "rules": parse_rules,
 }
+
+
+_SHOWN: Mapping[str, Callable[[Any], str]] = {
+    "bytes": format_bytes,
+    "share": lambda share: f"{100.0 * share:.12g} %",
+    "seconds": lambda seconds: f"{seconds:g}",
+    "lines": str.strip,
+    "setting": format_setting_text,
+    "workload": lambda workload: "\n".join(workload_lines(workload)),
+}
+
+
+def shown(word: Asked, asked: object) -> str:
+    """Return what is typed for a word of this request, "" where it says nothing."""
+    value: Any = asked
+    for step in word.place:
+        value = getattr(value, step, None)
+    return "" if value is None else _SHOWN.get(word.unit, str)(value)
 
 
 def read(word: Asked, text: str) -> Any:

@@ -17,7 +17,6 @@ from app.schemas.base import prepare_output
 from app.ui import pages
 from app.ui.pages import all_pages, answer_browsers, moved, own_address, page, says_refusals
 from app.web.answers import answers, compare, stored
-from app.web.audits import audits
 from app.web.fits import fits
 from app.web.forms import sent_fields
 from app.web.jobs import jobs
@@ -40,7 +39,6 @@ _ROUTERS = (
     fits.router,
     stored.router,
     compare.router,
-    audits.router,
     *(module.router for module in modules("page.views")),
     profiles.router,
 )

@@ -141,7 +141,7 @@ class TestAudit:
             setting=FragmentSetting.always(4096), min_message_bytes=2**10, max_message_bytes=2**16
         )
         asked = AuditQuestion(LINES, scope, fragment_cap=256)
-        part = audits.solve_part(asked, audits.messages_of(asked), lambda _done, _all: None)
+        part = audits.solve_part(asked, lambda _done, _all: None, sizes=audits.messages_of(asked))
         with keeping_best() as kept:
             for seconds in (0.0, scope.time_limit_s):
                 audit(asked, known=replace(part, seconds=seconds))

@@ -22,10 +22,11 @@ from analysis.audit import (
     verdict,
 )
 from analysis.setting_price import Averages, Priced, Span
-from app.schemas.audit import audit_out, priced_out
 from app.schemas.base import dump_json, read_output
 from app.text.numbers import format_regret
 from app.text.regrets import format_change
+from app.verbs.audit.answer import audited as audit_out
+from app.verbs.audit.answer import priced_out
 from contract.audit import AuditOut, PricedOut, SpanOut
 from domain.errors import InvalidInput
 from domain.fragment_setting import (
@@ -491,7 +492,7 @@ GARBAGE = ("", "\x00", "=", "[", "{}", "[1,2]", "9" * 5000, "a=b\n" * 50, "{" * 
 @pytest.mark.parametrize("name", [target.name for target in TARGETS if target.read is not None])
 def test_garbage_is_refused_by_every_reader(name: str) -> None:
     """A configuration without any size: the field is named, nothing else is raised."""
-    from app.schemas.audit import read_configuration
+    from app.verbs.audit.request import read_configuration
 
     for content in GARBAGE:
         with pytest.raises(InvalidInput) as refusal:

@@ -19,7 +19,7 @@ from app.questions.tables import (
     TableScope,
     compile_table,
 )
-from app.schemas.table import render_table
+from app.verbs.table.answer import render_table
 from domain.errors import InvalidInput, SolverFailed
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits

@@ -11,8 +11,8 @@ import pytest
 
 from app.cli import main
 from app.console import running
-from app.console.audit import TOO_HIGH
 from app.schemas.base import read_output
+from app.verbs.audit.command import TOO_HIGH
 from contract.audit import AuditOut
 from tests.support.in_process_engine import InProcessEngine
 

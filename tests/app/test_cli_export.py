@@ -263,7 +263,7 @@ def test_an_interrupted_export_is_by_what_was_solved(
         ran = run_operation(*arguments, **named)
         return replace(ran, is_interrupted=True)
 
-    monkeypatch.setattr("app.console.table.run_operation", interrupted)
+    monkeypatch.setattr("app.console.running.run_operation", interrupted)
     out = tmp_path / "mpich.conf"
     code, _, said = printed(
         "export", MYRINET, "--target", "mpich", "--output", str(out), *ONE_MESSAGE

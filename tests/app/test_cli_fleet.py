@@ -97,7 +97,7 @@ def test_what_was_not_done_is_done_by_the_next_run(
     assert report_of(capsys, "beta")[0] == 0
     with monkeypatch.context() as only:
         only.setenv("SLUICE_RUN_JOBS", "0")
-        only.setattr("app.jobs.running_job.time.sleep", _interrupt)
+        only.setattr("app.verbs.fleet.operation.time.sleep", _interrupt)
         assert main(["admin", "fleet", *NAMES, *SMALL]) == 130
         assert "goes on" in capsys.readouterr().err
     with store.reading() as unit:
@@ -152,8 +152,8 @@ def test_without_names_every_profile_of_the_owner_is_asked_about(
     store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On pages; those of papers that the store was given come along."""
-    monkeypatch.setattr("app.console.commands._PAGE", 3)
-    monkeypatch.setattr("app.jobs.running_job._AHEAD", 2)
+    monkeypatch.setattr("app.verbs.fleet.command._PAGE", 3)
+    monkeypatch.setattr("app.verbs.fleet.operation._AHEAD", 2)
     _, report = report_of(capsys)
     assert {f"{name}@1" for name in NAMES} < {one["profile"] for one in report["items"]}
     assert report["profiles"] == len(report["items"]) > len(NAMES)

@@ -84,7 +84,7 @@ def test_ctrl_c_finishes_the_table_with_the_gaps_reached(
         yield show
 
     monkeypatch.setattr(solvers, "compile_table", until_ended)
-    monkeypatch.setattr("app.console.table.share_line", interrupting)
+    monkeypatch.setattr("app.console.running.share_line", interrupting)
     written = tmp_path / "table.slt"
     code, out, err = printed("table", "myrinet-gam", "--to", "64KiB", "--output", str(written))
     assert code == 130
@@ -190,8 +190,8 @@ def test_a_trace_is_fitted_first(printed: Any, compiled: list[TableQuestion]) ->
 def test_long_lists_are_shortened(printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twelve rows, and how many more there are."""
     from analysis.table_facts import facts_of
-    from app.console.table import table_parts
     from app.schemas.base import read_output, same_named
+    from app.verbs.table.show import parts as table_parts
     from contract.table import CountRunOut, TableOut
     from tests.support.plan_tables import a_plan_table
 

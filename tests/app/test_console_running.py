@@ -274,8 +274,8 @@ class TestEveryLongCommand:
         monkeypatch.chdir(folder)
         monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{folder / 'cli.db'}")
         monkeypatch.setattr("app.console.running._QUIET_S", 0.0)
-        for quick in ("compare.Compare", "fits.FitFiles"):
-            monkeypatch.setattr(f"app.operations.{quick}.run_here", lambda _: None)
+        for quick in ("verbs.compare.operation.Compare", "operations.fits.FitFiles"):
+            monkeypatch.setattr(f"app.{quick}.run_here", lambda _: None)
         if words[0] == "fit":
             assert main(words) == 0
             assert "\r" not in capsys.readouterr().err

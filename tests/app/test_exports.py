@@ -18,8 +18,8 @@ import pytest
 from analysis.size_choice import narrowed
 from app.operations import work
 from app.questions import settings as export_setting
-from app.schemas.audit import audit_scope
 from app.schemas.base import dump_json, parse_json
+from app.verbs.audit.request import audit_scope
 from contract.audit import AuditIn
 from domain.errors import Infeasible, LimitReached
 from domain.pipeline import pipeline_of_lines
@@ -243,7 +243,7 @@ def test_the_oldest_is_let_go(
 ) -> None:
     """Of one place the last export has it; a long one is never kept."""
     asked = note_questions(monkeypatch, "export")
-    monkeypatch.setattr("app.operations.tables.MAX_RECENT", 1)
+    monkeypatch.setattr("app.operations.recent.MAX_RECENT", 1)
     where = f"/profiles/{name}/exports/mooncake"
 
     def made(rest: str) -> int:
@@ -253,7 +253,7 @@ def test_the_oldest_is_let_go(
         return len(asked) - before
 
     assert [made(rest) for rest in ("own", "own", "absorbed", "own", "own")] == [1, 0, 1, 1, 0]
-    monkeypatch.setattr("app.operations.tables.MAX_RECENT_BYTES", 10)
+    monkeypatch.setattr("app.verbs.export.operation.MAX_RECENT_BYTES", 10)
     assert [made(rest) for rest in ("absorbed", "absorbed", "own")] == [1, 1, 0]
 
 

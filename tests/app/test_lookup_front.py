@@ -15,7 +15,7 @@ import pytest
 
 import solvers
 from app.questions import tables as questions
-from app.schemas.table import render_table
+from app.verbs.table.answer import render_table
 from domain.errors import StoreUnavailable
 from domain.profile import ProfileRevision
 from domain.verification import ModelVerdict

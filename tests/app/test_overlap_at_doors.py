@@ -17,8 +17,8 @@ import pytest
 
 from app.cli import main
 from app.registry import command_words
-from app.schemas.audit import title_of_changes
 from app.schemas.base import read_output
+from app.verbs.audit.show import title_of_changes
 from contract.audit import AuditOut
 from tests.support.measured import trace
 
@@ -327,7 +327,7 @@ def test_a_message_without_a_price_has_a_dash_in_each_column(
 ) -> None:
     """256 MiB by 16 bytes are too many pulses; 8 KiB are not, so there is a column `serial`."""
     options = ("--rule", "static", "--sizes", "16", "--bytes", "8KiB,256MiB")
-    code, printed, error = run("thresholds", *options)
+    code, printed, error = run("model", "thresholds", *options)
     assert code == 0, error
     (cells,) = (line.split() for line in printed.splitlines() if line.startswith("256 MiB"))
     assert [cells[2], cells[3], cells[-1]] == ["–", "–", "–"]

@@ -7,8 +7,6 @@ from typing import Any
 
 from app.console.reports import (
     answer_parts,
-    comparison_grid,
-    comparison_note_parts,
     fit_table,
     gantt_parts,
     instead_table,
@@ -20,6 +18,7 @@ from app.schemas.fits import stage_fit_out
 from app.schemas.stages import stored_pipeline
 from app.ui.gantt import ASCII
 from app.ui.parts import Facts, Grid
+from app.verbs.compare.show import grid, notes
 from contract.compare import CompareRowOut
 from contract.optimize import BaselineOut, BestFixedOut, OptimizeOut
 from contract.pipeline import LineStageOut, PipelineOut, RangeOut, RangesStageOut
@@ -131,11 +130,11 @@ class TestTables:
                 status=Status.TIME_LIMIT,
             ),
         ]
-        cells = comparison_grid(rows).rows
+        cells = grid(rows).rows
         assert [line[4] for line in cells] == ["+50 %", "best", "+100 %"]
         assert cells[1][0] == "auto (hierarchical) *"
         assert "cut off" in cells[2][5]
-        assert next(comparison_note_parts(rows)).startswith("* ")  # type: ignore[union-attr]
+        assert next(notes(rows)).startswith("* ")  # type: ignore[union-attr]
 
     def test_differences_that_time_left_open_have_limits(self) -> None:
         """Also of the best, which may not stay it; without a bound at least."""
@@ -146,15 +145,15 @@ class TestTables:
             row(excess_at_least=0.5, excess_at_most=None, latency_us=40.0, **ended),
             row(excess_at_least=0.0, excess_at_most=0.5, latency_us=20.0, **ended),
         ]
-        shown = [line[4] for line in comparison_grid(rows).rows]
+        shown = [line[4] for line in grid(rows).rows]
         assert shown == ["0 % to +200 %", "best", "at least +50 %", "best so far"]
-        assert next(comparison_note_parts(rows)).startswith("cut off")  # type: ignore[union-attr]
+        assert next(notes(rows)).startswith("cut off")  # type: ignore[union-attr]
 
     def test_what_was_declined_is_told_with_its_reason(self) -> None:
         rows = [
             row(strategy=Strategy.RAMP, chosen=None, latency_us=None, declined="needs two stages")
         ]
-        assert list(comparison_note_parts(rows)) == ["ramp: needs two stages"]
+        assert list(notes(rows)) == ["ramp: needs two stages"]
 
     def test_intervals_are_shown_where_there_is_room(self) -> None:
         line = LineFit(

@@ -11,8 +11,9 @@ import pytest
 
 import solvers
 from analysis.audit import AuditQuestion, audit
+from app.operations.call import Call
 from app.operations.operation import Report
-from app.operations.work import AuditWork, ExportWork, TableWork
+from app.operations.work import ExportWork, TableWork
 from app.questions import settings, tables
 from domain.errors import MemoryLimitReached
 from tests.app.serving import GUARD_S
@@ -56,5 +57,5 @@ class WorkHere:
             self.asked.append(work.question)
             return (self.run or self.here)(work.question, report)
 
-        for kind in (TableWork, ExportWork, AuditWork):
+        for kind in (TableWork, ExportWork, Call):
             monkeypatch.setattr(kind, "run", run)

@@ -58,7 +58,7 @@ PLANTED = """
     app.questions.optimize fastapi
     app.questions.optimize pydantic
     app.questions.optimize app.ui.terminal
-    app.questions.compare app.operations.work
+    app.questions.simulate app.operations.work
     app.schemas.base app.ui.terminal
     app.schemas.jobs app.jobs.runner
     app.schemas.base app.operations.operation

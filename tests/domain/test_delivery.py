@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.questions.compare import simulate_delivery
+from app.questions.simulate import simulate_delivery
 from domain.delivery import Delivery, DeliveryRule, deliver
 from domain.errors import InconsistentInput, Infeasible, InvalidInput, InvalidStage
 from domain.nested import NestedSchedule, nested_latency_us, simulate_nested

@@ -16,13 +16,15 @@ from app.execution.engine import Engine, Pool
 from app.execution.local import PoolOptions
 from app.jobs.ledger import accept_job
 from app.jobs.runner import open_runner
-from app.operations.compare import requested_audit, requested_compare
-from app.operations.tables import table_operation
 from app.questions.profiles import create_profile
 from app.questions.source import Stored
 from app.questions.tables import TableScope
-from app.schemas.audit import render_audit
+from app.schemas.base import dump_json
 from app.settings import Settings
+from app.verbs.audit.answer import audited as audit_out
+from app.verbs.audit.operation import requested as requested_audit
+from app.verbs.compare.operation import requested as requested_compare
+from app.verbs.table.operation import operation as table_operation
 from domain.pipeline import Pipeline, Stage
 from domain.profile import ProfileReference
 from models.records import JobState
@@ -181,7 +183,9 @@ def test_parts_of_an_audit_make_the_whole(sqlite_store: Store) -> None:
     joined = audited.join(solved)
     assert [one.message_bytes for one in joined.known.best] == [*messages_of(audited.question)]
     assert joined.run_here() is None
-    whole, made = (json.loads(render_audit(one.run(_Silent()))) for one in (audited, joined))
+    whole, made = (
+        json.loads(dump_json(audit_out(one.run(_Silent())))) for one in (audited, joined)
+    )
     assert made.pop("audit_ms") > 1e3 * sum(one.seconds for one in solved)
     assert whole.pop("audit_ms") > 0.0
     assert made == whole

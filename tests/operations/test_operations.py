@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 
 from app.execution.engine import Crashed, Done, Limit, LimitExceeded, Lost, Refused, Stopped
-from app.operations.compare import audit_operation, compare_operation
 from app.operations.fits import FitTraces
 from app.operations.operation import Operation, OperationKind
 from app.operations.optimize import Optimize, optimize_operation, schedule_operation
-from app.operations.tables import export_operation, table_operation
 from app.operations.tasks import prepare_request, result_of, task_of
 from app.questions.profiles import seed_paper_profiles
 from app.questions.question import LoadedTrace
@@ -25,10 +23,13 @@ from app.questions.settings import ExportScope
 from app.questions.source import Stored
 from app.questions.tables import TableScope
 from app.schemas.base import dump_json, parse_json
-from app.schemas.compare import compare_question
 from app.schemas.optimize import optimize_question
 from app.schemas.source import as_job
 from app.settings import Settings
+from app.verbs.audit.operation import operation as audit_operation
+from app.verbs.compare.operation import operation as compare_operation
+from app.verbs.export.operation import operation as export_operation
+from app.verbs.table.operation import operation as table_operation
 from contract.audit import AuditIn
 from contract.compare import CompareIn
 from contract.optimize import OptimizeIn
@@ -87,9 +88,7 @@ def _compare(unit: UnitOfWork) -> Operation[Any]:
         strategies=["auto", "single", "static"],
         static_bytes=500,
     )
-    return compare_operation(
-        compare_question(asked), partial(as_job, asked), Stored.of_unit(unit), SETTINGS
-    )
+    return compare_operation(asked, Stored.of_unit(unit), SETTINGS)
 
 
 def _audit(unit: UnitOfWork) -> Operation[Any]:

@@ -23,12 +23,23 @@ from app.schemas.base import dump_json
 from app.settings import Settings
 from app.ui.forms import RequestForm
 from app.ui.options import body_of_options
+from app.verbs.audit.command import OF_COSTS, TOO_HIGH, options_of
+from app.verbs.audit.page.form import AuditForm
+from app.verbs.audit.request import audit_scope
 from app.verbs.crossover import command as crossover
+from contract.audit import AuditIn
 from contract.declare import words_of
 from domain.errors import SluiceError
 from tests.app.serving import serving, settings_for
 
-PLACES = {"hide": "/ui/hiding", "thresholds": "/ui/delivery", "crossover": "/ui/crossover"}
+PLACES = {
+    "audit": "/ui/audit/result",
+    "hide": "/ui/hiding",
+    "thresholds": "/ui/delivery",
+    "crossover": "/ui/crossover",
+}
+SMALL = {"min_message": "4 KiB", "max_message": "8 KiB"}
+BEGINNINGS = {"audit": {"profile": "myrinet-gam", "setting": "4 KiB", **SMALL}}
 VIEWS = {verb.name: verb.module("page.views") for verb in with_door("page")}
 # That of layers is read by its own rules: it takes a document, too.
 FORMS: dict[str, RequestForm[Any]] = {
@@ -37,6 +48,8 @@ FORMS: dict[str, RequestForm[Any]] = {
 KNOWN = (
     *("", "0", "1", "-1", "2", "64", "1.5", "120", "1e999", "nan", "100 %", "50%", "x", "µ", "-x"),
     *("4 KiB", "8KiB", "0 B", "64..4KiB", "1,2", "0,1", "0, receiver copy", "sqrt", "constant"),
+    *("whole", "whole, from 64 KiB: 16 KiB", "1:whole,64KiB:512KiB", "64KiB 3", "ucx", "worst"),
+    *("UCX_RNDV_FRAG_SIZE=host:8192", "time", "bound", "5 s"),
     *("eager", "static", "planned", "myrinet-gam", "trapeze@1", "Bad Name", "9" * 30, "- 3", "1e3"),
 )
 CHARACTERS = st.characters(codec="ascii", categories=("L", "N", "P", "S", "Zs"))
@@ -54,18 +67,53 @@ def filled(name: str) -> st.SearchStrategy[dict[str, str]]:
     fields = st.dictionaries(
         st.sampled_from([word.name for word in form.words]), TEXTS, min_size=1, max_size=3
     )
-    return fields.map(lambda texts: form.first_texts() | texts)
+    return fields.map(lambda texts: begun(name) | texts)
 
 
-def by_command(form: RequestForm[Any], texts: Mapping[str, str]) -> Any:
+def begun(name: str) -> dict[str, str]:
+    """The form as it begins; where it begins empty, as it is filled in first."""
+    return FORMS[name].first_texts() | BEGINNINGS.get(name, {})
+
+
+def by_page(name: str, texts: Mapping[str, str]) -> tuple[Any, Mapping[str, str]]:
+    """The request that the page makes, and what it says is wrong."""
+    if name != "audit":
+        return FORMS[name].asked(texts)
+    asked, form = AuditForm.of(texts.items()).asked()  # it has fields beside those declared
+    return asked, form.mistakes
+
+
+def shell(name: str, texts: Mapping[str, str]) -> str:
+    """The command that the page offers."""
+    if name == "audit":
+        return AuditForm.of(texts.items()).command()
+    return FORMS[name].shell(texts)
+
+
+@contextlib.contextmanager
+def with_files(name: str, texts: Mapping[str, str], folder: Path) -> Iterator[None]:
+    """In a folder that has what the command reads."""
+    for word in FORMS[name].words:
+        if word.file:
+            (folder / word.file).write_text(texts[word.name], encoding="utf-8")
+    with contextlib.chdir(folder):
+        yield
+
+
+def by_command(name: str, texts: Mapping[str, str]) -> Any:
     """The request of the command that the page offers; None where that refuses."""
+    form = FORMS[name]
     try:
-        arguments = parse(shlex.split(form.shell(texts))[1:])
+        arguments = parse(shlex.split(shell(name, texts))[1:])
         if arguments.command == "crossover":  # of two sources
             return crossover.asked_of(arguments, Settings())[0]
         if arguments.source is None:
             return None
         source = read_source(arguments.source, Settings())
+        if name == "audit":
+            given = request_of(AuditIn, source, options_of(arguments), takes=OF_COSTS)
+            audit_scope(given)
+            return given
         options = body_of_options(words_of(form.kind), arguments)
         return request_of(form.kind, source, {**options, **form.always})
     except (SluiceError, SystemExit):
@@ -75,13 +123,16 @@ def by_command(form: RequestForm[Any], texts: Mapping[str, str]) -> Any:
 @pytest.mark.parametrize("name", FORMS)
 @settings(max_examples=300)
 @given(data=st.data())
-def test_the_command_that_a_page_offers_asks_the_same(name: str, data: st.DataObject) -> None:
+def test_the_command_that_a_page_offers_asks_the_same(
+    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Where the page takes texts; what it does not read, the command refuses."""
-    form, texts = FORMS[name], data.draw(filled(name))
-    asked, mistakes = form.asked(texts)
+    texts = data.draw(filled(name))
+    asked, mistakes = by_page(name, texts)
     if "expected one" in mistakes.values():
         return  # the page asks for what a command may leave out, or say by another word
-    assert by_command(form, texts) == asked, (texts, mistakes, form.shell(texts))
+    with with_files(name, texts, tmp_path_factory.getbasetemp()):
+        assert by_command(name, texts) == asked, (texts, mistakes, shell(name, texts))
 
 
 # --- with a service -------------------------------------------------------------------------------
@@ -117,10 +168,16 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 @pytest.mark.parametrize("name", FORMS)
 @settings(max_examples=15)
 @given(data=st.data())
-def test_every_door_takes_the_same(name: str, data: st.DataObject, client: httpx.Client) -> None:
+def test_every_door_takes_the_same(
+    name: str,
+    data: st.DataObject,
+    client: httpx.Client,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     """A page's texts, the command that it offers, and the request that it makes."""
     texts = data.draw(filled(name))
-    check(client, name, texts)
+    with with_files(name, texts, tmp_path_factory.getbasetemp()):
+        check(client, name, texts)
 
 
 @pytest.mark.parametrize(
@@ -141,19 +198,31 @@ def test_every_door_takes_the_same(name: str, data: st.DataObject, client: httpx
         ("crossover", {"min_message": "8 KiB", "max_message": "4 KiB"}),
         ("crossover", {"target": "mpich-eager-limit"}),
         ("crossover", {"target": "ucx-rndv-thresh", "current": "256 KiB"}),
+        ("audit", {"time_limit": "5 s"}),
+        ("audit", {"max_regret": "5"}),
+        ("audit", {"max_regret": "500 %", "over": "bound", "relative": "10 %"}),
+        ("audit", {"workload": "4KiB 3\n8KiB", "objective": "worst"}),
+        ("audit", {"setting": "", "target": "ucx", "configuration": "UCX_RNDV_FRAG_SIZE=host:512"}),
+        ("audit", {"setting": "", "target": "simgrid", "configuration": "A=1"}),
+        ("audit", {"min_message": "0 B"}),
     ],
 )
-def test_what_was_refused_by_some(client: httpx.Client, name: str, texts: dict[str, str]) -> None:
+def test_what_was_refused_by_some(
+    client: httpx.Client, name: str, texts: dict[str, str], tmp_path: Path
+) -> None:
     """Or nearly: each door has its own way to the request's rules."""
-    check(client, name, FORMS[name].first_texts() | texts)
+    texts = begun(name) | texts
+    with with_files(name, texts, tmp_path):
+        check(client, name, texts)
 
 
 def check(client: httpx.Client, name: str, texts: dict[str, str]) -> None:
     """Ask by every door, and compare."""
-    form = FORMS[name]
-    page = client.get(PLACES[name], params=texts)
-    assert page.status_code in (200, 422), page.text
-    asked, mistakes = form.asked(texts)
+    method = "POST" if name == "audit" else "GET"  # which starts a job, and leads to its page
+    page = client.request(method, PLACES[name], params=texts)
+    assert page.status_code in (200, 303, 404, 422), page.text
+    is_taken = page.status_code < 400
+    asked, mistakes = by_page(name, texts)
     if "expected one" in mistakes.values():
         assert page.status_code == 422
         return
@@ -161,10 +230,10 @@ def check(client: httpx.Client, name: str, texts: dict[str, str]) -> None:
         assert page.status_code == 422
     else:
         answer = client.post(f"/{name}", content=dump_json(asked))
-        assert (answer.status_code < 300) == (page.status_code == 200), (texts, answer.text)
+        assert (answer.status_code < 300) == is_taken, (texts, answer.text)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        code = cli.main(shlex.split(form.shell(texts))[1:])
-    assert (code == 0) == (page.status_code == 200), (texts, form.shell(texts), code)
+        code = cli.main(shlex.split(shell(name, texts))[1:])
+    assert (code in (0, TOO_HIGH)) == is_taken, (texts, shell(name, texts), code)
 
 
 def test_a_number_of_processes_is_refused_at_its_field(client: httpx.Client) -> None:

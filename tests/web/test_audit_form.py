@@ -8,12 +8,11 @@ from urllib.parse import parse_qsl
 import pytest
 
 from app.console.arguments import parse
-from app.schemas.audit import audit_question_of, audit_scope
 from app.schemas.base import dump_json, parse_json, read_request
 from app.schemas.source import as_job
 from app.schemas.stages import asked_pipeline
-from app.web.audits.audits import AuditCommand
-from app.web.audits.form import AuditForm
+from app.verbs.audit.page.form import AuditForm
+from app.verbs.audit.request import audit_question_of, audit_scope
 from contract.audit import AuditIn
 from domain.errors import NotFound
 from domain.fragment_setting import FragmentSetting
@@ -216,23 +215,15 @@ def test_costs_without_fields_are_said() -> None:
                 "min_message": "1 KiB",
                 "time_limit": "5 s",
             },
-            "sluice audit b --config library.conf --target ucx --workload workload.txt"
-            " --min-message 1KiB --max-regret 5% --over bound --time-limit 5",
+            "sluice audit b --target ucx --config library.conf --min-message 1KiB"
+            " --workload workload.txt --max-regret 5% --over bound --time-limit 5s",
         ),
     ],
 )
 def test_an_audit_is_a_command_for_ci(texts: dict[str, str], command: str) -> None:
     """With the options that the command line reads; those that are as usual are left out."""
-    made = AuditCommand.of(AuditForm(texts))
-    assert made is not None
-    assert made.text == command
-    assert ("workload.txt" in made.files) == ("workload" in texts)
+    made = AuditForm(texts)
+    assert made.command() == command
+    assert ("workload.txt" in made.files()) == ("workload" in texts)
     parsed = parse(shlex.split(command)[1:])
     assert parsed.max_regret == 0.05
-
-
-@pytest.mark.parametrize("left_out", ["profile", "max_regret"])
-def test_without_a_limit_or_a_stored_profile_there_is_no_command(left_out: str) -> None:
-    """Nothing that a CI job could decide, or could look up."""
-    texts = {"profile": "mybox", "setting": "512 KiB", "max_regret": "5 %", left_out: ""}
-    assert AuditCommand.of(AuditForm(texts)) is None

@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the rules, print what each stage did, and draw it where that is asked for."""
     from app.console.commands import store_for
     from app.console.files import check_timeline_file, costs_of, read_source, request_of
-    from app.questions.compare import pipeline_of, said_by, simulate_delivery
+    from app.questions.simulate import pipeline_of, said_by, simulate_delivery
     from app.questions.source import Stored
     from app.schemas.source import options_of, source_of
     from app.settings import Settings

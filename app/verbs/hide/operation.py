@@ -12,9 +12,9 @@ from analysis.hidden_ratios import ModelHidden, ModelQuestion, hide_model
 from analysis.hiding import Hidden, HideQuestion, hide
 from analysis.premise import unknown_overlap
 from app.execution.engine import Pool
+from app.operations.call import Call
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.solves import GRACE_S
-from app.operations.work import Call
 from app.questions.optimize import PreparedQuestion, prepare
 from app.questions.question import Source, known_identifier
 from app.questions.source import Stored

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.questions.compare import PricedCut, Simulation
+from app.questions.simulate import PricedCut, Simulation
 from app.schemas.base import notices_out, revision_out
 from app.schemas.stages import aggregate_out, pipeline_out
 from contract.simulate import DeliveredOut, PathStepOut, PricedCutOut, SimulateOut

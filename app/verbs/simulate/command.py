@@ -12,7 +12,7 @@ from contract.simulate import SimulateIn
 from domain.errors import InconsistentInput, InvalidInput
 
 if TYPE_CHECKING:
-    from app.questions.compare import Cut, PricedCut, Simulation
+    from app.questions.simulate import Cut, PricedCut, Simulation
     from app.ui.terminal import Output
 
 OVERLAP = words_of(SimulateIn, ("fit_options",))
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run a cut that is given, print what it takes, and draw it where that is asked for."""
     from app.console.commands import store_for
     from app.console.files import check_timeline_file, costs_of, read_source, request_of
-    from app.questions.compare import model_of, run_on, said_by
+    from app.questions.simulate import model_of, run_on, said_by
     from app.questions.source import Stored
     from app.schemas.source import options_of, source_of
     from app.settings import Settings
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 def _given_cut(arguments: argparse.Namespace, asked: SimulateIn, stages: int) -> Cut:
     """Return the cut of the options, or else of the request. Raises InvalidInput."""
-    from app.questions.compare import Cut
+    from app.questions.simulate import Cut
     from app.verbs.simulate.request import cut_of
     from contract.limits import MAX_SIMULATED
 
@@ -89,7 +89,7 @@ def show_run(
 ) -> None:
     """Print a run, and draw it into the file that is named."""
     from app.console.files import write_timeline_svg
-    from app.questions.compare import draw
+    from app.questions.simulate import draw
     from app.schemas.base import dump_json
     from app.verbs.simulate.answer import sent
     from app.verbs.simulate.show import parts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.questions.compare import Cut
+from app.questions.simulate import Cut
 from app.schemas.source import check_exactly_one
 from contract.simulate import DeliveryIn, SimulateIn
 from domain.delivery import Delivery, DeliveryRule

@@ -11,7 +11,7 @@ from app.api.openapi import reads
 from app.api.respond import json_bytes, keyed
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, own_router, service_of
-from app.questions.compare import draw, run
+from app.questions.simulate import draw, run
 from app.schemas.base import dump_json
 from app.schemas.queries import Query as QueryIn
 from app.schemas.source import options_of, source_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.questions.compare import Cut
+from app.questions.simulate import Cut
 from app.schemas.stages import stored_pipeline
 from app.text.numbers import format_count, format_percent, format_sizes
 from app.text.units import PROVEN_BOUND, format_proven, format_time, printable

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from analysis.thresholds import ThresholdQuestion, Thresholds, price_thresholds
 from app.execution.engine import Pool
+from app.operations.call import Call
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.solves import GRACE_S
-from app.operations.work import Call
-from app.questions.compare import pipeline_of
 from app.questions.question import Source
+from app.questions.simulate import pipeline_of
 from app.questions.source import Stored
 from app.schemas.base import dump_json, parse_json
 from app.schemas.source import as_job, options_of, source_of

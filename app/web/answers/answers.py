@@ -14,7 +14,7 @@ from app.http.dependencies import client_of, own_router, service_of
 from app.operations.fits import Draw
 from app.questions.optimize import describe_answer, get_answer
 from app.schemas.base import problem_out
-from app.schemas.compare import explained_of
+from app.schemas.explanation import explained_of
 from app.schemas.optimize import current_of, read_answer, with_unique_names
 from app.ui.addresses import here_of
 from app.ui.fields import size_in
@@ -46,11 +46,11 @@ from app.web.answers.parts import (
 )
 from app.web.answers.snippets import base_url_of, take_away_of
 from app.web.answers.view import AnswerView, format_path, latency_unit, what_if
-from app.web.audits.form import panel_page
 from app.web.forms import asked_document, sent_fields
 from app.web.jobs.jobs import answer_address, operation_of, passing_answer
 from app.web.profiles.exports import library_named, library_of
 from app.web.workbench.choices import ShownUnits
+from app.web.workbench.panel import panel_page
 from app.web.workbench.request import changed_costs, changed_question
 from app.web.workbench.state import InputState
 from contract.optimize import OptimizeOut

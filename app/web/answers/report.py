@@ -246,7 +246,7 @@ def _timeline(drawn: list[DrawnSchedule]) -> str:
 
 def _explained(answer: OptimizeOut, fragment_cap: int) -> Explanation | None:
     from analysis.explain import explain
-    from app.schemas.compare import explained_of
+    from app.schemas.explanation import explained_of
     from domain.errors import InvalidInput
 
     try:

@@ -18,16 +18,14 @@ from app.jobs.ledger import get_job
 from app.operations.operation import OperationKind
 from app.operations.optimize import Optimize, optimize_operation
 from app.schemas.base import dump_json, problem_out, read_output, read_request
-from app.schemas.compare import read_comparison, warnings_of
 from app.schemas.jobs import history_of, problem_of, progress_out
 from app.schemas.optimize import optimize_out, read_answer
 from app.schemas.source import as_job
 from app.schemas.stages import asked_pipeline, limits_of
 from app.text.numbers import format_count, format_gap
-from app.text.units import TimeUnit, format_proven, format_time
+from app.text.units import TimeUnit, format_proven, format_time, workload_lines
 from app.ui.addresses import address, in_path
 from app.ui.pages import has_own_place, is_htmx, moved, own_address, page, says_refusals
-from app.web.audits.form import AuditForm, panel_page, workload_lines
 from app.web.forms import ValidRequest, sent_fields
 from app.web.jobs.work import (
     WORDS,
@@ -39,9 +37,9 @@ from app.web.jobs.work import (
 )
 from app.web.profiles.tables import format_table_range, work_address
 from app.web.workbench.choices import ShownUnits
+from app.web.workbench.panel import panel_page
 from app.web.workbench.state import InputState
-from contract.audit import AuditIn
-from contract.compare import CompareIn, CompareOut
+from contract.compare import CompareIn, CompareOut, VerifiedCompareOut
 from contract.jobs import ExportJobIn, JobPointOut, TableJobIn
 from contract.notices import NoticeOut
 from contract.optimize import BestSoFarOut, OptimizeIn, OptimizeOut
@@ -55,12 +53,10 @@ from models.records import JobRecord, JobState
 T = TypeVar("T")
 
 SECTIONS = {
-    OperationKind.AUDIT: "Audit",
-    OperationKind.TABLE: "Profiles",
-    OperationKind.EXPORT: "Profiles",
     **{OperationKind(verb.name): verb.part for verb in registry.jobs()},
 }
-WORKS = frozenset(SECTIONS)
+_SOLVED = (OperationKind.OPTIMIZE, OperationKind.COMPARE)  # whose page shows how far they got
+WORKS = frozenset(SECTIONS).difference(_SOLVED)
 _LIMITS = {
     "min_fragment_bytes": "min",
     "max_fragment_bytes": "max",
@@ -78,11 +74,6 @@ def place_of(job: JobRecord) -> WorkPlace:
     return WorkPlace(
         title=title, here=here, part=here, into="#main", result=result, result_words=words
     )
-
-
-def _audit(job: JobRecord) -> tuple[str, str, str]:
-    asked = read_request(AuditIn, job.request)
-    return AuditForm.of_request(asked).title, f"/ui/audits/{job.id}", "See the audit"
 
 
 def _table(job: JobRecord) -> tuple[str, str, str]:
@@ -120,16 +111,12 @@ def _choices(asked: ExportJobIn) -> Iterator[tuple[str, str]]:
 
 
 def _of_verb(job: JobRecord) -> tuple[str, str, str]:
-    title = registry.VERBS[job.kind].module("request").title(job.request)
-    return title, *_as_json(job)
-
-
-def _as_json(job: JobRecord) -> tuple[str, str]:
-    return f"/jobs/{job.id}", "See the result as JSON"
+    verb = registry.VERBS[job.kind]
+    title = verb.module("request").title(job.request)
+    return title, verb.result.format(id=job.id), verb.result_words
 
 
 _MAKERS: Mapping[str, Callable[[JobRecord], tuple[str, str, str]]] = {
-    OperationKind.AUDIT: _audit,
     OperationKind.TABLE: _table,
     OperationKind.EXPORT: _export,
 }
@@ -271,10 +258,21 @@ def _found(job: JobRecord) -> tuple[BestSoFarOut | CompareOut | None, ProblemOut
         if job.best is None:
             return None, problem_of(job)
         if job.kind == OperationKind.COMPARE:
-            return read_comparison(job.best), problem_of(job)
+            return _read_comparison(job.best), problem_of(job)
         return read_output(BestSoFarOut, job.best), problem_of(job)
     except UnreadableRecord as refusal:
         return None, problem_out(refusal)
+
+
+def _read_comparison(body: bytes) -> CompareOut:
+    """Return what a stored comparison says, of a verified profile too.
+
+    Raises UnreadableRecord for one of another version.
+    """
+    try:
+        return read_output(VerifiedCompareOut, body)
+    except UnreadableRecord:
+        return read_output(CompareOut, body)
 
 
 def _title(asked: OptimizeIn | CompareIn) -> str:
@@ -315,7 +313,7 @@ def _improvements(history: Sequence[JobPointOut]) -> Iterator[Improvement]:
 
 def _verified(found: BestSoFarOut | CompareOut | None) -> tuple[NoticeOut, ...]:
     """Return what transfers said of the profile that was compared on."""
-    return warnings_of(found) if isinstance(found, CompareOut) else ()
+    return found.said if isinstance(found, CompareOut) else ()
 
 
 def _compared(comparison: CompareOut) -> Iterator[ComparedRow]:

@@ -20,16 +20,9 @@ WORDS = {
 }
 # What is counted; of a table it is the share of the range.
 UNITS = {
-    OperationKind.AUDIT: "messages",
-    OperationKind.EXPORT: "messages",
-    OperationKind.COMPARE: "cells",
     **{OperationKind(verb.name): verb.counts for verb in registry.jobs()},
 }
 _DOING = {
-    OperationKind.AUDIT: "Auditing",
-    OperationKind.EXPORT: "Choosing sizes",
-    OperationKind.TABLE: "Compiling",
-    OperationKind.COMPARE: "Comparing",
     OperationKind.OPTIMIZE: "Solving",
     **{OperationKind(verb.name): verb.doing for verb in registry.jobs()},
 }

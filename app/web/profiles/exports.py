@@ -8,25 +8,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from app.operations.tables import export_operation
 from app.questions.settings import (
     Exported,
     ExportQuestion,
     ExportScope,
     export,
     export_question,
+    profile_question,
 )
 from app.questions.source import Stored
-from app.schemas.export import weights_of, workload_of_weights
+from app.schemas.export import workload_of_weights
 from app.schemas.fit_documents import given_fit
 from app.schemas.stages import limits_of, stored_model
 from app.text.numbers import format_gap, format_size
 from app.text.regrets import format_advised_regret
-from app.text.units import parse_workload
+from app.text.units import parse_workload, weights_of
 from app.ui.addresses import address, in_path
 from app.ui.fields import FieldReader
-from app.web.audits.form import OBJECTIVES
-from contract.export import ChosenOut
+from contract.declare import words_of
+from contract.export import ChosenOut, ExportIn
 from domain.errors import NotFound, SluiceError
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference
@@ -48,6 +48,7 @@ TAKES_WORDS = {
     Takes.COSTS: "the costs of the stages",
     Takes.TABLE: "the compiled table",
 }
+_OBJECTIVES = next(word.choices for word in words_of(ExportIn, ("objective",)))
 MAX_WORKLOAD_TEXT = 6_000  # characters: it stands in the page's address
 _FINER = (Takes.SIZE_STEPS, Takes.TABLE)
 _SIZES = ("min_message", "max_message", "min", "max", "align", "max_fragments")
@@ -98,7 +99,7 @@ class ExportForm:
     @property
     def objectives(self) -> tuple[tuple[str, str], ...]:
         """What sizes may be chosen for; the first of them unless another is."""
-        return OBJECTIVES
+        return _OBJECTIVES
 
     @property
     def has_limits(self) -> bool:
@@ -401,9 +402,8 @@ def _library_question(
     if answer.profile is not None:
         reference = ProfileReference.parse(answer.profile.reference)
         with store.reading() as unit:
-            return export_operation(
-                reference, scope, Stored.of_unit(unit), settings, table=None
-            ).question
+            stored, cap = Stored.of_unit(unit), settings.max_fragments
+            return profile_question(reference, scope, stored, fragment_cap=cap)
     model, cap = stored_model(answer.model), settings.max_fragments
     fit = None if answer.fit is None else given_fit(answer.fit, "fit").fit
     return export_question(model, None, scope, None, fragment_cap=cap, fit=fit)

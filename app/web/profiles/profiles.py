@@ -13,7 +13,6 @@ from app.errors import kind_of
 from app.http.dependencies import client_of, own_router, service_of
 from app.jobs.ledger import get_job
 from app.operations.operation import OperationKind
-from app.operations.tables import export_operation, table_operation
 from app.questions.profiles import (
     RecordedWork,
     delete_profile,
@@ -28,6 +27,7 @@ from app.questions.profiles import (
 )
 from app.questions.source import Stored
 from app.questions.tables import TablePage, activate_table, active_table, get_table, list_tables
+from app.registry import VERBS
 from app.schemas.base import read_output, read_request
 from app.schemas.jobs import revision_asked
 from app.ui.addresses import address, in_path
@@ -251,7 +251,7 @@ async def compile_one(request: Request, name: str) -> Response:
         return await profile_page(request, reference, form, status=422)
     service = service_of(request)
     make = partial(
-        table_operation,
+        VERBS["table"].module("operation").operation,
         reference,
         scope,
         settings=service.context.settings,
@@ -354,7 +354,8 @@ async def write(request: Request, name: str, target: str) -> Response:
         raise InvalidInput(next(iter(form.mistakes.values())))
     service = service_of(request)
     settings = service.context.settings
-    make = partial(export_operation, reference, form.scope, settings=settings, table=None)
+    operation = VERBS["export"].module("operation").operation
+    make = partial(operation, reference, form.scope, settings=settings, table=None)
     job = await service.settled(await service.start_job(make, client_of(request)), within_s=SHORT_S)
     if not is_htmx(request):
         return moved(request, _address(request, name, target, job))

@@ -28,6 +28,8 @@ from models.records import AnswerRecord
 
 MAX_ROWS = MAX_STAGES * MAX_RANGES
 _EMPTY_ROWS = 3
+STAGE_FIELDS = ("name", "overhead", "cost", "up_to")
+UNIT_FIELDS = ("overhead_unit", "cost_unit", "delay")
 _NO_LIMITS = FragmentLimits()
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -112,6 +114,20 @@ class InputState:
     def __post_init__(self) -> None:
         if self.mistakes:
             object.__setattr__(self, "first_mistake", self._first_mistake())
+
+    @property
+    def given_rows(self) -> tuple[StageRow, ...]:
+        """The rows in which something was typed."""
+        return tuple(row for row in self.rows if not row.is_blank)
+
+    def stage_pairs(self) -> list[tuple[str, str]]:
+        """Return the stages with their units and the delay, as a form sends them; none of none."""
+        rows = [(name, getattr(row, name)) for row in self.given_rows for name in STAGE_FIELDS]
+        return [*rows, *self.unit_pairs()] if rows else []
+
+    def unit_pairs(self) -> list[tuple[str, str]]:
+        """Return the units of the stages, and the delay, as a form sends them."""
+        return [(name, str(getattr(self, name))) for name in UNIT_FIELDS]
 
     @property
     def sources(self) -> tuple[InputSource, ...]:

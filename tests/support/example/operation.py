@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from analysis.curve import Curve, CurveQuestion, curve
+from app.operations.call import Call
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
-from app.operations.work import Call
 from app.questions.source import Stored
 from app.schemas.base import dump_json, parse_json
 from app.verbs.curve.answer import sent

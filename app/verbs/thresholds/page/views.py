@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import Request, Response
 
 from app.http.dependencies import own_router
-from app.questions.compare import Cut, draw, simulate_delivery
+from app.questions.simulate import Cut, draw, simulate_delivery
 from app.schemas.base import read_output
 from app.schemas.stages import stored_pipeline
 from app.text.numbers import format_count, format_percent, format_sizes

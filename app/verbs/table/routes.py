@@ -1,13 +1,13 @@
-"""Compiled plan tables, listed and read by their digest; exports to libraries."""
+"""Plan tables: compiled, listed, activated, and read by their digest."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import Path, Query, Request, Response
+from fastapi import Query, Request, Response
 
-from app.api.openapi import UNCHANGED, changes, reads, refuses
+from app.api.openapi import changes, reads, refuses
 from app.api.respond import accepted as accepted_job
 from app.api.respond import (
     if_none_match,
@@ -17,26 +17,23 @@ from app.api.respond import (
     once,
     sent,
     table_expected,
-    tagged,
 )
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, own_router, prefers_async, service_of
 from app.http.fastpath.responses import ACTIVE, JSON, SLT, STORED, TWIN, accepted, table_form
 from app.operations.operation import Outcome
-from app.operations.tables import export_operation, table_operation
 from app.questions import tables as questions
 from app.questions.profiles import known_reference
-from app.schemas.base import dump_json
-from app.schemas.export import ExportQuery, export_scope, export_targets_out
 from app.schemas.queries import NoQuery, TableFormat, TableQuery, TablesQuery
-from app.schemas.table import activated, said_now, table_scope, tables_out
-from contract.export import ExportTargetsOut
+from app.schemas.table import activated, said_now, tables_out
+from app.verbs.table.operation import operation
+from app.verbs.table.request import scope_of
 from contract.table import ActivateIn, TableIn, TableOut, TablesOut
-from domain.errors import NotFound
-from exports.targets.registry import TARGETS
 from models.records import TableRecord
 
 router = own_router(tags=["tables"])
+BODIES = (TableIn, ActivateIn)
+OUTPUTS = (TableOut, TablesOut)
 
 _BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 _FORMATS: dict[int, dict[str, Any]] = {
@@ -62,9 +59,9 @@ async def compile_table(request: Request, name: str, _: Annotated[NoQuery, Query
     reference = known_reference(name)
     asked = await read_json(request, TableIn, **body_rules(request))
     make = partial(
-        table_operation,
+        operation,
         reference,
-        table_scope(asked),
+        scope_of(asked),
         settings=service.context.settings,
         activate=asked.activate,
     )
@@ -160,48 +157,3 @@ async def _form(
     if form is TableFormat.SLT:
         return form, record.file, ""
     return form, await service.call(lambda: questions.json_twin(record.file)), ""
-
-
-# --- exports --------------------------------------------------------------------------------------
-
-
-exports_router = own_router(tags=["exports"])
-_NAMES = sorted(target.name for target in TARGETS)
-_Target = Annotated[str, Path(json_schema_extra={"enum": list(_NAMES)})]
-_MEDIA_TYPES = sorted({target.media_type.partition(";")[0] for target in TARGETS})
-_TEXT: dict[str, Any] = {"schema": {"type": "string"}}
-_CONFIGURATION: dict[int, dict[str, Any]] = {
-    200: {
-        "description": "The configuration, in the target's own syntax",
-        "content": dict.fromkeys(_MEDIA_TYPES, _TEXT),
-    },
-    **UNCHANGED,
-}
-
-
-@exports_router.get("/exports", **refuses(422, also=UNCHANGED, sends=ExportTargetsOut))
-async def export_targets(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
-    """Every target: what it takes, its options, and the program that reads it back in tests."""
-    return tagged(request, dump_json(export_targets_out()))
-
-
-@exports_router.get(
-    "/profiles/{name}/exports/{target}",
-    response_class=Response,
-    **refuses(404, 409, 422, 503, may_be_async=True, also=_CONFIGURATION),
-)
-async def export(
-    request: Request, name: str, target: _Target, query: Annotated[ExportQuery, Query()]
-) -> Response:
-    """A profile as a library's configuration. `name@2` pins a revision."""
-    reference = known_reference(name)
-    if target not in _NAMES:
-        raise NotFound("there is no export target of this name")
-    scope = export_scope(query, target)
-    service = service_of(request)
-    settings = service.context.settings
-    make = partial(export_operation, reference, scope, settings=settings, table=query.table)
-    if prefers_async(request):
-        return accepted_job(await service.start_job(make, client_of(request)))
-    found = await service.export(make, client_of(request))
-    return tagged(request, found.content, media_type=found.media_type, file_name=found.file_name)

@@ -3,47 +3,100 @@
 from __future__ import annotations
 
 import argparse
-import os
-import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.console.audit import text_of
-from app.console.files import check_target, write_whole
-from app.console.running import erased_line
-from app.text.units import format_time, printable
-from app.ui.parts import Column, Grid, Part
-from app.ui.terminal import Output
+from app.ui.options import add_words, text_of_file
+from contract.declare import words_of
+from contract.export import ExportIn
 from domain.errors import InvalidInput, StrategyDeclined
-from domain.units import format_bytes
-from measuring.mpi import Mpi
-from measuring.running import own_folder
-from measuring.trials import Checked, Compared, Installed, Outcome, Trial, TrialPlan, check
 
 if TYPE_CHECKING:
+    from app.ui.terminal import Output
     from exports.targets.target import Effect, Target
+    from measuring.trials import Installed, TrialPlan
 
 NOT_KEPT = 7  # the exit code where the setting is not kept
+WORDS = words_of(ExportIn, ("option", "min_message_bytes", "max_message_bytes"))
 # What libraries read by themselves where it lies: a setting must not take effect by accident.
 _TAKES_EFFECT = ("ucx.conf", "ucc.conf", "mca-params.conf", "openmpi-mca-params.conf", "nccl.conf")
 _NOUN, _UCX = "the setting", "UCX"
-# What an export says of a gain that only a measurement shows, and what is true once it did.
-_UNKNOWN = "NOT KNOWN TO BE BETTER than the library's default:"
-_BY_THE_MODEL = "by the model alone not known to be better than the library's default:"
-_RULES_HEADER = "rule-file-version-2\n"  # of Open MPI: the very first line
 
 
-def apply(arguments: argparse.Namespace, output: Output) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the words of an export that it takes, and those of a terminal alone."""
+    from app.console.argument_parts import add_mpi, names, number, sizes, whole
+
+    parser.add_argument("target", metavar="TARGET", help="the library, as export has it")
+    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
+    parser.add_argument(
+        "--check", action="store_true", help="measure before and after: nothing is kept without"
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", help="a configuration that is there, in place of a SOURCE"
+    )
+    add_words(parser, WORDS)
+    parser.add_argument(
+        "--bytes",
+        type=sizes,
+        metavar="SIZES",
+        help="what is sent, as 1KiB..4MiB or 4KiB,1MiB (default 1 KiB to 4 MiB, each 4 times)",
+    )
+    parser.add_argument(
+        "--programs",
+        type=names,
+        metavar="NAMES",
+        help="separated by commas: ping-pong, bcast, reduce, allreduce, ibcast, ireduce, "
+        "iallreduce; of UCX tag_lat, tag_bw",
+    )
+    add_mpi(parser)
+    parser.add_argument(
+        "--ranks", type=whole, metavar="COUNT", help="of an MPI (2), where its own settings say"
+    )
+    parser.add_argument(
+        "--pairs", type=whole, default=30, metavar="COUNT", help="starts with and without (30)"
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=number,
+        default=300.0,
+        metavar="SECONDS",
+        help="of each of two trials (300)",
+    )
+    parser.add_argument(
+        "--seed", type=whole, default=0, metavar="NUMBER", help="of the random order"
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", help="for what is kept (sluice-TARGET, as its suffix is)"
+    )
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
     """Try a setting over the installed library, and keep what is faster and not slower."""
-    from app.schemas.apply import trial_out
+    from app.console.running import ended_by_signals
+
+    with ended_by_signals():
+        return _run(arguments, output)
+
+
+def _run(arguments: argparse.Namespace, output: Output) -> int:
+    import os
+    from pathlib import Path
+
+    from app.console.files import check_target, write_whole
+    from app.console.running import erased_line
     from app.schemas.base import dump_json
+    from app.text.units import printable
+    from app.verbs.apply.answer import trial_out
+    from app.verbs.apply.show import parts, reason_of, with_verdict
     from contract.apply import AppliedOut
     from exports.targets.registry import target_named
+    from measuring.running import own_folder
+    from measuring.trials import check
 
     target = target_named(arguments.target)
-    options = dict(option.partition("=")[::2] for option in arguments.option)
+    options = dict(option.partition(":")[::2] for option in arguments.option or ())
     name = arguments.output or f"sluice-{target.name}.{target.suffix_for(options)}"
     if not arguments.check:
         raise InvalidInput(
@@ -88,10 +141,10 @@ def apply(arguments: argparse.Namespace, output: Output) -> int:
         applied = AppliedOut(target.name, over, is_kept, reason, found.text, trials)
         output.document(dump_json(applied))
     else:
-        output.parts(_applied_parts(over, found, reason))
+        output.parts(parts(over, found, reason))
     if found.text is None:
         return NOT_KEPT
-    write_whole(name, _with_verdict(found.text, over, reason), field="output", noun=_NOUN)
+    write_whole(name, with_verdict(found.text, over, reason), field="output", noun=_NOUN)
     output.note(f"kept in {printable(name)}, where it takes effect only as the target's page says")
     return 0
 
@@ -122,13 +175,13 @@ def _check_used(arguments: argparse.Namespace, effect: Effect) -> None:
 
 def _setting_text(arguments: argparse.Namespace, output: Output) -> str:
     """Return the configuration that is there, or one that is made of the source."""
-    from app.console.table import export_scope, exported
+    from app.verbs.export.command import exported, scope_of
 
     if (arguments.source is None) == (arguments.config is None):
         raise InvalidInput("expected a SOURCE, or --config with what is there", field="source")
     if arguments.config is not None:
-        return text_of(arguments.config, field="config")
-    made = exported(arguments, export_scope(arguments), output).result
+        return text_of_file(arguments.config, field="config")
+    made = exported(arguments, scope_of(arguments, WORDS), output, {}).result
     for warning in made.warnings:
         output.note(warning)
     return made.content.decode()
@@ -141,7 +194,15 @@ def _installed(
     """The trial that is asked for, and the programs that it runs. UCX is run through its own tool,
     or below the MPI that is named.
     """
-    from measuring.trials import MPI_BLOCKING, SIZES, UCX_PROGRAMS, mpi_programs, ucx_programs
+    from measuring.mpi import Mpi
+    from measuring.trials import (
+        MPI_BLOCKING,
+        SIZES,
+        UCX_PROGRAMS,
+        TrialPlan,
+        mpi_programs,
+        ucx_programs,
+    )
 
     is_below = effect.library == _UCX and arguments.mpicc is not None
     is_ucx = effect.library == _UCX and not is_below
@@ -175,76 +236,3 @@ def _check_installed(installed: Installed, effect: Effect, text: str) -> None:
             f"{installed.library[:100]}",
             field="target",
         )
-
-
-def reason_of(found: Checked) -> str:
-    """Return why a setting is kept or not, in one sentence."""
-    last = found.trials[-1]
-    if found.text is not None:
-        undecided, first = len(last.of(Outcome.UNDECIDED)), found.trials[-2]
-        return (
-            f"kept: faster at {_most(last, Outcome.FASTER)}; none is seen to be slower, "
-            f"{undecided} are undecided; confirmed, in trials of {first.pairs} and {last.pairs} "
-            "pairs"
-        )
-    if last.failure:
-        return f"not kept: with it the programs do not end as they should: {last.failure}"
-    if wrong := last.of(Outcome.WRONG):
-        at = f"{wrong[0].program} of {format_bytes(wrong[0].message_bytes)}"
-        return f"not kept: with it {at} gives wrong data"
-    if last.of(Outcome.SLOWER):
-        return f"not kept: slower at {_most(last, Outcome.SLOWER)}"
-    if not last.is_harmless:
-        return f"not kept: it looks slower at {_most_of(last, last.looking_slower, max)}, undecided"
-    if len(found.trials) > 1 and found.trials[-2].is_gain:
-        return "not kept: a second trial is not faster where the first was"
-    return "not kept: it is faster nowhere; it may not be in use by these programs"
-
-
-def _most(trial: Trial, outcome: Outcome) -> str:
-    """At how many programs and sizes it is so, and where most."""
-    return _most_of(trial, trial.of(outcome), min if outcome is Outcome.FASTER else max)
-
-
-def _most_of(trial: Trial, found: Sequence[Compared], most: Callable[..., Compared]) -> str:
-    at = most(found, key=lambda one: one.ratio)
-    span = f"{at.low:.3g} to {at.high:.3g}"
-    return (
-        f"{len(found)} of {len(trial.compared)} programs and sizes, most at {at.program} of "
-        f"{format_bytes(at.message_bytes)}: {at.ratio:.3g} times as long ({span})"
-    )
-
-
-def _applied_parts(library: str, found: Checked, reason: str) -> Iterator[Part]:
-    columns = (
-        Column("program", is_number=False),
-        Column("message"),
-        Column("before"),
-        Column("after/before"),
-        Column("interval", is_number=False),
-        Column("", is_number=False),
-    )
-    yield printable(library)
-    for number, trial in enumerate(found.trials, start=1):
-        yield ""
-        yield f"trial {number}, {trial.pairs} pairs:"
-        yield Grid(columns, tuple(map(_compared_row, trial.compared)))
-    yield ""
-    yield printable(reason)
-
-
-def _compared_row(one: Compared) -> tuple[str, ...]:
-    if one.outcome is Outcome.WRONG:
-        ratio, interval = "", ""
-    else:
-        ratio, interval = f"{one.ratio:.3f}", f"{one.low:.3f} to {one.high:.3f}"
-    size, before = format_bytes(one.message_bytes), format_time(one.before_us)
-    return one.program, size, before, ratio, interval, one.outcome
-
-
-def _with_verdict(text: str, over: str, reason: str) -> bytes:
-    """The setting, with what was found in its first lines, which are comments to each library."""
-    said = textwrap.wrap(printable(f"Measured over {over}: {reason}"), 97)
-    head = _RULES_HEADER if text.startswith(_RULES_HEADER) else ""
-    rest = text.removeprefix("\ufeff").removeprefix(head).replace(_UNKNOWN, _BY_THE_MODEL, 1)
-    return (head + "".join(f"# {line}\n" for line in said) + rest).encode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.schemas.audit import finite
+from app.schemas.settings import finite
 from contract.apply import ComparedOut, TrialOut
 
 if TYPE_CHECKING:

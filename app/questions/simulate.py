@@ -1,19 +1,15 @@
-"""Comparisons of strategies on several message sizes, and simulations of a given cut."""
+"""Simulations of a given cut, or of one that the stages choose."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import TypeGuard, TypeVar
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from analysis.comparison import Cell
 from app.questions import source
-from app.questions.question import Source, check_static_bytes
+from app.questions.question import Source
 from app.questions.source import FitNow, Stored, field_of
 from contract.limits import (
-    DEFAULT_RELATIVE_GAP,
-    DEFAULT_TIME_LIMIT_S,
-    MAX_COMPARED,
     MAX_MESSAGE_BYTES,
     MAX_SIMULATED,
 )
@@ -27,95 +23,11 @@ from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import FitRange, Pipeline
 from domain.problem import FragmentLimits, Problem
 from domain.profile import ProfileRevision
-from domain.schedule import check_sizes, serial_us
+from domain.schedule import check_sizes
 from domain.schedule import simulate as simulate_shared
-from domain.solution import Notice, Strategy
-from domain.structure import KnownOverlap
+from domain.solution import Notice
 from domain.timeline import nested_timeline_of, timeline_of
 from solvers.nested.bound import nested_lower_bound_us
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """What to compare. `time_limit_s` is for the entire table. Raises InvalidInput."""
-
-    source: Source
-    message_bytes: tuple[int, ...]
-    strategies: tuple[Strategy, ...]
-    static_bytes: int | None = None
-    limits: FragmentLimits = field(default_factory=FragmentLimits)
-    allow_refragmentation: bool = False
-    relative_gap: float = DEFAULT_RELATIVE_GAP
-    time_limit_s: float = DEFAULT_TIME_LIMIT_S
-    fit_options: FitOptions | None = None
-
-    def __post_init__(self) -> None:
-        if len(self.message_bytes) * len(self.strategies) > MAX_COMPARED:
-            raise InconsistentInput(
-                f"expected message sizes x strategies <= {MAX_COMPARED} in one comparison",
-                field="message_bytes",
-            )
-        if self.static_bytes is not None or Strategy.STATIC in self.strategies:
-            wanted = Strategy.STATIC if Strategy.STATIC in self.strategies else Strategy.AUTO
-            check_static_bytes(wanted, self.static_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonTable:
-    """The rows by message size, then in the order of the strategies asked for.
-
-    `said` is what is known of the model, and `overlap` of its stages, as `source.Resolved` has it;
-    `limits` are those of the cuts.
-    """
-
-    model: CostModel
-    profile: ProfileRevision | None
-    cells: tuple[Cell, ...]
-    said: tuple[Notice, ...] = ()
-    overlap: KnownOverlap = field(default_factory=KnownOverlap)
-    limits: FragmentLimits = field(default_factory=FragmentLimits)
-
-    def serial_us(self, cell: Cell) -> float | None:
-        """What a cell's cut takes one after another, in µs, where nobody has said which it is; else
-        None.
-        """
-        found, model = cell.solution, self.model
-        if found is None or not self._is_unsaid(model):
-            return None
-        return serial_us(model, found.levels or (found.schedule.fragment_bytes,))
-
-    def whole_us(self, message_bytes: int) -> float | None:
-        """Return the same of a message in one piece; None too where the limits do not admit it."""
-        most = self.limits.max_fragment_bytes
-        if not self._is_unsaid(self.model) or (most is not None and most < message_bytes):
-            return None
-        return serial_us(self.model, ((message_bytes,),))
-
-    def _is_unsaid(self, model: CostModel) -> TypeGuard[Pipeline]:
-        return isinstance(model, Pipeline) and self.overlap.is_unsaid(len(model))
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """A comparison whose model is known, its profile, what is said of the model, and what is known
-    of the overlap of its stages.
-    """
-
-    comparison: Comparison
-    model: CostModel
-    profile: ProfileRevision | None
-    said: tuple[Notice, ...] = ()
-    overlap: KnownOverlap = field(default_factory=KnownOverlap)
-
-
-def resolve(comparison: Comparison, stored: Stored) -> Resolved:
-    """Find or fit the model. Raises NotFound, InvalidInput, and what a fit does."""
-    found = source.resolve(comparison.source, stored, FitNow(comparison.fit_options))
-    return Resolved(comparison, found.model, found.profile, found.said, found.overlap)
-
-
-# --- simulations of a given cut -------------------------------------------------------------------
-
 
 T = TypeVar("T", "Simulation", "PricedCut", "Simulation | PricedCut")
 

@@ -1,0 +1,68 @@
+"""sluice audit: a setting of options or of a library's file; the exit code says if it is kept."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from app.ui.options import add_words, body_of_options
+from contract.audit import AuditIn
+from contract.declare import words_of
+from contract.source import SOURCE_FIELDS
+from domain.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from app.ui.terminal import Output
+
+TOO_HIGH = 7  # the exit code where the regret is above what is allowed
+OF_COSTS = (*SOURCE_FIELDS, "uncertainty")  # what a file of costs may say; its limits are its own
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the words of the request, and those of a terminal alone."""
+    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
+    add_words(parser, words_of(AuditIn))
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Audit, print, and return the exit code, which shows whether the limit is kept."""
+    from app.console.commands import INTERRUPTED, store_for
+    from app.console.files import costs_of, read_source, request_of
+    from app.console.running import counting_line, run_operation
+    from app.questions.source import Stored
+    from app.schemas.base import dump_json
+    from app.schemas.source import source_of
+    from app.settings import Settings
+    from app.verbs.audit.answer import audited
+    from app.verbs.audit.operation import operation
+    from app.verbs.audit.show import parts
+
+    settings = Settings.from_environment()
+    source = read_source(arguments.source, settings)
+    asked = request_of(AuditIn, source, options_of(arguments), takes=OF_COSTS)
+    costs = costs_of(source, source_of(asked))
+    with store_for(costs, settings) as store:
+        prepared = operation(asked, Stored.of_store(store), settings, costs)
+    with counting_line(output.err) as show:
+        ran = run_operation(prepared, settings, show)
+    found = audited(ran.result)
+    if output.wants_json:
+        output.document(dump_json(found))
+    else:
+        output.parts(parts(found))
+    if ran.is_interrupted:
+        output.note("interrupted; this is by what was solved so far")
+        return INTERRUPTED
+    return 0 if found.is_kept else TOO_HIGH
+
+
+def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options say. Raises InvalidInput unless one setting is given."""
+    target, config = arguments.setting_configuration_target, arguments.setting_configuration_content
+    if (arguments.setting is None) == (config is None):
+        raise InvalidInput("expected --setting, or --config with --target", field="setting")
+    if config is None and target is not None:
+        raise InvalidInput("--target names the syntax of a --config", field="target")
+    if config is not None and target is None:
+        raise InvalidInput("expected --target, whose syntax --config has", field="target")
+    return body_of_options(words_of(AuditIn), arguments)

@@ -1,0 +1,67 @@
+"""sluice compare: every strategy on every size, printed as a table a size."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from app.ui.options import add_words, body_of_options
+from contract.compare import CompareIn
+from contract.declare import words_of
+
+if TYPE_CHECKING:
+    from app.ui.terminal import Output
+
+DEFAULT_STATIC_BYTES = 4096  # what GAM repeats
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the words of the request, and those of a terminal alone."""
+    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
+    add_words(parser, words_of(CompareIn))
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Solve every strategy on every size and print the table."""
+    from app.console.commands import INTERRUPTED, store_for
+    from app.console.files import costs_of, read_source, request_of
+    from app.console.running import counting_line, run_operation, ticking_line
+    from app.questions.source import Stored
+    from app.schemas.base import dump_json
+    from app.schemas.source import source_of
+    from app.settings import Settings
+    from app.verbs.compare.operation import operation
+    from app.verbs.compare.show import parts
+
+    settings = Settings.from_environment()
+    source = read_source(arguments.source, settings)
+    asked = request_of(
+        CompareIn,
+        source,
+        body_of_options(words_of(CompareIn), arguments),
+        needs_message=True,
+        takes_messages=True,
+        complete=_with_strategies,
+    )
+    costs = costs_of(source, source_of(asked))
+    with store_for(costs, settings) as store, ticking_line(output.err, "fitting"):
+        prepared = operation(asked, Stored.of_store(store), settings, costs)
+    with counting_line(output.err) as show:
+        ran = run_operation(prepared, settings, show)
+    found = prepared.document(ran.result)
+    if output.wants_json:
+        output.document(dump_json(found))
+    else:
+        output.parts(parts(found))
+    if ran.is_interrupted:
+        output.note("interrupted; the rest was not tried")
+    return INTERRUPTED if ran.is_interrupted else 0
+
+
+def _with_strategies(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the body with all strategies where it names none."""
+    from domain.solution import Strategy
+
+    if "strategies" in body:
+        return body
+    return {"static_bytes": DEFAULT_STATIC_BYTES, **body, "strategies": [*Strategy]}

@@ -1,0 +1,163 @@
+"""Compare: prepared from a request and the store, run anywhere, nothing kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from analysis.compare import (
+    Cells,
+    CompareQuestion,
+    SolveQuestion,
+    compare,
+    compare_quickly,
+    solve_cell,
+)
+from analysis.comparison import Cell
+from app.execution.engine import Pool
+from app.operations.call import Call
+from app.operations.operation import (
+    OperationDefaults,
+    OperationKind,
+    Outcome,
+    PartDefaults,
+    Report,
+    digest_of,
+)
+from app.operations.solves import GRACE_S, cut_off
+from app.questions.question import Source
+from app.questions.source import FitNow, Stored, resolve
+from app.schemas.base import dump_json, parse_json
+from app.schemas.source import as_job, options_of, source_of
+from app.verbs.compare.answer import compared
+from app.verbs.compare.request import check, compare_question
+from contract.compare import AnyCompareOut, CompareIn
+from domain.profile import ProfileRevision
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+    from domain.errors import SluiceError
+    from models.session import UnitOfWork
+
+COMPARE_GRACE_S = 3.0  # as GRACE_S: on a slow machine the last of many cells ends late
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(OperationDefaults[Cells]):
+    """One comparison. `request_for` gives its request with the profile pinned to a revision."""
+
+    question: CompareQuestion
+    request_for: Callable[[ProfileRevision | None], bytes]
+    joined: Cells | None = None
+
+    kind: ClassVar = OperationKind.COMPARE
+    noun: ClassVar = "comparison"
+    pool: ClassVar = Pool.SOLVE  # clients wait for it briefly
+
+    @property
+    def time_s(self) -> float:
+        """The limit asked for, and a grace."""
+        return self.question.time_limit_s + COMPARE_GRACE_S
+
+    @property
+    def request(self) -> bytes:
+        """A CompareIn as JSON."""
+        return self.request_for(self.question.profile)
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.kind, self.question)
+
+    @property
+    def work(self) -> Call[Cells]:
+        return Call(compare, self.question, ("steps", "best"))
+
+    def run_here(self) -> Cells | None:
+        """Solve where there are few cells and each is quick, or all are known."""
+        return self.joined or compare_quickly(self.question)
+
+    def run(self, report: Report) -> Cells:
+        """Solve every cell; its steps are cells."""
+        return self.work.run(report)
+
+    def cut_off(self, best: Cells, why: SluiceError) -> Cells:
+        """Return the cells so far; the others say why they were not tried."""
+        return tuple(_ended(cell, why) for cell in best)
+
+    def document(self, result: Cells) -> AnyCompareOut:
+        """Return the answer as it is sent."""
+        return compared(self.question, result)
+
+    def keep(self, unit: UnitOfWork, result: Cells) -> Outcome:
+        """Store nothing."""
+        return Outcome(dump_json(self.document(result)))
+
+    def split(self) -> Sequence[CompareCell]:
+        """Return a part for each cell, each with an equal share of the time."""
+        cells = [*self.question.solves()]
+        share_s = self.question.time_limit_s / len(cells)
+        return [CompareCell(replace(cell, time_limit_s=share_s)) for cell in cells]
+
+    def join(self, results: Sequence[Cell]) -> Compare:
+        """Return it with the cells in their order."""
+        return replace(self, joined=tuple(results))
+
+
+@dataclass(frozen=True, slots=True)
+class CompareCell(PartDefaults[Cell]):
+    """One cell of a comparison as an operation of its own."""
+
+    question: SolveQuestion
+
+    kind: ClassVar = OperationKind.COMPARE
+    noun: ClassVar = "comparison"
+    pool: ClassVar = Pool.SOLVE
+
+    @property
+    def time_s(self) -> float:
+        """Its share of the limit, and a grace."""
+        return self.question.time_limit_s + GRACE_S
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.kind, self.question)
+
+    @property
+    def work(self) -> Call[Cell]:
+        return Call(solve_cell, self.question, ("best",))
+
+    def run(self, report: Report) -> Cell:
+        """Solve, or say why that is declined."""
+        return self.work.run(report)
+
+    def cut_off(self, best: Cell, why: SluiceError) -> Cell:
+        """Return why the cell is empty."""
+        return Cell(self.question.problem.message_bytes, self.question.strategy, None, why.detail)
+
+
+def _ended(cell: Cell, why: SluiceError) -> Cell:
+    """The cell as it is where its solve had ended, or its best so far, or why it was not tried."""
+    if cell.solution is not None:
+        is_open = cell.solution.cut_off
+        return replace(cell, solution=cut_off(cell.solution, why)) if is_open else cell
+    return cell if cell.declined else replace(cell, declined=f"not tried: {why.detail}")
+
+
+def operation(
+    asked: CompareIn, stored: Stored, settings: Settings, costs: Source | None = None
+) -> Compare:
+    """Find or fit the model; `costs` stand in place of those that the request names.
+
+    Raises NotFound, InvalidInput, and what a fit does.
+    """
+    check(asked)
+    found = resolve(costs or source_of(asked), stored, FitNow(options_of(asked)))
+    question = compare_question(asked, found, fragment_cap=settings.max_fragments)
+    return Compare(question, partial(as_job, asked))
+
+
+def requested(request: bytes, stored: Stored, settings: Settings) -> Compare:
+    """Read a job's request again. Raises NotFound where the profile is gone."""
+    return operation(parse_json(CompareIn, request), stored, settings)

@@ -1,1 +1,0 @@
-"""Audits of a setting: the form and its result."""

@@ -252,7 +252,7 @@ def _add_service(commands: Root) -> None:
         )
 
 
-def _add_upkeep(commands: Commands[Parser]) -> None:
+def _add_upkeep(commands: Root) -> None:
     changes = add(commands, "changes", "show who changed what, the newest first")
     changes.add_argument(
         "subject", metavar="SUBJECT", nargs="?", help="a profile, or the identifier of what changed"

@@ -327,7 +327,7 @@ def test_a_message_without_a_price_has_a_dash_in_each_column(
 ) -> None:
     """256 MiB by 16 bytes are too many pulses; 8 KiB are not, so there is a column `serial`."""
     options = ("--rule", "static", "--sizes", "16", "--bytes", "8KiB,256MiB")
-    code, printed, error = run("model", "thresholds", *options)
+    code, printed, error = run("thresholds", *options)
     assert code == 0, error
     (cells,) = (line.split() for line in printed.splitlines() if line.startswith("256 MiB"))
     assert [cells[2], cells[3], cells[-1]] == ["–", "–", "–"]

@@ -331,7 +331,7 @@ def test_both_clients_offer_the_same() -> None:
         assert "self" not in inspect.signature(method).parameters
 
 
-@pytest.mark.parametrize(("name", "model"), [("optimize", optimize.OptimizeIn), ("model", "hide", HideIn)])
+@pytest.mark.parametrize(("name", "model"), [("optimize", optimize.OptimizeIn), ("hide", HideIn)])
 def test_keywords_are_those_of_the_request(name: str, model: type) -> None:
     """With their defaults, for a job too; so a new field of a request needs nothing here."""
     for method in (getattr(Client, name), getattr(Client, f"start_{name}")):

@@ -478,7 +478,7 @@ def test_a_certificate_that_is_there_stays(tmp_path: Path, monkeypatch: pytest.M
     before = key.read_bytes()
     options.make_certificate()
     assert key.read_bytes() == before
-    assert [one.name for one in (tmp_path / "cache" / "sluice").iterdir()] == ["admin", "engine"]
+    assert [one.name for one in (tmp_path / "cache" / "sluice").iterdir()] == ["engine"]
     options.security()
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from analysis.crossover import CrossoverQuestion, Crossovers, find_crossovers
 from app.execution.engine import Pool
+from app.operations.call import Call
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.solves import GRACE_S
-from app.operations.work import Call
 from app.questions.question import Source
 from app.questions.source import Stored
 from app.schemas.base import dump_json, dump_request

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from app.operations.fits import TIMELINE_FIELD, answer_schedules
 from app.settings import Settings
+from app.text.gzipped import MAGIC, expand
 from app.text.units import printable, quoted
 from contract.limits import PROFILE_NAME_RULE
 from domain.errors import (
@@ -214,7 +215,6 @@ def write_timeline_svg(name: str, drawn: bytes, output: Output) -> None:
 
 STANDARD_INPUT = "-"
 _LOOKED_AT = 4096  # bytes at the beginning that distinguish JSON from a trace
-_GZIP = b"\x1f\x8b"
 _DEEPEST = 8  # levels of a request's document in which costs are
 _QUANTITIES: Mapping[str, Callable[[str], float]] = {
     "overhead_us": parse_time_us,
@@ -347,10 +347,8 @@ def _read(name: str, limit: int) -> bytes:
             raise InvalidInput(f"{quoted(name)}: {reason}", field="source") from None
     if len(raw) > limit:
         raise BodyTooLarge(f"expected at most {limit} bytes (SLUICE_MAX_TRACE_BYTES)")
-    if not raw.startswith(_GZIP):
+    if not raw.startswith(MAGIC):
         return raw
-    from app.http.bodies import expand  # with it comes the framework of the service
-
     return expand(raw, limit)
 
 

@@ -106,7 +106,7 @@ class WorkerPool:
             busy=self._busy.total(),
             ready=min(self._count, sum(slot.is_ready for slot in self._slots)),
             for_jobs=self._for_jobs,
-            for_each=self._for_each,
+            for_each=self._but(self._options.left_by_each),
             deaths=sum((slot.deaths for slot in self._slots), Counter()),
         )
 
@@ -148,16 +148,12 @@ class WorkerPool:
         return slot
 
     def _may_run(self, requester: Requester) -> bool:
-        share = self._for_jobs if requester == JOBS else self._for_each
+        share = self._for_jobs if requester == JOBS else self._but(self._options.left_by_each)
         return self._busy[str(requester)] < share
 
     @property
     def _for_jobs(self) -> int:
         return self._but(max(self._options.left_by_jobs, self._options.left_by_each))
-
-    @property
-    def _for_each(self) -> int:
-        return self._but(self._options.left_by_each)
 
     def _but(self, left: int) -> int:
         return max(min(1, self._count), self._count - left)

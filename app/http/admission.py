@@ -55,10 +55,7 @@ _BODY = dump_json(problem_out(Overloaded(_TOO_MUCH)))
 
 
 class Admission:
-    """Requests that need a worker of one pool, which runs `slots(clients)` for so many clients.
-
-    For the event loop's thread.
-    """
+    """Requests that need one of a pool's `slots(clients)` workers. For the event loop's thread."""
 
     def __init__(self, slots: Callable[[int], int]) -> None:
         self._slots = slots
@@ -88,10 +85,7 @@ class Admission:
 
     @property
     def _is_known(self) -> bool:
-        """Whether enough has ended to tell how long what waits takes.
-
-        What ended before this queue began may have been quicker work.
-        """
+        """Whether enough of this queue has ended: what ended before may have been quicker work."""
         return self._ends >= STANDING_ENDS * self._parallel
 
     @property
@@ -117,8 +111,8 @@ class Admission:
     @contextmanager
     def entered(self, client: str) -> Iterator[None]:
         """Count a request of this client while the block lasts. Raises Overloaded."""
-        clients = len(self._of_client) + (client not in self._of_client)
-        self._parallel = max(1, self._slots(clients))  # those of a cluster come and go
+        clients = {*self._of_client, client}
+        self._parallel = max(1, self._slots(len(clients)))  # those of a cluster come and go
         self.check(client)
         self._of_client[client] += 1
         self._count += 1
@@ -157,9 +151,8 @@ def refused_unread(admissions: Mapping[Pool, Admission], scope: Scope) -> AsgiRe
     pool = POOLS.get(scope["path"]) if scope["method"] == "POST" else None
     if pool is None or isinstance(scope.get(ADMITTED), SluiceError):  # who may not ask is told that
         return None
-    for name, _ in scope["headers"]:
-        if name in _ASKS_MORE:
-            return None
+    if any(name in _ASKS_MORE for name, _ in scope["headers"]):
+        return None
     try:
         admissions[pool].check(_client(scope))
     except Overloaded:

@@ -1,4 +1,4 @@
-"""Request bodies within limits: JSON, gzip, and files of measurements."""
+"""Request bodies within limits: JSON, and files of measurements."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import io
 import re
 import tempfile
 import threading
-import zlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TypeVar
@@ -21,6 +20,7 @@ from app.questions.fits import loaded_measurements
 from app.questions.question import LoadedTrace
 from app.schemas.base import load_json, parse_json
 from app.schemas.fit_requests import fit_measurements, left_out
+from app.text.gzipped import MAGIC, Expander
 from contract.declare import Input
 from contract.fit import FitIn
 from domain.errors import (
@@ -35,62 +35,6 @@ from models.records import FitRequest
 # Held at once, in full bodies' worth of bytes.
 BODIES_HELD = 32
 TRACES_HELD = 2
-FREE_EXPANSION_BYTES = 2**18
-MAX_EXPANSION = 200  # times the compressed length; text of measurements shrinks by 3 to 20
-MAGIC = b"\x1f\x8b"
-_PIECE_BYTES = 2**18
-
-
-class Expander:
-    """One gzip file, of one or several members, in pieces of any length.
-
-    What has come out may never be longer than `limit`, nor than MAX_EXPANSION times what was read
-    for it, beyond the first FREE_EXPANSION_BYTES.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._taken = 0
-        self._given = 0
-        self._member = zlib.decompressobj(wbits=31)
-
-    def feed(self, packed: bytes) -> Iterator[bytes]:
-        """Yield what these bytes expand to. Raises BodyTooLarge and UnsupportedMediaType."""
-        rest = packed
-        while rest:
-            if self._member.eof:
-                rest = rest.lstrip(b"\0")  # members may be padded
-                if not rest:
-                    return
-                self._member = zlib.decompressobj(wbits=31)
-            before = len(rest)
-            try:
-                piece = self._member.decompress(rest, _PIECE_BYTES)
-            except zlib.error:
-                raise UnsupportedMediaType("the body is not a gzip file") from None
-            rest = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
-            self._taken += before - len(rest)
-            self._given += len(piece)
-            if self._given > min(self._limit, FREE_EXPANSION_BYTES + MAX_EXPANSION * self._taken):
-                raise BodyTooLarge(
-                    f"expected a gzip file that expands to at most {self._limit} bytes and at most "
-                    f"{MAX_EXPANSION} times its length"
-                )
-            if piece:
-                yield piece
-
-    def finish(self) -> None:
-        """Raise UnsupportedMediaType unless the file has come to its end."""
-        if not self._member.eof:
-            raise UnsupportedMediaType("the gzip file ends too early")
-
-
-def expand(packed: bytes, limit: int) -> bytes:
-    """Return what a gzip file holds. Raises BodyTooLarge for a bomb, else UnsupportedMediaType."""
-    expander = Expander(limit)
-    content = b"".join(expander.feed(packed))
-    expander.finish()
-    return content
 
 
 # --- JSON: media type, length and time are checked before anything is parsed ----------------------

@@ -17,12 +17,11 @@ import pytest
 from fastapi import Request
 
 from app.http.bodies import (
-    FREE_EXPANSION_BYTES,
     BodyBudget,
-    expand,
     held_body,
     read_json,
 )
+from app.text.gzipped import FREE_EXPANSION_BYTES, expand
 from contract.profiles import CurrentIn
 from domain.errors import BodyTooLarge, BodyTooSlow, Overloaded, UnsupportedMediaType
 from tests.app.access_support import MINE, Guarded, bearer

@@ -20,6 +20,7 @@ from contract import (
     audit,
     compare,
     compose,
+    crossover,
     fit,
     keys,
     layer_costs,
@@ -175,6 +176,10 @@ BODIES: list[tuple[Call[Any], type]] = [
         simulate.SimulateIn,
     ),
     (Operations.thresholds.build(message_bytes=[1], fit_id=ID, sizes=[1]), thresholds.ThresholdsIn),
+    (
+        Operations.crossover.build(a=SourceIn(profile="a"), b=SourceIn(fit_id=ID), current_bytes=1),
+        crossover.CrossoverIn,
+    ),
     (
         Operations.hide.build(
             message_bytes=1,

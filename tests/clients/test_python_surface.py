@@ -57,6 +57,7 @@ from sluice_client import (
     RangeIn,
     RangesStageIn,
     RepeatIn,
+    SourceIn,
     StatedIntervalIn,
     StaticIn,
     StepGroupIn,

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         WholeIn,
     )
     from sluice_client.contract.simulate import DeliveryIn
+    from sluice_client.contract.source import SourceIn
     from sluice_client.contract.transfers import TransferIn, TransfersIn
     from sluice_client.contract.uncertainty import (
         DrawsIn,
@@ -108,6 +109,7 @@ __all__ = [
     "Retry",
     "ServiceFailed",
     "SluiceClientError",
+    "SourceIn",
     "StatedIntervalIn",
     "StaticIn",
     "StepGroupIn",

@@ -76,6 +76,9 @@ OPERATIONS: dict[str, Asked] = {
         True,
         body={"profile": PROFILE, "message_bytes": [65536], "sizes": [4096]},
     ),
+    "POST /crossover": Asked(
+        "write", True, body={"a": {"profile": PROFILE}, "b": {"profile": PROFILE}}
+    ),
     "POST /audit": Asked("write", True, body={"profile": PROFILE, "setting": {"whole": True}}),
     "POST /hide": Asked("write", True, body={**MESSAGE, "calculation_us": 120.0}),
     "GET /hide/{id}": Asked("read", True),

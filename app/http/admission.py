@@ -43,6 +43,7 @@ POOLS = {
     "/thresholds": Pool.SOLVE,
     "/crossover": Pool.SOLVE,
     "/hide": Pool.SOLVE,
+    "/crossover": Pool.SOLVE,
     "/audit": Pool.LONG,
     "/fit": Pool.READ,
     "/compose": Pool.READ,

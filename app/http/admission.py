@@ -5,7 +5,8 @@ would be done within MAX_WAIT_S. Where something has waited at every moment for 
 many have ended, and what waits would take TARGET_S, more is asked than can be done, and to wait for
 longer only makes all answers late: then one waits for every two that run, so that no worker is
 idle and nobody waits for longer than one takes, until CALM_S have passed without a refusal. Who has
-nothing here is let in beside one who has several.
+nothing here is let in beside one who has several, while no more than a burst waits: anybody may
+come under many names.
 
 This is CoDel's rule (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012), a
 queue that stands is no burst, but for who has to leave: here what comes, before its body is read,
@@ -98,7 +99,8 @@ class Admission:
         """Raise Overloaded where one more of this client would wait for too long."""
         if self._count < self._parallel:
             return
-        if not self._of_client[client] and max(self._of_client.values(), default=0) > 1:
+        is_full = self.waiting >= BURST * self._parallel
+        if not (self._of_client[client] or is_full) and max(self._of_client.values(), default=0) > 1:
             return
         if self.is_overloaded:
             if self._count < self._parallel + max(1, self._parallel // 2):
@@ -106,7 +108,7 @@ class Admission:
             self._strict_until_s = time.monotonic() + CALM_S
             self._refuse(_TOO_MUCH)
         is_short = self._is_known and self._wait_s < MAX_WAIT_S
-        if self.waiting >= BURST * self._parallel and not is_short:
+        if is_full and not is_short:
             self._refuse("what waits already takes too long")
 
     @contextmanager

@@ -51,7 +51,7 @@ def overloaded(
     for _ in range(slots):
         stack.enter_context(admission.entered(client))
     with ExitStack() as waiting:
-        for _ in range(8 * slots):
+        for _ in range((BURST - 1) * slots):
             waiting.enter_context(admission.entered(client))
         end_some(admission, clock, TARGET_S, 2 * STANDING_ENDS * slots)
         assert admission.is_overloaded
@@ -167,6 +167,16 @@ class TestRule:
             stack.enter_context(admission.entered("b"))
             with pytest.raises(Overloaded):
                 admission.check("b")
+
+    def test_many_names_are_let_in_no_further_than_a_burst(self, clock: list[float]) -> None:
+        """One who has several would else open the door for any number of others."""
+        with ExitStack() as stack:
+            admission = overloaded(clock, stack)
+            stack.enter_context(admission.entered("a"))
+            for number in range(BURST - 1):
+                stack.enter_context(admission.entered(f"reader {number}"))
+            with pytest.raises(Overloaded):
+                admission.check("another reader")
 
     def test_slots_of_a_cluster_come_and_go(self) -> None:
         slots = 1

@@ -11,6 +11,7 @@ import pytest
 
 from app.cli import main
 from app.console.arguments import grammar, parse
+from app.registry import command_words
 from app.settings import VERSION
 from tests.architecture.test_documents import commands
 
@@ -54,7 +55,8 @@ def test_help_ends_with_an_example(command: str, capsys: pytest.CaptureFixture[s
     words = shlex.split(shown)
     assert words[: 1 + len(command.split())] == ["sluice", *command.split()]
     read = parse(words[1:])
-    assert " ".join(filter(None, (read.command, getattr(read, "verb", None)))) == command
+    named = (command_words(read.command), getattr(read, "verb", None))
+    assert " ".join(filter(None, named)) == command
     for word in words:
         assert not word.startswith("examples/") or (EXAMPLES.parent / word).is_file()
 

@@ -180,19 +180,19 @@ def test_what_is_there_is_replaced_only_when_told(
     """And then all of it goes; what was refused changes nothing."""
     file = tmp_path / "backup"
     monkeypatch.setenv("SLUICE_DATABASE_URL", filled_url)
-    assert main(["backup", str(file)]) == 0
-    assert main(["backup", str(file)]) == 5
+    assert main(["admin", "backup", str(file)]) == 0
+    assert main(["admin", "backup", str(file)]) == 5
     with connected(filled_url) as source:
         expected = everything(source)
     store = create_store(filled_url)
     with store.unit_of_work() as unit:
         unit.profiles.create("later", a_pipeline(), GIVEN)
-    assert main(["restore", str(file)]) == 5
+    assert main(["admin", "restore", str(file)]) == 5
     assert "rows of profile" in capsys.readouterr().err
     with store.reading() as unit:
         unit.profiles.get("later")
     store.dispose()
-    assert main(["restore", str(file), "--replace"]) == 0
+    assert main(["admin", "restore", str(file), "--replace"]) == 0
     with connected(filled_url) as target:
         assert restored(target) == expected
 
@@ -214,7 +214,7 @@ def test_a_key_that_was_revoked_since_stays_so(
     options = [] if with_keys else ["--without-keys"]
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("SLUICE_DATABASE_URL", database_url)
-        assert main(["restore", str(tmp_path / "backup"), "--replace", *options]) == 0
+        assert main(["admin", "restore", str(tmp_path / "backup"), "--replace", *options]) == 0
     with store.reading() as unit:
         found = {key.id: key for key in unit.api_keys.list()}
         usable = {key.id for key in unit.api_keys.usable()}

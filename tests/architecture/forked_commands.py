@@ -32,8 +32,10 @@ def serve(place: str) -> None:
     import gc
     import importlib
 
-    for name in ("commands", "profiles", "fit", "table", "audit"):
+    for name in ("commands", "profiles", "fit"):
         importlib.import_module(f"app.console.{name}")
+    for name in ("audit", "compare", "export", "simulate", "table"):
+        importlib.import_module(f"app.verbs.{name}.command")
     for name in ("app.cli", "app.operations.work", "app.execution.local", "models.session"):
         importlib.import_module(name)
     gc.freeze()  # a collection would copy what is shared

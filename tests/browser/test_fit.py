@@ -16,7 +16,7 @@ TRACES = Path(__file__).parents[1] / "data" / "traces"
 TRACE = (Path(__file__).parents[2] / "examples" / "local-path-direct.csv").read_bytes()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def address(live: Live) -> str:
     """A fit of the measured example."""
     place: str = live.client.post("/ui/fits", content=TRACE).headers["location"]

@@ -13,7 +13,7 @@ NAME = "listed-nic"
 SIZE = 5120
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stored(live: Live) -> list[str]:
     """Answers of a profile of their own: of one message by two strategies, and of another."""
     live.client.post("/profiles", json={"name": NAME, "pipeline": MYRINET})

@@ -11,6 +11,7 @@ import pytest
 
 from app.cli import main
 from app.console.arguments import grammar, parse
+from app.registry import command_words
 from app.settings import VERSION
 from tests.architecture.test_documents import commands
 
@@ -54,7 +55,8 @@ def test_help_ends_with_an_example(command: str, capsys: pytest.CaptureFixture[s
     words = shlex.split(shown)
     assert words[: 1 + len(command.split())] == ["sluice", *command.split()]
     read = parse(words[1:])
-    assert " ".join(filter(None, (read.command, getattr(read, "verb", None)))) == command
+    typed = command_words(read.command), getattr(read, "verb", None)
+    assert " ".join(filter(None, typed)) == command
     for word in words:
         assert not word.startswith("examples/") or (EXAMPLES.parent / word).is_file()
 
@@ -117,3 +119,21 @@ def test_a_deletion_is_asked_about(
     monkeypatch.setattr(sys, "stdin", Terminal("yes\n"))
     assert main(["profiles", "delete", "mine"]) == 0
     assert main(["profiles", "show", "mine"]) == 4
+
+
+def test_a_command_of_the_top_is_found_from_below_a_group(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As one of a group is from the top."""
+    assert "'fit' stands at the top: sluice fit" in refusal(capsys, "model", "fit", "trace.csv")
+    assert "'crossover' stands at the top: sluice crossover" in refusal(
+        capsys, "admin", "crossover"
+    )
+    assert "stands at the top" not in refusal(capsys, "model", "restore")
+
+
+def test_a_fleets_time_limit_is_of_each_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not of all of them."""
+    with pytest.raises(SystemExit):
+        main(["admin", "fleet", "--help"])
+    assert "--time-limit SECONDS of each table" in " ".join(capsys.readouterr().out.split())
